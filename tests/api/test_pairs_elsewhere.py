@@ -16,8 +16,8 @@ import pytest
 from pydantic import SecretStr
 
 from app.api.v1.reread import DataAgain
-from app.domain.errors import DataNotAllowed
-from app.domain.inputs.matrices import from_binary_counts
+from app.domain.errors import DataNotAllowed, TooLarge
+from app.domain.inputs.matrices import MatrixInput, from_binary_counts
 from app.domain.operations.access import DEFAULT_PROJECT
 from app.outbound.data.places import DataPlaces
 from app.services.compare.elsewhere import Rereading
@@ -243,6 +243,23 @@ def test_probabilities_of_more_samples_than_memory_holds_are_compared(
     assert in_parts[0]["metrics"]["average_precision@1"]["values"] == [None, None]
     assert "(not_folded)" in in_parts[0]["metrics"]["average_precision@1"]["differences"][0]["reason"]
     assert any("Not compared: average_precision@1." in note for note in in_parts[0]["notes"])
+
+
+@pytest.mark.usefixtures("computed_here")
+def test_groups_of_more_samples_than_memory_holds_are_compared(
+    client: httpx.Client, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    members, columns, metrics = SETS["with groups"]
+    runs = [by_reference(client, folder / f"{file}.parquet", columns, members) for file in "ab"]
+    at_once = later(client, *runs, metrics=metrics)
+
+    def too_many(*_: Any) -> MatrixInput:
+        raise TooLarge("more than memory holds")
+
+    monkeypatch.setattr(DataAgain, "whole", too_many)
+    in_parts = later(client, *runs, metrics=metrics)
+    assert in_parts["design"]["resampled"] == "groups"
+    assert unnamed(in_parts, *runs) == unnamed(at_once, *runs)
 
 
 @pytest.mark.usefixtures("computed_here")

@@ -20,8 +20,8 @@ from app.outbound.data.places import DataPlaces
 from app.services.evaluate import folding
 from app.services.evaluate.apart import evaluate_alone
 from app.services.evaluate.evaluations import NewEvaluation
-from app.services.evaluate.folded_groups import numbers_of
 from app.services.evaluate.folding import Folding
+from app.services.runs.joins.keys import numbers_of
 
 ROWS = 3000
 # Less than the rows take, so that their order goes into files.

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from app.domain.errors import TooLarge
+from app.domain.errors import IncomparableRuns, TooLarge
 from app.domain.identifiers import new_id
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.inputs.probabilities import Accompanying, from_probabilities, from_scores
@@ -43,12 +43,15 @@ class Model(NamedTuple):
     truth: NDArray[np.int64]
     outputs: NDArray[np.float64]
     labels: list[str]
+    groups: NDArray[Any] | None = None
 
     def source(self, chosen: slice) -> MatrixInput:
         """Some of its samples."""
         rows = self.rows[chosen]
         names = np.array([f"c{code}" for code in range(self.outputs.shape[1])])
-        truth, beside = names[self.truth[rows]].tolist(), Accompanying(labels=self.labels, sample_ids=rows.tolist())
+        groups = None if self.groups is None else self.groups[rows].tolist()
+        beside = Accompanying(labels=self.labels, sample_ids=rows.tolist(), group_ids=groups)
+        truth = names[self.truth[rows]].tolist()
         columns = [int(label[1:]) for label in self.labels]
         outputs = self.outputs[rows][:, columns]
         if self.is_sure:
@@ -252,3 +255,44 @@ def test_runs_that_say_the_same_have_no_difference(tmp_path: Path) -> None:
     answer = folded(asked, runs, tmp_path / "a")
     check_close(asdict(answer), asdict(compare(asked, kept, identifier=asked.runs.records[0].id)))
     assert {found.differences[0].p_value for found in answer.metrics.values()} == {1.0}
+
+
+OF_MATRICES = ["accuracy", "mcc", "recall@*", "macro_f1"]
+
+
+@pytest.mark.parametrize("named", [np.str_, np.int64])
+@pytest.mark.parametrize(("classes", "count"), [(2, 2), (3, 2), (2, 3)])
+def test_groups_are_compared_as_those_of_the_samples_at_hand(
+    tmp_path: Path, classes: int, count: int, named: type[Any]
+) -> None:
+    groups = RANDOM.integers(-20, 60, ROWS)
+    runs = [one._replace(groups=groups.astype(named)) for one in models(classes, count)]
+    # What groups are called in other runs says nothing.
+    runs[1] = runs[1]._replace(groups=np.array([f"group {one}" for one in groups]))
+    asked, kept = asked_of(runs, OF_MATRICES, besides=Besides(paired_tests=True))
+    expected = compare(asked, kept, identifier=asked.runs.records[0].id)
+    assert expected.design.resampling.resampled == "groups"
+    for number, memory in enumerate((1 << 18, 1 << 19, 1 << 20)):
+        cluster = Threads() if number else None
+        assert repr(folded(asked, runs, tmp_path / str(number), memory, cluster)) == repr(expected)
+
+
+def test_groups_that_cannot_be_compared_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    groups = RANDOM.integers(0, 60, ROWS)
+    first, second = models(2)
+
+    def refused(one: NDArray[Any], other: NDArray[Any] | None, metric: str = "accuracy", memory: int = 1 << 18) -> str:
+        runs = [first._replace(groups=one), second._replace(groups=other)]
+        asked, _ = asked_of(runs, [metric])
+        with pytest.raises((IncomparableRuns, TooLarge)) as caught:
+            folded(asked, runs, tmp_path / new_id().hex, memory)
+        return str(caught.value.detail)
+
+    merged = np.where(groups == 7, 8, groups)
+    for one, other in ((groups, merged), (merged, groups)):
+        assert "do not group the samples" in refused(one, other)
+    assert "are one group" in refused(np.zeros(ROWS, dtype=np.int64), None)
+    assert "log_loss needs probabilities" in refused(groups, groups, "log_loss")
+    assert "a quarter of PREVAIL_DATA_MEMORY_BYTES" in refused(groups, groups, memory=4000)
+    monkeypatch.setattr("app.services.runs.joins.groups.MOST_GROUPS", 50)
+    assert "at most 50 groups" in refused(groups, groups)

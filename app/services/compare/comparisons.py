@@ -32,7 +32,7 @@ from app.services.processes.compute import ComputePool
 from app.services.references import Named, identified
 from app.services.runs.aligned import Runs
 from app.services.runs.comparison import Comparison
-from app.services.runs.group_draws import shared_groups
+from app.services.runs.group_draws import check_grouped, shared_groups
 from app.services.runs.pairing import PairingMode as PairingMode
 from app.services.runs.propriety import proper_scores
 from app.services.runs.reading import MOST_ENTRIES, KeptSamples, check_entries, entries_of, read_labels, read_outputs
@@ -233,6 +233,7 @@ def compare_again(asked: AskedComparison, kept: KeptSamples, reading: Rereading,
     found = _read_at_once(asked, kept, reading)
     if found is not None:
         return compare(asked, found, identifier=identifier)
+    check_grouped(asked.runs, asked.estimands)
     joined = pair_in_parts(reading, asked.runs, kept, asked.new.minimum_matched, _folded(asked))
     return compare(asked, KeptSamples(), identifier=identifier, joined=joined)
 
@@ -252,8 +253,8 @@ def _read_at_once(asked: AskedComparison, kept: KeptSamples, reading: Rereading)
             return None
         raise TooLarge(
             "expected samples of all runs that fit in memory together (PREVAIL_DATA_MEMORY_BYTES) for "
-            f"{_not_in_parts(asked)}, got more: any number of samples of classes is paired, without weights, groups "
-            "and ignored classes",
+            f"{_not_in_parts(asked)}, got more: any number of samples of classes is paired, without weights and "
+            "ignored classes",
             pointer=error.pointer,
         ) from None
 
@@ -263,8 +264,8 @@ def _not_in_parts(asked: AskedComparison) -> str | None:
     records, costs = asked.runs.records, asked.new.besides.costs
     if asked.runs.task is not None:
         return f"runs of {asked.runs.task}"
-    if any(one.is_weighted or one.is_grouped or IGNORED_FACT in one.extra for one in records):
-        return "samples with weights, groups or ignored classes"
+    if any(one.is_weighted or IGNORED_FACT in one.extra for one in records):
+        return "samples with weights or ignored classes"
     return "best_thresholds" if costs is not None and costs.best_thresholds else None
 
 
@@ -316,7 +317,8 @@ def compare(
     settings = InferenceSettings(
         level=new.level, rope=new.rope, seed=runs.seed(new.seed), alternative=new.alternative, draws=new.draws
     )
-    comparison = Comparison(runs, estimands, settings, pairs=pairs, groups=shared_groups(runs, estimands))
+    groups = shared_groups(runs, estimands) if joined is None else joined.groups
+    comparison = Comparison(runs, estimands, settings, pairs=pairs, groups=groups)
     answer = comparison_answer(
         comparison, identifier, baseline=baseline, adjustment=new.multiplicity, asked=new.besides
     )

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from math import ceil
 from typing import Any, Final
@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from app.domain.errors import IncomparableRuns
+from app.domain.errors import IncomparableRuns, TooLarge
 from app.domain.evaluation import EvaluationRecord
 from app.domain.inputs.samples import Samples
 from app.kernel.compare.folded.orders import Orders
@@ -21,8 +21,11 @@ from app.services.compare.elsewhere import Rereading, check_same, lies_elsewhere
 from app.services.ports.cluster import Workers, workers_of
 from app.services.processes.progress import as_step, progressed
 from app.services.runs.aligned import Runs, ScoredRun
-from app.services.runs.joins.compared import Compared, Outputs, Question
-from app.services.runs.joins.spilled import CODES, SpilledRun
+from app.services.runs.group_draws import SharedGroups, joined_groups
+from app.services.runs.joins.compared import GROUP, Compared, Outputs, Question
+from app.services.runs.joins.groups import GroupNames
+from app.services.runs.joins.keys import numbers_of
+from app.services.runs.joins.spilled import Columns, SpilledRun
 from app.services.runs.pairing import Pairing, by_counts
 from app.services.runs.reading import KeptSamples
 from app.services.stored import stored_input
@@ -43,10 +46,12 @@ class PairedParts:
 
     Attributes:
         folded: What they say on metrics of probabilities, where such were asked for.
+        groups: Of samples that come in groups.
     """
 
     pairing: Pairing
     folded: FoldedRuns | None = None
+    groups: SharedGroups | None = None
 
 
 def pair_in_parts(
@@ -68,9 +73,9 @@ def pair_in_parts(
         expressions: Of probabilities, which are to be compared.
 
     Raises:
-        IncomparableRuns: they have too few ids in common, or different actual classes of one.
+        IncomparableRuns: they have too few ids in common, different actual classes of one, or different groups.
         InvalidInput: a run has an id twice, or its data has changed.
-        DataNotAllowed, TooLarge: data cannot be read again.
+        DataNotAllowed, TooLarge: data cannot be read again, or there are too many groups.
         ClusterUnavailable: the cluster does not do it.
     """
     steps = len(runs) + 2
@@ -84,20 +89,23 @@ def pair_in_parts(
         with as_step(len(runs), steps):
             workers = ending.enter_context(workers_of(reading.cluster))
             orders = None if question.plan is None else Orders(question.plan, reading.folder, reading.memory_bytes // 4)
-            found = _compared(question, spilled, dividing.n_parts, workers, orders)
+            found = _Joining(question, orders, reading.memory_bytes // 4).compared(spilled, dividing.n_parts, workers)
         # What is left of it is not counted as a step.
         folded = _folded(found, orders, workers)
     pairing = by_counts(found.joint, max(run.rows for run in spilled), minimum_matched)
     if isinstance(pairing, str):
         raise _unpaired(pairing)
-    return PairedParts(pairing, folded)
+    groups = None if found.groups is None else joined_groups(found.groups, dividing.names)
+    return PairedParts(pairing, folded, groups)
 
 
 def _question(runs: Runs, expressions: Sequence[Expression]) -> Question:
+    grouped = tuple(record.is_grouped for record in runs.records)
+    question = Question(len(runs), runs.n_classes, grouped=grouped if any(grouped) else ())
     if not expressions:
-        return Question(len(runs), runs.n_classes)
+        return question
     plan = Plan(tuple(expressions), runs.n_classes, len(runs))
-    return Question(len(runs), runs.n_classes, tuple(map(_outputs_of, runs.records)), plan)
+    return replace(question, outputs=tuple(map(_outputs_of, runs.records)), plan=plan)
 
 
 def _outputs_of(record: EvaluationRecord) -> Outputs:
@@ -109,10 +117,11 @@ class _Dividing:
 
     Attributes:
         n_parts: That number.
+        names: Of the groups of the first run that has some.
     """
 
     def __init__(self, reading: Rereading, runs: Runs, kept: KeptSamples, question: Question) -> None:
-        self.n_parts = 0
+        self.n_parts, self.names = 0, GroupNames()
         self._reading, self._runs, self._kept, self._question = reading, runs, kept, question
 
     def divided(self, place: int) -> SpilledRun:
@@ -129,14 +138,23 @@ class _Dividing:
                 raise _without_ids(record)
             self.n_parts = self.n_parts or self._parts_of(some.ids, min(budget, _MOST_JOINED))
             if run is None:
-                columns = CODES if outputs is None else outputs.columns
+                columns = self._question.columns(place)
                 run = SpilledRun(self._reading.folder, str(place), self.n_parts, budget, columns)
             more = {} if outputs is None else outputs.divided(ScoredRun.of(record, some, codes).scores.probabilities)
+            more = {**more, **self._groups(place, some)}
             run.add(some.ids, code=codes[some.truth] * self._runs.n_classes + codes[some.predicted], **more)
         if run is None:
             raise _without_ids(record)
         run.finish()
         return run
+
+    def _groups(self, place: int, samples: Samples) -> Columns:
+        """The numbers of the groups of samples, where the run has groups."""
+        grouped = self._question.grouped
+        if samples.groups is None or not grouped or not grouped[place]:
+            return {}
+        numbered = self.names.add if place == grouped.index(True) else numbers_of
+        return {GROUP: numbered(samples.groups)}
 
     def _parts_of(self, ids: NDArray[Any], budget: int) -> int:
         """Into how many files ids are divided so that all runs' rows of one are joined within a budget."""
@@ -165,30 +183,49 @@ def _samples(reading: Rereading, record: EvaluationRecord, kept: KeptSamples, *,
     for start in range(0, own.size, _AT_ONCE):
         some = slice(start, start + _AT_ONCE)
         outputs = None if own.outputs is None else own.outputs[some]
-        yield Samples(own.truth[some], own.predicted[some], outputs, own.ids[some])
+        yield Samples(
+            own.truth[some],
+            own.predicted[some],
+            outputs,
+            own.ids[some],
+            groups=own.groups if own.groups is None else own.groups[some],
+        )
 
 
-def _compared(
-    question: Question,
-    spilled: Sequence[SpilledRun],
-    n_parts: int,
-    workers: Workers | None,
-    orders: Orders | None,
-) -> Compared:
-    tasks = (
-        parts
-        for number in range(n_parts)
-        for parts in zip(*(run.part(number) for run in spilled), strict=True)
-        if any(part is not None for part in parts)
-    )
-    join, whole = partial(Compared.of, question), Compared(question)
-    for done, found in enumerate(map(join, tasks) if workers is None else workers.in_order(join, tasks)):
-        # Of a part there may be ids of two kinds.
-        progressed(done, max(done + 1, n_parts))
-        if orders is not None and found.block is not None:
-            orders.add(found.block)
-        whole.merge(found)
-    return whole
+@dataclass(frozen=True, slots=True, eq=False)
+class _Joining:
+    """Joins divided files, and adds up what comes of them.
+
+    Attributes:
+        budget: Bytes of memory that groups may take.
+    """
+
+    question: Question
+    orders: Orders | None
+    budget: int
+
+    def compared(self, spilled: Sequence[SpilledRun], n_parts: int, workers: Workers | None) -> Compared:
+        """What comes of all of them; raises as `pair_in_parts`."""
+        tasks = (
+            parts
+            for number in range(n_parts)
+            for parts in zip(*(run.part(number) for run in spilled), strict=True)
+            if any(part is not None for part in parts)
+        )
+        join, whole = partial(Compared.of, self.question), Compared(self.question)
+        for done, found in enumerate(map(join, tasks) if workers is None else workers.in_order(join, tasks)):
+            # Of a part there may be ids of two kinds.
+            progressed(done, max(done + 1, n_parts))
+            if self.orders is not None and found.block is not None:
+                self.orders.add(found.block)
+            whole.merge(found)
+            if whole.groups is not None and whole.groups.nbytes > self.budget:
+                raise TooLarge(
+                    f"expected groups and what they hold of at most {self.budget} bytes (a quarter of "
+                    f"PREVAIL_DATA_MEMORY_BYTES), got {whole.groups.nbytes} or more",
+                    pointer="/evaluations",
+                )
+        return whole
 
 
 def _folded(found: Compared, orders: Orders | None, workers: Workers | None) -> FoldedRuns | None:

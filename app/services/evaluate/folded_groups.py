@@ -9,20 +9,8 @@ from numpy.typing import NDArray
 from app.domain.inputs.samples import Samples, Tally
 from app.kernel.folds.entries import Groups
 from app.kernel.folds.groups.sums import GroupSums
-from app.services.runs.joins.keys import keys_of
 
 Codes = NDArray[Any]
-
-
-def numbers_of(names: NDArray[Any]) -> Groups:
-    """A number (n) for each name of a group, the same for the same name in any process.
-
-    They have 64 bits: of a million groups two have one number with a chance of 3 in 10^8.
-    """
-    numbers = np.empty(names.size, dtype=np.uint64)
-    for keys in keys_of(names):
-        numbers[keys.rows] = keys.hashes
-    return numbers
 
 
 class DecidedInGroups:

@@ -18,12 +18,13 @@ from app.kernel.folds.scores import ScoresFold
 from app.kernel.matrix.labels import confusion_counts
 from app.services.estimates.run_data import RunData
 from app.services.evaluate.evaluations import NewEvaluation
-from app.services.evaluate.folded_groups import DecidedInGroups, numbers_of
+from app.services.evaluate.folded_groups import DecidedInGroups
 from app.services.evaluate.questions import ask
 from app.services.evaluate.reports import report_alone
 from app.services.evaluate.sections.folded import folded_section
 from app.services.evaluate.sections.group import group_section
 from app.services.ports.cluster import Workers
+from app.services.runs.joins.keys import numbers_of
 
 # Facts of a part that are numbers of samples.
 _COUNTED: Final = ("rows", "ties", "renormalized")

@@ -28,11 +28,14 @@ from app.services.estimands import Estimand
 from app.services.estimates.methods.from_draws import affordable_draws
 from app.services.runs.aligned import Runs
 from app.services.runs.differences import Test
+from app.services.runs.joins.groups import GroupedJoin, GroupNames
 from app.services.runs.resampling import PERMUTATIONS, Resampling, ResamplingDesign, Setup
 from app.services.runs.sample_draws import ResampledSamples
 
 _MCNEMAR = "grouped_mcnemar"
 _EACH, _PERMUTATION = "permutation", "group_permutation"
+_OTHERWISE = "the runs do not group the samples that they have in common in the same way"
+_ONE_GROUP = "the samples that the runs have in common are one group, so how groups differ is not known"
 _TOO_OFTEN_UNDEFINED = f"no limits: a value is undefined in more than {MOST_UNDEFINED:.0%} of the resamples"
 
 
@@ -70,19 +73,27 @@ class SharedGroupsOfClasses(SharedGroups):
         truth: (n) the classes of these.
         predictions: (R, n) what each run predicts.
         weights: (n) of them; None is 1 each.
+        times: (n) how many samples each entry is, where those that say the same are one; None is 1 each.
     """
 
     runs: GroupedRuns
     truth: NDArray[np.int64]
     predictions: NDArray[np.int64]
     weights: Array | None = None
+    times: Array | None = None
+
+    @property
+    def n_samples(self) -> int:
+        """How many there are."""
+        return self.truth.size if self.times is None else int(self.times.sum())
 
     def pair(self, first: int, second: int) -> GroupedPair:
         """Two of the runs, sample by sample."""
         kept = slice(None) if self.weights is None else np.flatnonzero(self.weights)
         truth, weights = self.truth[kept], None if self.weights is None else self.weights[kept]
         both = self.predictions[[first, second]][:, kept]
-        samples = JointCounts(self.runs.n_classes, truth, both, np.ones(truth.size), weights)
+        times = np.ones(truth.size) if self.times is None else self.times
+        samples = JointCounts(self.runs.n_classes, truth, both, times, weights)
         return GroupedPair(samples, self.grouping.codes[kept], self.grouping.n_groups)
 
 
@@ -99,16 +110,14 @@ def shared_groups(runs: Runs, estimands: Sequence[Estimand]) -> SharedGroups | N
     if rows is None:
         why = runs.pairing.reason.partition(";")[0]
         raise _refused(f"only runs on the same samples can be compared in groups, and these are not paired: {why}")
-    scored = next((estimand.text for estimand in estimands if estimand.scored), None)
-    if scored is not None and runs.task is None:
-        raise _refused(f"{scored} needs probabilities, and tests of these take samples as independent")
+    check_grouped(runs, estimands)
     labels = [runs.kept.labels[record.id] for record in runs.records]
     groupings = [Grouping.of(one.groups[row]) for one, row in zip(labels, rows, strict=True) if one.groups is not None]
     grouping = groupings[0]
     if any(not _same(grouping, other) for other in groupings[1:]):
-        raise _refused("the runs do not group the samples that they have in common in the same way")
+        raise _refused(_OTHERWISE)
     if grouping.n_groups < 2:
-        raise _refused("the samples that the runs have in common are one group, so how groups differ is not known")
+        raise _refused(_ONE_GROUP)
     if runs.task is not None:
         return SharedGroups(grouping)
     truth = runs.places[0][labels[0].truth[rows[0]]]
@@ -118,6 +127,31 @@ def shared_groups(runs: Runs, estimands: Sequence[Estimand]) -> SharedGroups | N
     weights = runs.pairing.weights
     grouped = GroupedRuns.gather(grouping.codes, truth, predictions, runs.n_classes, weights)
     return SharedGroupsOfClasses(grouping, grouped, truth.astype(np.int64), predictions.astype(np.int64), weights)
+
+
+def check_grouped(runs: Runs, estimands: Sequence[Estimand]) -> None:
+    """Raises IncomparableRuns where runs in groups are to be compared on metrics of probabilities."""
+    scored = next((estimand.text for estimand in estimands if estimand.scored), None)
+    if scored is not None and runs.task is None and any(record.is_grouped for record in runs.records):
+        raise _refused(f"{scored} needs probabilities, and tests of these take samples as independent")
+
+
+def joined_groups(found: GroupedJoin, names: GroupNames) -> SharedGroupsOfClasses:
+    """The same of samples that went by, those of a group that say the same as one entry.
+
+    Raises:
+        IncomparableRuns: the runs group them differently, or there is one group.
+    """
+    if not found.same:
+        raise _refused(_OTHERWISE)
+    counts, joint = found.counts, found.counts.joint
+    codes, n_groups = names.codes(counts.groups)
+    if n_groups < 2:
+        raise _refused(_ONE_GROUP)
+    grouping = Grouping(codes, n_groups, joint.counts.astype(np.int64))
+    gathered = GroupedRuns.gather(codes, joint.truth, joint.predictions, joint.n_classes, joint.counts)
+    runs = replace(gathered, n_samples=int(joint.counts.sum()))
+    return SharedGroupsOfClasses(grouping, runs, joint.truth, joint.predictions, times=joint.counts)
 
 
 def _refused(why: str) -> IncomparableRuns:

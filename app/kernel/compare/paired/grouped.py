@@ -6,15 +6,17 @@ classes): with groups of one sample that is the plain test, and with few groups 
 is Wald's test, so it is read off the F distribution (Korn & Graubard 1990).
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import nan
+from typing import Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from app.kernel.compare.paired.drift import ChiSquared, quadratic
-from app.kernel.compare.paired.joint import Codes, JointCounts
+from app.kernel.compare.paired.joint import Codes, JointCounts, distinct_rows
 from app.kernel.compare.paired.predictive import PredictiveCounts, PredictiveValues, predictive_values
 from app.kernel.numerics.arrays import Array
 from app.kernel.numerics.special import f_upper_tail
@@ -24,6 +26,48 @@ from app.kernel.samples.losses import sums_by_code
 _AT_ONCE = 1 << 20
 # Products that a matrix of variances may take: a second or two.
 _MOST_WORK = 4_000_000_000
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GroupedCounts:
+    """Samples that R runs have in common, those that say the same as one entry. The same whatever the parts.
+
+    Attributes:
+        groups: (P) numbers of their groups, any.
+        joint: (P) what they are and are predicted to be, and how often.
+    """
+
+    groups: NDArray[np.uint64]
+    joint: JointCounts
+
+    @classmethod
+    def of(
+        cls, groups: NDArray[np.uint64], truth: Codes, predictions: Codes, n_classes: int, times: Array | None = None
+    ) -> Self:
+        """From samples (n), each of which may stand for several."""
+        present, codes = np.unique(groups, return_inverse=True)
+        columns = [truth, *predictions]
+        levels, codes = distinct_rows(codes.astype(np.int64), present.size, columns, n_classes)
+        counts = np.bincount(codes, weights=times, minlength=len(levels)).astype(np.float64)
+        return cls(present[levels[:, 0]], JointCounts(n_classes, levels[:, 1], levels[:, 2:].T, counts))
+
+    @classmethod
+    def merged(cls, parts: Sequence["GroupedCounts"]) -> Self:
+        """Those of several parts, at least one."""
+        joints = [part.joint for part in parts]
+        return cls.of(
+            np.concatenate([part.groups for part in parts]),
+            np.concatenate([joint.truth for joint in joints]),
+            np.concatenate([joint.predictions for joint in joints], axis=1),
+            joints[0].n_classes,
+            np.concatenate([joint.counts for joint in joints]),
+        )
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes in memory."""
+        joint = self.joint
+        return self.groups.nbytes + joint.truth.nbytes + joint.predictions.nbytes + joint.counts.nbytes
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -40,7 +84,8 @@ class GroupedPair:
     """Two runs on the same samples, which come in groups.
 
     Attributes:
-        joint: What each sample (P) is and is predicted to be, with its weight; samples are not put together.
+        joint: What each sample (P) is and is predicted to be, with its weight; samples of several groups are not put
+            together.
         group: (P) codes 0..G-1.
         n_groups: G.
     """
@@ -69,7 +114,7 @@ class GroupedPair:
         mine = self.joint.truth == k
         group, masses, signs = self.group[mine], self.joint.masses[mine], self._signs[mine]
         each = np.stack([masses * (signs == 1), masses * (signs == -1), masses])
-        return sums_by_code(group, each, self.n_groups), float(mine.sum())
+        return sums_by_code(group, each, self.n_groups), float(self.joint.counts[mine].sum())
 
     def equal_recalls(self) -> ChiSquared:
         """As ``drift.equal_recalls``, with what the recalls of a group's classes have to do with each other."""

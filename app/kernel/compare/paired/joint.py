@@ -123,19 +123,7 @@ def combine(
         times: (n) how often each item counts; once when None.
         weights: (n) what each weighs; what weighs nothing is left out. None is 1 each.
     """
-    codes = np.asarray(truth, dtype=np.int64)
-    span = n_classes
-    columns = np.asarray(predictions, dtype=np.int64)
-    levels = np.arange(n_classes)[:, None]
-    for column in columns:
-        codes = codes * n_classes + column
-        span *= n_classes
-        present, codes = _renumber(codes, span)
-        levels = np.column_stack([levels[present // n_classes], present % n_classes])
-        span = len(present)
-    if not len(columns):
-        present, codes = _renumber(codes, span)
-        levels = levels[present]
+    levels, codes = distinct_rows(np.asarray(truth, dtype=np.int64), n_classes, predictions, n_classes)
     each: Array | None = None
     if weights is not None:
         distinct, own = np.unique(weights, return_inverse=True)
@@ -145,6 +133,26 @@ def combine(
     filled = counts > 0 if each is None else (counts > 0) & (each > 0)
     kept = None if each is None else each[filled]
     return JointCounts(n_classes, levels[filled, 0], levels[filled, 1:].T, counts[filled], kept)
+
+
+def distinct_rows(first: Codes, span: int, columns: Sequence[Codes] | Codes, n_classes: int) -> tuple[Codes, Codes]:
+    """Rows of codes that occur, in order, and for each row (n) its place among them.
+
+    Args:
+        first: (n) codes 0..span-1.
+        span: See above.
+        columns: Others (n), 0..K-1.
+        n_classes: K.
+    """
+    codes, levels = first, np.arange(span)[:, None]
+    for column in columns:
+        present, codes = _renumber(codes * n_classes + np.asarray(column, dtype=np.int64), span * n_classes)
+        levels = np.column_stack([levels[present // n_classes], present % n_classes])
+        span = len(present)
+    if not len(columns):
+        present, codes = _renumber(codes, span)
+        levels = levels[present]
+    return levels, codes
 
 
 def merged(parts: Sequence[JointCounts], n_runs: int, n_classes: int) -> JointCounts:

@@ -130,7 +130,7 @@ def tests_counts(comparison: Comparison, *, asked: bool | None) -> bool:
     if comparison.runs.pairing.joint is None or asked is False:
         return False
     pairs, size = len(comparison.pairs), comparison.runs.n_classes
-    grouped = 0 if comparison.groups is None else pairs * comparison.groups.truth.size * size
+    grouped = 0 if comparison.groups is None else pairs * comparison.groups.n_samples * size
     if asked and (pairs * max(size**3, 1000 * size) > _MOST_WORK or grouped > _MOST_GROUPED):
         raise OutOfReach(
             f"tests of counts of {pairs} pairs of runs with {size} classes take too long; name a baseline, or compare "

@@ -13,10 +13,13 @@ from app.kernel.compare.folded.sums import PairedSums, Plan
 from app.kernel.compare.paired.joint import JointCounts, merged
 from app.kernel.numerics.arrays import Array
 from app.kernel.samples.scores import Scores
+from app.services.runs.joins.groups import GroupedJoin
 from app.services.runs.joins.joined import Joined, joined
 from app.services.runs.joins.spilled import CODES, Columns, Part
 
 _OUTPUT: Final = "output_"
+# The number of the group of a sample.
+GROUP: Final = "group"
 # Combinations of labels that are gathered before they are added up.
 _MANY: Final = 1 << 20
 
@@ -35,7 +38,7 @@ class Outputs:
     @property
     def columns(self) -> Mapping[str, pa.DataType]:
         """Of the divided files."""
-        return {**CODES, **{name: pa.float64() for name in self._names}}
+        return {name: pa.float64() for name in self._names}
 
     def divided(self, outputs: Array) -> Columns:
         """Probabilities or scores (n, K) as columns."""
@@ -58,12 +61,20 @@ class Question:
     Attributes:
         outputs: What the outputs of each run are, where some are needed.
         plan: What is summed of them.
+        grouped: Which runs have groups, where one has.
     """
 
     n_runs: int
     n_classes: int
     outputs: tuple[Outputs, ...] = ()
     plan: Plan | None = None
+    grouped: tuple[bool, ...] = ()
+
+    def columns(self, run: int) -> Mapping[str, pa.DataType]:
+        """Of the divided files of a run."""
+        groups = {GROUP: pa.uint64()} if self.grouped and self.grouped[run] else {}
+        outputs = self.outputs[run].columns if self.outputs else {}
+        return {**CODES, **groups, **outputs}
 
 
 class Compared:
@@ -72,12 +83,14 @@ class Compared:
     Attributes:
         sums: Of what rows say by themselves.
         block: Samples of one part whose orders matter; whoever merges takes it first.
+        groups: Of samples in groups.
     """
 
     def __init__(self, question: Question) -> None:
         self.question = question
         self.sums = None if question.plan is None else PairedSums(question.plan, ordered=False)
         self.block: Block | None = None
+        self.groups = GroupedJoin() if question.grouped else None
         self._joint: list[JointCounts] = []
 
     @property
@@ -94,6 +107,8 @@ class Compared:
             self._joint = [self.joint]
         if self.sums is not None and other.sums is not None:
             self.sums.merge(other.sums)
+        if self.groups is not None and other.groups is not None:
+            self.groups.merge(other.groups)
 
     def _add(self, found: Joined) -> None:
         question = self.question
@@ -104,6 +119,10 @@ class Compared:
             truth = found.truth.astype(np.intp)
             self.sums.add(truth, runs)
             self.block = Block.of(question.plan, truth, runs)
+
+        if self.groups is not None:
+            groups = [columns[GROUP] for columns in found.others if GROUP in columns]
+            self.groups.add(groups, found.truth, found.predictions, question.n_classes)
 
     @classmethod
     def of(cls, question: Question, parts: Sequence[Part | None]) -> Self:
