@@ -7,15 +7,23 @@ import signal
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
+import dask
 import httpx
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+from distributed import LocalCluster, Security
 from pydantic import ValidationError
 
 from app.api.answers import write_json
@@ -304,6 +312,56 @@ def test_workers_of_another_release_are_refused(workers: Workers, monkeypatch: p
     monkeypatch.setattr(dask_cluster, "release", lambda: {**release(), "numpy": "1.0"})
     with pytest.raises(ClusterUnavailable, match=r"numpy: 1\.0 in the service"):
         next(workers.in_order(operator.call, [os.getpid]))
+
+
+@pytest.fixture
+def certificate(tmp_path: Path) -> dict[str, str]:
+    """Settings of Dask with a certificate for all who take part."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
+    begin = datetime.now(UTC) - timedelta(days=1)
+    signed = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(begin)
+        .not_valid_after(begin + timedelta(days=3))
+        .sign(key, hashes.SHA256())
+    )
+    (tmp_path / "cert.pem").write_bytes(signed.public_bytes(serialization.Encoding.PEM))
+    (tmp_path / "key.pem").write_bytes(
+        key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    )
+    cert, secret = str(tmp_path / "cert.pem"), str(tmp_path / "key.pem")
+    found = {"distributed.comm.tls.ca-file": cert, "distributed.comm.require-encryption": True}
+    for side in ("client", "scheduler", "worker"):
+        found |= {f"distributed.comm.tls.{side}.cert": cert, f"distributed.comm.tls.{side}.key": secret}
+    return found
+
+
+def test_a_cluster_behind_certificates(certificate: dict[str, Any]) -> None:
+    """Its settings are those of Dask. Without them, or by an address without them, it says what does not fit."""
+    ports = {"host": "127.0.0.1", "dashboard_address": None}
+    with (
+        dask.config.set(certificate),
+        LocalCluster(n_workers=1, processes=False, protocol="tls://", security=Security(), **ports) as local,
+    ):
+        address = local.scheduler_address
+        assert address.startswith("tls://")
+        with DaskCluster(address).connected() as workers:
+            assert list(workers.in_order(operator.neg, range(3))) == [0, -1, -2]
+        with (
+            pytest.raises(ClusterUnavailable, match="encryption required"),
+            DaskCluster(address.replace("tls", "tcp")).connected() as workers,
+        ):
+            list(workers.in_order(operator.neg, range(3)))
+    with (
+        pytest.raises(ClusterUnavailable, match="TLS expects"),
+        DaskCluster(address).connected() as workers,
+    ):
+        list(workers.in_order(operator.neg, range(3)))
 
 
 def test_what_is_no_address_of_a_cluster(monkeypatch: pytest.MonkeyPatch) -> None:

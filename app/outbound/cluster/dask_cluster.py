@@ -84,6 +84,11 @@ def _connected(address: str) -> Any:
         raise ClusterUnavailable(
             f"expected a scheduler of Dask at PREVAIL_DASK_ADDRESS, it does not answer ({type(error).__name__})"
         ) from error
+    except (RuntimeError, TypeError, ValueError) as error:
+        # So it speaks of its own settings: certificates that are not there, or encryption that the address lacks.
+        raise ClusterUnavailable(
+            f"expected settings of Dask (DASK_DISTRIBUTED__COMM__…) that fit PREVAIL_DASK_ADDRESS: {str(error)[:200]}"
+        ) from error
 
 
 def _results(client: Any, function: Callable[[Task], Result], tasks: Iterable[Task]) -> Iterator[Result]:
