@@ -315,7 +315,7 @@ def test_workers_of_another_release_are_refused(workers: Workers, monkeypatch: p
 
 
 @pytest.fixture
-def certificate(tmp_path: Path) -> dict[str, str]:
+def certificate(tmp_path: Path) -> dict[str, Any]:
     """Settings of Dask with a certificate for all who take part."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
@@ -335,7 +335,7 @@ def certificate(tmp_path: Path) -> dict[str, str]:
         key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
     )
     cert, secret = str(tmp_path / "cert.pem"), str(tmp_path / "key.pem")
-    found = {"distributed.comm.tls.ca-file": cert, "distributed.comm.require-encryption": True}
+    found: dict[str, Any] = {"distributed.comm.tls.ca-file": cert, "distributed.comm.require-encryption": True}
     for side in ("client", "scheduler", "worker"):
         found |= {f"distributed.comm.tls.{side}.cert": cert, f"distributed.comm.tls.{side}.key": secret}
     return found
