@@ -135,6 +135,29 @@ def test_limits_are_near_those_of_all_rows(classes: list[str], alternative: str,
     assert missing >= {together} | (of_more if len(classes) > 2 else set())
 
 
+@pytest.mark.parametrize("classes", [["no", "yes"], ["a", "b", "c"]], ids=["two", "three"])
+def test_calibration_is_held_against_chance(classes: list[str], tmp_path: Path) -> None:
+    """Outcomes are simulated bin by bin in place of sample by sample."""
+    (tmp_path / "data").mkdir()
+    (tmp_path / "runs").mkdir()
+    first, second = (one.report for one in both(written(tmp_path / "data", classes, 7), tmp_path / "runs"))
+    own, others = ((report.probabilities or {})["calibration"] for report in (first, second))
+    # Of more than two classes outcomes of all of them together are not known bin by bin.
+    assert own.keys() - others.keys() == (set() if len(classes) == 2 else {"classwise_calibration_error"})
+    for name, one in others.items():
+        assert one["observed"] == pytest.approx(own[name]["observed"], rel=1e-9)
+        assert one["seed"] == own[name]["seed"]
+        for key in ("expected_if_calibrated", "upper_if_calibrated"):
+            assert one[key] == pytest.approx(own[name][key], rel=0.1)
+        assert one["p_value"] == pytest.approx(own[name]["p_value"], abs=0.01)
+    found, expected = (
+        next(one for one in report.findings if one.code == "miscalibrated") for report in (second, first)
+    )
+    assert found.evidence["direction"] == expected.evidence["direction"] == "overconfident"
+    for name in ("confidence", "accuracy", "error"):
+        assert found.evidence[name] == pytest.approx(expected.evidence[name], rel=1e-9)
+
+
 def test_a_class_that_does_not_occur_has_its_own_reason(tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
     (tmp_path / "runs").mkdir()

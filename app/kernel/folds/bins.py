@@ -14,7 +14,7 @@ from app.kernel.folds.fold import NotFolded
 from app.kernel.metrics.families.probabilities.calibration import expected_calibration_error
 from app.kernel.numerics.arrays import Array, Mask
 from app.kernel.numerics.exact_sums import BLOCK, ExactSums, Whole
-from app.kernel.samples.calibration import width_limits
+from app.kernel.samples.calibration import Excess, width_limits
 from app.kernel.samples.rankings.ranking import Ranking
 
 Counts = NDArray[np.int64]
@@ -46,6 +46,14 @@ class Spreads(NamedTuple):
     counts: Array
     means: Array
     deviations: Array
+
+    def excess(self) -> Excess:
+        """By how much scores are above the share of members."""
+        size = float(self.counts.sum())
+        off = self.means - np.arange(_SIDES)[:, None]
+        gap = float((self.counts * off).sum()) / size
+        squares = self.counts * ((off - gap) ** 2 + self.deviations**2)
+        return Excess(float((self.counts * self.means).sum()) / size, gap, float(np.sqrt(squares.sum())) / size)
 
 
 class PartSums(ABC):

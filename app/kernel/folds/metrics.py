@@ -5,7 +5,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from app.kernel.folds.cells import AT_CUTS, IN_BINS, IN_BINS_OF_TOP_LABEL, IN_PARTS_OF_TOP_LABEL, NEAR_MEDIAN, Draw
+from app.kernel.folds.cells import (
+    AT_CUTS,
+    IN_BINS,
+    IN_BINS_OF_TOP_LABEL,
+    IN_PARTS_OF_TOP_LABEL,
+    NEAR_MEDIAN,
+    Draw,
+    simulated_by_chance,
+)
 from app.kernel.folds.errors import (
     Error,
     Spread,
@@ -22,6 +30,7 @@ from app.kernel.folds.losses import COSINE, LOG_LOSS, PHI, RULED_OUT, SQUARED_ER
 from app.kernel.metrics.card import Metric
 from app.kernel.metrics.families.probabilities import areas, calibration, imcp, proper, ranking
 from app.kernel.numerics.arrays import Array, silently
+from app.kernel.samples.chance import Chance
 from app.kernel.samples.scores import Scores
 from app.kernel.uncertainty.of_samples.influence import Linearisation
 
@@ -105,6 +114,17 @@ def folds(metric: Metric[Scores], n_classes: int) -> bool:
 def draw_of(metric: Metric[Scores]) -> Draw | None:
     """What a metric that folds is computed of in resamples; None where it cannot be."""
     return _BY_KEY[metric.key].drawn
+
+
+def folded_chance(scores: FoldedSamples, metric: Metric[Scores], draws: int, seed: int) -> Chance | None:
+    """A calibration error at its default parameters beside that of perfect probabilities; None where classes have no
+    joint draw.
+    """
+    draw = draw_of(metric)
+    at = None if draw is None else draw.at(scores.n_classes, None)
+    if draw is None or at is None:
+        return None
+    return simulated_by_chance(metric, float(metric.compute(scores)), draw.cells(scores, at[0]), draws, seed)
 
 
 def linearised(scores: FoldedSamples, metric: Metric[Scores], class_index: int | None = None) -> Linearisation | None:

@@ -6,6 +6,7 @@ for a class, a correct prediction for the top label.
 
 from dataclasses import dataclass
 from math import erfc, sqrt
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,6 +17,24 @@ from app.kernel.samples.scores import Scores
 
 # A probability this near to the upper limit of a bin belongs to it: 0.1 + 0.2 lies in (0.2, 0.3].
 TOLERANCE = 1e-12
+
+
+class Excess(NamedTuple):
+    """Mean of stated probabilities, by how much it is above the frequency of the events, and the standard error of
+    that.
+    """
+
+    stated: float
+    gap: float
+    error: float
+
+
+def excess_of_top_label(scores: Scores) -> Excess:
+    """Of the probability of the predicted class, and how often it is right; one vector of weights at most."""
+    weights = np.ones(scores.n_samples) if scores.weights is None else scores.weights
+    above = scores.confidence - (scores.truth_rank == 0)
+    stated, gap = (float(np.average(values, weights=weights)) for values in (scores.confidence, above))
+    return Excess(stated, gap, float(np.sqrt(np.sum((weights * (above - gap)) ** 2)) / weights.sum()))
 
 
 @dataclass(frozen=True, slots=True)

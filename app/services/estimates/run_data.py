@@ -13,6 +13,7 @@ from app.domain.inputs.kinds import form_of
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.inputs.samples import Samples
 from app.kernel.folds.folded import FoldedSamples
+from app.kernel.folds.metrics import folded_chance
 from app.kernel.folds.ranking import FoldedRanking
 from app.kernel.matrix.table import Table
 from app.kernel.matrix.weighted import WeightedCounts
@@ -258,6 +259,8 @@ class RunData:
         if simulate is None or not self.scores.are_probabilities:
             return None
         asked = (metric.key, *sorted(parameters.items()), seed)
+        if self.folded is not None:
+            return None if self.source.is_weighted else folded_chance(self.folded, metric, _MOST_DRAWS, seed)
         if asked not in self._chances:
             draws = max(_FEWEST_DRAWS, min(_MOST_DRAWS, _SIMULATED // self.scores.probabilities.size))
             whole = {name: int(value) for name, value in parameters.items()}

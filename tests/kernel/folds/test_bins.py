@@ -65,6 +65,18 @@ def test_samples_and_cuts_say_the_same(largest: int) -> None:
             np.testing.assert_array_equal(one, other)
 
 
+def test_excess_is_that_of_the_samples() -> None:
+    random = np.random.default_rng(5)
+    scores = random.random(700)
+    members = random.random(700) < scores**2
+    bins = BinSums()
+    bins.add(scores, members)
+    spreads = bins.read().spreads
+    assert spreads is not None
+    found, above = spreads.excess(), scores - members
+    assert found == pytest.approx((scores.mean(), above.mean(), above.std() / np.sqrt(700)), rel=1e-9)
+
+
 def test_equal_scores_do_not_spread() -> None:
     bins = BinSums()
     bins.add(np.full(1001, 0.77), np.arange(1001) % 3 == 0)

@@ -11,7 +11,7 @@ from typing import Final
 
 import numpy as np
 
-from app.kernel.folds.cells import Cells, Draw, simulated_by_chance
+from app.kernel.folds.cells import Cells, Draw
 from app.kernel.folds.metrics import draw_of, folds, linearised
 from app.kernel.metrics.card import Metric, is_of_probabilities
 from app.kernel.metrics.expression import Bounds, Every, Measure
@@ -19,7 +19,7 @@ from app.kernel.metrics.families.probabilities.ranking import roc_auc
 from app.kernel.samples.scores import Scores
 from app.kernel.uncertainty.design import ClassCounts, Shares
 from app.kernel.uncertainty.of_matrices.closed_forms import Given
-from app.kernel.uncertainty.of_samples.resampling import Plan, Resampled, bootstrap_samples, plan, resampled
+from app.kernel.uncertainty.of_samples.resampling import Resampled, bootstrap_samples, plan, resampled
 from app.services.estimands import Estimand
 from app.services.estimates.estimate import Estimate, Estimates, LimitSettings, NoLimits
 from app.services.estimates.methods.from_draws import MISSING_OF_RESAMPLES, estimates_from
@@ -149,15 +149,13 @@ def _resampled(cells: Cells, asked: Sequence[_Value], run: RunData, settings: Li
         if estimate.reason is None:
             # What the cells are off the value can move the ends of resamples beyond the range.
             low, high = np.clip([estimate.low, estimate.high], *one.bounds).tolist()
-            low = 0.0 if _by_chance(one, cells, made, settings, seed) else low
+            low = 0.0 if _by_chance(one, run, settings, seed) else low
             estimate = replace(estimate, low=low, high=high)
         found.append(estimate)
     return found
 
 
-def _by_chance(one: _Value, cells: Cells, made: Plan, settings: LimitSettings, seed: int) -> bool:
+def _by_chance(one: _Value, run: RunData, settings: LimitSettings, seed: int) -> bool:
     """Might perfect probabilities show such a calibration error as well?"""
-    if one.metric.card.inference.by_chance is None:
-        return False
-    chance = simulated_by_chance(one.metric, one.value, cells, made.draws, seed)
-    return chance.p_value > 1.0 - settings.stated_level_of_each
+    chance = run.by_chance(one.metric, one.metric.card.defaults, seed)
+    return chance is not None and chance.p_value > 1.0 - settings.stated_level_of_each

@@ -1,6 +1,6 @@
 """What a report says of probabilities that went by batch by batch: the metrics that fold, and which do not."""
 
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -22,9 +22,11 @@ from app.kernel.samples.scores import Scores
 from app.services.estimates.report_intervals import estimate_for_report, probability_metrics
 from app.services.estimates.run_data import RunData
 from app.services.evaluate.questions import Question
-from app.services.evaluate.sections.probability import grouped
+from app.services.evaluate.sections.probability import calibration_by_chance, chance_of_groups, grouped
+from app.services.evaluate.sections.probability_findings import miscalibrated
 from app.services.json_values import numbers
 from app.services.reasons import reason, requested_values
+from app.services.seeds import chosen_seed
 
 NOT_FOLDED: Final = "not_folded"
 _REASON: Final = "it needs all samples at once, and there are more than were held in memory"
@@ -55,6 +57,7 @@ def folded_section(question: Question, run: RunData) -> Section:
     if question.source.positive is not None:
         found = merged_metrics(found, per_class[labels[question.source.positive]])
     requested, gaps = _requested(question, run)
+    details = _details(run, labels, chosen_seed(question.options.seed, question.source.counts))
     return Section(
         metrics=found,
         per_class=per_class,
@@ -65,15 +68,20 @@ def folded_section(question: Question, run: RunData) -> Section:
             *_undefined(scores, labels, of_class, by_class, values.keys()),
             *gaps,
         ),
-        findings=(_folded_finding(scores),),
+        findings=tuple(_findings(question, scores, details)),
         intervals=_intervals(question, run, values, {gap.metric for gap in gaps if gap.code == NOT_FOLDED}),
-        details=_details(scores, labels),
+        details=details,
         curves=scores.curves_as_json(),
     )
 
 
-def _folded_finding(scores: FoldedSamples) -> Finding:
-    return Finding.note(
+def _findings(question: Question, scores: FoldedSamples, details: Mapping[str, Any]) -> Iterator[Finding]:
+    top_label = scores.top_label_bins
+    if top_label is not None and top_label.spreads is not None:
+        found = miscalibrated(details["calibration"], top_label.spreads.excess, grouped=question.source.is_grouped)
+        yield from [] if found is None else [found]
+        yield from chance_of_groups(question.source, scores)
+    yield Finding.note(
         "samples_folded",
         "There are more samples than were held in memory, so they were read once, batch by batch. What is there is "
         "exact. What needs all of them at once, such as micro-averages of areas, has no value.",
@@ -124,7 +132,8 @@ def _intervals(
     return estimate_for_report(metrics, asked, run, question.options).intervals()
 
 
-def _details(scores: Scores, labels: Sequence[str]) -> dict[str, Any]:
+def _details(run: RunData, labels: Sequence[str], seed: int) -> dict[str, Any]:
+    scores = run.scores
     if not scores.are_probabilities:
         return {"per_class": {label: {} for label in labels}}
     with silently():
@@ -145,4 +154,5 @@ def _details(scores: Scores, labels: Sequence[str]) -> dict[str, Any]:
                 "phi_below": threshold_incorrect(scores.n_classes),
             },
         },
+        "calibration": calibration_by_chance(run, seed),
     }

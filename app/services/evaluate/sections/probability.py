@@ -62,7 +62,7 @@ def probability_section(question: Question, run: RunData) -> Section:
     if question.options.costs is not None and scores.are_probabilities:
         details["costs"] = decided(question.options.costs, scores, labels)
     class_values = dict(zip((m.key for m in class_metrics), numbers(by_class), strict=True))
-    findings = [*probability_findings(source, scores, class_values, details), *_chance_of_groups(source, scores)]
+    findings = [*probability_findings(source, scores, class_values, details), *chance_of_groups(source, scores)]
     intervals = {}
     if question.has_intervals:
         estimates = estimate_for_report(
@@ -159,7 +159,7 @@ def _details(run: RunData, seed: int) -> dict[str, Any]:
                 "phi_below": threshold_incorrect(scores.n_classes),
             },
         }
-        details["calibration"] = _by_chance(run, seed)
+        details["calibration"] = calibration_by_chance(run, seed)
         _add_details_of_classes(details["per_class"], source, scores)
     return details
 
@@ -186,7 +186,7 @@ def _decomposed(scores: Scores, code: int) -> dict[str, Value]:
     return dict(zip(names, numbers(np.array([getattr(parts, name) for name in names])), strict=True))
 
 
-def _by_chance(run: RunData, seed: int) -> dict[str, dict[str, Any]]:
+def calibration_by_chance(run: RunData, seed: int) -> dict[str, dict[str, Any]]:
     """Calibration errors beside those that perfect probabilities would show on as many samples."""
     metrics = catalogue().of_probabilities.reported.of_scope(Scope.OVERALL)
     chances = {metric.key: run.by_chance(metric, metric.card.defaults, seed) for metric in metrics}
@@ -204,7 +204,8 @@ def _by_chance(run: RunData, seed: int) -> dict[str, dict[str, Any]]:
     }
 
 
-def _chance_of_groups(source: MatrixInput, scores: Scores) -> list[Finding]:
+def chance_of_groups(source: MatrixInput, scores: Scores) -> list[Finding]:
+    """What groups do to these, where there are some."""
     if not source.is_grouped or not scores.are_probabilities:
         return []
     return [

@@ -1,6 +1,6 @@
 """What probabilities mean, in sentences that need no statistics, each with its evidence."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import sqrt
 from typing import Any, Final, NamedTuple
 
@@ -16,6 +16,7 @@ from app.kernel.metrics.families.probabilities.imcp import median_phi
 from app.kernel.metrics.families.probabilities.ranking import roc_auc
 from app.kernel.numerics.special import binomial_upper_tail
 from app.kernel.samples.areas import area_variance
+from app.kernel.samples.calibration import Excess, excess_of_top_label
 from app.kernel.samples.losses import threshold_correct
 from app.kernel.samples.scores import Scores
 from app.kernel.uncertainty.intervals import two_sided_z, wilson
@@ -53,7 +54,7 @@ def probability_findings(
     if scores.are_probabilities:
         found = [
             _confident_mistakes(scores),
-            _miscalibrated(source, scores, details["calibration"][expected_calibration_error.key]),
+            miscalibrated(details["calibration"], lambda: excess_of_top_label(scores), grouped=source.is_grouped),
             _unsure_classes(source, scores, by_class[median_phi.key]),
             *found,
         ]
@@ -79,13 +80,18 @@ def _confident_mistakes(scores: Scores) -> Finding | None:
     )
 
 
-def _miscalibrated(source: MatrixInput, scores: Scores, error: Mapping[str, Any]) -> Finding | None:
-    if error["p_value"] > ERROR_RATE or error["observed"] <= SMALLEST_ERROR:
+def miscalibrated(by_chance: Mapping[str, Any], excess: Callable[[], Excess], *, grouped: bool) -> Finding | None:
+    """What calibration errors beside those of chance say.
+
+    Args:
+        by_chance: These, by metric.
+        excess: Of the probability of the predicted class.
+        grouped: Do samples come in groups?
+    """
+    error = by_chance.get(expected_calibration_error.key)
+    if error is None or error["p_value"] > ERROR_RATE or error["observed"] <= SMALLEST_ERROR:
         return None
-    weights = np.ones(scores.n_samples) if scores.weights is None else scores.weights
-    excess = scores.confidence - (scores.truth_rank == 0)
-    confidence, gap = (float(np.average(values, weights=weights)) for values in (scores.confidence, excess))
-    noise = float(np.sqrt(np.sum((weights * (excess - gap)) ** 2)) / weights.sum())
+    confidence, gap, noise = excess()
     if abs(gap) <= two_sided_z(1.0 - ERROR_RATE) * noise:
         direction, words = "mixed", "On average they are neither too high nor too low, as far as these samples tell"
     elif gap > 0:
@@ -96,7 +102,7 @@ def _miscalibrated(source: MatrixInput, scores: Scores, error: Mapping[str, Any]
         "miscalibrated",
         f"The probabilities are not calibrated: {expected_calibration_error.key} is {rounded(error['observed'])}. "
         f"Perfect probabilities would show about {rounded(error['expected_if_calibrated'])} on as many "
-        f"{'independent ' if source.is_grouped else ''}samples (p = {significant(error['p_value'], 2)}). "
+        f"{'independent ' if grouped else ''}samples (p = {significant(error['p_value'], 2)}). "
         f"{words}: {rounded(confidence)} for the predicted class, and {rounded(confidence - gap)} of the predictions "
         "are right.",
         direction=direction,
