@@ -398,13 +398,17 @@ def test_groups_of_probabilities_beyond_memory_count_in_their_limits(client: htt
         assert (found["method"], found["given"]) == (own["method"], own["given"])
         assert (found["low"], found["high"]) == pytest.approx((own["low"], own["high"]), rel=1e-9), name
     assert kept["intervals"]["roc_auc@true"]["method"] == "cluster_delong_logit"
+    place = f"/v1/evaluations/{kept['id']}"
+    banded = client.get(f"{place}/curves/calibration", params={"band": "pointwise"})
+    assert "bands of samples in groups" in check_problem(banded, 409, "no_samples_kept")["detail"]
+    assert client.get(f"{place}/plots/calibration.svg").status_code == 200
     assert {gap["code"] for gap in kept["undefined"]} == {"not_folded"}
 
 
 def test_probabilities_beyond_memory_are_folded(client: httpx.Client, folder: Path) -> None:
     many = 80_000
     sure = RANDOM.uniform(size=many)
-    table = pa.table({"ill": sure + RANDOM.normal(scale=0.5, size=many) > 0.5, "p0": 1.0 - sure, "p1": sure})
+    table = pa.table({"ill": sure + RANDOM.normal(scale=0.5, size=many) > 0.5, "p0": 1.0 - sure, "p1": sure, "w": sure})
     pq.write_table(table, folder / "many.parquet", row_group_size=10_000)
     labels = ["false", "true"]
     source = named(folder / "many.parquet", {"y_true": "ill", "probabilities": ["p0", "p1"]}, "probabilities")
@@ -431,9 +435,13 @@ def test_probabilities_beyond_memory_are_folded(client: httpx.Client, folder: Pa
     check_problem(client.get(f"/v1/evaluations/{kept['id']}/plots/scores.json"), 409, "no_samples_kept")
     for accept in ("text/plain", "text/markdown", "text/csv", "text/html"):
         assert client.get(f"/v1/evaluations/{kept['id']}", headers={"Accept": accept}).status_code == 200
-    # Rows that are left out are counted one by one.
-    job = ended(
-        client, client.post("/v1/metrics/compute", json={"input": source | {"labels": labels, "ignore": ["x"]}}).json()
+    assert later(client, source | {"labels": labels, "ignore": ["x"]})["input"]["ignored"] == {"x": 0}
+    weighted = named(
+        folder / "many.parquet",
+        {"y_true": "ill", "probabilities": ["p0", "p1"], "sample_weight": "w"},
+        "probabilities",
+        labels=labels,
     )
+    job = ended(client, client.post("/v1/metrics/compute", json={"input": weighted}).json())
     assert (job["problem"]["status"], job["problem"]["code"]) == (413, "too_large")
     assert "PREVAIL_DATA_MEMORY_BYTES" in job["problem"]["detail"]

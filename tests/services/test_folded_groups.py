@@ -155,7 +155,11 @@ def test_no_split_and_no_order_shows(form: tuple[str, list[str], str], tmp_path:
     body = written(tmp_path, kind, classes, NUMBERS[names], metrics=["roc_auc@*"])
     text, expected = json.dumps(body).encode(), in_parts(body, tmp_path, 1 << 24)
     random = np.random.default_rng(5)
-    for _ in range(3):
+    for number in range(3):
+        # Pieces of which nothing is left come in any order too.
+        if number == 2:
+            body["input"]["ignore"] = [classes[-1]]
+            text, expected = json.dumps(body).encode(), in_parts(body, tmp_path, 1 << 24)
         parts = PartsOfData(places(body), asked(body, MEMORY))
         with closing(Folding(MEMORY, tmp_path / "runs")) as whole:
             for place in random.permutation(len(parts.pieces)):
@@ -166,6 +170,34 @@ def test_no_split_and_no_order_shows(form: tuple[str, list[str], str], tmp_path:
         assert found.report is not None
         assert expected.report is not None
         assert repr(found.report.of_samples) == repr(expected.report.of_samples)
+
+
+@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
+def test_ignored_classes_are_left_out_of_parts(form: tuple[str, list[str], str], tmp_path: Path) -> None:
+    """Of some pieces nothing is left; a class that is declared and ignored stays one without samples."""
+    kind, classes, names = form
+    body = written(tmp_path, kind, classes, NUMBERS[names], metrics=["roc_auc@*"])
+    random = np.random.default_rng(8)
+    for place, path in enumerate(sorted((tmp_path / "data").iterdir())):
+        table = pq.read_table(path)
+        void = np.where(
+            random.random(table.num_rows) < (0.1 if place % 2 else 1.0), random.choice(["void", "lost"]), ""
+        )
+        label = np.where(void == "", table["label"].to_numpy(zero_copy_only=False), void)
+        pq.write_table(table.set_column(0, "label", pa.array(label)), path, row_group_size=200)
+    body["input"]["ignore"] = ["lost", "void", "nowhere"]
+    first, second = at_once(body), report_of(in_parts(body, tmp_path))
+    assert second.input.facts == first.input.facts
+    assert second.input.facts["ignored"]["nowhere"] == 0
+    assert sum(second.input.facts["ignored"].values()) > ROWS // 2
+    np.testing.assert_array_equal(second.input.confusion_matrix, first.input.confusion_matrix)
+    assert second.requested["roc_auc@*"] == pytest.approx(first.requested["roc_auc@*"], rel=1e-12)
+    body["input"]["ignore"] += classes
+    with pytest.raises(InvalidInput, match="at least one sample of another class") as all_of_them:
+        in_parts(body, tmp_path)
+    with pytest.raises(InvalidInput, match="at least one sample of another class") as at_hand:
+        at_once(body)
+    assert all_of_them.value.faults == at_hand.value.faults
 
 
 def test_one_group_and_too_many_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,6 +20,7 @@ from app.api.bodies.uploads import columns_of
 from app.domain.data import DataFile, DataReference
 from app.domain.errors import BeyondMemory, DomainError, Fault, InvalidInput, TooLarge
 from app.domain.inputs.content import DataFacts
+from app.domain.inputs.ignored import NothingLeft
 from app.domain.inputs.kinds import RANKING
 from app.domain.inputs.samples import Tally
 from app.services.ports.cluster import Workers
@@ -44,7 +45,6 @@ class Asked:
     Attributes:
         labels: The classes, where they are declared.
         memory_bytes: That columns may take.
-        ignores: Rows are left out by their class.
         piece_rows: That are read together, about.
         digest: Of the files that it has to be; None where any will do.
         with_ids: Parts have the ids of their rows.
@@ -54,7 +54,6 @@ class Asked:
     kind: str
     labels: Sequence[str] | None
     memory_bytes: int
-    ignores: bool = False
     piece_rows: int = PIECE_ROWS
     digest: str | None = None
     with_ids: bool = False
@@ -74,7 +73,7 @@ class Asked:
         """Can rows beyond memory be folded: rankings, and probabilities or scores whose labels are declared?"""
         if self.kind == RANKING:
             return True
-        return self.kind in (_PROBABILITIES, _SCORES) and self.labels is not None and not self.ignores
+        return self.kind in (_PROBABILITIES, _SCORES) and self.labels is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +141,10 @@ class PartsOfData:
             _checked(self._data, asked)
             of_rows = _of_rows(asked, self._data)
             if _WEIGHT in of_rows:
-                raise BeyondMemory(f"expected {asked.kind} without weights, of so many rows", pointer="/data")
+                raise BeyondMemory(
+                    f"expected {asked.kind} without weights, of more rows than PREVAIL_DATA_MEMORY_BYTES holds",
+                    pointer="/data",
+                )
             names = asked.reference.columns or self._data.names(mapped=False)
             if asked.kind == _SCORES and len(asked.labels or ()) == 2 and _SCORE not in names:
                 raise BeyondMemory(
@@ -236,6 +238,9 @@ def of_rows(read: ReadData) -> Iterator[None]:
     """Faults of entries of columns, said of the data."""
     try:
         yield
+    except NothingLeft:
+        # Not of any column, and known by what it says.
+        raise
     except InvalidInput as error:
         raise InvalidInput([_of_column(fault, read) for fault in error.faults]) from None
 

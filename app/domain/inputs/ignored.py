@@ -16,6 +16,18 @@ TALLY = "tally"
 Made = TypeVar("Made")
 
 
+class NothingLeft(InvalidInput):
+    """All samples are of classes that are ignored.
+
+    Attributes:
+        left_out: How many of each.
+    """
+
+    def __init__(self, fault: Fault, left_out: Mapping[str, float]) -> None:
+        super().__init__([fault])
+        self.left_out = left_out
+
+
 def without_ignored(
     ignore: Sequence[Label],
     columns: Mapping[str, Any],
@@ -103,7 +115,6 @@ def classes_left(
     return matrix[np.ix_(stays, stays)], tuple(np.array(labels, dtype=object)[stays]), left_out
 
 
-def _nothing_left(pointer: str, left_out: Mapping[str, float]) -> InvalidInput:
-    return InvalidInput.at(
-        pointer, "no_samples", f"expected at least one sample of another class than {listed([*left_out])}, got none"
-    )
+def _nothing_left(pointer: str, left_out: Mapping[str, float]) -> NothingLeft:
+    detail = f"expected at least one sample of another class than {listed([*left_out])}, got none"
+    return NothingLeft(Fault(pointer, "no_samples", detail), left_out)

@@ -62,12 +62,12 @@ class Entries(NamedTuple):
 
 
 def joined(parts: Sequence[Entries]) -> Entries:
-    """Those of one width, one after another."""
+    """Those of one width, one after another; with groups where all have some."""
     groups = [part.groups for part in parts if part.groups is not None]
     return Entries(
         np.concatenate([part.keys for part in parts]),
         None if all(part.counts is None for part in parts) else np.concatenate([part.times for part in parts]),
-        np.concatenate(groups) if groups else None,
+        np.concatenate(groups) if len(groups) == len(parts) else None,
     )
 
 

@@ -191,7 +191,7 @@ def curve_of(source: MatrixInput, question: CurveQuestion) -> CurvePoints:
     """
     name = question.name
     if isinstance(source, FoldedInput):
-        _refuse_beyond_kept(question, source.labels)
+        _refuse_beyond_kept(question, source)
     view = _view(source, question)
     try:
         full = view.curve(question)
@@ -274,7 +274,12 @@ def _view(source: MatrixInput, question: CurveQuestion) -> _View:
     return _View(None if code is None else source.labels[code], scores, code)
 
 
-def _refuse_beyond_kept(question: CurveQuestion, labels: Sequence[str]) -> None:
+def has_band(source: MatrixInput) -> bool:
+    """Is there one around calibration in bins? Not of groups that went by: it takes what each has in each bin."""
+    return not (isinstance(source, FoldedInput) and source.is_grouped)
+
+
+def _refuse_beyond_kept(question: CurveQuestion, source: FoldedInput) -> None:
     """Refuse what needs the samples where these went by.
 
     Raises:
@@ -283,8 +288,9 @@ def _refuse_beyond_kept(question: CurveQuestion, labels: Sequence[str]) -> None:
     beyond = [
         what
         for what, is_asked in (
-            ("averages over the classes", question.label in (MICRO, MACRO) and question.label not in labels),
+            ("averages over the classes", question.label in (MICRO, MACRO) and question.label not in source.labels),
             ("bands", question.band is not None and question.name is not CurveName.CALIBRATION),
+            ("bands of samples in groups", question.band is not None and not has_band(source)),
             ("calibration without bins", question.form is CalibrationForm.ISOTONIC),
             (f"the {question.name.value} curve", question.name not in _KEPT),
         )

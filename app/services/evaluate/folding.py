@@ -1,5 +1,7 @@
 """Probabilities or scores of any number of samples: parts of an input that are forgotten one after another."""
 
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, Self
@@ -9,7 +11,8 @@ from numpy.typing import NDArray
 
 from app.domain.data import MOST_GROUPS
 from app.domain.errors import InvalidInput, TooLarge
-from app.domain.inputs.content import DATA_FACT, GROUPS_FACT, DataFacts
+from app.domain.inputs.content import DATA_FACT, GROUPS_FACT, IGNORED_FACT, DataFacts
+from app.domain.inputs.ignored import NothingLeft
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.inputs.probabilities import assumed_threshold, decide_by_threshold
 from app.domain.report import SectionName
@@ -53,6 +56,8 @@ class Folding:
         self._fold: ScoresFold | OrderFold | None = None
         self._assumed: AssumedThreshold | None = None
         self._groups: DecidedInGroups | None = None
+        self._left_out: Counter[str] = Counter()
+        self._nothing_left: NothingLeft | None = None
 
     def add(self, part: NewEvaluation) -> None:
         """Add probabilities or scores with the same labels, of data that was named.
@@ -63,7 +68,7 @@ class Folding:
         source, samples = part.source, part.source.samples
         if samples is None or samples.outputs is None:
             raise ValueError("expected parts with probabilities or scores")
-        self._take(part, source.facts[DATA_FACT]["rows"])
+        self._take(part, source.facts[DATA_FACT]["rows"], source.facts.get(IGNORED_FACT, {}))
         outputs, predicted = samples.outputs, [samples.predicted]
         if source.facts.get("threshold_assumed"):
             self._assumed = self._assumed or AssumedThreshold()
@@ -76,10 +81,20 @@ class Folding:
             self._groups.add(groups, samples.truth, predicted)
             self._check_groups()
 
+    def leave_out(self, rows: int, found: NothingLeft) -> None:
+        """Take a part of which all rows are of classes that are ignored."""
+        self.rows += rows
+        self._left_out.update(found.left_out)
+        self._nothing_left = found
+
     def merge(self, other: "Folding") -> None:
         """Take in what was made of other parts. Raises as `add`."""
+        self._nothing_left = self._nothing_left or other._nothing_left
+        if other._whole is None:
+            self.rows += other.rows
+            self._left_out.update(other._left_out)
         if other._whole is not None and other._fold is not None:
-            self._take(other._whole, other.rows)
+            self._take(other._whole, other.rows, other._left_out)
             if other._assumed is not None:
                 self._assumed = (self._assumed or AssumedThreshold()).merge(other._assumed)
             own: Any = self._own(other._whole.source)
@@ -100,10 +115,13 @@ class Folding:
             TooLarge: there are too many groups.
         """
         new, fold = self._whole, self._fold
+        if (new is None or fold is None) and self._nothing_left is not None:
+            raise self._nothing_left
         if new is None or fold is None:
             raise InvalidInput.at(_DATA, "no_samples", "expected at least one sample, got none")
         settled = new.source if self._assumed is None else self._assumed.settled(new.source)
-        whole = replace(settled, facts={**settled.facts, DATA_FACT: facts})
+        ignored = {IGNORED_FACT: dict(self._left_out)} if IGNORED_FACT in settled.facts else {}
+        whole = replace(settled, facts={**settled.facts, **ignored, DATA_FACT: facts})
         samples = None
         if self._groups is not None:
             samples = self._groups.samples(0 if self._assumed is None else self._assumed.rule)
@@ -122,8 +140,9 @@ class Folding:
         if self._fold is not None:
             self._fold.close()
 
-    def _take(self, part: NewEvaluation, rows: int) -> None:
+    def _take(self, part: NewEvaluation, rows: int, left_out: Mapping[str, int]) -> None:
         self.rows += rows
+        self._left_out.update(left_out)
         if self._whole is None:
             self._whole = replace(part, source=replace(part.source, samples=None))
         else:

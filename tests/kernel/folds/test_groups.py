@@ -14,10 +14,11 @@ from app.kernel.folds.groups import sums as group_sums
 from app.kernel.folds.groups.influence import GroupInfluence
 from app.kernel.folds.groups.sums import GroupSums
 from app.kernel.folds.losses import COSINE, LOG_LOSS, PHI, RULED_OUT, SQUARED_ERROR, SURE
+from app.kernel.folds.metrics import folded_values
 from app.kernel.folds.order import OrderFold
 from app.kernel.folds.scores import ScoresFold
 from app.kernel.metrics.card import Metric
-from app.kernel.metrics.families.probabilities import imcp, proper
+from app.kernel.metrics.families.probabilities import calibration, imcp, proper
 from app.kernel.metrics.families.probabilities.ranking import roc_auc
 from app.kernel.numerics.arrays import silently
 from app.kernel.samples.losses import sums_by_code
@@ -152,6 +153,29 @@ def test_no_split_and_no_order_shows(name: str, tmp_path: Path) -> None:
             assert told(fold.finish()) == expected
         assert not list(tmp_path.iterdir())
     assert spilled > 8
+
+
+def test_rows_that_are_pairs_and_rows_that_are_not_fold_together(tmp_path: Path) -> None:
+    """They have orders of their own, the latter one more for the highest probability, which asks for no groups."""
+    pairs, rows = PROBLEMS["one column tied"], PROBLEMS["two columns"]
+    off = (rows.rows * (1.0 - 1e-9)).round(2)
+    off[:, 0] *= 1.0 - 1e-9
+    together = Problem(np.concatenate([pairs.y, rows.y]), pairs.given, np.concatenate([pairs.rows, off]))
+    groups = groups_of(together, 5)
+    grouping = Grouping.of(groups)
+    with ScoresFold(2, TINY, tmp_path, grouped=True) as fold:
+        fold.add(rows.y, off, groups[400:]).add(pairs.y, pairs.given, groups[:400])
+        made = fold.finish()
+        values, found = folded_values(made), influences(made)
+    scores = Scores(together.y, together.rows)
+    samples = Influences(scores)
+    for code in (0, 1):
+        line = samples.of(roc_auc, code)
+        assert line is not None
+        expected = sums_by_code(grouping.codes, line.influence, grouping.n_groups)
+        np.testing.assert_allclose(found[roc_auc.key, code].sums, expected, rtol=1e-9, atol=1e-15)
+    adaptive = calibration.adaptive_calibration_error
+    assert values[adaptive.key] == pytest.approx(adaptive.compute(scores), rel=1e-11)
 
 
 def test_areas_are_exact_fractions(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from app.api.plots.marks import NUMBERS, SQUARE, Row, by_run, data, in_order, re
 from app.api.plots.registry import Given, Json, Needs, Run, figure
 from app.api.texts.lines import number, shown
 from app.domain.wording import name, percent, share
-from app.services.decide.curves import BandForm, CurveName, CurveQuestion
+from app.services.decide.curves import BandForm, CurveName, CurveQuestion, has_band
 
 _UNIT: Final = [0, 0.5, 1]
 
@@ -18,7 +18,7 @@ def calibration(given: Given) -> Figure:
     answers = [_reliability(run, given.label) for run in given.runs]
     rows = [row for answer, caption in zip(answers, given.names, strict=True) for row in _bins(answer, caption)]
     look, several = given.look, len(given.runs) > 1
-    band = answers[0]["band"]
+    band = answers[0].get("band")
     first = answers[0]
     of = f"class {name(shown(first['class']))}" if first["class"] is not None else "the predicted class"
     colour = by_run(given.names, look)
@@ -74,7 +74,8 @@ def calibration(given: Given) -> Figure:
 
 
 def _reliability(run: Run, label: str | None) -> Json:
-    return run.curve(CurveQuestion(name=CurveName.CALIBRATION, label=label, band=BandForm.POINTWISE))
+    band = BandForm.POINTWISE if has_band(run.samples) else None
+    return run.curve(CurveQuestion(name=CurveName.CALIBRATION, label=label, band=band))
 
 
 def _bins(answer: Json, caption: str) -> list[Row]:

@@ -35,9 +35,9 @@ def asked_again(record: EvaluationRecord, memory_bytes: int, *, in_parts: bool =
     if data is None:
         raise ValueError("expected an evaluation of data that was named")
     reference = DataReference(data["uri"], DataFormat(data["format"]), data.get("columns"), data.get("filter"))
-    ignores, piece_rows = IGNORED_FACT in record.extra, _PIECE_ROWS if in_parts else PIECE_ROWS
+    piece_rows = _PIECE_ROWS if in_parts else PIECE_ROWS
     labels = None if record.kind == RANKING else record.labels
-    return Asked(reference, record.kind, labels, memory_bytes, ignores, piece_rows, data["digest"], in_parts)
+    return Asked(reference, record.kind, labels, memory_bytes, piece_rows, data["digest"], in_parts)
 
 
 def request_of(record: EvaluationRecord) -> bytes:

@@ -22,6 +22,7 @@ from app.domain.data import DataFormat, DataReference
 from app.domain.errors import InvalidInput
 from app.domain.evaluation import DatasetRef, ModelRef
 from app.domain.inputs.content import DataFacts
+from app.domain.inputs.ignored import NothingLeft
 from app.domain.inputs.kinds import RANKING
 from app.domain.inputs.labels import label_text
 from app.domain.inputs.names import LONGEST_NAME
@@ -174,7 +175,7 @@ class ReferencedRequest(Wire):
             )
         labels = getattr(self.input, "labels", None)
         texts = None if labels is None else [*map(label_text, labels)]
-        return Asked(self.reference, self.input.kind, texts, memory_bytes, bool(getattr(self.input, "ignore", None)))
+        return Asked(self.reference, self.input.kind, texts, memory_bytes)
 
 
 def referenced(body: Body) -> ReferencedRequest | None:
@@ -258,7 +259,14 @@ def _folding(reading: Reading, budget: int, folder: Path | None) -> AnyFolding:
 
 def _fold(body: bytes, reading: Reading, piece: Piece, into: AnyFolding) -> None:
     for part in reading.parts(piece, into.rows):
-        into.add(with_columns(body, part))
+        try:
+            new = with_columns(body, part)
+        except NothingLeft as error:
+            if not isinstance(into, Folding):
+                raise
+            into.leave_out(part.facts["rows"], error)
+        else:
+            into.add(new)
 
 
 def _travels(reading: Reading, piece: Piece) -> bool:
