@@ -2,6 +2,7 @@
 
 import json
 import pickle
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from app.services.evaluate import folding
 from app.services.evaluate.apart import evaluate_alone
 from app.services.evaluate.evaluations import NewEvaluation
 from app.services.evaluate.folding import Folding
+from app.services.ports.cluster import Result, Task
 from app.services.runs.joins.keys import numbers_of
 
 ROWS = 3000
@@ -91,6 +93,15 @@ def in_parts(body: Body, folder: Path, budget: int = MEMORY) -> NewEvaluation:
     found = with_parts(json.dumps(body).encode(), parts, budget=budget, folder=folder / "runs")
     assert not [*(folder / "runs").iterdir()]
     return found
+
+
+class Elsewhere:
+    """Workers who are sent everything, and send everything back."""
+
+    def in_order(self, function: Callable[[Task], Result], tasks: Iterable[Task]) -> Iterator[Result]:
+        for task in tasks:
+            sent, what = pickle.loads(pickle.dumps((function, task)))  # noqa: S301 - its own
+            yield pickle.loads(pickle.dumps(sent(what)))  # noqa: S301 - its own
 
 
 def report_of(new: NewEvaluation) -> Report:
@@ -165,7 +176,7 @@ def test_no_split_and_no_order_shows(form: tuple[str, list[str], str], tmp_path:
             for place in random.permutation(len(parts.pieces)):
                 state = folded_apart(text, parts.reading, parts.pieces[place])
                 whole.merge(pickle.loads(pickle.dumps(state)))  # noqa: S301 - its own
-            found = whole.finish(expected.source.facts["data"])
+            found = whole.finish(expected.source.facts["data"], Elsewhere())
         assert found.source.facts == expected.source.facts
         assert found.report is not None
         assert expected.report is not None

@@ -107,12 +107,13 @@ def split(entries: Entries) -> Iterator[Entries]:
     one score.
     """
     if entries.groups is not None:
-        found = summed(entries)
-        yield found if _OFTEN * found.keys.size <= entries.keys.size else entries.take(np.argsort(entries.keys))
+        entries = entries.take(np.argsort(entries.keys))
+        found = summed(entries) if _are_often(entries.keys) else entries
+        yield found if _OFTEN * found.keys.size <= entries.keys.size else entries
         return
     keys = entries.keys
     keys.sort()
-    if not (keys[_OFTEN - 1 :] == keys[: 1 - _OFTEN]).any():
+    if not _are_often(keys):
         yield Entries(keys.copy())
         return
     starts = starts_of(keys)
@@ -121,3 +122,8 @@ def split(entries: Entries) -> Iterator[Entries]:
     yield Entries(keys.take(starts[often]), counts[often])
     if not often.all():
         yield Entries(keys[np.repeat(~often, counts)])
+
+
+def _are_often(ordered: Keys) -> bool:
+    """Is any of some keys in order there often?"""
+    return bool((ordered[_OFTEN - 1 :] == ordered[: 1 - _OFTEN]).any())
