@@ -155,6 +155,10 @@ def test_the_report_is_that_of_the_rows(form: tuple[str, list[str], str], interv
     assert all(second.intervals[name]["method"] == "cluster_delong_logit" for name in areas)
     if intervals == "headline":
         assert not_folded == 0
+    else:
+        averages = {name for name in first.intervals if name.startswith("roc_auc_ovr_")} - {"roc_auc_ovr_micro"}
+        assert len(averages) == 2
+        assert all(second.intervals[name]["low"] is not None for name in averages)
         assert {one.code for one in first.findings} >= {one.code for one in second.findings} - {"samples_folded"}
     assert second.balanced_intervals.keys() == first.balanced_intervals.keys()
     assert second.requested["roc_auc@*"] == first.requested["roc_auc@*"]

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from app.kernel.folds.folded import FoldedSamples
-from app.kernel.folds.groups.influence import GroupedLosses, GroupInfluence
+from app.kernel.folds.groups.influence import GroupedLosses, GroupInfluence, mean_of_areas
 from app.kernel.numerics.arrays import Array
 from app.kernel.samples.influence import LinearMethod, Strata
 
@@ -142,10 +142,36 @@ def of_area(slope: float = 1.0) -> Error:
             LinearMethod.DELONG_LOGIT,
             sizes=sizes,
             strata=Strata.BY_CLASS,
-            of_groups=lambda: ranking.area_of_groups(slope),
+            of_groups=lambda: _line(ranking.area_of_groups.influence, slope),
         )
 
     return error
+
+
+def of_areas(*, weighted: bool = False) -> Error:
+    """Of the mean of the areas of all classes, or of that by their shares. Of more than two classes that of groups is
+    known alone: there what is added up is of one group in all orders.
+    """
+    one_area = of_area()
+
+    def error(scores: FoldedSamples, class_index: int | None, value: float) -> Spread | None:
+        if scores.n_classes == 2:
+            return one_area(scores, class_index, value)
+        if not scores.grouped:
+            return None
+
+        def of_groups() -> GroupInfluence:
+            rankings = [scores.ranking(code) for code in range(scores.n_classes)]
+            values = np.array([float(ranking.auc) for ranking in rankings])
+            return mean_of_areas([ranking.area_of_groups for ranking in rankings], values, weighted=weighted)
+
+        return Spread(np.nan, LinearMethod.INFLUENCE_LOGIT, of_groups=of_groups)
+
+    return error
+
+
+def _line(influence: GroupInfluence, slope: float) -> GroupInfluence:
+    return influence._replace(sums=slope * influence.sums)
 
 
 def _losses(scores: FoldedSamples) -> GroupedLosses:

@@ -6,7 +6,7 @@ import numpy as np
 
 from app.kernel.folds.along import Along
 from app.kernel.folds.fold import NotFolded
-from app.kernel.folds.groups.influence import GroupInfluence, area_of_groups
+from app.kernel.folds.groups.influence import GroupArea, area_of_groups
 from app.kernel.numerics.arrays import Array
 from app.kernel.samples.rankings.cuts import Row, equal_error_rate, standardised_partial_area
 from app.kernel.samples.rankings.ranking import Ranking
@@ -52,11 +52,12 @@ class FoldedRanking(Ranking):
         )
         self.__dict__.update(hulls=[along.hull])
 
-    def area_of_groups(self, slope: float) -> GroupInfluence:
-        """What groups add to the sampling error of a line of the area."""
+    @property
+    def area_of_groups(self) -> GroupArea:
+        """What groups add to the sampling error of the area."""
         if self._groups is None:
             raise ValueError("expected samples in groups, with members and others")
-        return self._groups._replace(sums=slope * self._groups.sums)
+        return self._groups
 
     def _read(self, **attributes: float) -> None:
         """Attributes that are computed at first use are there already."""

@@ -32,8 +32,8 @@ from app.services.runs.joins.keys import numbers_of
 # Facts of a part that are numbers of samples.
 _COUNTED: Final = ("rows", "ties", "renormalized")
 _DATA: Final = "/input/data"
-# Of each group what it adds to the error of an area.
-_BYTES_OF_AREA: Final = 16
+# Of each group what it adds to the error of an area, of how many samples and members.
+_BYTES_OF_AREA: Final = 24
 
 
 class Folding:

@@ -77,7 +77,7 @@ Found = dict[tuple[str, int | None], GroupInfluence]
 def influences(scores: FoldedSamples) -> Found:
     """What groups add to each value, by metric and class."""
     found: Found = {
-        (roc_auc.key, code): scores.ranking(code).area_of_groups(1.0)
+        (roc_auc.key, code): scores.ranking(code).area_of_groups.influence
         for code in range(scores.n_classes)
         if 0 < scores.actual[code] < scores.n_samples
     }
@@ -183,7 +183,7 @@ def test_areas_are_exact_fractions(tmp_path: Path) -> None:
     y, score = np.array([0, 1, 1, 0, 1, 0, 1, 0, 0]), np.array([1, 4, 4, 4, 3, 3, 2, 1, 0]) / 8
     groups = np.array([1, 1, 2, 3, 3, 2, 2, 1, 3], dtype=np.uint64)
     made = folded(Problem(y, score, np.column_stack([1 - score, score])), groups, tmp_path, step=2)
-    found = made.ranking(1).area_of_groups(1.0).sums
+    found = made.ranking(1).area_of_groups.influence.sums
     won = [[Fraction(int(a > b) * 2 + int(a == b), 2) for b in score[y == 0]] for a in score[y == 1]]
     area = sum(map(sum, won), Fraction(0)) / 20
     sums = [0.0, 0.0, 0.0]
@@ -202,7 +202,7 @@ def test_one_score_of_all_samples_is_looked_at_in_little_memory(
     y, groups = random.integers(0, 2, size), random.integers(0, 50, size).astype(np.uint64)
     problem = Problem(y, np.full(size, 0.25), np.full((size, 2), [0.75, 0.25]))
     made = folded(problem, groups, tmp_path, step=1000)
-    assert not made.ranking(1).area_of_groups(1.0).sums.any()
+    assert not made.ranking(1).area_of_groups.influence.sums.any()
     with ScoresFold(2, TINY, tmp_path, grouped=True) as fold:
         for start in range(0, size, 1000):
             fold.add(y[start : start + 1000], problem.given[start : start + 1000], groups[start : start + 1000])

@@ -16,6 +16,18 @@ from app.kernel.numerics.exact_sums import Whole
 from app.kernel.samples.losses import sums_by_code
 
 
+class GroupArea(NamedTuple):
+    """What groups add to the sampling error of the area of one class.
+
+    Attributes:
+        influence: On the area.
+        members: (G) of the class.
+    """
+
+    influence: "GroupInfluence"
+    members: Array
+
+
 class GroupInfluence(NamedTuple):
     """What groups add to the sampling error of one value.
 
@@ -104,7 +116,7 @@ class GroupedLosses:
         return sums_by_code(self._codes, values.astype(np.float64), self._n_groups)
 
 
-def area_of_groups(placed: GroupSums) -> GroupInfluence:
+def area_of_groups(placed: GroupSums) -> GroupArea:
     """On the area of one class against the rest (Obuchowski 1997).
 
     Args:
@@ -124,7 +136,28 @@ def area_of_groups(placed: GroupSums) -> GroupInfluence:
         influence[rows] = sign * away / _spread(sizes[side])
         if away.any():
             about[rows] = totals.counts.take(rows)
-    return GroupInfluence(sums_by_code(codes, influence, n_groups), sums_by_code(codes, about, n_groups))
+    members = np.where(totals.cells == 1, totals.counts, 0).astype(np.float64)
+    found = GroupInfluence(sums_by_code(codes, influence, n_groups), sums_by_code(codes, about, n_groups))
+    return GroupArea(found, sums_by_code(codes, members, n_groups))
+
+
+def mean_of_areas(areas: Sequence[GroupArea], values: Array, *, weighted: bool) -> GroupInfluence:
+    """On the mean of the areas of all classes.
+
+    Args:
+        areas: Of each class.
+        values: (K) of the areas.
+        weighted: Does each count by the share of its class, which is as random as all else?
+    """
+    members = np.stack([area.members for area in areas])
+    sizes, about = members.sum(axis=1), members.sum(axis=0)
+    shares = sizes / sizes.sum() if weighted else np.full(sizes.size, 1.0 / sizes.size)
+    sums = sum((share * area.influence.sums for share, area in zip(shares, areas, strict=True)), np.zeros(about.size))
+    if weighted:
+        away = values - float(shares @ values)
+        moved = sum((one * own for one, own in zip(away, members, strict=True)), np.zeros(about.size))
+        sums = sums + moved / _spread(int(sizes.sum()))
+    return GroupInfluence(sums, about)
 
 
 def _codes_of(totals: GroupTotals) -> tuple[Counts, int]:
