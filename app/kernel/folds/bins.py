@@ -78,14 +78,12 @@ class PartSums(ABC):
         self._small = ExactSums(shape)
 
     @abstractmethod
-    def _places(self, scores: Array, held: Counts, /) -> Positions:
-        """Positions (parts + 1), falling, between which distinct scores (c), falling, that so many samples have lie in
-        each part.
-        """
+    def _places(self, scores: Array, members: Counts, others: Counts, /) -> Positions:
+        """Positions (parts + 1), falling, between which the distinct scores (c), falling, of each part lie."""
 
     def add_cuts(self, scores: Array, members: Counts, others: Counts) -> None:
         """Add distinct scores (c), falling, with how many members and others have each."""
-        ends = self._places(scores, members + others)
+        ends = self._places(scores, members, others)
         for place, (stop, start) in enumerate(pairwise(ends.tolist())):
             for first in range(start, stop, _CHUNK):
                 part = slice(first, min(first + _CHUNK, stop))
@@ -171,7 +169,7 @@ class BinSums(PartSums):
         self._units += (high << _HALF) + low
         self._squares += squared
 
-    def _places(self, scores: Array, _: Counts, /) -> Positions:
+    def _places(self, scores: Array, _: Counts, __: Counts, /) -> Positions:
         return np.append(scores.size - np.searchsorted(scores[::-1], _LOWEST, side="right"), 0)
 
 
@@ -201,7 +199,8 @@ class MassSums(PartSums):
             part = slice(start, start + _CHUNK)
             self._add_to(place, scores[part], np.stack([others[part], members[part]]))
 
-    def _places(self, scores: Array, held: Counts, /) -> Positions:
+    def _places(self, scores: Array, members: Counts, others: Counts, /) -> Positions:
+        held = members + others
         reached = np.cumsum(held) + self._reached
         self._reached = int(reached[-1])
         # From the highest bin down: the first with the middle of its samples beyond so many bins of all.
