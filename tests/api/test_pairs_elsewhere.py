@@ -192,7 +192,7 @@ def test_more_samples_than_memory_holds_are_joined_in_parts(
     client: httpx.Client, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made: dict[str, list[str]] = {}
-    for name in ("predictions", "with texts as ids", "with weights", "probabilities"):
+    for name in ("predictions", "with texts as ids", "probabilities"):
         members, columns, _ = SETS[name]
         made[name] = [by_reference(client, folder / f"{file}.parquet", columns, members) for file in "ab"]
     mixed = [made["predictions"][0], made["with texts as ids"][1]]
@@ -210,9 +210,6 @@ def test_more_samples_than_memory_holds_are_joined_in_parts(
     assert any("in common" in note for note in at_once[2]["notes"])
     decided = later(client, *made["probabilities"], metrics=["accuracy"])
     assert decided["design"]["reason"] == "same 240 sample ids"
-    job = ended(client, asked(client, *made["with weights"], metrics=["mcc"]).json())
-    assert (job["problem"]["status"], job["problem"]["code"]) == (413, "too_large")
-    assert "samples with weights" in job["problem"]["detail"]
     job = ended(client, asked(client, *kept).json())
     assert "only 200 of 240 sample ids are common" in job["problem"]["detail"]
 
@@ -246,11 +243,19 @@ def test_probabilities_of_more_samples_than_memory_holds_are_compared(
 
 
 @pytest.mark.usefixtures("computed_here")
-def test_groups_of_more_samples_than_memory_holds_are_compared(
-    client: httpx.Client, folder: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("name", ["with groups", "with weights", "with an ignored class"])
+def test_rows_that_are_more_than_labels_are_compared_beyond_memory_too(
+    client: httpx.Client, folder: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    members, columns, metrics = SETS["with groups"]
-    runs = [by_reference(client, folder / f"{file}.parquet", columns, members) for file in "ab"]
+    members, columns, metrics = SETS[name]
+    (folder / (token := token_hex(4))).mkdir()
+    # Of one file all rows are ignored.
+    void = np.array(TABLES[0]["seen"]) == "void"
+    for file, rows in (("0", void), ("1", ~void)):
+        pq.write_table(TABLES[0].filter(pa.array(rows)), folder / token / f"{file}.parquet")
+    runs = [
+        by_reference(client, place, columns, members) for place in (folder / token / "*.parquet", folder / "b.parquet")
+    ]
     at_once = later(client, *runs, metrics=metrics)
 
     def too_many(*_: Any) -> MatrixInput:
@@ -258,8 +263,8 @@ def test_groups_of_more_samples_than_memory_holds_are_compared(
 
     monkeypatch.setattr(DataAgain, "whole", too_many)
     in_parts = later(client, *runs, metrics=metrics)
-    assert in_parts["design"]["resampled"] == "groups"
     assert unnamed(in_parts, *runs) == unnamed(at_once, *runs)
+    assert in_parts["design"].get("resampled") == ("groups" if name == "with groups" else None)
 
 
 @pytest.mark.usefixtures("computed_here")

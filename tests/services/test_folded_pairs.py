@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from app.domain.errors import IncomparableRuns, TooLarge
 from app.domain.identifiers import new_id
-from app.domain.inputs.matrices import MatrixInput
+from app.domain.inputs.matrices import MatrixInput, with_weights
 from app.domain.inputs.probabilities import Accompanying, from_probabilities, from_scores
 from app.services.compare.answers import RunComparison
 from app.services.compare.comparisons import (
@@ -44,13 +44,21 @@ class Model(NamedTuple):
     outputs: NDArray[np.float64]
     labels: list[str]
     groups: NDArray[Any] | None = None
+    weights: NDArray[np.float64] | None = None
 
     def source(self, chosen: slice) -> MatrixInput:
         """Some of its samples."""
         rows = self.rows[chosen]
         names = np.array([f"c{code}" for code in range(self.outputs.shape[1])])
         groups = None if self.groups is None else self.groups[rows].tolist()
-        beside = Accompanying(labels=self.labels, sample_ids=rows.tolist(), group_ids=groups)
+        weights = None if self.weights is None else self.weights[rows].tolist()
+        in_parts = rows.size < self.rows.size
+        beside = Accompanying(
+            labels=self.labels,
+            sample_ids=rows.tolist(),
+            group_ids=groups,
+            sample_weight=None if in_parts else weights,
+        )
         truth = names[self.truth[rows]].tolist()
         columns = [int(label[1:]) for label in self.labels]
         outputs = self.outputs[rows][:, columns]
@@ -58,6 +66,9 @@ class Model(NamedTuple):
             found = from_probabilities(truth, outputs, beside, sum_tolerance=1e-6, renormalize=False, pointer="/input")
         else:
             found = from_scores(truth, outputs, beside, pointer="/input")
+        if in_parts and weights is not None:
+            # All of a part may weigh nothing.
+            found = with_weights(found, weights, "/input/sample_weight")
         return replace(found, facts={**found.facts, **DATA})
 
     @property
@@ -293,6 +304,44 @@ def test_groups_that_cannot_be_compared_are_refused(tmp_path: Path, monkeypatch:
         assert "do not group the samples" in refused(one, other)
     assert "are one group" in refused(np.zeros(ROWS, dtype=np.int64), None)
     assert "log_loss needs probabilities" in refused(groups, groups, "log_loss")
-    assert "a quarter of PREVAIL_DATA_MEMORY_BYTES" in refused(groups, groups, memory=4000)
+    assert "of PREVAIL_DATA_MEMORY_BYTES" in refused(groups, groups, memory=4000)
     monkeypatch.setattr("app.services.runs.joins.groups.MOST_GROUPS", 50)
     assert "at most 50 groups" in refused(groups, groups)
+
+
+@pytest.mark.parametrize(("classes", "count"), [(2, 2), (3, 2), (2, 3)])
+def test_weights_are_compared_as_those_of_the_samples_at_hand(tmp_path: Path, classes: int, count: int) -> None:
+    weights = RANDOM.choice([0.0, 0.3, 1.7, 2.0], ROWS)
+    runs = [one._replace(weights=weights * 3.0**place) for place, one in enumerate(models(classes, count))]
+    asked, kept = asked_of(runs, OF_MATRICES, besides=Besides(paired_tests=True))
+    expected = compare(asked, kept, identifier=asked.runs.records[0].id)
+    for number, memory in enumerate((1 << 18, 1 << 20)):
+        cluster = Threads() if number else None
+        assert repr(folded(asked, runs, tmp_path / str(number), memory, cluster)) == repr(expected)
+    asked, _ = asked_of(runs, ["log_loss", "accuracy"])
+    answer = folded(asked, runs, tmp_path / "a", 1 << 18)
+    assert answer.metrics["log_loss"].differences[0].reason == "it needs all samples at once (not_folded)"
+    assert answer.metrics["accuracy"].differences[0].p_value is not None
+
+
+def test_weights_that_cannot_be_compared_are_refused(tmp_path: Path) -> None:
+    weights = RANDOM.choice([0.0, 0.3, 1.7, 2.0], ROWS)
+    other = weights.copy()
+    other[:60] += 0.1
+    first, second = models(2)
+
+    def refused(one: NDArray[Any] | None, other: NDArray[Any] | None, memory: int = 1 << 18, **more: Any) -> str:
+        runs = [run._replace(weights=own, **more) for run, own in ((first, one), (second, other))]
+        asked, kept = asked_of(runs, ["accuracy"])
+        with pytest.raises((IncomparableRuns, TooLarge)) as caught:
+            folded(asked, runs, tmp_path / new_id().hex, memory)
+        if memory == 1 << 18 and not more:
+            with pytest.raises(IncomparableRuns) as at_once:
+                compare(asked, kept, identifier=new_id())
+            assert str(caught.value.detail) == str(at_once.value.detail)
+        return str(caught.value.detail)
+
+    for one, two in ((weights, other), (other, weights), (weights, None), (None, weights)):
+        assert "run 2 weighs the samples" in refused(one, two)
+    assert "of PREVAIL_DATA_MEMORY_BYTES" in refused(RANDOM.random(ROWS), RANDOM.random(ROWS), memory=4000)
+    assert "weights in groups" in refused(weights, weights, groups=RANDOM.integers(0, 60, ROWS))

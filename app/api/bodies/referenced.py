@@ -140,7 +140,7 @@ class PartsOfData:
             self._data = _opened(source, asked)
             _checked(self._data, asked)
             of_rows = _of_rows(asked, self._data)
-            if _WEIGHT in of_rows:
+            if _WEIGHT in of_rows and not asked.with_ids:
                 raise BeyondMemory(
                     f"expected {asked.kind} without weights, of more rows than PREVAIL_DATA_MEMORY_BYTES holds",
                     pointer="/data",

@@ -1,11 +1,13 @@
 """Comparisons of runs whose samples are read again, where their data was named: taken as jobs, as the runs were."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from http import HTTPStatus
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Final
 
 from fastapi import Request
 from starlette.responses import Response
@@ -13,19 +15,21 @@ from starlette.responses import Response
 from app.api.bodies.files.pieces import Piece
 from app.api.bodies.gathered import made_of
 from app.api.bodies.parsing import Body
-from app.api.bodies.referenced import PartsOfData, Reading, read_data
+from app.api.bodies.referenced import PartsOfData, ReadData, Reading, of_rows, read_data
 from app.api.deps import CARRIED_OUT_BY, Context
 from app.api.jobs.deferral import put_aside
 from app.api.presentation import View
 from app.api.v1.requests.again import asked_again, request_of
 from app.api.v1.requests.referenced import with_columns
 from app.domain.evaluation import EvaluationRecord
-from app.domain.inputs.content import DATA_FACT
-from app.domain.inputs.matrices import MatrixInput
+from app.domain.inputs.ignored import NothingLeft
+from app.domain.inputs.matrices import MatrixInput, with_weights
 from app.services.compare.comparisons import AskedComparison
 from app.services.compare.elsewhere import Rereading
 from app.services.ports.cluster import Cluster, workers_of
 from app.services.ports.data import DataSource
+
+_WEIGHT: Final = "sample_weight"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,22 +58,43 @@ class DataAgain:
         data = PartsOfData(self.source, asked_again(record, 0, in_parts=True))
         apart = partial(_read, body, data.reading, outputs=outputs)
 
-        def here(piece: Piece) -> list[MatrixInput]:
+        def here(piece: Piece) -> _Rows:
             return apart(piece, before)
 
         with workers_of(self.cluster) as workers:
-            for parts in made_of(data.pieces, workers, apart, here):
-                before += sum(one.facts[DATA_FACT]["rows"] for one in parts)
+            for rows, parts in made_of(data.pieces, workers, apart, here):
+                before += rows
                 yield from parts
         data.facts(before)
 
 
-def _read(body: bytes, reading: Reading, piece: Piece, before: int = 0, *, outputs: bool) -> list[MatrixInput]:
+# How many rows were read, and what is left of them.
+_Rows = tuple[int, list[MatrixInput]]
+
+
+def _read(body: bytes, reading: Reading, piece: Piece, before: int = 0, *, outputs: bool) -> _Rows:
     """The labels and ids of a piece, and perhaps its outputs; ``before`` rows of others come first."""
-    sources = [with_columns(body, read).source for read in reading.parts(piece, before)]
-    if outputs:
-        return sources
-    return [replace(one, samples=one.samples and replace(one.samples, outputs=None)) for one in sources]
+    rows, found = 0, []
+    for read in reading.parts(piece, before):
+        rows += read.facts["rows"]
+        # Rows of no weight at all, and ignored ones, are no fault of a part.
+        with suppress(NothingLeft):
+            found.append(_weighted(with_columns(body, _unweighted(read)).source, read))
+    if not outputs:
+        found = [replace(one, samples=one.samples and replace(one.samples, outputs=None)) for one in found]
+    return rows, found
+
+
+def _unweighted(read: ReadData) -> ReadData:
+    return replace(read, columns={name: column for name, column in read.columns.items() if name != _WEIGHT})
+
+
+def _weighted(source: MatrixInput, read: ReadData) -> MatrixInput:
+    """The same with the weights of its samples."""
+    if _WEIGHT not in read.columns:
+        return source
+    with of_rows(read):
+        return with_weights(source, read.columns[_WEIGHT], f"/input/{_WEIGHT}")
 
 
 async def compare_elsewhere(

@@ -4,7 +4,7 @@ Every function here raises InvalidInput with pointers relative to the ``input`` 
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -291,6 +291,21 @@ def from_predictions(
         if ids is None and groups is None and weights is None
         else Samples(coded.codes["y_true"], coded.codes["y_pred"], None, ids, weights, groups=groups, tally=tally),
     )
+
+
+def with_weights(source: MatrixInput, column: Numbers, pointer: str) -> MatrixInput:
+    """An input that came without weights, with those of its samples (n), of which all may be 0.
+
+    Raises:
+        InvalidInput: one is no weight.
+        ValueError: there are no samples.
+    """
+    samples, weights = source.samples, read_weights(column, pointer)
+    if samples is None:
+        raise ValueError("expected samples")
+    counts = confusion_counts(samples.truth, samples.predicted, len(source.labels), weights)
+    weighted = replace(samples, weights=weights)
+    return replace(source, content=Content.weights, counts=counts, samples=weighted)
 
 
 def check_found_labels(coded: Coded, pointer: str) -> None:

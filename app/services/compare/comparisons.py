@@ -253,8 +253,8 @@ def _read_at_once(asked: AskedComparison, kept: KeptSamples, reading: Rereading)
             return None
         raise TooLarge(
             "expected samples of all runs that fit in memory together (PREVAIL_DATA_MEMORY_BYTES) for "
-            f"{_not_in_parts(asked)}, got more: any number of samples of classes is paired, without weights and "
-            "ignored classes",
+            f"{_not_in_parts(asked)}, got more: any number of samples of classes is paired, with weights or "
+            "groups",
             pointer=error.pointer,
         ) from None
 
@@ -264,8 +264,9 @@ def _not_in_parts(asked: AskedComparison) -> str | None:
     records, costs = asked.runs.records, asked.new.besides.costs
     if asked.runs.task is not None:
         return f"runs of {asked.runs.task}"
-    if any(one.is_weighted or IGNORED_FACT in one.extra for one in records):
-        return "samples with weights or ignored classes"
+    weighted, grouped = any(one.is_weighted for one in records), any(one.is_grouped for one in records)
+    if weighted and (grouped or any(IGNORED_FACT in one.extra for one in records)):
+        return "samples with weights in groups, or with weights and of ignored classes"
     return "best_thresholds" if costs is not None and costs.best_thresholds else None
 
 

@@ -22,7 +22,7 @@ from app.services.ports.cluster import Workers, workers_of
 from app.services.processes.progress import as_step, progressed
 from app.services.runs.aligned import Runs, ScoredRun
 from app.services.runs.group_draws import SharedGroups, joined_groups
-from app.services.runs.joins.compared import GROUP, Compared, Outputs, Question
+from app.services.runs.joins.compared import GROUP, WEIGHT, Compared, Outputs, Question
 from app.services.runs.joins.groups import GroupNames
 from app.services.runs.joins.keys import numbers_of
 from app.services.runs.joins.spilled import Columns, SpilledRun
@@ -92,17 +92,27 @@ def pair_in_parts(
             found = _Joining(question, orders, reading.memory_bytes // 4).compared(spilled, dividing.n_parts, workers)
         # What is left of it is not counted as a step.
         folded = _folded(found, orders, workers)
-    pairing = by_counts(found.joint, max(run.rows for run in spilled), minimum_matched)
-    if isinstance(pairing, str):
-        raise _unpaired(pairing)
+    if expressions and folded is None:
+        # Sums with weights are not known.
+        folded = FoldedRuns(len(runs), runs.n_classes, {})
+    pairing = by_counts(found.joint, found.matched, max(run.rows for run in spilled), minimum_matched)
+    fault = pairing if isinstance(pairing, str) else None if found.weights is None else found.weights.fault()
+    if fault is not None or isinstance(pairing, str):
+        raise _unpaired(str(fault))
     groups = None if found.groups is None else joined_groups(found.groups, dividing.names)
     return PairedParts(pairing, folded, groups)
 
 
 def _question(runs: Runs, expressions: Sequence[Expression]) -> Question:
     grouped = tuple(record.is_grouped for record in runs.records)
-    question = Question(len(runs), runs.n_classes, grouped=grouped if any(grouped) else ())
-    if not expressions:
+    weighted = tuple(record.is_weighted for record in runs.records)
+    question = Question(
+        len(runs),
+        runs.n_classes,
+        grouped=grouped if any(grouped) else (),
+        weighted=weighted if any(weighted) else (),
+    )
+    if not expressions or any(weighted):
         return question
     plan = Plan(tuple(expressions), runs.n_classes, len(runs))
     return replace(question, outputs=tuple(map(_outputs_of, runs.records)), plan=plan)
@@ -141,7 +151,7 @@ class _Dividing:
                 columns = self._question.columns(place)
                 run = SpilledRun(self._reading.folder, str(place), self.n_parts, budget, columns)
             more = {} if outputs is None else outputs.divided(ScoredRun.of(record, some, codes).scores.probabilities)
-            more = {**more, **self._groups(place, some)}
+            more = {**more, **self._groups(place, some), **self._weights(place, some)}
             run.add(some.ids, code=codes[some.truth] * self._runs.n_classes + codes[some.predicted], **more)
         if run is None:
             raise _without_ids(record)
@@ -155,6 +165,11 @@ class _Dividing:
             return {}
         numbered = self.names.add if place == grouped.index(True) else numbers_of
         return {GROUP: numbered(samples.groups)}
+
+    def _weights(self, place: int, samples: Samples) -> Columns:
+        """What samples weigh, where they have weights in the run."""
+        weighted = self._question.weighted
+        return {} if samples.weights is None or not weighted or not weighted[place] else {WEIGHT: samples.weights}
 
     def _parts_of(self, ids: NDArray[Any], budget: int) -> int:
         """Into how many files ids are divided so that all runs' rows of one are joined within a budget."""
@@ -182,14 +197,11 @@ def _samples(reading: Rereading, record: EvaluationRecord, kept: KeptSamples, *,
         raise _without_ids(record)
     for start in range(0, own.size, _AT_ONCE):
         some = slice(start, start + _AT_ONCE)
-        outputs = None if own.outputs is None else own.outputs[some]
-        yield Samples(
-            own.truth[some],
-            own.predicted[some],
-            outputs,
-            own.ids[some],
-            groups=own.groups if own.groups is None else own.groups[some],
-        )
+        others = {
+            name: None if (column := getattr(own, name)) is None else column[some]
+            for name in ("outputs", "ids", "weights", "groups")
+        }
+        yield Samples(own.truth[some], own.predicted[some], **others)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -197,7 +209,7 @@ class _Joining:
     """Joins divided files, and adds up what comes of them.
 
     Attributes:
-        budget: Bytes of memory that groups may take.
+        budget: Bytes of memory that rows in groups or with weights may take, those that say the same as one.
     """
 
     question: Question
@@ -219,10 +231,10 @@ class _Joining:
             if self.orders is not None and found.block is not None:
                 self.orders.add(found.block)
             whole.merge(found)
-            if whole.groups is not None and whole.groups.nbytes > self.budget:
+            if (self.question.grouped or self.question.weighted) and whole.nbytes > self.budget:
                 raise TooLarge(
-                    f"expected groups and what they hold of at most {self.budget} bytes (a quarter of "
-                    f"PREVAIL_DATA_MEMORY_BYTES), got {whole.groups.nbytes} or more",
+                    f"expected rows that differ in groups, weights and labels of at most {self.budget} bytes (a "
+                    f"quarter of PREVAIL_DATA_MEMORY_BYTES), got {whole.nbytes} or more",
                     pointer="/evaluations",
                 )
         return whole

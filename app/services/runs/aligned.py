@@ -276,6 +276,9 @@ class Runs:
     @property
     def lacking_weights(self) -> EvaluationRecord | None:
         """The first run whose samples have weights that are not at hand."""
+        joint = self.pairing.joint
+        if joint is not None and joint.weights is not None:
+            return None
         known = {one.id for one in self.records if self.kept.weights(one.id) is not None}
         return next((record for record in self.records if record.is_weighted and record.id not in known), None)
 

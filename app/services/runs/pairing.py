@@ -14,6 +14,10 @@ from app.kernel.compare.paired.joint import JointCounts, combine
 from app.kernel.numerics.arrays import Array
 from app.services.ports.evaluations import SampleLabels
 
+# Relative to each other, weights that differ by no more are the same.
+SAME_WEIGHTS = 1e-9
+WEIGHTLESS = "the samples that the runs have in common weigh nothing"
+
 
 class PairingMode(StrEnum):
     """Whether runs are to be paired."""
@@ -39,6 +43,7 @@ class Pairing:
         joint: The joint counts of paired runs.
         rows: For each of them the places of the common samples, in one order.
         weights: What these weigh; None is 1 each.
+        matched: How many they are, whatever they weigh, where rows do not say it.
     """
 
     design: PairingDesign
@@ -46,6 +51,7 @@ class Pairing:
     joint: JointCounts | None = None
     rows: tuple[NDArray[np.intp], ...] | None = None
     weights: Array | None = None
+    matched: int | None = None
 
     @property
     def paired(self) -> bool:
@@ -57,6 +63,8 @@ class Pairing:
         """How many samples paired runs have in common."""
         if self.rows is not None:
             return len(self.rows[0])
+        if self.matched is not None:
+            return self.matched
         return None if self.joint is None else int(self.joint.counts.sum())
 
 
@@ -203,17 +211,17 @@ def another_truth(sample: Any, place: int) -> str:
     return f"sample {sample} has another true class in run {place + 1} than in the first"
 
 
-def by_counts(joint: JointCounts, largest: int, minimum: float) -> Pairing | str:
+def by_counts(joint: JointCounts, matched: int, largest: int, minimum: float) -> Pairing | str:
     """Runs whose samples were joined by their ids somewhere else, or why that is not enough.
 
     Args:
-        joint: Of the samples that all runs have in common, none of which has a weight.
+        joint: Of the samples that all runs have in common.
+        matched: How many these are, whatever they weigh.
         largest: Samples of the run that has the most.
         minimum: Share of these that all runs must have in common.
     """
-    matched = int(joint.counts.sum())
     fault = _too_few(matched, largest, minimum)
-    return fault or Pairing(PairingDesign.SAMPLES, _matched(matched, largest), joint)
+    return fault or Pairing(PairingDesign.SAMPLES, _matched(matched, largest), joint, matched=matched)
 
 
 def _too_few(matched: int, largest: int, minimum: float) -> str | None:
@@ -238,11 +246,16 @@ def common_weights(known: Sequence[Array | None], rows: Sequence[NDArray[np.intp
     each = [np.ones(row.size) if one is None else one[row] for one, row in zip(known, rows, strict=True)]
     sums = [float(one.sum()) for one in each]
     if min(sums) <= 0.0:
-        return "the samples that the runs have in common weigh nothing"
+        return WEIGHTLESS
     for number, (one, total) in enumerate(zip(each, sums, strict=True)):
-        if not np.allclose(one / total, each[0] / sums[0], rtol=1e-9, atol=0.0):
-            return f"run {number + 1} weighs the samples that it has in common with the first differently"
+        if not np.allclose(one / total, each[0] / sums[0], rtol=SAME_WEIGHTS, atol=0.0):
+            return weighs_otherwise(number)
     return each[0]
+
+
+def weighs_otherwise(place: int) -> str:
+    """Why runs cannot be paired of which the one at a place has other weights than the first."""
+    return f"run {place + 1} weighs the samples that it has in common with the first differently"
 
 
 def _rows(ids: Sequence[NDArray[np.generic]]) -> list[NDArray[np.intp]]:

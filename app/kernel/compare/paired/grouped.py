@@ -66,8 +66,7 @@ class GroupedCounts:
     @property
     def nbytes(self) -> int:
         """Bytes in memory."""
-        joint = self.joint
-        return self.groups.nbytes + joint.truth.nbytes + joint.predictions.nbytes + joint.counts.nbytes
+        return self.groups.nbytes + self.joint.nbytes
 
 
 @dataclass(frozen=True, slots=True, eq=False)

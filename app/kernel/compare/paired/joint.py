@@ -44,6 +44,12 @@ class JointCounts:
         return int(self.predictions.shape[0])
 
     @property
+    def nbytes(self) -> int:
+        """Bytes in memory."""
+        parts = (self.truth, self.predictions, self.counts, self.weights)
+        return sum(0 if part is None else part.nbytes for part in parts)
+
+    @property
     def masses(self) -> Array:
         """What the items of each combination weigh (P)."""
         return self.counts if self.weights is None else self.counts * self.weights
@@ -156,12 +162,13 @@ def distinct_rows(first: Codes, span: int, columns: Sequence[Codes] | Codes, n_c
 
 
 def merged(parts: Sequence[JointCounts], n_runs: int, n_classes: int) -> JointCounts:
-    """The joint counts of several parts without weights: the same whatever the parts, and in whatever order."""
+    """The joint counts of several parts, all or none with weights: the same whatever the parts and their order."""
     truth = np.concatenate([np.zeros(0, dtype=np.int64), *(one.truth for one in parts)])
     none = np.zeros((n_runs, 0), dtype=np.int64)
     predictions = np.concatenate([none, *(one.predictions for one in parts)], axis=1)
     counts = np.concatenate([np.zeros(0), *(one.counts for one in parts)])
-    return combine(truth, predictions, n_classes, times=counts)
+    weights = [one.weights for one in parts if one.weights is not None]
+    return combine(truth, predictions, n_classes, counts, np.concatenate(weights) if weights else None)
 
 
 def _renumber(codes: Codes, span: int) -> tuple[Codes, Codes]:

@@ -16,10 +16,13 @@ from app.kernel.samples.scores import Scores
 from app.services.runs.joins.groups import GroupedJoin
 from app.services.runs.joins.joined import Joined, joined
 from app.services.runs.joins.spilled import CODES, Columns, Part
+from app.services.runs.joins.weights import CommonWeights
 
 _OUTPUT: Final = "output_"
 # The number of the group of a sample.
 GROUP: Final = "group"
+# What it weighs.
+WEIGHT: Final = "weight"
 # Combinations of labels that are gathered before they are added up.
 _MANY: Final = 1 << 20
 
@@ -62,6 +65,7 @@ class Question:
         outputs: What the outputs of each run are, where some are needed.
         plan: What is summed of them.
         grouped: Which runs have groups, where one has.
+        weighted: Which runs have weights, where one has.
     """
 
     n_runs: int
@@ -69,12 +73,14 @@ class Question:
     outputs: tuple[Outputs, ...] = ()
     plan: Plan | None = None
     grouped: tuple[bool, ...] = ()
+    weighted: tuple[bool, ...] = ()
 
     def columns(self, run: int) -> Mapping[str, pa.DataType]:
         """Of the divided files of a run."""
         groups = {GROUP: pa.uint64()} if self.grouped and self.grouped[run] else {}
+        weights = {WEIGHT: pa.float64()} if self.weighted and self.weighted[run] else {}
         outputs = self.outputs[run].columns if self.outputs else {}
-        return {**CODES, **groups, **outputs}
+        return {**CODES, **groups, **weights, **outputs}
 
 
 class Compared:
@@ -84,6 +90,8 @@ class Compared:
         sums: Of what rows say by themselves.
         block: Samples of one part whose orders matter; whoever merges takes it first.
         groups: Of samples in groups.
+        weights: Of samples with weights.
+        matched: How many samples there are.
     """
 
     def __init__(self, question: Question) -> None:
@@ -91,6 +99,8 @@ class Compared:
         self.sums = None if question.plan is None else PairedSums(question.plan, ordered=False)
         self.block: Block | None = None
         self.groups = GroupedJoin() if question.grouped else None
+        self.weights = CommonWeights(question.n_runs) if question.weighted else None
+        self.matched = 0
         self._joint: list[JointCounts] = []
 
     @property
@@ -100,8 +110,17 @@ class Compared:
             self._joint = [merged(self._joint, self.question.n_runs, self.question.n_classes)]
         return self._joint[0]
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes in memory of what is counted."""
+        groups = 0 if self.groups is None else self.groups.nbytes
+        return groups + sum(one.nbytes for one in self._joint)
+
     def merge(self, other: Self) -> None:
         """Take in what was made of other parts."""
+        self.matched += other.matched
+        if self.weights is not None and other.weights is not None:
+            self.weights.merge(other.weights)
         self._joint.extend(other._joint)
         if sum(one.counts.size for one in self._joint[1:]) > _MANY:
             self._joint = [self.joint]
@@ -112,7 +131,14 @@ class Compared:
 
     def _add(self, found: Joined) -> None:
         question = self.question
-        self._joint.append(found.counts(question.n_classes))
+        self.matched = found.truth.size
+        weights = None
+        if self.weights is not None:
+            ones = np.ones(self.matched)
+            each = [columns.get(WEIGHT, ones) for columns in found.others]
+            self.weights.add(each)
+            weights = each[0]
+        self._joint.append(found.counts(question.n_classes, weights))
         if self.sums is not None and question.plan is not None:
             outputs = zip(question.outputs, found.others, strict=True)
             runs = [one.scores(found.truth, columns) for one, columns in outputs]

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from app.domain.errors import IncomparableRuns, InvalidInput
 from app.domain.inputs.labels import shown
 from app.kernel.compare.paired.joint import JointCounts, combine
+from app.kernel.numerics.arrays import Array
 from app.services.runs.joins.spilled import CODE, Columns, Part
 from app.services.runs.pairing import another_truth
 
@@ -30,9 +31,9 @@ class Joined:
     predictions: NDArray[np.int64]
     others: tuple[Columns, ...]
 
-    def counts(self, n_classes: int) -> JointCounts:
-        """How often each truth met each combination of predictions."""
-        return combine(self.truth, self.predictions, n_classes)
+    def counts(self, n_classes: int, weights: Array | None = None) -> JointCounts:
+        """How often each truth met each combination of predictions, with each weight (m) where samples have some."""
+        return combine(self.truth, self.predictions, n_classes, weights=weights)
 
 
 def joined(parts: Sequence[Part | None], n_classes: int) -> Joined | None:
