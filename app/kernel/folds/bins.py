@@ -3,7 +3,6 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from fractions import Fraction
-from functools import cached_property
 from itertools import pairwise
 from typing import Any, NamedTuple, Self
 
@@ -273,15 +272,19 @@ class FoldedTopLabel(FoldedBins):
         parts: Has the samples go by, which is done when it is asked for.
     """
 
+    _parts: FoldedBins | None
+
     def __init__(self, bins: FoldedBins, parts: Callable[[], FoldedBins]) -> None:
         self.weights, self.spreads, self.by_width, self._falling = None, bins.spreads, True, bins._falling
-        self._look = parts
+        self._look, self._parts = parts, None
 
-    @cached_property
     def parts(self) -> FoldedBins:
         """Those of equally many samples."""
-        return self._look()
+        # No property: a fault of reading would look as if it were not there.
+        if self._parts is None:
+            self._parts = self._look()
+        return self._parts
 
     def in_parts(self, parts: int) -> tuple[Array, Array, Array]:
         """As of a ``Ranking``, for the number of bins that were looked at."""
-        return self.parts.in_parts(parts)
+        return self.parts().in_parts(parts)

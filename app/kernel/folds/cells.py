@@ -145,7 +145,7 @@ def _cells_of_top_label(scores: FoldedSamples, _: int) -> Cells:
 
 def _cells_of_parts(scores: FoldedSamples, _: int) -> Cells:
     top_label = scores.top_label_bins
-    return _cells_of_bins(None if top_label is None else top_label.parts, by_class=False)
+    return _cells_of_bins(None if top_label is None else top_label.parts(), by_class=False)
 
 
 def _cuts_of_both(scores: FoldedSamples) -> tuple[Array, Array]:
