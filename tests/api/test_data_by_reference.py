@@ -15,7 +15,8 @@ import pyarrow.parquet as pq
 import pytest
 from pydantic import SecretStr
 from scipy.stats import t
-from sklearn.metrics import log_loss, ndcg_score, roc_auc_score
+from sklearn.metrics import hamming_loss, jaccard_score, log_loss, ndcg_score, roc_auc_score
+from statsmodels.stats.proportion import proportion_confint
 
 from app.settings import Authentication, Settings
 from tests.api.answers import Json, check_problem, compute, evaluation
@@ -343,6 +344,30 @@ def test_it_can_be_cancelled(client: httpx.Client, folder: Path) -> None:
     running(client, job)
     assert client.delete(f"/v1/jobs/{job['id']}").status_code == 202
     assert ended(client, job)["status"] == "cancelled"
+
+
+def test_sets_of_labels_beyond_memory_are_folded(client: httpx.Client, folder: Path) -> None:
+    many = 80_000
+    truth = RANDOM.normal(size=(many, 3)) + RANDOM.normal(size=(many, 1)) > 1.0
+    guess = truth ^ (RANDOM.random((many, 3)) < 0.2)
+    names = {"y_true": ["t0", "t1", "t2"], "y_pred": ["g0", "g1", "g2"]}
+    filled = {
+        one: column
+        for kind, of in zip(names, (truth, guess), strict=True)
+        for one, column in zip(names[kind], of.T, strict=True)
+    }
+    table = pa.table({**filled, "wide": RANDOM.random(many)})
+    pq.write_table(table, folder / "sets.parquet", row_group_size=10_000)
+    source = named(folder / "sets.parquet", names, "multilabel", labels=["a", "b", "c"])
+    kept = result(client, keep(client, source, model="sets").json()).json()
+    assert client.get(f"/v1/evaluations/{kept['id']}").json() == kept
+    assert kept["input"]["data"]["rows"] == kept["input"]["n_samples"] == many
+    found = kept["metrics"]["prevalence_sensitive"]
+    assert found["samples_jaccard"] == pytest.approx(jaccard_score(truth, guess, average="samples", zero_division=1))
+    assert found["hamming_loss"] == pytest.approx(hamming_loss(truth, guess))
+    exact = (truth == guess).all(axis=1)
+    limits = kept["intervals"]["subset_accuracy"]
+    assert [limits["low"], limits["high"]] == pytest.approx(proportion_confint(exact.sum(), many, method="wilson"))
 
 
 def test_rankings_beyond_memory_are_divided_by_their_queries(client: httpx.Client, folder: Path) -> None:

@@ -177,5 +177,5 @@ def test_too_many_queries_and_queries_that_are_too_long(tmp_path: Path, monkeypa
 
 
 def test_no_items(tmp_path: Path) -> None:
-    with closing(QueryFolding(MEMORY, tmp_path)) as whole, pytest.raises(InvalidInput, match="at least one item"):
+    with closing(QueryFolding(MEMORY, tmp_path)) as whole, pytest.raises(InvalidInput, match="at least one row"):
         whole.finish(READ)

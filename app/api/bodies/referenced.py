@@ -1,7 +1,7 @@
 """Data that a request names: its columns, as if they had come in a file with the request."""
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -21,7 +21,7 @@ from app.domain.data import DataFile, DataReference
 from app.domain.errors import BeyondMemory, DomainError, Fault, InvalidInput, TooLarge
 from app.domain.inputs.content import DataFacts
 from app.domain.inputs.ignored import NothingLeft
-from app.domain.inputs.kinds import RANKING
+from app.domain.inputs.kinds import MULTILABEL, RANKING
 from app.domain.inputs.samples import Tally
 from app.services.ports.cluster import Workers
 from app.services.ports.data import DataSource
@@ -70,8 +70,8 @@ class Asked:
 
     @property
     def folds(self) -> bool:
-        """Can rows beyond memory be folded: rankings, and probabilities or scores whose labels are declared?"""
-        if self.kind == RANKING:
+        """Can rows beyond memory be folded: rankings, sets of labels, and probabilities or scores with labels?"""
+        if self.kind in (RANKING, MULTILABEL):
             return True
         return self.kind in (_PROBABILITIES, _SCORES) and self.labels is not None
 
@@ -146,6 +146,8 @@ class PartsOfData:
                     pointer="/data",
                 )
             names = asked.reference.columns or self._data.names(mapped=False)
+            if asked.kind == MULTILABEL:
+                _check_sets(names)
             if asked.kind == _SCORES and len(asked.labels or ()) == 2 and _SCORE not in names:
                 raise BeyondMemory(
                     "expected one score of two classes in each of so many rows, got one for each", pointer="/data"
@@ -168,6 +170,14 @@ class PartsOfData:
         with _of_reference():
             _check_unchanged(reading.source, reading.asked, self._data)
         return _facts(reading.asked.reference, files, rows, unchecked=self._has_ids)
+
+
+def _check_sets(names: Iterable[str]) -> None:
+    """Raises BeyondMemory: samples have more than sets of labels."""
+    if any(name == _GROUP or name.partition(".")[0] == _PROBABILITIES for name in names):
+        raise BeyondMemory(
+            "expected sets of labels, without probabilities and groups, of so many samples", pointer="/data"
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """Rankings of any number of items, in any order: divided into files by their queries, and looked at file by file."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from shutil import rmtree
@@ -13,20 +13,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from app.domain.errors import InvalidInput, TooLarge
-from app.domain.inputs.content import DATA_FACT, DataFacts
+from app.domain.errors import TooLarge
+from app.domain.inputs.content import DataFacts
 from app.domain.inputs.samples import Samples
 from app.domain.inputs.units.rankings import counted_ranking
-from app.domain.report import SectionName
 from app.kernel.folds.queries import RELEVANT, ColumnFile, Columns, QueryValueUnits, columns_of
 from app.kernel.metrics.card import Task
 from app.kernel.metrics.expression import Measure
 from app.kernel.units.queries import Queries
-from app.services.estimates.run_data import RunData
 from app.services.evaluate.evaluations import NewEvaluation
-from app.services.evaluate.questions import Question, ask
-from app.services.evaluate.reports import report_alone
-from app.services.evaluate.sections.unit import measures_of, unit_section
+from app.services.evaluate.folding_units import DATA, UnitFolding
+from app.services.evaluate.sections.unit import measures_of
 from app.services.ports.cluster import Workers
 from app.services.processes.progress import progressed
 from app.services.runs.joins.spilled import Part, SpilledRun
@@ -53,7 +50,7 @@ class LookedAt:
     columns: Columns
 
 
-class QueryFolding:
+class QueryFolding(UnitFolding):
     """One evaluation of rankings made of parts. Who makes it closes it.
 
     The report is that of the same items at hand, bit for bit, whatever the parts: what is kept of each query is what
@@ -62,15 +59,11 @@ class QueryFolding:
     Args:
         budget: Bytes of memory, about, that items may take; more goes into files.
         folder: Where files are made; None: items stay in memory, and can be sent to another process.
-
-    Attributes:
-        rows: Items that were read so far.
     """
 
     def __init__(self, budget: int, folder: Path | None) -> None:
-        self.rows = 0
+        super().__init__(Task.RANKING)
         self._budget = budget
-        self._first: NewEvaluation | None = None
         self._held: list[tuple[NDArray[Any], dict[str, NDArray[np.float64]]]] = []
         self._folder: Path | None = None
         self._divided: SpilledRun | None = None
@@ -94,12 +87,6 @@ class QueryFolding:
         for ids, columns in other._held:
             self._take(ids, columns)
 
-    def _begin(self, part: NewEvaluation) -> None:
-        if self._first is None:
-            self._first = replace(part, source=replace(part.source, samples=None))
-            # What is asked and cannot be given is known before all is read.
-            self._question(self._first)
-
     def _take(self, ids: NDArray[Any], columns: dict[str, NDArray[np.float64]]) -> None:
         self.rows += ids.size
         self._has_texts |= ids.dtype.kind == "U"
@@ -119,13 +106,13 @@ class QueryFolding:
             InvalidInput: there is no part, or what is asked cannot be given.
             TooLarge: there are too many queries, or too many items of one.
         """
-        new, divided, folder = self._first, self._divided, self._folder
-        if new is None or divided is None or folder is None:
-            raise InvalidInput.at("/input/data", "no_samples", "expected at least one item, got none")
+        source, divided, folder = self._begun().source, self._divided, self._folder
+        if divided is None or folder is None:
+            raise ValueError("expected a folder for what is divided")
         divided.finish()
         kept = ColumnFile(folder / "queries.columns")
         ids = []
-        look = partial(looked_at, measures=measures_of(self._question(new), Task.RANKING))
+        look = partial(looked_at, measures=measures_of(self._question(source), Task.RANKING))
         tasks = self._parts(divided)
         for found in map(look, tasks) if workers is None else workers.in_order(look, tasks):
             kept.append(found.columns)
@@ -135,25 +122,17 @@ class QueryFolding:
         kept.order(order)
         relevant = kept[RELEVANT]
         counts = kept.rows, self.rows, int(relevant.sum()), int(np.count_nonzero(relevant))
-        whole = counted_ranking(counts, new.source.facts["cutoffs"], None)
-        whole = replace(whole, facts={**whole.facts, DATA_FACT: facts})
         # The items are gone, and the names of the queries are not.
         nothing = np.zeros(0)
-        with_names = replace(whole, samples=Samples(nothing, nothing.astype(np.int64), ids=named))
-        run = RunData(with_names, QueryValueUnits(kept, kept.rows, self.rows))
-        section = unit_section(self._question(replace(new, source=with_names)), Task.RANKING, run)
-        report = report_alone(self._question(replace(new, source=whole)), {SectionName.UNITS: section})
-        return replace(new, source=whole, report=report)
+        names = Samples(nothing, nothing.astype(np.int64), ids=named)
+        whole = counted_ranking(counts, source.facts["cutoffs"], names)
+        return self._reported(whole, QueryValueUnits(kept, kept.rows, self.rows), facts)
 
     def close(self) -> None:
         """Delete the files."""
         if self._divided is not None and self._folder is not None:
             self._divided.close()
             rmtree(self._folder, ignore_errors=True)
-
-    @staticmethod
-    def _question(new: NewEvaluation) -> Question:
-        return ask(new.source, new.options)
 
     def _parts(self, divided: SpilledRun) -> Iterator[Part]:
         most = max(self._budget // _ITEM_BYTES, _ALWAYS)
@@ -166,7 +145,7 @@ class QueryFolding:
                     raise TooLarge(
                         f"expected queries of which {most} items at a time are looked at, got {len(part.ids)} that "
                         "cannot be divided further (PREVAIL_DATA_MEMORY_BYTES)",
-                        pointer="/input/data",
+                        pointer=DATA,
                     )
                 yield part
 
@@ -175,7 +154,7 @@ class QueryFolding:
         if n_queries > most:
             raise TooLarge(
                 f"expected at most {most} queries in this memory (PREVAIL_DATA_MEMORY_BYTES), got more",
-                pointer="/input/data",
+                pointer=DATA,
             )
 
 

@@ -84,6 +84,7 @@ def test_derivatives_by_steps_are_those_of_the_cards(key: str) -> None:
     declared = influences.of_tables(expression)
     assert by_steps is not None
     assert declared is not None
+    assert isinstance(influences.pairs, LabelPairs)
     summed = influences.pairs.sums(by_steps)
     factor = np.sqrt(300 / 299)
     assert factor * (summed - summed.mean()) == pytest.approx(

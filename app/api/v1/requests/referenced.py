@@ -23,12 +23,13 @@ from app.domain.errors import InvalidInput
 from app.domain.evaluation import DatasetRef, ModelRef
 from app.domain.inputs.content import DataFacts
 from app.domain.inputs.ignored import NothingLeft
-from app.domain.inputs.kinds import RANKING
+from app.domain.inputs.kinds import MULTILABEL, RANKING
 from app.domain.inputs.labels import label_text
 from app.domain.inputs.names import LONGEST_NAME
 from app.domain.options import Retain
 from app.services.evaluate.evaluations import NewEvaluation, with_data
 from app.services.evaluate.folding import Folding
+from app.services.evaluate.folding_labels import LabelFolding
 from app.services.evaluate.folding_queries import QueryFolding
 from app.services.ports.cluster import Workers
 from app.services.processes.progress import as_step
@@ -248,12 +249,15 @@ def folded_apart(body: bytes, reading: Reading, piece: Piece) -> AnyFolding:
     """The rows of a piece alone, to be sent to where all come together."""
     classes = len(reading.asked.labels or ())
     # All of it is sorted at once.
-    made = _folding(reading, 64 * classes * (piece.rows or reading.asked.piece_rows), None)
+    most = 64 * classes * (piece.rows or reading.asked.piece_rows)
+    made = _folding(reading, max(most, reading.asked.memory_bytes // 2), None)
     _fold(body, reading, piece, made)
     return made
 
 
 def _folding(reading: Reading, budget: int, folder: Path | None) -> AnyFolding:
+    if reading.asked.kind == MULTILABEL:
+        return LabelFolding(budget)
     return QueryFolding(budget, folder) if reading.asked.kind == RANKING else Folding(budget, folder)
 
 
@@ -271,6 +275,8 @@ def _fold(body: bytes, reading: Reading, piece: Piece, into: AnyFolding) -> None
 
 def _travels(reading: Reading, piece: Piece) -> bool:
     """Is what is made of a piece small? Of files that do not say how many rows they have, a number takes 8 bytes."""
+    if reading.asked.kind == MULTILABEL:
+        return True
     size = piece.stop - piece.start
     if piece.rows is not None:
         # A number of the group goes with each.

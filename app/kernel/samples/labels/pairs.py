@@ -47,6 +47,17 @@ class LabelPairs:
         found: NDArray[np.int64] = np.tensordot(histograms, _IN_CELL, axes=1).reshape(-1, CELLS)[: self.n_labels]
         return found
 
+    def deviations(self, values: Array) -> Array:
+        """Of these sums from their mean (n)."""
+        sums = self.sums(values)
+        found: Array = sums - np.ones(self.n_samples) @ sums / self.n_samples
+        return found
+
+    def squares(self, values: Array) -> float:
+        """Sum of the squares of these sums where they add up to 0."""
+        sums = self.sums(values)
+        return float(sums @ sums)
+
     def sums(self, values: Array) -> Array:
         """For each sample (n) the sum over its labels of the values (L, 4) of the cells that these are in."""
         filled = np.zeros((len(self.columns) * _LABELS, CELLS))

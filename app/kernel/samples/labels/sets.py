@@ -65,3 +65,21 @@ class LabelSets(WeightedUnits):
     def _count(self, cells: tuple[float, ...]) -> Array:
         """Labels (n) in some of the cells of `LabelPairs`."""
         return self.pairs.sums(np.tile(cells, (self.n_labels, 1)))
+
+
+class CountedSets(LabelSets):
+    """Sets of which the sizes are known, and in how many samples these are so.
+
+    Args:
+        hits: Labels (m) that are there and predicted.
+        actual: Labels (m) that are there.
+        predicted_size: Labels (m) that are predicted.
+        n_labels: All labels.
+        times: (m), how many samples.
+    """
+
+    def __init__(self, hits: Array, actual: Array, predicted_size: Array, n_labels: int, times: Array) -> None:
+        WeightedUnits.__init__(self, hits.size, times)
+        self.n_samples, self.n_labels = hits.size, n_labels
+        # In the places where sets put what they count.
+        self.__dict__.update(hits=hits, actual=actual, predicted_size=predicted_size)

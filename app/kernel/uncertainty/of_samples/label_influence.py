@@ -18,6 +18,7 @@ from app.kernel.metrics.expression import Expression, Measure, bounds, compute, 
 from app.kernel.metrics.proportion import Cells, Rate
 from app.kernel.numerics.arrays import Array, silently
 from app.kernel.samples.influence import LinearMethod, Strata
+from app.kernel.samples.labels.moments import LabelMoments
 from app.kernel.samples.labels.pairs import CELLS, LabelPairs
 from app.kernel.uncertainty.intervals import jeffreys
 from app.kernel.uncertainty.of_matrices import mover
@@ -44,7 +45,7 @@ class LabelInfluences(UnitInfluences):
         weighted: The tables of samples that have weights.
     """
 
-    pairs: LabelPairs
+    pairs: LabelPairs | LabelMoments
     weighted: WeightedLabels | None = None
     _recall_means: dict[float, Mapping[Mean, tuple[float, float]]] = field(default_factory=dict, repr=False)
     _of_scores: dict[Inputs, Influences] = field(default_factory=dict, repr=False)
@@ -76,27 +77,37 @@ class LabelInfluences(UnitInfluences):
         value = compute(expression, self.table)
         if value.ndim:
             return None
-        influence = np.full(self.n_units, np.nan)
+        influence = np.full(self.n_units if self.times is None else 1, np.nan)
         if np.isfinite(value):
             derivatives = _declared(expression, self.table)
             if derivatives is None:
                 derivatives = cell_derivatives(lambda table: compute(expression, table), self.table)
             if derivatives is None:
                 return None
-            influence = self._centred(self.pairs.sums(derivatives))
+            influence = self._centred(derivatives)
         card = expression.metric.card if isinstance(expression, Measure) else None
         scale = Scale.LINEAR if card is None else card.inference.scale
         method = LinearMethod.INFLUENCE_LOGIT if scale is Scale.LOGIT else LinearMethod.INFLUENCE
         worth = None if self.weights is None else self.worth_of(self.weights[self.weights > 0])
-        return Linearisation(float(value), influence, scale, Strata.WHOLE, method, bounds(expression), worth=worth)
+        return Linearisation(
+            float(value),
+            influence,
+            scale,
+            Strata.WHOLE,
+            method,
+            bounds(expression),
+            worth=worth,
+            n_samples=None if self.times is None else self.n_units,
+        )
 
-    def _centred(self, derivatives: Array) -> Array:
-        """Influences from the derivatives (n) by the weights of the samples."""
+    def _centred(self, by_cell: Array) -> Array:
+        """Influences from the derivatives (L, 4) by the cells of the labels."""
+        size = float(self.n_units)
         if self.weights is None:
-            each, size = np.ones(self.n_units), float(self.n_units)
+            found = self.pairs.deviations(by_cell)
         else:
-            each, size = self.weights, float(np.count_nonzero(self.weights))
-        found: Array = each * (derivatives - each @ derivatives / each.sum())
+            each, derivatives, size = self.weights, self._sums(by_cell), float(np.count_nonzero(self.weights))
+            found = each * (derivatives - each @ derivatives / each.sum())
         found *= np.sqrt(size / max(size - 1.0, 1.0))
         return found
 
@@ -142,9 +153,15 @@ class LabelInfluences(UnitInfluences):
         """Variance of a sum of hits less expected hits of the labels, in these multiples (L)."""
         values = np.zeros((slopes.size, CELLS))
         values[:, 2], values[:, 3] = -slopes * self.table.recall, slopes * (1.0 - self.table.recall)
-        summed = self.pairs.sums(values)
-        summed = summed if self.weights is None else self.weights * summed
+        if self.weights is None:
+            return self.pairs.squares(values)
+        summed = self.weights * self._sums(values)
         return float(summed @ summed)
+
+    def _sums(self, values: Array) -> Array:
+        """Of each sample (n) that of the values (L, 4) of its cells."""
+        assert isinstance(self.pairs, LabelPairs)  # noqa: S101 - samples with weights are at hand
+        return self.pairs.sums(values)
 
     def edge_moves(self, expression: Expression, level: float) -> Array:
         """What the value moves by (E) as the recall of a label of few samples, all found or none, goes to its limit.

@@ -21,12 +21,15 @@ class UnitInfluences:
     Attributes:
         subject: The units, in their weights.
         weights: (n) of the units, drawn with replacement; None is 1 each.
+        times: (m) how many units there are of each that the subject has; None is 1 each. What they add to an error is
+            added up then.
     """
 
     subject: Subject
     n_units: int
     n_classes: int
     weights: Array | None = field(default=None, kw_only=True)
+    times: Array | None = field(default=None, kw_only=True)
 
     def of(
         self, metric: Metric[Any], class_index: int | None = None, *, parameters: Mapping[str, Any] | None = None
@@ -42,15 +45,17 @@ class UnitInfluences:
         if terms is None or class_index is not None:
             return None
         found: Terms = terms(self.subject.parts[card.inputs], **{**card.defaults, **(parameters or {})})
-        each = np.ones(self.n_units) if self.weights is None else self.weights
+        each = self._each
         counted = each[(found.below != 0) & (each > 0)]
-        known, worth = counted.size, self.worth_of(counted)
+        known, worth = counted.size if self.times is None else int(counted.sum()), self.worth_of(counted)
         with silently():
             below, above = float(each @ found.below), float(each @ found.above)
             value = above / below if below else np.nan
-            influence = each * (found.above - value * found.below) / below * np.sqrt(np.divide(known, known - 1.0))
+            deviations = (found.above - value * found.below) / below
+            scale = np.sqrt(np.divide(known, known - 1.0))
+            influence = each * deviations * scale if self.times is None else self._added_up(deviations) * scale
         if known < 2:
-            influence = np.full(self.n_units, np.nan)
+            influence = np.full(influence.size, np.nan)
         return Linearisation(
             value,
             influence,
@@ -60,7 +65,20 @@ class UnitInfluences:
             card.range,
             freedom=max((known if worth is None else worth[1]) - 1.0, 1.0),
             worth=worth,
+            n_samples=None if self.times is None else self.n_units,
         )
+
+    @property
+    def _each(self) -> Array:
+        """What each unit of the subject counts."""
+        if self.times is not None:
+            return self.times
+        return np.ones(self.n_units) if self.weights is None else self.weights
+
+    def _added_up(self, deviations: Array) -> Array:
+        """One number, whose square is the sum of the squares (m) of all units."""
+        found: Array = np.sqrt([self._each @ np.square(deviations)])
+        return found
 
     def design_effect(self, linear: Linearisation) -> float:
         """How many times larger the variance is than that of as many units of one weight; NaN where that is 0."""

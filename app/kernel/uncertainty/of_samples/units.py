@@ -50,6 +50,11 @@ class Units(ABC):
         """May what two runs say of a unit be exchanged, as permutations do?"""
         return self.multiplicities is None
 
+    @property
+    def at_hand(self) -> bool:
+        """Can they be drawn one by one?"""
+        return True
+
     @abstractmethod
     def subject(self, weights: Array | None = None) -> Subject:
         """The units in weights (..., n) as metrics take them; None is 1 each, or as many as each stands for."""

@@ -128,7 +128,7 @@ def work_of(estimand: Estimand, run: RunData, settings: LimitSettings) -> float:
 
 def resampled_all(estimands: Sequence[Estimand], run: RunData, settings: LimitSettings) -> list[Estimates]:
     """Any estimands by resampling. All see the same resamples."""
-    made = resampling_plan(run, settings.sampling.draws)
+    made = resampling_plan(run, settings.sampling.draws) if run.units.at_hand else None
     # Where units are in no strata their mix is as random as everything else.
     fixed = settings.sampling.shares is Shares.OBSERVED and run.units.n_strata > 1
     clustered = run.grouping is not None
@@ -139,7 +139,10 @@ def resampled_all(estimands: Sequence[Estimand], run: RunData, settings: LimitSe
     forms = [replace(form, method=f"{prefix}{read.method}") for read in reads]
     values = [run.values(one) for one in estimands]
     chosen = [] if made is None else _affordable(estimands, values, made, run.units.width)
-    found = [tuple(_unsampled(one, value) for value in own.tolist()) for one, own in zip(forms, values, strict=True)]
+    why = NoLimits.TOO_LARGE if run.units.at_hand else NoLimits.FOLDED
+    found = [
+        tuple(_unsampled(one, value, why) for value in own.tolist()) for one, own in zip(forms, values, strict=True)
+    ]
     if made is None or not chosen:
         return found
     seed = chosen_seed(settings.seed, run.source.counts)
@@ -160,8 +163,8 @@ def resampled_all(estimands: Sequence[Estimand], run: RunData, settings: LimitSe
     return found
 
 
-def _unsampled(form: Estimate, value: float) -> Estimate:
-    reason = NoLimits.TOO_LARGE if isfinite(value) else NoLimits.UNDEFINED_FOR_SAMPLES
+def _unsampled(form: Estimate, value: float, why: NoLimits) -> Estimate:
+    reason = why if isfinite(value) else NoLimits.UNDEFINED_FOR_SAMPLES
     return replace(form, value=value).without_limits(reason)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from app.domain.expressions.syntax import write_label
 from app.domain.findings import Finding
-from app.domain.inputs.content import DATA_FACT, Content
+from app.domain.inputs.content import Content
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.members import WrittenObject
 from app.domain.options import IntervalChoice
@@ -35,6 +35,7 @@ from app.services.evaluate.questions import Question
 from app.services.evaluate.sections.findings import ignored_findings, matrix_findings
 from app.services.evaluate.sections.folds import over_folds
 from app.services.evaluate.sections.metric_order import MetricOrder, metric_order
+from app.services.evaluate.sections.unread import data_findings
 from app.services.json_values import numbers, written_numbers
 from app.services.reasons import reason, requested_values
 
@@ -175,25 +176,10 @@ def findings_of(
     return (
         *matrix_findings(source.labels, source.counts, source.content, values, recalls, independent=independent),
         *ignored_findings(source),
-        *_data_findings(source),
+        *data_findings(source),
         *_cautions(question.expressions),
         *headline_cautions(source, question.options),
     )
-
-
-def _data_findings(source: MatrixInput) -> list[Finding]:
-    """What was not looked at of data that was named by a reference."""
-    facts = source.facts.get(DATA_FACT, {})
-    if not facts.get("sample_ids_unchecked"):
-        return []
-    return [
-        Finding.note(
-            "sample_ids_unchecked",
-            "There are more rows than were held in memory, so their sample ids were not read. A sample that is there "
-            "twice counts twice.",
-            rows=facts["rows"],
-        )
-    ]
 
 
 def with_slow_intervals(section: Section, question: Question, run: RunData) -> Section:

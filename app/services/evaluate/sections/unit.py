@@ -24,6 +24,7 @@ from app.kernel.numerics.arrays import Array, silently
 from app.services.estimates.report_intervals import estimate_for_report, unit_metrics
 from app.services.estimates.run_data import RunData
 from app.services.evaluate.questions import Question
+from app.services.evaluate.sections.unread import data_findings
 from app.services.evaluate.sections.weight import label_weights
 from app.services.json_values import numbers
 from app.services.kinds.kind import Reported
@@ -54,7 +55,7 @@ def unit_section(question: Question, task: Task, run: RunData) -> Section:
             question.options,
         ).intervals()
     findings, details = (
-        [*kind.findings(source, run.subject, values, per_class)],
+        [*kind.findings(source, run.subject, values, per_class), *data_findings(source)],
         {**kind.details(source, run.subject, question.options)},
     )
     if source.is_weighted and not source.is_grouped:

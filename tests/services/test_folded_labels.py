@@ -1,0 +1,179 @@
+"""Reports of sets of labels that went by in parts, beside those of the same rows at hand."""
+
+import json
+import pickle
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from numpy.typing import NDArray
+
+from app.api.answers import write_json
+from app.api.bodies.referenced import Asked, PartsOfData, read_data
+from app.api.v1.requests.referenced import with_columns, with_parts
+from app.domain.data import DataFormat, DataReference
+from app.domain.errors import BeyondMemory, InvalidInput, TooLarge
+from app.kernel.folds.fold import NotFolded
+from app.kernel.folds.labels import LabelFold
+from app.outbound.data.places import DataPlaces
+from app.services.evaluate.apart import evaluate_alone
+from app.services.evaluate.evaluations import NewEvaluation
+from app.services.evaluate.folding_labels import LabelFolding
+from tests.api.answers import Json
+
+ROWS = 3000
+MEMORY = 16384
+LABELS = ["a", "b", "c", "d", "e"]
+RESAMPLED = "they need all samples at once, and there are more than were held in memory"
+
+
+def table(seed: int = 3) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Labels that come together, one that is rare and one that is never predicted."""
+    random = np.random.default_rng(seed)
+    common = random.normal(size=(ROWS, 1))
+    truth = common + random.normal(size=(ROWS, 5)) > [0.0, 0.5, 1.0, 3.5, 1.5]
+    predicted = truth ^ (random.random((ROWS, 5)) < 0.1)
+    predicted[:, 4] = False
+    return truth, predicted
+
+
+def written(folder: Path, truth: NDArray[Any], predicted: NDArray[Any], **options: Any) -> Json:
+    folder.mkdir()
+    columns = {f"y_true.{label}": truth[:, place].astype(int) for place, label in enumerate(LABELS)}
+    columns |= {f"y_pred.{label}": predicted[:, place].astype(int) for place, label in enumerate(LABELS)}
+    rows = pa.table({**columns, "sample_id": np.arange(len(truth))})
+    for start in range(0, len(truth), 500):
+        pq.write_table(rows.slice(start, 500), folder / f"{start:05}.parquet", row_group_size=200)
+    return {"input": {"kind": "multilabel", "labels": LABELS, "data": {"uri": str(folder)}}, "options": options}
+
+
+def asked(body: Json, memory: int = MEMORY) -> tuple[DataPlaces, Asked]:
+    uri = body["input"]["data"]["uri"]
+    reference = DataReference(uri, DataFormat.PARQUET, body["input"]["data"].get("columns"))
+    return DataPlaces((uri,)), Asked(reference, "multilabel", LABELS, memory, piece_rows=300)
+
+
+def said(new: NewEvaluation) -> Json:
+    answer: Json = json.loads(write_json(evaluate_alone(new, None)[0]))
+    return answer
+
+
+def whole_and_folded(body: Json, folder: Path) -> tuple[Json, Json]:
+    text = json.dumps(body).encode()
+    whole = said(with_columns(text, read_data(*asked(body, 1 << 30))))
+    with pytest.raises(BeyondMemory):
+        read_data(*asked(body))
+    return whole, said(with_parts(text, PartsOfData(*asked(body)), budget=MEMORY, folder=folder))
+
+
+def check_same(found: Any, expected: Any, where: str = "") -> None:
+    """Everything but how sums were rounded."""
+    if isinstance(expected, dict):
+        assert found.keys() == expected.keys(), where
+        for name, one in expected.items():
+            check_same(found[name], one, f"{where}/{name}")
+    elif isinstance(expected, list):
+        assert len(found) == len(expected), where
+        for place, one in enumerate(expected):
+            check_same(found[place], one, f"{where}/{place}")
+    elif isinstance(expected, float):
+        assert found == pytest.approx(expected, rel=1e-9, abs=1e-12), where
+    else:
+        assert found == expected, where
+
+
+def test_the_report_is_that_of_all_rows_at_once(tmp_path: Path) -> None:
+    body = written(tmp_path / "data", *table(), metrics=["gps(recall@*, precision@a)", "samples_f1"])
+    whole, found = whole_and_folded(body, tmp_path)
+    assert found["input"]["data"].pop("sample_ids_unchecked")
+    assert found["findings"].pop()["code"] == "sample_ids_unchecked"
+    resampled = {name for name, one in found["intervals"].items() if one.get("reason") == RESAMPLED}
+    assert not resampled & {"h_mean", "subset_accuracy", "hamming_loss", "samples_f1", "recall@a", "samples_jaccard"}
+    for name in resampled:
+        assert whole["intervals"].pop(name)["method"].startswith("bootstrap")
+        del found["intervals"][name]
+    check_same(found, whole)
+    assert whole["intervals"]["h_mean"]["low"] is not None
+
+
+def test_what_has_to_be_resampled_has_a_reason(tmp_path: Path) -> None:
+    body = written(tmp_path / "data", *table(), intervals="all", draws=200)
+    whole, found = whole_and_folded(body, tmp_path)
+    assert found["intervals"].keys() == whole["intervals"].keys()
+    drawn = {
+        name for name, one in whole["intervals"].items() if one["method"].startswith("bootstrap") and "draws" in one
+    }
+    assert "macro_f1" in drawn
+    for name, one in found["intervals"].items():
+        if name in drawn:
+            assert (one["low"], one["reason"]) == (None, RESAMPLED)
+        else:
+            check_same(one, whole["intervals"][name], name)
+
+
+def test_random_splits_and_orders_say_the_same(tmp_path: Path) -> None:
+    random, (truth, predicted) = np.random.default_rng(5), table()
+    text = json.dumps(body := written(tmp_path / "data", truth, predicted)).encode()
+    expected = said(with_parts(text, PartsOfData(*asked(body)), budget=MEMORY, folder=tmp_path))
+    del expected["input"]["data"]
+    for number in range(4):
+        chosen = random.permutation(ROWS)
+        body = written(tmp_path / str(number), truth[chosen], predicted[chosen])
+        text, parts = json.dumps(body).encode(), PartsOfData(*asked(body))
+        with closing(LabelFolding(MEMORY)) as fold:
+            for place in random.permutation(len(parts.pieces)).tolist():
+                state = LabelFolding(MEMORY)
+                for one in parts.reading.parts(parts.pieces[place]):
+                    state.add(with_columns(text, one))
+                fold.merge(pickle.loads(pickle.dumps(state)))  # noqa: S301 - its own
+            found = said(fold.finish(parts.facts(fold.rows)))
+        assert found["input"].pop("data")["rows"] == ROWS
+        assert found == expected
+
+
+def test_faults_of_rows_are_told_by_their_place_among_all(tmp_path: Path) -> None:
+    body = written(tmp_path / "data", *table())
+    columns = {f"{name}.{label}": [0, None, 1] for name in ("y_true", "y_pred") for label in LABELS}
+    pq.write_table(pa.table({**columns, "sample_id": [1, 2, 3]}), tmp_path / "data" / "9.parquet")
+    with pytest.raises(InvalidInput, match=f"'y_true.a' at row {ROWS + 1}"):
+        with_parts(json.dumps(body).encode(), PartsOfData(*asked(body)), budget=MEMORY, folder=tmp_path)
+
+
+@pytest.mark.parametrize("column", ["group_id", "probabilities"])
+def test_sets_alone_go_by(column: str, tmp_path: Path) -> None:
+    body = written(tmp_path / "data", *table())
+    names = {"y_true": [f"y_true.{one}" for one in LABELS], "y_pred": [f"y_pred.{one}" for one in LABELS]}
+    if column == "probabilities":
+        names["probabilities"] = names.pop("y_pred")
+    else:
+        names["group_id"] = "sample_id"  # type: ignore[assignment]  # a name of one
+    body["input"]["data"]["columns"] = names
+    with pytest.raises(BeyondMemory, match="without probabilities and groups"):
+        PartsOfData(*asked(body))
+
+
+def test_too_many_labels_and_no_rows(tmp_path: Path) -> None:
+    body = written(tmp_path / "data", *table())
+    with pytest.raises(TooLarge, match="got 5 labels"):
+        with_parts(json.dumps(body).encode(), PartsOfData(*asked(body)), budget=7000, folder=tmp_path)
+    fold = LabelFolding(MEMORY)
+    fold.merge(LabelFolding(MEMORY))
+    with pytest.raises(InvalidInput, match="at least one row"):
+        fold.finish({"uri": "", "format": "csv", "rows": 0, "files": 1, "bytes": 1, "digest": ""})
+    with pytest.raises(ValueError, match="at least one sample"):
+        LabelFold(3).finish()
+
+
+def test_what_went_by_is_not_drawn() -> None:
+    fold = LabelFold(5)
+    fold.add(*table())
+    left = fold.finish()
+    assert (left.n_units, left.at_hand) == (ROWS, False)
+    with pytest.raises(NotFolded, match="no weights"):
+        left.subject(np.ones(ROWS))
+    with pytest.raises(NotFolded, match="cannot be chosen"):
+        left.part(np.arange(3))
