@@ -142,6 +142,13 @@ class Along:
         return float(of_members / self.positives + of_others / self.negatives)
 
     @property
+    def varied(self) -> tuple[bool, bool]:
+        """Do the places of others differ among themselves, and those of members?"""
+        won = 2 * self.positives * self.negatives - self.twice_lost
+        of_members, of_others = self._squares
+        return of_others * self.negatives != won * won, of_members * self.positives != self.twice_lost**2
+
+    @property
     def gap(self) -> float:
         """The largest TPR - FPR, which a vertex of the hull has."""
         tp, fp = self.hull

@@ -35,7 +35,7 @@ class FoldedRanking(Ranking):
         self.points, self.medians = along.points.read(), along.medians.read()
         # Where they stand takes several times as much memory as what comes of it.
         placed, along.placed = along.placed, None
-        self._groups = None if placed is None or not positives * negatives else area_of_groups(placed)
+        self._groups = None if placed is None or not positives * negatives else area_of_groups(placed, along.varied)
         pairs, lost = positives * negatives, along.twice_lost
         precision, trapezoid = along.precision()
         # Whole numbers of any size are divided once.

@@ -85,9 +85,14 @@ class GroupedLosses:
 
     def share(self, values: Sequence[int], *, rest: bool = False) -> GroupInfluence:
         """On the share of the samples that are counted by some of the numbers, or by none of them."""
+        counts = self._totals.counts
         counted = sum(map(self._totals.total, values), start=np.zeros(self._codes.size, dtype=object))
-        found = _deviations(self._totals.counts.astype(object) - counted if rest else counted, self._totals.counts)
-        return GroupInfluence(self._by_group(found) / _spread(self._size), self._by_group(self._totals.counts))
+        if rest:
+            counted = counts.astype(object) - counted
+        found = _deviations(counted, counts)
+        # Where all samples are counted, or none, none is away from the mean.
+        about = counts if 0 < counted.sum() < self._size else np.zeros_like(counts)
+        return GroupInfluence(self._by_group(found) / _spread(self._size), self._by_group(about))
 
     @property
     def _size(self) -> int:
@@ -116,12 +121,13 @@ class GroupedLosses:
         return sums_by_code(self._codes, values.astype(np.float64), self._n_groups)
 
 
-def area_of_groups(placed: GroupSums) -> GroupArea:
+def area_of_groups(placed: GroupSums, varied: tuple[bool, bool]) -> GroupArea:
     """On the area of one class against the rest (Obuchowski 1997).
 
     Args:
         placed: Of others and members (0 and 1) in each group, twice the samples of the other side above them, ties
             once. There are both.
+        varied: Do the places of others differ among themselves, and those of members?
     """
     totals = placed.read()
     codes, n_groups = _codes_of(totals)
@@ -134,7 +140,7 @@ def area_of_groups(placed: GroupSums) -> GroupArea:
         rows = sides[side]
         away = _deviations(lost.take(rows), totals.counts.take(rows)) / (2.0 * sizes[1 - side])
         influence[rows] = sign * away / _spread(sizes[side])
-        if away.any():
+        if varied[side]:
             about[rows] = totals.counts.take(rows)
     members = np.where(totals.cells == 1, totals.counts, 0).astype(np.float64)
     found = GroupInfluence(sums_by_code(codes, influence, n_groups), sums_by_code(codes, about, n_groups))

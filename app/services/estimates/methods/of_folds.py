@@ -29,6 +29,7 @@ from app.services.seeds import chosen_seed
 
 # Of the names of the methods, which are those of resampled samples.
 _PREFIX: Final = "folded_"
+_PREFIX_OF_GROUPS: Final = "cluster_"
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +118,8 @@ def _codes(estimand: Estimand, run: RunData) -> list[int | None]:
 
 
 def _not_drawn(estimand: Estimand, value: float, given: Given, settings: LimitSettings) -> Estimate:
-    method = _PREFIX + resampled(estimand.expression, estimand.bounds).method
+    prefix = _PREFIX_OF_GROUPS if given is Given.GROUPS else _PREFIX
+    method = prefix + resampled(estimand.expression, estimand.bounds).method
     form = Estimate(value=value, level=settings.level, method=method, given=given.value)
     return form.without_limits(NoLimits.FOLDED if isfinite(value) else NoLimits.UNDEFINED_FOR_SAMPLES)
 
