@@ -162,6 +162,8 @@ LOSSES = [
     "fraction_incorrect_certain",
     "mean(brier_score, log_loss)",
     "mean(mean_phi@*)",
+    "brier_skill_score",
+    "d2_log_loss",
     "gmean(au_mcp, spherical_score)",
 ]
 
@@ -204,13 +206,17 @@ def test_splits_orders_memory_and_processes_change_no_bit(tmp_path: Path, classe
         assert repr(one) == repr(answers[0])
 
 
-def test_what_has_no_value_says_why(tmp_path: Path) -> None:
+@pytest.mark.parametrize("seen", [2, 1])
+def test_what_has_no_value_says_why(tmp_path: Path, seen: int) -> None:
     first, second = models(3)
-    # The second is sure of what is not so, and neither has seen the third class.
+    # The second is sure of what is not so, and neither has seen the last classes.
     wrong = np.eye(3)[(first.truth + 1) % 3]
     outputs = np.where(np.arange(ROWS)[:, None] % 50 == 0, wrong, second.outputs)
-    runs = [one._replace(rows=one.rows[one.truth[one.rows] < 2]) for one in (first, second._replace(outputs=outputs))]
-    asked, kept = asked_of(runs, ["log_loss(clip=0)", "balanced_brier_score", "mean_phi@*", "brier_score"])
+    runs = [
+        one._replace(rows=one.rows[one.truth[one.rows] < seen]) for one in (first, second._replace(outputs=outputs))
+    ]
+    metrics = ["log_loss(clip=0)", "balanced_brier_score", "mean_phi@*", "brier_score", "d2_log_loss", "roc_auc@*"]
+    asked, kept = asked_of(runs, metrics)
     expected = compare(asked, kept, identifier=asked.runs.records[0].id)
     assert len(expected.notes) >= 5
     check_close(asdict(folded(asked, runs, tmp_path / "a")), asdict(expected))

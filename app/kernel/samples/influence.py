@@ -137,6 +137,18 @@ class RowMean:
     over: Over
 
 
+# From the shares (K) of the classes the mean that has to be beaten, and its derivatives (K) by them.
+Reference = Callable[[Array], tuple[float, Array]]
+
+
+@dataclass(frozen=True, slots=True)
+class Skill:
+    """A metric as 1 less the mean of what each sample contributes over what the shares of the classes say."""
+
+    values: Values
+    reference: Reference
+
+
 class AreaOf(StrEnum):
     """What areas are averaged, and how."""
 
@@ -165,6 +177,7 @@ class Form:
     Attributes:
         of_weighted: Are they those of weighted samples too?
         row_mean: The metric itself, where it is the mean of what it is linearised as.
+        skill: The metric itself, where it is such a ratio.
         area: The metric itself, where it is one of areas.
     """
 
@@ -172,6 +185,7 @@ class Form:
     make: Make
     of_weighted: bool = True
     row_mean: RowMean | None = None
+    skill: Skill | None = None
     area: Area | None = None
 
     @property
@@ -193,6 +207,22 @@ def mean_of(values: Values, *, is_mean: bool = True) -> Form:
         return Influence(influence, LinearMethod.T, freedom=of.freedom)
 
     return Form(LinearMethod.T, make, row_mean=RowMean(values, Over.SAMPLES) if is_mean else None)
+
+
+def share_saved(values: Values, reference: Reference) -> Form:
+    """1 less the mean over the samples of what they lose, over what is lost by always saying the shares of the classes.
+
+    A ratio: the reference moves with the shares, which are random too.
+    """
+
+    def make(of: Sampled, _: int | None, parameters: Parameters) -> Influence:
+        losses, (spread, moves) = values(of.scores, parameters), reference(of.scores.prevalence)
+        moved = of.mean(losses) / spread**2 * moves[of.scores.y]
+        return Influence(
+            centred(-losses / spread + moved, of.scores.weights), LinearMethod.INFLUENCE, freedom=of.freedom
+        )
+
+    return Form(LinearMethod.INFLUENCE, make, skill=Skill(values, reference))
 
 
 def share_of(counted: Values) -> Form:

@@ -13,7 +13,7 @@ import numpy as np
 from app.kernel.metrics.card import Inputs, Metric
 from app.kernel.metrics.expression import Every, Expression, Measure, is_smooth, measures
 from app.kernel.numerics.arrays import Array, silently
-from app.kernel.samples.influence import AreaOf, Form, LinearMethod, RowMean
+from app.kernel.samples.influence import AreaOf, Form, LinearMethod, Values
 from app.kernel.samples.scores import Scores
 
 # Values of all runs together whose products are summed with each other.
@@ -31,7 +31,7 @@ class Summand:
 
     key: str
     code: int | None = None
-    mean: RowMean | None = None
+    values: Values | None = None
     parameters: Mapping[str, Any] | None = None
 
     def rows(self, scores: Scores) -> Array:
@@ -41,13 +41,13 @@ class Summand:
         if self.code is not None:
             column: Array = scores.columns[self.code]
             return column
-        if not scores.are_probabilities or self.mean is None:
+        if not scores.are_probabilities or self.values is None:
             return np.full(scores.n_samples, np.nan)
         # Of one row alone numpy adds up the columns in another order.
         alone = scores.n_samples == 1
         some = Scores(scores.y.repeat(2), scores.probabilities.repeat(2, axis=0)) if alone else scores
         with silently():
-            return self.mean.values(some, self.parameters or {})[: scores.n_samples]
+            return self.values(some, self.parameters or {})[: scores.n_samples]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -71,7 +71,8 @@ class Leaf:
         form = card.inference.influence
         if card.inputs is not Inputs.PROBABILITIES or form is None:
             return None
-        if form.row_mean is None and (form.area is None or (form.area.of is AreaOf.PAIRS and n_classes > 2)):
+        in_rows = form.row_mean is not None or form.skill is not None
+        if not in_rows and (form.area is None or (form.area.of is AreaOf.PAIRS and n_classes > 2)):
             return None
         return cls(metric, of, {**card.defaults, **(parameters or {})}, form)
 
@@ -82,10 +83,10 @@ class Leaf:
 
     def summands(self, n_classes: int) -> tuple[Summand, ...]:
         """What it is made of."""
-        area, mean = self.form.area, self.form.row_mean
+        area, in_rows = self.form.area, self.form.row_mean or self.form.skill
         if area is None:
             key = f"{self.metric.key}{sorted(self.parameters.items())!r}"
-            return (Summand(key, None, mean, self.parameters),)
+            return (Summand(key, None, None if in_rows is None else in_rows.values, self.parameters),)
         codes = range(n_classes)
         if area.of is AreaOf.ONE_CLASS or n_classes == 2:
             # Of two classes both have the same.

@@ -16,8 +16,8 @@ from app.kernel.compare.folded.sums import PairedSums
 from app.kernel.compare.linear import LinearRuns, linearised, runs_of
 from app.kernel.compare.paired.joint import JointCounts
 from app.kernel.metrics.expression import Expression
-from app.kernel.numerics.arrays import Array, Mask
-from app.kernel.samples.influence import AreaOf, LinearMethod, Over, Strata
+from app.kernel.numerics.arrays import Array, Mask, silently
+from app.kernel.samples.influence import AreaOf, LinearMethod, Over, Skill, Strata
 from app.kernel.samples.losses import Codes
 from app.kernel.uncertainty.of_samples.influence import Linearisation
 
@@ -181,7 +181,20 @@ def _made(leaf: Leaf, moments: ClassMoments, at: Sequence[int]) -> _Made:
     if leaf.form.row_mean is not None:
         made = _MEANS[leaf.form.row_mean.over](leaf, moments, at[0])
         return made._replace(freedom=np.inf) if leaf.is_share else made
-    return _of_areas(leaf, moments, at)
+    return _of_areas(leaf, moments, at) if leaf.form.skill is None else _of_skill(leaf.form.skill, moments, at[0])
+
+
+def _of_skill(skill: Skill, moments: ClassMoments, at: int) -> _Made:
+    size, mean = float(moments.counts.sum()), float(moments.overall[at])
+    shares = moments.counts / size
+    with silently():
+        reference, moves = skill.reference(shares)
+    if not reference > 0.0:
+        return _Made(np.nan, np.zeros((shares.size, 1)), np.zeros(shares.size))
+    moves = np.where(shares > 0.0, moves, 0.0)
+    moved = mean / reference**2 * (moves - float(shares @ moves))
+    slopes, means = np.full((shares.size, 1), -_scale(size) / reference), -moments.away[:, at] / reference + moved
+    return _Made(1.0 - mean / reference, slopes, _scale(size) * means, max(size - 1.0, 1.0))
 
 
 def _of_samples(_: Leaf, moments: ClassMoments, at: int) -> _Made:

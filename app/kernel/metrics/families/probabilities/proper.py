@@ -8,16 +8,7 @@ from app.kernel.metrics.card import Inputs, Orientation, Prevalence, Scope, metr
 from app.kernel.metrics.conditions import NO_ACTUAL, NO_WEIGHT, NOT_PROBABILITIES, ONE_ACTUAL_CLASS, RULED_OUT
 from app.kernel.metrics.parameters import Number
 from app.kernel.numerics.arrays import Array, mean, ratio, total, x_log_x
-from app.kernel.samples.areas import centred
-from app.kernel.samples.influence import (
-    Form,
-    Influence,
-    LinearMethod,
-    Parameters,
-    Sampled,
-    mean_of,
-    mean_of_class_means,
-)
+from app.kernel.samples.influence import Parameters, mean_of, mean_of_class_means, share_saved
 from app.kernel.samples.losses import CLIP
 from app.kernel.samples.scores import Scores
 
@@ -62,15 +53,10 @@ def log_loss_of_shares(share: Array) -> tuple[float, Array]:
     return -float(np.sum(x_log_x(share))), -np.log(np.where(share > 0, share, 1.0))
 
 
-def _saved(of: Sampled, _: int | None, parameters: Parameters) -> Influence:
-    """1 - B/R, a ratio of the Brier score to that of the shares, R = sum pi (1 - pi), half of it for two classes."""
-    return _ratio_saved(of, _squared_error(of.scores, parameters), *brier_of_shares(of.scores.prevalence))
-
-
-def _ratio_saved(of: Sampled, losses: Array, reference: float, moves: Array) -> Influence:
-    by_class = of.mean(losses) / reference**2 * moves
-    influence = centred(-losses / reference + by_class[of.scores.y], of.scores.weights)
-    return Influence(influence, LinearMethod.INFLUENCE, freedom=of.freedom)
+def _spread_of_shares(shares: Array) -> tuple[float, Array]:
+    """R = sum pi (1 - pi), half of it for two classes: its derivative by the share of a class is 1 - 2 pi."""
+    half = 0.5 if shares.size == 2 else 1.0
+    return half * float(np.sum(shares * (1.0 - shares))), half * (1.0 - 2.0 * shares)
 
 
 def _log_loss_sums(s: Scores, clip: float) -> Array:
@@ -98,9 +84,9 @@ def log_loss(s: Scores, clip: float = CLIP) -> Array:
     return ratio(total(_log_loss_sums(s, clip)), s.n)
 
 
-def _share_of_surprise_saved(of: Sampled, _: int | None, parameters: Parameters) -> Influence:
-    """1 - L/H, a ratio of the log loss to that of the shares, H = -sum pi ln pi."""
-    return _ratio_saved(of, _log_losses(of.scores, parameters), *log_loss_of_shares(of.scores.prevalence))
+def _entropy_of_shares(shares: Array) -> tuple[float, Array]:
+    """H = -sum pi ln pi: its derivative is -ln pi - 1, of which the constant cancels in the centring."""
+    return -float(np.sum(x_log_x(shares))), -np.log(shares)
 
 
 def _ranked_errors(s: Scores, _: Parameters) -> Array:
@@ -174,7 +160,7 @@ def balanced_brier_score(s: Scores) -> Array:
     undefined=(NOT_PROBABILITIES, NO_WEIGHT, ONE_ACTUAL_CLASS),
     references=("brier1950", "murphy1973"),
     proper=True,
-    influence=Form(LinearMethod.INFLUENCE, _saved),
+    influence=share_saved(_squared_error, _spread_of_shares),
 )
 def brier_skill_score(s: Scores) -> Array:
     # sum pi (1 - pi) without the cancellation of 1 - sum pi^2; it is twice the binary form.
@@ -214,7 +200,7 @@ def spherical_score(s: Scores) -> Array:
     undefined=(NOT_PROBABILITIES, NO_WEIGHT, ONE_ACTUAL_CLASS, RULED_OUT),
     references=("mcfadden1974",),
     proper=True,
-    influence=Form(LinearMethod.INFLUENCE, _share_of_surprise_saved),
+    influence=share_saved(_log_losses, _entropy_of_shares),
     on_request=True,
 )
 def d2_log_loss(s: Scores, clip: float = CLIP) -> Array:
