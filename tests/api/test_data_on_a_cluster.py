@@ -197,6 +197,16 @@ def test_pieces_of_any_size_say_the_same_also_when_a_worker_is_killed(workers: W
     assert victim not in asked_of(workers, os.getpid)
 
 
+def test_groups_of_probabilities_are_folded_by_the_cluster(workers: Workers, tmp_path: Path) -> None:
+    houses = [f"house {one}" for one in np.random.default_rng(4).integers(0, 40, ROWS)]
+    body = written(tmp_path / "grouped", THREE, table(THREE).append_column("house", pa.array(houses)), cuts=[500])
+    body["input"]["data"]["columns"]["group_id"] = "house"
+    here = folded(body, tmp_path)
+    assert here["groups"]["n_groups"] == 40
+    assert here["intervals"]["roc_auc@a"]["method"] == "cluster_delong_logit"
+    assert folded(body, tmp_path, workers, 170) == here
+
+
 def test_queries_are_read_and_looked_at_by_the_cluster(workers: Workers, tmp_path: Path) -> None:
     random = np.random.default_rng(6)
     rows = pa.table({"user": random.integers(0, 90, ROWS), "grade": random.random(ROWS), "score": random.random(ROWS)})
