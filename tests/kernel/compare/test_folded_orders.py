@@ -1,6 +1,7 @@
 """Samples on the wrong side of each, in the order of a class: those of counting every pair, whatever the blocks."""
 
 import pickle
+import tracemalloc
 from collections.abc import Iterable, Iterator
 from fractions import Fraction
 from pathlib import Path
@@ -73,6 +74,28 @@ def test_what_is_lost_is_counted(tmp_path: Path, ties: int, cuts: int) -> None:
                 together = sum(one * other for one, other in zip(inside[first], inside[second], strict=True))
                 exact = together - sum(inside[first]) * sum(inside[second]) / size
                 assert {float(one.products[code, first, second]) for one in found} == {float(exact)}
+
+
+@pytest.mark.parametrize("tied", [False, True])
+def test_memory_does_not_grow_with_the_blocks(tmp_path: Path, *, tied: bool) -> None:
+    each, taken = 10_000, []
+    for blocks in (4, 24):
+        folder = tmp_path / str(blocks)
+        folder.mkdir()
+        orders = Orders(PLAN, folder, 1 << 19)
+        for _ in range(blocks):
+            y = RANDOM.integers(0, 2, each)
+            runs = [Scores.of_scores(y, np.zeros(each) if tied else RANDOM.random(each)) for _ in "ab"]
+            block = Block.of(PLAN, y, runs)
+            assert block is not None
+            orders.add(block)
+        tracemalloc.start()
+        orders.sums()
+        taken.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert taken[1] < 1.5 * taken[0]
+    # All numbers of the larger one take 36 bytes a row and run.
+    assert taken[1] < 24 * each * 36 * 2 / 4
 
 
 def test_what_needs_no_order_makes_no_block() -> None:
