@@ -207,6 +207,16 @@ def test_groups_of_probabilities_are_folded_by_the_cluster(workers: Workers, tmp
     assert folded(body, tmp_path, workers, 170) == here
 
 
+def by_both(body: Json, workers: Workers, folder: Path) -> Json:
+    """What one process says, and the workers too."""
+    found: list[Json] = []
+    for one in (None, workers):
+        new = with_parts(json.dumps(body).encode(), parts(body, 100), one, budget=BUDGET, folder=folder)
+        found.append(json.loads(write_json(evaluate_alone(new, None)[0])))
+    assert found[0] == found[1]
+    return found[0]
+
+
 def test_queries_are_read_and_looked_at_by_the_cluster(workers: Workers, tmp_path: Path) -> None:
     random = np.random.default_rng(6)
     rows = pa.table({"user": random.integers(0, 90, ROWS), "grade": random.random(ROWS), "score": random.random(ROWS)})
@@ -215,12 +225,17 @@ def test_queries_are_read_and_looked_at_by_the_cluster(workers: Workers, tmp_pat
         pq.write_table(rows.slice(start, 300), tmp_path / "data" / f"{start:04}.parquet", row_group_size=100)
     columns = {"query_id": "user", "relevance": "grade", "score": "score"}
     body = {"input": {"kind": "ranking", "data": {"uri": str(tmp_path / "data"), "columns": columns}}}
-    found = []
-    for one in (None, workers):
-        new = with_parts(json.dumps(body).encode(), parts(body, 100), one, budget=BUDGET, folder=tmp_path)
-        found.append(json.loads(write_json(evaluate_alone(new, None)[0])))
-    assert found[0] == found[1]
-    assert found[0]["input"]["n_samples"] == 90
+    assert by_both(body, workers, tmp_path)["input"]["n_samples"] == 90
+
+
+def test_sets_of_labels_are_counted_by_the_cluster(workers: Workers, tmp_path: Path) -> None:
+    random = np.random.default_rng(7)
+    names = {kind: [f"{kind}{label}" for label in range(4)] for kind in ("y_true", "y_pred")}
+    rows = pa.table({name: random.integers(0, 2, ROWS) for of in names.values() for name in of})
+    (tmp_path / "data").mkdir()
+    pq.write_table(rows, tmp_path / "data" / "all.parquet", row_group_size=100)
+    source = {"kind": "multilabel", "labels": [*"abcd"], "data": {"uri": str(tmp_path / "data"), "columns": names}}
+    assert by_both({"input": source}, workers, tmp_path)["input"]["n_samples"] == ROWS
 
 
 def test_the_first_fault_of_the_data_is_the_one_of_one_process(workers: Workers, tmp_path: Path) -> None:
