@@ -1,6 +1,8 @@
 """Aickin's alpha is a share of cases: between 0 and the observed agreement, and only where agreement beats chance."""
 
 import time
+from decimal import Decimal, localcontext
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -60,6 +62,42 @@ def test_with_even_margins_it_is_kappa(classes: int, counts: tuple[int, int]) ->
 def test_where_all_confusions_go_one_way_rounding_does_not_matter() -> None:
     counts = np.array([[1, 3, 0], [0, 400, 0], [0, 0, 2]])
     assert float(value_of(ALPHA, counts)) == pytest.approx(403 / 406, rel=1e-14)
+
+
+def by_decimals(counts: list[list[int]]) -> float:
+    """Alpha of two classes by bisection of the published equations, in 60 digits."""
+    with localcontext(prec=60):
+        n = Decimal(sum(map(sum, counts)))
+        actual = [Decimal(sum(row)) / n for row in counts]
+        predicted = [Decimal(sum(column)) / n for column in zip(*counts, strict=True)]
+        observed = Decimal(counts[0][0] + counts[1][1]) / n
+
+        def lacking(alpha: Decimal) -> Decimal:
+            tau = alpha / ((observed - alpha) * (1 - alpha))
+            chance = Decimal(0)
+            for b, a in zip(actual, predicted, strict=True):
+                linear = 1 + tau * (a - b)
+                u = ((linear * linear + 4 * tau * b).sqrt() - linear) / (2 * tau)
+                chance += u * (u + a - b)
+            return tau * chance - alpha
+
+        by_chance = sum((a * b for a, b in zip(actual, predicted, strict=True)), Decimal(0))
+        low, high = (observed - by_chance) / (1 - by_chance), observed
+        for _ in range(190):
+            middle = (low + high) / 2
+            low, high = (low, middle) if lacking(middle) > 0 else (middle, high)
+        return float(low)
+
+
+@pytest.mark.parametrize("rare", [7, 0.5, 1e3])
+@pytest.mark.parametrize("other", [123_456_789, 5e4, 3e10])
+def test_where_nearly_all_confusions_go_one_way_there_is_a_value(rare: float, other: float) -> None:
+    """Whatever the processor rounds. It lies next to the observed agreement, whose rounding moves it by up to 1e-8."""
+    counts = np.array([[4e11, rare], [other, 9e11]])
+    for matrix in (counts, counts / counts.sum(axis=1, keepdims=True) * 2.0**40):
+        whole = [[Fraction(value) for value in row] for row in matrix.tolist()]
+        scaled = [[int(value * 2**60) for value in row] for row in whole]
+        assert float(value_of(ALPHA, matrix)) == pytest.approx(by_decimals(scaled), rel=1e-8)
 
 
 def test_no_kind_of_matrix_takes_long() -> None:

@@ -219,6 +219,15 @@ def test_acceleration_is_the_skewness_of_the_jackknife() -> None:
     assert stratified[0] == pytest.approx((4 * 0.04**3 - 0.16**3) / (6 * (4 * 0.04**2 + 0.16**2) ** 1.5))
 
 
+def test_bca_takes_what_differs_by_rounding_for_equal() -> None:
+    """How many replicates are below the estimate must not depend on how a processor rounds: many equal it."""
+    random = np.random.default_rng(3)
+    exact = np.concatenate([np.full(120, 0.02), random.uniform(0.0, 0.04, 180)])
+    rounded = exact * (1.0 + random.choice([-2e-16, 0.0, 2e-16], exact.size))
+    limits = [bca_limits(draws[:, None], np.array([0.02]), np.array([0.05])) for draws in (exact, rounded)]
+    assert np.array(limits[0]) == pytest.approx(np.array(limits[1]), rel=1e-12)
+
+
 def test_bca_without_two_sides_has_no_limits() -> None:
     low, high = bca_limits(np.ones((50, 2)) * [1.0, np.nan], np.array([2.0, 1.0]), np.zeros(2))
     assert np.isnan(low).all()

@@ -4,7 +4,9 @@ Aickin (1990): p_e = sum a_k b_k, alpha = (p_o - p_e)/(1 - p_e), a_k = A_k/(1 - 
 b_k = B_k/(1 - alpha + alpha a_k/p_e) with A and B the predicted and the actual class shares. The published iteration
 takes thousands of steps when agreement is good. Here alpha alone is searched. With tau = alpha/((p_o - alpha)(1 -
 alpha)) and u_k = (1 - alpha) b_k the equations become tau u_k^2 + (1 + tau g_k) u_k = B_k, g = A - B, one quadratic
-per class, and (1 - alpha) a_k = u_k + g_k. What is left is alpha = tau sum u_k (u_k + g_k).
+per class, and (1 - alpha) a_k = u_k + g_k. Where g_k < 0 the equation of the other side has the same form with A_k and
+-g_k, so with w_k the smaller of the two: tau w_k^2 + (1 + tau |g_k|) w_k = min(A_k, B_k), where nothing is
+subtracted. What is left is alpha = tau sum w_k (w_k + |g_k|).
 
 Alpha is the share of the cases that are agreed on for a reason. Below chance (kappa < 0) there is none: some numbers
 solve the equations there, above 1 among them, but none is a share.
@@ -61,23 +63,23 @@ def above_chance(actual: Array, predicted: Array, observed: Array, kappa: Array)
 
 
 def _equation(actual: Array, predicted: Array, observed: Array) -> Equation:
-    """1 - alpha/(tau sum u_k (u_k + g_k)), nearly straight, and its derivative."""
-    gap, twice = predicted - actual, actual + actual
+    """1 - alpha/(tau sum w_k (w_k + |g_k|)), nearly straight, and its derivative."""
+    gap, smaller = np.abs(predicted - actual), np.minimum(predicted, actual)
+    fourfold = 4.0 * smaller
 
     def lacking(alpha: Array) -> tuple[Array, Array]:
         free, missing = ONE - alpha, observed - alpha
         rest = free * missing
-        # The quadratic over tau: u^2 + (g + 1/tau) u = B / tau.
+        # The quadratic over tau: w^2 + (|g| + 1/tau) w = min(A, B) / tau.
         spare = rest / alpha
         rarity = each(spare)
-        linear, source = gap + rarity, twice * rarity
-        root = np.sqrt(linear * linear + (source + source))
-        u = source / (linear + root)
-        v = u + gap
-        product = u * v
+        linear, source = gap + rarity, fourfold * rarity
+        root = np.sqrt(linear * linear + source)
+        w = 0.5 * source / (linear + root)
+        product = w * (w + gap)
         joint = total(product)
         # (u v)' = -u v (u + v) / (tau root) by tau.
-        fall = inner(product / root, u + v)
+        fall = inner(product / root, w + w + gap)
         # (rest)' = -(free + missing) by alpha.
         both, share = free + missing, rest / joint
         return ONE - share, (both - fall / joint * (spare + both)) / joint

@@ -16,6 +16,9 @@ from app.kernel.numerics.special import normal_cdf, normal_quantile
 from app.kernel.uncertainty.draws import Functional
 from app.kernel.uncertainty.of_matrices.posterior import CELLS_PER_BATCH
 
+# Replicates this near to the estimate, relative and absolute, differ from it by rounding.
+_ROUNDING, _LEAST = 1e-12, 1e-15
+
 
 class BootstrapInterval(StrEnum):
     """How limits are read off the replicates."""
@@ -112,7 +115,8 @@ def bca_limits(draws: Array, estimate: Array, skew: Array, level: float = 0.95) 
     ordered = np.sort(draws, axis=0)
     present = (~np.isnan(ordered)).sum(axis=0)
     with silently():
-        below = ((ordered < estimate).sum(axis=0) + 0.5 * (ordered == estimate).sum(axis=0)) / present
+        equal = np.abs(ordered - estimate) <= _ROUNDING * np.abs(estimate) + _LEAST
+        below = ((~equal & (ordered < estimate)).sum(axis=0) + 0.5 * equal.sum(axis=0)) / present
         bias = normal_quantile(below)
         shifted = bias + normal_quantile(tails)
         levels = normal_cdf(bias + shifted / (1.0 - skew * shifted))
