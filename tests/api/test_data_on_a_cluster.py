@@ -44,7 +44,7 @@ from app.services.compare.in_parts import pair_in_parts
 from app.services.estimands import make_estimand
 from app.services.evaluate.apart import evaluate_alone
 from app.services.evaluate.evaluations import NewEvaluation
-from app.services.evaluate.folding import Folding
+from app.services.evaluate.folding.scores import Folding
 from app.services.ports.cluster import Result, Task, Workers
 from app.services.runs.aligned import Runs
 from app.services.runs.pairing import PairingMode

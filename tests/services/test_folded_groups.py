@@ -18,10 +18,10 @@ from app.domain.data import DataFormat, DataReference
 from app.domain.errors import BeyondMemory, InvalidInput, TooLarge
 from app.domain.report import Report
 from app.outbound.data.places import DataPlaces
-from app.services.evaluate import folding
 from app.services.evaluate.apart import evaluate_alone
 from app.services.evaluate.evaluations import NewEvaluation
-from app.services.evaluate.folding import Folding
+from app.services.evaluate.folding import scores as folding
+from app.services.evaluate.folding.scores import Folding
 from app.services.ports.cluster import Result, Task
 from app.services.runs.joins.keys import numbers_of
 

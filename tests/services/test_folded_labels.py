@@ -17,12 +17,12 @@ from app.api.bodies.referenced import Asked, PartsOfData, read_data
 from app.api.v1.requests.referenced import with_columns, with_parts
 from app.domain.data import DataFormat, DataReference
 from app.domain.errors import BeyondMemory, InvalidInput, TooLarge
-from app.kernel.folds.fold import NotFolded
 from app.kernel.folds.labels import LabelFold
+from app.kernel.folds.not_folded import NotFolded
 from app.outbound.data.places import DataPlaces
 from app.services.evaluate.apart import evaluate_alone
 from app.services.evaluate.evaluations import NewEvaluation
-from app.services.evaluate.folding_labels import LabelFolding
+from app.services.evaluate.folding.labels import LabelFolding
 from tests.api.answers import Json
 
 ROWS = 3000

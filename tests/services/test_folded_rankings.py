@@ -21,10 +21,10 @@ from app.domain.data import DataFormat, DataReference
 from app.domain.errors import BeyondMemory, InvalidExpression, InvalidInput, TooLarge
 from app.domain.inputs.content import DataFacts
 from app.outbound.data.places import DataPlaces
-from app.services.evaluate import folding_queries
 from app.services.evaluate.apart import evaluate_alone
 from app.services.evaluate.evaluations import NewEvaluation, with_data
-from app.services.evaluate.folding_queries import QueryFolding
+from app.services.evaluate.folding import queries
+from app.services.evaluate.folding.queries import QueryFolding
 from tests.api.answers import Json
 
 ROWS = 4000
@@ -167,11 +167,11 @@ def test_what_is_asked_and_cannot_be_given_is_known_before_all_is_read(tmp_path:
 
 
 def test_too_many_queries_and_queries_that_are_too_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(folding_queries, "_ALWAYS", 140)
+    monkeypatch.setattr(queries, "_ALWAYS", 140)
     body = written(tmp_path / "data", table())
     with pytest.raises(TooLarge, match="at most 140 queries"):
         folded(body, tmp_path)
-    monkeypatch.setattr(folding_queries, "_ALWAYS", 20)
+    monkeypatch.setattr(queries, "_ALWAYS", 20)
     with pytest.raises(TooLarge, match="of which 20 items at a time"):
         folded(body, tmp_path)
 

@@ -11,7 +11,7 @@ from app.api.bodies.parsing import parse_value
 from app.api.v1.requests.evaluations import EvaluationRequest
 from app.domain.inputs.content import DataFacts
 from app.services.evaluate.evaluations import NewEvaluation, with_data
-from app.services.evaluate.folding import Folding
+from app.services.evaluate.folding.scores import Folding
 
 READ: DataFacts = {"uri": "/data", "format": "csv", "rows": 3000, "files": 1, "bytes": 1, "digest": ""}
 

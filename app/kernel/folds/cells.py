@@ -12,9 +12,9 @@ from typing import NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from app.kernel.folds.bins import FoldedBins
-from app.kernel.folds.fold import NotFolded
 from app.kernel.folds.folded import FoldedSamples
+from app.kernel.folds.not_folded import NotFolded
+from app.kernel.folds.sums.bins import FoldedBins
 from app.kernel.metrics.card import Inputs, Metric
 from app.kernel.metrics.expression import Subject
 from app.kernel.numerics.arrays import Array, lazy, silently

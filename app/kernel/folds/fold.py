@@ -9,12 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.kernel.folds.entries import Groups
-from app.kernel.folds.runs import SortedRuns
+from app.kernel.folds.orders.runs import SortedRuns
 from app.kernel.samples.losses import Codes
-
-
-class NotFolded(AttributeError):
-    """Something that needs all samples at once was asked of samples that went by."""
 
 
 class Fold(ABC):

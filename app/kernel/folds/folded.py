@@ -7,15 +7,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from app.kernel.folds.along import Along, along_stretch
-from app.kernel.folds.bins import FoldedBins, FoldedTopLabel
-from app.kernel.folds.fold import NotFolded
 from app.kernel.folds.groups.influence import GroupedLosses
-from app.kernel.folds.losses import LossSums
-from app.kernel.folds.ranking import FoldedRanking
-from app.kernel.folds.runs import Run
-from app.kernel.folds.stretches import InOrder, Stretch, placed, stretches
-from app.kernel.folds.top_label import parts_of, top_label_stretches
+from app.kernel.folds.not_folded import NotFolded
+from app.kernel.folds.orders.along import Along, along_stretch
+from app.kernel.folds.orders.ranking import FoldedRanking
+from app.kernel.folds.orders.runs import Run
+from app.kernel.folds.orders.stretches import InOrder, Stretch, placed, stretches
+from app.kernel.folds.orders.top_label import parts_of, top_label_stretches
+from app.kernel.folds.sums.bins import FoldedBins, FoldedTopLabel
+from app.kernel.folds.sums.losses import LossSums
 from app.kernel.metrics.families.probabilities.ranking import partial_roc_auc
 from app.kernel.numerics.arrays import Array, lazy
 from app.kernel.samples.rankings.ranking import Ranking

@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from app.kernel.folds.fold import NotFolded
+from app.kernel.folds.not_folded import NotFolded
 from app.kernel.matrix.label_table import LabelTable
 from app.kernel.metrics.card import Inputs
 from app.kernel.metrics.expression import Subject

@@ -27,7 +27,7 @@ from app.kernel.folds.errors import (
     of_share,
 )
 from app.kernel.folds.folded import FoldedSamples
-from app.kernel.folds.losses import COSINE, LOG_LOSS, PHI, RULED_OUT, SQUARED_ERROR, SURE
+from app.kernel.folds.sums.losses import COSINE, LOG_LOSS, PHI, RULED_OUT, SQUARED_ERROR, SURE
 from app.kernel.metrics.card import Metric
 from app.kernel.metrics.families.probabilities import areas, calibration, imcp, proper, ranking
 from app.kernel.numerics.arrays import Array, silently

@@ -17,8 +17,8 @@ from app.kernel.folds.entries import Counts, Entries, Groups, in_order, joined, 
 from app.kernel.folds.fold import Fold
 from app.kernel.folds.folded import FoldedOrder
 from app.kernel.folds.keys import Keys
-from app.kernel.folds.runs import Reader, Run, SortedRuns
-from app.kernel.folds.stretches import Cuts, InGroups, InOrder, Taken, floors_of, taken_from
+from app.kernel.folds.orders.runs import Reader, Run, SortedRuns
+from app.kernel.folds.orders.stretches import Cuts, InGroups, InOrder, Taken, floors_of, taken_from
 from app.kernel.numerics.arrays import Array
 
 _LOWEST = np.int64(np.iinfo(np.int64).min)

@@ -7,14 +7,14 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from app.kernel.folds.bins import BinSums
 from app.kernel.folds.entries import Groups
 from app.kernel.folds.fold import Fold
 from app.kernel.folds.folded import FoldedScores, Order
 from app.kernel.folds.keys import Probabilities
-from app.kernel.folds.losses import LossSums
-from app.kernel.folds.runs import SortedRuns
-from app.kernel.folds.stretches import InOrder
+from app.kernel.folds.orders.runs import SortedRuns
+from app.kernel.folds.orders.stretches import InOrder
+from app.kernel.folds.sums.bins import BinSums
+from app.kernel.folds.sums.losses import LossSums
 from app.kernel.matrix.labels import confusion_counts
 from app.kernel.samples.losses import Codes
 

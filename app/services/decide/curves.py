@@ -11,8 +11,8 @@ from app.domain.errors import CurveUndefined, Fault, NoSamples, UnknownClass
 from app.domain.inputs.labels import listed, shown
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.members import LEFT_OUT, SPREAD, named, typed
-from app.kernel.folds.fold import NotFolded
-from app.kernel.folds.points import KeptScores
+from app.kernel.folds.not_folded import NotFolded
+from app.kernel.folds.orders.points import KeptScores
 from app.kernel.numerics.arrays import Array
 from app.kernel.samples.averaged_curves import macro_det, macro_roc, pooled
 from app.kernel.samples.curves import (

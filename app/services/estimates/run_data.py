@@ -15,7 +15,7 @@ from app.domain.inputs.samples import Samples
 from app.kernel.folds.folded import FoldedSamples
 from app.kernel.folds.labels import FoldedLabels
 from app.kernel.folds.metrics import folded_chance
-from app.kernel.folds.ranking import FoldedRanking
+from app.kernel.folds.orders.ranking import FoldedRanking
 from app.kernel.matrix.table import Table
 from app.kernel.matrix.weighted import WeightedCounts
 from app.kernel.metrics.card import Inputs, Metric

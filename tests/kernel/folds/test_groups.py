@@ -7,16 +7,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from app.kernel.folds import runs
 from app.kernel.folds.entries import Groups
 from app.kernel.folds.folded import FoldedSamples, FoldedScores
 from app.kernel.folds.groups import sums as group_sums
 from app.kernel.folds.groups.influence import GroupInfluence
 from app.kernel.folds.groups.sums import GroupSums
-from app.kernel.folds.losses import COSINE, LOG_LOSS, PHI, RULED_OUT, SQUARED_ERROR, SURE
 from app.kernel.folds.metrics import folded_values
 from app.kernel.folds.order import OrderFold
+from app.kernel.folds.orders import runs
 from app.kernel.folds.scores import ScoresFold
+from app.kernel.folds.sums.losses import COSINE, LOG_LOSS, PHI, RULED_OUT, SQUARED_ERROR, SURE
 from app.kernel.metrics.card import Metric
 from app.kernel.metrics.families.probabilities import calibration, imcp, proper
 from app.kernel.metrics.families.probabilities.ranking import roc_auc

@@ -8,10 +8,10 @@ import pytest
 from numpy.typing import NDArray
 from sklearn.metrics import average_precision_score, roc_auc_score
 
-from app.kernel.folds import runs
 from app.kernel.folds.folded import FoldedOrder
 from app.kernel.folds.metrics import folded_metrics, folded_values
 from app.kernel.folds.order import OrderFold, scores_of, sortable
+from app.kernel.folds.orders import runs
 from app.kernel.metrics.families.probabilities import ranking
 from app.kernel.numerics.arrays import Array, silently
 from app.kernel.samples.scores import Scores

@@ -11,10 +11,10 @@ import pytest
 from sklearn.metrics import average_precision_score, brier_score_loss, log_loss, roc_auc_score
 
 from app.domain.inputs.probabilities import decide
-from app.kernel.folds import runs
-from app.kernel.folds.fold import NotFolded
 from app.kernel.folds.folded import FoldedScores
 from app.kernel.folds.metrics import folded_metrics, folded_values
+from app.kernel.folds.not_folded import NotFolded
+from app.kernel.folds.orders import runs
 from app.kernel.folds.scores import ScoresFold
 from app.kernel.matrix.labels import confusion_counts
 from app.kernel.metrics.card import Metric

@@ -28,9 +28,9 @@ from app.domain.inputs.labels import label_text
 from app.domain.inputs.names import LONGEST_NAME
 from app.domain.options import Retain
 from app.services.evaluate.evaluations import NewEvaluation, with_data
-from app.services.evaluate.folding import Folding
-from app.services.evaluate.folding_labels import LabelFolding
-from app.services.evaluate.folding_queries import QueryFolding
+from app.services.evaluate.folding.labels import LabelFolding
+from app.services.evaluate.folding.queries import QueryFolding
+from app.services.evaluate.folding.scores import Folding
 from app.services.ports.cluster import Workers
 from app.services.processes.progress import as_step
 

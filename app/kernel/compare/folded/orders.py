@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from app.kernel.compare.folded.leaves import Group
 from app.kernel.compare.folded.sums import Known, PairedSums, Plan, known_of
 from app.kernel.folds.order import sortable
-from app.kernel.folds.runs import Reader, Run
-from app.kernel.folds.stretches import floors_of
+from app.kernel.folds.orders.runs import Reader, Run
+from app.kernel.folds.orders.stretches import floors_of
 from app.kernel.numerics.arrays import Array
 from app.kernel.samples.losses import Codes
 from app.kernel.samples.scores import Scores

@@ -7,9 +7,9 @@ import numpy as np
 
 from app.domain.findings import Finding
 from app.domain.report import Interval, Section, Undefined, Value, merged_metrics
-from app.kernel.folds.fold import NotFolded
 from app.kernel.folds.folded import FoldedSamples
 from app.kernel.folds.metrics import folded_values
+from app.kernel.folds.not_folded import NotFolded
 from app.kernel.metrics.card import Metric, Scope
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.conditions import NOT_PROBABILITIES

@@ -5,9 +5,9 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from app.kernel.folds.bins import FoldedBins
 from app.kernel.folds.entries import Counts
-from app.kernel.folds.fold import NotFolded
+from app.kernel.folds.not_folded import NotFolded
+from app.kernel.folds.sums.bins import FoldedBins
 from app.kernel.numerics.arrays import Array
 from app.kernel.samples.rankings.ranking import Ranking
 from app.kernel.samples.scores import Codes, Scores

@@ -22,7 +22,7 @@ from app.kernel.metrics.card import Task
 from app.kernel.metrics.expression import Measure
 from app.kernel.units.queries import Queries
 from app.services.evaluate.evaluations import NewEvaluation
-from app.services.evaluate.folding_units import DATA, UnitFolding
+from app.services.evaluate.folding.units import DATA, UnitFolding
 from app.services.evaluate.sections.unit import measures_of
 from app.services.ports.cluster import Workers
 from app.services.processes.progress import progressed

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from app.kernel.folds.fold import NotFolded
+from app.kernel.folds.not_folded import NotFolded
 from app.kernel.metrics.families.probabilities.calibration import expected_calibration_error
 from app.kernel.numerics.arrays import Array, Mask
 from app.kernel.numerics.exact_sums import BLOCK, ExactSums, Whole

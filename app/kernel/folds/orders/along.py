@@ -11,12 +11,12 @@ from typing import Literal, NamedTuple, Self
 
 import numpy as np
 
-from app.kernel.folds.bins import BinSums
 from app.kernel.folds.entries import Counts
-from app.kernel.folds.groups.placements import placements
 from app.kernel.folds.groups.sums import GroupSums
-from app.kernel.folds.points import KeptPoints, levels_near_median, levels_of_curves
-from app.kernel.folds.stretches import Cuts, Stretch
+from app.kernel.folds.orders.placements import placements
+from app.kernel.folds.orders.points import KeptPoints, levels_near_median, levels_of_curves
+from app.kernel.folds.orders.stretches import Cuts, Stretch
+from app.kernel.folds.sums.bins import BinSums
 from app.kernel.numerics.arrays import Array, Mask
 from app.kernel.numerics.exact_sums import BLOCK, ExactSums
 from app.kernel.numerics.hull import STRETCH, Amounts, outside, upper_hull

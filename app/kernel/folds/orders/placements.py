@@ -3,7 +3,7 @@
 import numpy as np
 
 from app.kernel.folds.groups.sums import GroupSums
-from app.kernel.folds.stretches import Cuts, InGroups
+from app.kernel.folds.orders.stretches import Cuts, InGroups
 
 
 def placements(samples: InGroups, cuts: Cuts, above: tuple[int, int]) -> GroupSums:

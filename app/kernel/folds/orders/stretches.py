@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from app.kernel.folds.entries import Counts, Entries, Groups, in_order, joined, starts_of, summed
 from app.kernel.folds.keys import floor_key, members_of, mirrored, scores_of
-from app.kernel.folds.runs import Reader, Run, samples_of_block
+from app.kernel.folds.orders.runs import Reader, Run, samples_of_block
 from app.kernel.numerics.arrays import Array, Mask
 
 # Entries of a stretch, in so many times the samples of one, from which on those that say the same become one.

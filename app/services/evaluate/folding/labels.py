@@ -8,7 +8,7 @@ from app.domain.inputs.content import DATA_FACT, DataFacts
 from app.kernel.folds.labels import LabelFold
 from app.kernel.metrics.card import Task
 from app.services.evaluate.evaluations import NewEvaluation
-from app.services.evaluate.folding_units import DATA, UnitFolding
+from app.services.evaluate.folding.units import DATA, UnitFolding
 from app.services.ports.cluster import Workers
 
 # Bytes for each pair of labels: 9 pairs of cells, in a state, in another that is merged, and in what is made of them.

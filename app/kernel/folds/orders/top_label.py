@@ -8,10 +8,10 @@ from functools import partial
 
 import numpy as np
 
-from app.kernel.folds.bins import SMALL, FoldedBins, MassSums
 from app.kernel.folds.keys import floor_key, mirrored
-from app.kernel.folds.runs import Reader, Run
-from app.kernel.folds.stretches import Between, InOrder, between, placed
+from app.kernel.folds.orders.runs import Reader, Run
+from app.kernel.folds.orders.stretches import Between, InOrder, between, placed
+from app.kernel.folds.sums.bins import SMALL, FoldedBins, MassSums
 
 # Of equals the first class is predicted: those of exactly 1/2 count from the other end.
 _HALF, _ABOVE = floor_key(0.5), floor_key(float(np.nextafter(0.5, 1.0)))

@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 
-from app.kernel.folds.along import Along
-from app.kernel.folds.fold import NotFolded
 from app.kernel.folds.groups.influence import GroupArea, area_of_groups
+from app.kernel.folds.not_folded import NotFolded
+from app.kernel.folds.orders.along import Along
 from app.kernel.numerics.arrays import Array
 from app.kernel.samples.rankings.cuts import Row, equal_error_rate, standardised_partial_area
 from app.kernel.samples.rankings.ranking import Ranking

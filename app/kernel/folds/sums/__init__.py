@@ -1,0 +1,1 @@
+"""What adds up over samples, exactly, in any order."""
