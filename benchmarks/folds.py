@@ -97,7 +97,7 @@ def read(asked: Asked) -> None:
 
 
 def folded(asked: Asked) -> float:
-    """Every metric that folds, with standard errors and limits."""
+    """Every metric that folds; what limits and curves are made of is gathered with them."""
     with (
         tempfile.TemporaryDirectory(dir=asked.folder.parent) as folder,
         ScoresFold(2, asked.budget, Path(folder)) as fold,
