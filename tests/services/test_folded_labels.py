@@ -101,18 +101,37 @@ def test_the_report_is_that_of_all_rows_at_once(tmp_path: Path) -> None:
 
 
 def test_what_has_to_be_resampled_has_a_reason(tmp_path: Path) -> None:
-    body = written(tmp_path / "data", *table(), intervals="all", draws=200)
+    """What has limits without being asked for has the same when all are asked for: there is nothing to draw from."""
+    truth, predicted = table()
+    body = written(tmp_path / "data", truth, predicted, intervals="all", draws=200)
     whole, found = whole_and_folded(body, tmp_path)
+    _, quick = whole_and_folded(written(tmp_path / "quick", truth, predicted), tmp_path)
     assert found["intervals"].keys() == whole["intervals"].keys()
-    drawn = {
-        name for name, one in whole["intervals"].items() if one["method"].startswith("bootstrap") and "draws" in one
-    }
-    assert "macro_f1" in drawn
+    drawn = {name for name, one in whole["intervals"].items() if one["method"].startswith("bootstrap")}
+    closed = {name for name, one in quick["intervals"].items() if one["low"] is not None}
+    assert "macro_f1" in drawn & closed
     for name, one in found["intervals"].items():
-        if name in drawn:
-            assert (one["low"], one["reason"]) == (None, RESAMPLED)
+        if name in closed:
+            check_same(one, quick["intervals"][name], name)
+        elif name in drawn:
+            assert one["low"] is not None or one["reason"]
         else:
             check_same(one, whole["intervals"][name], name)
+    assert any(one.get("reason") == RESAMPLED for one in found["intervals"].values())
+
+
+def test_many_labels_are_read_in_batches_of_fewer_rows(tmp_path: Path) -> None:
+    """A batch holds so many entries, however many columns there are."""
+    random, rows, names = np.random.default_rng(2), 90_000, [f"l{place}" for place in range(300)]
+    truth = random.random((rows, 300)) < 0.1
+    columns = {f"y_true.{name}": truth[:, place].astype(np.int8) for place, name in enumerate(names)}
+    columns |= {f"y_pred.{name}": column for name, column in zip(names, list(columns.values()), strict=True)}
+    pq.write_table(pa.table(columns), tmp_path / "wide.parquet", row_group_size=rows)
+    reference = DataReference(str(tmp_path / "wide.parquet"), DataFormat.PARQUET, None)
+    parts = PartsOfData(DataPlaces((str(tmp_path),)), Asked(reference, "multilabel", names, 1 << 26, piece_rows=rows))
+    sizes = [part.facts["rows"] for piece in parts.pieces for part in parts.reading.parts(piece)]
+    assert sum(sizes) == rows
+    assert max(sizes) * 600 <= 1 << 22
 
 
 def test_random_splits_and_orders_say_the_same(tmp_path: Path) -> None:

@@ -25,6 +25,7 @@ from app.services.evaluate.apart import evaluate_alone
 from app.services.evaluate.evaluations import NewEvaluation, with_data
 from app.services.evaluate.folding import queries
 from app.services.evaluate.folding.queries import QueryFolding
+from app.services.runs.joins.spilled import SpilledRun
 from tests.api.answers import Json
 
 ROWS = 4000
@@ -166,13 +167,25 @@ def test_what_is_asked_and_cannot_be_given_is_known_before_all_is_read(tmp_path:
         whole.add(new)
 
 
+def test_a_fault_while_files_are_closed_leaves_none_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_: SpilledRun) -> None:
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr(SpilledRun, "close", fail)
+    fold = QueryFolding(MEMORY, tmp_path)
+    assert len([*tmp_path.iterdir()]) == 1
+    with pytest.raises(OSError, match="no space"):
+        fold.close()
+    assert [*tmp_path.iterdir()] == []
+
+
 def test_too_many_queries_and_queries_that_are_too_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(queries, "_ALWAYS", 140)
     body = written(tmp_path / "data", table())
     with pytest.raises(TooLarge, match="at most 140 queries"):
         folded(body, tmp_path)
     monkeypatch.setattr(queries, "_ALWAYS", 20)
-    with pytest.raises(TooLarge, match="of which 20 items at a time"):
+    with pytest.raises(TooLarge, match="at most 20 items in each of the 1024 files"):
         folded(body, tmp_path)
 
 

@@ -78,6 +78,9 @@ def test_what_folds_is_what_all_rows_say(classes: list[str], tmp_path: Path) -> 
     first, second = (one.report for one in both(body, tmp_path / "runs"))
     folded = {gap.metric for gap in second.undefined if gap.code == "not_folded"}
     assert "roc_auc_ovr_micro" in folded
+    for report in (first, second):
+        (biased,) = (one for one in report.findings if one.code == "intervals_of_biased_values")
+        assert "expected_calibration_error" in biased.evidence["metrics"]
     assert not folded & {"roc_auc", "roc_auc_ovr_macro", "log_loss", "brier_score", "h_measure", "ks_statistic"}
     assert not folded & {"expected_calibration_error", "maximum_calibration_error", "classwise_calibration_error"}
     assert second.input.facts == first.input.facts

@@ -73,8 +73,8 @@ def few_out_of_order(run: RunData) -> Iterator[Finding]:
         )
 
 
-def about_resampling(found: Mapping[Estimand, Estimates], run: RunData, draws: int) -> Iterator[Finding]:
-    """What was resampled although resampling moves it, and of what."""
+def about_biased(found: Mapping[Estimand, Estimates], run: RunData) -> Iterator[Finding]:
+    """What was resampled although resampling moves it."""
     resampled = [one for one, estimates in found.items() if any(each.seed is not None for each in estimates)]
     biased = sorted({name for one in resampled if is_biased(one.expression) for name in one.names})
     n_samples = run.scores.n_samples
@@ -88,7 +88,12 @@ def about_resampling(found: Mapping[Estimand, Estimates], run: RunData, draws: i
             metrics=biased[:20],
             n_samples=n_samples,
         )
-    made = resampling_plan(run, draws)
+
+
+def about_resampling(found: Mapping[Estimand, Estimates], run: RunData, draws: int) -> Iterator[Finding]:
+    """What was resampled although resampling moves it, and of what."""
+    yield from about_biased(found, run)
+    n_samples, made = run.scores.n_samples, resampling_plan(run, draws)
     if made is not None and not made.of_all:
         yield Finding.note(
             "bootstrap_of_subsets",

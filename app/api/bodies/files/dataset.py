@@ -26,6 +26,7 @@ from app.domain.inputs.samples import Tally
 from app.services.processes.progress import progressed
 
 _BATCH_ROWS: Final = 1 << 17
+_BATCH_ENTRIES: Final = 1 << 22
 _CSV_BLOCK: Final = 1 << 20
 _LONGEST_LIST: Final = 1_000_000
 # What is loaded of a table: columns of labels, and of numbers.
@@ -151,8 +152,8 @@ class Dataset:
     def _within_memory(self, columns: Columns) -> Iterator[pa.RecordBatch]:
         beyond = BeyondMemory(
             f"expected columns of at most {self.memory_bytes} bytes (PREVAIL_DATA_MEMORY_BYTES) and {MOST_ROWS} rows, "
-            "got more: any number of rows is read of predictions, rankings, sets of labels, and probabilities or one "
-            "score with labels, without weights; of others a filter chooses some",
+            "got more: any number of rows is read of predictions, and without weights of rankings, of sets of labels, "
+            "and of probabilities or scores with labels; of others a filter chooses some",
             pointer="/data",
         )
         # Nothing is read in vain where the files say how much they hold.
@@ -180,7 +181,7 @@ class Dataset:
             "schema": whole,
             "columns": [*schema.names],
             "filter": None if self.condition is None else self.condition.bound(whole),
-            "batch_size": _BATCH_ROWS,
+            "batch_size": min(_BATCH_ROWS, max(_BATCH_ENTRIES // len(whole), 1)),
             "batch_readahead": 4,
             "fragment_readahead": 1,
         }

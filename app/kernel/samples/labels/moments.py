@@ -12,8 +12,8 @@ from app.kernel.samples.labels.pairs import CELLS, LabelPairs
 
 Counts = NDArray[np.int64]
 
-# Rows whose products are added up in float32: each is 0 or 1, so the sums are exact.
-_ROWS = 1 << 16
+# Cells and rows whose products are added up in float32: each is 0 or 1, so the sums are exact.
+_ENTRIES, _MOST_ROWS, _FEWEST_ROWS = 1 << 23, 1 << 16, 1 << 10
 # Products of so many samples fit into 64 bits.
 _MANY = 3_000_000_000
 
@@ -34,18 +34,22 @@ class LabelMoments:
         self.counts: Counts = np.zeros((n_labels, CELLS), dtype=np.int64)
         size = (CELLS - 1) * n_labels
         self.pairs: Counts = np.zeros((size, size), dtype=np.int64)
+        self._centred: Array | None = None
 
     def add(self, truth: Mask, predicted: Mask) -> None:
         """Add samples: labels that they have (n, L), and those that were predicted (n, L)."""
+        self._centred = None
         self.n_samples += len(truth)
         self.counts += LabelPairs(truth, predicted).counts
-        for start in range(0, len(truth), _ROWS):
-            there, said = truth[start : start + _ROWS], predicted[start : start + _ROWS]
+        rows = min(max(_ENTRIES // len(self.pairs), _FEWEST_ROWS), _MOST_ROWS)
+        for start in range(0, len(truth), rows):
+            there, said = truth[start : start + rows], predicted[start : start + rows]
             cells = np.concatenate([said & ~there, there & ~said, there & said], axis=1).astype(np.float32)
             self.pairs += (cells.T @ cells).astype(np.int64)
 
     def merge(self, other: "LabelMoments") -> None:
         """Take in others, of the same labels."""
+        self._centred = None
         self.n_samples += other.n_samples
         self.counts = self.counts + other.counts
         self.pairs = self.pairs + other.pairs
@@ -58,13 +62,15 @@ class LabelMoments:
 
     def squares(self, values: Array) -> float:
         """That square."""
+        if self._centred is None:
+            self._centred = self._products()
         each = (values[:, 1:] - values[:, :1]).T.ravel()
-        return max(float(each @ self._centred() @ each), 0.0)
+        return max(float(each @ self._centred @ each), 0.0)
 
-    def _centred(self) -> Array:
-        """Sums (3 L, 3 L) of products of deviations, in whole numbers up to one division."""
-        totals, pairs = self.counts[:, 1:].T.ravel(), self.pairs
-        if self.n_samples > _MANY:
-            totals, pairs = totals.astype(object), pairs.astype(object)
-        found: Array = ((self.n_samples * pairs - np.outer(totals, totals)) / self.n_samples).astype(np.float64)
+    def _products(self) -> Array:
+        """Sums (3 L, 3 L) of products of deviations, in whole numbers up to one division, row by row."""
+        totals, whole = self.counts[:, 1:].T.ravel(), object if self.n_samples > _MANY else np.int64
+        found = np.empty(self.pairs.shape)
+        for row, pairs, total in zip(found, self.pairs, totals.astype(whole), strict=True):
+            row[:] = (self.n_samples * pairs.astype(whole) - total * totals.astype(whole)) / self.n_samples
         return found

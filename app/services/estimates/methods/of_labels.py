@@ -30,7 +30,9 @@ def in_closed_form(estimand: Estimand, run: RunData, settings: LimitSettings) ->
         return _of_rates(estimand, estimand.rates, run, settings)
     influences, expression = run.label_influences, estimand.expression
     of_one_label = isinstance(expression, Measure) and expression.of is not None
-    if influences is None or of_one_label or settings.simulate:
+    # What went by cannot be resampled.
+    simulated = settings.simulate and run.units.at_hand
+    if influences is None or of_one_label or simulated:
         return None
     return _mean_of_recalls(estimand, influences, run, settings) or _of_tables(estimand, influences, run, settings)
 

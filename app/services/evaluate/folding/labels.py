@@ -11,8 +11,9 @@ from app.services.evaluate.evaluations import NewEvaluation
 from app.services.evaluate.folding.units import DATA, UnitFolding
 from app.services.ports.cluster import Workers
 
-# Bytes for each pair of labels: 9 pairs of cells, in a state, in another that is merged, and in what is made of them.
-_PAIR_BYTES: Final = 9 * 8 * 4
+# Bytes for each pair of labels: 9 pairs of cells, in a state, in another that is merged, in what is added to it, and in
+# what is made of them.
+_PAIR_BYTES: Final = 9 * 8 * 5
 
 
 class LabelFolding(UnitFolding):
@@ -37,21 +38,17 @@ class LabelFolding(UnitFolding):
         samples, n_labels = part.source.samples, len(part.source.labels)
         if samples is None:
             raise ValueError("expected parts with sets of labels")
-        if _PAIR_BYTES * n_labels**2 > self._budget:
-            raise TooLarge(
-                f"expected labels whose pairs take at most {self._budget} bytes, {_PAIR_BYTES} each (half of "
-                f"PREVAIL_DATA_MEMORY_BYTES), got {n_labels} labels",
-                pointer=DATA,
-            )
+        self._check(n_labels)
         self._begin(part)
         self._fold = self._fold or LabelFold(n_labels)
         self._fold.add(samples.truth.view(bool), samples.predicted.view(bool))
         self.rows += part.source.facts[DATA_FACT]["rows"]
 
     def merge(self, other: "LabelFolding") -> None:
-        """Take in what was made of other parts."""
+        """Take in what was made of other parts; raises as `add`."""
         if other._first is None or other._fold is None:
             return
+        self._check(len(other._first.source.labels))
         self._begin(other._first)
         self.rows += other.rows
         if self._fold is None:
@@ -78,3 +75,11 @@ class LabelFolding(UnitFolding):
 
     def close(self) -> None:
         """There are no files."""
+
+    def _check(self, n_labels: int) -> None:
+        if _PAIR_BYTES * n_labels**2 > self._budget:
+            raise TooLarge(
+                f"expected labels whose pairs take at most {self._budget} bytes, {_PAIR_BYTES} each (half of "
+                f"PREVAIL_DATA_MEMORY_BYTES), got {n_labels} labels",
+                pointer=DATA,
+            )

@@ -130,9 +130,12 @@ class QueryFolding(UnitFolding):
 
     def close(self) -> None:
         """Delete the files."""
-        if self._divided is not None and self._folder is not None:
-            self._divided.close()
-            rmtree(self._folder, ignore_errors=True)
+        divided, self._divided = self._divided, None
+        if divided is not None and self._folder is not None:
+            try:
+                divided.close()
+            finally:
+                rmtree(self._folder)
 
     def _parts(self, divided: SpilledRun) -> Iterator[Part]:
         most = max(self._budget // _ITEM_BYTES, _ALWAYS)
@@ -143,8 +146,8 @@ class QueryFolding(UnitFolding):
                     continue
                 if len(part.ids) > most:
                     raise TooLarge(
-                        f"expected queries of which {most} items at a time are looked at, got {len(part.ids)} that "
-                        "cannot be divided further (PREVAIL_DATA_MEMORY_BYTES)",
+                        f"expected at most {most} items in each of the {_PARTS} files that queries are divided into "
+                        f"(by PREVAIL_DATA_MEMORY_BYTES), got {len(part.ids)} in one",
                         pointer=DATA,
                     )
                 yield part

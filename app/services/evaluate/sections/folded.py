@@ -6,7 +6,7 @@ from typing import Any, Final
 import numpy as np
 
 from app.domain.findings import Finding
-from app.domain.report import Interval, Section, Undefined, Value, merged_metrics
+from app.domain.report import Section, Undefined, Value, merged_metrics
 from app.kernel.folds.folded import FoldedSamples
 from app.kernel.folds.metrics import folded_values
 from app.kernel.folds.not_folded import NotFolded
@@ -19,8 +19,9 @@ from app.kernel.metrics.families.probabilities.imcp import phi_quartiles, region
 from app.kernel.numerics.arrays import Array, silently
 from app.kernel.samples.losses import threshold_correct, threshold_incorrect
 from app.kernel.samples.scores import Scores
-from app.services.estimates.report_intervals import estimate_for_report, probability_metrics
+from app.services.estimates.report_intervals import ReportEstimates, estimate_for_report, probability_metrics
 from app.services.estimates.run_data import RunData
+from app.services.estimates.warnings_of_samples import about_biased
 from app.services.evaluate.questions import Question
 from app.services.evaluate.sections.probability import calibration_by_chance, chance_of_groups, grouped
 from app.services.evaluate.sections.probability_findings import miscalibrated
@@ -58,6 +59,7 @@ def folded_section(question: Question, run: RunData) -> Section:
         found = merged_metrics(found, per_class[labels[question.source.positive]])
     requested, gaps = _requested(question, run)
     details = _details(run, labels, chosen_seed(question.options.seed, question.source.counts))
+    estimates = _estimates(question, run, values, {gap.metric for gap in gaps if gap.code == NOT_FOLDED})
     return Section(
         metrics=found,
         per_class=per_class,
@@ -68,8 +70,8 @@ def folded_section(question: Question, run: RunData) -> Section:
             *_undefined(scores, labels, of_class, by_class, values.keys()),
             *gaps,
         ),
-        findings=tuple(_findings(question, scores, details)),
-        intervals=_intervals(question, run, values, {gap.metric for gap in gaps if gap.code == NOT_FOLDED}),
+        findings=(*_findings(question, scores, details), *about_biased(estimates.by_estimand, run)),
+        intervals=estimates.intervals(),
         details=details,
         curves=scores.curves_as_json(),
     )
@@ -83,8 +85,9 @@ def _findings(question: Question, scores: FoldedSamples, details: Mapping[str, A
         yield from chance_of_groups(question.source, scores)
     yield Finding.note(
         "samples_folded",
-        "There are more samples than were held in memory, so they were read once, batch by batch. What is there is "
-        "exact. What needs all of them at once, such as micro-averages of areas, has no value.",
+        "There are more samples than were held in memory, so they were read once, batch by batch. Values are exact. "
+        "What needs all of them at once, such as micro-averages of areas, has none. Limits by a method whose name "
+        "begins with folded_ are simulated from the points of curves and the bins that were kept.",
         n_samples=scores.n_samples,
     )
 
@@ -121,15 +124,13 @@ def _requested(question: Question, run: RunData) -> tuple[dict[str, Any], list[U
     return answers, gaps
 
 
-def _intervals(
-    question: Question, run: RunData, folded: Container[str], missing: Container[str]
-) -> dict[str, Interval]:
-    """As of samples at hand, of what has a value."""
+def _estimates(question: Question, run: RunData, folded: Container[str], missing: Container[str]) -> ReportEstimates:
+    """As of samples at hand, of what has a value; none where none are asked for."""
     if not question.has_intervals:
-        return {}
+        return ReportEstimates({}, {})
     metrics = [one for one in probability_metrics(run.scores, question.options) if one.key in folded]
     asked = [(text, expression) for text, expression in question.of_probabilities if text not in missing]
-    return estimate_for_report(metrics, asked, run, question.options).intervals()
+    return estimate_for_report(metrics, asked, run, question.options)
 
 
 def _details(run: RunData, labels: Sequence[str], seed: int) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """What is known of samples by their ids, in files: a part of the ids can be read at a time."""
 
 from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -137,8 +138,9 @@ class SpilledRun:
 
     def close(self) -> None:
         """Write no more."""
-        for file in self._files.values():
-            file.close()
+        with ExitStack() as ending:
+            for file in self._files.values():
+                ending.callback(file.close)
 
     def __enter__(self) -> Self:
         return self
