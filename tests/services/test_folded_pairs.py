@@ -14,6 +14,8 @@ from app.domain.errors import IncomparableRuns, TooLarge
 from app.domain.identifiers import new_id
 from app.domain.inputs.matrices import MatrixInput, with_weights
 from app.domain.inputs.probabilities import Accompanying, from_probabilities, from_scores
+from app.kernel.compare.folded.orders import Orders
+from app.kernel.compare.folded.sums import PairedSums
 from app.services.compare.answers import RunComparison
 from app.services.compare.comparisons import (
     AskedComparison,
@@ -351,3 +353,35 @@ def test_weights_that_cannot_be_compared_are_refused(tmp_path: Path) -> None:
         assert "run 2 weighs the samples" in refused(one, two)
     assert "of PREVAIL_DATA_MEMORY_BYTES" in refused(RANDOM.random(ROWS), RANDOM.random(ROWS), memory=4000)
     assert "weights in groups" in refused(weights, weights, groups=RANDOM.integers(0, 60, ROWS))
+
+
+@pytest.mark.parametrize(("count", "parts"), [(2, 7), (8, 26)])
+def test_rows_take_what_is_said_of_them_by_their_own_run(tmp_path: Path, count: int, parts: int) -> None:
+    # Of 685 rows of each run: 96 bytes, three times an id and two outputs of 32 bytes, in parts of 40,000.
+    cluster = Threads()
+    first, *others = models(2, count)
+    runs = [first, *(one._replace(rows=first.rows) for one in others)]
+    asked, _ = asked_of(runs, ["log_loss"])
+    folded(asked, runs, tmp_path / "a", 160_000, cluster)
+    assert cluster.tasks == parts
+
+
+def test_orders_are_read_once_the_runs_can_be_paired(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    read, sums = [], Orders.sums
+
+    def spied(self: Orders, *others: Any) -> PairedSums:
+        read.append(self)
+        return sums(self, *others)
+
+    monkeypatch.setattr(Orders, "sums", spied)
+    first, second = models(2)
+    for rows, times in ((second.rows, 1), (second.rows[:300], 0)):
+        runs = [first, second._replace(rows=rows)]
+        asked, _ = asked_of(runs, ["roc_auc"])
+        read.clear()
+        if times:
+            folded(asked, runs, tmp_path / "a")
+        else:
+            with pytest.raises(IncomparableRuns, match="common to all runs"):
+                folded(asked, runs, tmp_path / "b")
+        assert len(read) == times

@@ -90,16 +90,16 @@ def pair_in_parts(
             workers = ending.enter_context(workers_of(reading.cluster))
             orders = None if question.plan is None else Orders(question.plan, reading.folder, reading.memory_bytes // 4)
             found = _Joining(question, orders, reading.memory_bytes // 4).compared(spilled, dividing.n_parts, workers)
+        pairing = by_counts(found.joint, found.matched, max(run.rows for run in spilled), minimum_matched)
+        fault = pairing if isinstance(pairing, str) else None if found.weights is None else found.weights.fault()
+        if fault is not None or isinstance(pairing, str):
+            raise _unpaired(str(fault))
+        groups = None if found.groups is None else joined_groups(found.groups, dividing.names)
         # What is left of it is not counted as a step.
         folded = _folded(found, orders, workers)
     if expressions and folded is None:
         # Sums with weights are not known.
         folded = FoldedRuns(len(runs), runs.n_classes, {})
-    pairing = by_counts(found.joint, found.matched, max(run.rows for run in spilled), minimum_matched)
-    fault = pairing if isinstance(pairing, str) else None if found.weights is None else found.weights.fault()
-    if fault is not None or isinstance(pairing, str):
-        raise _unpaired(str(fault))
-    groups = None if found.groups is None else joined_groups(found.groups, dividing.names)
     return PairedParts(pairing, folded, groups)
 
 
@@ -174,9 +174,13 @@ class _Dividing:
     def _parts_of(self, ids: NDArray[Any], budget: int) -> int:
         """Into how many files ids are divided so that all runs' rows of one are joined within a budget."""
         width = float(np.char.str_len(ids).mean()) if ids.dtype.kind == "U" else ids.dtype.itemsize
-        each = _ROW_BYTES + 3 * width + sum(_OUTPUT_BYTES * one.width for one in self._question.outputs)
-        rows = sum(record.n_rows for record in self._runs.records)
-        return min(max(ceil(rows * each / max(budget, 1)), 1), _MOST_PARTS)
+        records, outputs = self._runs.records, self._question.outputs
+        taken = (_ROW_BYTES + 3 * width) * sum(record.n_rows for record in records)
+        if outputs:
+            taken += sum(
+                _OUTPUT_BYTES * record.n_rows * one.width for record, one in zip(records, outputs, strict=True)
+            )
+        return min(max(ceil(taken / max(budget, 1)), 1), _MOST_PARTS)
 
 
 def _samples(reading: Rereading, record: EvaluationRecord, kept: KeptSamples, *, scored: bool) -> Iterator[Samples]:
