@@ -235,6 +235,9 @@ def test_names_of_groups_are_told_apart_as_sample_ids_are() -> None:
     many = numbers_of(np.array([f"{one:x}" for one in range(1 << 17)]))
     assert len(np.unique(many)) == 1 << 17
     assert len(np.unique(numbers_of(np.arange(1 << 17)))) == 1 << 17
+    nameless, zero = numbers_of(np.array(["", "0"]))
+    assert nameless != zero
+    assert zero == numbers_of(np.array([0]))[0]
 
 
 @pytest.mark.parametrize("intervals", ["headline", "all"])

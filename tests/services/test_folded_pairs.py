@@ -192,6 +192,32 @@ def test_means_are_compared_as_those_of_the_samples_at_hand(tmp_path: Path, clas
     check_close(asdict(folded(asked, runs, tmp_path / "a")), asdict(expected))
 
 
+@pytest.mark.parametrize("turned", [False, True])
+def test_a_share_has_its_own_method_whatever_else_is_asked(tmp_path: Path, *, turned: bool) -> None:
+    runs, metrics = models(3), ["fraction_correct_certain", "mean(fraction_correct_certain)"]
+    asked, kept = asked_of(runs, metrics[::-1] if turned else metrics)
+    expected = compare(asked, kept, identifier=asked.runs.records[0].id)
+    assert len({expected.metrics[name].differences[0].p_value for name in metrics}) == 2
+    check_close(asdict(folded(asked, runs, tmp_path / "a")), asdict(expected))
+
+
+@pytest.mark.parametrize("shares", [[0.7, 0.3], [0.5, 0.5], [0.5, 0.3, 0.2]])
+def test_a_model_is_tested_against_one_that_always_says_the_same(tmp_path: Path, shares: list[float]) -> None:
+    first, second = models(len(shares))
+    runs = [first, second._replace(outputs=np.tile(shares, (ROWS, 1)))]
+    metrics = ["balanced_log_loss", "balanced_brier_score", "mean(balanced_log_loss, balanced_brier_score)"]
+    for number, some in enumerate((runs, runs[::-1])):
+        asked, kept = asked_of(some, metrics)
+        expected = compare(asked, kept, identifier=asked.runs.records[0].id)
+        for found in expected.metrics.values():
+            (difference,) = found.differences
+            assert difference.p_value is not None
+            assert 0.0 <= difference.p_value <= 1.0
+            assert difference.low is not None
+            assert np.isfinite(difference.low)
+        check_close(asdict(folded(asked, some, tmp_path / str(number))), asdict(expected))
+
+
 @pytest.mark.parametrize("classes", [2, 3])
 def test_splits_orders_memory_and_processes_change_no_bit(tmp_path: Path, classes: int) -> None:
     runs = models(classes)
@@ -243,7 +269,8 @@ def test_what_was_resampled_is_left_out_and_said(tmp_path: Path) -> None:
         assert all(
             one is not None and np.isnan(one) for one in (*found.values, difference.difference, difference.p_value)
         )
-        assert difference.reason == "it needs all samples at once (not_folded)"
+        assert difference.reason is not None
+        assert difference.reason.endswith("not all metrics are added up sample by sample (not_folded)")
     assert np.isfinite(answer.metrics["log_loss"].differences[0].p_value or np.nan)
     assert any("average_precision@c1, min(brier_score, log_loss), minimum_cost" in note for note in answer.notes)
     costs = Besides(costs=CostQuestion(best_thresholds=True))
@@ -328,7 +355,9 @@ def test_weights_are_compared_as_those_of_the_samples_at_hand(tmp_path: Path, cl
         assert repr(folded(asked, runs, tmp_path / str(number), memory, cluster)) == repr(expected)
     asked, _ = asked_of(runs, ["log_loss", "accuracy"])
     answer = folded(asked, runs, tmp_path / "a", 1 << 18)
-    assert answer.metrics["log_loss"].differences[0].reason == "it needs all samples at once (not_folded)"
+    reason = answer.metrics["log_loss"].differences[0].reason
+    assert reason is not None
+    assert reason.endswith("not all metrics are added up sample by sample (not_folded)")
     assert answer.metrics["accuracy"].differences[0].p_value is not None
 
 

@@ -13,6 +13,8 @@ from app.kernel.compare.paired.joint import JointCounts, combine, merged
 from app.services.runs.joins.joined import joined
 from app.services.runs.joins.keys import keys_of
 from app.services.runs.joins.spilled import SpilledRun
+from app.services.runs.joins.weights import CommonWeights
+from app.services.runs.pairing import common_weights
 
 CLASSES = 3
 RANDOM = np.random.default_rng(15)
@@ -130,3 +132,17 @@ def test_whatever_is_known_of_an_id_stays_with_it(tmp_path: Path) -> None:
     }
     expected = zip(ids.tolist(), weights.tolist(), marks.tolist(), strict=True)
     assert found == {one: known for one, *known in expected}
+
+
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_the_run_that_weighs_otherwise_is_named_where_samples_weigh_nothing(size: int) -> None:
+    for last in ([5.0, 1.0, 1.0], [0.0, 1.0, 2.0], [0.0, 3.0, 3.0]):
+        weights = [np.array(one) for one in ([0.0, 1.0, 1.0], [0.0, 1.0, 1.0], last)]
+        expected = common_weights(weights, [np.arange(3)] * 3)
+        parts = []
+        for start in range(0, 3, size):
+            parts.append(CommonWeights(3))
+            parts[-1].add([one[start : start + size] for one in weights])
+        for one in parts[:-1]:
+            parts[-1].merge(one)
+        assert parts[-1].fault() == (expected if isinstance(expected, str) else None)

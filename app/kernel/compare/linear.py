@@ -89,7 +89,7 @@ def _combined(value: float, influence: Array, parts: Sequence[Linearisation]) ->
         Strata.BY_CLASS if by_class else Strata.WHOLE,
         LinearMethod.INFLUENCE_LOGIT if on_logit else LinearMethod.INFLUENCE,
         _hull([part.bounds for part in parts]),
-        freedom=min(part.freedom for part in parts),
+        freedom=float(np.min([part.freedom for part in parts])),
         worth=parts[0].worth,
     )
 

@@ -12,10 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from app.kernel.numerics.arrays import Array, kish_effective_n
+from app.kernel.numerics.arrays import Array, Mask, kish_effective_n
 from app.kernel.samples.areas import area_influences, centred, centred_by_class
 from app.kernel.samples.losses import Codes
 from app.kernel.samples.scores import Scores
+
+# Relative to values, differences below this are rounding.
+ROUNDING = 1e-12
 
 
 class Strata(StrEnum):
@@ -239,7 +242,10 @@ def mean_of_class_means(values: Values, *, is_mean: bool = True) -> Form:
 
     def make(of: Sampled, _: int | None, parameters: Parameters) -> Influence:
         y, size = of.scores.y, of.scores.n_classes
-        influence = centred_by_class(values(of.scores, parameters) / size, y, size, of.scores.weights)
+        shares = values(of.scores, parameters) / size
+        influence = centred_by_class(shares, y, size, of.scores.weights)
+        # Of a class without variance all of it is rounding.
+        influence[~_varies(shares, y, size, of.scores.weights)[y]] = 0.0
         freedom = _welch(influence, y, of.effective_members)
         return Influence(influence, LinearMethod.T, Strata.BY_CLASS, freedom=freedom)
 
@@ -261,10 +267,24 @@ def mean_of_members(values: Values) -> Form:
 
 
 def _welch(influence: Array, y: Codes, sizes: Array) -> float:
-    """Degrees of freedom of a sum of independent means (Welch 1947) of so many samples each (K)."""
+    """Degrees of freedom of a sum of independent means (Welch 1947) of so many samples each (K); infinite where none of
+    them varies.
+    """
     parts = np.bincount(y, influence * influence, sizes.size)
     spare = np.maximum(sizes - 1.0, 1.0)
-    return float(parts.sum() ** 2 / (parts**2 / spare).sum())
+    per_freedom = float((parts**2 / spare).sum())
+    return float(parts.sum()) ** 2 / per_freedom if per_freedom else np.inf
+
+
+def _varies(values: Array, y: Codes, n_classes: int, weights: Array | None) -> Mask:
+    """In which classes (K) the values (n) of samples that count differ by more than rounding."""
+    if weights is not None:
+        values, y = values[weights > 0], y[weights > 0]
+    low, high = np.full(n_classes, np.inf), np.full(n_classes, -np.inf)
+    np.minimum.at(low, y, values)
+    np.maximum.at(high, y, values)
+    found: Mask = high - low > ROUNDING * np.maximum(np.abs(low), np.abs(high))
+    return found
 
 
 def line_of_area(slope: float = 1.0) -> Form:

@@ -36,7 +36,9 @@ NO_VALUE = "a run has no value of the metric"
 NOT_REACHED = "the runs cannot be compared on the metric at one prevalence"
 BOTH_INFINITE = "both values are infinite, so their difference is undefined"
 ONE_INFINITE = "one of the values is infinite, and so is the difference"
-NOT_FOLDED = "it needs all samples at once (not_folded)"
+NOT_FOLDED = (
+    "the samples were too many to be looked at together, and not all metrics are added up sample by sample (not_folded)"
+)
 NOTHING_VARIES = "neither value varies over the samples, so the test cannot tell how sure their equality is"
 
 

@@ -220,7 +220,7 @@ class LeftOut(Resampling):
     def notes(self) -> list[str]:
         """What is left out."""
         names = ", ".join(estimand.text for estimand in self.estimands)
-        return [f"Not compared: {names}. There are more samples than memory holds, and {NOT_FOLDED}."]
+        return [f"Not compared: {names}: {NOT_FOLDED}."]
 
     def tests(self, index: int, level: float) -> list[list[Test]]:  # noqa: ARG002 - of nothing
         """None."""

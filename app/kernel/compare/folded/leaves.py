@@ -108,7 +108,7 @@ class Group:
     @property
     def key(self) -> str:
         """Groups of one key are the same."""
-        return " ".join(one.key for one in self.summands)
+        return " ".join([*(["share"] if self.share else []), *(one.key for one in self.summands)])
 
     @property
     def ordered(self) -> bool:

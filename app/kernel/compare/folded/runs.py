@@ -17,7 +17,7 @@ from app.kernel.compare.linear import LinearRuns, linearised, runs_of
 from app.kernel.compare.paired.joint import JointCounts
 from app.kernel.metrics.expression import Expression
 from app.kernel.numerics.arrays import Array, Mask, silently
-from app.kernel.samples.influence import AreaOf, LinearMethod, Over, Skill, Strata
+from app.kernel.samples.influence import ROUNDING, AreaOf, LinearMethod, Over, Skill, Strata
 from app.kernel.samples.losses import Codes
 from app.kernel.uncertainty.of_samples.influence import Linearisation
 
@@ -207,10 +207,11 @@ def _of_samples(_: Leaf, moments: ClassMoments, at: int) -> _Made:
 def _of_class_means(_: Leaf, moments: ClassMoments, at: int) -> _Made:
     sizes, n_classes = moments.counts, moments.counts.size
     slopes = np.array([_scale(size) / n_classes for size in sizes.tolist()])
-    parts = slopes**2 * moments.products[:, at, at]
+    squares, means = moments.products[:, at, at], moments.means[:, at]
+    parts = np.where(squares > sizes * (ROUNDING * means) ** 2, slopes**2 * squares, 0.0)
     per_freedom = float((parts**2 / np.maximum(sizes - 1.0, 1.0)).sum())
-    freedom = float(parts.sum()) ** 2 / per_freedom if per_freedom else np.nan
-    return _Made(float(moments.means[:, at].mean()), slopes[:, None], np.zeros(n_classes), freedom)
+    freedom = float(parts.sum()) ** 2 / per_freedom if per_freedom else np.inf
+    return _Made(float(means.mean()), slopes[:, None], np.zeros(n_classes), freedom)
 
 
 def _of_members(leaf: Leaf, moments: ClassMoments, at: int) -> _Made:

@@ -70,7 +70,8 @@ def _hashes(numbers: NDArray[np.int64]) -> Hashes:
 
 def _text_hashes(texts: NDArray[np.str_]) -> Hashes:
     """Of each text the sum of its characters, each times a number of its place: how wide the column is says nothing."""
-    sums = np.zeros(texts.size, dtype=np.uint64)
+    # Not 0, so that the text without characters is not the integer 0.
+    sums = np.full(texts.size, _STEP)
     if texts.size and texts.dtype.itemsize:
         characters = np.ascontiguousarray(texts).view(np.uint32).reshape(texts.size, -1)
         factors = _mixed(np.arange(1, characters.shape[1] + 1, dtype=np.uint64)) | np.uint64(1)

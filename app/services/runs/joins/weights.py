@@ -18,7 +18,8 @@ class CommonWeights:
 
     def __init__(self, n_runs: int) -> None:
         self._sums = ExactSums((n_runs,))
-        # The smallest and the largest ratio to the weight of the first; infinite where only one of them is 0.
+        # The smallest and the largest ratio to the weight of the first; infinite where only that is 0. Where both are
+        # the ratio is NaN and says nothing.
         self._ratios = np.stack([np.full(n_runs, np.inf), np.full(n_runs, -np.inf)])
 
     def add(self, weights: Sequence[Array]) -> None:
@@ -26,12 +27,10 @@ class CommonWeights:
         each = np.stack(weights)
         for start in range(0, each.shape[1], BLOCK):
             self._sums.add(each[:, start : start + BLOCK].copy(), lambda rows: np.asarray(rows.sum(axis=1)))
-        some = each[:, each.any(axis=0)]
-        if some.size:
+        if each.size:
             with silently():
-                ratios = some / some[0]
-            ratios[0] = 1.0
-            self._take(ratios.min(axis=1), ratios.max(axis=1))
+                ratios = each / each[0]
+            self._take(np.fmin.reduce(ratios, axis=1), np.fmax.reduce(ratios, axis=1))
 
     def merge(self, other: Self) -> None:
         """Take in those of others."""
@@ -50,4 +49,4 @@ class CommonWeights:
         return None
 
     def _take(self, low: Array, high: Array) -> None:
-        self._ratios = np.stack([np.minimum(self._ratios[0], low), np.maximum(self._ratios[1], high)])
+        self._ratios = np.stack([np.fmin(self._ratios[0], low), np.fmax(self._ratios[1], high)])
