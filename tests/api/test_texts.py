@@ -1,5 +1,6 @@
 """Texts for people: what stands first, what fits, and that names do nothing but be shown."""
 
+import copy
 import csv
 import io
 import json
@@ -214,6 +215,24 @@ def test_a_comparison_says_what_its_numbers_say() -> None:
                 assert sure, (name, metric)
             if metric in said["The same"]:
                 assert pair["probability_equivalent"] >= 0.95, (name, metric)
+
+
+@pytest.mark.parametrize(
+    ("models", "heads"),
+    [
+        (({"name": "forest", "version": "1"}, {"name": "forest", "version": "2"}), ["1", "2"]),
+        (({"name": "oak", "version": "1"}, {"name": "elm", "version": "1"}), ["oak", "elm"]),
+        (({"name": "oak", "version": None}, {"name": "elm", "version": "1"}), ["oak", "1"]),
+    ],
+)
+def test_columns_of_a_comparison_are_told_apart(models: tuple[Json, Json], heads: list[str]) -> None:
+    """By versions, or by names where two models have the same version."""
+    bodies = [one for _, one in written("comparison") if "average_ranks" not in one and len(one["evaluations"]) == 2]
+    body = copy.deepcopy(bodies[0])
+    for run, model in zip(body["evaluations"], models, strict=True):
+        run["model"] = model
+    line = next(line for line in comparison_text(body, Style()).splitlines() if line.rstrip().endswith("worse"))
+    assert line.split()[:2] == heads
 
 
 def test_a_check_begins_with_its_verdict_and_exit_code() -> None:

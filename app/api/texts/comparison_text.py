@@ -107,7 +107,7 @@ def _of_two(answer: Mapping[str, Any], style: Style) -> list[str]:
     rows = [_row(metric) for _, metric in kept]
     widths = [max(6, *(len(cell) for cell in column)) for column in zip(*rows, strict=True)]
     first = min(max(columns_of(shown(name)) for name, _ in kept) + 4, style.width - sum(widths) - 2 * len(widths))
-    heads = [*shortened([_version_or_name(run) for run in runs], 6), "change", "interval", "better", "same", "worse"]
+    heads = [*shortened(_short_names(runs), 6), "change", "interval", "better", "same", "worse"]
     lines.append(left("", first) + _cells(heads, widths))
     for (name, _), row in zip(kept, rows, strict=True):
         named = f"  {shown(name)}"
@@ -149,8 +149,11 @@ def _cells(cells: Sequence[str], widths: Sequence[int]) -> str:
 _INTERVAL = 3
 
 
-def _version_or_name(run: Mapping[str, Any]) -> str:
-    return shown(run["model"].get("version") or run["model"]["name"])
+def _short_names(runs: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Versions of models, or their names where versions do not tell them apart."""
+    models = [run["model"] for run in runs]
+    found = [shown(model.get("version") or model["name"]) for model in models]
+    return found if len(set(found)) == len(found) else [shown(model["name"]) for model in models]
 
 
 def _of_several(answer: Mapping[str, Any], style: Style) -> list[str]:
