@@ -20,6 +20,8 @@ from app.services.processes.rendering import Picture as Form
 
 # In the order of the page: of classes, of probabilities, and at other class shares.
 _OF_SAMPLES: Final = ("roc", "pr", "calibration", "imcp")
+# Curves that are called by their initials.
+_BY_INITIALS: Final = frozenset({"roc", "pr", "det", "imcp", "mcp"})
 # With more classes the matrix is no table any more.
 _MOST_CELLS: Final = 60
 # What inputs of more than classes have besides.
@@ -92,6 +94,12 @@ def _sentence(detail: str) -> str:
     return f"{detail[0].upper()}{detail[1:]}."
 
 
+def _title(name: str) -> str:
+    """Of a figure that there is not: curves are called by their initials."""
+    words = name.replace("_", " ")
+    return f"{words.upper()} curve" if name in _BY_INITIALS else words.capitalize()
+
+
 async def pictures_of(
     context: Context, subject: Subject, names: Sequence[str], given: Given, first: int = 0
 ) -> list[Picture]:
@@ -109,7 +117,7 @@ async def pictures_of(
     found = []
     for place, (name, one) in enumerate(zip(names, specifications, strict=True), first):
         if isinstance(one, str):
-            found.append(Picture(name, name.replace("_", " ").capitalize(), (), "", reason=_sentence(one)))
+            found.append(Picture(name, _title(name), (), "", reason=_sentence(one)))
             continue
         svg = await renderer.picture(without_title(one), Form.SVG) if renderer.is_installed else None
         found.append(picture_of(name, one, svg, place))
