@@ -1,5 +1,6 @@
 """Runs joined by sample id in parts: what joining all of them at once gives, whatever the parts."""
 
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -117,7 +118,7 @@ def test_an_id_that_comes_again_and_a_truth_that_differs_are_faults(tmp_path: Pa
 
 def test_whatever_is_known_of_an_id_stays_with_it(tmp_path: Path) -> None:
     ids, weights, marks = RANDOM.permutation(300), RANDOM.random(300), RANDOM.integers(0, 2, 300)
-    with SpilledRun(tmp_path, "a", 3, 1000, {"weight": pa.float64(), "mark": pa.int64()}) as run:
+    with closing(SpilledRun(tmp_path, "a", 3, 1000, {"weight": pa.float64(), "mark": pa.int64()})) as run:
         for some in np.split(np.arange(300), 10):
             run.add(ids[some], weight=weights[some], mark=marks[some])
         run.finish()

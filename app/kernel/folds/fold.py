@@ -48,6 +48,14 @@ class Fold(ABC):
     def _stores(self) -> Sequence[SortedRuns]:
         """All that hold runs."""
 
+    @abstractmethod
+    def merge(self, other: Self) -> Self:
+        """Take in another state of the same classes, which is not to be used any more.
+
+        Raises:
+            ValueError: it has another number of classes.
+        """
+
     def close(self) -> None:
         """Delete the files."""
         for store in self._stores:

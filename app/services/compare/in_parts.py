@@ -1,7 +1,7 @@
 """Runs of more samples than memory holds, paired: divided into files by their sample ids, and joined file by file."""
 
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from functools import partial
 from math import ceil
@@ -85,7 +85,7 @@ def pair_in_parts(
         dividing = _Dividing(reading, runs, kept, question)
         for place in range(len(runs)):
             with as_step(place, steps), of_run(place):
-                spilled.append(ending.enter_context(dividing.divided(place)))
+                spilled.append(ending.enter_context(closing(dividing.divided(place))))
         with as_step(len(runs), steps):
             workers = ending.enter_context(workers_of(reading.cluster))
             orders = None if question.plan is None else Orders(question.plan, reading.folder, reading.memory_bytes // 4)

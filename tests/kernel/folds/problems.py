@@ -1,11 +1,14 @@
 """Problems that are folded, with a name each."""
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from app.kernel.folds.fold import Fold
 from app.kernel.numerics.arrays import Array
+
+AnyFold = TypeVar("AnyFold", bound=Fold)
 
 
 class Problem(NamedTuple):
@@ -83,3 +86,11 @@ PROBLEMS = {
     "ten classes": drawn(200, 10, 9),
     "one sample": drawn(1, 2, 10),
 }
+
+
+def merged(states: list[AnyFold], generator: np.random.Generator) -> AnyFold:
+    """Merged two by two in any order."""
+    while len(states) > 1:
+        first, second = (states.pop(generator.integers(len(states))) for _ in range(2))
+        states.append(first.merge(second))
+    return states[0]

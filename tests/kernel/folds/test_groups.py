@@ -25,7 +25,7 @@ from app.kernel.samples.losses import sums_by_code
 from app.kernel.samples.scores import Scores
 from app.kernel.uncertainty.of_groups.clusters import Grouping
 from app.kernel.uncertainty.of_samples.influence import Influences
-from tests.kernel.folds.problems import PROBLEMS, Problem
+from tests.kernel.folds.problems import PROBLEMS, Problem, merged
 
 ROOMY, TINY = 1 << 22, 1 << 10
 NAMES = ["two columns", "one column tied", "one column of float32", "all equal", "three classes", "three classes tied"]
@@ -145,10 +145,7 @@ def test_no_split_and_no_order_shows(name: str, tmp_path: Path) -> None:
             for batch in np.array_split(part, random.integers(1, 4)):
                 fold.add(problem.y[batch], problem.given[batch], groups[batch])
             states.append(pickle.loads(pickle.dumps(fold)) if random.random() < 0.5 else fold)  # noqa: S301 - its own
-        while len(states) > 1:
-            first, second = (states.pop(random.integers(len(states))) for _ in range(2))
-            states.append(first.merge(second))
-        with states[0] as fold:
+        with merged(states, random) as fold:
             spilled += len(list(tmp_path.iterdir()))
             assert told(fold.finish()) == expected
         assert not list(tmp_path.iterdir())

@@ -18,6 +18,7 @@ from app.kernel.samples.scores import Scores
 from app.kernel.uncertainty.of_samples.influence import Influences, variance
 from tests.kernel.closeness import assert_close
 from tests.kernel.folds.lines import lines_of, told_limits
+from tests.kernel.folds.problems import merged
 
 ROOMY, TINY = 1 << 22, 1 << 10
 RANDOM = np.random.default_rng(2)
@@ -90,10 +91,7 @@ def test_no_split_and_no_order_shows(name: str, tmp_path: Path) -> None:
             folder = None if random.random() < 0.3 else tmp_path
             fold = OrderFold(2, int(random.choice([TINY, ROOMY])), folder).add(Y[part], scores[part])
             states.append(pickle.loads(pickle.dumps(fold)) if random.random() < 0.5 else fold)  # noqa: S301 - its own
-        while len(states) > 1:
-            first, second = (states.pop(random.integers(len(states))) for _ in range(2))
-            states.append(first.merge(second))
-        with states[0] as fold:
+        with merged(states, random) as fold:
             spilled += len(list(tmp_path.iterdir()))
             assert told(fold.finish()) == expected
         assert not list(tmp_path.iterdir())

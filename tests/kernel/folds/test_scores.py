@@ -25,7 +25,7 @@ from app.kernel.samples.scores import Scores
 from app.kernel.uncertainty.of_samples.influence import Influences, limits, variance
 from tests.kernel.closeness import assert_close
 from tests.kernel.folds.lines import lines_of, told_limits
-from tests.kernel.folds.problems import PROBLEMS, TWO, Problem, drawn, of_one_column
+from tests.kernel.folds.problems import PROBLEMS, TWO, Problem, drawn, merged, of_one_column
 
 ROOMY, TINY = 1 << 22, 1 << 10
 NEAR_ZERO = 4e-15
@@ -140,14 +140,6 @@ def states_of(parts: Sequence[Problem], folder: Path, generator: np.random.Gener
             # Codes and complete rows come in any form that says the same.
             fold.add(part.y[batch].astype(generator.choice(["i1", "u4", "i8"])), part.given[batch])
         yield pickle.loads(pickle.dumps(fold)) if generator.random() < 0.5 else fold  # noqa: S301 - its own
-
-
-def merged(states: list[ScoresFold], generator: np.random.Generator) -> ScoresFold:
-    """Merged two by two in any order."""
-    while len(states) > 1:
-        first, second = (states.pop(generator.integers(len(states))) for _ in range(2))
-        states.append(first.merge(second))
-    return states[0]
 
 
 @pytest.mark.parametrize("name", ["one column tied", "two columns", "three classes"])
