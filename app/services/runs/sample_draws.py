@@ -10,7 +10,7 @@ from functools import cached_property
 
 import numpy as np
 
-from app.kernel.compare.folded.runs import FoldedRuns
+from app.kernel.compare.folded.runs import FoldedRuns, FoldedValue
 from app.kernel.compare.linear import LinearRuns, hits_of, join_runs, linearised
 from app.kernel.compare.many.rankings import cochran_q
 from app.kernel.compare.paired.joint import combine
@@ -99,12 +99,14 @@ def _folded_form(setup: Setup, folded: FoldedRuns, estimand: Estimand) -> tuple[
     found = folded.of(estimand.expression)
     if found is None:
         return None
-    return tuple(
-        ClosedForm(value.parts, value.runs)
-        if value.hits is None or not np.isfinite(value.runs.values).all()
-        else ClosedForm(value.parts, value.runs, value.hits.matrices(), replace(setup.runs.pairing, joint=value.hits))
-        for value in found
-    )
+    return tuple(_counted_form(setup, value) for value in found)
+
+
+def _counted_form(setup: Setup, value: FoldedValue) -> ClosedForm:
+    if value.counted is None or not np.isfinite(value.runs.values).all():
+        return ClosedForm(value.parts, value.runs)
+    pairing = replace(setup.runs.pairing, joint=value.counted)
+    return ClosedForm(value.parts, value.runs, value.counted.matrices(), pairing)
 
 
 def _joined(setup: Setup, parts: tuple[Linearisation, ...]) -> ClosedForm:

@@ -28,12 +28,12 @@ class FoldedValue(NamedTuple):
     Attributes:
         parts: Of each run, as if one sample had all the influence.
         runs: The same together.
-        hits: Of a share of the samples, which count for which runs, as predictions that are right where they do.
+        counted: Of a share of the samples, which count for which runs, as predictions that are right where they do.
     """
 
     parts: tuple[Linearisation, ...]
     runs: LinearRuns
-    hits: JointCounts | None
+    counted: JointCounts | None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -41,7 +41,7 @@ class _Sums:
     group: Group
     moments: ClassMoments
     infinite: Mask
-    hits: JointCounts | None
+    counted: JointCounts | None
 
     @property
     def width(self) -> int:
@@ -65,7 +65,7 @@ class FoldedRuns:
         for one in sums:
             groups = plan.groups(ordered=one.ordered)
             found |= {
-                key: _Sums(groups[key], moments.read(), moments.infinite(), one.hits.get(key))
+                key: _Sums(groups[key], moments.read(), moments.infinite(), one.counted.get(key))
                 for key, moments in one.moments.items()
             }
         return cls(plan.n_runs, plan.n_classes, found)
@@ -101,7 +101,7 @@ class FoldedRuns:
         alone = tuple(
             replace(part, influence=np.sqrt(np.maximum(covariance[[run], run], 0.0))) for run, part in enumerate(parts)
         )
-        return FoldedValue(alone, runs_of(alone, covariance), sums.hits)
+        return FoldedValue(alone, runs_of(alone, covariance), sums.counted)
 
 
 def _covariance(moments: ClassMoments, influences: Array) -> Array:
@@ -120,16 +120,16 @@ def _covariance(moments: ClassMoments, influences: Array) -> Array:
 
 
 class _Made(NamedTuple):
-    """One value of a run in what is known of its summands.
+    """One value of a run, and what samples add to its influence.
 
     Attributes:
         slopes: (K, S) by the deviations within the classes.
-        means: (K) what all of a class have.
+        levels: (K) the same for all of a class.
     """
 
     value: float
     slopes: Array
-    means: Array
+    levels: Array
     freedom: float = np.inf
     sizes: tuple[float, float] | None = None
 
@@ -157,7 +157,7 @@ class _FoldedInfluences:
         at = [self._places[one.key] for one in leaf.summands(self.n_classes)]
         made = _made(leaf, self._moments, at)
         coefficients = np.zeros((self.n_classes, self._width))
-        coefficients[:, at], coefficients[:, -1] = made.slopes, made.means
+        coefficients[:, at], coefficients[:, -1] = made.slopes, made.levels
         if not np.isfinite(made.value):
             coefficients[:] = np.nan
         card, one_area = leaf.metric.card, leaf.form.area is not None and made.sizes is not None
@@ -193,8 +193,8 @@ def _of_skill(skill: Skill, moments: ClassMoments, at: int) -> _Made:
         return _Made(np.nan, np.zeros((shares.size, 1)), np.zeros(shares.size))
     moves = np.where(shares > 0.0, moves, 0.0)
     moved = mean / reference**2 * (moves - float(shares @ moves))
-    slopes, means = np.full((shares.size, 1), -_scale(size) / reference), -moments.away[:, at] / reference + moved
-    return _Made(1.0 - mean / reference, slopes, _scale(size) * means, max(size - 1.0, 1.0))
+    slopes, levels = np.full((shares.size, 1), -_scale(size) / reference), -moments.away[:, at] / reference + moved
+    return _Made(1.0 - mean / reference, slopes, _scale(size) * levels, max(size - 1.0, 1.0))
 
 
 def _of_samples(_: Leaf, moments: ClassMoments, at: int) -> _Made:
@@ -240,16 +240,16 @@ def _of_areas(leaf: Leaf, moments: ClassMoments, at: Sequence[int]) -> _Made:
     if len(at) == 1:
         one = _of_area(moments, at[0], 1 if leaf.of is None else leaf.of)
         return one._replace(
-            value=1.0 - area.slope * (1.0 - one.value), slopes=area.slope * one.slopes, means=area.slope * one.means
+            value=1.0 - area.slope * (1.0 - one.value), slopes=area.slope * one.slopes, levels=area.slope * one.levels
         )
     size = float(moments.counts.sum())
     each = [_of_area(moments, place, code) for code, place in enumerate(at)]
-    values, means = np.array([one.value for one in each]), np.stack([one.means for one in each])
+    values, levels = np.array([one.value for one in each]), np.stack([one.levels for one in each])
     shares = np.full(n_classes, 1.0 / n_classes)
     if area.of is AreaOf.CLASS_SHARES:
         shares = moments.counts / size
     value = float(shares @ values)
-    moved = shares @ means
+    moved = shares @ levels
     if area.of is AreaOf.CLASS_SHARES:
         # The shares of the classes are random too.
         moved = moved + _scale(size) * (values - value)
@@ -267,5 +267,5 @@ def _of_area(moments: ClassMoments, at: int, code: int) -> _Made:
     slopes = np.where(inside, -_scale(positives) / (2.0 * negatives), -_scale(negatives) / (2.0 * positives))
     lost = np.where(sizes > 0, moments.means[:, at], 0.0)
     of_others = float(sizes[~inside] @ lost[~inside]) / negatives
-    means = np.where(inside | (sizes == 0), 0.0, slopes * (lost - of_others))
-    return _Made(1.0 - float(lost[code]) / (2.0 * negatives), slopes[:, None], means, sizes=(positives, negatives))
+    levels = np.where(inside | (sizes == 0), 0.0, slopes * (lost - of_others))
+    return _Made(1.0 - float(lost[code]) / (2.0 * negatives), slopes[:, None], levels, sizes=(positives, negatives))

@@ -43,7 +43,7 @@ class PairedSums:
         groups = plan.groups(ordered=ordered)
         self.moments = {key: Moments(plan.n_classes, len(one.summands) * plan.n_runs) for key, one in groups.items()}
         # Of shares which samples count for which runs, as predictions that are right where they do.
-        self.hits: dict[str, JointCounts] = {}
+        self.counted: dict[str, JointCounts] = {}
 
     def add(self, y: Codes, runs: Sequence[Scores]) -> Self:
         """Add samples: their codes (n), and what each of the runs says of them."""
@@ -65,7 +65,7 @@ class PairedSums:
         """Take in the sums of others."""
         for key, moments in self.moments.items():
             moments.merge(other.moments[key])
-        for key, joint in other.hits.items():
+        for key, joint in other.counted.items():
             self._count(key, joint)
         return self
 
@@ -80,8 +80,8 @@ class PairedSums:
                 self._count(key, combine(y.astype(np.int64), decided.astype(np.int64), size))
 
     def _count(self, key: str, joint: JointCounts) -> None:
-        own = [self.hits[key]] if key in self.hits else []
-        self.hits[key] = merged([joint, *own], self.plan.n_runs, self.plan.n_classes)
+        own = [self.counted[key]] if key in self.counted else []
+        self.counted[key] = merged([joint, *own], self.plan.n_runs, self.plan.n_classes)
 
 
 def known_of(groups: Mapping[str, Group], runs: Sequence[Scores]) -> dict[str, Array]:
