@@ -151,7 +151,7 @@ def test_faults_of_rows_are_told_by_their_place_among_all(tmp_path: Path) -> Non
     body = written(tmp_path / "data", table())
     wrong = pa.table({"session": np.array([1, 2]), "grade": [0.0, -1.0], "risk": [0.0, 0.0]})
     pq.write_table(wrong, tmp_path / "data" / "9.parquet")
-    with pytest.raises(InvalidInput, match=f"relevance, row {ROWS + 1} of those read: expected a number of between 0"):
+    with pytest.raises(InvalidInput, match=f"relevance, row {ROWS + 1} of those read: expected a number between 0"):
         folded(body, tmp_path)
     assert [one.name for one in tmp_path.iterdir()] == ["data"]
 

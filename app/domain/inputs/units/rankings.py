@@ -93,8 +93,8 @@ def _bounded(column: Numbers, pointer: str, lowest: float, highest: float) -> ND
     bad = (values < lowest) | (values > highest)
     if bad.any():
         index = int(np.argmax(bad))
-        range_ = f"{lowest:g} or more" if np.isinf(highest) else f"between {lowest:g} and {highest:g}"
+        range_ = f"of {lowest:g} or more" if np.isinf(highest) else f"between {lowest:g} and {highest:g}"
         raise InvalidInput.at(
-            f"{pointer}/{index}", "out_of_range", f"expected a number of {range_}, got {values[index]:g}"
+            f"{pointer}/{index}", "out_of_range", f"expected a number {range_}, got {values[index]:g}"
         )
     return values
