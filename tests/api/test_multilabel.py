@@ -274,6 +274,14 @@ def test_faults_of_files(client: httpx.Client, columns: Columns, code: str) -> N
     assert (fault["pointer"], fault["code"]) == ("/data", code)
 
 
+def test_columns_of_files_hold_0_and_1(client: httpx.Client) -> None:
+    wrong = {**COLUMNS, **SAID, "y_pred.bird": np.where(np.arange(len(TRUTH)) == 41, 2, 0)}
+    reply = send(client, {"kind": "multilabel"}, as_csv(wrong))
+    (fault,) = check_problem(reply, 422, reply.json()["code"])["errors"]
+    assert (fault["pointer"], fault["code"]) == ("/input/y_pred/41/2", "out_of_range")
+    assert fault["detail"] == "expected 0 or 1 for the label 'bird', got 2"
+
+
 def test_large_bodies_are_read_piece_by_piece() -> None:
     truth = np.tile(TRUTH, (200, 1)).astype(int)
     body = json.dumps({"input": {"kind": "multilabel", "y_true": truth.tolist(), "labels": LABELS}}).encode()

@@ -3,6 +3,7 @@
 import json
 import pickle
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -160,6 +161,32 @@ def test_faults_of_rows_are_told_by_their_place_among_all(tmp_path: Path) -> Non
     pq.write_table(pa.table({**columns, "sample_id": [1, 2, 3]}), tmp_path / "data" / "9.parquet")
     with pytest.raises(InvalidInput, match=f"'y_true.a' at row {ROWS + 1}"):
         with_parts(json.dumps(body).encode(), PartsOfData(*asked(body)), budget=MEMORY, folder=tmp_path)
+
+
+@pytest.mark.parametrize("labels", [LABELS, ["0", "1", "2", "3", "4"]])
+def test_what_is_neither_0_nor_1_is_told_by_its_own_row(labels: list[str], tmp_path: Path) -> None:
+    """Whole and in parts; columns have a name for each label, so no row is a list of labels, whatever these are."""
+    truth, predicted = (members.astype(int) for members in table())
+    truth[1234, 2] = 2
+    body = written(tmp_path / "data", truth, predicted)
+    source = body["input"]
+    source["labels"] = labels
+    source["data"]["columns"] = {name: [f"{name}.{label}" for label in LABELS] for name in ("y_true", "y_pred")}
+    places, large = asked(body, 1 << 30)
+    small = replace(large, labels=labels, memory_bytes=MEMORY)
+    expected = f"y_true, row 1234 of those read: expected 0 or 1 for the label '{labels[2]}', got 2"
+    text = json.dumps(body).encode()
+
+    def whole() -> NewEvaluation:
+        return with_columns(text, read_data(places, replace(large, labels=labels)))
+
+    def in_parts() -> NewEvaluation:
+        return with_parts(text, PartsOfData(places, small), budget=MEMORY, folder=tmp_path)
+
+    for read in (whole, in_parts):
+        with pytest.raises(InvalidInput, match=expected) as caught:
+            read()
+        assert caught.value.faults[0].pointer == "/input/data"
 
 
 @pytest.mark.parametrize("column", ["group_id", "probabilities"])

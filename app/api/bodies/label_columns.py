@@ -4,14 +4,16 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
-from app.api.bodies.files.table import TableFile
+from app.api.bodies.files.table import Table, TableFile
 from app.domain.errors import InvalidInput
-from app.domain.inputs.labels import listed
+from app.domain.inputs.labels import listed, shown
 from app.domain.inputs.names import normalized
 
 _TRUTH: Final = "y_true"
-_SAID: Final = ("y_pred", "probabilities")
+_PREDICTED: Final = "y_pred"
+_SAID: Final = (_PREDICTED, "probabilities")
 _OPTIONAL: Final = {"sample_id": "sample_ids", "group_id": "group_ids", "sample_weight": "sample_weight"}
 _WEIGHT: Final = "sample_weight"
 
@@ -27,7 +29,7 @@ def read_label_columns(file: TableFile, labels: Sequence[str] | None) -> dict[st
         labels: The labels; without them those of the columns of `y_true`, in order.
 
     Raises:
-        InvalidInput: a column is missing, or means nothing.
+        InvalidInput: a column is missing, or means nothing; what says whether a sample has a label is neither 0 nor 1.
     """
     said = [name for name in _SAID if name in file.names or _by_label(file, name)]
     if len(said) != 1:
@@ -52,11 +54,27 @@ def read_label_columns(file: TableFile, labels: Sequence[str] | None) -> dict[st
         )
     table = file.load([name for name in optional if name != _WEIGHT], [*columns, *({_WEIGHT} & {*optional})])
     found: dict[str, Any] = {
-        name: table.flags(names[0]) if names == [name] else np.column_stack([table.flags(one) for one in names])
+        name: table.flags(names[0]) if names == [name] else _by_sample(name, names, table)
         for name, names in chosen.items()
     }
     found |= {_OPTIONAL[name]: table.numbers(name) if name == _WEIGHT else table.labels(name) for name in optional}
     return found if declared is None else {**found, "labels": declared}
+
+
+def _by_sample(name: str, columns: Sequence[str], table: Table) -> NDArray[Any]:
+    """Columns beside each other (n, L). Those of labels hold 0 and 1: with names they are no lists of labels."""
+    found = np.column_stack([table.flags(column) for column in columns])
+    if name in (_TRUTH, _PREDICTED) and found.dtype != np.bool_:
+        bad = (found != 0) & (found != 1)
+        if bad.any():
+            row, place = (int(index) for index in np.argwhere(bad)[0])
+            label = columns[place].removeprefix(f"{name}.")
+            raise InvalidInput.at(
+                f"/input/{name}/{row}/{place}",
+                "out_of_range",
+                f"expected 0 or 1 for the label {shown(label)}, got {found[row, place]:g}",
+            )
+    return found
 
 
 def _by_label(file: TableFile, table: str) -> Mapping[str, str]:

@@ -1,7 +1,7 @@
 """Data that a request names: its columns, as if they had come in a file with the request."""
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -124,7 +124,8 @@ def read_data(source: DataSource, asked: Asked, workers: Workers | None = None, 
         counting = None
         if asked.counts and (counted or not of_rows):
             counting = partial(_counted, Reading(source, asked, data.schema), data.pieces, workers)
-        columns = _columns(asked, data.file(mapped=asked.mapped, counted=counting), ids=not counted)
+        with _of_entries(ARRAYS, 0):
+            columns = _columns(asked, data.file(mapped=asked.mapped, counted=counting), ids=not counted)
         _check_unchanged(source, asked, data)
         unchecked = counted and _IDS in of_rows
         facts = _facts(asked.reference, data.listing.files, data.read.rows, unchecked=unchecked)
@@ -205,7 +206,8 @@ class Reading:
             data = self._opened(piece)
             columns = data.columns(partial(_columns, asked, ids=asked.with_ids), mapped=asked.mapped)
             for file in data.parts(columns, before, mapped=asked.mapped):
-                found = _columns(asked, file, ids=asked.with_ids)
+                with _of_entries(ARRAYS, before):
+                    found = _columns(asked, file, ids=asked.with_ids)
                 rows = data.read.rows
                 yield ReadData(found, None, _facts(asked.reference, (), rows), before)
                 before, data.read.rows = before + rows, 0
@@ -246,21 +248,30 @@ def _check_unchanged(source: DataSource, asked: Asked, data: Dataset) -> None:
 @contextmanager
 def of_rows(read: ReadData) -> Iterator[None]:
     """Faults of entries of columns, said of the data."""
+    with _of_entries(ARRAYS & read.columns.keys(), read.before if read.tally is None else None):
+        yield
+
+
+@contextmanager
+def _of_entries(members: Container[str], before: int | None) -> Iterator[None]:
+    """Faults of entries of these arrays, said of the data: ``before`` rows of others came before them; None where an
+    entry is no row.
+    """
     try:
         yield
     except NothingLeft:
         # Not of any column, and known by what it says.
         raise
     except InvalidInput as error:
-        raise InvalidInput([_of_column(fault, read) for fault in error.faults]) from None
+        raise InvalidInput([_of_column(fault, members, before) for fault in error.faults]) from None
 
 
-def _of_column(fault: Fault, read: ReadData) -> Fault:
+def _of_column(fault: Fault, members: Container[str], before: int | None) -> Fault:
     member, _, place = fault.pointer.removeprefix("/input/").partition("/")
-    if member not in ARRAYS or member not in read.columns:
+    if member not in members:
         return fault
     row = place.partition("/")[0]
-    where = f", row {read.before + int(row)} of those read" if row.isdigit() and read.tally is None else ""
+    where = f", row {before + int(row)} of those read" if row.isdigit() and before is not None else ""
     return Fault(_DATA, fault.code, f"{member}{where}: {fault.detail}")
 
 
