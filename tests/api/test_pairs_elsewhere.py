@@ -157,6 +157,11 @@ def later(client: httpx.Client, *runs: str, **members: Any) -> Json:
     return answer
 
 
+def too_many(*_: Any) -> MatrixInput:
+    """What reading all rows at once comes to."""
+    raise TooLarge("more than memory holds")
+
+
 def unnamed(answer: Json, *runs: str) -> Json:
     """Without what tells evaluations apart that are of the same rows."""
     text = json.dumps({name: value for name, value in answer.items() if name != "id"})
@@ -215,20 +220,24 @@ def test_more_samples_than_memory_holds_are_joined_in_parts(
 
 
 @pytest.mark.usefixtures("computed_here")
-@pytest.mark.parametrize("name", ["probabilities", "scores"])
+@pytest.mark.parametrize("name", ["probabilities", "scores", "probabilities with weights"])
 def test_probabilities_of_more_samples_than_memory_holds_are_compared(
     client: httpx.Client, folder: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    members, columns, _ = SETS[name]
-    members = {"labels": [1, 0], **members}
+    members, columns, _ = SETS[name.removesuffix(" with weights")]
+    members, weighted = {"labels": [1, 0], **members}, name.endswith("weights")
+    columns = {**columns, **({"sample_weight": "w"} if weighted else {})}
     runs = [by_reference(client, folder / f"{file}.parquet", columns, members) for file in "ab"]
     runs.append(whole(client, TABLES[1], columns, members))
-    closed = ["roc_auc@1", "roc_auc@0", "roc_gini@1", "accuracy"]
-    closed += ["log_loss", "au_imcp", "brier_score"] if name == "probabilities" else []
+    closed = ["accuracy"] if weighted else ["roc_auc@1", "roc_auc@0", "roc_gini@1", "accuracy"]
+    closed += [] if name == "scores" else ["log_loss", "au_imcp", "brier_score"]
     asking: Json = {"metrics": [*closed, "average_precision@1"]}
     pairs = [(runs[0], runs[1]), (runs[0], runs[2])]
     at_once = [later(client, *pair, **asking) for pair in pairs]
-    monkeypatch.setattr("app.api.v1.reread.Rereading", lambda source, _, *others: Rereading(source, 3000, *others))
+    # What differs by its weight is held in a quarter.
+    memory = 30_000 if weighted else 3000
+    monkeypatch.setattr("app.api.v1.reread.Rereading", lambda source, _, *others: Rereading(source, memory, *others))
+    monkeypatch.setattr(DataAgain, "whole", too_many)
     in_parts = [later(client, *pair, **asking) for pair in pairs]
     # Kept or read again, in this order or that: the very bits.
     assert unnamed(in_parts[0], *pairs[0]) == unnamed(in_parts[1], *pairs[1])
@@ -257,10 +266,6 @@ def test_rows_that_are_more_than_labels_are_compared_beyond_memory_too(
         by_reference(client, place, columns, members) for place in (folder / token / "*.parquet", folder / "b.parquet")
     ]
     at_once = later(client, *runs, metrics=metrics)
-
-    def too_many(*_: Any) -> MatrixInput:
-        raise TooLarge("more than memory holds")
-
     monkeypatch.setattr(DataAgain, "whole", too_many)
     in_parts = later(client, *runs, metrics=metrics)
     assert unnamed(in_parts, *runs) == unnamed(at_once, *runs)

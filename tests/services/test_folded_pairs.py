@@ -218,9 +218,11 @@ def test_a_model_is_tested_against_one_that_always_says_the_same(tmp_path: Path,
         check_close(asdict(folded(asked, some, tmp_path / str(number))), asdict(expected))
 
 
+@pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("classes", [2, 3])
-def test_splits_orders_memory_and_processes_change_no_bit(tmp_path: Path, classes: int) -> None:
-    runs = models(classes)
+def test_splits_orders_memory_and_processes_change_no_bit(tmp_path: Path, classes: int, *, weighted: bool) -> None:
+    weights = np.exp(RANDOM.normal(0.0, 3.0, 50))[RANDOM.integers(0, 50, ROWS)] if weighted else None
+    runs = [one._replace(weights=weights) for one in models(classes)]
     asked, _ = asked_of(
         runs, ["log_loss", "brier_score", "spherical_score", "au_imcp", "fraction_uncertain", "roc_auc@c0"]
     )
@@ -228,6 +230,8 @@ def test_splits_orders_memory_and_processes_change_no_bit(tmp_path: Path, classe
     for number in range(6):
         cluster = Threads() if number % 2 == 0 else None
         memory = int(RANDOM.choice([8_000, 40_000, 1 << 20]))
+        # What differs by its weight is held in a quarter.
+        memory = max(memory, weighted << 18)
         answers.append(folded(asked, runs, tmp_path / str(number), memory, cluster))
         assert cluster is None or cluster.tasks >= 1
     for one in answers[1:]:
@@ -353,12 +357,34 @@ def test_weights_are_compared_as_those_of_the_samples_at_hand(tmp_path: Path, cl
     for number, memory in enumerate((1 << 18, 1 << 20)):
         cluster = Threads() if number else None
         assert repr(folded(asked, runs, tmp_path / str(number), memory, cluster)) == repr(expected)
-    asked, _ = asked_of(runs, ["log_loss", "accuracy"])
-    answer = folded(asked, runs, tmp_path / "a", 1 << 18)
-    reason = answer.metrics["log_loss"].differences[0].reason
-    assert reason is not None
-    assert reason.endswith("not all metrics are added up sample by sample (not_folded)")
-    assert answer.metrics["accuracy"].differences[0].p_value is not None
+
+
+@pytest.mark.parametrize(("classes", "count"), [(2, 2), (3, 2), (2, 3), (10, 2)])
+def test_weighted_means_are_compared_as_those_of_the_samples_at_hand(tmp_path: Path, classes: int, count: int) -> None:
+    weights = RANDOM.choice([0.0, 0.3, 1.7, 2.0, 40.0], ROWS)
+    runs = [one._replace(weights=weights * 3.0**place) for place, one in enumerate(models(classes, count))]
+    # At hand what is left of a sum of weights is its rounding, where nothing is uncertain.
+    metrics = [name for name in LOSSES if classes > 2 or name != "fraction_uncertain"]
+    asked, kept = asked_of(runs, [*metrics, "accuracy"])
+    expected = compare(asked, kept, identifier=asked.runs.records[0].id)
+    check_close(asdict(folded(asked, runs, tmp_path / "a", 1 << 19)), asdict(expected))
+
+
+def test_what_weighs_nothing_says_nothing(tmp_path: Path) -> None:
+    first, second = models(3)
+    weights = RANDOM.choice([0.0, 0.3, 1.7], ROWS)
+    # Without these rows no class 2 is left, and no value is infinite.
+    weights[first.truth == 2] = 0.0
+    outputs = np.where(weights[:, None] == 0.0, np.eye(3)[(first.truth + 1) % 3], second.outputs)
+    runs = [first._replace(weights=weights), second._replace(weights=weights, outputs=outputs)]
+    rest = [one._replace(rows=one.rows[weights[one.rows] > 0.0]) for one in runs]
+    metrics = ["log_loss(clip=0)", "brier_score", "mean_phi@*", "d2_log_loss"]
+    (asked, _), (left, _) = (asked_of(some, metrics) for some in (runs, rest))
+    found, expected = folded(asked, runs, tmp_path / "a", 1 << 18), folded(left, rest, tmp_path / "b", 1 << 18)
+    assert np.isfinite(found.metrics["log_loss(clip=0)"].differences[0].difference or np.nan)
+    for name, one in expected.metrics.items():
+        assert repr(found.metrics[name].values) == repr(one.values)
+        assert repr(found.metrics[name].differences[0].p_value) == repr(one.differences[0].p_value)
 
 
 def test_weights_that_cannot_be_compared_are_refused(tmp_path: Path) -> None:

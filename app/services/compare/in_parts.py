@@ -97,9 +97,6 @@ def pair_in_parts(
         groups = None if found.groups is None else joined_groups(found.groups, dividing.names)
         # What is left of it is not counted as a step.
         folded = _folded(found, orders, workers)
-    if expressions and folded is None:
-        # Sums with weights are not known.
-        folded = FoldedRuns(len(runs), runs.n_classes, {})
     return PairedParts(pairing, folded, groups)
 
 
@@ -112,9 +109,9 @@ def _question(runs: Runs, expressions: Sequence[Expression]) -> Question:
         grouped=grouped if any(grouped) else (),
         weighted=weighted if any(weighted) else (),
     )
-    if not expressions or any(weighted):
+    if not expressions:
         return question
-    plan = Plan(tuple(expressions), runs.n_classes, len(runs))
+    plan = Plan(tuple(expressions), runs.n_classes, len(runs), weighted=any(weighted))
     return replace(question, outputs=tuple(map(_outputs_of, runs.records)), plan=plan)
 
 

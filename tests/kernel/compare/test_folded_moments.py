@@ -59,6 +59,43 @@ def test_moments_are_those_of_fractions(offset: float) -> None:
     assert not found.products[2].any()
 
 
+@pytest.mark.parametrize("offset", [0.0, 1e8])
+def test_weighted_moments_are_those_of_fractions(offset: float) -> None:
+    y, weights = RANDOM.integers(0, 2, 500), np.exp(RANDOM.normal(0.0, 4.0, 500))
+    values = RANDOM.standard_normal((VALUES, y.size)) + offset
+    whole = Moments(CLASSES, VALUES, weighted=True)
+    for part in np.array_split(RANDOM.permutation(y.size), 5):
+        state = Moments(CLASSES, VALUES, weighted=True)
+        state.add(values[:, part], y[part], weights[part])
+        whole.merge(pickle.loads(pickle.dumps(state)))  # noqa: S301 - made above
+    found = whole.read()
+    masses = [Fraction(one) for one in weights.tolist()]
+    # What a weighted value is, is rounded once.
+    worth = [[Fraction(one) for one in (row * weights).tolist()] for row in values]
+    overall = [sum(row, start=Fraction(0)) / sum(masses) for row in worth]
+    assert found.overall.tolist() == [float(one) for one in overall]
+    for code in range(2):
+        inside = np.flatnonzero(y == code).tolist()
+        mass, square = sum(masses[one] for one in inside), sum(masses[one] ** 2 for one in inside)
+        assert (found.counts[code], found.masses[code], found.squares[code]) == (
+            len(inside),
+            float(mass),
+            float(square),
+        )
+        means = [sum((row[one] for one in inside), start=Fraction(0)) / mass for row in worth]
+        away = [[row[one] - mean * masses[one] for one in inside] for row, mean in zip(worth, means, strict=True)]
+        for first in range(VALUES):
+            assert found.means[code, first] == float(means[first])
+            assert found.away[code, first] == float(means[first] - overall[first])
+            leaning = sum(one * masses[place] for one, place in zip(away[first], inside, strict=True))
+            assert found.leaning[code, first] == float(leaning)
+            for second in range(VALUES):
+                together = sum(one * other for one, other in zip(away[first], away[second], strict=True))
+                assert found.products[code, first, second] == float(together)
+    assert np.isnan(found.means[2]).all()
+    assert not found.squares[2]
+
+
 def test_what_is_not_finite_spoils_its_own_value_and_no_other() -> None:
     y = np.array([0, 0, 1, 1])
     whole = Moments(2, 3)

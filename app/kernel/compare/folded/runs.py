@@ -21,6 +21,8 @@ from app.kernel.samples.influence import ROUNDING, AreaOf, LinearMethod, Over, S
 from app.kernel.samples.losses import Codes
 from app.kernel.uncertainty.of_samples.influence import Linearisation
 
+_ALL = slice(None)
+
 
 class FoldedValue(NamedTuple):
     """One value of all runs.
@@ -28,7 +30,8 @@ class FoldedValue(NamedTuple):
     Attributes:
         parts: Of each run, as if one sample had all the influence.
         runs: The same together.
-        counted: Of a share of the samples, which count for which runs, as predictions that are right where they do.
+        counted: Of a share of samples without weights, which count for which runs, as predictions that are right where
+            they do.
     """
 
     parts: tuple[Linearisation, ...]
@@ -42,6 +45,15 @@ class _Sums:
     moments: ClassMoments
     infinite: Mask
     counted: JointCounts | None
+    weighted: bool
+
+    @property
+    def worth(self) -> tuple[int, float] | None:
+        """Of weighted samples, how many they are and how many of one weight are worth as much."""
+        if not self.weighted:
+            return None
+        moments = self.moments
+        return int(moments.counts.sum()), float(_effective(moments.masses.sum(), moments.squares.sum()))
 
     @property
     def width(self) -> int:
@@ -65,7 +77,7 @@ class FoldedRuns:
         for one in sums:
             groups = plan.groups(ordered=one.ordered)
             found |= {
-                key: _Sums(groups[key], moments.read(), moments.infinite(), one.counted.get(key))
+                key: _Sums(groups[key], moments.read(), moments.infinite(), one.counted.get(key), plan.weighted)
                 for key, moments in one.moments.items()
             }
         return cls(plan.n_runs, plan.n_classes, found)
@@ -110,17 +122,18 @@ def _covariance(moments: ClassMoments, influences: Array) -> Array:
     unknown: Mask = np.logical_or.reduce(~np.isfinite(influences), axis=1)
     by_class = np.where(unknown[:, None], 0.0, influences).reshape(len(influences), size, width + 1)
     # What is not known is of the runs without a value.
-    products = np.where(np.isnan(moments.products), 0.0, moments.products)
+    products, leaning = (np.where(np.isnan(one), 0.0, one) for one in (moments.products, moments.leaning))
     found = np.zeros((len(influences), len(influences)))
-    for code, count in enumerate(moments.counts):
+    for code, square in enumerate(moments.squares):
         inner, means = by_class[:, code, :width], by_class[:, code, width]
-        found += inner @ products[code] @ inner.T + count * np.outer(means, means)
+        mixed = np.outer(inner @ leaning[code], means)
+        found += inner @ products[code] @ inner.T + mixed + mixed.T + square * np.outer(means, means)
     found[unknown, :] = found[:, unknown] = np.nan
     return found
 
 
 class _Made(NamedTuple):
-    """One value of a run, and what samples add to its influence.
+    """One value of a run, and what samples add to its influence in each unit of weight.
 
     Attributes:
         slopes: (K, S) by the deviations within the classes.
@@ -170,6 +183,7 @@ class _FoldedInfluences:
             card.range,
             made.freedom,
             made.sizes,
+            self._sums.worth,
         )
 
 
@@ -185,40 +199,42 @@ def _made(leaf: Leaf, moments: ClassMoments, at: Sequence[int]) -> _Made:
 
 
 def _of_skill(skill: Skill, moments: ClassMoments, at: int) -> _Made:
-    size, mean = float(moments.counts.sum()), float(moments.overall[at])
-    shares = moments.counts / size
+    each, mean = _scale(moments), float(moments.overall[at])
+    shares = moments.masses / moments.masses.sum()
     with silently():
         reference, moves = skill.reference(shares)
     if not reference > 0.0:
         return _Made(np.nan, np.zeros((shares.size, 1)), np.zeros(shares.size))
     moves = np.where(shares > 0.0, moves, 0.0)
     moved = mean / reference**2 * (moves - float(shares @ moves))
-    slopes, levels = np.full((shares.size, 1), -_scale(size) / reference), -moments.away[:, at] / reference + moved
-    return _Made(1.0 - mean / reference, slopes, _scale(size) * levels, max(size - 1.0, 1.0))
+    slopes, levels = np.full((shares.size, 1), -each / reference), -moments.away[:, at] / reference + moved
+    return _Made(1.0 - mean / reference, slopes, each * levels, _freedom(moments))
 
 
 def _of_samples(_: Leaf, moments: ClassMoments, at: int) -> _Made:
-    size = float(moments.counts.sum())
-    each = _scale(size)
+    each = _scale(moments)
     slopes = np.full((moments.counts.size, 1), each)
-    return _Made(float(moments.overall[at]), slopes, each * moments.away[:, at], max(size - 1.0, 1.0))
+    return _Made(float(moments.overall[at]), slopes, each * moments.away[:, at], _freedom(moments))
 
 
 def _of_class_means(_: Leaf, moments: ClassMoments, at: int) -> _Made:
-    sizes, n_classes = moments.counts, moments.counts.size
-    slopes = np.array([_scale(size) / n_classes for size in sizes.tolist()])
+    n_classes = moments.counts.size
     squares, means = moments.products[:, at, at], moments.means[:, at]
-    parts = np.where(squares > sizes * (ROUNDING * means) ** 2, slopes**2 * squares, 0.0)
-    per_freedom = float((parts**2 / np.maximum(sizes - 1.0, 1.0)).sum())
+    # Of a class without variance all of it is rounding.
+    varies = squares > moments.squares * (ROUNDING * means) ** 2
+    slopes = np.array([_scale(moments, inside) / n_classes for inside in np.eye(n_classes, dtype=np.bool_)])
+    slopes = np.where(varies, slopes, 0.0)
+    parts = np.where(varies, slopes**2 * squares, 0.0)
+    per_freedom = float((parts**2 / np.maximum(_effective(moments.masses, moments.squares) - 1.0, 1.0)).sum())
     freedom = float(parts.sum()) ** 2 / per_freedom if per_freedom else np.inf
     return _Made(float(means.mean()), slopes[:, None], np.zeros(n_classes), freedom)
 
 
 def _of_members(leaf: Leaf, moments: ClassMoments, at: int) -> _Made:
-    code = leaf.of or 0
-    size, slopes = float(moments.counts[code]), np.zeros((moments.counts.size, 1))
-    slopes[code] = _scale(size)
-    return _Made(float(moments.means[code, at]), slopes, np.zeros(len(slopes)), max(size - 1.0, 1.0))
+    code, n_classes = leaf.of or 0, moments.counts.size
+    inside, slopes = np.arange(n_classes) == code, np.zeros((n_classes, 1))
+    slopes[code] = _scale(moments, inside)
+    return _Made(float(moments.means[code, at]), slopes, np.zeros(n_classes), _freedom(moments, inside))
 
 
 _MEANS: Mapping[Over, Callable[[Leaf, ClassMoments, int], _Made]] = {
@@ -228,9 +244,22 @@ _MEANS: Mapping[Over, Callable[[Leaf, ClassMoments, int], _Made]] = {
 }
 
 
-def _scale(size: float) -> float:
-    """What makes of deviations influences on the mean of so many values."""
-    return 1.0 / float(np.sqrt(size * max(size - 1.0, 1.0))) if size else 0.0
+def _scale(moments: ClassMoments, inside: Mask | slice = _ALL) -> float:
+    """What makes of deviations times weights influences on the mean over all classes, or over some."""
+    size, mass = float(moments.counts[inside].sum()), float(moments.masses[inside].sum())
+    return float(np.sqrt(size / max(size - 1.0, 1.0))) / mass if mass else 0.0
+
+
+def _freedom(moments: ClassMoments, inside: Mask | slice = _ALL) -> float:
+    """Degrees of freedom of the variance of that mean."""
+    worth = _effective(moments.masses[inside].sum(), moments.squares[inside].sum())
+    return max(float(worth) - 1.0, 1.0)
+
+
+def _effective(masses: Array, squares: Array) -> Array:
+    """Kish's effective numbers of samples (...) from sums of weights and of their squares; 0 where there are none."""
+    found: Array = np.divide(masses * masses, squares, out=np.zeros_like(masses), where=squares > 0)
+    return found
 
 
 def _of_areas(leaf: Leaf, moments: ClassMoments, at: Sequence[int]) -> _Made:
@@ -242,30 +271,31 @@ def _of_areas(leaf: Leaf, moments: ClassMoments, at: Sequence[int]) -> _Made:
         return one._replace(
             value=1.0 - area.slope * (1.0 - one.value), slopes=area.slope * one.slopes, levels=area.slope * one.levels
         )
-    size = float(moments.counts.sum())
     each = [_of_area(moments, place, code) for code, place in enumerate(at)]
     values, levels = np.array([one.value for one in each]), np.stack([one.levels for one in each])
     shares = np.full(n_classes, 1.0 / n_classes)
     if area.of is AreaOf.CLASS_SHARES:
-        shares = moments.counts / size
+        shares = moments.masses / moments.masses.sum()
     value = float(shares @ values)
     moved = shares @ levels
     if area.of is AreaOf.CLASS_SHARES:
         # The shares of the classes are random too.
-        moved = moved + _scale(size) * (values - value)
+        moved = moved + _scale(moments) * (values - value)
     slopes = np.concatenate([share * one.slopes for share, one in zip(shares, each, strict=True)], axis=1)
     return _Made(value, slopes, moved)
 
 
 def _of_area(moments: ClassMoments, at: int, code: int) -> _Made:
-    """DeLong's influences, of members and others apart; values are twice how many are on the wrong side of a sample."""
-    sizes = moments.counts
+    """DeLong's influences, of members and others apart; values are twice what is on the wrong side of a sample."""
+    sizes, masses = moments.counts, moments.masses
     inside = np.arange(sizes.size) == code
-    positives, negatives = float(sizes[code]), float(sizes[~inside].sum())
+    positives, negatives = float(masses[code]), float(masses[~inside].sum())
     if not positives or not negatives:
         return _Made(np.nan, np.full((sizes.size, 1), np.nan), np.full(sizes.size, np.nan))
-    slopes = np.where(inside, -_scale(positives) / (2.0 * negatives), -_scale(negatives) / (2.0 * positives))
+    of_members, of_rest = -_scale(moments, inside) / (2.0 * negatives), -_scale(moments, ~inside) / (2.0 * positives)
+    slopes = np.where(inside, of_members, of_rest)
     lost = np.where(sizes > 0, moments.means[:, at], 0.0)
-    of_others = float(sizes[~inside] @ lost[~inside]) / negatives
+    of_others = float(masses[~inside] @ lost[~inside]) / negatives
     levels = np.where(inside | (sizes == 0), 0.0, slopes * (lost - of_others))
-    return _Made(1.0 - float(lost[code]) / (2.0 * negatives), slopes[:, None], levels, sizes=(positives, negatives))
+    worth = tuple(float(_effective(masses[side].sum(), moments.squares[side].sum())) for side in (inside, ~inside))
+    return _Made(1.0 - float(lost[code]) / (2.0 * negatives), slopes[:, None], levels, sizes=(worth[0], worth[1]))

@@ -23,14 +23,22 @@ Known = Mapping[str, Array]
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is to be summed of R runs of K classes. Can be sent to another process."""
+    """What is to be summed of R runs of K classes. Can be sent to another process.
+
+    Attributes:
+        weighted: Have the samples weights?
+    """
 
     expressions: tuple[Expression, ...]
     n_classes: int
     n_runs: int
+    weighted: bool = False
 
     def groups(self, *, ordered: bool) -> dict[str, Group]:
         """Those that rows say, or those that need an order, by key."""
+        if ordered and self.weighted:
+            # Orders know no weights.
+            return {}
         found = groups_of(self.expressions, self.n_classes, self.n_runs)
         return {key: group for key, group in found.items() if group.ordered is ordered}
 
@@ -41,24 +49,29 @@ class PairedSums:
     def __init__(self, plan: Plan, *, ordered: bool) -> None:
         self.plan, self.ordered = plan, ordered
         groups = plan.groups(ordered=ordered)
-        self.moments = {key: Moments(plan.n_classes, len(one.summands) * plan.n_runs) for key, one in groups.items()}
-        # Of shares which samples count for which runs, as predictions that are right where they do.
+        self.moments = {
+            key: Moments(plan.n_classes, len(one.summands) * plan.n_runs, weighted=plan.weighted)
+            for key, one in groups.items()
+        }
+        # Of shares which samples count for which runs, as predictions that are right where they do; without weights.
         self.counted: dict[str, JointCounts] = {}
 
-    def add(self, y: Codes, runs: Sequence[Scores]) -> Self:
-        """Add samples: their codes (n), and what each of the runs says of them."""
+    def add(self, y: Codes, runs: Sequence[Scores], weights: Array | None = None) -> Self:
+        """Add samples: their codes (n), what each of the runs says of them, and their weights (n) above 0."""
         groups = self.plan.groups(ordered=self.ordered)
         for start in range(0, y.size, _ROWS):
             rows = slice(start, start + _ROWS)
-            self._add(y[rows], known_of(groups, [_some(run, rows) for run in runs]), groups)
+            known = known_of(groups, [_some(run, rows) for run in runs])
+            self._add(y[rows], known, None if weights is None else weights[rows], groups)
         return self
 
-    def add_known(self, y: Codes, known: Known) -> Self:
+    def add_known(self, y: Codes, known: Known, weights: Array | None = None) -> Self:
         """The same where the values are known."""
         groups = self.plan.groups(ordered=self.ordered)
         for start in range(0, y.size, _ROWS):
             rows = slice(start, start + _ROWS)
-            self._add(y[rows], {key: values[:, rows] for key, values in known.items()}, groups)
+            some = {key: values[:, rows] for key, values in known.items()}
+            self._add(y[rows], some, None if weights is None else weights[rows], groups)
         return self
 
     def merge(self, other: Self) -> Self:
@@ -69,12 +82,12 @@ class PairedSums:
             self._count(key, joint)
         return self
 
-    def _add(self, y: Codes, known: Known, groups: Mapping[str, Group]) -> None:
+    def _add(self, y: Codes, known: Known, weights: Array | None, groups: Mapping[str, Group]) -> None:
         for key, group in groups.items():
             # One run after the other.
             values = np.concatenate(np.stack([known[one.key] for one in group.summands], axis=1))
-            self.moments[key].add(values, y)
-            if group.share and np.isfinite(values).all():
+            self.moments[key].add(values, y, weights)
+            if group.share and weights is None and np.isfinite(values).all():
                 size = self.plan.n_classes
                 decided = np.where(values > 0, y, (y + 1) % size)
                 self._count(key, combine(y.astype(np.int64), decided.astype(np.int64), size))

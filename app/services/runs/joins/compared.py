@@ -139,16 +139,22 @@ class Compared:
             self.weights.add(each)
             weights = each[0]
         self._joint.append(found.counts(question.n_classes, weights))
-        if self.sums is not None and question.plan is not None:
-            outputs = zip(question.outputs, found.others, strict=True)
-            runs = [one.scores(found.truth, columns) for one, columns in outputs]
-            truth = found.truth.astype(np.intp)
-            self.sums.add(truth, runs)
-            self.block = Block.of(question.plan, truth, runs)
-
+        if question.plan is not None:
+            # What weighs nothing says nothing.
+            rows = slice(None) if weights is None else np.flatnonzero(weights)
+            self._add_outputs(question.plan, found.among(rows), None if weights is None else weights[rows])
         if self.groups is not None:
             groups = [columns[GROUP] for columns in found.others if GROUP in columns]
             self.groups.add(groups, found.truth, found.predictions, question.n_classes)
+
+    def _add_outputs(self, plan: Plan, found: Joined, weights: Array | None) -> None:
+        if self.sums is None or not found.truth.size:
+            return
+        outputs = zip(self.question.outputs, found.others, strict=True)
+        runs = [one.scores(found.truth, columns) for one, columns in outputs]
+        truth = found.truth.astype(np.intp)
+        self.sums.add(truth, runs, weights)
+        self.block = Block.of(plan, truth, runs)
 
     @classmethod
     def of(cls, question: Question, parts: Sequence[Part | None]) -> Self:

@@ -35,6 +35,11 @@ class Joined:
         """How often each truth met each combination of predictions, with each weight (m) where samples have some."""
         return combine(self.truth, self.predictions, n_classes, weights=weights)
 
+    def among(self, rows: NDArray[np.intp] | slice) -> "Joined":
+        """Some of them."""
+        others = tuple({name: column[rows] for name, column in columns.items()} for columns in self.others)
+        return Joined(self.truth[rows], self.predictions[:, rows], others)
+
 
 def joined(parts: Sequence[Part | None], n_classes: int) -> Joined | None:
     """The samples whose ids all runs have, of one part and kind: a pure function of these. None where a run has none.
