@@ -1,15 +1,19 @@
 """Values of expressions, and why some of them do not exist."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from app.domain.report import Undefined, Value
+from app.kernel.folds.not_folded import NotFolded
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.engine import Explainer, Gap
 from app.kernel.metrics.expression import Expression, Measure, Subject, compute, data_of, is_list, measures
 from app.services.json_values import numbers
+
+NOT_FOLDED: Final = "not_folded"
+ALL_AT_ONCE: Final = "it needs all samples at once, and there are more than were held in memory"
 
 
 def reason(gap: Gap, labels: Sequence[str]) -> str:
@@ -40,6 +44,24 @@ def requested_values(
             label = labels[int(index)] if is_list(expression) else None
             code, why = _why(expression, subject, explainers, labels, int(index) if label is not None else None)
             gaps.append(Undefined(text, code, why, label))
+    return answers, gaps
+
+
+def requested_of_folded(
+    asked: Sequence[tuple[str, Expression]], labels: Sequence[str], subject: Subject
+) -> tuple[dict[str, Value | dict[str, Value]], list[Undefined]]:
+    """The same of samples that may have gone by, one by one: what does not fold leaves the others as they are."""
+    answers: dict[str, Value | dict[str, Value]] = {}
+    gaps: list[Undefined] = []
+    for text, expression in dict(asked).items():
+        try:
+            found, missing = requested_values([(text, expression)], labels, subject)
+        except NotFolded:
+            none: dict[str, Value] | None = dict.fromkeys(labels) if is_list(expression) else None
+            found = {text: none}
+            missing = [Undefined(text, NOT_FOLDED, ALL_AT_ONCE, label) for label in (none or [None])]
+        answers |= found
+        gaps += missing
     return answers, gaps
 
 

@@ -15,7 +15,17 @@ import pyarrow.parquet as pq
 import pytest
 from pydantic import SecretStr
 from scipy.stats import t
-from sklearn.metrics import hamming_loss, jaccard_score, log_loss, ndcg_score, roc_auc_score
+from sklearn.metrics import (
+    average_precision_score,
+    coverage_error,
+    hamming_loss,
+    jaccard_score,
+    label_ranking_average_precision_score,
+    label_ranking_loss,
+    log_loss,
+    ndcg_score,
+    roc_auc_score,
+)
 from statsmodels.stats.proportion import proportion_confint
 
 from app.settings import Authentication, Settings
@@ -368,6 +378,36 @@ def test_sets_of_labels_beyond_memory_are_folded(client: httpx.Client, folder: P
     exact = (truth == guess).all(axis=1)
     limits = kept["intervals"]["subset_accuracy"]
     assert [limits["low"], limits["high"]] == pytest.approx(proportion_confint(exact.sum(), many, method="wilson"))
+
+
+def test_probabilities_of_labels_beyond_memory_are_folded(client: httpx.Client, folder: Path) -> None:
+    many = 80_000
+    random = np.random.default_rng(23)
+    truth = random.normal(size=(many, 3)) + random.normal(size=(many, 1)) > 1.0
+    scores = np.round(1.0 / (1.0 + np.exp(1.0 - random.normal(size=(many, 3)) - 2.0 * truth)), 3)
+    names = {"y_true": ["t0", "t1", "t2"], "probabilities": ["p0", "p1", "p2"]}
+    filled = {
+        one: column
+        for kind, of in zip(names, (truth, scores), strict=True)
+        for one, column in zip(names[kind], of.T, strict=True)
+    }
+    pq.write_table(pa.table(filled), folder / "labels.parquet", row_group_size=10_000)
+    source = named(folder / "labels.parquet", names, "multilabel", labels=["a", "b", "c"], thresholds=0.4)
+    kept = result(client, keep(client, source, model="labels").json()).json()
+    assert client.get(f"/v1/evaluations/{kept['id']}").json() == kept
+    assert kept["input"]["rows"] == kept["input"]["n_samples"] == many
+    for place, label in enumerate("abc"):
+        found = kept["per_class"][label]
+        area = roc_auc_score(truth[:, place], scores[:, place])
+        assert found["prevalence_insensitive"]["roc_auc"] == pytest.approx(area, rel=1e-12)
+        precision = average_precision_score(truth[:, place], scores[:, place])
+        assert found["prevalence_sensitive"]["average_precision"] == pytest.approx(precision, rel=1e-11)
+    found = kept["metrics"]["prevalence_sensitive"]
+    assert found["coverage_error"] == pytest.approx(coverage_error(truth, scores), rel=1e-12)
+    ranked = label_ranking_average_precision_score(truth, scores)
+    assert found["label_ranking_average_precision"] == pytest.approx(ranked, rel=1e-12)
+    assert found["label_ranking_loss"] == pytest.approx(label_ranking_loss(truth, scores), rel=1e-12)
+    assert found["hamming_loss"] == pytest.approx(hamming_loss(truth, scores >= 0.4))
 
 
 def test_rankings_beyond_memory_are_divided_by_their_queries(client: httpx.Client, folder: Path) -> None:

@@ -18,7 +18,7 @@ from app.api.bodies.referenced import Asked, PartsOfData, read_data
 from app.api.v1.requests.referenced import with_columns, with_parts
 from app.domain.data import DataFormat, DataReference
 from app.domain.errors import BeyondMemory, InvalidInput, TooLarge
-from app.kernel.folds.labels import LabelFold
+from app.kernel.folds.labels.sets import LabelFold
 from app.kernel.folds.not_folded import NotFolded
 from app.outbound.data.places import DataPlaces
 from app.services.evaluate.apart import evaluate_alone
@@ -144,9 +144,9 @@ def test_random_splits_and_orders_say_the_same(tmp_path: Path) -> None:
         chosen = random.permutation(ROWS)
         body = written(tmp_path / str(number), truth[chosen], predicted[chosen])
         text, parts = json.dumps(body).encode(), PartsOfData(*asked(body))
-        with closing(LabelFolding(MEMORY)) as fold:
+        with closing(LabelFolding(MEMORY, None)) as fold:
             for place in random.permutation(len(parts.pieces)).tolist():
-                state = LabelFolding(MEMORY)
+                state = LabelFolding(MEMORY, None)
                 for one in parts.reading.parts(parts.pieces[place]):
                     state.add(with_columns(text, one))
                 fold.merge(pickle.loads(pickle.dumps(state)))  # noqa: S301 - its own
@@ -189,16 +189,11 @@ def test_what_is_neither_0_nor_1_is_told_by_its_own_row(labels: list[str], tmp_p
         assert caught.value.faults[0].pointer == "/input/data"
 
 
-@pytest.mark.parametrize("column", ["group_id", "probabilities"])
-def test_sets_alone_go_by(column: str, tmp_path: Path) -> None:
+def test_sets_in_groups_do_not_go_by(tmp_path: Path) -> None:
     body = written(tmp_path / "data", *table())
-    names = {"y_true": [f"y_true.{one}" for one in LABELS], "y_pred": [f"y_pred.{one}" for one in LABELS]}
-    if column == "probabilities":
-        names["probabilities"] = names.pop("y_pred")
-    else:
-        names["group_id"] = "sample_id"  # type: ignore[assignment]  # a name of one
-    body["input"]["data"]["columns"] = names
-    with pytest.raises(BeyondMemory, match="without probabilities and groups"):
+    names: Json = {kind: [f"{kind}.{one}" for one in LABELS] for kind in ("y_true", "y_pred")}
+    body["input"]["data"]["columns"] = {**names, "group_id": "sample_id"}
+    with pytest.raises(BeyondMemory, match="without groups"):
         PartsOfData(*asked(body))
 
 
@@ -206,8 +201,8 @@ def test_too_many_labels_and_no_rows(tmp_path: Path) -> None:
     body = written(tmp_path / "data", *table())
     with pytest.raises(TooLarge, match="got 5 labels"):
         with_parts(json.dumps(body).encode(), PartsOfData(*asked(body)), budget=7000, folder=tmp_path)
-    fold = LabelFolding(MEMORY)
-    fold.merge(LabelFolding(MEMORY))
+    fold = LabelFolding(MEMORY, None)
+    fold.merge(LabelFolding(MEMORY, None))
     with pytest.raises(InvalidInput, match="at least one row"):
         fold.finish({"uri": "", "format": "csv", "rows": 0, "files": 1, "bytes": 1, "digest": ""})
     with pytest.raises(ValueError, match="at least one sample"):

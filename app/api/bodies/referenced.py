@@ -1,7 +1,7 @@
 """Data that a request names: its columns, as if they had come in a file with the request."""
 
 import hashlib
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -32,6 +32,7 @@ _PREDICTIONS: Final = "predictions"
 _PROBABILITIES: Final = "probabilities"
 _SCORES, _SCORE = "scores", "score"
 _IDS: Final = "sample_id"
+_OF_ITEMS: Final = ("query", "relevance", "score")
 # What a row says of itself beside its labels: rows that have such are not the same.
 _WEIGHT, _GROUP = "sample_weight", "group_id"
 _OF_ROWS: Final = frozenset({_IDS, _GROUP, _WEIGHT})
@@ -147,14 +148,14 @@ class PartsOfData:
                     pointer="/data",
                 )
             names = asked.reference.columns or self._data.names(mapped=False)
-            if asked.kind == MULTILABEL:
-                _check_sets(names)
+            if asked.kind == MULTILABEL and _GROUP in names:
+                raise BeyondMemory("expected sets of labels without groups, of so many samples", pointer="/data")
             if asked.kind == _SCORES and len(asked.labels or ()) == 2 and _SCORE not in names:
                 raise BeyondMemory(
                     "expected one score of two classes in each of so many rows, got one for each", pointer="/data"
                 )
         self._has_ids = _IDS in of_rows
-        self.reading = Reading(source, asked, self._data.schema, grouped=_GROUP in of_rows)
+        self.reading = Reading(source, asked, self._data.schema, _width(asked, names), grouped=_GROUP in of_rows)
 
     @property
     def pieces(self) -> tuple[Piece, ...]:
@@ -173,12 +174,18 @@ class PartsOfData:
         return _facts(reading.asked.reference, files, rows, unchecked=self._has_ids)
 
 
-def _check_sets(names: Iterable[str]) -> None:
-    """Raises BeyondMemory: samples have more than sets of labels."""
-    if any(name == _GROUP or name.partition(".")[0] == _PROBABILITIES for name in names):
-        raise BeyondMemory(
-            "expected sets of labels, without probabilities and groups, of so many samples", pointer="/data"
-        )
+def _width(asked: Asked, names: Mapping[str, str | Sequence[str]] | Sequence[str]) -> int:
+    """Numbers of a row that are kept of rows that go by: its items, or scores that are sorted; 0 where none is."""
+    if asked.kind == RANKING:
+        return len(_OF_ITEMS)
+    declared = len(asked.labels or ())
+    if asked.kind != MULTILABEL:
+        return declared
+    chosen = [name for name in names if name.partition(".")[0] == _PROBABILITIES]
+    if not chosen:
+        return 0
+    columns = [names[name] for name in chosen] if isinstance(names, Mapping) else chosen
+    return max(declared, sum(1 if isinstance(own, str) else len(own) for own in columns))
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,12 +194,14 @@ class Reading:
 
     Attributes:
         schema: Of all files.
+        width: Numbers of a row that are kept of rows that go by; 0 where rows are counted.
         grouped: Do rows have groups?
     """
 
     source: DataSource
     asked: Asked
     schema: pa.Schema
+    width: int = 0
     grouped: bool = False
 
     def parts(self, piece: Piece, before: int = 0) -> Iterator[ReadData]:

@@ -47,7 +47,8 @@ class Linear(Protocol):
 def linearised(expression: Expression, of: Linear) -> list[Linearisation] | None:
     """The V values of an expression as sums over the samples; None where one of them has no closed form.
 
-    Means of metrics have the mean of their influences, by the derivatives of the mean.
+    Means of metrics have the mean of their influences, by the derivatives of the mean. None where influences were added
+    up before, sample by sample of each metric: how these go together is not known then.
     """
     if isinstance(expression, Measure):
         metric = expression.metric
@@ -64,6 +65,8 @@ def linearised(expression: Expression, of: Linear) -> list[Linearisation] | None
         if some is None:
             return None
         parts.extend(some)
+    if any(part.n_samples is not None for part in parts):
+        return None
     values = np.array([part.value for part in parts])
     with silently():
         value, weights = (

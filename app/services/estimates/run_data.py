@@ -13,7 +13,7 @@ from app.domain.inputs.kinds import form_of
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.inputs.samples import Samples
 from app.kernel.folds.folded import FoldedSamples
-from app.kernel.folds.labels import FoldedLabels
+from app.kernel.folds.labels.folded import FoldedLabelInfluences, FoldedLabels
 from app.kernel.folds.metrics import folded_chance
 from app.kernel.folds.orders.ranking import FoldedRanking
 from app.kernel.matrix.table import Table
@@ -168,7 +168,7 @@ class RunData:
         """The same of samples with labels, which have metrics of their tables besides; None for others."""
         units = self.units if self.source.task is not None else None
         if isinstance(units, FoldedLabels):
-            return LabelInfluences(self.subject, units.n_units, self.n_classes, units.pairs, times=units.times)
+            return FoldedLabelInfluences(self.subject, units.n_units, self.n_classes, units.pairs, times=units.times)
         if not isinstance(units, LabelUnits):
             return None
         weighted = None if self.weights is None else units.weighted(self.weights)

@@ -42,7 +42,6 @@ _SUFFIXES = {
 }
 # Bytes of what is made of a piece by a process of a cluster; what is larger is made where it is needed.
 _MOST_TRAVELLING = 128 << 20
-_OF_ITEMS = ("query", "relevance", "score")
 _ColumnName = Annotated[str, Field(min_length=1, max_length=LONGEST_NAME)]
 
 
@@ -247,9 +246,8 @@ def with_parts(
 
 def folded_apart(body: bytes, reading: Reading, piece: Piece) -> AnyFolding:
     """The rows of a piece alone, to be sent to where all come together."""
-    classes = len(reading.asked.labels or ())
     # All of it is sorted at once.
-    most = 64 * classes * (piece.rows or reading.asked.piece_rows)
+    most = 64 * reading.width * (piece.rows or reading.asked.piece_rows)
     made = _folding(reading, max(most, reading.asked.memory_bytes // 2), None)
     _fold(body, reading, piece, made)
     return made
@@ -257,7 +255,7 @@ def folded_apart(body: bytes, reading: Reading, piece: Piece) -> AnyFolding:
 
 def _folding(reading: Reading, budget: int, folder: Path | None) -> AnyFolding:
     if reading.asked.kind == MULTILABEL:
-        return LabelFolding(budget)
+        return LabelFolding(budget, folder)
     return QueryFolding(budget, folder) if reading.asked.kind == RANKING else Folding(budget, folder)
 
 
@@ -275,10 +273,10 @@ def _fold(body: bytes, reading: Reading, piece: Piece, into: AnyFolding) -> None
 
 def _travels(reading: Reading, piece: Piece) -> bool:
     """Is what is made of a piece small? Of files that do not say how many rows they have, a number takes 8 bytes."""
-    if reading.asked.kind == MULTILABEL:
+    if not reading.width:
         return True
     size = piece.stop - piece.start
     if piece.rows is not None:
         # A number of the group goes with each.
-        size = (16 if reading.grouped else 8) * piece.rows * len(reading.asked.labels or _OF_ITEMS)
+        size = (16 if reading.grouped else 8) * piece.rows * reading.width
     return size <= _MOST_TRAVELLING

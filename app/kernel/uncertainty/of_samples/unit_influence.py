@@ -56,6 +56,13 @@ class UnitInfluences:
             influence = each * deviations * scale if self.times is None else self._added_up(deviations) * scale
         if known < 2:
             influence = np.full(influence.size, np.nan)
+        return self._of_mean(metric, value, influence, known, worth)
+
+    def _of_mean(
+        self, metric: Metric[Any], value: float, influence: Array, known: int, worth: tuple[int, float] | None = None
+    ) -> Linearisation:
+        """A ratio of sums over so many units that have a value."""
+        card = metric.card
         return Linearisation(
             value,
             influence,

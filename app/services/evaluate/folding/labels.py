@@ -1,32 +1,42 @@
 """Sets of labels of any number of samples: parts of an input that are forgotten one after another."""
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Final
 
 from app.domain.errors import TooLarge
 from app.domain.inputs.content import DATA_FACT, DataFacts
-from app.kernel.folds.labels import LabelFold
+from app.domain.inputs.matrices import MatrixInput
+from app.kernel.folds.labels.scores import LabelScoresFold
+from app.kernel.folds.labels.sets import LabelFold
 from app.kernel.metrics.card import Task
 from app.services.evaluate.evaluations import NewEvaluation
 from app.services.evaluate.folding.units import DATA, UnitFolding
 from app.services.ports.cluster import Workers
 
+# What a part says of its own rows, and how labels are decided where there are probabilities.
+_ROWS: Final = "rows"
+_RULE: Final = "rule"
 # Bytes for each pair of labels: 9 pairs of cells, in a state, in another that is merged, in what is added to it, and in
 # what is made of them.
 _PAIR_BYTES: Final = 9 * 8 * 5
+# Bytes for the order of each label at least: what is sorted at once does not get smaller.
+_ORDER_BYTES: Final = 1 << 14
 
 
 class LabelFolding(UnitFolding):
-    """One evaluation of sets of labels made of parts. The report is that of the same rows at hand, but for what has to
-    be resampled.
+    """One evaluation of labels made of parts. The report is that of the same rows at hand, but for what has to be
+    resampled. Who makes it closes it.
 
     Args:
-        budget: Bytes of memory that pairs of labels may take.
+        budget: Bytes of memory that pairs of labels may take, and with them the orders of their probabilities, about;
+            more of these goes into files.
+        folder: Where files are made; None: orders stay in memory, and can be sent to another process.
     """
 
-    def __init__(self, budget: int) -> None:
+    def __init__(self, budget: int, folder: Path | None) -> None:
         super().__init__(Task.MULTILABEL)
-        self._budget = budget
+        self._budget, self._folder = budget, folder
         self._fold: LabelFold | None = None
 
     def add(self, part: NewEvaluation) -> None:
@@ -35,33 +45,27 @@ class LabelFolding(UnitFolding):
         Raises:
             TooLarge: there are too many labels.
         """
-        samples, n_labels = part.source.samples, len(part.source.labels)
+        samples = part.source.samples
         if samples is None:
             raise ValueError("expected parts with sets of labels")
-        self._check(n_labels)
         self._begin(part)
-        self._fold = self._fold or LabelFold(n_labels)
-        self._fold.add(samples.truth.view(bool), samples.predicted.view(bool))
+        self._own(part.source).add(samples.truth.view(bool), samples.predicted.view(bool), samples.outputs)
         self.rows += part.source.facts[DATA_FACT]["rows"]
 
     def merge(self, other: "LabelFolding") -> None:
         """Take in what was made of other parts; raises as `add`."""
         if other._first is None or other._fold is None:
             return
-        self._check(len(other._first.source.labels))
         self._begin(other._first)
+        self._own(other._first.source).merge(other._fold)
         self.rows += other.rows
-        if self._fold is None:
-            self._fold = other._fold
-        else:
-            self._fold.merge(other._fold)
 
-    def finish(self, facts: DataFacts, workers: Workers | None = None) -> NewEvaluation:  # noqa: ARG002 - is little
+    def finish(self, facts: DataFacts, workers: Workers | None = None) -> NewEvaluation:
         """All parts as one input, without its samples, and its report.
 
         Args:
             facts: What was read.
-            workers: Nothing is left to be done by others.
+            workers: Who look at parts of the orders of the labels, where there are some.
 
         Raises:
             InvalidInput: there is no part.
@@ -69,17 +73,30 @@ class LabelFolding(UnitFolding):
         source = self._begun().source
         if self._fold is None:
             raise ValueError("expected the state of the parts that there are")
-        left = self._fold.finish()
-        counts = left.pairs.counts.reshape(-1, 2, 2)
-        return self._reported(replace(source, counts=counts), left, facts)
+        left = self._fold.finish(map if workers is None else workers.in_order)
+        counts, of_rows = left.pairs.counts.reshape(-1, 2, 2), {**source.facts}
+        if _ROWS in of_rows:
+            of_rows[_ROWS] = self.rows
+        return self._reported(replace(source, counts=counts, facts=of_rows), left, facts)
 
     def close(self) -> None:
-        """There are no files."""
+        """Delete the files."""
+        if self._fold is not None:
+            self._fold.close()
 
-    def _check(self, n_labels: int) -> None:
-        if _PAIR_BYTES * n_labels**2 > self._budget:
-            raise TooLarge(
-                f"expected labels whose pairs take at most {self._budget} bytes, {_PAIR_BYTES} each (half of "
-                f"PREVAIL_DATA_MEMORY_BYTES), got {n_labels} labels",
-                pointer=DATA,
-            )
+    def _own(self, source: MatrixInput) -> LabelFold:
+        if self._fold is None:
+            n_labels, scored = len(source.labels), _RULE in source.facts
+            left = self._budget - _PAIR_BYTES * n_labels**2
+            # What has no files is a part, and its orders are small.
+            if left < (_ORDER_BYTES * n_labels if scored and self._folder is not None else 0):
+                raise TooLarge(self._too_many(n_labels, scored=scored), pointer=DATA)
+            self._fold = LabelFold(n_labels, LabelScoresFold(n_labels, left, self._folder) if scored else None)
+        return self._fold
+
+    def _too_many(self, n_labels: int, *, scored: bool) -> str:
+        orders = f", and orders of {_ORDER_BYTES} bytes," if scored else ""
+        return (
+            f"expected labels with pairs of {_PAIR_BYTES} bytes{orders} in at most {self._budget} bytes (half of "
+            f"PREVAIL_DATA_MEMORY_BYTES), got {n_labels} labels"
+        )

@@ -1,20 +1,18 @@
 """What a report says of probabilities that went by batch by batch: the metrics that fold, and which do not."""
 
 from collections.abc import Container, Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
 from app.domain.findings import Finding
-from app.domain.report import Section, Undefined, Value, merged_metrics
+from app.domain.report import Section, Undefined, merged_metrics
 from app.kernel.folds.folded import FoldedSamples
 from app.kernel.folds.metrics import folded_values
-from app.kernel.folds.not_folded import NotFolded
 from app.kernel.metrics.card import Metric, Scope
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.conditions import NOT_PROBABILITIES
 from app.kernel.metrics.engine import Explainer
-from app.kernel.metrics.expression import is_list
 from app.kernel.metrics.families.probabilities.imcp import phi_quartiles, regions
 from app.kernel.numerics.arrays import Array, silently
 from app.kernel.samples.losses import threshold_correct, threshold_incorrect
@@ -26,11 +24,8 @@ from app.services.evaluate.questions import Question
 from app.services.evaluate.sections.probability import calibration_by_chance, chance_of_groups, grouped
 from app.services.evaluate.sections.probability_findings import miscalibrated
 from app.services.json_values import numbers
-from app.services.reasons import reason, requested_values
+from app.services.reasons import ALL_AT_ONCE, NOT_FOLDED, reason, requested_of_folded
 from app.services.seeds import chosen_seed
-
-NOT_FOLDED: Final = "not_folded"
-_REASON: Final = "it needs all samples at once, and there are more than were held in memory"
 
 
 def folded_section(question: Question, run: RunData) -> Section:
@@ -57,7 +52,7 @@ def folded_section(question: Question, run: RunData) -> Section:
     found = grouped(overall, numbers(whole), size)
     if question.source.positive is not None:
         found = merged_metrics(found, per_class[labels[question.source.positive]])
-    requested, gaps = _requested(question, run)
+    requested, gaps = requested_of_folded(question.of_probabilities, labels, run.subject)
     details = _details(run, labels, chosen_seed(question.options.seed, question.source.counts))
     estimates = _estimates(question, run, values, {gap.metric for gap in gaps if gap.code == NOT_FOLDED})
     return Section(
@@ -101,27 +96,10 @@ def _undefined(
         label = labels[code[0]] if code else None
         # What needs probabilities has no value of scores, whether it folds or not.
         if metric.key not in folded and (scores.are_probabilities or NOT_PROBABILITIES not in metric.card.undefined):
-            yield Undefined(metric.key, NOT_FOLDED, _REASON, label)
+            yield Undefined(metric.key, NOT_FOLDED, ALL_AT_ONCE, label)
             continue
         gap = explainer.explain(metric, code[0] if code else None, float(values[tuple(where)]))
         yield Undefined(metric.key, gap.condition.code, reason(gap, labels), label)
-
-
-def _requested(question: Question, run: RunData) -> tuple[dict[str, Any], list[Undefined]]:
-    """Values of what was asked for, one by one: those that do not fold leave the others as they are."""
-    answers: dict[str, Any] = {}
-    gaps: list[Undefined] = []
-    labels, subject = question.source.labels, run.subject
-    for text, expression in dict(question.of_probabilities).items():
-        try:
-            found, missing = requested_values([(text, expression)], labels, subject)
-        except NotFolded:
-            none: dict[str, Value] | None = dict.fromkeys(labels) if is_list(expression) else None
-            found = {text: none}
-            missing = [Undefined(text, NOT_FOLDED, _REASON, label) for label in (none or [None])]
-        answers |= found
-        gaps += missing
-    return answers, gaps
 
 
 def _estimates(question: Question, run: RunData, folded: Container[str], missing: Container[str]) -> ReportEstimates:

@@ -29,7 +29,7 @@ from app.services.evaluate.sections.weight import label_weights
 from app.services.json_values import numbers
 from app.services.kinds.kind import Reported
 from app.services.kinds.registry import UNIT_KINDS
-from app.services.reasons import reason, requested_values
+from app.services.reasons import NOT_FOLDED, reason, requested_of_folded
 
 
 def unit_section(question: Question, task: Task, run: RunData) -> Section:
@@ -48,9 +48,10 @@ def unit_section(question: Question, task: Task, run: RunData) -> Section:
     requested, gaps = _requested(question, run)
     intervals = {}
     if question.has_intervals:
+        missing = {gap.metric for gap in gaps if gap.code == NOT_FOLDED}
         intervals = estimate_for_report(
             unit_metrics(reported, task, question.options),
-            question.of_matrix + question.of_probabilities,
+            [asked for asked in question.of_matrix + question.of_probabilities if asked[0] not in missing],
             run,
             question.options,
         ).intervals()
@@ -209,7 +210,7 @@ def _requested(question: Question, run: RunData) -> tuple[Requested, list[Undefi
     asked = question.of_matrix + question.of_probabilities
     counted = question.source.content is Content.counts
     refused = [text for text, one in asked if needs_counts(one) and not counted]
-    answers, gaps = requested_values(
+    answers, gaps = requested_of_folded(
         [(text, one) for text, one in asked if text not in refused], question.source.labels, run.subject
     )
     missing = {text: _without_counts(text, question.source.content) for text in refused}

@@ -10,15 +10,12 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from app.kernel.folds.not_folded import NotFolded
-from app.kernel.matrix.label_table import LabelTable
-from app.kernel.metrics.card import Inputs
-from app.kernel.metrics.expression import Subject
+from app.kernel.folds.labels.folded import FoldedLabels
+from app.kernel.folds.labels.scores import LabelScoresFold
+from app.kernel.folds.orders.stretches import InOrder
 from app.kernel.numerics.arrays import Array, Mask
 from app.kernel.samples.labels.moments import LabelMoments
 from app.kernel.samples.labels.sets import CountedSets, LabelSets
-from app.kernel.samples.losses import Codes
-from app.kernel.uncertainty.of_samples.units import Units
 
 # Sizes of sets that are gathered before they are counted together.
 _GATHERED: Final = 1 << 18
@@ -29,14 +26,23 @@ class LabelFold:
 
     Args:
         n_labels: L.
+        scores: Takes the probabilities of the labels, where there are some.
     """
 
-    def __init__(self, n_labels: int) -> None:
-        self._moments = LabelMoments(n_labels)
+    def __init__(self, n_labels: int, scores: LabelScoresFold | None = None) -> None:
+        self._moments, self._scores = LabelMoments(n_labels), scores
         self._sizes: list[tuple[NDArray[np.int64], NDArray[np.int64]]] = []
 
-    def add(self, truth: Mask, predicted: Mask) -> None:
-        """Add samples: labels that they have (n, L), and those that were predicted (n, L)."""
+    def add(self, truth: Mask, predicted: Mask, probabilities: Array | None = None) -> None:
+        """Add samples: labels that they have (n, L), those that were predicted (n, L), and their probabilities (n, L).
+
+        Raises:
+            ValueError: there are probabilities where there are to be none, or the other way round.
+        """
+        if (self._scores is None) != (probabilities is None):
+            raise ValueError("expected probabilities of all samples, or of none")
+        if self._scores is not None and probabilities is not None:
+            self._scores.add(truth, probabilities)
         self._moments.add(truth, predicted)
         sets, most = LabelSets(truth, predicted), self._moments.n_labels + 1
         codes = (sets.hits * most + sets.actual) * most + sets.predicted_size
@@ -46,9 +52,19 @@ class LabelFold:
         """Take in another state, of the same labels."""
         self._moments.merge(other._moments)
         self._gather(other._sizes)
+        if self._scores is not None and other._scores is not None:
+            self._scores.merge(other._scores)
 
-    def finish(self) -> "FoldedLabels":
+    def close(self) -> None:
+        """Delete the files."""
+        if self._scores is not None:
+            self._scores.close()
+
+    def finish(self, in_order: InOrder = map) -> FoldedLabels:
         """What is left of the samples.
+
+        Args:
+            in_order: Has stretches of the orders looked at, here or in other processes.
 
         Raises:
             ValueError: there is no sample.
@@ -61,7 +77,7 @@ class LabelFold:
             part.astype(np.float64) for part in (codes // most**2, codes // most % most, codes % most)
         )
         sets = CountedSets(hits, actual, predicted, self._moments.n_labels, times.astype(np.float64))
-        return FoldedLabels(self._moments, sets)
+        return FoldedLabels(self._moments, sets, None if self._scores is None else self._scores.finish(in_order))
 
     def _gather(self, sizes: list[tuple[NDArray[np.int64], NDArray[np.int64]]]) -> None:
         self._sizes += sizes
@@ -73,48 +89,3 @@ class LabelFold:
         times = np.zeros(codes.size, dtype=np.int64)
         np.add.at(times, places, np.concatenate([times for _, times in self._sizes]))
         return codes, times
-
-
-class FoldedLabels(Units):
-    """Samples with labels that went by: metrics and limits in closed form, and nothing that is resampled.
-
-    Args:
-        pairs: The cells of their labels.
-        sets: The sizes of their sets.
-    """
-
-    def __init__(self, pairs: LabelMoments, sets: CountedSets) -> None:
-        self.pairs, self._sets = pairs, sets
-
-    @property
-    def n_units(self) -> int:
-        """How many samples."""
-        return self.pairs.n_samples
-
-    @property
-    def width(self) -> int:
-        """Nothing can be drawn, whatever it costs."""
-        return 1
-
-    @property
-    def at_hand(self) -> bool:
-        """They are not."""
-        return False
-
-    @property
-    def times(self) -> Array:
-        """How many samples there are of each of the sizes of sets."""
-        assert self._sets.weights is not None  # noqa: S101 - sets that are counted have some
-        return self._sets.weights
-
-    def subject(self, weights: Array | None = None) -> Subject:
-        """Tables of the labels, and sets. Raises NotFolded: other weights."""
-        if weights is not None:
-            raise NotFolded("samples that went by have no weights of their own")
-        _, false, missed, hits = self.pairs.counts.T.astype(np.float64)
-        table = LabelTable(hits, missed + hits, false + hits, np.array([float(self.n_units)]))
-        return Subject({Inputs.MATRIX: table, Inputs.LABELS: self._sets})
-
-    def part(self, chosen: Codes) -> "FoldedLabels":
-        """Raises NotFolded."""
-        raise NotFolded(f"{chosen.size} samples that went by cannot be chosen")

@@ -1,0 +1,218 @@
+"""Probabilities of labels folded: the order of the samples by each label, and that of the labels of each sample.
+
+A label is there or not, so the samples by its probability are an order of two classes of its own. How a sample orders
+its labels is known when it goes by: what metrics say of it is added up, with its squares.
+"""
+
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, Final, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.kernel.folds.fold import Fold
+from app.kernel.folds.folded import FoldedSamples
+from app.kernel.folds.orders.runs import SortedRuns
+from app.kernel.folds.orders.stretches import InOrder, Stretch, stretches
+from app.kernel.metrics.card import Metric
+from app.kernel.metrics.families.labels.rankings import (
+    coverage_error,
+    label_ranking_average_precision,
+    label_ranking_loss,
+    one_error,
+)
+from app.kernel.numerics.arrays import Array, Mask, each, lazy
+from app.kernel.numerics.exact_sums import BLOCK, ExactSums, spread
+from app.kernel.numerics.weighted_units import Terms, WeightedUnits, mean_terms
+from app.kernel.samples.labels.scores import LabelScores
+
+# What is said of the order of the labels of a sample: means over the samples, of values that all of them have.
+OF_SAMPLES: Final[tuple[Metric[LabelScores], ...]] = (
+    label_ranking_average_precision,
+    label_ranking_loss,
+    coverage_error,
+    one_error,
+)
+# Probabilities that are looked at at once, so that what is made of them stays in the cache.
+_ENTRIES: Final = 1 << 17
+
+
+class LabelScoresFold(Fold):
+    """Probabilities of L labels of samples that go by in batches. States merge in any order and give the same answers,
+    bit for bit.
+
+    Args:
+        n_labels: L, at least 2.
+        budget: Bytes of memory, about, that the orders of all labels may take; more goes into files.
+        folder: Where files are made; None: everything stays in memory, and goes with a pickled state.
+
+    Raises:
+        ValueError: there are fewer than two labels.
+    """
+
+    def __init__(self, n_labels: int, budget: int, folder: Path | None) -> None:
+        super().__init__(n_labels, budget)
+        self._rows = 0
+        self._members: NDArray[np.int64] = np.zeros(n_labels, dtype=np.int64)
+        self._sums = ExactSums((2, len(OF_SAMPLES)))
+        self._orders = [SortedRuns(budget // n_labels, folder) for _ in range(n_labels)]
+
+    @property
+    def rows(self) -> int:
+        """Samples so far."""
+        return self._rows
+
+    def add(self, truth: Mask, probabilities: Array) -> Self:
+        """Add samples: labels that they have (n, L), and the probability of each (n, L), in [0, 1]."""
+        self._rows += len(truth)
+        self._members += truth.sum(axis=0)
+        size = min(max(_ENTRIES // self.classes, 1), BLOCK)
+        for start in range(0, len(truth), size):
+            part = slice(start, start + size)
+            self._sums.add(_of_samples(truth[part], probabilities[part]), _total)
+        for label, order in enumerate(self._orders):
+            order.add(np.ascontiguousarray(probabilities[:, label]), truth[:, label])
+        return self
+
+    def merge(self, other: Self) -> Self:
+        """Take in another state of the same labels, which is not to be used any more.
+
+        Raises:
+            ValueError: it has another number of labels.
+        """
+        self._check_mergeable(other)
+        self._rows += other._rows
+        self._members = self._members + other._members
+        self._sums.merge(other._sums)
+        for own, theirs in zip(self._orders, other._orders, strict=True):
+            own.merge(theirs)
+        return self
+
+    def finish(self, in_order: InOrder = map) -> "FoldedLabelScores":
+        """Everything that the probabilities say; the state stays as it is, and can go on.
+
+        Args:
+            in_order: Has stretches of the orders looked at, here or in other processes.
+
+        Raises:
+            ValueError: there is no sample.
+        """
+        self._release()
+        exact, size = self._sums.exact(), len(OF_SAMPLES)
+        sums = {
+            metric.key: SumOfSamples(total, squares, self._rows)
+            for metric, total, squares in zip(OF_SAMPLES, exact[:size], exact[size:], strict=True)
+        }
+
+        def stretches_of(label: int) -> Iterable[Stretch]:
+            return stretches(self._orders[label].runs, [], self._reading_budget)
+
+        return FoldedLabelScores(self._rows, self._members.tolist(), stretches_of, in_order, FoldedLabelOrders(sums))
+
+    @property
+    def _stores(self) -> Sequence[SortedRuns]:
+        return self._orders
+
+
+class SumOfSamples(NamedTuple):
+    """Values of n samples, added up, and their squares, each rounded once."""
+
+    total: Fraction
+    squares: Fraction
+    n_samples: int
+
+    @property
+    def mean(self) -> float:
+        """Of the values."""
+        return float(self.total / self.n_samples)
+
+    @property
+    def variance(self) -> float:
+        """Of their mean; NaN of one sample."""
+        if self.n_samples < 2:
+            return float("nan")
+        return spread(self.total, self.squares, self.n_samples) / self.n_samples
+
+
+class FoldedLabelOrders(WeightedUnits):
+    """What is left of how samples order their labels: means, as if all samples were one.
+
+    Attributes:
+        sums: Of what metrics say of a sample, by their keys.
+    """
+
+    def __init__(self, sums: Mapping[str, SumOfSamples]) -> None:
+        super().__init__(1)
+        self.sums = sums
+
+    def remembered(self, name: Hashable, make: Callable[[], Terms]) -> Terms:  # noqa: ARG002 - nothing can be made
+        """The mean of what a metric says.
+
+        Raises:
+            KeyError: that was not added up.
+        """
+        # The first part of a name is the key of the metric; none has parameters.
+        key, *_ = name if isinstance(name, tuple) else (name,)
+        return mean_terms(np.array([self.sums[key].mean]))
+
+
+class FoldedLabelScores(FoldedSamples):
+    """Probabilities of labels, without the samples: metrics of the order take it as they take `LabelScores`.
+
+    Attributes:
+        in_samples: What is left of the order of the labels of each sample.
+
+    Args:
+        n_samples: n.
+        counts: Samples (L) with each label.
+        stretches: All samples by falling probability of a label.
+        in_order: Has stretches looked at, here or elsewhere, and gives what comes of them in turn.
+        in_samples: See above.
+    """
+
+    _binned = False
+
+    def __init__(
+        self,
+        n_samples: int,
+        counts: Sequence[int],
+        stretches: Callable[[int], Iterable[Stretch]],
+        in_order: InOrder,
+        in_samples: FoldedLabelOrders,
+    ) -> None:
+        super().__init__(counts, stretches, in_order)
+        # A sample can have several labels, or none.
+        self.n_samples, self.in_samples = n_samples, in_samples
+
+    @property
+    def is_mirrored(self) -> bool:
+        """Never: two labels have an order each."""
+        return False
+
+    @lazy
+    def n(self) -> Array:
+        """All samples, shape ()."""
+        return np.asarray(float(self.n_samples))
+
+    @lazy
+    def rest(self) -> Array:
+        """Samples without each label, shape (L)."""
+        return each(self.n) - self.actual
+
+
+def _of_samples(truth: Mask, probabilities: Array) -> Array:
+    """What metrics say of each sample, and the squares of it, (2, m, n)."""
+    scores = LabelScores(truth, probabilities)
+    values = []
+    for metric in OF_SAMPLES:
+        terms: Any = metric.card.inference.terms
+        values.append(terms(scores).above)
+    found = np.stack(values)
+    return np.stack([found, found * found])
+
+
+def _total(values: Array) -> Array:
+    summed: Array = values.sum(axis=-1)
+    return summed
