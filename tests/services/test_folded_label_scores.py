@@ -161,7 +161,7 @@ def test_one_sample_and_two_labels(tmp_path: Path) -> None:
     with LabelScoresFold(2, 1 << 16, tmp_path) as fold:
         fold.add(np.array([[True, False]]), np.array([[0.4, 0.6]]))
         left = fold.finish()
-        assert (left.n_samples, left.n, left.rest.tolist()) == (1, 1.0, [0.0, 1.0])
+        assert (left.n_samples, left.n.item(), left.rest.tolist()) == (1, 1.0, [0.0, 1.0])
         assert not left.is_mirrored
         assert np.isnan(left.in_samples.sums["one_error"].variance)
     with pytest.raises(ValueError, match="at least one sample"):
