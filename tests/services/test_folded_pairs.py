@@ -370,6 +370,27 @@ def test_weighted_means_are_compared_as_those_of_the_samples_at_hand(tmp_path: P
     check_close(asdict(folded(asked, runs, tmp_path / "a", 1 << 19)), asdict(expected))
 
 
+@pytest.mark.parametrize(("classes", "count"), [(2, 2), (3, 3)])
+def test_weights_in_groups_are_compared_as_those_of_the_samples_at_hand(
+    tmp_path: Path, classes: int, count: int
+) -> None:
+    groups = RANDOM.integers(-20, 60, ROWS)
+    # Some groups weigh nothing.
+    weights = np.where(groups % 10 == 0, 0.0, RANDOM.choice([0.0, 0.3, 1.7, 2.0], ROWS))
+    runs = [
+        one._replace(groups=groups, weights=weights * 2.0**place) for place, one in enumerate(models(classes, count))
+    ]
+    asked, kept = asked_of(runs, OF_MATRICES, besides=Besides(paired_tests=True))
+    expected = compare(asked, kept, identifier=asked.runs.records[0].id)
+    assert expected.design.resampling.resampled == "groups"
+    answers = [
+        folded(asked, runs, tmp_path / str(number), memory, Threads() if number else None)
+        for number, memory in enumerate((1 << 19, 1 << 20))
+    ]
+    check_close(asdict(answers[0]), asdict(expected))
+    assert repr(answers[1]) == repr(answers[0])
+
+
 def test_what_weighs_nothing_says_nothing(tmp_path: Path) -> None:
     first, second = models(3)
     weights = RANDOM.choice([0.0, 0.3, 1.7], ROWS)
@@ -393,12 +414,12 @@ def test_weights_that_cannot_be_compared_are_refused(tmp_path: Path) -> None:
     other[:60] += 0.1
     first, second = models(2)
 
-    def refused(one: NDArray[Any] | None, other: NDArray[Any] | None, memory: int = 1 << 18, **more: Any) -> str:
-        runs = [run._replace(weights=own, **more) for run, own in ((first, one), (second, other))]
+    def refused(one: NDArray[Any] | None, other: NDArray[Any] | None, memory: int = 1 << 18) -> str:
+        runs = [run._replace(weights=own) for run, own in ((first, one), (second, other))]
         asked, kept = asked_of(runs, ["accuracy"])
         with pytest.raises((IncomparableRuns, TooLarge)) as caught:
             folded(asked, runs, tmp_path / new_id().hex, memory)
-        if memory == 1 << 18 and not more:
+        if memory == 1 << 18:
             with pytest.raises(IncomparableRuns) as at_once:
                 compare(asked, kept, identifier=new_id())
             assert str(caught.value.detail) == str(at_once.value.detail)
@@ -407,7 +428,6 @@ def test_weights_that_cannot_be_compared_are_refused(tmp_path: Path) -> None:
     for one, two in ((weights, other), (other, weights), (weights, None), (None, weights)):
         assert "run 2 weighs the samples" in refused(one, two)
     assert "of PREVAIL_DATA_MEMORY_BYTES" in refused(RANDOM.random(ROWS), RANDOM.random(ROWS), memory=4000)
-    assert "weights in groups" in refused(weights, weights, groups=RANDOM.integers(0, 60, ROWS))
 
 
 @pytest.mark.parametrize(("count", "parts"), [(2, 7), (8, 26)])

@@ -22,7 +22,9 @@ from app.api.presentation import View
 from app.api.v1.requests.again import asked_again, request_of
 from app.api.v1.requests.referenced import with_columns
 from app.domain.evaluation import EvaluationRecord
-from app.domain.inputs.ignored import NothingLeft
+from app.domain.inputs.content import IGNORED_FACT
+from app.domain.inputs.ignored import NothingLeft, rows_left
+from app.domain.inputs.labels import taken
 from app.domain.inputs.matrices import MatrixInput, with_weights
 from app.services.compare.comparisons import AskedComparison
 from app.services.compare.elsewhere import Rereading
@@ -30,6 +32,7 @@ from app.services.ports.cluster import Cluster, workers_of
 from app.services.ports.data import DataSource
 
 _WEIGHT: Final = "sample_weight"
+_TRUTH: Final = "y_true"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +59,8 @@ class DataAgain:
         """The input in parts with their samples; raises as the port says."""
         body, before = request_of(record), 0
         data = PartsOfData(self.source, asked_again(record, 0, in_parts=True))
-        apart = partial(_read, body, data.reading, outputs=outputs)
+        ignored = tuple(record.extra.get(IGNORED_FACT, ()))
+        apart = partial(_read, body, data.reading, ignored=ignored, outputs=outputs)
 
         def here(piece: Piece) -> _Rows:
             return apart(piece, before)
@@ -72,14 +76,16 @@ class DataAgain:
 _Rows = tuple[int, list[MatrixInput]]
 
 
-def _read(body: bytes, reading: Reading, piece: Piece, before: int = 0, *, outputs: bool) -> _Rows:
+def _read(
+    body: bytes, reading: Reading, piece: Piece, before: int = 0, *, ignored: tuple[str, ...], outputs: bool
+) -> _Rows:
     """The labels and ids of a piece, and perhaps its outputs; ``before`` rows of others come first."""
     rows, found = 0, []
     for read in reading.parts(piece, before):
         rows += read.facts["rows"]
         # Rows of no weight at all, and ignored ones, are no fault of a part.
         with suppress(NothingLeft):
-            found.append(_weighted(with_columns(body, _unweighted(read)).source, read))
+            found.append(_weighted(with_columns(body, _unweighted(read)).source, read, ignored))
     if not outputs:
         found = [replace(one, samples=one.samples and replace(one.samples, outputs=None)) for one in found]
     return rows, found
@@ -89,12 +95,15 @@ def _unweighted(read: ReadData) -> ReadData:
     return replace(read, columns={name: column for name, column in read.columns.items() if name != _WEIGHT})
 
 
-def _weighted(source: MatrixInput, read: ReadData) -> MatrixInput:
-    """The same with the weights of its samples."""
+def _weighted(source: MatrixInput, read: ReadData, ignored: tuple[str, ...]) -> MatrixInput:
+    """The same with the weights of its samples, which are those that are not ignored."""
     if _WEIGHT not in read.columns:
         return source
+    weights = read.columns[_WEIGHT]
+    if ignored:
+        weights = taken(weights, rows_left(ignored, read.columns[_TRUTH], "/input"))
     with of_rows(read):
-        return with_weights(source, read.columns[_WEIGHT], f"/input/{_WEIGHT}")
+        return with_weights(source, weights, f"/input/{_WEIGHT}")
 
 
 async def compare_elsewhere(

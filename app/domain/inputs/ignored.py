@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.domain.errors import Fault, InvalidInput
-from app.domain.inputs.labels import Label, check_lengths, encode, label_text, listed, shown, taken
+from app.domain.inputs.labels import Coded, Label, check_lengths, encode, label_text, listed, shown, taken
 from app.domain.inputs.samples import Tally
 
 _TRUTH = "y_true"
@@ -47,14 +47,12 @@ def without_ignored(
         InvalidInput: nothing is left, or whatever ``make`` refuses.
     """
     size = check_lengths(columns[_TRUTH], columns, pointer)
-    coded = encode({_TRUTH: columns[_TRUTH]}, None, pointer)
+    coded, rows = _kept(ignore, columns[_TRUTH], pointer)
     tally = columns.get(TALLY)
     times = None if tally is None else tally.times
     counts = np.bincount(coded.codes[_TRUTH], times, minlength=len(coded.labels)).astype(np.int64).tolist()
     found = dict(zip(coded.labels, counts, strict=True))
     left_out = {text: found.get(text, 0) for text in map(label_text, ignore)}
-    kept = np.array([text not in left_out for text in coded.labels])
-    rows = np.flatnonzero(kept[coded.codes[_TRUTH]])
     if not rows.size:
         raise _nothing_left(f"{pointer}/ignore", left_out)
     if rows.size == size:
@@ -62,6 +60,17 @@ def without_ignored(
     with _at_their_places(rows, columns, pointer):
         left = {name: None if column is None else _some(column, rows) for name, column in columns.items()}
         return make(left), left_out
+
+
+def rows_left(ignore: Sequence[Label], truth: Any, pointer: str) -> NDArray[np.intp]:
+    """Which samples are left of those with some actual classes; raises InvalidInput where one is no label."""
+    return _kept(ignore, truth, pointer)[1]
+
+
+def _kept(ignore: Sequence[Label], truth: Any, pointer: str) -> tuple[Coded, NDArray[np.intp]]:
+    coded, texts = encode({_TRUTH: truth}, None, pointer), {label_text(one) for one in ignore}
+    kept = np.array([text not in texts for text in coded.labels])
+    return coded, np.flatnonzero(kept[coded.codes[_TRUTH]])
 
 
 def _some(column: Any, rows: NDArray[np.intp]) -> Any:

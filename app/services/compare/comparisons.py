@@ -10,7 +10,7 @@ from uuid import UUID
 from app.domain.decisions import ComparisonKind, ComparisonSummary
 from app.domain.errors import IncomparableRuns, InvalidInput, NotFound, OutOfReach, TooLarge
 from app.domain.evaluation import EvaluationRecord, Page
-from app.domain.inputs.content import IGNORED_FACT, Content
+from app.domain.inputs.content import Content
 from app.domain.named_metrics import COMPARED
 from app.kernel.compare.many.multiplicity import Adjustment as Adjustment
 from app.kernel.metrics.card import INPUTS_OF_CLASSES
@@ -253,20 +253,17 @@ def _read_at_once(asked: AskedComparison, kept: KeptSamples, reading: Rereading)
             return None
         raise TooLarge(
             "expected samples of all runs that fit in memory together (PREVAIL_DATA_MEMORY_BYTES) for "
-            f"{_not_in_parts(asked)}, got more: any number of samples of classes is paired, with weights or "
-            "groups",
+            f"{_not_in_parts(asked)}, got more: any number of samples of classes is paired, with weights "
+            "and groups",
             pointer=error.pointer,
         ) from None
 
 
 def _not_in_parts(asked: AskedComparison) -> str | None:
     """What needs all samples at once; None where runs can be joined in parts."""
-    records, costs = asked.runs.records, asked.new.besides.costs
+    costs = asked.new.besides.costs
     if asked.runs.task is not None:
         return f"runs of {asked.runs.task}"
-    weighted, grouped = any(one.is_weighted for one in records), any(one.is_grouped for one in records)
-    if weighted and (grouped or any(IGNORED_FACT in one.extra for one in records)):
-        return "samples with weights in groups, or with weights and of ignored classes"
     return "best_thresholds" if costs is not None and costs.best_thresholds else None
 
 

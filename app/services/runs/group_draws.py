@@ -92,7 +92,7 @@ class SharedGroupsOfClasses(SharedGroups):
         kept = slice(None) if self.weights is None else np.flatnonzero(self.weights)
         truth, weights = self.truth[kept], None if self.weights is None else self.weights[kept]
         both = self.predictions[[first, second]][:, kept]
-        times = np.ones(truth.size) if self.times is None else self.times
+        times = np.ones(truth.size) if self.times is None else self.times[kept]
         samples = JointCounts(self.runs.n_classes, truth, both, times, weights)
         return GroupedPair(samples, self.grouping.codes[kept], self.grouping.n_groups)
 
@@ -149,9 +149,10 @@ def joined_groups(found: GroupedJoin, names: GroupNames) -> SharedGroupsOfClasse
     if n_groups < 2:
         raise _refused(_ONE_GROUP)
     grouping = Grouping(codes, n_groups, joint.counts.astype(np.int64))
-    gathered = GroupedRuns.gather(codes, joint.truth, joint.predictions, joint.n_classes, joint.counts)
-    runs = replace(gathered, n_samples=int(joint.counts.sum()))
-    return SharedGroupsOfClasses(grouping, runs, joint.truth, joint.predictions, times=joint.counts)
+    gathered = GroupedRuns.gather(codes, joint.truth, joint.predictions, joint.n_classes, joint.masses)
+    used = joint.counts if joint.weights is None else joint.counts[joint.weights > 0]
+    runs = replace(gathered, n_samples=int(used.sum()))
+    return SharedGroupsOfClasses(grouping, runs, joint.truth, joint.predictions, joint.weights, joint.counts)
 
 
 def _refused(why: str) -> IncomparableRuns:

@@ -34,7 +34,8 @@ class GroupedCounts:
 
     Attributes:
         groups: (P) numbers of their groups, any.
-        joint: (P) what they are and are predicted to be, and how often.
+        joint: (P) what they are and are predicted to be, and how often; where they have weights, which may be 0, what
+            each weighs.
     """
 
     groups: NDArray[np.uint64]
@@ -42,25 +43,40 @@ class GroupedCounts:
 
     @classmethod
     def of(
-        cls, groups: NDArray[np.uint64], truth: Codes, predictions: Codes, n_classes: int, times: Array | None = None
+        cls,
+        groups: NDArray[np.uint64],
+        truth: Codes,
+        predictions: Codes,
+        n_classes: int,
+        times: Array | None = None,
+        weights: Array | None = None,
     ) -> Self:
-        """From samples (n), each of which may stand for several."""
+        """From samples (n), each of which may stand for several, and weigh something."""
         present, codes = np.unique(groups, return_inverse=True)
+        each: Array | None = None
+        if weights is not None:
+            distinct, own = np.unique(weights, return_inverse=True)
+            both, codes = np.unique(codes.astype(np.int64) * distinct.size + own, return_inverse=True)
+            present, each = present[both // distinct.size], distinct[both % distinct.size]
         columns = [truth, *predictions]
         levels, codes = distinct_rows(codes.astype(np.int64), present.size, columns, n_classes)
         counts = np.bincount(codes, weights=times, minlength=len(levels)).astype(np.float64)
-        return cls(present[levels[:, 0]], JointCounts(n_classes, levels[:, 1], levels[:, 2:].T, counts))
+        places = levels[:, 0]
+        weighing = None if each is None else each[places]
+        return cls(present[places], JointCounts(n_classes, levels[:, 1], levels[:, 2:].T, counts, weighing))
 
     @classmethod
     def merged(cls, parts: Sequence["GroupedCounts"]) -> Self:
-        """Those of several parts, at least one."""
+        """Those of several parts, at least one, all or none with weights."""
         joints = [part.joint for part in parts]
+        weights = [joint.weights for joint in joints if joint.weights is not None]
         return cls.of(
             np.concatenate([part.groups for part in parts]),
             np.concatenate([joint.truth for joint in joints]),
             np.concatenate([joint.predictions for joint in joints], axis=1),
             joints[0].n_classes,
             np.concatenate([joint.counts for joint in joints]),
+            np.concatenate(weights) if weights else None,
         )
 
     @property

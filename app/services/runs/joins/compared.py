@@ -145,7 +145,7 @@ class Compared:
             self._add_outputs(question.plan, found.among(rows), None if weights is None else weights[rows])
         if self.groups is not None:
             groups = [columns[GROUP] for columns in found.others if GROUP in columns]
-            self.groups.add(groups, found.truth, found.predictions, question.n_classes)
+            self.groups.add(groups, found.truth, found.predictions, question.n_classes, weights)
 
     def _add_outputs(self, plan: Plan, found: Joined, weights: Array | None) -> None:
         if self.sums is None or not found.truth.size:

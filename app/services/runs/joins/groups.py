@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from app.domain.data import MOST_GROUPS
 from app.domain.errors import TooLarge
 from app.kernel.compare.paired.grouped import GroupedCounts
+from app.kernel.numerics.arrays import Array
 from app.services.runs.joins.keys import Hashes, numbers_of
 
 # Entries that are gathered before they are added up.
@@ -66,9 +67,10 @@ class GroupedJoin:
         truth: NDArray[np.int64],
         predictions: NDArray[np.int64],
         n_classes: int,
+        weights: Array | None = None,
     ) -> None:
-        """Add samples (n): their groups in each run that has groups, classes, and predictions (R, n)."""
-        self._counts.append(GroupedCounts.of(groups[0], truth, predictions, n_classes))
+        """Add samples (n): their groups in each run that has groups, classes, predictions (R, n), and weights."""
+        self._counts.append(GroupedCounts.of(groups[0], truth, predictions, n_classes, weights=weights))
         self._met = [_distinct(np.stack([groups[0], other])) for other in groups[1:]]
 
     def merge(self, other: Self) -> None:
