@@ -73,11 +73,12 @@ def test_what_folds_is_what_all_rows_say(classes: list[str], tmp_path: Path) -> 
     body["options"] = {
         "intervals": "all",
         "draws": 200,
-        "metrics": ["roc_auc@*", "roc_auc_ovr_micro", "l2_calibration_error", "mcc"],
+        "metrics": ["roc_auc@*", "expected_calibration_error(bins=10)", "l2_calibration_error", "mcc"],
     }
     first, second = (one.report for one in both(body, tmp_path / "runs"))
     folded = {gap.metric for gap in second.undefined if gap.code == "not_folded"}
-    assert "roc_auc_ovr_micro" in folded
+    assert "expected_calibration_error(bins=10)" in folded
+    assert not folded & {"roc_auc_ovr_micro", "macro_pr_auc"}
     for report in (first, second):
         (biased,) = (one for one in report.findings if one.code == "intervals_of_biased_values")
         assert "expected_calibration_error" in biased.evidence["metrics"]
@@ -90,7 +91,7 @@ def test_what_folds_is_what_all_rows_say(classes: list[str], tmp_path: Path) -> 
         *((first.per_class[label], second.per_class[label]) for label in classes),
     ]:
         check_groups(own, others, folded)
-    assert second.requested["roc_auc_ovr_micro"] is None
+    assert second.requested["expected_calibration_error(bins=10)"] is None
     assert second.requested["l2_calibration_error"] == pytest.approx(first.requested["l2_calibration_error"], rel=1e-12)
     assert second.requested["mcc"] == first.requested["mcc"]
     assert second.requested["roc_auc@*"] == first.requested["roc_auc@*"]
@@ -132,7 +133,7 @@ def test_limits_are_near_those_of_all_rows(classes: list[str], alternative: str,
         assert all(own == pytest.approx(theirs, abs=near) for own, theirs in ends)
     assert drawn > (12 if len(classes) == 2 else 20)
     alone = {name for name in first if name not in second}
-    assert {name.partition("@")[0] for name in alone} >= {"roc_auc_ovr_micro"}
+    assert {name.partition("@")[0] for name in alone} >= {"au_imcp_trapezoid"}
     missing = {name for name, one in second.items() if one.get("reason", "").startswith("they need")}
     of_more = {"roc_auc_ovr_macro", "weighted_average_precision", "classwise_calibration_error"}
     assert missing >= {together} | (of_more if len(classes) > 2 else set())

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from app.kernel.folds.folded import FoldedSamples
+from app.kernel.folds.folded import FoldedSamples, FoldedScores
 from app.kernel.folds.groups.influence import GroupedLosses, GroupInfluence, mean_of_areas
 from app.kernel.numerics.arrays import Array
 from app.kernel.samples.influence import LinearMethod, Strata
@@ -166,6 +166,19 @@ def of_areas(*, weighted: bool = False) -> Error:
             return mean_of_areas([ranking.area_of_groups for ranking in rankings], values, weighted=weighted)
 
         return Spread(np.nan, LinearMethod.INFLUENCE_LOGIT, of_groups=of_groups)
+
+    return error
+
+
+def of_all_entries() -> Error:
+    """Of the area of all probabilities of all classes in one order. A sample counts by its actual class above others,
+    and by actual classes above its others. Of two classes both say the same, and so one of them is known twice.
+    """
+
+    def error(scores: FoldedSamples, _: int | None, __: float) -> Spread | None:
+        if scores.grouped or not isinstance(scores, FoldedScores) or scores.together.variance is None:
+            return None
+        return Spread(4.0 * scores.together.variance / scores.n_samples, LinearMethod.INFLUENCE_LOGIT)
 
     return error
 

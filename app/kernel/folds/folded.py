@@ -8,11 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.kernel.folds.groups.influence import GroupedLosses
+from app.kernel.folds.joint.entries import Together, together
 from app.kernel.folds.not_folded import NotFolded
 from app.kernel.folds.orders.along import Along, along_stretch
 from app.kernel.folds.orders.ranking import FoldedRanking
 from app.kernel.folds.orders.runs import Run
-from app.kernel.folds.orders.stretches import InOrder, Stretch, placed, stretches
+from app.kernel.folds.orders.stretches import InOrder, Stretch, placed, readers_of, stretches
 from app.kernel.folds.orders.top_label import parts_of, top_label_stretches
 from app.kernel.folds.sums.bins import FoldedBins, FoldedTopLabel
 from app.kernel.folds.sums.losses import LossSums
@@ -159,3 +160,19 @@ class FoldedScores(FoldedSamples):
         self.__dict__["top_label"] = self.top_label_bins = FoldedTopLabel(
             bins, lambda: parts_of(top_label_stretches(*order_of_top_label, budget), self.n_samples, in_order)
         )
+        self._look_together = partial(_looked_together, orders, self.n_samples, budget, in_order)
+
+    @lazy
+    def together(self) -> Together:
+        """What one threshold for all classes says; all orders go by once more."""
+        return self._look_together()
+
+    @lazy
+    def common_threshold(self) -> tuple[Array, Array]:
+        """As of ``Scores``."""
+        # Twice the pairs are a whole number, and so are those of actual classes, half of which count.
+        return np.asarray((self.together.twice_lost + self.n_samples**2) / 2), self.together.precision
+
+
+def _looked_together(orders: Sequence[Order], n_samples: int, budget: int, in_order: InOrder) -> Together:
+    return together([readers_of(*order) for order in orders], n_samples, budget, in_order)

@@ -17,6 +17,7 @@ from app.kernel.folds.cells import (
 from app.kernel.folds.errors import (
     Error,
     Spread,
+    of_all_entries,
     of_area,
     of_areas,
     of_class_means,
@@ -70,6 +71,8 @@ FOLDED = (
     Folded(ranking.roc_auc, of_area()),
     Folded(ranking.roc_auc_ovr_macro, of_areas()),
     Folded(ranking.roc_auc_ovr_weighted, of_areas(weighted=True)),
+    Folded(ranking.roc_auc_ovr_micro, of_all_entries()),
+    Folded(ranking.macro_pr_auc),
     Folded(ranking.roc_auc_ovo_macro, of_area(), of_two=True),
     Folded(ranking.roc_auc_ovo_weighted, of_area(), of_two=True),
     Folded(ranking.roc_gini, of_area(2.0)),

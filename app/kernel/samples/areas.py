@@ -9,7 +9,7 @@ import numpy as np
 
 from app.kernel.numerics.arrays import Array
 from app.kernel.numerics.sorting import ascending_order
-from app.kernel.samples.losses import Codes
+from app.kernel.samples.losses import Codes, entries_of_truth
 from app.kernel.samples.rankings.ranking import Ranking
 from app.kernel.samples.scores import Scores
 
@@ -95,7 +95,8 @@ def pair_influence(scores: Scores, weights: Array) -> tuple[Array, Array]:
 def micro_influence(scores: Scores) -> Array:
     """Influence (n) on the area of all n K entries against the one-hot truth.
 
-    Every sample is a cluster of one entry of the actual class and K - 1 others (Obuchowski 1997).
+    Every sample is a cluster of one entry of the actual class and K - 1 others (Obuchowski 1997). Of two classes these
+    are p and 1 - p, so the place of one is that of the other, but for ties that the rounding of 1 - p makes or undoes.
     """
     order, below = _ordered(scores.probabilities.ravel())
     actual = (scores.y[:, None] == np.arange(scores.n_classes)).ravel()[order]
@@ -107,7 +108,10 @@ def micro_influence(scores: Scores) -> Array:
         below(np.where(actual, 0.0, mass) / (total * others)),
         (1.0 - below(np.where(actual, mass, 0.0) / total)) / others,
     )
-    return centred(placed.reshape(scores.n_samples, -1).sum(axis=1), scores.weights)
+    by_sample = placed.reshape(scores.n_samples, -1)
+    if scores.is_mirrored:
+        return centred(2.0 * entries_of_truth(by_sample, scores.y), scores.weights)
+    return centred(by_sample.sum(axis=1), scores.weights)
 
 
 def _ordered(values: Array) -> tuple[Codes, Callable[[Array], Array]]:

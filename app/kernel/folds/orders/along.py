@@ -30,7 +30,7 @@ _SLACK = 1e-12
 # Products of counts below it are exact in 64 bits.
 _EXACT = 1 << 62
 # So few samples that counts and twice the counts have 31 and 32 bits.
-_FEW = 1 << 31
+FEW = 1 << 31
 _BITS, _LOW_BITS = np.uint64(32), np.uint64((1 << 32) - 1)
 # Points that are brought to the hull at once.
 _POINTS = 1 << 18
@@ -106,7 +106,7 @@ class Along:
         self._precision = ExactSums((2,))
         # Sums of squares: over the members of twice the others above, over the others of twice the members above.
         self._squares = 0, 0
-        self._few = positives + negatives < _FEW
+        self._few = positives + negatives < FEW
         exact = np.int64 if positives * negatives < _EXACT else object
         self._hull: tuple[Amounts, Amounts] = np.array([0, positives], exact), np.array([0, negatives], exact)
 
@@ -137,8 +137,8 @@ class Along:
         if not self.positives or not self.negatives:
             return float("nan")
         won = 2 * self.positives * self.negatives - self.twice_lost
-        of_members = _variance(self.twice_lost, self._squares[0], self.positives) / (2 * self.negatives) ** 2
-        of_others = _variance(won, self._squares[1], self.negatives) / (2 * self.positives) ** 2
+        of_members = variance_of(self.twice_lost, self._squares[0], self.positives) / (2 * self.negatives) ** 2
+        of_others = variance_of(won, self._squares[1], self.negatives) / (2 * self.positives) ** 2
         return float(of_members / self.positives + of_others / self.negatives)
 
     @property
@@ -202,8 +202,8 @@ class Along:
             fp_before = fp - others
             block = Block(*(values.astype(np.float64) for values in (tp, fp, tp - held, fp_before, held)))
             twice = fp + fp_before
-            self.twice_lost += _exact_dot(held, twice)
-            self._add_squares(_exact_squares(held, twice, few=self._few), 0)
+            self.twice_lost += exact_dot(held, twice)
+            self._add_squares(exact_squares(held, twice, few=self._few), 0)
             self._add_precision(block, held)
             for sought in chain.from_iterable(self._sought.values()):
                 sought.look(part.scores.take(at), block)
@@ -212,7 +212,7 @@ class Along:
         if self.positives and self.negatives:
             at = np.flatnonzero(part.others)
             twice = (2 * part.tp - part.members).take(at)
-            self._add_squares(0, _exact_squares(part.others.take(at), twice, few=self._few))
+            self._add_squares(0, exact_squares(part.others.take(at), twice, few=self._few))
 
     def _add_precision(self, block: Block, held: Counts) -> None:
         heights = precision_at(block.tp, block.fp)
@@ -230,7 +230,7 @@ class Along:
             fpr = block.fp / self.negatives
             inside = int(np.searchsorted(fpr, self._max_fpr, side="right"))
             members, lost = self._inside
-            self._inside = members + int(held[:inside].sum()), lost + _exact_dot(held[:inside], twice[:inside])
+            self._inside = members + int(held[:inside].sum()), lost + exact_dot(held[:inside], twice[:inside])
             self.edge = _cut(block, inside) if inside < fpr.size else None
 
     def _crossed(self, block: Block) -> Mask:
@@ -284,12 +284,12 @@ def _inserted(hull: tuple[Amounts, Amounts], tp: Amounts, fp: Amounts) -> Iterat
         yield np.concatenate([side[:-1], new.astype(side.dtype), side[-1:]])
 
 
-def _exact_dot(first: Counts, second: Counts) -> int:
+def exact_dot(first: Counts, second: Counts) -> int:
     """Sum of products of counts, of any size."""
     return (int(first @ (second >> _HALF)) << _HALF) + int(first @ (second & _LOW))
 
 
-def _exact_squares(counts: Counts, values: Counts, *, few: bool) -> int:
+def exact_squares(counts: Counts, values: Counts, *, few: bool) -> int:
     """Sum of counts times squares of values below twice the number of samples."""
     if not few:
         return int((counts.astype(object) * values.astype(object) ** 2).sum())
@@ -299,7 +299,7 @@ def _exact_squares(counts: Counts, values: Counts, *, few: bool) -> int:
     return (int(given @ (squares >> _BITS)) << 32) + int(given @ (squares & _LOW_BITS))
 
 
-def _variance(total: int, squares: int, size: int) -> Fraction:
+def variance_of(total: int, squares: int, size: int) -> Fraction:
     """Variance over n - 1 of whole numbers."""
     return Fraction(squares * size - total * total, size * max(size - 1, 1))
 

@@ -118,12 +118,17 @@ def stretches(direct: Sequence[Run], mirror: Sequence[Run], budget: int) -> Iter
         mirror: Runs of the other one of two classes.
         budget: Bytes of memory, about.
     """
-    return between([Reader(run) for run in direct] + [Reader(run, mirrored) for run in mirror], budget)
+    return between(readers_of(direct, mirror), budget)
+
+
+def readers_of(direct: Sequence[Run], mirror: Sequence[Run]) -> list[Reader]:
+    """Runs that are read as they are, and those of the other one of two classes."""
+    return [Reader(run) for run in direct] + [Reader(run, mirrored) for run in mirror]
 
 
 def between(readers: Sequence[Reader], budget: int) -> Iterator[Between]:
     """The same of what readers of probabilities read."""
-    for floor in floors_of(readers, budget, _floors_of_scores):
+    for floor in floors_of(readers, budget, floors_of_scores):
         taken = taken_from(readers, floor, budget)
         if taken:
             yield Between(taken)
@@ -177,7 +182,8 @@ def floors_of(
         yield np.uint64(0)
 
 
-def _floors_of_scores(marks: NDArray[np.uint64]) -> Iterator[np.uint64]:
+def floors_of_scores(marks: NDArray[np.uint64]) -> Iterator[np.uint64]:
+    """From some wide keys of probabilities to the lowest of the same score, falling, and each once."""
     yield from (floor_key(score) for score in np.unique(scores_of(marks))[::-1].tolist() if score > 0.0)
 
 

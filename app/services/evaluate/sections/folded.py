@@ -81,8 +81,8 @@ def _findings(question: Question, scores: FoldedSamples, details: Mapping[str, A
     yield Finding.note(
         "samples_folded",
         "There are more samples than were held in memory, so they were read once, batch by batch. Values are exact. "
-        "What needs all of them at once, such as micro-averages of areas, has none. Limits by a method whose name "
-        "begins with folded_ are simulated from the points of curves and the bins that were kept.",
+        "What needs all of them at once, such as trapezoids under an IMCP curve, has none. Limits by a method whose "
+        "name begins with folded_ are simulated from the points of curves and the bins that were kept.",
         n_samples=scores.n_samples,
     )
 

@@ -1,0 +1,1 @@
+"""What needs the probabilities of all classes beside each other."""
