@@ -36,6 +36,7 @@ CALIBRATED = (
 ANY = (
     (World(even(2)), 100),
     (World(even(2)), 400),
+    (World(even(2)), 20_000),
     (World(even(2), confidence=1.3), 100),
     (World(even(2), confidence=1.3), 400),
     (World(even(2), confidence=1.3), 2000),
@@ -48,6 +49,8 @@ ANY = (
 )
 
 
+# Errors without a test, of the last class and of the predicted one.
+MORE = ("class_calibration_error", "l2_calibration_error")
 FINDINGS = ("unsure_class", "miscalibrated", "auc_hides_class", "confident_mistakes")
 
 
@@ -102,14 +105,21 @@ def main(arguments: Sequence[str] | None = None) -> None:
         [[str(world), n, f"{world.apart:.1f}", *spoken_of(world, n, replicates)] for world, n in CALIBRATED],
     )
     print_table(
-        ["95 % intervals holding the truth: K", "n", "apart", "confidence", *names],
+        [
+            "95 % intervals holding the truth: K",
+            "n",
+            "apart",
+            "confidence",
+            *names,
+            *(key.removesuffix("_calibration_error") for key in MORE),
+        ],
         [
             [
                 str(world),
                 n,
                 f"{world.apart:.1f}",
                 f"{world.confidence:.1f}",
-                *resampled_coverage(world, n, replicates, keys=tuple(BY_CHANCE)),
+                *resampled_coverage(world, n, replicates, keys=(*BY_CHANCE, *MORE)),
             ]
             for world, n in ANY
         ],

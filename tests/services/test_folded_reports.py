@@ -112,6 +112,7 @@ def test_limits_are_near_those_of_all_rows(classes: list[str], alternative: str,
     (tmp_path / "runs").mkdir()
     body = written(tmp_path / "data", classes, 6)
     metrics = ["d2_log_loss", "weighted_average_precision", "l2_calibration_error", "roc_auc_ovr_micro"]
+    metrics.append(f"class_calibration_error@{classes[1]}")
     together = "mean(ks_statistic@*)"
     body["options"] = {"intervals": "all", "alternative": alternative, "metrics": [*metrics, together]}
     first, second = (one.report.intervals for one in both(body, tmp_path / "runs"))

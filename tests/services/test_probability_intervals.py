@@ -201,6 +201,26 @@ def test_errors_that_perfect_calibration_shows_too_may_be_none() -> None:
     assert ends(off.intervals["expected_calibration_error"])[0] > 0.1
 
 
+def test_errors_of_a_class_are_inverted_whatever_their_norm() -> None:
+    """Reflected percentiles of calibrated probabilities lie above the truth, which is near 0."""
+    rng = np.random.default_rng(9)
+    p = rng.uniform(0.05, 0.95, 2000)
+    y = (rng.random(2000) < p).astype(np.int64)
+    texts = [f"class_calibration_error(norm={norm})" for norm in ("l1", "l2", "max")]
+    asked = ("class_calibration_error@B", *(f"{text}@B" for text in texts), "l2_calibration_error")
+    found = answered(source_of(y, np.column_stack([1 - p, p])), ALL, *asked).intervals
+    # Of two classes both have the gaps of one, and so has their mean.
+    mean = found["classwise_calibration_error"]
+    assert ends(found["class_calibration_error@B"]) == pytest.approx(ends(mean), abs=1e-9)
+    for name in asked:
+        assert found[name]["method"] == "bootstrap_inverted"
+        low, high = ends(found[name])
+        assert low == 0.0
+        assert high > 0.0
+    skewed = answered(source_of(y, np.column_stack([1 - p**2, p**2])), ALL, *asked).intervals
+    assert all(ends(skewed[name])[0] > 0.05 for name in asked)
+
+
 def test_what_to_be_careful_about() -> None:
     y, p = softmax_problem(60, 3, 9)
     part = answered(source_of(y, p))

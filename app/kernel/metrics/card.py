@@ -176,17 +176,18 @@ Gradient = Callable[[Table], AdditiveGradient]
 
 @dataclass(frozen=True, slots=True)
 class Gaps:
-    """Signed values ``of`` (..., P) the same data and parameters, whose absolute values a metric adds up, or takes the
-    largest of.
+    """Signed values ``of`` (..., P) the same data and parameters, of a metric of one class (..., K, P), of which a
+    metric is the ``norm``: the sum of the absolute values (l1), the root of the sum of the squares (l2), or the largest
+    (max). A parameter of this name says so in its place.
     """
 
     of: Callable[..., Array]
-    largest: bool = False
+    norm: str = "l1"
 
-    def combined(self, gaps: Array) -> Array:
+    def combined(self, gaps: Array, parameters: Mapping[str, Any] = MappingProxyType({})) -> Array:
         """The metric (...) by its gaps (..., P)."""
-        sizes = np.abs(gaps)
-        return np.asarray(sizes.max(axis=-1) if self.largest else sizes.sum(axis=-1))
+        orders = {"l1": 1, "l2": 2, "max": np.inf}
+        return np.asarray(np.linalg.norm(gaps, orders[parameters.get("norm", self.norm)], axis=-1))
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,6 +57,14 @@ class Bins:
         """The same as a share of the weight of the bin, 0 where a bin is empty."""
         return ratio(self.observed - self.expected, np.where(self.weight > 0, self.weight, 1.0))
 
+    def gaps_of(self, norm: str) -> Array:
+        """Those of which the sum of sizes (l1) is the error, the root of the sum of squares (l2) the root mean square,
+        and the largest (max) the largest, shape (..., b).
+        """
+        if norm == "l1":
+            return self.gaps
+        return self.gaps_within * np.sqrt(self._shares) if norm == "l2" else self.gaps_within
+
     @property
     def error(self) -> Array:
         """Weighted mean of |observed - expected| frequency, shape (...)."""
@@ -65,8 +73,11 @@ class Bins:
     @property
     def root_mean_square(self) -> Array:
         """Root of the weighted mean of squared gaps between observed and expected frequency, shape (...)."""
-        shares = ratio(self.weight, self.weight.sum(axis=-1, keepdims=True))
-        return np.asarray(np.sqrt(np.vecdot(shares, np.square(self.gaps_within))))
+        return np.asarray(np.sqrt(np.vecdot(self._shares, np.square(self.gaps_within))))
+
+    @property
+    def _shares(self) -> Array:
+        return ratio(self.weight, self.weight.sum(axis=-1, keepdims=True))
 
     @property
     def largest(self) -> Array:

@@ -5,11 +5,17 @@ import pytest
 from scipy.stats import norm
 
 from app.kernel.metrics.card import Gaps
+from app.kernel.metrics.expression import Every, Measure
+from app.kernel.metrics.families.probabilities.calibration import class_calibration_error
 from app.kernel.numerics.arrays import Array
+from app.kernel.samples.scores import Scores
 from app.kernel.uncertainty.of_samples.absolutes import inverted
+from app.kernel.uncertainty.of_samples.resampling import Plan, bootstrap_samples, resampled
+from app.kernel.uncertainty.of_samples.units import Run
+from tests.kernel.probability.problems import softmax_problem
 
 NOISE = norm.ppf((np.arange(4000) + 0.5) / 4000)
-SUM, LARGEST = Gaps(lambda gaps: gaps), Gaps(lambda gaps: gaps, largest=True)
+SUM, LARGEST = Gaps(lambda gaps: gaps), Gaps(lambda gaps: gaps, norm="max")
 
 
 def limits(gaps: Array, drawn: Array, kind: Gaps = SUM) -> tuple[float, float]:
@@ -45,3 +51,19 @@ def test_many_gaps_of_noise_alone_may_be_none() -> None:
     low, high = limits(gaps, gaps + random.normal(size=(2000, 30)))
     assert low == 0.0
     assert np.abs(gaps).sum() <= high < 30
+
+
+def test_squares_of_gaps_without_noise_are_known() -> None:
+    gaps = np.array([0.3, -0.4])
+    assert limits(gaps, np.tile(gaps, (50, 1)), Gaps(lambda found: found, norm="l2")) == pytest.approx((0.5, 0.5))
+
+
+@pytest.mark.parametrize("kind", ["l1", "l2", "max"])
+def test_all_classes_have_the_limits_that_each_has_alone(kind: str) -> None:
+    scores = Scores(*softmax_problem(200, 3, 1))
+    asked = [Measure(class_calibration_error, {"bins": 15.0, "norm": kind}, of) for of in (Every.CLASS, 0, 1, 2)]
+    reads = [resampled(one, (0.0, 1.0)) for one in asked]
+    together, *alone = bootstrap_samples(Run(scores, scores.predicted), reads, seed=1, made=Plan(200, 200, 200))
+    for name in ("estimate", "low", "high", "deviation"):
+        np.testing.assert_array_equal(getattr(together, name), np.concatenate([getattr(one, name) for one in alone]))
+    np.testing.assert_allclose(together.estimate, class_calibration_error.compute(scores, norm=kind), rtol=1e-12)

@@ -6,11 +6,12 @@ pass over the subset.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
-from app.kernel.metrics.expression import Expression, Measure, Subject, compute, data_of, is_biased
+from app.kernel.metrics.card import Gaps
+from app.kernel.metrics.expression import Every, Expression, Measure, Subject, compute, data_of, is_biased
 from app.kernel.numerics.arrays import Array, silently
 from app.kernel.samples.losses import Codes
 from app.kernel.uncertainty.design import ClassCounts, generator
@@ -64,14 +65,32 @@ def resampled(expression: Expression, bounds: tuple[float | None, float | None])
     if not is_biased(expression):
         return Resampled(values)
     if isinstance(expression, Measure) and (gaps := expression.metric.card.inference.gaps) is not None:
-        return Resampled(
-            lambda subject: gaps.of(data_of(expression.metric, subject), **expression.parameters),
-            lambda drawn, found, level: inverted(drawn, found, level, combined=gaps.combined),
-            "bootstrap_inverted",
-        )
+        return _of_gaps(expression, gaps)
     return Resampled(
         values, lambda drawn, found, level: reflected(summarise(drawn, found, level), bounds), "bootstrap_basic"
     )
+
+
+def _of_gaps(expression: Measure, gaps: Gaps) -> Resampled:
+    """A metric of gaps, or each of its values of all classes."""
+
+    def values(subject: Subject) -> Array:
+        found = gaps.of(data_of(expression.metric, subject), **expression.parameters)
+        if isinstance(expression.of, int):
+            return found[..., expression.of, :]
+        return found if expression.of is None else found.reshape(*found.shape[:-2], -1)
+
+    def combined(found: Array) -> Array:
+        return gaps.combined(found, expression.parameters)
+
+    def read(drawn: Array, found: Array, level: float) -> Summary:
+        # Of all classes each has a gap in every bin.
+        width = int(expression.parameters["bins"]) if expression.of is Every.CLASS else found.size
+        starts = range(0, found.size, width)
+        each = [inverted(drawn[:, at : at + width], found[at : at + width], level, combined=combined) for at in starts]
+        return Summary(*(np.concatenate([getattr(one, name.name) for one in each]) for name in fields(Summary)))
+
+    return Resampled(values, read, "bootstrap_inverted")
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,8 +30,12 @@ def _top_label(s: Scores, bins: float) -> Bins:
     return equal_width(s.top_label, int(bins))
 
 
+def _of_classes(s: Scores, bins: float) -> list[Bins]:
+    return [equal_width(ranking, int(bins)) for ranking in s.rankings]
+
+
 def _gaps_of_classes(s: Scores, bins: float) -> Array:
-    return np.concatenate([equal_width(ranking, int(bins)).gaps for ranking in s.rankings], axis=-1) / s.n_classes
+    return np.concatenate([one.gaps for one in _of_classes(s, bins)], axis=-1) / s.n_classes
 
 
 def _missing(s: Scores) -> Array:
@@ -80,7 +84,7 @@ def adaptive_calibration_error(s: Scores, bins: float = 15.0) -> Array:
     differs={
         "torchmetrics": "its BinaryCalibrationError looks at the probability of class 1, not of the predicted class"
     },
-    gaps=Gaps(lambda s, bins: _top_label(s, bins).gaps_within, largest=True),
+    gaps=Gaps(lambda s, bins: _top_label(s, bins).gaps_within, norm="max"),
     references=("naeini2015",),
     by_chance=largest_by_chance,
 )
@@ -103,7 +107,7 @@ def maximum_calibration_error(s: Scores, bins: float = 15.0) -> Array:
 def classwise_calibration_error(s: Scores, bins: float = 15.0) -> Array:
     if not s.are_probabilities:
         return _missing(s)
-    return mean(np.stack([equal_width(ranking, int(bins)).error for ranking in s.rankings], axis=-1))
+    return mean(np.stack([one.error for one in _of_classes(s, bins)], axis=-1))
 
 
 @_error(
@@ -114,6 +118,7 @@ def classwise_calibration_error(s: Scores, bins: float = 15.0) -> Array:
     "bins of equal width.",
     aliases=("rmsce",),
     elsewhere={"torchmetrics": "MulticlassCalibrationError(norm=l2)"},
+    gaps=Gaps(lambda s, bins: _top_label(s, bins).gaps_of("l2"), norm="l2"),
     on_request=True,
     references=("kumar2019",),
 )
@@ -128,6 +133,7 @@ def l2_calibration_error(s: Scores, bins: float = 15.0) -> Array:
     sentence="Gap between the probability of the class and how often it occurs, over bins of equal width: the mean (l1), "
     "the root of the mean square (l2) or the largest (max).",
     elsewhere={"torchmetrics": "BinaryCalibrationError"},
+    gaps=Gaps(lambda s, bins, norm: np.stack([one.gaps_of(norm) for one in _of_classes(s, bins)], axis=-2)),
     parameters=(*_BINS, Choice("norm", "l1", "mean, root mean square or largest", ("l1", "l2", "max"))),
     on_request=True,
     references=("kumar2019", "naeini2015"),
@@ -135,6 +141,5 @@ def l2_calibration_error(s: Scores, bins: float = 15.0) -> Array:
 def class_calibration_error(s: Scores, bins: float = 15.0, norm: str = "l1") -> Array:
     if not s.are_probabilities:
         return np.full(s.actual.shape, np.nan)
-    made = [equal_width(ranking, int(bins)) for ranking in s.rankings]
     read = {"l1": "error", "l2": "root_mean_square", "max": "largest"}[norm]
-    return np.stack([getattr(one, read) for one in made], axis=-1)
+    return np.stack([getattr(one, read) for one in _of_classes(s, bins)], axis=-1)
