@@ -148,10 +148,10 @@ class LinearRuns:
         Without variance p is 1 for a difference of 0; what varies for each run but not for the difference has it at 0
         for certain. A difference without variance that is not 0 has no test.
         """
+        if not np.isfinite(self.values[[first, second]]).all():
+            return LinearTest(nan, nan, nan)
         gap = float(self.values[first] - self.values[second])
         spread = self.variance(first, second) if variance is None else variance
-        if not np.isfinite(gap):
-            return LinearTest(nan, nan, nan)
         if spread == 0.0:
             if abs(gap) > _NO_DIFFERENCE:
                 return LinearTest(nan, nan, nan)

@@ -162,6 +162,21 @@ def test_identical_runs_and_perfect_ones() -> None:
     assert np.isnan(losses.p)
 
 
+def test_values_that_are_not_finite_have_no_test_and_no_warning() -> None:
+    """Such as losses of two runs that are infinite."""
+    infinite = LinearRuns(
+        np.array([np.inf, np.inf, 1.0]),
+        np.full((3, 3), np.inf),
+        np.full(3, 9.0),
+        (LinearMethod.T,) * 3,
+        np.zeros(3),
+        np.zeros(3),
+    )
+    with np.errstate(all="raise"):
+        for first, second in itertools.permutations(range(3), 2):
+            assert np.isnan(infinite.test(first, second, LEVEL)).all()
+
+
 def test_hits_of_a_share() -> None:
     y, (first, _) = problem(50, 4, 9)
     found = linear("top_k_accuracy(k=1)", y, first)
