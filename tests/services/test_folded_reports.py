@@ -13,6 +13,8 @@ from app.api.bodies.referenced import Asked, PartsOfData, read_data
 from app.api.v1.requests.referenced import with_columns, with_parts
 from app.domain.data import DataFormat, DataReference
 from app.domain.errors import BeyondMemory, InvalidInput
+from app.kernel.numerics.arrays import Array
+from app.kernel.samples.losses import Codes
 from app.outbound.data.places import DataPlaces
 from app.services.evaluate.answers import Evaluation
 from app.services.evaluate.apart import evaluate_alone
@@ -27,7 +29,12 @@ def written(folder: Path, classes: list[str], seed: int) -> dict[str, Any]:
     random = np.random.default_rng(seed)
     rows = random.dirichlet(np.ones(len(classes)), ROWS).round(3)
     rows[:, 0] = 1.0 - rows[:, 1:].sum(axis=1)
-    truth = [classes[code] for code in random.integers(0, len(classes), ROWS)]
+    return stored(folder, classes, random.integers(0, len(classes), ROWS), rows)
+
+
+def stored(folder: Path, classes: list[str], codes: Codes, rows: Array) -> dict[str, Any]:
+    """The same of rows that are given."""
+    truth = [classes[code] for code in codes]
     names = [f"p{place}" for place in range(len(classes))]
     table = pa.table({"label": truth, **dict(zip(names, np.clip(rows, 0, 1).T, strict=True))})
     for place in range(0, ROWS, 500):
@@ -102,6 +109,24 @@ def test_what_folds_is_what_all_rows_say(classes: list[str], tmp_path: Path) -> 
         assert (one["method"], one["given"], one["level"]) == (other["method"], other["given"], other["level"])
         assert (one["low"], one["high"]) == pytest.approx((other["low"], other["high"]), rel=1e-9)
     assert [one.code for one in second.findings if one.code == "samples_folded"] == ["samples_folded"]
+
+
+@pytest.mark.parametrize("classes", [["no", "yes"], ["a", "b", "c"]], ids=["two", "three"])
+def test_what_varies_by_rounding_alone_has_a_reason_both_ways(classes: list[str], tmp_path: Path) -> None:
+    """Every actual class has the probability .7, and classes are equally frequent: losses are the same."""
+    (tmp_path / "data").mkdir()
+    (tmp_path / "runs").mkdir()
+    codes = np.arange(ROWS) % len(classes)
+    rows = np.full((ROWS, len(classes)), 0.3 / (len(classes) - 1))
+    rows[np.arange(ROWS), codes] = 0.7
+    body = stored(tmp_path / "data", classes, codes, rows)
+    body["options"] = {"intervals": "all", "draws": 200}
+    first, second = (one.report.intervals for one in both(body, tmp_path / "runs"))
+    same = ("log_loss", "brier_score", "brier_skill_score", "spherical_score", "au_mcp", "au_imcp")
+    for name in (*same, *(f"mean_phi@{label}" for label in classes)):
+        assert first[name]["low"] is None, name
+        assert "variance is zero" in first[name]["reason"]
+        assert {**first[name], "value": None} == {**second[name], "value": None}, name
 
 
 @pytest.mark.parametrize("alternative", ["two-sided", "greater"])

@@ -206,7 +206,7 @@ def mean_of(values: Values, *, is_mean: bool = True) -> Form:
     """
 
     def make(of: Sampled, _: int | None, parameters: Parameters) -> Influence:
-        influence = centred(values(of.scores, parameters), of.scores.weights)
+        influence = _centred(values(of.scores, parameters), of.scores.weights)
         return Influence(influence, LinearMethod.T, freedom=of.freedom)
 
     return Form(LinearMethod.T, make, row_mean=RowMean(values, Over.SAMPLES) if is_mean else None)
@@ -220,10 +220,9 @@ def share_saved(values: Values, reference: Reference) -> Form:
 
     def make(of: Sampled, _: int | None, parameters: Parameters) -> Influence:
         losses, (spread, moves) = values(of.scores, parameters), reference(of.scores.prevalence)
-        moved = of.mean(losses) / spread**2 * moves[of.scores.y]
-        return Influence(
-            centred(-losses / spread + moved, of.scores.weights), LinearMethod.INFLUENCE, freedom=of.freedom
-        )
+        lost, moved = losses / spread, of.mean(losses) / spread**2 * moves[of.scores.y]
+        influence = _centred(moved - lost, of.scores.weights, float(np.abs(lost).max()))
+        return Influence(influence, LinearMethod.INFLUENCE, freedom=of.freedom)
 
     return Form(LinearMethod.INFLUENCE, make, skill=Skill(values, reference))
 
@@ -259,11 +258,21 @@ def mean_of_members(values: Values) -> Form:
         members = np.flatnonzero(of.scores.y == class_index)
         influence = np.zeros(of.scores.n_samples)
         weights = None if of.scores.weights is None else of.scores.weights.take(members)
-        influence[members] = centred(values(of.scores, parameters).take(members), weights)
+        influence[members] = _centred(values(of.scores, parameters).take(members), weights)
         size = members.size if weights is None else float(of.effective_members[class_index])
         return Influence(influence, LinearMethod.T, Strata.BY_CLASS, freedom=max(size - 1.0, 1.0))
 
     return Form(LinearMethod.T, make, row_mean=RowMean(values, Over.MEMBERS))
+
+
+def _centred(values: Array, weights: Array | None, size: float = 0.0) -> Array:
+    """Influence of samples on the mean of values (n), 0 where all that they differ by is rounding, of what is as large
+    as the values or ``size``.
+    """
+    counted = values if weights is None else values[weights > 0]
+    low, high = float(counted.min()), float(counted.max())
+    varies = high - low > ROUNDING * max(abs(low), abs(high), size)
+    return centred(values, weights) if varies else np.zeros(values.size)
 
 
 def _welch(influence: Array, y: Codes, sizes: Array) -> float:
