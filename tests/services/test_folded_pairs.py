@@ -327,6 +327,28 @@ def test_groups_are_compared_as_those_of_the_samples_at_hand(
         assert repr(folded(asked, runs, tmp_path / str(number), memory, cluster)) == repr(expected)
 
 
+@pytest.mark.parametrize("metric", ["accuracy", "fraction_uncertain"])
+def test_runs_of_which_hardly_two_samples_say_the_same_are_refused(tmp_path: Path, metric: str) -> None:
+    """What is known of samples that all differ grows with them, so it has to be held to the memory."""
+    first, *others = models(9, 10)
+    runs = [first, *(one._replace(rows=first.rows) for one in others)]
+    asked, _ = asked_of(runs, [metric])
+    with pytest.raises(
+        TooLarge, match=r"combinations of actual class and predictions of all 10 runs.*fewer runs"
+    ) as raised:
+        folded(asked, runs, tmp_path / "a", 1 << 17)
+    assert raised.value.pointer == "/evaluations"
+    folded(asked, runs, tmp_path / "b", 1 << 20)
+
+
+def test_samples_that_say_the_same_take_no_memory(tmp_path: Path) -> None:
+    runs = models(2, 3)
+    asked, kept = asked_of(runs, ["accuracy"])
+    # Combinations of 27 parts take more than all of them together may.
+    answer = folded(asked, runs, tmp_path / "a", 4 * 16 * 40)
+    assert repr(answer) == repr(compare(asked, kept, identifier=asked.runs.records[0].id))
+
+
 def test_groups_that_cannot_be_compared_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     groups = RANDOM.integers(0, 60, ROWS)
     first, second = models(2)
@@ -344,6 +366,8 @@ def test_groups_that_cannot_be_compared_are_refused(tmp_path: Path, monkeypatch:
     assert "are one group" in refused(np.zeros(ROWS, dtype=np.int64), None)
     assert "log_loss needs probabilities" in refused(groups, groups, "log_loss")
     assert "of PREVAIL_DATA_MEMORY_BYTES" in refused(groups, groups, memory=4000)
+    named = np.array([f"{one:0200}" for one in groups])
+    assert "names of groups of at most 8192 bytes" in refused(named, named, memory=1 << 15)
     monkeypatch.setattr("app.services.runs.joins.groups.MOST_GROUPS", 50)
     assert "at most 50 groups" in refused(groups, groups)
 

@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 
 from app.domain.errors import IncomparableRuns, InvalidInput
 from app.kernel.compare.paired.joint import JointCounts, combine, merged
+from app.services.runs.joins.compared import Compared, Question
 from app.services.runs.joins.joined import joined
-from app.services.runs.joins.keys import keys_of
-from app.services.runs.joins.spilled import SpilledRun
+from app.services.runs.joins.keys import keys_of, numbers_of
+from app.services.runs.joins.spilled import Part, SpilledRun
 from app.services.runs.joins.weights import CommonWeights
 from app.services.runs.pairing import common_weights
 
@@ -133,6 +134,46 @@ def test_whatever_is_known_of_an_id_stays_with_it(tmp_path: Path) -> None:
     }
     expected = zip(ids.tolist(), weights.tolist(), marks.tolist(), strict=True)
     assert found == {one: known for one, *known in expected}
+
+
+def grouped(names: NDArray[np.int64], others: NDArray[np.int64]) -> Compared:
+    """Samples of one part, in a group of each of two runs."""
+    rows, columns = pa.array(np.arange(names.size)), {"code": np.zeros(names.size, dtype=np.int64)}
+    parts = [Part(rows, {**columns, "group": numbers_of(one)}) for one in (names, others)]
+    return Compared.of(Question(2, CLASSES, grouped=(True, True)), parts)
+
+
+def test_what_was_added_up_is_not_sorted_again_for_each_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows, sizes = 200, []
+    unique = np.unique
+
+    def counted(values: NDArray[Any], **others: Any) -> Any:
+        sizes.append(values.size)
+        return unique(values, **others)
+
+    parts = [grouped(names, names + 10**6) for names in np.split(RANDOM.permutation(100 * rows), 100)]
+    monkeypatch.setattr(np, "unique", counted)
+    whole = Compared(Question(2, CLASSES, grouped=(True, True)), 20_000)
+    for part in parts:
+        whole.merge(part)
+    assert whole.groups is not None
+    assert whole.groups.same
+    assert whole.groups.counts.groups.size == 100 * rows
+    # Sorted once for each part, samples would be looked at a million times and more.
+    assert max(sizes) <= 100 * rows
+    assert sum(sizes) < 600_000
+
+
+@pytest.mark.parametrize("waiting", [0, 1 << 20])
+def test_groups_that_meet_two_others_are_found_in_any_order(waiting: int) -> None:
+    names = np.arange(12) // 2
+    for others, same in ((names + 7, True), (np.where(names == 3, 2, names), False), (np.arange(12), False)):
+        for order in (np.arange(6), np.arange(6)[::-1], RANDOM.permutation(6)):
+            whole = Compared(Question(2, CLASSES, grouped=(True, True)), waiting)
+            for place in order:
+                whole.merge(grouped(names[place::6], others[place::6]))
+            assert whole.groups is not None
+            assert whole.groups.same is same
 
 
 @pytest.mark.parametrize("size", [1, 2, 3])

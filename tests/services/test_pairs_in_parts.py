@@ -80,7 +80,7 @@ def test_splits_orders_memory_and_processes_change_nothing(tmp_path: Path, chose
         folder = tmp_path / str(number)
         folder.mkdir()
         cluster = Threads() if number % 3 == 0 else None
-        memory = int(RANDOM.choice([8_000, 40_000, 1 << 20]))
+        memory = int(RANDOM.choice([14_000, 40_000, 1 << 20]))
         reading = Rereading(parts, memory, folder, cluster)
         check_same(pair_in_parts(reading, aligned, KeptSamples(), 0.9).pairing, expected)
         assert cluster is None or cluster.tasks >= 1

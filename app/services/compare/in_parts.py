@@ -89,7 +89,8 @@ def pair_in_parts(
         with as_step(len(runs), steps):
             workers = ending.enter_context(workers_of(reading.cluster))
             orders = None if question.plan is None else Orders(question.plan, reading.folder, reading.memory_bytes // 4)
-            found = _Joining(question, orders, reading.memory_bytes // 4).compared(spilled, dividing.n_parts, workers)
+            left = reading.memory_bytes // 4 - dividing.names.nbytes
+            found = _Joining(question, orders, left).compared(spilled, dividing.n_parts, workers)
         pairing = by_counts(found.joint, found.matched, max(run.rows for run in spilled), minimum_matched)
         fault = pairing if isinstance(pairing, str) else None if found.weights is None else found.weights.fault()
         if fault is not None or isinstance(pairing, str):
@@ -128,7 +129,7 @@ class _Dividing:
     """
 
     def __init__(self, reading: Rereading, runs: Runs, kept: KeptSamples, question: Question) -> None:
-        self.n_parts, self.names = 0, GroupNames()
+        self.n_parts, self.names = 0, GroupNames(reading.memory_bytes // 4)
         self._reading, self._runs, self._kept, self._question = reading, runs, kept, question
 
     def divided(self, place: int) -> SpilledRun:
@@ -210,7 +211,7 @@ class _Joining:
     """Joins divided files, and adds up what comes of them.
 
     Attributes:
-        budget: Bytes of memory that rows in groups or with weights may take, those that say the same as one.
+        budget: Bytes of memory that rows may take, those that say the same as one.
     """
 
     question: Question
@@ -225,20 +226,29 @@ class _Joining:
             for parts in zip(*(run.part(number) for run in spilled), strict=True)
             if any(part is not None for part in parts)
         )
-        join, whole = partial(Compared.of, self.question), Compared(self.question)
+        join, whole = partial(Compared.of, self.question), Compared(self.question, self.budget // 4)
         for done, found in enumerate(map(join, tasks) if workers is None else workers.in_order(join, tasks)):
             # Of a part there may be ids of two kinds.
             progressed(done, max(done + 1, n_parts))
             if self.orders is not None and found.block is not None:
                 self.orders.add(found.block)
             whole.merge(found)
-            if (self.question.grouped or self.question.weighted) and whole.nbytes > self.budget:
-                raise TooLarge(
-                    f"expected rows that differ in groups, weights and labels of at most {self.budget} bytes (a "
-                    f"quarter of PREVAIL_DATA_MEMORY_BYTES), got {whole.nbytes} or more",
-                    pointer="/evaluations",
-                )
+            self._check(whole)
+        whole.add_up()
+        self._check(whole)
         return whole
+
+    def _check(self, whole: Compared) -> None:
+        if whole.different <= self.budget:
+            return
+        question = self.question
+        parts = ["actual class", *["group"] * bool(question.grouped), *["weight"] * bool(question.weighted)]
+        raise TooLarge(
+            f"expected samples whose combinations of {', '.join(parts)} and predictions of all {question.n_runs} runs "
+            f"take at most {self.budget} bytes, those that say the same as one (a quarter of "
+            f"PREVAIL_DATA_MEMORY_BYTES), got {whole.different} or more: compare fewer runs at a time, or raise it",
+            pointer="/evaluations",
+        )
 
 
 def _folded(found: Compared, orders: Orders | None, workers: Workers | None) -> FoldedRuns | None:

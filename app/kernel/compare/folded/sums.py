@@ -53,8 +53,26 @@ class PairedSums:
             key: Moments(plan.n_classes, len(one.summands) * plan.n_runs, weighted=plan.weighted)
             for key, one in groups.items()
         }
-        # Of shares which samples count for which runs, as predictions that are right where they do; without weights.
-        self.counted: dict[str, JointCounts] = {}
+        self._counted: dict[str, list[JointCounts]] = {}
+
+    @property
+    def counted(self) -> Mapping[str, JointCounts]:
+        """Of shares which samples count for which runs, as predictions that are right where they do; without
+        weights.
+        """
+        self.add_up()
+        return {key: found for key, (found,) in self._counted.items()}
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes in memory of what grows with the samples."""
+        return sum(one.nbytes for joints in self._counted.values() for one in joints)
+
+    def add_up(self) -> None:
+        """What was counted of one share becomes one."""
+        for key, joints in self._counted.items():
+            if len(joints) > 1:
+                self._counted[key] = [merged(joints, self.plan.n_runs, self.plan.n_classes)]
 
     def add(self, y: Codes, runs: Sequence[Scores], weights: Array | None = None) -> Self:
         """Add samples: their codes (n), what each of the runs says of them, and their weights (n) above 0."""
@@ -78,8 +96,8 @@ class PairedSums:
         """Take in the sums of others."""
         for key, moments in self.moments.items():
             moments.merge(other.moments[key])
-        for key, joint in other.counted.items():
-            self._count(key, joint)
+        for key, joints in other._counted.items():
+            self._counted.setdefault(key, []).extend(joints)
         return self
 
     def _add(self, y: Codes, known: Known, weights: Array | None, groups: Mapping[str, Group]) -> None:
@@ -90,11 +108,8 @@ class PairedSums:
             if group.share and weights is None and np.isfinite(values).all():
                 size = self.plan.n_classes
                 decided = np.where(values > 0, y, (y + 1) % size)
-                self._count(key, combine(y.astype(np.int64), decided.astype(np.int64), size))
-
-    def _count(self, key: str, joint: JointCounts) -> None:
-        own = [self.counted[key]] if key in self.counted else []
-        self.counted[key] = merged([joint, *own], self.plan.n_runs, self.plan.n_classes)
+                joint = combine(y.astype(np.int64), decided.astype(np.int64), size)
+                self._counted.setdefault(key, []).append(joint)
 
 
 def known_of(groups: Mapping[str, Group], runs: Sequence[Scores]) -> dict[str, Array]:

@@ -23,8 +23,6 @@ _OUTPUT: Final = "output_"
 GROUP: Final = "group"
 # What it weighs.
 WEIGHT: Final = "weight"
-# Combinations of labels that are gathered before they are added up.
-_MANY: Final = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,10 +90,15 @@ class Compared:
         groups: Of samples in groups.
         weights: Of samples with weights.
         matched: How many samples there are.
+        different: Bytes of what was different when it was added up last.
+
+    Args:
+        question: What is asked.
+        waiting: Bytes that wait at least until they are added up.
     """
 
-    def __init__(self, question: Question) -> None:
-        self.question = question
+    def __init__(self, question: Question, waiting: int = 0) -> None:
+        self.question, self._waiting, self.different = question, waiting, 0
         self.sums = None if question.plan is None else PairedSums(question.plan, ordered=False)
         self.block: Block | None = None
         self.groups = GroupedJoin() if question.grouped else None
@@ -112,9 +115,9 @@ class Compared:
 
     @property
     def nbytes(self) -> int:
-        """Bytes in memory of what is counted."""
-        groups = 0 if self.groups is None else self.groups.nbytes
-        return groups + sum(one.nbytes for one in self._joint)
+        """Bytes in memory of what grows with the samples."""
+        of_parts = [one.nbytes for one in (self.groups, self.sums) if one is not None]
+        return sum(of_parts) + sum(one.nbytes for one in self._joint)
 
     def merge(self, other: Self) -> None:
         """Take in what was made of other parts."""
@@ -122,12 +125,21 @@ class Compared:
         if self.weights is not None and other.weights is not None:
             self.weights.merge(other.weights)
         self._joint.extend(other._joint)
-        if sum(one.counts.size for one in self._joint[1:]) > _MANY:
-            self._joint = [self.joint]
         if self.sums is not None and other.sums is not None:
             self.sums.merge(other.sums)
         if self.groups is not None and other.groups is not None:
             self.groups.merge(other.groups)
+        # So that adding up takes no more time for each part the more there are.
+        if self.nbytes > self.different + max(self.different // 2, self._waiting):
+            self.add_up()
+
+    def add_up(self) -> None:
+        """What says the same becomes one."""
+        self._joint = [self.joint]
+        for one in (self.sums, self.groups):
+            if one is not None:
+                one.add_up()
+        self.different = self.nbytes
 
     def _add(self, found: Joined) -> None:
         question = self.question
@@ -166,4 +178,5 @@ class Compared:
         made, found = cls(question), joined(parts, question.n_classes)
         if found is not None and found.truth.size:
             made._add(found)
+            made.add_up()
         return made

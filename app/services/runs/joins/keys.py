@@ -4,7 +4,7 @@ The integer 3 and the text "3" are the same id. So whole numbers of up to 18 dig
 text: two ids are the same just where both are of one kind and equal.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -59,9 +59,19 @@ def numbers_of(names: NDArray[Any]) -> Hashes:
     return numbers
 
 
+def as_column(ids: NDArray[Any]) -> pa.Array:
+    """Ids (n), integers or texts, in as much memory as they need."""
+    return pa.array(ids, pa.int64() if ids.dtype.kind == "i" else pa.large_string())
+
+
+def together(columns: Sequence[pa.Array]) -> pa.Array:
+    """Columns of ids, at least one, as one: of texts where one of them has texts."""
+    texts = any(pa.types.is_large_string(one.type) for one in columns)
+    return pa.concat_arrays([one.cast(pa.large_string() if texts else pa.int64()) for one in columns])
+
+
 def _made(ids: NDArray[Any], chosen: NDArray[np.bool_], hashed: Callable[[NDArray[Any]], Hashes]) -> Keys:
-    kind = pa.int64() if ids.dtype.kind == "i" else pa.large_string()
-    return Keys(pa.array(ids, kind), np.flatnonzero(chosen), hashed(ids))
+    return Keys(as_column(ids), np.flatnonzero(chosen), hashed(ids))
 
 
 def _hashes(numbers: NDArray[np.int64]) -> Hashes:
