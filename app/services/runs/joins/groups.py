@@ -30,7 +30,8 @@ class GroupNames:
     @property
     def nbytes(self) -> int:
         """Bytes in memory."""
-        return self._numbers.nbytes + sum(one.nbytes for one in self._names)
+        of_names: int = sum(one.nbytes for one in self._names)
+        return self._numbers.nbytes + of_names
 
     def add(self, names: NDArray[Any]) -> Hashes:
         """Take in the names (n) of samples; the number (n) of each.
