@@ -149,9 +149,7 @@ def joined_groups(found: GroupedJoin, names: GroupNames) -> SharedGroupsOfClasse
     if n_groups < 2:
         raise _refused(_ONE_GROUP)
     grouping = Grouping(codes, n_groups, joint.counts.astype(np.int64))
-    gathered = GroupedRuns.gather(codes, joint.truth, joint.predictions, joint.n_classes, joint.masses)
-    used = joint.counts if joint.weights is None else joint.counts[joint.weights > 0]
-    runs = replace(gathered, n_samples=int(used.sum()))
+    runs = GroupedRuns.gather(codes, joint.truth, joint.predictions, joint.n_classes, joint.weights, joint.counts)
     return SharedGroupsOfClasses(grouping, runs, joint.truth, joint.predictions, joint.weights, joint.counts)
 
 

@@ -69,6 +69,18 @@ class Grouping:
             yield drawn.take(self.codes, axis=1)
 
 
+def _masses(members: Codes, times: Array, weights: Array | None, n_runs: int) -> Array:
+    """What entries (n_runs n) weigh together that have one code: equal weights are counted, and the rest added up as it
+    rises.
+    """
+    if weights is None:
+        return np.bincount(members, times).astype(np.float64)
+    distinct, own = np.unique(weights, return_inverse=True)
+    alike, places = np.unique(members * distinct.size + np.tile(own, n_runs), return_inverse=True)
+    codes, ranks = np.divmod(alike, distinct.size)
+    return np.bincount(codes, np.bincount(places, times) * distinct[ranks]).astype(np.float64)
+
+
 def _group_weights(n_groups: int, *, draws: int, random: np.random.Generator, batch: int) -> Iterator[Array]:
     """Batches (d, G) of how often each group is among as many, drawn with replacement."""
     return item_weights(np.zeros(n_groups, dtype=np.int64), draws=draws, random=random, batch=batch)
@@ -98,9 +110,15 @@ class GroupedRuns:
 
     @classmethod
     def gather(
-        cls, groups: Codes, truth: Codes, predictions: Codes, n_classes: int, weights: Array | None = None
+        cls,
+        groups: Codes,
+        truth: Codes,
+        predictions: Codes,
+        n_classes: int,
+        weights: Array | None = None,
+        times: Array | None = None,
     ) -> Self:
-        """From samples.
+        """From samples in any order, bit for bit.
 
         Args:
             groups: (n) group of each sample, 0..G-1.
@@ -108,6 +126,7 @@ class GroupedRuns:
             predictions: (n) predicted class, or (R, n) of several runs on the same samples.
             n_classes: K.
             weights: (n) of the samples.
+            times: (n) how many samples each is; None is 1 each.
 
         Raises:
             ValueError: there are fewer than two groups: nothing is known of how they differ.
@@ -118,13 +137,15 @@ class GroupedRuns:
             raise ValueError("at least two groups are needed")
         cells = (np.arange(len(rows))[:, None] * n_classes + truth) * n_classes + rows
         places = np.asarray(groups, dtype=np.int64) * n_cells + cells
-        if weights is None:
-            keys, each = np.unique(places, return_counts=True)
-            counts, n_samples = each.astype(np.float64), truth.size
+        if weights is None and times is None:
+            # Counting takes a third of the time of naming all of them.
+            keys, counted = np.unique(places, return_counts=True)
+            counts, n_samples = counted.astype(np.float64), truth.size
         else:
+            each = np.ones(truth.size) if times is None else times
             keys, members = np.unique(places, return_inverse=True)
-            counts = sums_by_code(members.ravel(), np.tile(weights, len(rows)), keys.size)
-            n_samples = int(np.count_nonzero(weights))
+            counts = _masses(members.ravel(), np.tile(each, len(rows)), weights, len(rows))
+            n_samples = int((each if weights is None else each[weights > 0]).sum())
         return cls(keys // n_cells, keys % n_cells, counts, n_groups, len(rows), n_classes, n_samples)
 
     @property
