@@ -241,14 +241,18 @@ def test_sets_of_labels_are_counted_by_the_cluster(workers: Workers, tmp_path: P
 def test_probabilities_of_labels_are_folded_by_the_cluster(workers: Workers, tmp_path: Path) -> None:
     random = np.random.default_rng(8)
     names = {kind: [f"{kind}{label}" for label in range(3)] for kind in ("y_true", "probabilities")}
-    columns = {name: random.integers(0, 2, ROWS) for name in names["y_true"]}
+    columns = {name: random.integers(0, 2, ROWS) for name in names["y_true"]} | {"house": random.integers(0, 40, ROWS)}
     rows = pa.table(columns | {name: random.random(ROWS).round(2) for name in names["probabilities"]})
     (tmp_path / "data").mkdir()
     pq.write_table(rows, tmp_path / "data" / "all.parquet", row_group_size=100)
-    source = {"kind": "multilabel", "labels": [*"abc"], "data": {"uri": str(tmp_path / "data"), "columns": names}}
-    found = by_both({"input": source, "options": {"intervals": "all", "draws": 200}}, workers, tmp_path)
+    source: Json = {"kind": "multilabel", "labels": [*"abc"], "data": {"uri": str(tmp_path / "data"), "columns": names}}
+    options = {"intervals": "all", "draws": 200}
+    found = by_both({"input": source, "options": options}, workers, tmp_path)
     assert found["input"]["rows"] == ROWS
     assert found["intervals"]["roc_auc@a"]["low"] is not None
+    in_houses = {**source, "data": {**source["data"], "columns": {**names, "group_id": "house"}}}
+    found = by_both({"input": in_houses, "options": options}, workers, tmp_path)
+    assert found["intervals"]["roc_auc_ovr_macro"]["given"] == "groups"
 
 
 def test_the_first_fault_of_the_data_is_the_one_of_one_process(workers: Workers, tmp_path: Path) -> None:

@@ -148,8 +148,6 @@ class PartsOfData:
                     pointer="/data",
                 )
             names = asked.reference.columns or self._data.names(mapped=False)
-            if asked.kind == MULTILABEL and _GROUP in names:
-                raise BeyondMemory("expected sets of labels without groups, of so many samples", pointer="/data")
             if asked.kind == _SCORES and len(asked.labels or ()) == 2 and _SCORE not in names:
                 raise BeyondMemory(
                     "expected one score of two classes in each of so many rows, got one for each", pointer="/data"

@@ -168,7 +168,10 @@ class RunData:
         """The same of samples with labels, which have metrics of their tables besides; None for others."""
         units = self.units if self.source.task is not None else None
         if isinstance(units, FoldedLabels):
-            return FoldedLabelInfluences(self.subject, units.n_units, self.n_classes, units.pairs, times=units.times)
+            sizes = units.n_units, self.n_classes
+            return FoldedLabelInfluences(
+                self.subject, *sizes, units.pairs, times=units.times, in_groups=units.in_groups
+            )
         if not isinstance(units, LabelUnits):
             return None
         weighted = None if self.weights is None else units.weighted(self.weights)

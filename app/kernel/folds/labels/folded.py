@@ -1,18 +1,21 @@
 """What is left of samples with labels, in the form that metrics and limits take."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
+from app.kernel.folds.labels.groups import ValuesInGroups
 from app.kernel.folds.labels.scores import FoldedLabelOrders, FoldedLabelScores
 from app.kernel.folds.metrics import linearised
 from app.kernel.folds.not_folded import NotFolded
 from app.kernel.matrix.label_table import LabelTable
 from app.kernel.metrics.card import Inputs, Metric
 from app.kernel.metrics.expression import Subject
+from app.kernel.metrics.families.probabilities.ranking import roc_auc_ovr_macro
 from app.kernel.numerics.arrays import Array
+from app.kernel.samples.influence import LinearMethod, Strata
 from app.kernel.samples.labels.moments import LabelMoments
 from app.kernel.samples.labels.sets import CountedSets
 from app.kernel.samples.losses import Codes
@@ -28,10 +31,17 @@ class FoldedLabels(Units):
         pairs: The cells of their labels.
         sets: The sizes of their sets.
         scores: Their probabilities, where they have some.
+        in_groups: What metrics say of the sets of each, within groups, where samples are in some.
     """
 
-    def __init__(self, pairs: LabelMoments, sets: CountedSets, scores: FoldedLabelScores | None = None) -> None:
-        self.pairs, self._sets, self._scores = pairs, sets, scores
+    def __init__(
+        self,
+        pairs: LabelMoments,
+        sets: CountedSets,
+        scores: FoldedLabelScores | None = None,
+        in_groups: ValuesInGroups | None = None,
+    ) -> None:
+        self.pairs, self._sets, self._scores, self.in_groups = pairs, sets, scores, in_groups
 
     @property
     def n_units(self) -> int:
@@ -72,17 +82,53 @@ class FoldedLabels(Units):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FoldedLabelInfluences(LabelInfluences):
-    """Metrics of samples with labels that went by: what these add to sampling errors was added up."""
+    """Metrics of samples with labels that went by: what these add to sampling errors was added up.
+
+    Attributes:
+        in_groups: What metrics say of the sets of each sample, within groups, where samples are in some.
+    """
+
+    in_groups: ValuesInGroups | None = field(default=None, kw_only=True)
 
     def of(
         self, metric: Metric[Any], class_index: int | None = None, *, parameters: Mapping[str, Any] | None = None
     ) -> Linearisation | None:
-        """A metric as a sum over the samples. None for means of areas too: their covariances are not known."""
-        data = self.subject.parts.get(metric.card.inputs)
+        """A metric as a sum over the samples, or over their groups. None for means of areas of samples that are in no
+        groups too: their covariances are not known.
+        """
+        data, in_groups = self.subject.parts.get(metric.card.inputs), self.in_groups
         if isinstance(data, FoldedLabelScores):
-            usual = {**metric.card.defaults, **(parameters or {})} == metric.card.defaults
-            return linearised(data, metric, class_index) if usual and class_index is not None else None
+            if {**metric.card.defaults, **(parameters or {})} != metric.card.defaults:
+                return None
+            return self._mean_of_areas(metric, data) if class_index is None else linearised(data, metric, class_index)
         if isinstance(data, FoldedLabelOrders):
-            summed = data.sums[metric.key]
-            return self._of_mean(metric, summed.mean, np.sqrt([summed.variance]), self.n_units)
-        return super(FoldedLabelInfluences, self).of(metric, class_index, parameters=parameters)
+            summed, in_groups = data.sums[metric.key], data.in_groups
+            found: Linearisation | None = self._of_mean(metric, summed.mean, np.sqrt([summed.variance]), self.n_units)
+        else:
+            found = super(FoldedLabelInfluences, self).of(metric, class_index, parameters=parameters)
+        if found is None or in_groups is None or not in_groups.knows(metric.key):
+            return found
+        sums, about = in_groups.influence(metric.key)
+        return replace(found, influence=sums, about=about)
+
+    def _mean_of_areas(self, metric: Metric[Any], scores: FoldedLabelScores) -> Linearisation | None:
+        """The mean over the labels, of samples in groups: what a group adds to all areas is known."""
+        if self.in_groups is None or metric is not roc_auc_ovr_macro:
+            return None
+        value, counts = float(metric.compute(scores)), self.in_groups.totals().counts.astype(np.float64)
+        influence = np.full(counts.size, np.nan)
+        if np.isfinite(value):
+            influence = sum(
+                (ranking.area_of_groups.influence.sums for ranking in map(scores.ranking, range(scores.n_classes))),
+                np.zeros(counts.size),
+            )
+        return Linearisation(
+            value,
+            influence / scores.n_classes,
+            metric.card.inference.scale,
+            Strata.WHOLE,
+            LinearMethod.INFLUENCE_LOGIT,
+            metric.card.range,
+            n_samples=self.n_units,
+            about=counts,
+        )

@@ -7,13 +7,15 @@ its labels is known when it goes by: what metrics say of it is added up, with it
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Final, NamedTuple, Self
+from typing import Any, Final, NamedTuple, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from app.kernel.folds.entries import Groups
 from app.kernel.folds.fold import Fold
 from app.kernel.folds.folded import FoldedSamples
+from app.kernel.folds.labels.groups import ValuesInGroups
 from app.kernel.folds.orders.runs import SortedRuns
 from app.kernel.folds.orders.stretches import InOrder, Stretch, stretches
 from app.kernel.metrics.card import Metric
@@ -38,6 +40,8 @@ OF_SAMPLES: Final[tuple[Metric[LabelScores], ...]] = (
 # Probabilities that are looked at at once, so that what is made of them stays in the cache.
 _ENTRIES: Final = 1 << 17
 
+Units = TypeVar("Units", bound=WeightedUnits)
+
 
 class LabelScoresFold(Fold):
     """Probabilities of L labels of samples that go by in batches. States merge in any order and give the same answers,
@@ -47,33 +51,53 @@ class LabelScoresFold(Fold):
         n_labels: L, at least 2.
         budget: Bytes of memory, about, that the orders of all labels may take; more goes into files.
         folder: Where files are made; None: everything stays in memory, and goes with a pickled state.
+        grouped: Do samples have groups?
 
     Raises:
         ValueError: there are fewer than two labels.
     """
 
-    def __init__(self, n_labels: int, budget: int, folder: Path | None) -> None:
-        super().__init__(n_labels, budget)
+    def __init__(self, n_labels: int, budget: int, folder: Path | None, *, grouped: bool = False) -> None:
+        super().__init__(n_labels, budget, grouped=grouped)
         self._rows = 0
         self._members: NDArray[np.int64] = np.zeros(n_labels, dtype=np.int64)
         self._sums = ExactSums((2, len(OF_SAMPLES)))
-        self._orders = [SortedRuns(budget // n_labels, folder) for _ in range(n_labels)]
+        self._orders = [SortedRuns(budget // n_labels, folder, grouped=grouped) for _ in range(n_labels)]
+        self._in_groups = ValuesInGroups(OF_SAMPLES) if grouped else None
 
     @property
     def rows(self) -> int:
         """Samples so far."""
         return self._rows
 
-    def add(self, truth: Mask, probabilities: Array) -> Self:
-        """Add samples: labels that they have (n, L), and the probability of each (n, L), in [0, 1]."""
+    @property
+    def bytes_of_groups(self) -> int:
+        """Bytes in memory for sums within groups, as of when they were looked at last."""
+        return 0 if self._in_groups is None else self._in_groups.nbytes
+
+    def add(self, truth: Mask, probabilities: Array, groups: Groups | None = None) -> Self:
+        """Add samples.
+
+        Args:
+            truth: Labels that they have (n, L).
+            probabilities: Of the labels (n, L), in [0, 1].
+            groups: A number for the group of each (n).
+
+        Raises:
+            ValueError: there are groups where there are to be none, or the other way round.
+        """
+        self._check_groups(groups, len(truth))
         self._rows += len(truth)
         self._members += truth.sum(axis=0)
         size = min(max(_ENTRIES // self.classes, 1), BLOCK)
         for start in range(0, len(truth), size):
             part = slice(start, start + size)
-            self._sums.add(_of_samples(truth[part], probabilities[part]), _total)
+            values = said_of_samples(OF_SAMPLES, LabelScores(truth[part], probabilities[part]))
+            if self._in_groups is not None and groups is not None:
+                self._in_groups.add(groups[part], values)
+            self._sums.add(np.stack([values, values * values]), _total)
         for label, order in enumerate(self._orders):
-            order.add(np.ascontiguousarray(probabilities[:, label]), truth[:, label])
+            order.add(np.ascontiguousarray(probabilities[:, label]), truth[:, label], groups)
         return self
 
     def merge(self, other: Self) -> Self:
@@ -86,6 +110,8 @@ class LabelScoresFold(Fold):
         self._rows += other._rows
         self._members = self._members + other._members
         self._sums.merge(other._sums)
+        if self._in_groups is not None and other._in_groups is not None:
+            self._in_groups.merge(other._in_groups)
         for own, theirs in zip(self._orders, other._orders, strict=True):
             own.merge(theirs)
         return self
@@ -109,7 +135,8 @@ class LabelScoresFold(Fold):
         def stretches_of(label: int) -> Iterable[Stretch]:
             return stretches(self._orders[label].runs, [], self._reading_budget)
 
-        return FoldedLabelScores(self._rows, self._members.tolist(), stretches_of, in_order, FoldedLabelOrders(sums))
+        left = FoldedLabelOrders(sums, self._in_groups)
+        return FoldedLabelScores(self._rows, self._members.tolist(), stretches_of, in_order, left)
 
     @property
     def _stores(self) -> Sequence[SortedRuns]:
@@ -141,11 +168,12 @@ class FoldedLabelOrders(WeightedUnits):
 
     Attributes:
         sums: Of what metrics say of a sample, by their keys.
+        in_groups: The same within groups, where samples are in some.
     """
 
-    def __init__(self, sums: Mapping[str, SumOfSamples]) -> None:
+    def __init__(self, sums: Mapping[str, SumOfSamples], in_groups: ValuesInGroups | None = None) -> None:
         super().__init__(1)
-        self.sums = sums
+        self.sums, self.in_groups = sums, in_groups
 
     def remembered(self, name: Hashable, make: Callable[[], Terms]) -> Terms:  # noqa: ARG002 - nothing can be made
         """The mean of what a metric says.
@@ -182,7 +210,7 @@ class FoldedLabelScores(FoldedSamples):
         in_order: InOrder,
         in_samples: FoldedLabelOrders,
     ) -> None:
-        super().__init__(counts, stretches, in_order)
+        super().__init__(counts, stretches, in_order, grouped=in_samples.in_groups is not None)
         # A sample can have several labels, or none.
         self.n_samples, self.in_samples = n_samples, in_samples
 
@@ -202,15 +230,13 @@ class FoldedLabelScores(FoldedSamples):
         return each(self.n) - self.actual
 
 
-def _of_samples(truth: Mask, probabilities: Array) -> Array:
-    """What metrics say of each sample, and the squares of it, (2, m, n)."""
-    scores = LabelScores(truth, probabilities)
-    values = []
-    for metric in OF_SAMPLES:
+def said_of_samples(metrics: Sequence[Metric[Units]], samples: Units) -> Array:
+    """What metrics say of each sample (m, n): means over samples, of values that all of them have."""
+    found = []
+    for metric in metrics:
         terms: Any = metric.card.inference.terms
-        values.append(terms(scores).above)
-    found = np.stack(values)
-    return np.stack([found, found * found])
+        found.append(terms(samples).above)
+    return np.stack(found)
 
 
 def _total(values: Array) -> Array:

@@ -5,18 +5,38 @@ single samples need how many labels a sample has, how many were predicted and ho
 agree in all three are counted.
 """
 
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from app.kernel.folds.entries import Groups
 from app.kernel.folds.labels.folded import FoldedLabels
-from app.kernel.folds.labels.scores import LabelScoresFold
+from app.kernel.folds.labels.groups import ValuesInGroups
+from app.kernel.folds.labels.scores import LabelScoresFold, said_of_samples
 from app.kernel.folds.orders.stretches import InOrder
+from app.kernel.metrics.card import Metric
+from app.kernel.metrics.families.labels.sets import (
+    hamming_loss,
+    samples_f1,
+    samples_jaccard,
+    samples_precision,
+    samples_recall,
+    subset_accuracy,
+)
 from app.kernel.numerics.arrays import Array, Mask
 from app.kernel.samples.labels.moments import LabelMoments
 from app.kernel.samples.labels.sets import CountedSets, LabelSets
 
+# What is said of the sets of a sample: means over the samples, of values that all of them have.
+OF_SETS: Final[tuple[Metric[Any], ...]] = (
+    subset_accuracy,
+    hamming_loss,
+    samples_precision,
+    samples_recall,
+    samples_f1,
+    samples_jaccard,
+)
 # Sizes of sets that are gathered before they are counted together.
 _GATHERED: Final = 1 << 18
 
@@ -27,24 +47,47 @@ class LabelFold:
     Args:
         n_labels: L.
         scores: Takes the probabilities of the labels, where there are some.
+        grouped: Do samples have groups?
     """
 
-    def __init__(self, n_labels: int, scores: LabelScoresFold | None = None) -> None:
+    def __init__(self, n_labels: int, scores: LabelScoresFold | None = None, *, grouped: bool = False) -> None:
         self._moments, self._scores = LabelMoments(n_labels), scores
+        self._in_groups = ValuesInGroups(OF_SETS) if grouped else None
         self._sizes: list[tuple[NDArray[np.int64], NDArray[np.int64]]] = []
 
-    def add(self, truth: Mask, predicted: Mask, probabilities: Array | None = None) -> None:
-        """Add samples: labels that they have (n, L), those that were predicted (n, L), and their probabilities (n, L).
+    @property
+    def n_groups(self) -> int:
+        """How many groups there were when they were looked at last."""
+        return 0 if self._in_groups is None else self._in_groups.n_groups
+
+    @property
+    def bytes_of_groups(self) -> int:
+        """Bytes in memory for sums within groups then."""
+        of_scores = 0 if self._scores is None else self._scores.bytes_of_groups
+        return of_scores + (0 if self._in_groups is None else self._in_groups.nbytes)
+
+    def add(
+        self, truth: Mask, predicted: Mask, probabilities: Array | None = None, groups: Groups | None = None
+    ) -> None:
+        """Add samples.
+
+        Args:
+            truth: Labels that they have (n, L).
+            predicted: Labels that were predicted (n, L).
+            probabilities: Of the labels (n, L).
+            groups: A number for the group of each (n).
 
         Raises:
-            ValueError: there are probabilities where there are to be none, or the other way round.
+            ValueError: there are probabilities or groups where there are to be none, or the other way round.
         """
-        if (self._scores is None) != (probabilities is None):
-            raise ValueError("expected probabilities of all samples, or of none")
+        if (self._scores is None) != (probabilities is None) or (self._in_groups is None) != (groups is None):
+            raise ValueError("expected probabilities and groups of all samples, or of none")
         if self._scores is not None and probabilities is not None:
-            self._scores.add(truth, probabilities)
+            self._scores.add(truth, probabilities, groups)
         self._moments.add(truth, predicted)
         sets, most = LabelSets(truth, predicted), self._moments.n_labels + 1
+        if self._in_groups is not None and groups is not None:
+            self._in_groups.add(groups, said_of_samples(OF_SETS, sets))
         codes = (sets.hits * most + sets.actual) * most + sets.predicted_size
         self._gather([np.unique(codes.astype(np.int64), return_counts=True)])
 
@@ -54,6 +97,8 @@ class LabelFold:
         self._gather(other._sizes)
         if self._scores is not None and other._scores is not None:
             self._scores.merge(other._scores)
+        if self._in_groups is not None and other._in_groups is not None:
+            self._in_groups.merge(other._in_groups)
 
     def close(self) -> None:
         """Delete the files."""
@@ -77,7 +122,8 @@ class LabelFold:
             part.astype(np.float64) for part in (codes // most**2, codes // most % most, codes % most)
         )
         sets = CountedSets(hits, actual, predicted, self._moments.n_labels, times.astype(np.float64))
-        return FoldedLabels(self._moments, sets, None if self._scores is None else self._scores.finish(in_order))
+        scores = None if self._scores is None else self._scores.finish(in_order)
+        return FoldedLabels(self._moments, sets, scores, self._in_groups)
 
     def _gather(self, sizes: list[tuple[NDArray[np.int64], NDArray[np.int64]]]) -> None:
         self._sizes += sizes

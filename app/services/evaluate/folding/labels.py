@@ -4,19 +4,26 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
+import numpy as np
+
 from app.domain.errors import TooLarge
-from app.domain.inputs.content import DATA_FACT, DataFacts
+from app.domain.inputs.content import DATA_FACT, GROUPS_FACT, DataFacts
 from app.domain.inputs.matrices import MatrixInput
+from app.domain.inputs.samples import Samples, Tally
 from app.kernel.folds.labels.scores import LabelScoresFold
 from app.kernel.folds.labels.sets import LabelFold
 from app.kernel.metrics.card import Task
 from app.services.evaluate.evaluations import NewEvaluation
+from app.services.evaluate.folding.most_groups import check_groups
 from app.services.evaluate.folding.units import DATA, UnitFolding
 from app.services.ports.cluster import Workers
+from app.services.runs.joins.keys import numbers_of
 
 # What a part says of its own rows, and how labels are decided where there are probabilities.
 _ROWS: Final = "rows"
 _RULE: Final = "rule"
+# Before it is known how many groups there are.
+_SEVERAL: Final = 2
 # Bytes for each pair of labels: 9 pairs of cells, in a state, in another that is merged, in what is added to it, and in
 # what is made of them.
 _PAIR_BYTES: Final = 9 * 8 * 5
@@ -49,7 +56,10 @@ class LabelFolding(UnitFolding):
         if samples is None:
             raise ValueError("expected parts with sets of labels")
         self._begin(part)
-        self._own(part.source).add(samples.truth.view(bool), samples.predicted.view(bool), samples.outputs)
+        groups = None if samples.groups is None else numbers_of(samples.groups)
+        fold = self._own(part.source)
+        fold.add(samples.truth.view(bool), samples.predicted.view(bool), samples.outputs, groups)
+        self._check_groups()
         self.rows += part.source.facts[DATA_FACT]["rows"]
 
     def merge(self, other: "LabelFolding") -> None:
@@ -58,6 +68,7 @@ class LabelFolding(UnitFolding):
             return
         self._begin(other._first)
         self._own(other._first.source).merge(other._fold)
+        self._check_groups()
         self.rows += other.rows
 
     def finish(self, facts: DataFacts, workers: Workers | None = None) -> NewEvaluation:
@@ -68,7 +79,8 @@ class LabelFolding(UnitFolding):
             workers: Who look at parts of the orders of the labels, where there are some.
 
         Raises:
-            InvalidInput: there is no part.
+            InvalidInput: there is no part, or all samples are in one group.
+            TooLarge: there are too many groups.
         """
         source = self._begun().source
         if self._fold is None:
@@ -77,12 +89,44 @@ class LabelFolding(UnitFolding):
         counts, of_rows = left.pairs.counts.reshape(-1, 2, 2), {**source.facts}
         if _ROWS in of_rows:
             of_rows[_ROWS] = self.rows
-        return self._reported(replace(source, counts=counts, facts=of_rows), left, facts)
+        samples = None
+        if left.in_groups is not None:
+            groups, _, sizes, *_ = left.in_groups.totals()
+            self._check_groups()
+            of_rows[GROUPS_FACT] = groups.size
+            # The samples are gone, and their groups are not.
+            nothing = np.zeros(groups.size, dtype=np.int64)
+            samples = Samples(nothing, nothing, groups=groups, tally=Tally(sizes))
+        return self._reported(replace(source, counts=counts, facts=of_rows, samples=samples), left, facts)
 
     def close(self) -> None:
         """Delete the files."""
         if self._fold is not None:
             self._fold.close()
+
+    def _begin(self, part: NewEvaluation) -> None:
+        source = part.source
+        if source.is_grouped:
+            # Other parts have other groups.
+            source = replace(source, facts={**source.facts, GROUPS_FACT: _SEVERAL})
+        super()._begin(replace(part, source=source))
+
+    def _check_groups(self) -> None:
+        fold = self._fold
+        # What has no files is a part, and small.
+        if fold is not None and self._folder is not None:
+            check_groups(
+                fold.n_groups, self._orders, fold.bytes_of_groups, self._budget - _PAIR_BYTES * self._n_labels**2
+            )
+
+    @property
+    def _n_labels(self) -> int:
+        return len(self._begun().source.labels)
+
+    @property
+    def _orders(self) -> int:
+        """How many orders there are, each of which has something of every group."""
+        return self._n_labels if _RULE in self._begun().source.facts else 0
 
     def _own(self, source: MatrixInput) -> LabelFold:
         if self._fold is None:
@@ -91,7 +135,9 @@ class LabelFolding(UnitFolding):
             # What has no files is a part, and its orders are small.
             if left < (_ORDER_BYTES * n_labels if scored and self._folder is not None else 0):
                 raise TooLarge(self._too_many(n_labels, scored=scored), pointer=DATA)
-            self._fold = LabelFold(n_labels, LabelScoresFold(n_labels, left, self._folder) if scored else None)
+            grouped = source.is_grouped
+            scores = LabelScoresFold(n_labels, left, self._folder, grouped=grouped) if scored else None
+            self._fold = LabelFold(n_labels, scores, grouped=grouped)
         return self._fold
 
     def _too_many(self, n_labels: int, *, scored: bool) -> str:

@@ -9,8 +9,7 @@ from typing import Any, Final, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from app.domain.data import MOST_GROUPS
-from app.domain.errors import InvalidInput, TooLarge
+from app.domain.errors import InvalidInput
 from app.domain.inputs.content import DATA_FACT, GROUPS_FACT, IGNORED_FACT, DataFacts
 from app.domain.inputs.ignored import NothingLeft
 from app.domain.inputs.matrices import MatrixInput
@@ -22,6 +21,7 @@ from app.kernel.matrix.labels import confusion_counts
 from app.services.estimates.run_data import RunData
 from app.services.evaluate.evaluations import NewEvaluation
 from app.services.evaluate.folded_groups import DecidedInGroups
+from app.services.evaluate.folding.most_groups import check_groups
 from app.services.evaluate.questions import ask
 from app.services.evaluate.reports import report_alone
 from app.services.evaluate.sections.folded import folded_section
@@ -32,8 +32,6 @@ from app.services.runs.joins.keys import numbers_of
 # Facts of a part that are numbers of samples.
 _COUNTED: Final = ("rows", "ties", "renormalized")
 _DATA: Final = "/input/data"
-# Of each group what it adds to the error of an area, of how many samples and members.
-_BYTES_OF_AREA: Final = 24
 
 
 class Folding:
@@ -161,15 +159,8 @@ class Folding:
         # What has no files is a part, and small.
         if groups is None or fold is None or self._folder is None:
             return
-        if groups.n_groups > MOST_GROUPS:
-            raise TooLarge(f"expected at most {MOST_GROUPS} groups, got {groups.n_groups} or more", pointer=_DATA)
-        taken = groups.nbytes + fold.bytes_of_groups + _BYTES_OF_AREA * groups.n_groups * fold.classes
-        if taken > self._budget:
-            raise TooLarge(
-                f"expected groups and classes of at most {self._budget} bytes (half of PREVAIL_DATA_MEMORY_BYTES), got "
-                f"{groups.n_groups} groups in {fold.classes} classes, which take {taken}",
-                pointer=_DATA,
-            )
+        held = groups.nbytes + fold.bytes_of_groups
+        check_groups(groups.n_groups, fold.classes, held, self._budget)
 
 
 class AssumedThreshold:
