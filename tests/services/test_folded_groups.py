@@ -20,7 +20,7 @@ from app.domain.report import Report
 from app.outbound.data.places import DataPlaces
 from app.services.evaluate.apart import evaluate_alone
 from app.services.evaluate.evaluations import NewEvaluation
-from app.services.evaluate.folding import scores as folding
+from app.services.evaluate.folding import most_groups
 from app.services.evaluate.folding.scores import Folding
 from app.services.ports.cluster import Result, Task
 from app.services.runs.joins.keys import numbers_of
@@ -223,9 +223,9 @@ def test_one_group_and_too_many_are_refused(tmp_path: Path, monkeypatch: pytest.
     assert fault.value.faults[0].code == "one_group"
     (tmp_path / "many").mkdir()
     body = written(tmp_path / "many", "probabilities", ["no", "yes"], np.arange(ROWS))
-    with pytest.raises(TooLarge, match="groups and classes of at most 65536 bytes"):
+    with pytest.raises(TooLarge, match="groups that take at most 65536 bytes"):
         in_parts(body, tmp_path / "many")
-    monkeypatch.setattr(folding, "MOST_GROUPS", 59)
+    monkeypatch.setattr(most_groups, "MOST_GROUPS", 59)
     with pytest.raises(TooLarge, match="at most 59 groups, got 3000"):
         in_parts(body, tmp_path / "many")
 
