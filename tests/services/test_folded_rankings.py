@@ -23,8 +23,8 @@ from app.domain.inputs.content import DataFacts
 from app.outbound.data.places import DataPlaces
 from app.services.evaluate.apart import evaluate_alone
 from app.services.evaluate.evaluations import NewEvaluation, with_data
-from app.services.evaluate.folding import queries
 from app.services.evaluate.folding.queries import QueryFolding
+from app.services.runs.joins import queries
 from app.services.runs.joins.spilled import SpilledRun
 from tests.api.answers import Json
 
@@ -185,8 +185,38 @@ def test_too_many_queries_and_queries_that_are_too_long(tmp_path: Path, monkeypa
     with pytest.raises(TooLarge, match="at most 140 queries"):
         folded(body, tmp_path)
     monkeypatch.setattr(queries, "_ALWAYS", 20)
-    with pytest.raises(TooLarge, match="at most 20 items in each of the 1024 files"):
+    with pytest.raises(TooLarge, match=r"at most 20 items of a query .* or more of '"):
         folded(body, tmp_path)
+
+
+@pytest.mark.parametrize("ids", ["numbers", "both"])
+@pytest.mark.parametrize("parts", [1, 3])
+def test_parts_that_are_too_large_are_divided_again(
+    ids: str, parts: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only a query that is too large by itself is refused."""
+    rows = table(ids)
+    largest = max(one["counts"] for one in rows["session"].value_counts().to_pylist())
+    body = written(tmp_path / "data", rows)
+    whole = said(with_columns(json.dumps(body).encode(), read_data(*asked(body, 1 << 30))))
+    monkeypatch.setattr(queries, "_PARTS", parts)
+    monkeypatch.setattr(queries, "_QUERY_BYTES", 1)
+    monkeypatch.setattr(queries, "_ALWAYS", largest)
+    assert folded(body, tmp_path) == whole
+    assert [one.name for one in tmp_path.iterdir()] == ["data"]
+
+
+def test_a_query_that_is_too_long_is_told_before_any_is_looked_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows, looked = table(), []
+    largest = max(one["counts"] for one in rows["session"].value_counts().to_pylist())
+    monkeypatch.setattr(queries, "_PARTS", 2)
+    monkeypatch.setattr(queries, "_ALWAYS", largest - 1)
+    monkeypatch.setattr(queries, "_looked_at", lambda part, **_: looked.append(part))
+    with pytest.raises(TooLarge, match=f"at most {largest - 1} items of a query .* got {largest} or more of '"):
+        folded(written(tmp_path / "data", rows), tmp_path)
+    assert not looked
 
 
 def test_no_items(tmp_path: Path) -> None:

@@ -64,6 +64,13 @@ def as_column(ids: NDArray[Any]) -> pa.Array:
     return pa.array(ids, pa.int64() if ids.dtype.kind == "i" else pa.large_string())
 
 
+def as_ids(column: pa.Array) -> NDArray[Any]:
+    """A column as ids."""
+    if pa.types.is_integer(column.type):
+        return np.asarray(column.to_numpy())
+    return column.to_numpy(zero_copy_only=False).astype(np.str_)
+
+
 def together(columns: Sequence[pa.Array]) -> pa.Array:
     """Columns of ids, at least one, as one: of texts where one of them has texts."""
     texts = any(pa.types.is_large_string(one.type) for one in columns)

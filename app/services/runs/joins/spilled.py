@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Self
 
 import numpy as np
 import pyarrow as pa
@@ -32,6 +32,12 @@ class Part:
     ids: pa.Array
     columns: Columns
 
+    @classmethod
+    def of(cls, table: pa.Table) -> Self:
+        """From what was written."""
+        ids, *names = table.column_names
+        return cls(table.column(ids).combine_chunks(), {name: table.column(name).to_numpy() for name in names})
+
 
 @dataclass(slots=True)
 class _File:
@@ -40,12 +46,14 @@ class _File:
     Attributes:
         waiting: Ids, columns and parts of samples that are not written yet.
         blocks: Of each part the numbers of its blocks.
+        rows: Of each part how many samples are written.
     """
 
     path: Path
     schema: pa.Schema
     waiting: list[tuple[pa.Array, Columns, NDArray[np.uint16]]] = field(default_factory=list)
     blocks: dict[int, list[int]] = field(default_factory=dict)
+    rows: dict[int, int] = field(default_factory=dict)
     writer: Any = None
     written: int = 0
 
@@ -66,6 +74,7 @@ class _File:
         for part, start, stop in zip(present.tolist(), starts, [*starts[1:], order.size], strict=True):
             self.writer.write_batch(batch.slice(start, stop - start))
             self.blocks.setdefault(part, []).append(self.written)
+            self.rows[part] = self.rows.get(part, 0) + int(stop - start)
             self.written += 1
 
     def close(self) -> None:
@@ -73,16 +82,18 @@ class _File:
             self.writer.close()
             self.writer = None
 
-    def part(self, number: int) -> Part | None:
+    def read(self, number: int) -> Iterator[pa.Table]:
+        """The blocks of a part."""
         blocks = self.blocks.get(number)
-        if not blocks:
-            return None
-        with pa.OSFile(str(self.path)) as source:
-            reader = pa.ipc.open_file(source)
-            table = pa.Table.from_batches([reader.get_batch(block) for block in blocks], self.schema)
-        return Part(
-            table.column(_ID).combine_chunks(), {name: table.column(name).to_numpy() for name in self.schema.names[1:]}
-        )
+        if blocks:
+            with pa.OSFile(str(self.path)) as source:
+                reader = pa.ipc.open_file(source)
+                for block in blocks:
+                    yield pa.Table.from_batches([reader.get_batch(block)], self.schema)
+
+    def part(self, number: int) -> Part | None:
+        blocks = [*self.read(number)]
+        return Part.of(pa.concat_tables(blocks)) if blocks else None
 
 
 class SpilledRun:
@@ -94,12 +105,20 @@ class SpilledRun:
         parts: Into how many parts the ids are divided, by a hash of each: at most 2^16.
         budget: Bytes that may wait in memory, about.
         columns: What is known of each sample, by name the type of the numbers.
+        divided: Into how many parts all ids were divided before, of which these are one.
     """
 
     def __init__(
-        self, folder: Path, name: str, parts: int, budget: int, columns: Mapping[str, pa.DataType] = CODES
+        self,
+        folder: Path,
+        name: str,
+        parts: int,
+        budget: int,
+        columns: Mapping[str, pa.DataType] = CODES,
+        divided: int = 1,
     ) -> None:
-        self._parts, self._budget, self._taken = np.uint64(parts), budget, 0
+        self.name, self.n_parts, self.divided = name, parts, divided
+        self._budget, self._taken = budget, 0
         self._files = {
             kind: _File(folder / f"{name}-{kind}.arrow", pa.schema([(_ID, ids), *columns.items()]))
             for kind, ids in _KINDS.items()
@@ -117,7 +136,8 @@ class SpilledRun:
     def _wait(self, file: _File, keys: Keys, columns: Columns) -> None:
         if keys.rows.size:
             chosen = {name: column[keys.rows] for name, column in columns.items()}
-            file.waiting.append((keys.ids, chosen, (keys.hashes % self._parts).astype(np.uint16)))
+            numbers = keys.hashes // np.uint64(self.divided) % np.uint64(self.n_parts)
+            file.waiting.append((keys.ids, chosen, numbers.astype(np.uint16)))
             self._taken += keys.ids.nbytes + sum(one.nbytes for one in chosen.values()) + 8 * keys.rows.size
 
     def _flush(self) -> None:
@@ -134,6 +154,15 @@ class SpilledRun:
         """The samples of a part, by kind of ids; None where there are none."""
         for file in self._files.values():
             yield file.part(number)
+
+    def blocks(self, number: int) -> Iterator[Part]:
+        """The same a block at a time."""
+        for file in self._files.values():
+            yield from map(Part.of, file.read(number))
+
+    def most_rows(self, number: int) -> int:
+        """How many samples the larger kind of ids has in a part, of those that are written."""
+        return max(file.rows.get(number, 0) for file in self._files.values())
 
     def close(self) -> None:
         """Write no more."""

@@ -1,0 +1,214 @@
+"""Items of queries, of any number and in any order: divided into files by their queries, and looked at file by file."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import partial
+from math import ceil
+from pathlib import Path
+from shutil import rmtree
+from tempfile import mkdtemp
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from app.domain.errors import TooLarge
+from app.domain.inputs.labels import shown
+from app.domain.inputs.samples import Samples
+from app.kernel.folds.queries import RELEVANT, ColumnFile, Columns, QueryValueUnits, columns_of
+from app.kernel.metrics.expression import Measure
+from app.kernel.numerics.arrays import Array
+from app.kernel.units.queries import Queries
+from app.services.ports.cluster import Workers
+from app.services.processes.progress import progressed
+from app.services.runs.joins.keys import as_ids
+from app.services.runs.joins.spilled import Part, SpilledRun
+
+_PARTS: Final = 1024
+# Of a part that is divided again.
+_MOST_PARTS: Final = 1 << 14
+_COLUMNS: Final = {"relevance": pa.float64(), "score": pa.float64()}
+# Bytes that looking at queries takes of each item, and that values of all queries take of each.
+_ITEM_BYTES: Final = 256
+_QUERY_BYTES: Final = 64
+# What is allowed at least, however small the budget is.
+_ALWAYS: Final = 1 << 16
+# Beyond it hashes have no bits left.
+_MOST_DIVIDED: Final = 1 << 54
+_DATA: Final = "/input/data"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LookedAt:
+    """What is kept of the queries of one part.
+
+    Attributes:
+        ids: (Q) integers or texts.
+        columns: As the kernel makes them.
+    """
+
+    ids: pa.Array
+    columns: Columns
+
+
+# The query (n) of each item, and by name what is known of it (n).
+Items = tuple[NDArray[Any], Mapping[str, Array]]
+
+
+class KeptQueries(NamedTuple):
+    """What is kept of all queries.
+
+    Attributes:
+        ids: (Q) in order.
+        columns: As the kernel makes them.
+        n_items: Of all queries together.
+    """
+
+    ids: NDArray[Any]
+    columns: ColumnFile
+    n_items: int
+
+    @property
+    def units(self) -> QueryValueUnits:
+        """As metrics take them."""
+        return QueryValueUnits(self.columns, self.columns.rows, self.n_items)
+
+    @property
+    def counts(self) -> tuple[int, int, int, int]:
+        """Queries, items, relevant items and queries with a relevant item."""
+        relevant = self.columns[RELEVANT]
+        return self.columns.rows, self.n_items, int(relevant.sum()), int(np.count_nonzero(relevant))
+
+
+class DividedQueries:
+    """Items by their queries, of which no more than a budget is in memory. Who makes it closes it.
+
+    What is kept of each query does not depend on the parts, bit for bit.
+
+    Args:
+        budget: Bytes of memory, about, that items may take; more goes into files.
+        folder: Where files are made.
+
+    Attributes:
+        folder: What is deleted by closing.
+    """
+
+    def __init__(self, budget: int, folder: Path) -> None:
+        self.folder = Path(mkdtemp(prefix="queries-", dir=folder))
+        self._budget, self._has_texts, self._ending = budget, False, ExitStack()
+        self._ending.callback(rmtree, self.folder)
+        self._divided = self._made("items", _PARTS)
+
+    def add(self, items: Items) -> None:
+        """Take in items."""
+        ids, columns = items
+        self._has_texts |= ids.dtype.kind == "U"
+        self._divided.add(ids, **columns)
+
+    def looked_at(self, measures: Iterable[Measure], path: Path, workers: Workers | None) -> KeptQueries:
+        """What metrics say of the queries, once all items are there.
+
+        Args:
+            measures: The metrics that may be asked for.
+            path: Of a file for the values.
+            workers: Who look at queries, where there are some.
+
+        Raises:
+            TooLarge: there are too many queries, or one has too many items.
+        """
+        self._divided.finish()
+        kept, ids = ColumnFile(path), []
+        look, parts = partial(_looked_at, measures=tuple(measures)), self._parts(self._divided)
+        for done, found in enumerate(map(look, parts) if workers is None else workers.in_order(look, parts)):
+            progressed(done, max(done + 1, _PARTS))
+            kept.append(found.columns)
+            ids.append(found.ids)
+            self._check_queries(kept.rows)
+        named, order = _in_order(ids, texts=self._has_texts)
+        kept.order(order)
+        return KeptQueries(named, kept, self._divided.rows)
+
+    def close(self) -> None:
+        """Delete the files."""
+        self._ending.close()
+
+    @property
+    def _most(self) -> int:
+        return max(self._budget // _ITEM_BYTES, _ALWAYS)
+
+    def _made(self, name: str, parts: int, divided: int = 1) -> SpilledRun:
+        made = SpilledRun(self.folder, name, parts, self._budget // 4, _COLUMNS, divided)
+        self._ending.callback(made.close)
+        return made
+
+    def _parts(self, run: SpilledRun) -> Iterator[Part]:
+        """Parts that are small enough. Those that are not are divided first, so that a query that is too large is told
+        before any is looked at.
+        """
+        again = {
+            number: self._again(run, number) for number in range(run.n_parts) if run.most_rows(number) > self._most
+        }
+        for number in range(run.n_parts):
+            if number in again:
+                yield from self._parts(again[number])
+            else:
+                yield from (part for part in run.part(number) if part is not None)
+
+    def _again(self, run: SpilledRun, number: int) -> SpilledRun:
+        """The items of a part that is too large, divided by what is left of the hashes."""
+        parts = min(ceil(2 * run.most_rows(number) / self._most), _MOST_PARTS)
+        made = self._made(f"{run.name}-{number}", parts, run.divided * run.n_parts)
+        sizes: Counter[int | str] = Counter()
+        for block in run.blocks(number):
+            for one in block.ids.value_counts().to_pylist():
+                sizes[one["values"]] += one["counts"]
+            self._check_items(sizes, made)
+            made.add(as_ids(block.ids), **block.columns)
+        made.finish()
+        return made
+
+    def _check_items(self, sizes: Counter[int | str], made: SpilledRun) -> None:
+        ((query, items),) = sizes.most_common(1)
+        if items > self._most or made.divided > _MOST_DIVIDED:
+            raise TooLarge(
+                f"expected at most {self._most} items of a query in this memory (PREVAIL_DATA_MEMORY_BYTES), got "
+                f"{items} or more of {shown(str(query))}",
+                pointer=_DATA,
+            )
+
+    def _check_queries(self, n_queries: int) -> None:
+        most = max(self._budget // _QUERY_BYTES, _ALWAYS)
+        if n_queries > most:
+            raise TooLarge(
+                f"expected at most {most} queries in this memory (PREVAIL_DATA_MEMORY_BYTES), got more",
+                pointer=_DATA,
+            )
+
+
+def items_of(samples: Samples) -> Items:
+    """The items of samples of queries.
+
+    Raises:
+        ValueError: they are none.
+    """
+    if samples.outputs is None or samples.ids is None:
+        raise ValueError("expected items of queries")
+    return samples.ids.take(samples.predicted), {"relevance": samples.truth, "score": samples.outputs}
+
+
+def _looked_at(part: Part, measures: Iterable[Measure]) -> LookedAt:
+    """The queries of a part: a pure function of its items, in whatever order they are."""
+    coded = part.ids.dictionary_encode()
+    queries = Queries(coded.indices.to_numpy(), part.columns["relevance"], part.columns["score"])
+    return LookedAt(coded.dictionary, columns_of(queries, measures))
+
+
+def _in_order(ids: Sequence[pa.Array], *, texts: bool) -> tuple[NDArray[Any], NDArray[np.intp]]:
+    """The ids (Q) of all parts as they are sorted, and where each was."""
+    together = pa.concat_arrays([one.cast(pa.large_string() if texts else pa.int64()) for one in ids])
+    order = pc.sort_indices(together)
+    return together.take(order).to_numpy(zero_copy_only=not texts), order.to_numpy().astype(np.intp)
