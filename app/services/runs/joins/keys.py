@@ -66,9 +66,8 @@ def as_column(ids: NDArray[Any]) -> pa.Array:
 
 def as_ids(column: pa.Array) -> NDArray[Any]:
     """A column as ids."""
-    if pa.types.is_integer(column.type):
-        return np.asarray(column.to_numpy())
-    return column.to_numpy(zero_copy_only=False).astype(np.str_)
+    ids = np.asarray(column.to_numpy(zero_copy_only=False))
+    return ids if pa.types.is_integer(column.type) else ids.astype(np.str_)
 
 
 def together(columns: Sequence[pa.Array]) -> pa.Array:
