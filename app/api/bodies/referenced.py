@@ -3,21 +3,22 @@
 import hashlib
 from collections.abc import Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 from typing import Any, Final
 
 import pyarrow as pa
 
 from app.api.bodies.columns import ARRAYS
 from app.api.bodies.files.counted import RowCounts
+from app.api.bodies.files.csv_text import Spelling
 from app.api.bodies.files.dataset import Columns, Dataset, open_dataset
 from app.api.bodies.files.filters import read_filter
 from app.api.bodies.files.pieces import PIECE_ROWS, Piece
 from app.api.bodies.files.table import TableFile
 from app.api.bodies.gathered import made_of
 from app.api.bodies.uploads import columns_of
-from app.domain.data import DataFile, DataReference
+from app.domain.data import DataFile, DataFormat, DataReference
 from app.domain.errors import BeyondMemory, DomainError, Fault, InvalidInput, TooLarge
 from app.domain.inputs.content import DataFacts
 from app.domain.inputs.ignored import NothingLeft
@@ -152,8 +153,24 @@ class PartsOfData:
                 raise BeyondMemory(
                     "expected one score of two classes in each of so many rows, got one for each", pointer="/data"
                 )
-        self._has_ids = _IDS in of_rows
-        self.reading = Reading(source, asked, self._data.schema, _width(asked, names), grouped=_GROUP in of_rows)
+            self._unread = Reading(source, asked, self._data.schema, _width(asked, names), grouped=_GROUP in of_rows)
+            self._columns = self._unread.columns_of(self._data)
+        self.kind, self._has_ids = asked.kind, _IDS in of_rows
+
+    @cached_property
+    def reading(self) -> "Reading":
+        """How its pieces are read. Of CSV all rows are gone through for it: they say what labels and ids are.
+
+        Raises:
+            DataNotAllowed, InvalidInput: as `read_data`.
+        """
+        with _of_reference():
+            return replace(self._unread, spellings=self._data.spelled(self._columns))
+
+    @property
+    def is_read_twice(self) -> bool:
+        """Are all rows gone through before it is known how pieces are read?"""
+        return self._data.form is DataFormat.CSV and bool(self._columns[0])
 
     @property
     def pieces(self) -> tuple[Piece, ...]:
@@ -166,7 +183,7 @@ class PartsOfData:
         Raises:
             InvalidInput: the files are no more what they were.
         """
-        reading, files = self.reading, self._data.listing.files
+        reading, files = self._unread, self._data.listing.files
         with _of_reference():
             _check_unchanged(reading.source, reading.asked, self._data)
         return _facts(reading.asked.reference, files, rows, unchecked=self._has_ids)
@@ -194,6 +211,7 @@ class Reading:
         schema: Of all files.
         width: Numbers of a row that are kept of rows that go by; 0 where rows are counted.
         grouped: Do rows have groups?
+        spellings: How columns of labels of CSV are written in all rows, by name.
     """
 
     source: DataSource
@@ -201,6 +219,11 @@ class Reading:
     schema: pa.Schema
     width: int = 0
     grouped: bool = False
+    spellings: Mapping[str, Spelling] = field(default_factory=dict)
+
+    def columns_of(self, data: Dataset) -> Columns:
+        """What is read of it."""
+        return data.columns(partial(_columns, self.asked, ids=self.asked.with_ids), mapped=self.asked.mapped)
 
     def parts(self, piece: Piece, before: int = 0) -> Iterator[ReadData]:
         """The rows of a piece in parts, each as `read_data` has all of them; ``before`` rows of others come first.
@@ -211,8 +234,7 @@ class Reading:
         asked = self.asked
         with _of_reference():
             data = self._opened(piece)
-            columns = data.columns(partial(_columns, asked, ids=asked.with_ids), mapped=asked.mapped)
-            for file in data.parts(columns, before, mapped=asked.mapped):
+            for file in data.parts(self.columns_of(data), before, mapped=asked.mapped):
                 with _of_entries(ARRAYS, before):
                     found = _columns(asked, file, ids=asked.with_ids)
                 rows = data.read.rows
@@ -230,7 +252,8 @@ class Reading:
         reference = self.asked.reference
         listing = self.source.again(reference.uri, [piece.file])
         condition = None if reference.filter is None else read_filter(reference.filter)
-        return Dataset(listing, reference.format, self.schema, condition, self.asked.memory_bytes, (piece,))
+        memory = self.asked.memory_bytes
+        return Dataset(listing, reference.format, self.schema, condition, memory, (piece,), self.spellings)
 
 
 def _counted(reading: Reading, pieces: Sequence[Piece], workers: Workers | None, columns: Columns) -> RowCounts:

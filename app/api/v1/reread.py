@@ -30,6 +30,7 @@ from app.services.compare.comparisons import AskedComparison
 from app.services.compare.elsewhere import Rereading
 from app.services.ports.cluster import Cluster, workers_of
 from app.services.ports.data import DataSource
+from app.services.processes.progress import as_step
 
 _WEIGHT: Final = "sample_weight"
 _TRUTH: Final = "y_true"
@@ -60,7 +61,9 @@ class DataAgain:
         body, before = request_of(record), 0
         data = PartsOfData(self.source, asked_again(record, 0, in_parts=True))
         ignored = tuple(record.extra.get(IGNORED_FACT, ()))
-        apart = partial(_read, body, data.reading, ignored=ignored, outputs=outputs)
+        with as_step(0, 2):
+            reading = data.reading
+        apart = partial(_read, body, reading, ignored=ignored, outputs=outputs)
 
         def here(piece: Piece) -> _Rows:
             return apart(piece, before)

@@ -1,7 +1,9 @@
 """CSV, read in blocks of a megabyte; rows are counted as they come."""
 
 from collections.abc import Sequence
-from typing import Any, BinaryIO
+from dataclasses import dataclass
+from operator import and_
+from typing import Any, BinaryIO, Self
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -65,30 +67,76 @@ def _reader(file: BinaryIO, types: dict[str, pa.DataType]) -> pa.csv.CSVStreamin
     )
 
 
-def as_written(column: pa.ChunkedArray, *, ids: bool) -> Column:
+@dataclass(frozen=True, slots=True)
+class Spelling:
+    """How the texts of a column are written, which says what they are. Those of parts merge to that of all of them.
+
+    Attributes:
+        whole: All are whole numbers, perhaps with zeros behind the point.
+        integers: All are integers as they are usually written.
+        decimal: All are numbers.
+        fraction: One has digits behind the point.
+        booleans: All are booleans, in each way of writing them.
+    """
+
+    whole: bool = True
+    integers: bool = True
+    decimal: bool = True
+    fraction: bool = False
+    booleans: tuple[bool, ...] = (True,) * len(_BOOLEANS)
+
+    @classmethod
+    def of(cls, texts: pa.Array) -> Self:
+        """That of different texts."""
+
+        def all_match(pattern: str) -> bool:
+            return bool(pc.all(pc.match_substring_regex(texts, pattern), min_count=0).as_py())
+
+        try:
+            integers = texts.cast(pa.int64()).cast(pa.string()).equals(texts)
+        except pa.ArrowInvalid:
+            integers = False
+        fraction = pc.any(pc.match_substring_regex(texts, _FRACTION), min_count=0).as_py()
+        booleans = tuple({*texts.to_pylist()} <= spelled for spelled in _BOOLEANS)
+        return cls(all_match(_WHOLE), integers, all_match(_DECIMAL), fraction, booleans)
+
+    @property
+    def settled(self) -> bool:
+        """Are they texts whatever other rows have?"""
+        return not (self.whole or self.integers or self.decimal or any(self.booleans))
+
+    def merged(self, other: "Spelling") -> "Spelling":
+        """That of the texts of both."""
+        return Spelling(
+            self.whole and other.whole,
+            self.integers and other.integers,
+            self.decimal and other.decimal,
+            self.fraction or other.fraction,
+            tuple(map(and_, self.booleans, other.booleans)),
+        )
+
+
+def as_written(column: pa.ChunkedArray, *, ids: bool, spelling: Spelling | None = None) -> Column:
     """Labels written as integers, other numbers or booleans as such, so that 2 comes before 10; all others as texts.
 
     Integers with leading zeros or a plus sign stay texts, and so do ids unless they are whole: nothing of them is lost.
+    Of a part of a column the spelling of all of it decides.
     """
     coded = coded_texts(column)
     texts = pa.array(coded.texts, pa.string())
     if not len(texts):
         return coded
-    if pc.all(pc.match_substring_regex(texts, _WHOLE)).as_py():
+    spelling = spelling or Spelling.of(texts)
+    if spelling.whole:
         return _taken(texts.cast(pa.float64()).cast(pa.int64()), coded)
-    try:
-        integers = texts.cast(pa.int64())
-    except pa.ArrowInvalid:
-        integers = None
-    if integers is not None and integers.cast(pa.string()).equals(texts):
-        return _taken(integers, coded)
+    if spelling.integers:
+        return _taken(texts.cast(pa.int64()), coded)
     if ids:
         return coded
-    fractions = pc.any(pc.match_substring_regex(texts, _FRACTION)).as_py()
-    if fractions and pc.all(pc.match_substring_regex(texts, _DECIMAL)).as_py():
+    if spelling.fraction and spelling.decimal:
         # Nobody's classes; whoever reads labels says so.
         return _taken(texts.cast(pa.float64()), coded)
-    if any(set(coded.texts) <= spelled for spelled in _BOOLEANS):
+    if any(spelling.booleans):
         return _taken(pa.array([text.lower() == "true" for text in coded.texts]), coded)
     return coded
 

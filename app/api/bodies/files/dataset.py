@@ -3,7 +3,7 @@
 What the columns need to be is known before any row is read: whoever picks columns is first given a table without rows.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import groupby
@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.csv
 
 from app.api.bodies.files.counted import RowCounts
-from app.api.bodies.files.csv_text import IDS, as_written
+from app.api.bodies.files.csv_text import IDS, Spelling, as_written
 from app.api.bodies.files.filters import Filter, read_filter
 from app.api.bodies.files.limits import MOST_DESCRIPTION, MOST_ROWS, check_names
 from app.api.bodies.files.pieces import Piece, pieces_of
@@ -55,6 +55,7 @@ class Dataset:
         condition: On their rows.
         memory_bytes: That columns may take.
         pieces: All rows, or some of them.
+        spellings: How columns of labels of CSV are written in all rows, by name, where these are some of them.
     """
 
     listing: DataListing
@@ -63,6 +64,7 @@ class Dataset:
     condition: Filter | None
     memory_bytes: int
     pieces: tuple[Piece, ...]
+    spellings: Mapping[str, Spelling] = field(default_factory=dict)
     read: DataRows = field(default_factory=DataRows)
 
     def names(self, *, mapped: bool) -> list[str]:
@@ -121,6 +123,18 @@ class Dataset:
             if batch.num_rows:
                 yield TableFile(names, partial(self._table, pa.Table.from_batches([batch])))
 
+    def spelled(self, columns: Columns) -> dict[str, Spelling]:
+        """How columns of labels are written in all rows, where their type follows from that."""
+        labels = [*dict.fromkeys(columns[0])] if self.form is DataFormat.CSV else []
+        found = dict.fromkeys(labels, Spelling())
+        for batch in self._batches((labels, ())) if labels else ():
+            for name in labels:
+                found[name] = found[name].merged(Spelling.of(batch.column(name).unique().drop_null()))
+            if all(one.settled for one in found.values()):
+                break
+        self.read.rows = 0
+        return found
+
     def counted(self, columns: Columns, before: int) -> RowCounts:
         """The different rows of predictions: two columns of labels, perhaps one of groups and one of weights;
         ``before`` rows of others come first.
@@ -138,7 +152,8 @@ class Dataset:
             return read
 
         def written(name: str) -> Any:
-            return as_written(refuse_missing(table.column(name), name).dictionary_encode(), ids=name in IDS)
+            column = refuse_missing(table.column(name), name).dictionary_encode()
+            return as_written(column, ids=name in IDS, spelling=self.spellings.get(name))
 
         return Table(read.rows, written, read.numbers, read.matrix, read.flags)
 

@@ -227,16 +227,18 @@ def with_parts(
         MalformedRequest, InvalidInput: as `with_columns`.
         ClusterUnavailable: the cluster does not do it.
     """
-    reading = parts.reading
-    # What is divided by queries is read a second time.
-    steps = 2 if reading.asked.kind == RANKING else 1
+    first = int(parts.is_read_twice)
+    # What is divided by queries is read once more.
+    steps = first + (2 if parts.kind == RANKING else 1)
+    with as_step(0, steps):
+        reading = parts.reading
     with closing(_folding(reading, budget, folder)) as whole:
 
         def here(piece: Piece) -> None:
             _fold(body, reading, piece, whole)
 
         apart = partial(folded_apart, body, reading)
-        with as_step(0, steps):
+        with as_step(first, steps):
             for state in made_of(parts.pieces, workers, apart, here, partial(_travels, reading)):
                 if state is not None:
                     whole.merge(state)

@@ -1,0 +1,86 @@
+"""Columns of CSV have one type, that of all rows, however many parts they are read in."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pytest
+
+from app.api.bodies.files import dataset
+from app.api.bodies.referenced import Asked, PartsOfData, read_data
+from app.api.v1.requests.referenced import with_columns, with_parts
+from app.domain.data import DataFormat, DataReference
+from app.domain.errors import BeyondMemory
+from app.domain.inputs.labels import as_labels
+from app.domain.inputs.samples import ids_as_array
+from app.outbound.data.places import DataPlaces
+from app.services.evaluate.apart import evaluate_alone
+
+ROWS = 2000
+MEMORY = 4096
+COLUMNS = {"y_true": "label", "probabilities": ["p0", "p1"], "group_id": "house", "sample_id": "sample_id"}
+NUMBERS = [f"{one}.0" for one in range(40)]
+WORDS = [*NUMBERS[:20], *(f"house {one}" for one in range(20))]
+
+
+@pytest.fixture(autouse=True)
+def _small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dataset, "_CSV_BLOCK", 2048)
+
+
+def written(folder: Path, labels: list[str], early: list[str], late: list[str]) -> dict[str, Any]:
+    """Rows whose first half has the one kind of labels and groups, and the other half the other."""
+    random = np.random.default_rng(3)
+    sure = random.random(ROWS).round(3)
+    codes = (random.random(ROWS) < sure).astype(int)
+    codes[: ROWS // 2] = 0
+    house = [one[place] for one in (early, late) for place in random.integers(0, len(one), ROWS // 2)]
+    rows = {"label": [labels[code] for code in codes], "p0": 1.0 - sure, "p1": sure, "house": house}
+    names = [f"{place}.0" if place < ROWS // 2 else f"id {place}" for place in range(ROWS)]
+    folder.mkdir()
+    pyarrow.csv.write_csv(pa.table({**rows, "sample_id": names}), folder / "all.csv")
+    data = {"uri": str(folder / "all.csv"), "format": "csv", "columns": COLUMNS}
+    return {"input": {"kind": "probabilities", "labels": labels, "data": data}}
+
+
+def asked(body: dict[str, Any], memory: int, *, with_ids: bool = False) -> Asked:
+    source = body["input"]
+    reference = DataReference(source["data"]["uri"], DataFormat.CSV, source["data"]["columns"])
+    return Asked(reference, source["kind"], source["labels"], memory, with_ids=with_ids)
+
+
+def places_of(body: dict[str, Any]) -> DataPlaces:
+    return DataPlaces((body["input"]["data"]["uri"],))
+
+
+@pytest.mark.parametrize("early", [NUMBERS, [*map(str, range(40))], ["True", "False"], ["0.5", "x"]])
+@pytest.mark.parametrize("late", [WORDS, NUMBERS, ["yes", "True", "0.50"]])
+def test_groups_and_labels_are_those_of_all_rows_at_once(early: list[str], late: list[str], tmp_path: Path) -> None:
+    body = written(tmp_path / "data", ["1.0", "ill"], early, late)
+    text = json.dumps(body).encode()
+    whole = with_columns(text, read_data(places_of(body), asked(body, 1 << 30)))
+    with pytest.raises(BeyondMemory):
+        read_data(places_of(body), asked(body, MEMORY))
+    (tmp_path / "runs").mkdir()
+    parts = PartsOfData(places_of(body), asked(body, MEMORY))
+    folded = with_parts(text, parts, budget=1 << 20, folder=tmp_path / "runs")
+    first, second = (evaluate_alone(one, None)[0].report for one in (whole, folded))
+    assert second.input.facts["n_groups"] == first.input.facts["n_groups"]
+    np.testing.assert_array_equal(second.input.confusion_matrix, first.input.confusion_matrix)
+    for name in ("accuracy", "log_loss", "roc_auc@ill"):
+        found, known = second.intervals[name], first.intervals[name]
+        assert (found["low"], found["high"]) == pytest.approx((known["low"], known["high"]), rel=1e-9)
+
+
+def test_ids_are_those_of_all_rows_at_once(tmp_path: Path) -> None:
+    body = written(tmp_path / "data", ["no", "yes"], NUMBERS, WORDS)
+    whole = read_data(places_of(body), asked(body, 1 << 30)).columns
+    parts = PartsOfData(places_of(body), asked(body, MEMORY, with_ids=True))
+    found = [one.columns for piece in parts.pieces for one in parts.reading.parts(piece)]
+    assert len(found) > 10
+    for name in ("sample_ids", "group_ids", "y_true"):
+        texts = [str(one) for part in found for one in ids_as_array(as_labels(part[name], "")).tolist()]
+        assert texts == [str(one) for one in ids_as_array(as_labels(whole[name], "")).tolist()]
