@@ -138,6 +138,7 @@ def test_limits_are_near_those_of_all_rows(classes: list[str], alternative: str,
     body = written(tmp_path / "data", classes, 6)
     metrics = ["d2_log_loss", "weighted_average_precision", "l2_calibration_error", "roc_auc_ovr_micro"]
     metrics.append(f"class_calibration_error@{classes[1]}")
+    metrics += ["calibration_intercept@*", "calibration_slope@*"]
     together = "mean(ks_statistic@*)"
     body["options"] = {"intervals": "all", "alternative": alternative, "metrics": [*metrics, together]}
     first, second = (one.report.intervals for one in both(body, tmp_path / "runs"))
@@ -158,6 +159,7 @@ def test_limits_are_near_those_of_all_rows(classes: list[str], alternative: str,
         near = 6 * sum(error for error in errors if error is not None)
         assert all(own == pytest.approx(theirs, abs=near) for own, theirs in ends)
     assert drawn > (12 if len(classes) == 2 else 20)
+    assert {second[f"calibration_slope@{label}"]["method"] for label in classes} == {"influence"}
     alone = {name for name in first if name not in second}
     assert {name.partition("@")[0] for name in alone} >= {"au_imcp_trapezoid"}
     missing = {name for name, one in second.items() if one.get("reason", "").startswith("they need")}

@@ -9,6 +9,7 @@ from app.kernel.folds.folded import FoldedSamples, FoldedScores
 from app.kernel.folds.groups.influence import GroupedLosses, GroupInfluence, mean_of_areas
 from app.kernel.numerics.arrays import Array
 from app.kernel.samples.influence import LinearMethod, Strata
+from app.kernel.samples.losses import CLIP
 
 
 class Spread(NamedTuple):
@@ -166,6 +167,19 @@ def of_areas(*, weighted: bool = False) -> Error:
             return mean_of_areas([ranking.area_of_groups for ranking in rankings], values, weighted=weighted)
 
         return Spread(np.nan, LinearMethod.INFLUENCE_LOGIT, of_groups=of_groups)
+
+    return error
+
+
+def of_line(*, sloped: bool) -> Error:
+    """Of the slope of logistic recalibration, or of its intercept, by White's variance."""
+
+    def error(scores: FoldedSamples, class_index: int | None, _: float) -> Spread | None:
+        if scores.grouped or class_index is None:
+            return None
+        found = scores.fit(class_index, CLIP, sloped=sloped)
+        lost = 2.0 if sloped else 1.0
+        return Spread(found.variance, LinearMethod.INFLUENCE, max(scores.n_samples - lost, 1.0))
 
     return error
 

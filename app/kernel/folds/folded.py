@@ -7,18 +7,20 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from app.kernel.folds.fits.logistic import Fit, fitted
 from app.kernel.folds.groups.influence import GroupedLosses
 from app.kernel.folds.joint.entries import Together, together
 from app.kernel.folds.not_folded import NotFolded
 from app.kernel.folds.orders.along import Along, along_stretch
 from app.kernel.folds.orders.ranking import FoldedRanking
 from app.kernel.folds.orders.runs import Run
-from app.kernel.folds.orders.stretches import InOrder, Stretch, placed, readers_of, stretches
+from app.kernel.folds.orders.stretches import InOrder, Looked, Stretch, placed, readers_of, stretches
 from app.kernel.folds.orders.top_label import parts_of, top_label_stretches
 from app.kernel.folds.sums.bins import FoldedBins, FoldedTopLabel
 from app.kernel.folds.sums.losses import LossSums
 from app.kernel.metrics.families.probabilities.ranking import partial_roc_auc
 from app.kernel.numerics.arrays import Array, lazy
+from app.kernel.samples.losses import CLIP
 from app.kernel.samples.rankings.ranking import Ranking
 from app.kernel.samples.scores import Scores
 
@@ -59,6 +61,7 @@ class FoldedSamples(Scores):
         self.n_classes, self.n_samples = len(counts), int(sum(counts))
         self.weights = None
         self._folded: dict[int, FoldedRanking] = {}
+        self._fits: dict[tuple[int, float, bool], Fit] = {}
         self._stretches, self._counts, self._in_order = stretches, counts, in_order
         self.__dict__["actual"] = np.array(counts, dtype=np.float64)
 
@@ -89,6 +92,30 @@ class FoldedSamples(Scores):
             "classes": classes,
             "top_label": None if self.top_label_bins is None else self.top_label_bins.as_lists(),
         }
+
+    def fit(self, code: int, clip: float, *, sloped: bool) -> Fit:
+        """Logistic recalibration of a class; its order goes by again, some times."""
+        asked = code, clip, sloped
+        if asked not in self._fits:
+            sizes = int(self._counts[code]), self.n_samples - int(self._counts[code])
+            points = self.ranking(code).points
+            look = partial(self._look, code)
+            self._fits[asked] = fitted(look, points, sizes, clip, sloped=sloped)
+        return self._fits[asked]
+
+    def recalibrated(self, code: int, clip: float, *, sloped: bool) -> Array:
+        """As of ``Scores``."""
+        found = self.fit(code, clip, sloped=sloped)
+        return np.array([found.a, found.b])
+
+    @lazy
+    def ends(self) -> Array:
+        """As of ``Scores``."""
+        return np.stack([self.fit(code, CLIP, sloped=False).ends for code in range(self.n_classes)])
+
+    def _look(self, code: int, of: Callable[[Stretch], Looked]) -> Iterable[Looked]:
+        """What comes of each stretch of a class, in turn."""
+        return self._in_order(of, self._stretches(code))
 
     @lazy
     def pair_losses(self) -> Array:

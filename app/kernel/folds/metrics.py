@@ -22,6 +22,7 @@ from app.kernel.folds.errors import (
     of_areas,
     of_class_means,
     of_constant,
+    of_line,
     of_mean,
     of_members,
     of_saved,
@@ -30,7 +31,7 @@ from app.kernel.folds.errors import (
 from app.kernel.folds.folded import FoldedSamples
 from app.kernel.folds.sums.losses import COSINE, LOG_LOSS, PHI, RULED_OUT, SQUARED_ERROR, SURE
 from app.kernel.metrics.card import Metric
-from app.kernel.metrics.families.probabilities import areas, calibration, imcp, proper, ranking
+from app.kernel.metrics.families.probabilities import areas, calibration, imcp, proper, ranking, recalibration
 from app.kernel.numerics.arrays import Array, silently
 from app.kernel.samples.chance import Chance
 from app.kernel.samples.scores import Scores
@@ -44,12 +45,14 @@ class Folded(NamedTuple):
         error: How its sampling error is made, None where it does not fold.
         drawn: What it is computed of in resamples, None where there is an error, or nothing is.
         of_two: Does it fold for two classes only?
+        again: Do the samples go by again for it, so that it is computed only where it is asked for?
     """
 
     metric: Metric[Scores]
     error: Error | None = None
     drawn: Draw | None = None
     of_two: bool = False
+    again: bool = False
 
 
 FOLDED = (
@@ -90,6 +93,8 @@ FOLDED = (
     Folded(calibration.l2_calibration_error, drawn=IN_BINS_OF_TOP_LABEL),
     Folded(calibration.classwise_calibration_error, drawn=IN_BINS),
     Folded(calibration.class_calibration_error, drawn=IN_BINS),
+    Folded(recalibration.calibration_intercept, of_line(sloped=False), again=True),
+    Folded(recalibration.calibration_slope, of_line(sloped=True), again=True),
     Folded(areas.weighted_average_precision, drawn=AT_CUTS),
     Folded(areas.roc_auc_standard_error),
 )
@@ -104,9 +109,12 @@ def folded_metrics(n_classes: int) -> tuple[Folded, ...]:
 
 
 def folded_values(scores: FoldedSamples) -> Mapping[str, Array]:
-    """Values by key: (K) of a metric of one class, () of the others; NaN where one is undefined."""
+    """Values by key: (K) of a metric of one class, () of the others; NaN where one is undefined. Those are left out for
+    which samples go by again.
+    """
+    known = [one for one in folded_metrics(scores.n_classes) if not one.again]
     with silently():
-        return {one.metric.key: one.metric.compute(scores) for one in folded_metrics(scores.n_classes)}
+        return {one.metric.key: one.metric.compute(scores) for one in known}
 
 
 def folds(metric: Metric[Scores], n_classes: int) -> bool:

@@ -159,9 +159,10 @@ def _of_samples(code: str, reason: str, holds: Callable[[Scores], Mask]) -> Cond
     return Condition(code, reason, holds, overall=True)
 
 
-def _separated(values: Array, members: Mask) -> bool:
-    mine, rest = values[members], values[~members]
-    return mine.size > 0 and rest.size > 0 and bool(mine.min() >= rest.max() or mine.max() <= rest.min())
+def _separated(s: Scores) -> Mask:
+    (low, high), (lowest, highest) = np.moveaxis(s.ends, 0, -1)
+    separated: Mask = np.isfinite(low) & np.isfinite(lowest) & ((lowest >= high) | (highest <= low))
+    return separated
 
 
 NOT_PROBABILITIES = _of_samples(
@@ -184,17 +185,17 @@ WEIGHTED = _of_samples(
 CERTAIN: Condition[Scores] = Condition(
     "certain_probabilities",
     "class {label} was given probability 0 or 1, whose log odds are infinite",
-    lambda s: np.logical_or(s.columns.min(axis=1) <= 0.0, s.columns.max(axis=1) >= 1.0),
+    lambda s: (s.ends[..., 0].min(axis=-1) <= 0.0) | (s.ends[..., 1].max(axis=-1) >= 1.0),
 )
 CONSTANT: Condition[Scores] = Condition(
     "constant_probabilities",
     "class {label} has the same probability in all samples, so there is no slope",
-    lambda s: np.equal(s.columns.min(axis=1), s.columns.max(axis=1)),
+    lambda s: np.equal(s.ends[..., 0].min(axis=-1), s.ends[..., 1].max(axis=-1)),
 )
 SEPARATED: Condition[Scores] = Condition(
     "infinite",
     "a threshold separates the members of class {label} from all others, so the slope is infinite",
-    lambda s: np.array([_separated(s.columns[code], s.y == code) for code in range(s.n_classes)]),
+    _separated,
 )
 RULED_OUT: Condition[Scores] = Condition(
     "infinite",

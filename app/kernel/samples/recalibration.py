@@ -72,6 +72,17 @@ def line(odds: Array, hit: Mask, weights: Array | None = None) -> tuple[float, f
     return float(found[0]) - b * middle, b
 
 
+def lines_of(stated: Array, hit: Mask, weights: Array | None, clip: float, *, sloped: bool) -> Array:
+    """The a and b (..., 2) of stated chances (n), for every row of weights (..., n); b is 1 where it is not fitted."""
+    rows = () if weights is None else weights.shape[:-1]
+    odds, found = log_odds(stated, clip), np.full((*rows, 2), np.nan)
+    if np.isfinite(odds).all():
+        for row in np.ndindex(rows):
+            own = None if weights is None else weights[row]
+            found[row] = line(odds, hit, own) if sloped else (intercept(odds, hit, own), 1.0)
+    return found
+
+
 def _newton(columns: Array, hit: Array, weight: Array, found: Array) -> Array:
     """Coefficients (2) of a logistic regression on columns (2, n); halved steps, so that the likelihood never falls."""
     height = _likelihood(columns, hit, weight, found)

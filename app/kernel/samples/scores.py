@@ -22,6 +22,7 @@ from app.kernel.samples.losses import (
 from app.kernel.samples.rankings.complementary_rankings import ComplementaryRanking, MirroredRanking, TopLabelRanking
 from app.kernel.samples.rankings.counts import last_of_ties
 from app.kernel.samples.rankings.ranking import Ranking
+from app.kernel.samples.recalibration import lines_of
 
 Codes = NDArray[np.intp]
 
@@ -307,6 +308,23 @@ class Scores:
             return TopLabelRanking(self.complementary)
         order, falling, weights = self._falling(self.confidence)
         return Ranking(falling, (self.truth_rank == 0).take(order), weights)
+
+    def recalibrated(self, code: int, clip: float, *, sloped: bool) -> Array:
+        """The a and b of logit P(member of a class) = a + b log odds, shape (..., 2); b is 1 where it is not fitted."""
+        return lines_of(self.columns[code], self.y == code, self.weights, clip, sloped=sloped)
+
+    @lazy
+    def ends(self) -> Array:
+        """Lowest and highest probability of the others and of the members of each class, shape (K, 2, 2); infinite
+        where there are none.
+        """
+        found = np.full((self.n_classes, 2, 2), [np.inf, -np.inf])
+        for code, column in enumerate(self.columns):
+            members = self.y == code
+            for side, there in zip(found[code], (column[~members], column[members]), strict=True):
+                if there.size:
+                    side[:] = there.min(), there.max()
+        return found
 
     @cached_property
     def by_p_true(self) -> tuple[Array, Codes, Array | None]:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sklearn.metrics import average_precision_score, roc_auc_score
 
 from app.kernel.folds.folded import FoldedOrder
-from app.kernel.folds.metrics import folded_metrics, folded_values
+from app.kernel.folds.metrics import folded_values
 from app.kernel.folds.order import OrderFold, scores_of, sortable
 from app.kernel.folds.orders import runs
 from app.kernel.metrics.families.probabilities import ranking
@@ -17,7 +17,7 @@ from app.kernel.numerics.arrays import Array, silently
 from app.kernel.samples.scores import Scores
 from app.kernel.uncertainty.of_samples.influence import Influences, variance
 from tests.kernel.closeness import assert_close
-from tests.kernel.folds.lines import lines_of, told_limits
+from tests.kernel.folds.lines import lines_of, looked_at, told_limits
 from tests.kernel.folds.problems import merged
 
 ROOMY, TINY = 1 << 22, 1 << 10
@@ -59,7 +59,7 @@ def test_values_and_errors_are_those_of_the_samples(scores: Array, tmp_path: Pat
     found, whole = folded(Y, scores, tmp_path, TINY, 130), Scores.of_scores(Y, scores)
     values, influences, compared = folded_values(found), Influences(whole), 0
     with silently():
-        for one in folded_metrics(2):
+        for one in looked_at(2):
             assert_close(one.metric, values[one.metric.key], one.metric.compute(whole), absolute=4e-15)
     for one, code, line in lines_of(found):
         own = influences.of(one.metric, code)
@@ -108,7 +108,7 @@ def test_scores_of_three_classes_are_those_of_the_samples(tmp_path: Path) -> Non
         values = folded_values(found)
         assert told(found) == told(OrderFold(3, ROOMY, None).add(y, rows).finish())
     with silently():
-        for one in folded_metrics(3):
+        for one in looked_at(3):
             assert_close(one.metric, values[one.metric.key], one.metric.compute(whole), absolute=4e-15)
     assert values[ranking.roc_auc_ovr_macro.key] == pytest.approx(
         np.mean([roc_auc_score(y == code, rows[:, code]) for code in range(3)]), rel=1e-13

@@ -24,7 +24,7 @@ from app.kernel.numerics.arrays import silently
 from app.kernel.samples.scores import Scores
 from app.kernel.uncertainty.of_samples.influence import Influences, limits, variance
 from tests.kernel.closeness import assert_close
-from tests.kernel.folds.lines import lines_of, told_limits
+from tests.kernel.folds.lines import lines_of, looked_at, told_limits
 from tests.kernel.folds.problems import PROBLEMS, TWO, Problem, drawn, merged, of_one_column
 
 ROOMY, TINY = 1 << 22, 1 << 10
@@ -60,7 +60,7 @@ def test_values_are_those_of_the_samples(problem: Problem, tmp_path: Path, many_
     scores, whole = folded(problem, tmp_path, TINY), Scores(problem.y, problem.rows)
     values = folded_values(scores)
     with silently():
-        for one in folded_metrics(problem.classes):
+        for one in looked_at(problem.classes):
             assert_close(one.metric, values[one.metric.key], one.metric.compute(whole), absolute=NEAR_ZERO)
     predicted, ties = decide(problem.rows)
     assert (scores.confusion == confusion_counts(problem.y, predicted, problem.classes)).all()
@@ -165,14 +165,14 @@ def test_rows_that_are_pairs_and_rows_that_are_not_fold_together(tmp_path: Path,
     with second.add(rows.y[:100], off[:100]).merge(first.add(rows.y[100:], off[100:])) as fold:
         values = folded_values(fold.finish())
     whole = Scores(together.y, together.rows)
-    for one in folded_metrics(2):
+    for one in looked_at(2):
         assert_close(one.metric, values[one.metric.key], one.metric.compute(whole), absolute=NEAR_ZERO)
 
 
 def test_many_samples_of_two_classes_that_are_sorted_at_once_in_memory(tmp_path: Path) -> None:
     problem = of_one_column(drawn(6000, 2, 3))
     values, whole = folded_values(folded(problem, tmp_path, 1 << 16)), Scores(problem.y, problem.rows)
-    for one in folded_metrics(2):
+    for one in looked_at(2):
         assert_close(one.metric, values[one.metric.key], one.metric.compute(whole), absolute=NEAR_ZERO)
 
 

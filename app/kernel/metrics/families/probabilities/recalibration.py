@@ -36,18 +36,11 @@ _of_class = partial(
 _QUANTILES = {"median": 0.5, "e90": 0.9, "maximum": 1.0}
 
 
-def _each(s: Scores, function: Callable[[Array, Mask, Array | None], float], of: Callable[[Array], Array]) -> Array:
-    """A function of what every class was given, of what happened and of the weights, for every row of a batch."""
-    found = np.full(s.actual.shape, np.nan)
+def _lines(s: Scores, clip: float, *, sloped: bool) -> Array:
+    """The a and b of every class, shape (..., K, 2)."""
     if not s.are_probabilities:
-        return found
-    for code, column in enumerate(s.columns):
-        stated, hit = of(column), s.y == code
-        if not np.isfinite(stated).all():
-            continue
-        for row in np.ndindex(s.n.shape):
-            found[(*row, code)] = function(stated, hit, None if s.weights is None else s.weights[row])
-    return found
+        return np.full((*s.actual.shape, 2), np.nan)
+    return np.stack([s.recalibrated(code, clip, sloped=sloped) for code in range(s.n_classes)], axis=-2)
 
 
 def _linear(of: Callable[[Array, Mask], Array], lost: int) -> Form:
@@ -80,7 +73,7 @@ def _of_slope(odds: Array, hit: Mask) -> Array:
     influence=_linear(_of_intercept, 1),
 )
 def calibration_intercept(s: Scores, clip: float = CLIP) -> Array:
-    return _each(s, recalibration.intercept, partial(recalibration.log_odds, clip=clip))
+    return _lines(s, clip, sloped=False)[..., 0]
 
 
 @_of_class(
@@ -95,11 +88,7 @@ def calibration_intercept(s: Scores, clip: float = CLIP) -> Array:
     influence=_linear(_of_slope, 2),
 )
 def calibration_slope(s: Scores, clip: float = CLIP) -> Array:
-    return _each(
-        s,
-        lambda odds, hit, weights: recalibration.line(odds, hit, weights)[1],
-        partial(recalibration.log_odds, clip=clip),
-    )
+    return _lines(s, clip, sloped=True)[..., 1]
 
 
 @_of_class(
