@@ -19,15 +19,14 @@ from pydantic import SecretStr
 from app.api.access import keeps, needed_scope
 from app.api.v1.requests.metrics import RECOMMENDATIONS
 from app.domain.operations.access import KeyMade
-from app.main import create_app
 from app.settings import Authentication, Settings
 from tests.api.answers import check_problem, evaluation
 from tests.api.generated.kept import DATASETS, PROBABILITIES
 from tests.api.jobs import LATER
 from tests.api.keys import bearer, execute, expire, make_key
+from tests.openapi import DOCUMENT
 from tests.serving import Served
 
-DOCUMENT: dict[str, Any] = create_app(Settings()).openapi()
 DOCUMENTED = {
     operation["operationId"]: (method.upper(), path)
     for path, methods in DOCUMENT["paths"].items()

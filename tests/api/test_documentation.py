@@ -12,13 +12,11 @@ from jsonschema_rs import Draft202012Validator
 
 from app.api.v1.requests.evaluations import PROBABILITIES, SCORES
 from app.api.v1.requests.gates import GATES
-from app.main import create_app
-from app.settings import Settings
 from scripts.openapi import render
 from tests.api.answers import check_json, create, evaluation
 from tests.api.decisions import with_ids
+from tests.openapi import DOCUMENT
 
-DOCUMENT: dict[str, Any] = create_app(Settings()).openapi()
 OPERATIONS = [
     (method, path, operation) for path, methods in DOCUMENT["paths"].items() for method, operation in methods.items()
 ]

@@ -20,15 +20,14 @@ import pytest
 from pydantic import SecretStr
 
 from app.api.v1.requests.consistency import CONSISTENCY
-from app.main import create_app
 from app.settings import Authentication, Settings
 from tests.api.answers import FOUR_CLASSES, Json, check_json, check_problem, create, evaluation, matrix_input
 from tests.api.generated.kept import DATASETS, PROBABILITIES
 from tests.api.jobs import LATER, ended, put_aside, read, result, running
 from tests.conftest import Template
+from tests.openapi import DOCUMENT
 from tests.serving import Served
 
-DOCUMENT: Json = create_app(Settings()).openapi()
 ROOT = Path(__file__).parents[2]
 ROWS = 20_000
 LARGE: Json = {"kind": "predictions", "y_true": [0, 1] * ROWS, "y_pred": [0, 1, 1, 1] * (ROWS // 2)}

@@ -66,7 +66,7 @@ def test_comparisons_gates_and_leaderboards(client: httpx.Client, expression: st
         str(create(client, evaluation(model=name, dataset=dataset, input=one))["id"])
         for name, one in zip(("better", "worse"), rows, strict=True)
     ]
-    answer = compare(client, *ids, metrics=[expression])
+    answer = compare(client, *ids, metrics=[expression], draws=500)
     (difference,) = answer["metrics"][expression]["differences"]
     assert answer["design"]["paired"]
     assert difference["low"] < difference["difference"] < difference["high"]

@@ -1,16 +1,13 @@
 """HEAD wherever GET is taken, and what an address says of the methods that it does not take."""
 
 import re
-from typing import Any
 
 import httpx
 import pytest
 
-from app.main import create_app
-from app.settings import Settings
 from tests.api.answers import check_problem, create, evaluation
+from tests.openapi import DOCUMENT
 
-DOCUMENT: dict[str, Any] = create_app(Settings()).openapi()
 READ = [path for path, methods in DOCUMENT["paths"].items() if "get" in methods]
 UNKNOWN = "01900000-0000-7000-8000-000000000001"
 NAMED = {"name": "g", "key": "h_mean", "curve": "roc", "code": "x"}

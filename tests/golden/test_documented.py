@@ -8,12 +8,9 @@ from typing import Any
 import pytest
 from jsonschema_rs import Draft202012Validator
 
-from app.main import create_app
-from app.settings import Settings
 from tests.golden.playing import read_answers
 from tests.golden.requests import GROUPS
-
-DOCUMENT: dict[str, Any] = create_app(Settings()).openapi()
+from tests.openapi import DOCUMENT
 
 
 def closed(schema: Any) -> Any:

@@ -1,17 +1,12 @@
 """The document as schemathesis knows it, with strategies for the formats that are its own."""
 
-from typing import Any, Final
-
 import schemathesis
 from hypothesis import strategies as st
 from schemathesis.config import SchemathesisConfig
 
-from app.main import create_app
-from app.settings import Settings
 from tests.api.generated.profile import LONG
 from tests.api.generated.strategies import one_value, visible_text
-
-DOCUMENT: Final[dict[str, Any]] = create_app(Settings()).openapi()
+from tests.openapi import DOCUMENT
 
 schemathesis.openapi.format("visible-text", visible_text)
 schemathesis.openapi.format("visible-lines", visible_text)

@@ -7,10 +7,11 @@ import hypothesis
 from hypothesis.stateful import run_state_machine_as_test
 
 from tests.api.answers import evaluation
-from tests.api.generated.document import DOCUMENT, SCHEMA
+from tests.api.generated.document import SCHEMA
 from tests.api.generated.kept import DATASETS, MODELS, PROBABILITIES, Kept
 from tests.api.generated.profile import generated
 from tests.api.generated.valid import Case, is_positive, left_out, make_valid, operation_id
+from tests.openapi import DOCUMENT
 
 OPERATIONS = {
     one["operationId"]: (path, one) for path, methods in DOCUMENT["paths"].items() for one in methods.values()
