@@ -183,3 +183,21 @@ def test_additive_influences_are_those_of_cells() -> None:
         found = additive_influences(runs, gradient(Table(runs.matrices()[0])))
         expected = influences(runs, metric.compute)[:, 0, 0]
         np.testing.assert_allclose(found, expected, atol=1e-9)
+
+
+@pytest.mark.parametrize("alike", ["one actual class", "equal groups"])
+def test_what_is_rounding_is_no_variance_in_any_order(alike: str) -> None:
+    """With one actual class kappa is 0 whatever is predicted, and no group differs from one that is the same."""
+    random = np.random.default_rng(6)
+    if alike == "one actual class":
+        groups, truth, predicted = random.integers(0, 20, 97), np.zeros(97, dtype=np.intp), random.integers(0, 3, 97)
+    else:
+        groups, truth = np.repeat(np.arange(20), 7), np.tile([0, 0, 0, 1, 1, 2, 2], 20)
+        predicted = np.tile([0, 0, 1, 1, 1, 2, 0], 20)
+    keys = ("cohen_kappa",) if alike == "one actual class" else ("macro_f1", "mcc", "cohen_kappa")
+    for _ in range(20):
+        order, names = random.permutation(truth.size), random.permutation(20)
+        runs = GroupedRuns.gather(names[groups[order]], truth[order], predicted[None, order], 3)
+        found = {one.key: one for one in group_headline(runs).headline.overall}
+        for key in keys:
+            assert found[key].refusal is Refusal.ZERO_STANDARD_ERROR

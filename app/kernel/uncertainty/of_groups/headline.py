@@ -13,6 +13,7 @@ from app.kernel.metrics.families.per_class.rates import recall
 from app.kernel.metrics.proportion import Proportion
 from app.kernel.numerics.arrays import Array, silently
 from app.kernel.numerics.special import student_quantile
+from app.kernel.samples.influence import ROUNDING
 from app.kernel.samples.losses import sums_by_code
 from app.kernel.uncertainty.of_groups.clusters import Codes, GroupedRuns, Groups, group_variance, wilson_of_variance
 from app.kernel.uncertainty.of_matrices import mover
@@ -70,13 +71,18 @@ def group_headline(runs: GroupedRuns, level: float = 0.95) -> GroupedHeadline:
 
 
 def additive_influences(runs: GroupedRuns, gradient: AdditiveGradient) -> Array:
-    """How much each group (G) of one run moves a metric with this gradient (K) in the cell shares."""
+    """How much each group (G) of one run moves a metric with this gradient (K) in the cell shares; 0 where all of it is
+    rounding, which would depend on the order of the samples.
+    """
     actual, predicted = np.divmod(runs.cell, runs.n_classes)
     moves = gradient.rows[actual] + gradient.columns[predicted]
     moves = moves + np.where(actual == predicted, gradient.diagonal[actual], 0.0)
     total = runs.count.sum()
     centred = runs.count * (moves - runs.count @ moves / total) / total
-    return sums_by_code(runs.group, centred, runs.n_groups)
+    influences = sums_by_code(runs.group, centred, runs.n_groups)
+    sizes = sums_by_code(runs.group, runs.count * np.abs(moves) / total, runs.n_groups)
+    is_rounding = bool((np.abs(influences) <= ROUNDING * sizes.max()).all())
+    return np.zeros_like(influences) if is_rounding else influences
 
 
 def _variances(runs: GroupedRuns, table: Table) -> tuple[dict[str, float], dict[str, float]]:
