@@ -25,7 +25,7 @@ from statsmodels.stats.proportion import proportion_confint
 
 from app.settings import Settings
 from tests.api.answers import check_problem, compute
-from tests.api.jobs import ended, result
+from tests.api.jobs import result
 from tests.api.referenced import keep, later, lists, named, settings_for
 
 RANDOM = np.random.default_rng(15)
@@ -158,7 +158,7 @@ def test_groups_of_probabilities_beyond_memory_count_in_their_limits(client: htt
 def test_probabilities_beyond_memory_are_folded(client: httpx.Client, folder: Path) -> None:
     many = 80_000
     sure = RANDOM.uniform(size=many)
-    table = pa.table({"ill": sure + RANDOM.normal(scale=0.5, size=many) > 0.5, "p0": 1.0 - sure, "p1": sure, "w": sure})
+    table = pa.table({"ill": sure + RANDOM.normal(scale=0.5, size=many) > 0.5, "p0": 1.0 - sure, "p1": sure})
     pq.write_table(table, folder / "many.parquet", row_group_size=10_000)
     labels = ["false", "true"]
     source = named(folder / "many.parquet", {"y_true": "ill", "probabilities": ["p0", "p1"]}, "probabilities")
@@ -187,12 +187,3 @@ def test_probabilities_beyond_memory_are_folded(client: httpx.Client, folder: Pa
         assert client.get(f"/v1/evaluations/{kept['id']}", headers={"Accept": accept}).status_code == 200
     assert "IMCP curve" in client.get(f"/v1/evaluations/{kept['id']}", headers={"Accept": "text/html"}).text
     assert later(client, source | {"labels": labels, "ignore": ["x"]})["input"]["ignored"] == {"x": 0}
-    weighted = named(
-        folder / "many.parquet",
-        {"y_true": "ill", "probabilities": ["p0", "p1"], "sample_weight": "w"},
-        "probabilities",
-        labels=labels,
-    )
-    job = ended(client, client.post("/v1/metrics/compute", json={"input": weighted}).json())
-    assert (job["problem"]["status"], job["problem"]["code"]) == (413, "too_large")
-    assert "PREVAIL_DATA_MEMORY_BYTES" in job["problem"]["detail"]

@@ -86,12 +86,14 @@ class ReadData:
         columns: The arrays of the input by their names in the JSON.
         tally: What each entry stands for; None where each is a row.
         before: Rows that came before these.
+        part: Are others read apart from these?
     """
 
     columns: Mapping[str, Any]
     tally: Tally | None
     facts: DataFacts
     before: int = 0
+    part: bool = False
 
 
 def check_data(source: DataSource, asked: Asked) -> None:
@@ -143,17 +145,15 @@ class PartsOfData:
             self._data = _opened(source, asked)
             _checked(self._data, asked)
             of_rows = _of_rows(asked, self._data)
-            if _WEIGHT in of_rows and not asked.with_ids:
-                raise BeyondMemory(
-                    f"expected {asked.kind} without weights, of more rows than PREVAIL_DATA_MEMORY_BYTES holds",
-                    pointer="/data",
-                )
+            if not asked.with_ids:
+                _check_weights(asked.kind, of_rows)
             names = asked.reference.columns or self._data.names(mapped=False)
             if asked.kind == _SCORES and len(asked.labels or ()) == 2 and _SCORE not in names:
                 raise BeyondMemory(
                     "expected one score of two classes in each of so many rows, got one for each", pointer="/data"
                 )
-            self._unread = Reading(source, asked, self._data.schema, _width(asked, names), grouped=_GROUP in of_rows)
+            beside = {"grouped": _GROUP in of_rows, "weighted": _WEIGHT in of_rows}
+            self._unread = Reading(source, asked, self._data.schema, _width(asked, names), **beside)
             self._columns = self._unread.columns_of(self._data)
         self.kind, self._has_ids = asked.kind, _IDS in of_rows
 
@@ -203,6 +203,22 @@ def _width(asked: Asked, names: Mapping[str, str | Sequence[str]] | Sequence[str
     return max(declared, sum(1 if isinstance(own, str) else len(own) for own in columns))
 
 
+def _check_weights(kind: str, of_rows: Container[str]) -> None:
+    """Raises BeyondMemory: samples have weights that do not fold."""
+    if _WEIGHT not in of_rows:
+        return
+    if kind not in (_PROBABILITIES, _SCORES):
+        raise BeyondMemory(
+            f"expected {kind} without weights, of more rows than PREVAIL_DATA_MEMORY_BYTES holds", pointer="/data"
+        )
+    if _GROUP in of_rows:
+        raise BeyondMemory(
+            f"expected {kind} with groups or with weights, and not with both, of more rows than "
+            "PREVAIL_DATA_MEMORY_BYTES holds",
+            pointer="/data",
+        )
+
+
 @dataclass(frozen=True, slots=True)
 class Reading:
     """How pieces are read, wherever that is done: can be sent to another process.
@@ -211,6 +227,7 @@ class Reading:
         schema: Of all files.
         width: Numbers of a row that are kept of rows that go by; 0 where rows are counted.
         grouped: Do rows have groups?
+        weighted: Do they have weights?
         spellings: How columns of labels of CSV are written in all rows, by name.
     """
 
@@ -219,6 +236,7 @@ class Reading:
     schema: pa.Schema
     width: int = 0
     grouped: bool = False
+    weighted: bool = False
     spellings: Mapping[str, Spelling] = field(default_factory=dict)
 
     def columns_of(self, data: Dataset) -> Columns:
@@ -238,7 +256,7 @@ class Reading:
                 with _of_entries(ARRAYS, before):
                     found = _columns(asked, file, ids=asked.with_ids)
                 rows = data.read.rows
-                yield ReadData(found, None, _facts(asked.reference, (), rows), before)
+                yield ReadData(found, None, _facts(asked.reference, (), rows), before, part=True)
                 before, data.read.rows = before + rows, 0
 
     def counted(self, columns: Columns, piece: Piece, before: int = 0) -> RowCounts:

@@ -152,11 +152,16 @@ def check_entries(entries: NDArray[np.float64], pointer: str, where: Callable[..
         largest = entries.sum()
     if largest == 0:
         raise InvalidInput.at(pointer, "no_samples", "expected at least one sample, got nothing but zeros")
-    if largest > LARGEST_TOTAL:
-        raise InvalidInput.at(pointer, "total_too_large", f"expected entries that sum to at most 2^53, got {largest:g}")
+    check_total(largest, pointer)
     small = (entries > 0) & (entries < SMALLEST_ENTRY)
     if small.any():
         raise _refuse_entry(entries, small, where, "entry_too_small", f"expected 0 or at least {SMALLEST_ENTRY:g}")
+
+
+def check_total(total: float, pointer: str) -> None:
+    """Raises InvalidInput: entries add up to more than what keeps the arithmetic exact."""
+    if total > LARGEST_TOTAL:
+        raise InvalidInput.at(pointer, "total_too_large", f"expected entries that sum to at most 2^53, got {total:g}")
 
 
 def _refuse_entry(

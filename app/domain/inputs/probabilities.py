@@ -14,7 +14,14 @@ from app.domain.errors import InvalidInput
 from app.domain.inputs.beside import group_facts, read_groups, read_ids, read_weights, weight_facts
 from app.domain.inputs.content import Content
 from app.domain.inputs.labels import Column, Label, Numbers, check_lengths, encode
-from app.domain.inputs.matrices import MatrixInput, check_entries, check_found_labels, check_labels, positive_index
+from app.domain.inputs.matrices import (
+    MatrixInput,
+    check_entries,
+    check_found_labels,
+    check_labels,
+    check_total,
+    positive_index,
+)
 from app.domain.inputs.rectangles import not_a_number, rectangle
 from app.domain.inputs.samples import DecidedBy, Samples
 from app.kernel.matrix.labels import confusion_counts
@@ -25,7 +32,11 @@ Rows = list[Any] | NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Accompanying:
-    """What comes beside the probabilities or scores of an input."""
+    """What comes beside the probabilities or scores of an input.
+
+    Attributes:
+        part: Are these some of the samples only, whose weights may add up to nothing?
+    """
 
     labels: Sequence[Label] | None = None
     positive: Label | None = None
@@ -33,6 +44,7 @@ class Accompanying:
     sample_weight: Numbers | None = None
     group_ids: Column | None = None
     threshold: float | None = None
+    part: bool = False
 
 
 def from_probabilities(
@@ -256,7 +268,9 @@ def _made(
     ids = None if beside.sample_ids is None else read_ids(beside.sample_ids, f"{pointer}/sample_ids")
     groups = None if beside.group_ids is None else read_groups(beside.group_ids, f"{pointer}/group_ids")
     counts = confusion_counts(truth, predicted, len(labels), weights)
-    if weights is not None:
+    if weights is not None and beside.part:
+        check_total(float(counts.sum()), f"{pointer}/sample_weight")
+    elif weights is not None:
         check_entries(counts, f"{pointer}/sample_weight", lambda *_: f"{pointer}/sample_weight")
     return MatrixInput(
         kind=kind,

@@ -1,12 +1,14 @@
-"""What runs are made of: keys of samples, how often each is there, and in which groups."""
+"""What runs are made of: keys of samples, how often each is there, in which groups, and what they weigh."""
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from app.kernel.folds.keys import Keys, Probabilities
+from app.kernel.folds.weights.grid import added
+from app.kernel.numerics.arrays import Array
 from app.kernel.numerics.sorting import Order
 
 Counts = NDArray[np.int64]
@@ -23,11 +25,15 @@ class Entries(NamedTuple):
         keys: (n).
         counts: (n) how often each is there; None is once.
         groups: (n) the group of each; None: they are in none.
+        weights: (n) of each; None: they have none.
+        squares: (n) of the weights; None: they follow from these. Entries of one key add up, in both.
     """
 
     keys: Keys
     counts: Counts | None = None
     groups: Groups | None = None
+    weights: Array | None = None
+    squares: Array | None = None
 
     @property
     def nbytes(self) -> int:
@@ -44,30 +50,46 @@ class Entries(NamedTuple):
         """How often each key is there."""
         return np.ones(self.keys.size, dtype=np.int64) if self.counts is None else self.counts
 
+    @property
+    def is_summed(self) -> bool:
+        """Does an entry stand for several samples?"""
+        return self.counts is not None or self.squares is not None
+
+    @property
+    def weighed(self) -> tuple[Array, Array]:
+        """Weights and their squares.
+
+        Raises:
+            ValueError: there are none.
+        """
+        if self.weights is None:
+            raise ValueError("expected samples with weights")
+        return self.weights, self.weights * self.weights if self.squares is None else self.squares
+
     def part(self, rows: slice) -> Self:
         """Some of them."""
-        return self._replace(
-            keys=self.keys[rows],
-            counts=None if self.counts is None else self.counts[rows],
-            groups=None if self.groups is None else self.groups[rows],
-        )
+        return self._replace(**{name: own[rows] for name, own in self._columns()})
 
     def take(self, rows: Order) -> Self:
         """Some of them, in another order."""
-        return self._replace(
-            keys=self.keys.take(rows),
-            counts=None if self.counts is None else self.counts.take(rows),
-            groups=None if self.groups is None else self.groups.take(rows),
-        )
+        return self._replace(**{name: own.take(rows) for name, own in self._columns()})
+
+    def _columns(self) -> Iterator[tuple[str, NDArray[Any]]]:
+        for name, column in self._asdict().items():
+            if column is not None:
+                yield name, column
 
 
 def joined(parts: Sequence[Entries]) -> Entries:
-    """Those of one width, one after another; with groups where all have some."""
+    """Those of one width, one after another; with groups, and with weights, where all have some."""
     groups = [part.groups for part in parts if part.groups is not None]
+    weights = [part.weights for part in parts if part.weights is not None]
     return Entries(
         np.concatenate([part.keys for part in parts]),
         None if all(part.counts is None for part in parts) else np.concatenate([part.times for part in parts]),
         np.concatenate(groups) if len(groups) == len(parts) else None,
+        np.concatenate(weights) if len(weights) == len(parts) else None,
+        None if all(part.squares is None for part in parts) else np.concatenate([part.weighed[1] for part in parts]),
     )
 
 
@@ -84,7 +106,11 @@ def in_order(parts: Sequence[Entries]) -> Entries:
 
 
 def summed(entries: Entries) -> Entries:
-    """Each key once, of each group where there are some, with counts, by rising keys."""
+    """Each key once, of each group where there are some, with counts, by rising keys. With weights each key has a few
+    entries, as many as it takes to write their sums without rounding.
+    """
+    if entries.weights is not None:
+        return _weights_summed(entries)
     keys, groups = entries.keys, entries.groups
     order: Order = np.argsort(keys) if groups is None else np.lexsort((groups, keys))
     entries = entries.take(order)
@@ -95,6 +121,20 @@ def summed(entries: Entries) -> Entries:
     return entries.take(starts)._replace(counts=np.add.reduceat(entries.times, starts))
 
 
+def _weights_summed(entries: Entries) -> Entries:
+    entries = entries.take(np.argsort(entries.keys))
+    starts = starts_of(entries.keys)
+    pieces = [added(values, starts) for values in entries.weighed]
+    rows = max(1, *map(len, pieces))
+    weights, squares = (np.concatenate([*own, np.zeros((rows - len(own), starts.size))]) for own in pieces)
+    keys = np.tile(entries.keys.take(starts), (rows, 1))
+    # Every key has one entry, whatever it weighs.
+    kept = (weights > 0) | (squares > 0)
+    kept[0] = True
+    found = Entries(keys[kept], weights=weights[kept], squares=squares[kept])
+    return found.take(np.argsort(found.keys))
+
+
 def starts_of(ordered: Keys | Probabilities) -> Order:
     """Where each of the distinct values of a row in order begins."""
     return np.concatenate([[0], np.flatnonzero(ordered[1:] != ordered[:-1]) + 1])
@@ -103,10 +143,10 @@ def starts_of(ordered: Keys | Probabilities) -> Order:
 def split(entries: Entries) -> Iterator[Entries]:
     """Entries without counts in order: those that are there often, once and with counts, and all others.
 
-    Of a key no part has more than a few entries for each group, so that no block of a merged order is large because of
-    one score.
+    Of a key no part has more than a few entries for each group, or for its weights, so that no block of a merged order
+    is large because of one score.
     """
-    if entries.groups is not None:
+    if entries.groups is not None or entries.weights is not None:
         entries = entries.take(np.argsort(entries.keys))
         found = summed(entries) if _are_often(entries.keys) else entries
         yield found if _OFTEN * found.keys.size <= entries.keys.size else entries

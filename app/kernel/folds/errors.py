@@ -40,8 +40,8 @@ def of_mean(kind: int) -> Error:
     """Of the mean of what is added up."""
 
     def error(scores: FoldedSamples, _: int | None, __: float) -> Spread:
-        size, freedom = scores.n_samples, max(scores.n_samples - 1.0, 1.0)
-        variance = scores.sums.variance(kind) / size
+        size = scores.effective_samples
+        variance, freedom = scores.sums.variance(kind) / size, max(size - 1.0, 1.0)
         return Spread(variance, LinearMethod.T, freedom, of_groups=lambda: _losses(scores).mean(kind))
 
     return error
@@ -51,7 +51,7 @@ def of_class_means(kind: int) -> Error:
     """Of the mean over the classes of the mean over their members; the degrees of freedom are those of Welch (1947)."""
 
     def error(scores: FoldedSamples, _: int | None, __: float) -> Spread | None:
-        sizes = scores.actual
+        sizes = scores.effective_members
         if not sizes.all():
             return None
         parts = scores.sums.variances(kind) / (sizes * scores.n_classes**2)
@@ -73,7 +73,7 @@ def of_share(*counted: int, rest: bool = False) -> Error:
     """Of the share of the samples that are counted by some of the counts in each group, or by none of them."""
 
     def error(scores: FoldedSamples, _: int | None, value: float) -> Spread:
-        variance = value * (1.0 - value) / max(scores.n_samples - 1, 1)
+        variance = scores.sums.share_variance(value, counted, rest=rest) / scores.effective_samples
         return Spread(variance, LinearMethod.WILSON, of_groups=lambda: _losses(scores).share(counted, rest=rest))
 
     return error
@@ -98,7 +98,7 @@ def of_saved(kind: int, reference: Callable[[Array], tuple[float, Array]]) -> Er
     """
 
     def error(scores: FoldedSamples, _: int | None, value: float) -> Spread:
-        size, (mean, moves) = scores.n_samples, reference(scores.prevalence)
+        size, (mean, moves) = scores.effective_samples, reference(scores.prevalence)
         variance = scores.sums.variance(kind, (value - 1.0) * moves) / mean**2
         return Spread(
             variance / size,
@@ -116,7 +116,7 @@ def of_members(kind: int) -> Error:
     def error(scores: FoldedSamples, class_index: int | None, _: float) -> Spread | None:
         if class_index is None or not scores.actual[class_index]:
             return None
-        size = float(scores.actual[class_index])
+        size = float(scores.effective_members[class_index])
         variance = float(scores.sums.variances(kind)[class_index]) / size
         return Spread(
             variance,
@@ -135,8 +135,8 @@ def of_area(slope: float = 1.0) -> Error:
     def error(scores: FoldedSamples, class_index: int | None, _: float) -> Spread | None:
         if class_index is None and scores.n_classes > 2:
             return None
-        ranking = scores.ranking(1 if class_index is None else class_index)
-        sizes = float(ranking.positives), float(ranking.negatives)
+        code = 1 if class_index is None else class_index
+        ranking, sizes = scores.ranking(code), scores.effective_sides(code)
         variance = slope * slope * ranking.area_variance
         return Spread(
             variance,

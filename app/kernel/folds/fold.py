@@ -10,7 +10,14 @@ from numpy.typing import NDArray
 
 from app.kernel.folds.entries import Groups
 from app.kernel.folds.orders.runs import SortedRuns
+from app.kernel.folds.weights.totals import WeightTotals
+from app.kernel.numerics.arrays import Array
 from app.kernel.samples.losses import Codes
+
+# What a sample with a weight takes where the order is read, in so many times what a key takes.
+_WEIGHED = 3
+# Squares of weights below it are added up exactly.
+_HEAVIEST = 2.0**400
 
 
 class Fold(ABC):
@@ -23,15 +30,24 @@ class Fold(ABC):
         classes: K.
         budget: Bytes of memory, about, that the order may take; more goes into files.
         grouped: Do samples have groups?
+        weighted: Do they have weights?
 
     Raises:
-        ValueError: there are fewer than two classes.
+        ValueError: there are fewer than two classes, or samples have groups and weights.
     """
 
-    def __init__(self, classes: int, budget: int, *, grouped: bool = False) -> None:
+    def __init__(self, classes: int, budget: int, *, grouped: bool = False, weighted: bool = False) -> None:
         if classes < 2:
             raise ValueError(f"expected at least two classes, got {classes}")
+        if grouped and weighted:
+            raise ValueError("samples in groups do not fold with weights")
         self.classes, self.budget, self.grouped = classes, budget, grouped
+        self._totals = WeightTotals(classes) if weighted else None
+
+    @property
+    def weighted(self) -> bool:
+        """Do samples have weights?"""
+        return self._totals is not None
 
     @property
     @abstractmethod
@@ -72,6 +88,8 @@ class Fold(ABC):
     @property
     def _reading_budget(self) -> int:
         """Bytes of memory for reading the order, as if keys were alone."""
+        if self.weighted:
+            return self.budget // _WEIGHED
         return self.budget // 2 if self.grouped else self.budget
 
     def _check_mergeable(self, other: "Fold") -> None:
@@ -80,6 +98,16 @@ class Fold(ABC):
             raise ValueError(f"states of {self.classes} and of {other.classes} classes cannot be merged")
         if other.grouped != self.grouped:
             raise ValueError("states with groups and without cannot be merged")
+        if other.weighted != self.weighted:
+            raise ValueError("states with weights and without cannot be merged")
+
+    def _merge_weights(self, other: "Fold") -> None:
+        if self._totals is not None and other._totals is not None:
+            self._totals.merge(other._totals)
+
+    def _weigh(self, codes: Codes, weights: Array | None) -> None:
+        if self._totals is not None and weights is not None:
+            self._totals.add(weights, codes)
 
     def _release(self) -> None:
         """Sort what came in last, and give back the memory of what comes in.
@@ -97,6 +125,24 @@ class Fold(ABC):
         if (groups is not None) != self.grouped or (groups is not None and groups.shape != (size,)):
             expected = f"the groups of {size} samples" if self.grouped else "samples without groups"
             raise ValueError(f"expected {expected}")
+
+    def _weights(self, weights: Array | None, size: int) -> Array | None:
+        """Weights (n) of samples.
+
+        Raises:
+            ValueError: there are some where there are to be none, or the other way round, or too few, or one is no
+                finite number of 0 or more.
+        """
+        if (weights is not None) != self.weighted or (weights is not None and weights.shape != (size,)):
+            expected = f"the weights of {size} samples" if self.weighted else "samples without weights"
+            raise ValueError(f"expected {expected}")
+        if weights is None:
+            return None
+        given = np.asarray(weights, dtype=np.float64)
+        if size and not (given.min() >= 0.0 and given.max() < _HEAVIEST):
+            raise ValueError("weights must be finite numbers of 0 or more")
+        # Adding 0 makes 0 of -0.
+        return given + 0.0
 
     def _codes(self, actual: NDArray[Any]) -> Codes:
         """Codes (n) of classes as indices.

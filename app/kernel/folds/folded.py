@@ -12,12 +12,15 @@ from app.kernel.folds.groups.influence import GroupedLosses
 from app.kernel.folds.joint.entries import Together, together
 from app.kernel.folds.not_folded import NotFolded
 from app.kernel.folds.orders.along import Along, along_stretch
+from app.kernel.folds.orders.along_weights import AlongWeights, Weighed, WeightedSide, along_weighed
+from app.kernel.folds.orders.cut_by_cut import CutByCut
 from app.kernel.folds.orders.ranking import FoldedRanking
 from app.kernel.folds.orders.runs import Run
 from app.kernel.folds.orders.stretches import InOrder, Looked, Stretch, placed, readers_of, stretches
-from app.kernel.folds.orders.top_label import parts_of, top_label_stretches
+from app.kernel.folds.orders.top_label import parts_of, top_label_stretches, weighted_parts_of
 from app.kernel.folds.sums.bins import FoldedBins, FoldedTopLabel
 from app.kernel.folds.sums.losses import LossSums
+from app.kernel.folds.weights.totals import WeightTotals
 from app.kernel.metrics.families.probabilities.ranking import partial_roc_auc
 from app.kernel.numerics.arrays import Array, lazy
 from app.kernel.samples.losses import CLIP
@@ -27,6 +30,8 @@ from app.kernel.samples.scores import Scores
 _MAX_FPR = float(partial_roc_auc.card.defaults["max_fpr"])
 # The box plots of phi.
 _QUARTILES = 0.25, 0.5, 0.75
+# Weights that are not at hand: whoever asks whether there are some is told that there are.
+_AWAY = np.zeros(0)
 
 
 class Order(NamedTuple):
@@ -56,14 +61,41 @@ class FoldedSamples(Scores):
         in_order: InOrder = map,
         *,
         grouped: bool = False,
+        totals: WeightTotals | None = None,
     ) -> None:
         self.grouped = grouped
         self.n_classes, self.n_samples = len(counts), int(sum(counts))
-        self.weights = None
+        self.weights = None if totals is None else _AWAY
         self._folded: dict[int, FoldedRanking] = {}
         self._fits: dict[tuple[int, float, bool], Fit] = {}
-        self._stretches, self._counts, self._in_order = stretches, counts, in_order
-        self.__dict__["actual"] = np.array(counts, dtype=np.float64)
+        self._stretches, self._counts, self._in_order, self._totals = stretches, counts, in_order, totals
+        sizes = counts if totals is None else [*map(float, totals.by_class()[0])]
+        self.__dict__["actual"] = np.array(sizes, dtype=np.float64)
+
+    @property
+    def worth(self) -> tuple[int, float] | None:
+        """Of weighted samples, how many count and how many of one weight are worth as much."""
+        return None if self._totals is None else (int(self._totals.used.sum()), self.effective_samples)
+
+    @lazy
+    def effective_samples(self) -> float:
+        """How many samples there are, or the effective number of weighted ones."""
+        return float(self.n_samples) if self._totals is None else self._totals.effective(range(self.n_classes))
+
+    @lazy
+    def effective_members(self) -> Array:
+        """The same (K) of each class."""
+        totals = self._totals
+        if totals is None:
+            return self.actual
+        return np.array([totals.effective([code]) for code in range(self.n_classes)])
+
+    def effective_sides(self, code: int) -> tuple[float, float]:
+        """The same of the members of a class, and of all others."""
+        others = [other for other in range(self.n_classes) if other != code]
+        if self._totals is None:
+            return float(self._counts[code]), float(self.n_samples - self._counts[code])
+        return self._totals.effective([code]), self._totals.effective(others)
 
     @property
     def rankings(self) -> list[Ranking]:
@@ -74,16 +106,39 @@ class FoldedSamples(Scores):
         """The samples by falling score of a class; they go by once."""
         made = self._folded.get(code)
         if made is None:
-            positives = int(self._counts[code])
-            sizes = positives, self.n_samples - positives
-            begun = partial(
-                Along, *sizes, _MAX_FPR, _QUARTILES, self.n_classes, binned=self._binned, grouped=self.grouped
-            )
-            whole = begun()
-            for along in self._in_order(partial(along_stretch, begun), placed(self._stretches(code))):
-                whole.merge(along)
+            whole = self._counted(code) if self._totals is None else self._weighed(code, self._totals)
             self._folded[code] = made = FoldedRanking(whole, _MAX_FPR)
         return made
+
+    def _counted(self, code: int) -> CutByCut:
+        positives = int(self._counts[code])
+        sizes = positives, self.n_samples - positives
+        begun = partial(Along, *sizes, _MAX_FPR, _QUARTILES, self.n_classes, binned=self._binned, grouped=self.grouped)
+        whole = begun()
+        for along in self._in_order(partial(along_stretch, begun), placed(self._stretches(code))):
+            whole.merge(along)
+        return whole
+
+    def _weighed(self, code: int, totals: WeightTotals) -> CutByCut:
+        grids, used = totals.grids(), totals.used
+        units = [grids[0].whole(weight) for weight in totals.by_class()[0]]
+        members = WeightedSide(units[code], int(used[code]))
+        others = WeightedSide(sum(units) - units[code], int(used.sum()) - members.used)
+        begun = partial(
+            AlongWeights,
+            grids[0],
+            (members, others),
+            _MAX_FPR,
+            _QUARTILES,
+            self.n_classes,
+            self.n_samples,
+            binned=self._binned,
+        )
+        whole = begun()
+        stretches = (Weighed(stretch, grids) for stretch in self._stretches(code))
+        for along in self._in_order(partial(along_weighed, begun), placed(stretches)):
+            whole.merge(along)
+        return whole
 
     def curves_as_json(self) -> dict[str, Any]:
         """What is kept of the curves of all classes, for `KeptScores`."""
@@ -95,6 +150,8 @@ class FoldedSamples(Scores):
 
     def fit(self, code: int, clip: float, *, sloped: bool) -> Fit:
         """Logistic recalibration of a class; its order goes by again, some times."""
+        if self.weights is not None:
+            raise NotFolded("lines are fitted to folded samples of one weight")
         asked = code, clip, sloped
         if asked not in self._fits:
             sizes = int(self._counts[code]), self.n_samples - int(self._counts[code])
@@ -136,6 +193,7 @@ class FoldedOrder(FoldedSamples):
         stretches: All samples by falling score of a class.
         in_order: Has stretches looked at, here or elsewhere, and gives what comes of them in turn.
         grouped: Do samples have groups?
+        totals: What the samples weigh, if they have weights.
     """
 
     are_probabilities = False
@@ -160,6 +218,7 @@ class FoldedScores(FoldedSamples):
         order_of_top_label: Runs of highest probabilities, and of class 1 of two, which say both.
         budget: Bytes of memory for reading them.
         in_order: Has stretches of them looked at, here or elsewhere, and gives what comes of them in turn.
+        totals: What the samples weigh, if they have weights.
     """
 
     def __init__(
@@ -172,6 +231,7 @@ class FoldedScores(FoldedSamples):
         order_of_top_label: Order,
         budget: int,
         in_order: InOrder = map,
+        totals: WeightTotals | None = None,
     ) -> None:
         of_groups = sums.by_group()
         super().__init__(
@@ -179,19 +239,27 @@ class FoldedScores(FoldedSamples):
             lambda code: stretches(*orders[code], budget),
             in_order,
             grouped=of_groups is not None,
+            totals=totals,
         )
         self.sums_of_groups = of_groups
         self.confusion, self.ties, self.sums = confusion.copy(), ties, sums
         self.clipped = int(sums.counts[-1].sum())
         self.__dict__.update(losses=sums.losses(), phi_sums=sums.phi())
-        self.__dict__["top_label"] = self.top_label_bins = FoldedTopLabel(
-            bins, lambda: parts_of(top_label_stretches(*order_of_top_label, budget), self.n_samples, in_order)
-        )
+
+        def parts() -> FoldedBins:
+            found = top_label_stretches(*order_of_top_label, budget)
+            if totals is None:
+                return parts_of(found, self.n_samples, in_order)
+            return weighted_parts_of(found, totals, in_order)
+
+        self.__dict__["top_label"] = self.top_label_bins = FoldedTopLabel(bins, parts)
         self._look_together = partial(_looked_together, orders, self.n_samples, budget, in_order)
 
     @lazy
     def together(self) -> Together:
         """What one threshold for all classes says; all orders go by once more."""
+        if self.weights is not None:
+            raise NotFolded("one threshold for all classes is looked at where samples weigh the same")
         return self._look_together()
 
     @lazy

@@ -46,6 +46,7 @@ class Folded(NamedTuple):
         drawn: What it is computed of in resamples, None where there is an error, or nothing is.
         of_two: Does it fold for two classes only?
         again: Do the samples go by again for it, so that it is computed only where it is asked for?
+        of_weighted: Does it fold for samples with weights?
     """
 
     metric: Metric[Scores]
@@ -53,6 +54,11 @@ class Folded(NamedTuple):
     drawn: Draw | None = None
     of_two: bool = False
     again: bool = False
+    of_weighted: bool = True
+
+    def takes(self, n_classes: int, *, weighted: bool) -> bool:
+        """Does it fold for so many classes?"""
+        return (n_classes == 2 or not self.of_two) and (self.of_weighted or not weighted)
 
 
 FOLDED = (
@@ -74,8 +80,8 @@ FOLDED = (
     Folded(ranking.roc_auc, of_area()),
     Folded(ranking.roc_auc_ovr_macro, of_areas()),
     Folded(ranking.roc_auc_ovr_weighted, of_areas(weighted=True)),
-    Folded(ranking.roc_auc_ovr_micro, of_all_entries()),
-    Folded(ranking.macro_pr_auc),
+    Folded(ranking.roc_auc_ovr_micro, of_all_entries(), of_weighted=False),
+    Folded(ranking.macro_pr_auc, of_weighted=False),
     Folded(ranking.roc_auc_ovo_macro, of_area(), of_two=True),
     Folded(ranking.roc_auc_ovo_weighted, of_area(), of_two=True),
     Folded(ranking.roc_gini, of_area(2.0)),
@@ -93,8 +99,8 @@ FOLDED = (
     Folded(calibration.l2_calibration_error, drawn=IN_BINS_OF_TOP_LABEL),
     Folded(calibration.classwise_calibration_error, drawn=IN_BINS),
     Folded(calibration.class_calibration_error, drawn=IN_BINS),
-    Folded(recalibration.calibration_intercept, of_line(sloped=False), again=True),
-    Folded(recalibration.calibration_slope, of_line(sloped=True), again=True),
+    Folded(recalibration.calibration_intercept, of_line(sloped=False), again=True, of_weighted=False),
+    Folded(recalibration.calibration_slope, of_line(sloped=True), again=True, of_weighted=False),
     Folded(areas.weighted_average_precision, drawn=AT_CUTS),
     Folded(areas.roc_auc_standard_error),
 )
@@ -103,24 +109,24 @@ FOLDED = (
 _BY_KEY = {one.metric.key: one for one in FOLDED}
 
 
-def folded_metrics(n_classes: int) -> tuple[Folded, ...]:
-    """Those that fold for so many classes."""
-    return tuple(one for one in FOLDED if n_classes == 2 or not one.of_two)
+def folded_metrics(n_classes: int, *, weighted: bool = False) -> tuple[Folded, ...]:
+    """Those that fold for so many classes, of samples with weights or without."""
+    return tuple(one for one in FOLDED if one.takes(n_classes, weighted=weighted))
 
 
 def folded_values(scores: FoldedSamples) -> Mapping[str, Array]:
     """Values by key: (K) of a metric of one class, () of the others; NaN where one is undefined. Those are left out for
     which samples go by again.
     """
-    known = [one for one in folded_metrics(scores.n_classes) if not one.again]
+    known = [one for one in folded_metrics(scores.n_classes, weighted=scores.worth is not None) if not one.again]
     with silently():
         return {one.metric.key: one.metric.compute(scores) for one in known}
 
 
-def folds(metric: Metric[Scores], n_classes: int) -> bool:
-    """Does it for so many classes?"""
+def folds(metric: Metric[Scores], scores: FoldedSamples) -> bool:
+    """Does it?"""
     one = _BY_KEY.get(metric.key)
-    return one is not None and (n_classes == 2 or not one.of_two)
+    return one is not None and one.takes(scores.n_classes, weighted=scores.worth is not None)
 
 
 def draw_of(metric: Metric[Scores]) -> Draw | None:
@@ -166,6 +172,7 @@ def linearised(scores: FoldedSamples, metric: Metric[Scores], class_index: int |
         card.range,
         spread.freedom,
         spread.sizes,
+        worth=scores.worth,
         n_samples=scores.n_samples,
         about=about,
     )

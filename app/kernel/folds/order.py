@@ -6,6 +6,7 @@ the same runs, read from the other end.
 """
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple, Self
@@ -18,7 +19,7 @@ from app.kernel.folds.fold import Fold
 from app.kernel.folds.folded import FoldedOrder
 from app.kernel.folds.keys import Keys
 from app.kernel.folds.orders.runs import Reader, Run, SortedRuns
-from app.kernel.folds.orders.stretches import Cuts, InGroups, InOrder, Taken, floors_of, taken_from
+from app.kernel.folds.orders.stretches import Cuts, InGroups, InOrder, InWeights, Taken, floors_of, taken_from
 from app.kernel.numerics.arrays import Array
 
 _LOWEST = np.int64(np.iinfo(np.int64).min)
@@ -34,39 +35,45 @@ class OrderFold(Fold):
         budget: Bytes of memory, about, that the order may take; more goes into files.
         folder: Where files are made; None: everything stays in memory.
         grouped: Do samples have groups?
+        weighted: Do they have weights?
 
     Raises:
-        ValueError: there are fewer than two classes.
+        ValueError: there are fewer than two classes, or samples have groups and weights.
     """
 
-    def __init__(self, classes: int, budget: int, folder: Path | None, *, grouped: bool = False) -> None:
-        super().__init__(classes, budget, grouped=grouped)
+    def __init__(
+        self, classes: int, budget: int, folder: Path | None, *, grouped: bool = False, weighted: bool = False
+    ) -> None:
+        super().__init__(classes, budget, grouped=grouped, weighted=weighted)
         self._counts: Counts = np.zeros(classes, dtype=np.int64)
         orders = 1 if classes == 2 else classes
         share = budget // (2 * orders)
         # Others and members of each order.
-        self._orders = [
-            (SortedRuns(share, folder, grouped=grouped), SortedRuns(share, folder, grouped=grouped))
-            for _ in range(orders)
-        ]
+        made = partial(SortedRuns, share, folder, grouped=grouped, weighted=weighted)
+        self._orders = [(made(), made()) for _ in range(orders)]
 
     @property
     def rows(self) -> int:
         """Samples so far."""
         return int(self._counts.sum())
 
-    def add(self, actual: NDArray[Any], scores: Array, groups: Groups | None = None) -> Self:
+    def add(
+        self, actual: NDArray[Any], scores: Array, groups: Groups | None = None, weights: Array | None = None
+    ) -> Self:
         """Add samples.
 
         Args:
             actual: Codes 0..K-1, shape (n,).
             scores: Finite, shape (n,) of two classes and (n, K) of more.
             groups: A number for the group of each sample, shape (n,).
+            weights: Of the samples, 0 or more, shape (n,).
 
         Raises:
-            ValueError: the shapes do not fit, a code is out of range, or a score is not finite. Nothing was added then.
+            ValueError: the shapes do not fit, a code is out of range, a score is not finite, or a weight none of 0 or
+                more. Nothing was added then.
         """
         self._check_groups(groups, actual.size)
+        weights = self._weights(weights, actual.size)
         values = np.asarray(scores, dtype=np.float64)
         shape = (actual.size,) if self.classes == 2 else (actual.size, self.classes)
         if actual.ndim != 1 or values.shape != shape:
@@ -75,11 +82,13 @@ class OrderFold(Fold):
         if not np.isfinite(values).all():
             raise ValueError("scores must be finite")
         self._counts += np.bincount(codes, minlength=self.classes)
+        self._weigh(codes, weights)
         columns = [(1, values)] if self.classes == 2 else [*enumerate(values.T)]
         for (code, column), sides in zip(columns, self._orders, strict=True):
             members = codes == code
             for side, inside in zip(sides, (~members, members), strict=True):
-                side.add_keys(sortable(column[inside]), None if groups is None else groups[inside])
+                beside = None if groups is None else groups[inside], None if weights is None else weights[inside]
+                side.add_keys(sortable(column[inside]), *beside)
         return self
 
     def merge(self, other: Self) -> Self:
@@ -90,6 +99,7 @@ class OrderFold(Fold):
         """
         self._check_mergeable(other)
         self._counts = self._counts + other._counts
+        self._merge_weights(other)
         for own, theirs in zip(self._stores, other._stores, strict=True):
             own.merge(theirs)
         return self
@@ -112,7 +122,7 @@ class OrderFold(Fold):
             others, members = runs[code]
             return _stretches(members, others, self._reading_budget, flip=False)
 
-        return FoldedOrder(self._counts.tolist(), stretches, in_order, grouped=self.grouped)
+        return FoldedOrder(self._counts.tolist(), stretches, in_order, grouped=self.grouped, totals=self._totals)
 
     @property
     def _stores(self) -> Sequence[SortedRuns]:
@@ -165,6 +175,12 @@ class _Between(NamedTuple):
             raise ValueError("expected samples in groups")
         scores = scores_of(entries.keys.view(np.uint64))
         return InGroups(scores, np.repeat([True, False], sizes), entries.groups, entries.times)
+
+    def in_weights(self) -> InWeights:
+        """The samples with their weights."""
+        entries, sizes = joined([*self.members, *self.others]), [sum(e.keys.size for e in taken) for taken in self]
+        scores = scores_of(entries.keys.view(np.uint64))
+        return InWeights(scores, np.repeat([True, False], sizes), *entries.weighed)
 
 
 def _stretches(members: Sequence[Run], others: Sequence[Run], budget: int, *, flip: bool) -> Iterator[_Between]:

@@ -15,7 +15,10 @@ from app.kernel.folds.orders.runs import SortedRuns
 from app.kernel.folds.orders.stretches import InOrder
 from app.kernel.folds.sums.bins import BinSums
 from app.kernel.folds.sums.losses import LossSums
+from app.kernel.folds.sums.weighted_bins import WeightedBins
+from app.kernel.folds.sums.weighted_losses import WeightedLossSums
 from app.kernel.matrix.labels import confusion_counts
+from app.kernel.numerics.arrays import Array, Mask
 from app.kernel.samples.losses import Codes
 
 # Rows looked at at once, so that what is made of them stays in the cache.
@@ -34,20 +37,25 @@ class ScoresFold(Fold):
             in sqrt(budget / 64) stays in memory.
         folder: Where files are made; None: everything stays in memory, and goes with a pickled state.
         grouped: Do samples have groups?
+        weighted: Do they have weights?
 
     Raises:
-        ValueError: there are fewer than two classes.
+        ValueError: there are fewer than two classes, or samples have groups and weights.
     """
 
-    def __init__(self, classes: int, budget: int, folder: Path | None, *, grouped: bool = False) -> None:
-        super().__init__(classes, budget, grouped=grouped)
+    def __init__(
+        self, classes: int, budget: int, folder: Path | None, *, grouped: bool = False, weighted: bool = False
+    ) -> None:
+        super().__init__(classes, budget, grouped=grouped, weighted=weighted)
         self.folder = folder
         self.confusion: NDArray[np.int64] = np.zeros((classes, classes), dtype=np.int64)
         self.ties = 0
-        self._losses = LossSums(classes, grouped=grouped)
-        self._top_label = BinSums()
+        totals = self._totals
+        self._losses = LossSums(classes, grouped=grouped) if totals is None else WeightedLossSums(classes, totals)
+        self._top_label = BinSums() if totals is None else WeightedBins()
         # Rows p, 1 - p of two classes need one order, all others one for each class and for the highest probability.
-        self._paired = SortedRuns(budget, folder, grouped=grouped) if classes == 2 else None
+        beside = {"grouped": grouped, "weighted": weighted}
+        self._paired = SortedRuns(budget, folder, **beside) if classes == 2 else None
         self._columns: list[SortedRuns] = []
         self._highest: SortedRuns | None = None
 
@@ -61,7 +69,13 @@ class ScoresFold(Fold):
         """Bytes in memory for sums within groups, as of when they were looked at last."""
         return self._losses.bytes_of_groups
 
-    def add(self, actual: NDArray[Any], probabilities: NDArray[Any], groups: Groups | None = None) -> Self:
+    def add(
+        self,
+        actual: NDArray[Any],
+        probabilities: NDArray[Any],
+        groups: Groups | None = None,
+        weights: Array | None = None,
+    ) -> Self:
         """Add samples.
 
         Args:
@@ -69,16 +83,19 @@ class ScoresFold(Fold):
             probabilities: Float32 or float64 in [0, 1], shape (n, K); of two classes (n,), that of class 1, does, and
                 that of class 0 is 1 minus it in float64.
             groups: A number for the group of each sample, shape (n,).
+            weights: Of the samples, 0 or more, shape (n,).
 
         Raises:
-            ValueError: the shapes do not fit, a code is out of range, or an entry is no number in [0, 1]. Nothing was
-                added then.
+            ValueError: the shapes do not fit, a code is out of range, an entry is no number in [0, 1], or a weight none
+                of 0 or more. Nothing was added then.
         """
         self._check_groups(groups, actual.size)
+        weights = self._weights(weights, actual.size)
         given, codes = self._checked(actual, probabilities)
         for start in range(0, codes.size, _BLOCK):
             part = slice(start, start + _BLOCK)
-            self._add(codes[part], given[part], None if groups is None else groups[part])
+            beside = None if groups is None else groups[part], None if weights is None else weights[part]
+            self._add(codes[part], given[part], *beside)
         return self
 
     def merge(self, other: Self) -> Self:
@@ -90,8 +107,9 @@ class ScoresFold(Fold):
         self._check_mergeable(other)
         self.confusion = self.confusion + other.confusion
         self.ties += other.ties
+        self._merge_weights(other)
         self._losses.merge(other._losses)
-        self._top_label.merge(other._top_label)
+        self._top_label.merge(other._top_label)  # type: ignore[arg-type]  # both have weights, or none
         if self._paired is not None and other._paired is not None:
             self._paired.merge(other._paired)
         if other._highest is not None:
@@ -124,6 +142,7 @@ class ScoresFold(Fold):
             highest,
             self._reading_budget,
             in_order,
+            self._totals,
         )
 
     @property
@@ -134,30 +153,38 @@ class ScoresFold(Fold):
         """Those of the classes, and that of the highest probability."""
         if self._highest is None:
             share = self.budget // (self.classes + (1 if self._paired is None else 2))
-            self._columns = [SortedRuns(share, self.folder, grouped=self.grouped) for _ in range(self.classes)]
-            self._highest = SortedRuns(share, self.folder)
+            beside = {"grouped": self.grouped, "weighted": self.weighted}
+            self._columns = [SortedRuns(share, self.folder, **beside) for _ in range(self.classes)]
+            self._highest = SortedRuns(share, self.folder, weighted=self.weighted)
             if self._paired is not None:
                 self._paired.budget = share
         return [*self._columns, self._highest]
 
-    def _add(self, codes: Codes, given: Probabilities, groups: Groups | None) -> None:
+    def _add(self, codes: Codes, given: Probabilities, groups: Groups | None, weights: Array | None) -> None:
         predicted, highest, ties = _decided(given)
-        self._top_label.add(highest.astype(np.float64, copy=False), predicted == codes)
+        self._weigh(codes, weights)
+        self._add_top_label(highest.astype(np.float64, copy=False), predicted == codes, weights)
         self.confusion += confusion_counts(codes, predicted, self.classes)
         self.ties += ties
-        self._losses.add(given, codes, groups)
+        self._losses.add(given, codes, groups, weights)
         if self._paired is not None and given.ndim == 1:
-            self._paired.add(given, codes == 1, groups)
+            self._paired.add(given, codes == 1, groups, weights)
             return
         if self._paired is not None:
             zero, one = (column.astype(np.float64, copy=False) for column in given.T)
             if (zero == 1.0 - one).all():
-                self._paired.add(np.ascontiguousarray(given[:, 1]), codes == 1, groups)
+                self._paired.add(np.ascontiguousarray(given[:, 1]), codes == 1, groups, weights)
                 return
         *columns, top = self._own_columns()
         for code, store in enumerate(columns):
-            store.add(np.ascontiguousarray(given[:, code]), codes == code, groups)
-        top.add(highest, predicted == codes)
+            store.add(np.ascontiguousarray(given[:, code]), codes == code, groups, weights)
+        top.add(highest, predicted == codes, weights=weights)
+
+    def _add_top_label(self, scores: Array, members: Mask, weights: Array | None) -> None:
+        if isinstance(self._top_label, WeightedBins) and weights is not None:
+            self._top_label.add(scores, np.stack([weights * ~members, weights * members]))
+        elif isinstance(self._top_label, BinSums):
+            self._top_label.add(scores, members)
 
     def _checked(self, actual: NDArray[Any], probabilities: NDArray[Any]) -> tuple[Probabilities, Codes]:
         narrow = probabilities.dtype == np.float32

@@ -5,7 +5,7 @@ Oishi 2008, "Accurate floating-point summation part I", section 3). Pieces of on
 power, so few of them add up in float64 without rounding, in any order. Integers take over before that ends.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Self
 
@@ -118,3 +118,17 @@ def spread(total: Fraction, squares: Fraction, size: int) -> float:
     """
     excess = squares - total * total / size if size else Fraction(0)
     return float(excess / max(size - 1, 1)) if excess > squares * _ROUNDING else 0.0
+
+
+def weighted_spread(mean: Fraction, sums: Sequence[Fraction], size: int) -> Fraction:
+    """Sum of squared weights times squared deviations, times n / (n - 1): the variance of a weighted sum, drawn with
+    replacement. 0 where it is not larger than what rounding each product makes of equal values.
+
+    Args:
+        mean: That values deviate from.
+        sums: Of squared weights, and of their products with the values and with the squares of these.
+        size: Samples that count, n.
+    """
+    plain, first, second = sums
+    excess = second - 2 * mean * first + mean * mean * plain
+    return excess * Fraction(size, max(size - 1, 1)) if excess > second * _ROUNDING else Fraction(0)

@@ -56,6 +56,12 @@ def _chain(tp: Amounts, fp: Amounts) -> tuple[Amounts, Amounts]:
 
 def outside(tp: Amounts, fp: Amounts, hull: tuple[Array, Array]) -> tuple[Amounts, Amounts]:
     """Those of some points in order that a hull of other points of the same curve does not cover."""
+    kept = rows_outside(tp, fp, hull)
+    return tp.take(kept), fp.take(kept)
+
+
+def rows_outside(tp: Amounts, fp: Amounts, hull: tuple[Array, Array]) -> NDArray[np.intp]:
+    """Which these are."""
     stretches = tp.size // STRETCH
     whole = stretches * STRETCH
     y, x = tp[:whole].reshape(stretches, STRETCH), fp[:whole].reshape(stretches, STRETCH)
@@ -65,5 +71,4 @@ def outside(tp: Amounts, fp: Amounts, hull: tuple[Array, Array]) -> tuple[Amount
     # Twice the area of the triangle of chord and point, not negative where the point may be outside.
     side = (y - floor) * (right - left) - (x - left) * (ceiling - floor)
     kept = np.flatnonzero(side >= -_SLACK * float(hull[0][-1]) * float(hull[1][-1]))
-    kept = np.concatenate([kept, np.arange(whole, tp.size)])
-    return tp.take(kept), fp.take(kept)
+    return np.concatenate([kept, np.arange(whole, tp.size)])

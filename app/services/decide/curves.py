@@ -275,8 +275,10 @@ def _view(source: MatrixInput, question: CurveQuestion) -> _View:
 
 
 def has_band(source: MatrixInput) -> bool:
-    """Is there one around calibration in bins? Not of groups that went by: it takes what each has in each bin."""
-    return not (isinstance(source, FoldedInput) and source.is_grouped)
+    """Is there one around calibration in bins? Not of groups or weights that went by: it takes what each group has in
+    each bin, and every weight.
+    """
+    return not (isinstance(source, FoldedInput) and (source.is_grouped or source.is_weighted))
 
 
 def _refuse_beyond_kept(question: CurveQuestion, source: FoldedInput) -> None:
@@ -290,7 +292,7 @@ def _refuse_beyond_kept(question: CurveQuestion, source: FoldedInput) -> None:
         for what, is_asked in (
             ("averages over the classes", question.label in (MICRO, MACRO) and question.label not in source.labels),
             ("bands", question.band is not None and question.name is not CurveName.CALIBRATION),
-            ("bands of samples in groups", question.band is not None and not has_band(source)),
+            ("bands of samples in groups or with weights", question.band is not None and not has_band(source)),
             ("calibration without bins", question.form is CalibrationForm.ISOTONIC),
             (f"the {question.name.value} curve", question.name not in _KEPT),
         )

@@ -15,14 +15,14 @@ def codes_of(one: Folded, classes: int) -> list[int | None]:
     return [*range(classes)] if one.metric.card.scope is Scope.CLASS else [None]
 
 
-def looked_at(classes: int) -> list[Folded]:
+def looked_at(classes: int, *, weighted: bool = False) -> list[Folded]:
     """All that fold without another look at the samples."""
-    return [one for one in folded_metrics(classes) if not one.again]
+    return [one for one in folded_metrics(classes, weighted=weighted) if not one.again]
 
 
 def lines_of(scores: FoldedSamples) -> Iterator[tuple[Folded, int | None, Linearisation]]:
     """All that have a sampling error without another look at the samples."""
-    for one in looked_at(scores.n_classes):
+    for one in looked_at(scores.n_classes, weighted=scores.worth is not None):
         for code in codes_of(one, scores.n_classes):
             line = linearised(scores, one.metric, code)
             if line is not None and np.isfinite(line.value):

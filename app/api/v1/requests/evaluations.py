@@ -19,7 +19,7 @@ from app.api.v1.requests.fields import (
     Tags,
     check_one_sided,
 )
-from app.api.v1.requests.inputs.any_input import AnyInput, PredictionsInput
+from app.api.v1.requests.inputs.any_input import AnyInput, PredictionsInput, ProbabilitiesInput, ScoresInput
 from app.domain.inputs.matrices import MOST_CLASSES
 from app.domain.inputs.samples import Tally
 from app.domain.options import (
@@ -176,14 +176,17 @@ class EvaluationRequest(Wire):
         "kept to the millisecond in UTC. Needs the scope `admin`. Now when left out.",
     )
 
-    def to_domain(self, tally: Tally | None = None) -> NewEvaluation:
-        """The request as the services know it; with a ``tally`` every entry of predictions stands for many samples.
+    def to_domain(self, tally: Tally | None = None, *, part: bool = False) -> NewEvaluation:
+        """The request as the services know it; with a ``tally`` every entry of predictions stands for many samples, and
+        a ``part`` has some of the samples only.
 
         Raises:
             InvalidInput: the input has the right form but cannot be evaluated.
         """
         if isinstance(self.input, PredictionsInput):
             source = self.input.to_domain("/input", tally)
+        elif isinstance(self.input, ProbabilitiesInput | ScoresInput):
+            source = self.input.to_domain("/input", part=part)
         else:
             source = self.input.to_domain("/input")
         return NewEvaluation(

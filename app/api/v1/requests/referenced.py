@@ -208,7 +208,7 @@ def with_columns(body: bytes, read: ReadData) -> NewEvaluation:
     # Classes that are declared keep their order; the columns say no other.
     filled = {**request, "input": {**read.columns, **source}}
     with of_rows(read):
-        return with_data(parse_value(filled, EvaluationRequest).to_domain(read.tally), read.facts)
+        return with_data(parse_value(filled, EvaluationRequest).to_domain(read.tally, part=read.part), read.facts)
 
 
 def with_parts(
@@ -279,6 +279,6 @@ def _travels(reading: Reading, piece: Piece) -> bool:
         return True
     size = piece.stop - piece.start
     if piece.rows is not None:
-        # A number of the group goes with each.
-        size = (16 if reading.grouped else 8) * piece.rows * reading.width
+        # A number of the group goes with each, or a weight.
+        size = (16 if reading.grouped or reading.weighted else 8) * piece.rows * reading.width
     return size <= _MOST_TRAVELLING

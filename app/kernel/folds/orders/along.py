@@ -4,29 +4,27 @@ Counts are whole numbers, and sums of what is no whole number are exact until th
 one block ends and the next begins.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from fractions import Fraction
-from itertools import chain
-from typing import Literal, NamedTuple, Self
+from typing import NamedTuple, Self
 
 import numpy as np
 
 from app.kernel.folds.entries import Counts
 from app.kernel.folds.groups.sums import GroupSums
+from app.kernel.folds.orders.cut_by_cut import CutByCut, inserted
 from app.kernel.folds.orders.placements import placements
 from app.kernel.folds.orders.points import KeptPoints, levels_near_median, levels_of_curves
 from app.kernel.folds.orders.stretches import Cuts, Stretch
-from app.kernel.folds.sums.bins import BinSums
-from app.kernel.numerics.arrays import Array, Mask
-from app.kernel.numerics.exact_sums import BLOCK, ExactSums
-from app.kernel.numerics.hull import STRETCH, Amounts, outside, upper_hull
-from app.kernel.samples.rankings.cuts import Block, precision_at
+from app.kernel.folds.sums.bins import BinSums, FoldedBins
+from app.kernel.numerics.arrays import Array
+from app.kernel.numerics.exact_sums import BLOCK
+from app.kernel.numerics.hull import STRETCH, outside, upper_hull
+from app.kernel.samples.rankings.cuts import Block
 
 # Halves of whole numbers, such that their products with counts add up to less than 2^63.
 _HALF = 20
 _LOW = (1 << _HALF) - 1
-# Relative width within which a cumulative count stands exactly at a quantile, as in memory.
-_SLACK = 1e-12
 # Products of counts below it are exact in 64 bits.
 _EXACT = 1 << 62
 # So few samples that counts and twice the counts have 31 and 32 bits.
@@ -46,17 +44,11 @@ class _Part(NamedTuple):
     fp: Counts
 
 
-class Along:
-    """The cuts of one ranking.
+class Along(CutByCut):
+    """The cuts of one ranking of samples that count 1 each.
 
     Attributes:
-        twice_lost: Twice the pairs in which the other one has the higher score, ties once.
-        crossing: The first cut with TPR + FPR >= 1.
-        edge: The first cut beyond the largest false positive rate.
         bins: Of scores that are probabilities.
-        points: Some of the cuts.
-        medians: Some of those at which the median member is likely to lie.
-        placed: Where the samples of groups stand, if they are in some.
 
     Args:
         positives: Members of all samples.
@@ -68,6 +60,10 @@ class Along:
         grouped: Do samples have groups?
         above: Members and others with higher scores than those that are added here.
     """
+
+    positives: int
+    negatives: int
+    twice_lost: int = 0
 
     def __init__(
         self,
@@ -81,34 +77,25 @@ class Along:
         grouped: bool = False,
         above: tuple[int, int] = (0, 0),
     ) -> None:
-        self.positives, self.negatives = positives, negatives
-        self.twice_lost = 0
-        # Nothing is predicted yet.
-        self.crossing = Block(*np.zeros((5, 1)))
-        self.edge: Block | None = None
+        super().__init__(
+            positives,
+            negatives,
+            (float(positives), float(negatives)),
+            max_fpr,
+            quantiles,
+            KeptPoints(levels_of_curves(positives, negatives, n_classes), above),
+            KeptPoints(levels_near_median(positives), above),
+        )
         self.bins = BinSums() if binned else None
-        self.points = KeptPoints(levels_of_curves(positives, negatives, n_classes), above)
-        self.medians = KeptPoints(levels_near_median(positives), above)
         self.placed = GroupSums(1) if grouped else None
-        slack = _SLACK * positives
-        self._sought = {
-            quantile: (
-                _Sought((1.0 - quantile) * positives + slack, "right"),
-                _Sought((1.0 - quantile) * positives - slack, "left"),
-            )
-            for quantile in quantiles
-        }
-        self._max_fpr = max_fpr
         self._reached = above
         # Members within the largest rate, and twice the pairs that they lose there.
         self._inside = 0, 0
-        # Over the members: precision and twice its trapezoid.
-        self._precision = ExactSums((2,))
         # Sums of squares: over the members of twice the others above, over the others of twice the members above.
         self._squares = 0, 0
         self._few = positives + negatives < FEW
         exact = np.int64 if positives * negatives < _EXACT else object
-        self._hull: tuple[Amounts, Amounts] = np.array([0, positives], exact), np.array([0, negatives], exact)
+        self._hull = np.array([0, positives], exact), np.array([0, negatives], exact)
 
     @property
     def hull(self) -> tuple[Array, Array]:
@@ -121,16 +108,6 @@ class Along:
         """Area in pairs under the cuts up to the largest false positive rate."""
         members, lost = self._inside
         return float(members * Fraction(self._max_fpr * self.negatives) - Fraction(lost, 2))
-
-    @property
-    def quantiles(self) -> dict[float, tuple[float, float]]:
-        """Scores of the members at each quantile, from below and from above."""
-        return {quantile: (below.score, above.score) for quantile, (below, above) in self._sought.items()}
-
-    def precision(self) -> tuple[float, float]:
-        """Sum of precision at the members, and the same by trapezoids."""
-        sums = self._precision.rounded()
-        return float(sums[0]), float(0.5 * sums[1])
 
     def area_variance(self) -> float:
         """DeLong's variance of the area; NaN without members or others."""
@@ -148,11 +125,9 @@ class Along:
         of_members, of_others = self._squares
         return of_others * self.negatives != won * won, of_members * self.positives != self.twice_lost**2
 
-    @property
-    def gap(self) -> float:
-        """The largest TPR - FPR, which a vertex of the hull has."""
-        tp, fp = self.hull
-        return float((tp * (1.0 / self.positives) - fp * (1.0 / self.negatives)).max())
+    def binned(self) -> FoldedBins | None:
+        """Bins of equal width, of probabilities."""
+        return None if self.bins is None else self.bins.read()
 
     def add(self, cuts: Cuts) -> None:
         """Go on with the next lower scores."""
@@ -172,28 +147,16 @@ class Along:
                 part = slice(start, start + _POINTS)
                 self._add_to_hull(tp[part], fp[part])
 
-    def merge(self, other: Self) -> None:
-        """Go on with the next lower scores, which went by another."""
+    def _take(self, other: Self) -> None:
         self._reached = other._reached
         if self.bins is not None and other.bins is not None:
             self.bins.merge(other.bins)
-        self.points.merge(other.points)
-        self.medians.merge(other.medians)
-        if self.placed is not None and other.placed is not None:
-            self.placed.merge(other.placed)
         self.twice_lost += other.twice_lost
-        self._precision.merge(other._precision)
         self._add_squares(*other._squares)
-        for quantile, both in self._sought.items():
-            for own, theirs in zip(both, other._sought[quantile], strict=True):
-                own.merge(theirs)
-        # Where there was a cut with members, there is one.
-        if other.crossing.tp.any() and not self._crossed(self.crossing).any():
-            self.crossing = other.crossing
-        if self.edge is None:
-            (members, lost), (more, also_lost) = self._inside, other._inside
-            self._inside, self.edge = (members + more, lost + also_lost), other.edge
-        self._hull = upper_hull(*_inserted(self._hull, *(side[1:-1] for side in other._hull)))
+
+    def _take_inside(self, other: Self) -> None:
+        (members, lost), (more, also_lost) = self._inside, other._inside
+        self._inside = members + more, lost + also_lost
 
     def _add(self, part: _Part) -> None:
         at = np.flatnonzero(part.members)
@@ -204,63 +167,22 @@ class Along:
             twice = fp + fp_before
             self.twice_lost += exact_dot(held, twice)
             self._add_squares(exact_squares(held, twice, few=self._few), 0)
-            self._add_precision(block, held)
-            for sought in chain.from_iterable(self._sought.values()):
-                sought.look(part.scores.take(at), block)
-            if self.negatives:
-                self._add_rates(block, held, twice)
+            inside = self._look(part.scores.take(at), block, held)
+            members, lost = self._inside
+            self._inside = members + int(held[:inside].sum()), lost + exact_dot(held[:inside], twice[:inside])
         if self.positives and self.negatives:
             at = np.flatnonzero(part.others)
             twice = (2 * part.tp - part.members).take(at)
             self._add_squares(0, exact_squares(part.others.take(at), twice, few=self._few))
 
-    def _add_precision(self, block: Block, held: Counts) -> None:
-        heights = precision_at(block.tp, block.fp)
-        values = np.stack([heights, heights + precision_at(block.tp_before, block.fp_before)])
-        self._precision.add(values * held, _total)
-
     def _add_squares(self, of_members: int, of_others: int) -> None:
         self._squares = self._squares[0] + of_members, self._squares[1] + of_others
-
-    def _add_rates(self, block: Block, held: Counts, twice: Counts) -> None:
-        if not self._crossed(self.crossing).any():
-            there = self._crossed(block)
-            self.crossing = _cut(block, int(there.argmax()) if there.any() else there.size - 1)
-        if self.edge is None:
-            fpr = block.fp / self.negatives
-            inside = int(np.searchsorted(fpr, self._max_fpr, side="right"))
-            members, lost = self._inside
-            self._inside = members + int(held[:inside].sum()), lost + exact_dot(held[:inside], twice[:inside])
-            self.edge = _cut(block, inside) if inside < fpr.size else None
-
-    def _crossed(self, block: Block) -> Mask:
-        crossed: Mask = block.fp / self.negatives + block.tp / self.positives >= 1.0
-        return crossed
 
     def _add_to_hull(self, tp: Counts, fp: Counts) -> None:
         # What lies inside a hull of some of the points goes by rounded numbers; of what is left whole numbers tell.
         some = slice(None, None, STRETCH)
-        coarse = upper_hull(*_inserted(self.hull, tp[some], fp[some]))
-        self._hull = upper_hull(*_inserted(self._hull, *outside(tp, fp, coarse)))
-
-
-class _Sought:
-    """The score of the first cut with at least so many members, or with more; of the last cut if there is none."""
-
-    def __init__(self, members: float, side: Literal["left", "right"]) -> None:
-        self.score = np.nan
-        self._members, self._side, self._found = members, side, False
-
-    def look(self, scores: Array, block: Block) -> None:
-        if not self._found:
-            at = int(np.searchsorted(block.tp, self._members, side=self._side))
-            self._found = at < scores.size
-            self.score = float(scores[min(at, scores.size - 1)])
-
-    def merge(self, other: "_Sought") -> None:
-        """Go on with the next lower scores, at which another has looked."""
-        if not self._found and not np.isnan(other.score):
-            self.score, self._found = other.score, other._found
+        coarse = upper_hull(*inserted(self.hull, tp[some], fp[some]))
+        self._hull = upper_hull(*inserted(self._hull, *outside(tp, fp, coarse)))
 
 
 def along_stretch(begun: Callable[..., Along], part: tuple[Stretch, tuple[int, int]]) -> Along:
@@ -276,12 +198,6 @@ def along_stretch(begun: Callable[..., Along], part: tuple[Stretch, tuple[int, i
     if along.placed is not None:
         along.placed.merge(placements(stretch.in_groups(), cuts, above))
     return along
-
-
-def _inserted(hull: tuple[Amounts, Amounts], tp: Amounts, fp: Amounts) -> Iterator[Amounts]:
-    """Points of the hull that ends at the last of all samples, with others before that one."""
-    for side, new in zip(hull, (tp, fp), strict=True):
-        yield np.concatenate([side[:-1], new.astype(side.dtype), side[-1:]])
 
 
 def exact_dot(first: Counts, second: Counts) -> int:
@@ -302,12 +218,3 @@ def exact_squares(counts: Counts, values: Counts, *, few: bool) -> int:
 def variance_of(total: int, squares: int, size: int) -> Fraction:
     """Variance over n - 1 of whole numbers."""
     return Fraction(squares * size - total * total, size * max(size - 1, 1))
-
-
-def _cut(block: Block, at: int) -> Block:
-    return Block(*(side[at : at + 1] for side in block if side is not None))
-
-
-def _total(values: Array) -> Array:
-    summed: Array = values.sum(axis=-1)
-    return summed

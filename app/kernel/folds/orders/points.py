@@ -25,13 +25,13 @@ class Points(NamedTuple):
     """Some cuts of a ranking from the highest score down, and how many there are in all."""
 
     thresholds: Sequence[float]
-    tp: Sequence[int]
-    fp: Sequence[int]
+    tp: Sequence[float]
+    fp: Sequence[float]
     n_cuts: int
 
 
-# Numbers of members, of others and of both together, each rising.
-Levels = Sequence[Counts]
+# Numbers of members, of others and of both together, or what these weigh; each rising.
+Levels = Sequence[Counts | Array]
 
 
 def levels_of_curves(positives: int, negatives: int, n_classes: int) -> Levels:
@@ -44,12 +44,31 @@ def levels_of_curves(positives: int, negatives: int, n_classes: int) -> Levels:
         negatives: Others.
         n_classes: K, which share the points: each class has steps of 1 in 1000 / K, from 20 to 500.
     """
-    steps = min(max(_STEPS // n_classes, _FEWEST_STEPS), _MOST_STEPS)
+    steps = _steps(n_classes)
     rates = [[-(-size * step // steps) for step in range(1, steps + 1)] for size in (positives, negatives)]
-    predicted = [1]
-    while predicted[-1] < positives + negatives:
-        predicted.append(predicted[-1] + max(predicted[-1] * _WIDTH // steps, 1))
+    predicted = _growing(positives + negatives, steps)
     return [np.unique(np.array(levels, dtype=np.int64)) for levels in (*rates, predicted)]
+
+
+def levels_of_weights(positives: float, negatives: float, n_samples: int, n_classes: int) -> Levels:
+    """The same of what members and others weigh, where so many samples of the mean weight are as much together."""
+    steps = _steps(n_classes)
+    rates = [np.arange(1, steps + 1) * size / steps for size in (positives, negatives)]
+    for levels, size in zip(rates, (positives, negatives), strict=True):
+        levels[-1] = size
+    predicted = np.array(_growing(n_samples, steps)) * ((positives + negatives) / n_samples)
+    return [np.unique(levels) for levels in (*rates, predicted)]
+
+
+def _steps(n_classes: int) -> int:
+    return min(max(_STEPS // n_classes, _FEWEST_STEPS), _MOST_STEPS)
+
+
+def _growing(size: int, steps: int) -> list[int]:
+    found = [1]
+    while found[-1] < size:
+        found.append(found[-1] + max(found[-1] * _WIDTH // steps, 1))
+    return found
 
 
 def levels_near_median(positives: int) -> Levels:
@@ -66,7 +85,7 @@ class KeptPoints:
     kept depends on these counts only.
     """
 
-    def __init__(self, levels: Levels, above: tuple[int, int] = (0, 0)) -> None:
+    def __init__(self, levels: Levels, above: tuple[float, float] = (0, 0)) -> None:
         """Begin above all cuts, or below some.
 
         Args:
@@ -76,10 +95,10 @@ class KeptPoints:
         passed = (*above, sum(above))
         self._levels = [one[np.searchsorted(one, low, "right") :] for one, low in zip(levels, passed, strict=True)]
         self._thresholds: list[float] = []
-        self._counts: tuple[list[int], list[int]] = [], []
+        self._counts: tuple[list[float], list[float]] = [], []
         self._n_cuts = 0
 
-    def add(self, scores: Array, tp: Counts, fp: Counts) -> None:
+    def add(self, scores: Array, tp: Counts | Array, fp: Counts | Array) -> None:
         """Go on with the next lower scores (c), falling, and how many members and others have at least each."""
         self._n_cuts += scores.size
         kept = np.unique(np.concatenate([self._reached(0, tp), self._reached(1, fp), self._reached(2, tp + fp)]))
@@ -87,7 +106,7 @@ class KeptPoints:
         for side, counts in zip(self._counts, (tp, fp), strict=True):
             side += counts.take(kept).tolist()
 
-    def _reached(self, which: int, counts: Counts) -> Counts:
+    def _reached(self, which: int, counts: Counts | Array) -> Counts:
         levels = self._levels[which]
         there = int(np.searchsorted(levels, counts[-1], side="right"))
         self._levels[which] = levels[there:]

@@ -1,5 +1,6 @@
 """A ranking of samples that nobody holds: what is read off the cuts while they go by, from the highest score down."""
 
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -7,6 +8,7 @@ import numpy as np
 from app.kernel.folds.groups.influence import GroupArea, area_of_groups
 from app.kernel.folds.not_folded import NotFolded
 from app.kernel.folds.orders.along import Along
+from app.kernel.folds.orders.cut_by_cut import CutByCut
 from app.kernel.numerics.arrays import Array
 from app.kernel.samples.rankings.cuts import Row, equal_error_rate, standardised_partial_area
 from app.kernel.samples.rankings.ranking import Ranking
@@ -26,17 +28,19 @@ class FoldedRanking(Ranking):
         max_fpr: Where the partial area ends.
     """
 
-    def __init__(self, along: Along, max_fpr: float) -> None:
+    def __init__(self, along: CutByCut, max_fpr: float) -> None:
         positives, negatives = along.positives, along.negatives
+        pairs, lost = positives * negatives, along.twice_lost
         self.weights = None
         self.area_variance = along.area_variance()
         self._along, self._max_fpr = along, max_fpr
-        self.bins = None if along.bins is None else along.bins.read()
+        self.bins = along.binned()
         self.points, self.medians = along.points.read(), along.medians.read()
         # Where they stand takes several times as much memory as what comes of it.
         placed, along.placed = along.placed, None
-        self._groups = None if placed is None or not positives * negatives else area_of_groups(placed, along.varied)
-        pairs, lost = positives * negatives, along.twice_lost
+        self._groups: GroupArea | None = None
+        if placed is not None and isinstance(along, Along) and pairs:
+            self._groups = area_of_groups(placed, along.varied)
         precision, trapezoid = along.precision()
         # Whole numbers of any size are divided once.
         self._read(
@@ -59,9 +63,9 @@ class FoldedRanking(Ranking):
             raise ValueError("expected samples in groups, with members and others")
         return self._groups
 
-    def _read(self, **attributes: float) -> None:
+    def _read(self, **attributes: float | Fraction) -> None:
         """Attributes that are computed at first use are there already."""
-        self.__dict__.update({name: np.asarray(value) for name, value in attributes.items()})
+        self.__dict__.update({name: np.asarray(float(value)) for name, value in attributes.items()})
 
     def curves_as_json(self) -> dict[str, Any]:
         """What is kept of its curves."""

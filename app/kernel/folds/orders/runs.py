@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from app.kernel.folds.entries import Entries, Groups, joined, split, summed
 from app.kernel.folds.keys import Keys, Probabilities, keys_of, widened
-from app.kernel.numerics.arrays import Mask
+from app.kernel.numerics.arrays import Array, Mask
 
-_COUNT, _GROUP = np.dtype(np.int64), np.dtype(np.uint64)
+_COUNT, _GROUP, _WEIGHT = np.dtype(np.int64), np.dtype(np.uint64), np.dtype(np.float64)
 
 # What comes in is sorted when it fills this share of the budget; so much of it is held; a block of the merged order
 # has a sample for so many bytes of it, since it is copied several times.
@@ -32,7 +32,7 @@ class Run:
     Attributes:
         marks: Every ``stride``-th key, the first included.
         held: The entries, in memory.
-        paths: Files of the keys, the counts and the groups; None where there are none, or none in files.
+        paths: Files of the keys and of what stands beside them; None where there are none, or none in files.
     """
 
     size: int
@@ -68,14 +68,14 @@ class Run:
         """Entries from a position to another."""
         if self.held is not None:
             return self.held.part(slice(start, stop))
-        kinds = self.marks.dtype, _COUNT, _GROUP
-        keys, counts, groups = (
+        kinds = self.marks.dtype, _COUNT, _GROUP, _WEIGHT, _WEIGHT
+        keys, *beside = (
             None if path is None else np.fromfile(path, kind, stop - start, offset=start * kind.itemsize)
             for path, kind in zip(self.paths, kinds, strict=True)
         )
         if keys is None:
             raise ValueError("expected a run that is in memory or in files")
-        return Entries(keys, counts, groups)
+        return Entries(keys, *beside)
 
     def delete(self) -> None:
         """Delete its files."""
@@ -134,28 +134,31 @@ class SortedRuns:
         budget: Bytes of memory, about; more goes into files.
         folder: Where files are made; None: everything stays in memory.
         grouped: Do samples have groups?
+        weighted: Do they have weights?
     """
 
-    def __init__(self, budget: int, folder: Path | None, *, grouped: bool = False) -> None:
-        self.budget, self.folder, self.grouped = budget, folder, grouped
+    def __init__(self, budget: int, folder: Path | None, *, grouped: bool = False, weighted: bool = False) -> None:
+        self.budget, self.folder, self.grouped, self.weighted = budget, folder, grouped, weighted
         self.runs: list[Run] = []
         self._buffer: Entries | None = None
         self._filled = 0
 
-    def add(self, probabilities: Probabilities, members: Mask, groups: Groups | None = None) -> None:
-        """Add probabilities (n) in [0, 1] with membership (n), and with groups (n)."""
+    def add(
+        self, probabilities: Probabilities, members: Mask, groups: Groups | None = None, weights: Array | None = None
+    ) -> None:
+        """Add probabilities (n) in [0, 1] with membership (n), and with groups (n) or weights (n)."""
         step = self._capacity
         for start in range(0, probabilities.size, step):
             part = slice(start, start + step)
             keys = keys_of(probabilities[part], members[part])
-            self.add_keys(keys, None if groups is None else groups[part])
+            self.add_keys(keys, None if groups is None else groups[part], None if weights is None else weights[part])
 
     def merge(self, other: "SortedRuns") -> None:
         """Take in the runs of others, and their files."""
         other.flush()
         for run in other.runs:
-            if run.held is not None and run.held.counts is None:
-                self.add_keys(run.held.keys, run.held.groups)
+            if run.held is not None and not run.held.is_summed:
+                self.add_keys(run.held.keys, run.held.groups, run.held.weights)
             else:
                 self.runs.append(run)
         other.runs = []
@@ -188,7 +191,7 @@ class SortedRuns:
     @property
     def _capacity(self) -> int:
         """How many keys are sorted at once."""
-        width = 16 if self.grouped else 8
+        width = 8 * (1 + self.grouped + self.weighted)
         return max(self.budget // (_BUFFER * width), _LEAST)
 
     @property
@@ -196,8 +199,8 @@ class SortedRuns:
         # What is kept of all runs in memory, and what is read of each at once, is little together.
         return isqrt(self._capacity)
 
-    def add_keys(self, keys: Keys, groups: Groups | None = None) -> None:
-        """Add keys (n) in any order, with their groups (n)."""
+    def add_keys(self, keys: Keys, groups: Groups | None = None, weights: Array | None = None) -> None:
+        """Add keys (n) in any order, with their groups (n) or their weights (n)."""
         buffer = self._ready(keys.dtype)
         taken = 0
         while taken < keys.size:
@@ -206,6 +209,8 @@ class SortedRuns:
             buffer.keys[place] = keys[part]
             if buffer.groups is not None and groups is not None:
                 buffer.groups[place] = groups[part]
+            if buffer.weights is not None and weights is not None:
+                buffer.weights[place] = weights[part]
             self._filled += free
             taken += free
             if self._filled == buffer.keys.size:
@@ -217,7 +222,8 @@ class SortedRuns:
         if buffer is None or buffer.keys.dtype != kind or buffer.keys.size > capacity:
             self.release()
             groups = np.empty(capacity, dtype=_GROUP) if self.grouped else None
-            self._buffer = buffer = Entries(np.empty(capacity, dtype=kind), None, groups)
+            weights = np.empty(capacity) if self.weighted else None
+            self._buffer = buffer = Entries(np.empty(capacity, dtype=kind), None, groups, weights)
         return buffer
 
     def _compact(self) -> None:
@@ -228,7 +234,7 @@ class SortedRuns:
         self.runs = [run for run in self.runs if run.held is None]
         counted: list[Entries] = []
         for run in held:
-            if run.held is not None and run.held.counts is not None:
+            if run.held is not None and run.held.is_summed:
                 counted.append(run.held)
             else:
                 run.spill(self.folder)

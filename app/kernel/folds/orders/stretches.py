@@ -43,15 +43,39 @@ class InGroups(NamedTuple):
     times: Counts
 
 
-class Stretch(Protocol):
-    """The samples between two scores, not sorted yet. Can be sent to another process."""
+class InWeights(NamedTuple):
+    """Samples in any order, those of one score perhaps together.
+
+    Attributes:
+        scores: (n).
+        members: (n) whether they are members.
+        weights: (n).
+        squares: (n) of the weights.
+    """
+
+    scores: Array
+    members: Mask
+    weights: Array
+    squares: Array
+
+
+class Sized(Protocol):
+    """What lies between two scores, not sorted yet. Can be sent to another process."""
+
+    def sizes(self) -> tuple[int, int]:
+        """How many members and others they are, or what these weigh in whole numbers."""
+        ...
+
+
+class Stretch(Sized, Protocol):
+    """The samples between two scores."""
 
     def cuts(self) -> Cuts:
         """The cuts between them."""
         ...
 
-    def sizes(self) -> tuple[int, int]:
-        """How many members and others they are."""
+    def in_weights(self) -> InWeights:
+        """The samples with their weights, which they have to have."""
         ...
 
     def in_groups(self) -> InGroups:
@@ -59,7 +83,7 @@ class Stretch(Protocol):
         ...
 
 
-Some = TypeVar("Some", bound=Stretch)
+Some = TypeVar("Some", bound=Sized)
 Task = TypeVar("Task")
 Looked = TypeVar("Looked")
 
@@ -104,6 +128,12 @@ class Between(NamedTuple):
         scores = scores_of(entries.keys).astype(np.float64, copy=False)
         return InGroups(scores, members_of(entries.keys) == 1, entries.groups, entries.times)
 
+    def in_weights(self) -> InWeights:
+        """The samples with their weights."""
+        entries = joined(self.taken)
+        scores = scores_of(entries.keys).astype(np.float64, copy=False)
+        return InWeights(scores, members_of(entries.keys) == 1, *entries.weighed)
+
 
 def _members(entries: Entries) -> int:
     members = members_of(entries.keys)
@@ -135,7 +165,7 @@ def between(readers: Sequence[Reader], budget: int) -> Iterator[Between]:
 
 
 def placed(stretches: Iterable[Some]) -> Iterator[tuple[Some, tuple[int, int]]]:
-    """Each with how many members and others are above it."""
+    """Each with how many members and others are above it, or what these weigh."""
     members, others = 0, 0
     for stretch in stretches:
         yield stretch, (members, others)
@@ -145,7 +175,7 @@ def placed(stretches: Iterable[Some]) -> Iterator[tuple[Some, tuple[int, int]]]:
 
 def taken_from(readers: Sequence[Reader], floor: np.uint64, budget: int) -> list[Entries]:
     """What several runs have from a wide key on: of one score there are no more than a few entries for each run, or in
-    all for each group.
+    all for each group or for their weights.
     """
     taken: list[Entries] = []
     held, most = 0, _MANY * samples_of_block(budget)
@@ -154,7 +184,7 @@ def taken_from(readers: Sequence[Reader], floor: np.uint64, budget: int) -> list
         if entries.keys.size:
             taken.append(entries)
             held += entries.keys.size
-        if held > most and entries.groups is not None:
+        if held > most and (entries.groups is not None or entries.weights is not None):
             taken = [summed(joined(taken))]
             held = taken[0].keys.size
             # As much again before it is done again.

@@ -37,6 +37,14 @@ _FEW = 1 << 16
 _SIDES = 2
 
 
+def bins_of(scores: Array) -> Positions:
+    """The bin of equal width of each of some scores (n), from the lowest up."""
+    # At most one bin too high, where a score lies next to a limit.
+    places = np.minimum((scores * BINS).astype(np.intp), BINS - 1)
+    places -= scores <= _LOWEST.take(places)
+    return places
+
+
 class Spreads(NamedTuple):
     """Of others and members in each bin, from the lowest up (2, b): how many, mean and standard deviation of their
     scores; both 0 where there are none.
@@ -150,9 +158,7 @@ class BinSums(PartSums):
             self._add(scores[part], members[part])
 
     def _add(self, scores: Array, members: Mask) -> None:
-        # At most one bin too high, where a score lies next to a limit.
-        places = np.minimum((scores * BINS).astype(np.intp), BINS - 1)
-        places -= scores <= _LOWEST.take(places)
+        places = bins_of(scores)
         squares, cells = _squares(scores, _MIDDLES.take(places)), places + BINS * members
         units = (scores * _ONE).astype(np.int64)
         if scores.min(initial=1.0) < SMALL:

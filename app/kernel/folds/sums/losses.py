@@ -1,5 +1,6 @@
 """What is added up over the samples: losses with their squares, phi and shares, exactly."""
 
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Self
 
@@ -18,7 +19,7 @@ from app.kernel.samples.losses import CLIP, TOLERANCE, Codes, Losses, entries_of
 _BY_PRODUCT = 8
 # What is summed; the squares follow in the same order.
 LOG_LOSS, SQUARED_ERROR, COSINE, PHI = range(4)
-_KINDS = 4
+KINDS = 4
 # Of each group there are besides how many samples are surely right, and how many are ruled out.
 SURE, RULED_OUT = 4, 5
 # Where groups are, values are whole multiples of these powers of 2: log losses are below 2^6, all others at most 2.
@@ -44,15 +45,20 @@ class LossSums:
         self.n_classes = n_classes
         self._groups = GroupSums(len(_EXPONENTS)) if grouped else None
         self.counts: NDArray[np.int64] = np.zeros((4, n_classes), dtype=np.int64)
-        self._sums = ExactSums((2 * _KINDS, n_classes))
+        self._sums = ExactSums((2 * KINDS, n_classes))
         self._range = _EMPTY
         self._one_hot = np.eye(n_classes)
 
-    def add(self, probabilities: Probabilities, y: Codes, groups: Groups | None = None) -> None:
-        """Add rows (n, K) with codes (n); of two classes (n) of class 1 do. Groups (n) where samples have some."""
+    def add(
+        self, probabilities: Probabilities, y: Codes, groups: Groups | None = None, weights: Array | None = None
+    ) -> None:
+        """Add rows (n, K) with codes (n); of two classes (n) of class 1 do. Groups (n) and weights (n) where samples
+        have some.
+        """
         for start in range(0, y.size, BLOCK):
             part = slice(start, start + BLOCK)
-            self._add(probabilities[part], y[part], None if groups is None else groups[part])
+            beside = None if groups is None else groups[part], None if weights is None else weights[part]
+            self._add(probabilities[part], y[part], *beside)
 
     def merge(self, other: Self) -> None:
         """Take in the sums of others."""
@@ -84,7 +90,7 @@ class LossSums:
     def variance(self, kind: int, shifts: Array | None = None) -> float:
         """Variance over n - 1 of a kind of values of all samples, to which shifts (K) of their classes are added."""
         exact, size = self._sums.exact(), self.n_classes
-        parts = zip(exact[kind * size :][:size], exact[(kind + _KINDS) * size :][:size], self.counts[0], strict=True)
+        parts = zip(exact[kind * size :][:size], exact[(kind + KINDS) * size :][:size], self.counts[0], strict=True)
         first = second = Fraction(0)
         for (own, squares, count), shift in zip(parts, np.zeros(size) if shifts is None else shifts, strict=True):
             more, held = Fraction(float(shift)), int(count)
@@ -95,11 +101,16 @@ class LossSums:
     def variances(self, kind: int) -> Array:
         """The same within each class (K)."""
         exact, size = self._sums.exact(), self.n_classes
-        rows = zip(exact[kind * size :][:size], exact[(kind + _KINDS) * size :][:size], self.counts[0], strict=True)
+        rows = zip(exact[kind * size :][:size], exact[(kind + KINDS) * size :][:size], self.counts[0], strict=True)
         return np.array([spread(first, second, int(count)) for first, second, count in rows])
 
-    def _add(self, probabilities: Probabilities, y: Codes, groups: Groups | None) -> None:
-        values = np.empty((2 * _KINDS, y.size))
+    def share_variance(self, value: float, counted: Sequence[int], *, rest: bool) -> float:  # noqa: ARG002 - of weights
+        """Variance over n - 1 of being counted, by some of the counts or by none of them, by the share that is."""
+        size = int(self.counts[0].sum())
+        return value * (1.0 - value) * size / max(size - 1, 1)
+
+    def _add(self, probabilities: Probabilities, y: Codes, groups: Groups | None, weights: Array | None) -> None:
+        values = np.empty((2 * KINDS, y.size))
         p_true, squared_length = self._rows(probabilities, y, values[SQUARED_ERROR])
         low, high = float(p_true.min()), float(p_true.max())
         self._range = min(self._range[0], low), max(self._range[1], high)
@@ -107,14 +118,18 @@ class LossSums:
         np.negative(values[LOG_LOSS], out=values[LOG_LOSS])
         np.divide(p_true, np.sqrt(squared_length, out=squared_length), out=values[COSINE])
         phi_of(p_true, out=values[PHI])
-        np.multiply(values[:_KINDS], values[:_KINDS], out=values[_KINDS:])
         gather, regions = self._gather(y), self._regions(p_true)
         if self._groups is not None and groups is not None:
-            of_each = np.concatenate([values[:_KINDS], regions[1:3]])
+            of_each = np.concatenate([values[:KINDS], regions[1:3]])
             whole = np.ldexp(of_each, -_EXPONENTS[:, None]).astype(np.int64)
             self._groups.add(groups, y.astype(np.int64, copy=False), whole)
         self.counts += gather(regions).astype(np.int64)
-        self._sums.add(values, gather)
+        self._sums.add(self._summed(values, regions, weights), gather)
+
+    def _summed(self, values: Array, _: Array, __: Array | None) -> Array:
+        """What is added up of the values, which stand in front, of regions and of weights."""
+        np.multiply(values[:KINDS], values[:KINDS], out=values[KINDS:])
+        return values
 
     def _rows(self, probabilities: Probabilities, y: Codes, squared_error: Array) -> tuple[Array, Array]:
         """p_true and the squared length of each row; the squared error goes to where it belongs."""

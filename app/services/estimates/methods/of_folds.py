@@ -6,6 +6,7 @@ in the bins, are drawn again.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from math import isfinite, nan
 from typing import Final
 
@@ -30,6 +31,7 @@ from app.services.seeds import chosen_seed
 # Of the names of the methods, which are those of resampled samples.
 _PREFIX: Final = "folded_"
 _PREFIX_OF_GROUPS: Final = "cluster_"
+_PREFIX_OF_WEIGHTS: Final = "weighted_"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +64,7 @@ def in_closed_form(estimand: Estimand, run: RunData, settings: LimitSettings) ->
     metric, codes = _folding(estimand, run), _codes(estimand, run)
     if metric is None or run.folded is None:
         return None
-    if metric is roc_auc and run.grouping is None:
+    if metric is roc_auc and run.grouping is None and run.folded.worth is None:
         return tuple(areas([code for code in codes if code is not None], run, settings))
     lines = [linearised(run.folded, metric, code) for code in codes]
     known = [line for line in lines if line is not None]
@@ -79,14 +81,14 @@ def resampled_all(estimands: Sequence[Estimand], run: RunData, settings: LimitSe
         raise ValueError("expected samples that were folded")
     values = [run.values(estimand).tolist() for estimand in estimands]
     given = Given.SAMPLES if run.grouping is None else Given.GROUPS
-    found = [
-        [_not_drawn(one, value, given, settings) for value in own] for one, own in zip(estimands, values, strict=True)
-    ]
+    weighted = run.folded.worth is not None
+    alone = partial(_not_drawn, given=given, settings=settings, weighted=weighted)
+    found = [[alone(one, value) for value in own] for one, own in zip(estimands, values, strict=True)]
     groups: dict[tuple[Draw, int], list[_Value]] = {}
     for place, (estimand, own) in enumerate(zip(estimands, values, strict=True)):
         metric = _folding(estimand, run)
-        # Cells do not say which of their samples are in one group.
-        draw = None if metric is None or run.grouping is not None else draw_of(metric)
+        # Cells do not say which of their samples are in one group, nor what each weighs.
+        draw = None if metric is None or weighted or run.grouping is not None else draw_of(metric)
         if metric is None or draw is None:
             continue
         for index, (code, value) in enumerate(zip(_codes(estimand, run), own, strict=True)):
@@ -108,7 +110,7 @@ def _folding(estimand: Estimand, run: RunData) -> Metric[Scores] | None:
     if not isinstance(expression, Measure) or not is_of_probabilities(expression.metric):
         return None
     usual = dict(expression.parameters) == expression.metric.card.defaults
-    return expression.metric if usual and folds(expression.metric, run.n_classes) else None
+    return expression.metric if usual and run.folded is not None and folds(expression.metric, run.folded) else None
 
 
 def _codes(estimand: Estimand, run: RunData) -> list[int | None]:
@@ -117,8 +119,8 @@ def _codes(estimand: Estimand, run: RunData) -> list[int | None]:
     return [*range(run.n_classes)] if isinstance(of, Every) else [of]
 
 
-def _not_drawn(estimand: Estimand, value: float, given: Given, settings: LimitSettings) -> Estimate:
-    prefix = _PREFIX_OF_GROUPS if given is Given.GROUPS else _PREFIX
+def _not_drawn(estimand: Estimand, value: float, given: Given, settings: LimitSettings, *, weighted: bool) -> Estimate:
+    prefix = _PREFIX_OF_GROUPS if given is Given.GROUPS else _PREFIX_OF_WEIGHTS if weighted else _PREFIX
     method = prefix + resampled(estimand.expression, estimand.bounds).method
     form = Estimate(value=value, level=settings.level, method=method, given=given.value)
     return form.without_limits(NoLimits.FOLDED if isfinite(value) else NoLimits.UNDEFINED_FOR_SAMPLES)

@@ -10,10 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.domain.errors import InvalidInput
-from app.domain.inputs.content import DATA_FACT, GROUPS_FACT, IGNORED_FACT, DataFacts
+from app.domain.inputs.beside import weight_facts
+from app.domain.inputs.content import DATA_FACT, GROUPS_FACT, IGNORED_FACT, WEIGHTS_FACT, DataFacts
 from app.domain.inputs.ignored import NothingLeft
-from app.domain.inputs.matrices import MatrixInput
+from app.domain.inputs.matrices import MatrixInput, check_entries
 from app.domain.inputs.probabilities import assumed_threshold, decide_by_threshold
+from app.domain.inputs.samples import Samples
 from app.domain.report import SectionName
 from app.kernel.folds.order import OrderFold
 from app.kernel.folds.scores import ScoresFold
@@ -21,11 +23,13 @@ from app.kernel.matrix.labels import confusion_counts
 from app.services.estimates.run_data import RunData
 from app.services.evaluate.evaluations import NewEvaluation
 from app.services.evaluate.folded_groups import DecidedInGroups
+from app.services.evaluate.folded_weights import DecidedInWeights
 from app.services.evaluate.folding.most_groups import check_groups
 from app.services.evaluate.questions import ask
 from app.services.evaluate.reports import report_alone
 from app.services.evaluate.sections.folded import folded_section
 from app.services.evaluate.sections.group import group_section
+from app.services.evaluate.sections.weight import weight_section
 from app.services.ports.cluster import Workers
 from app.services.runs.joins.keys import numbers_of
 
@@ -54,6 +58,7 @@ class Folding:
         self._fold: ScoresFold | OrderFold | None = None
         self._assumed: AssumedThreshold | None = None
         self._groups: DecidedInGroups | None = None
+        self._weights: DecidedInWeights | None = None
         self._left_out: Counter[str] = Counter()
         self._nothing_left: NothingLeft | None = None
 
@@ -74,7 +79,12 @@ class Folding:
         # The kernel's scores are higher for class 1.
         flip = outputs.ndim == 1 and source.positive == 0
         groups = None if samples.groups is None else numbers_of(samples.groups)
-        self._own(source).add(samples.truth, -outputs if flip else outputs, groups)
+        own = self._own(source, weighted=samples.weights is not None)
+        own.add(samples.truth, -outputs if flip else outputs, groups, samples.weights)
+        if samples.weights is not None:
+            found = self._weights or DecidedInWeights(len(source.labels), len(predicted))
+            found.add(samples.weights, samples.truth, predicted)
+            self._weights = found
         if self._groups is not None and groups is not None:
             self._groups.add(groups, samples.truth, predicted)
             self._check_groups()
@@ -95,8 +105,10 @@ class Folding:
             self._take(other._whole, other.rows, other._left_out)
             if other._assumed is not None:
                 self._assumed = (self._assumed or AssumedThreshold()).merge(other._assumed)
-            own: Any = self._own(other._whole.source)
+            own: Any = self._own(other._whole.source, weighted=other._fold.weighted)
             own.merge(other._fold)
+            if other._weights is not None:
+                self._weights = other._weights if self._weights is None else self._weights.merged(other._weights)
             if self._groups is not None and other._groups is not None:
                 self._groups.merge(other._groups)
                 self._check_groups()
@@ -120,17 +132,23 @@ class Folding:
         settled = new.source if self._assumed is None else self._assumed.settled(new.source)
         ignored = {IGNORED_FACT: dict(self._left_out)} if IGNORED_FACT in settled.facts else {}
         whole = replace(settled, facts={**settled.facts, **ignored, DATA_FACT: facts})
+        rule = 0 if self._assumed is None else self._assumed.rule
         samples = None
         if self._groups is not None:
-            samples = self._groups.samples(0 if self._assumed is None else self._assumed.rule)
+            samples = self._groups.samples(rule)
             self._check_groups()
             whole = replace(whole, facts={**whole.facts, GROUPS_FACT: self._groups.n_groups})
+        elif self._weights is not None:
+            samples = self._weights.samples(rule)
+            whole = _weighed(whole, samples)
         question = ask(whole, new.options)
         folded = fold.finish(map if workers is None else workers.in_order)
         run = RunData(replace(whole, samples=samples), folded=folded)
         sections = {SectionName.PROBABILITIES: folded_section(question, run)}
-        if samples is not None:
+        if self._groups is not None:
             sections[SectionName.GROUPS] = group_section(question, run)
+        elif whole.is_weighted:
+            sections[SectionName.WEIGHTS] = weight_section(question, run)
         return replace(new, source=whole, report=report_alone(question, sections))
 
     def close(self) -> None:
@@ -146,11 +164,11 @@ class Folding:
         else:
             self._whole = replace(self._whole, source=_together(self._whole.source, part.source))
 
-    def _own(self, source: MatrixInput) -> ScoresFold | OrderFold:
+    def _own(self, source: MatrixInput, *, weighted: bool) -> ScoresFold | OrderFold:
         if self._fold is None:
             kind = OrderFold if source.has_scores else ScoresFold
             size, grouped = len(source.labels), source.is_grouped
-            self._fold = kind(size, self._budget, self._folder, grouped=grouped)
+            self._fold = kind(size, self._budget, self._folder, grouped=grouped, weighted=weighted)
             self._groups = DecidedInGroups(size) if grouped else None
         return self._fold
 
@@ -195,6 +213,24 @@ class AssumedThreshold:
         """The input with the decisions at the threshold of all scores."""
         facts = {**source.facts, "threshold": self._THRESHOLDS[self.rule]}
         return replace(source, counts=self._counts[self.rule].copy(), facts=facts)
+
+
+def _weighed(whole: MatrixInput, samples: Samples) -> MatrixInput:
+    """The input with the sums of the weights, and what these are worth.
+
+    Raises:
+        InvalidInput: as of weights that are sent.
+    """
+    size = len(whole.labels)
+    counts = confusion_counts(samples.truth, samples.predicted, size, samples.weights)
+    try:
+        check_entries(counts, _DATA, lambda *_: _DATA)
+    except InvalidInput as error:
+        fault = error.faults[0]
+        raise InvalidInput.at(_DATA, fault.code, f"sample_weight: {fault.detail}") from None
+    # Parts are worth something else.
+    facts = {name: value for name, value in whole.facts.items() if name != WEIGHTS_FACT}
+    return replace(whole, counts=counts, facts={**facts, **weight_facts(samples.weights, samples.tally)})
 
 
 def _together(whole: MatrixInput, part: MatrixInput) -> MatrixInput:

@@ -11,7 +11,7 @@ from app.kernel.folds.folded import FoldedSamples
 from app.kernel.folds.metrics import folded_values
 from app.kernel.metrics.card import Metric, Scope
 from app.kernel.metrics.catalogue import catalogue
-from app.kernel.metrics.conditions import NOT_PROBABILITIES
+from app.kernel.metrics.conditions import NOT_PROBABILITIES, WEIGHTED
 from app.kernel.metrics.engine import Explainer
 from app.kernel.metrics.families.probabilities.imcp import phi_quartiles, regions
 from app.kernel.numerics.arrays import Array, silently
@@ -94,8 +94,13 @@ def _undefined(
     for where in np.argwhere(~np.isfinite(values)):
         metric, *code = metrics[where[0]], *map(int, where[1:])
         label = labels[code[0]] if code else None
-        # What needs probabilities has no value of scores, whether it folds or not.
-        if metric.key not in folded and (scores.are_probabilities or NOT_PROBABILITIES not in metric.card.undefined):
+        # What needs probabilities has no value of scores, whether it folds or not, and what needs equal weights none of
+        # weighted samples.
+        conditions = metric.card.undefined
+        unfit = (NOT_PROBABILITIES in conditions and not scores.are_probabilities) or (
+            WEIGHTED in conditions and scores.weights is not None
+        )
+        if metric.key not in folded and not unfit:
             yield Undefined(metric.key, NOT_FOLDED, ALL_AT_ONCE, label)
             continue
         gap = explainer.explain(metric, code[0] if code else None, float(values[tuple(where)]))

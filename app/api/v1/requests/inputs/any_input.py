@@ -140,7 +140,7 @@ class _SamplesInput(Wire):
         made, ignored = without_ignored(self.ignore, columns, make, pointer)
         return replace(made, facts={**made.facts, IGNORED_FACT: ignored})
 
-    def _accompanying(self, columns: Mapping[str, Any], threshold: float | None) -> Accompanying:
+    def _accompanying(self, columns: Mapping[str, Any], threshold: float | None, *, part: bool) -> Accompanying:
         return Accompanying(
             labels=self.labels,
             positive=self.positive,
@@ -148,6 +148,7 @@ class _SamplesInput(Wire):
             sample_weight=columns["sample_weight"],
             group_ids=columns["group_ids"],
             threshold=threshold,
+            part=part,
         )
 
 
@@ -181,14 +182,14 @@ class ProbabilitiesInput(_SamplesInput):
     sum_tolerance: float = Field(SUM_TOLERANCE, ge=0, le=0.1, description="How far the sum of a row may lie from 1.")
     renormalize: bool = Field(default=False, description="Divide rows that do not sum to 1 by their sum.")
 
-    def to_domain(self, pointer: str) -> MatrixInput:
-        """The canonical form."""
+    def to_domain(self, pointer: str, *, part: bool = False) -> MatrixInput:
+        """The canonical form; of a ``part`` of the samples, it may be that all of them weigh nothing."""
         return self._of_samples(
             {"probabilities": self.probabilities},
             lambda columns: from_probabilities(
                 columns["y_true"],
                 columns["probabilities"],
-                self._accompanying(columns, self.threshold),
+                self._accompanying(columns, self.threshold, part=part),
                 sum_tolerance=self.sum_tolerance,
                 renormalize=self.renormalize,
                 pointer=pointer,
@@ -212,12 +213,15 @@ class ScoresInput(_SamplesInput):
         "0 and 1, and else 0. Not with a score for every class.",
     )
 
-    def to_domain(self, pointer: str) -> MatrixInput:
-        """The canonical form."""
+    def to_domain(self, pointer: str, *, part: bool = False) -> MatrixInput:
+        """The canonical form; of a ``part`` of the samples, it may be that all of them weigh nothing."""
         return self._of_samples(
             {"scores": self.scores},
             lambda columns: from_scores(
-                columns["y_true"], columns["scores"], self._accompanying(columns, self.threshold), pointer=pointer
+                columns["y_true"],
+                columns["scores"],
+                self._accompanying(columns, self.threshold, part=part),
+                pointer=pointer,
             ),
             pointer,
         )
