@@ -152,8 +152,9 @@ class PartsOfData:
                 raise BeyondMemory(
                     "expected one score of two classes in each of so many rows, got one for each", pointer="/data"
                 )
-            beside = {"grouped": _GROUP in of_rows, "weighted": _WEIGHT in of_rows}
-            self._unread = Reading(source, asked, self._data.schema, _width(asked, names), **beside)
+            width = _width(asked, names)
+            schema, grouped = self._data.schema, _GROUP in of_rows
+            self._unread = Reading(source, asked, schema, width, grouped=grouped, weighted=_WEIGHT in of_rows)
             self._columns = self._unread.columns_of(self._data)
         self.kind, self._has_ids = asked.kind, _IDS in of_rows
 
