@@ -283,6 +283,20 @@ def test_rows_that_are_more_than_labels_are_compared_beyond_memory_too(
 
 
 @pytest.mark.usefixtures("computed_here")
+def test_rankings_beyond_memory_are_compared_query_by_query(
+    client: httpx.Client, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    members, columns, metrics = SETS["ranking"]
+    runs = [by_reference(client, folder / f"{file}.parquet", columns, members) for file in "ab"]
+    runs.append(whole(client, TABLES[1], columns, members))
+    at_once = later(client, *runs, metrics=metrics)
+    monkeypatch.setattr(DataAgain, "whole", too_many)
+    in_parts = later(client, *runs, metrics=metrics)
+    assert unnamed(in_parts, *runs) == unnamed(at_once, *runs)
+    assert in_parts["design"]["reason"] == "same 30 sample ids"
+
+
+@pytest.mark.usefixtures("computed_here")
 def test_evaluations_beyond_memory_are_paired_unless_an_id_comes_again(client: httpx.Client, folder: Path) -> None:
     many = 60_000
     truth = RANDOM.integers(0, 2, many)

@@ -7,6 +7,7 @@ what follows from them is, bit for bit, what follows from queries with their ite
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,7 +21,7 @@ from app.kernel.uncertainty.of_samples.query_units import width_of
 from app.kernel.uncertainty.of_samples.units import Units
 from app.kernel.units.queries import Queries
 
-SIZES, RELEVANT, TIED = "items", "relevant_items", "tied_items"
+SIZES, RELEVANT, RELEVANCE, TIED = "items", "relevant_items", "relevance", "tied_items"
 # Values (Q) of queries by what they are of: the above, or a metric with its parameters.
 Columns = Mapping[Hashable, Array]
 
@@ -44,7 +45,7 @@ def columns_of(queries: Queries, measures: Iterable[Measure]) -> dict[Hashable, 
             raise TypeError(f"expected means over queries, got {one.metric.key}")
         terms(queries, **one.parameters)
     found: dict[Hashable, Array] = {SIZES: queries.sizes.astype(np.float64), RELEVANT: queries.relevant_items}
-    found[TIED] = queries.tied_items
+    found[RELEVANCE], found[TIED] = queries.sums(queries.ideal), queries.tied_items
     return found | {name: one.of_units for name, one in queries.known_terms.items()}
 
 
@@ -174,3 +175,13 @@ class QueryValueUnits(Units):
         """Some of the queries."""
         columns = {name: self.columns[name].take(chosen) for name in self.columns}
         return QueryValueUnits(columns, chosen.size, int(columns[SIZES].sum()))
+
+    def beside(self, other: "QueryValueUnits") -> "QueryValueUnits":
+        """The queries of both, of which the same is known."""
+        columns = {name: np.concatenate([self.columns[name], other.columns[name]]) for name in self.columns}
+        return QueryValueUnits(columns, self._n_queries + other._n_queries, self._n_items + other._n_items)
+
+    @property
+    def truth(self) -> NDArray[Any]:
+        """As of queries with their items (Q, 2)."""
+        return np.stack([self.columns[RELEVANT], self.columns[RELEVANCE]], axis=1)

@@ -13,7 +13,7 @@ from app.domain.evaluation import EvaluationRecord, Page
 from app.domain.inputs.content import Content
 from app.domain.named_metrics import COMPARED
 from app.kernel.compare.many.multiplicity import Adjustment as Adjustment
-from app.kernel.metrics.card import INPUTS_OF_CLASSES
+from app.kernel.metrics.card import INPUTS_OF_CLASSES, Task
 from app.kernel.metrics.expression import Expression, is_improper
 from app.kernel.uncertainty.design import Alternative as Alternative
 from app.services.acting import made_id
@@ -25,6 +25,7 @@ from app.services.compare.in_parts import PairedParts, pair_in_parts
 from app.services.compare.kept_answers import KeptAnswers
 from app.services.compare.pairs.cost_ranges import CostQuestion as CostQuestion
 from app.services.compare.pairs.cost_ranges import check_costs
+from app.services.compare.rankings import queries_in_parts
 from app.services.estimands import Estimand, parse_estimands, require_comparable
 from app.services.kinds.registry import usual_metrics
 from app.services.ports.evaluations import EvaluationStore
@@ -231,6 +232,8 @@ def compare_again(asked: AskedComparison, kept: KeptSamples, reading: Rereading,
         IncomparableRuns: as `compare`.
     """
     found = _read_at_once(asked, kept, reading)
+    if found is None and asked.runs.task is not None:
+        found = queries_in_parts(reading, asked.runs, kept, [estimand.expression for estimand in asked.estimands])
     if found is not None:
         return compare(asked, found, identifier=identifier)
     check_grouped(asked.runs, asked.estimands)
@@ -254,7 +257,7 @@ def _read_at_once(asked: AskedComparison, kept: KeptSamples, reading: Rereading)
         raise TooLarge(
             "expected samples of all runs that fit in memory together (PREVAIL_DATA_MEMORY_BYTES) for "
             f"{_not_in_parts(asked)}, got more: any number of samples of classes is paired, with weights "
-            "and groups",
+            "and groups, and any number of ranked items",
             pointer=error.pointer,
         ) from None
 
@@ -262,7 +265,7 @@ def _read_at_once(asked: AskedComparison, kept: KeptSamples, reading: Rereading)
 def _not_in_parts(asked: AskedComparison) -> str | None:
     """What needs all samples at once; None where runs can be joined in parts."""
     costs = asked.new.besides.costs
-    if asked.runs.task is not None:
+    if asked.runs.task not in (None, Task.RANKING):
         return f"runs of {asked.runs.task}"
     return "best_thresholds" if costs is not None and costs.best_thresholds else None
 

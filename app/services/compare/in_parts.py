@@ -143,7 +143,7 @@ class _Dividing:
         run = None
         for some in _samples(self._reading, record, self._kept, scored=outputs is not None):
             if some.ids is None:
-                raise _without_ids(record)
+                raise without_ids(record)
             self.n_parts = self.n_parts or self._parts_of(some.ids, min(budget, _MOST_JOINED))
             if run is None:
                 columns = self._question.columns(place)
@@ -152,7 +152,7 @@ class _Dividing:
             more = {**more, **self._groups(place, some), **self._weights(place, some)}
             run.add(some.ids, code=codes[some.truth] * self._runs.n_classes + codes[some.predicted], **more)
         if run is None:
-            raise _without_ids(record)
+            raise without_ids(record)
         run.finish()
         return run
 
@@ -189,14 +189,14 @@ def _samples(reading: Rereading, record: EvaluationRecord, kept: KeptSamples, *,
             check_same(part.labels, record.counts, record)
             counts += part.counts
             if part.samples is None:
-                raise _without_ids(record)
+                raise without_ids(record)
             yield part.samples
         check_same(record.labels, counts, record)
         return
     labels = kept.labels.get(record.id)
     own = (kept.outputs or {}).get(record.id) if scored else None if labels is None else labels.samples
     if own is None or own.ids is None:
-        raise _without_ids(record)
+        raise without_ids(record)
     for start in range(0, own.size, _AT_ONCE):
         some = slice(start, start + _AT_ONCE)
         others = {
@@ -257,7 +257,8 @@ def _folded(found: Compared, orders: Orders | None, workers: Workers | None) -> 
     return FoldedRuns.read([found.sums, orders.sums(map if workers is None else workers.in_order)])
 
 
-def _without_ids(record: EvaluationRecord) -> IncomparableRuns:
+def without_ids(record: EvaluationRecord) -> IncomparableRuns:
+    """Why a run cannot be paired."""
     return _unpaired(f"{record.id} came without sample ids, or these were not retained")
 
 

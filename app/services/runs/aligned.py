@@ -26,7 +26,7 @@ from app.services.estimands import Estimand
 from app.services.estimates.methods.shifted_matrix import values_at
 from app.services.kinds.registry import UNIT_KINDS
 from app.services.runs.pairing import PairedUnits, Pairing, PairingDesign, PairingMode, pair, pair_units
-from app.services.runs.reading import KeptSamples
+from app.services.runs.reading import KeptSamples, NamedUnits
 from app.services.seeds import chosen_seed
 from app.services.stored import scores_of, stored_input
 
@@ -183,13 +183,29 @@ class Runs:
 
     def _units_paired(self, kept: KeptSamples, mode: PairingMode, minimum_matched: float) -> Pairing:
         """How runs of units belong together."""
-        sources = [self.__class__(self.records, None, self.places, kept=kept).source(run) for run in range(len(self))]
-        kind = UNIT_KINDS[self._unit_task]
-        known = [
-            None if one.samples is None else PairedUnits(one.unit_ids, kind.units(one).truth, one.samples.weights)
-            for one in sources
-        ]
+        runs = self.__class__(self.records, None, self.places, kept=kept)
+        sources = [runs.source(run) for run in range(len(self))]
+        known = [runs._paired_units(run) for run in range(len(self))]
         return pair_units(self.records, [one.counts.sum(axis=-1) for one in sources], known, mode, minimum_matched)
+
+    def _paired_units(self, run: int) -> PairedUnits | None:
+        folded, source = self._folded_units(run), self.source(run)
+        if folded is not None:
+            return PairedUnits(folded.ids, folded.units.truth)
+        if source.samples is None:
+            return None
+        truth = UNIT_KINDS[self._unit_task].units(source).truth
+        return PairedUnits(source.unit_ids, truth, source.samples.weights)
+
+    def _whole_units(self, run: int) -> ScoredRun:
+        folded, source = self._folded_units(run), self.source(run)
+        if folded is not None:
+            return ScoredRun(folded.units)
+        weights = None if source.samples is None else source.samples.weights
+        return ScoredRun(UNIT_KINDS[self._unit_task].units(source), None, weights)
+
+    def _folded_units(self, run: int) -> NamedUnits | None:
+        return self.kept.units.get(self.records[run].id)
 
     @property
     def task(self) -> Task | None:
@@ -291,9 +307,7 @@ class Runs:
         """
         outputs = self.kept.outputs or {}
         if self.task is not None:
-            kind, sources = UNIT_KINDS[self.task], [self.source(run) for run in range(len(self))]
-            weights = [None if one.samples is None else one.samples.weights for one in sources]
-            return tuple(ScoredRun(kind.units(one), None, own) for one, own in zip(sources, weights, strict=True))
+            return tuple(map(self._whole_units, range(len(self))))
         return tuple(
             ScoredRun.of(record, outputs[record.id], place)
             for record, place in zip(self.records, self.places, strict=True)

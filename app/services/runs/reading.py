@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 from uuid import UUID
 
 import numpy as np
@@ -11,6 +12,7 @@ from app.domain.errors import IncomparableRuns, OutOfReach
 from app.domain.evaluation import EvaluationRecord
 from app.domain.inputs.kinds import form_of
 from app.domain.inputs.samples import Samples
+from app.kernel.uncertainty.of_samples.units import Units
 from app.services.ports.evaluations import PairedLabels, SampleLabels
 from app.services.stored import stored_input
 
@@ -21,16 +23,31 @@ MOST_ENTRIES = 24_000_000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class NamedUnits:
+    """Units of a run whose samples went by.
+
+    Attributes:
+        ids: (n) of the units.
+        units: What is left of them.
+    """
+
+    ids: NDArray[Any]
+    units: Units
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class KeptSamples:
     """What is known of the samples of some runs.
 
     Attributes:
         labels: Of runs whose samples were kept with ids or weights.
         outputs: With probabilities or scores, where a metric needs them; None when these are too many to look at.
+        units: In place of these, of runs whose samples went by.
     """
 
     labels: Mapping[UUID, SampleLabels] = field(default_factory=dict)
     outputs: Mapping[UUID, Samples] | None = field(default_factory=dict)
+    units: Mapping[UUID, NamedUnits] = field(default_factory=dict)
 
     @classmethod
     def of(cls, outputs: Mapping[UUID, Samples]) -> "KeptSamples":

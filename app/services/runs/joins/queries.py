@@ -92,14 +92,15 @@ class DividedQueries:
     Args:
         budget: Bytes of memory, about, that items may take; more goes into files.
         folder: Where files are made.
+        runs: Of how many runs values are kept at the same time.
 
     Attributes:
         folder: What is deleted by closing.
     """
 
-    def __init__(self, budget: int, folder: Path) -> None:
+    def __init__(self, budget: int, folder: Path, runs: int = 1) -> None:
         self.folder = Path(mkdtemp(prefix="queries-", dir=folder))
-        self._budget, self._has_texts, self._ending = budget, False, ExitStack()
+        self._budget, self._runs, self._has_texts, self._ending = budget, runs, False, ExitStack()
         self._ending.callback(rmtree, self.folder)
         self._divided = self._made("items", _PARTS)
 
@@ -181,7 +182,7 @@ class DividedQueries:
             )
 
     def _check_queries(self, n_queries: int) -> None:
-        most = max(self._budget // _QUERY_BYTES, _ALWAYS)
+        most = max(self._budget // (_QUERY_BYTES * self._runs), _ALWAYS)
         if n_queries > most:
             raise TooLarge(
                 f"expected at most {most} queries in this memory (PREVAIL_DATA_MEMORY_BYTES), got more",

@@ -1,0 +1,165 @@
+"""Rankings of more items than memory holds, compared in pairs: the answer, bit for bit, of the same items at hand."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from app.domain.errors import IncomparableRuns, InvalidInput, TooLarge
+from app.domain.identifiers import new_id
+from app.domain.inputs.matrices import MatrixInput
+from app.domain.inputs.units.rankings import from_ranking
+from app.services.compare.comparisons import (
+    AskedComparison,
+    NewComparison,
+    PairingMode,
+    RunComparison,
+    compare,
+    compare_again,
+    understood,
+)
+from app.services.compare.elsewhere import Rereading
+from app.services.runs.aligned import Runs
+from app.services.runs.joins import queries
+from app.services.runs.reading import KeptSamples
+from app.services.stored import unkept_record
+from tests.services.referenced import Parts, Threads
+
+ROWS, QUERIES = 2000, 80
+RANDOM = np.random.default_rng(31)
+METRICS = ["ndcg_at_k(k=3)", "mean_average_precision", "mean(mean_reciprocal_rank, query_auc)", "precision_at_k(k=7)"]
+DATA: Any = {"data": {"columns": {"query_id": "session"}}}
+
+
+class Ranking(NamedTuple):
+    """Items of one run, in any order."""
+
+    names: NDArray[Any]
+    grades: NDArray[np.float64]
+    scores: NDArray[np.float64]
+
+    def some(self, rows: Any) -> "Ranking":
+        return Ranking(*(column[rows] for column in self))
+
+    @property
+    def source(self) -> MatrixInput:
+        return from_ranking(self.names, self.grades, self.scores, None, None, pointer="/input")
+
+    @property
+    def parts(self) -> list[MatrixInput]:
+        """Parts of any size, in any order."""
+        order = RANDOM.permutation(self.names.size)
+        cuts = np.sort(RANDOM.choice(np.arange(1, order.size), RANDOM.integers(1, 20), replace=False))
+        return [self.some(rows).source for rows in np.split(order, cuts)]
+
+
+def rankings(count: int = 2, *, texts: bool = False) -> list[Ranking]:
+    """Runs on the same items; some queries have no relevant item, and scores are often tied."""
+    query = RANDOM.integers(0, QUERIES, ROWS)
+    grades = np.where(RANDOM.random(ROWS) < 0.7, 0.0, RANDOM.random(ROWS).round(2)) * (query % 11 > 0)
+    names = np.array([f"0{one}" if one % 2 else str(one) for one in query]) if texts else query
+    return [Ranking(names, grades, (grades + RANDOM.normal(size=ROWS)).round(1)) for _ in range(count)]
+
+
+def asked_of(runs: Sequence[Ranking], minimum: float = 1.0) -> tuple[AskedComparison, KeptSamples]:
+    """A comparison of runs, and their items at hand."""
+    sources = [one.source for one in runs]
+    records = [replace(unkept_record(replace(one, facts={**one.facts, **DATA})), id=new_id()) for one in sources]
+    new = NewComparison(
+        evaluations=tuple(record.id for record in records),
+        metrics=tuple(METRICS),
+        paired=PairingMode.TRUE,
+        minimum_matched=minimum,
+        draws=200,
+    )
+    aligned = Runs.align(records)
+    asked = AskedComparison(new, aligned, understood(new, aligned), tuple(records))
+    samples = {record.id: one.samples for record, one in zip(records, sources, strict=True) if one.samples is not None}
+    return asked, KeptSamples.of(samples)
+
+
+def folded(
+    asked: AskedComparison,
+    runs: Sequence[Ranking],
+    folder: Path,
+    memory: int = 40_000,
+    cluster: Threads | None = None,
+    kept: KeptSamples | None = None,
+) -> RunComparison:
+    """The same where the items go by."""
+    folder.mkdir()
+    parts = Parts({record.id: run.parts for record, run in zip(asked.runs.records, runs, strict=True)})
+    reading = Rereading(parts, memory, folder, cluster)
+    return compare_again(asked, kept or KeptSamples(), reading, identifier=asked.runs.records[0].id)
+
+
+def at_once(asked: AskedComparison, kept: KeptSamples) -> RunComparison:
+    return compare(asked, kept, identifier=asked.runs.records[0].id)
+
+
+@pytest.mark.parametrize(("count", "texts"), [(2, False), (3, True)])
+def test_the_comparison_is_that_of_the_items_at_hand(tmp_path: Path, count: int, *, texts: bool) -> None:
+    runs = rankings(count, texts=texts)
+    asked, kept = asked_of(runs)
+    expected = at_once(asked, kept)
+    assert expected.design.paired
+    assert all(one.differences[0].p_value is not None for one in expected.metrics.values())
+    for number, memory in enumerate((4096, 40_000, 1 << 20)):
+        cluster = Threads() if number == 1 else None
+        assert repr(folded(asked, runs, tmp_path / str(number), memory, cluster)) == repr(expected)
+        assert {one.suffix for one in (tmp_path / str(number)).iterdir()} == {".columns"}
+        assert cluster is None or cluster.tasks > count
+
+
+def test_queries_in_common_are_compared_and_others_left_out(tmp_path: Path) -> None:
+    first, second = rankings()
+    runs = [first.some(first.names < QUERIES - 5), second.some(second.names > 3)]
+    # Of one run ids are texts.
+    runs[1] = runs[1]._replace(names=runs[1].names.astype(np.str_))
+    asked, kept = asked_of(runs, 0.8)
+    assert repr(folded(asked, runs, tmp_path / "a")) == repr(at_once(asked, kept))
+    asked, _ = asked_of(runs)
+    with pytest.raises(IncomparableRuns, match=r"only \d+ of 7\d sample ids are common"):
+        folded(asked, runs, tmp_path / "b")
+
+
+def test_a_run_that_was_kept_is_compared_with_one_that_went_by(tmp_path: Path) -> None:
+    runs = rankings()
+    asked, kept = asked_of(runs)
+    first, *others = asked.runs.records
+    without = {name: fact for name, fact in first.extra.items() if name != "data"}
+    mixed = replace(asked, runs=Runs.align([replace(first, extra=without), *others]), elsewhere=tuple(others))
+    assert repr(folded(mixed, runs, tmp_path / "a", kept=kept)) == repr(at_once(asked, kept))
+    with pytest.raises(IncomparableRuns, match="were not retained"):
+        folded(mixed, runs, tmp_path / "b")
+
+
+def test_many_queries_are_resampled_in_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Columns of many queries are read each time, and only those of some are at hand."""
+    monkeypatch.setattr("app.kernel.folds.queries._MANY", 10)
+    for name, value in (("_ENTRIES", 500_000), ("_SMALLEST_SUBSET", 20)):
+        monkeypatch.setattr(f"app.kernel.uncertainty.of_samples.resampling.{name}", value)
+    runs = rankings()
+    asked, kept = asked_of(runs)
+    assert at_once(asked, kept).design.resampling.resampled_subsets_of == 20
+    assert repr(folded(asked, runs, tmp_path / "a")) == repr(at_once(asked, kept))
+
+
+def test_what_cannot_be_paired_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second = rankings()
+    other = second._replace(grades=np.where(second.names == 5, second.grades + 1.0, second.grades))
+    asked, _ = asked_of([first, other])
+    with pytest.raises(IncomparableRuns, match="what is true of the common ids is not the same in run 2"):
+        folded(asked, [first, other], tmp_path / "a")
+    asked, _ = asked_of([first, second])
+    with pytest.raises(InvalidInput, match="other ones were read") as changed:
+        folded(asked, [first, second.some(slice(1, None))], tmp_path / "b")
+    assert (changed.value.faults[0].pointer, changed.value.faults[0].code) == ("/evaluations/1", "data_changed")
+    monkeypatch.setattr(queries, "_ALWAYS", 70)
+    with pytest.raises(TooLarge, match="at most 70 queries") as raised:
+        folded(asked, [first, second], tmp_path / "c", 8192)
+    assert raised.value.pointer == "/evaluations/0"
