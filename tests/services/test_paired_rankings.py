@@ -13,11 +13,11 @@ from app.domain.errors import IncomparableRuns, InvalidInput, TooLarge
 from app.domain.identifiers import new_id
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.inputs.units.rankings import from_ranking
+from app.services.compare.answers import RunComparison
 from app.services.compare.comparisons import (
     AskedComparison,
     NewComparison,
     PairingMode,
-    RunComparison,
     compare,
     compare_again,
     understood,

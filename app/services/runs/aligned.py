@@ -190,19 +190,17 @@ class Runs:
 
     def _paired_units(self, run: int) -> PairedUnits | None:
         folded, source = self._folded_units(run), self.source(run)
-        if folded is not None:
-            return PairedUnits(folded.ids, folded.units.truth)
-        if source.samples is None:
+        if folded is None and source.samples is None:
             return None
-        truth = UNIT_KINDS[self._unit_task].units(source).truth
-        return PairedUnits(source.unit_ids, truth, source.samples.weights)
+        whole = self._whole_units(run)
+        return PairedUnits(source.unit_ids if folded is None else folded.ids, whole.run.truth, whole.weights)
 
     def _whole_units(self, run: int) -> ScoredRun:
         folded, source = self._folded_units(run), self.source(run)
         if folded is not None:
             return ScoredRun(folded.units)
-        weights = None if source.samples is None else source.samples.weights
-        return ScoredRun(UNIT_KINDS[self._unit_task].units(source), None, weights)
+        units = UNIT_KINDS[self._unit_task].units(source)
+        return ScoredRun(units, weights=None if source.samples is None else source.samples.weights)
 
     def _folded_units(self, run: int) -> NamedUnits | None:
         return self.kept.units.get(self.records[run].id)
