@@ -32,7 +32,7 @@ class Run:
     Attributes:
         marks: Every ``stride``-th key, the first included.
         held: The entries, in memory.
-        paths: Files of the keys and of what stands beside them; None where there are none, or none in files.
+        paths: Files of the keys and of what stands beside them; None where there is none.
     """
 
     size: int
@@ -69,9 +69,10 @@ class Run:
         if self.held is not None:
             return self.held.part(slice(start, stop))
         kinds = self.marks.dtype, _COUNT, _GROUP, _WEIGHT, _WEIGHT
+        # Whoever has files alone names no more of them than there are.
         keys, *beside = (
             None if path is None else np.fromfile(path, kind, stop - start, offset=start * kind.itemsize)
-            for path, kind in zip(self.paths, kinds, strict=True)
+            for path, kind in zip(self.paths, kinds, strict=False)
         )
         if keys is None:
             raise ValueError("expected a run that is in memory or in files")
