@@ -21,6 +21,8 @@ NORMAL_FROM = 200.0
 _DRAWN_AT_ONCE = 1 << 20
 # Samples, and outcomes of them, looked at together: what fits in the second-level cache.
 _BLOCK = 16384
+# Of random numbers that are looked at first: 15 bits.
+_LEVELS = 1 << 15
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +90,11 @@ def _top_label(scores: Scores, bins: int, draws: int, seed: int, *, adaptive: bo
     _refuse_batch(scores)
     ranking = scores.top_label
     starts = ranking.starts_of_parts(bins) if adaptive else width_starts(ranking, bins)
-    return binned(ranking, starts), _deviations(ranking, starts, draws, np.random.default_rng(seed))
+    # Several errors follow from one simulation.
+    simulated = (starts.tobytes(), draws, seed)
+    if simulated not in ranking.simulated:
+        ranking.simulated[simulated] = _deviations(ranking, starts, draws, np.random.default_rng(seed))
+    return binned(ranking, starts), ranking.simulated[simulated]
 
 
 def _deviations(ranking: Ranking, starts: Positions, draws: int, rng: np.random.Generator) -> Array:
@@ -136,14 +142,16 @@ def _of_classes(scores: Scores, bins: int, draws: int, rng: np.random.Generator)
         part = slice(start, start + _BLOCK)
         columns = scores.columns[:, part]
         weights = np.ones(columns.shape[1]) if scores.weights is None else scores.weights[part]
-        cell_of = (columns * bins - bins * TOLERANCE).astype(np.intp) + np.arange(0, cells, bins)[:, None]
-        deviations -= np.bincount(cell_of.ravel(), (columns * weights).ravel(), cells)
+        cell_of = ((columns * bins - bins * TOLERANCE).astype(np.intp) + np.arange(0, cells, bins)[:, None]).ravel()
+        deviations -= np.bincount(cell_of, (columns * weights).ravel(), cells)
         reached, rows = _cumulated(columns), max(1, _BLOCK // weights.size)
+        rough = _rough(reached)
         for first in range(0, draws, rows):
             some = deviations[first : first + rows]
-            hit = cell_of[_outcomes(reached, len(some), rng), np.arange(weights.size)]
+            hit = cell_of.take(_outcomes(reached, rough, len(some), rng))
             hit += np.arange(0, some.size, cells)[:, None]
-            some += np.bincount(hit.ravel(), np.tile(weights, len(some)), some.size).reshape(some.shape)
+            each = None if scores.weights is None else np.tile(weights, len(some))
+            some += np.bincount(hit.ravel(), each, some.size).reshape(some.shape)
     summed: Array = np.abs(deviations).sum(axis=1)
     return summed
 
@@ -156,13 +164,35 @@ def _cumulated(columns: Array) -> Array:
     return reached
 
 
-def _outcomes(reached: Array, rows: int, rng: np.random.Generator) -> NDArray[np.intp]:
-    """Simulated classes (rows, n)."""
-    chosen = rng.random((rows, reached.shape[1]))
-    codes = np.zeros(chosen.shape, dtype=np.uint8 if len(reached) < 256 else np.intp)
-    for upper in reached:
-        codes += chosen >= upper
-    return codes.astype(np.intp)
+def _rough(reached: Array) -> NDArray[np.int16]:
+    """The same in 15 bits, cut off, and a last row that none of them has, shape (K, n)."""
+    cut = np.minimum(np.floor(reached * _LEVELS), _LEVELS - 1)
+    return np.vstack([cut, np.full((1, reached.shape[1]), -1.0)]).astype(np.int16)
+
+
+def _outcomes(reached: Array, rough: NDArray[np.int16], rows: int, rng: np.random.Generator) -> NDArray[np.intp]:
+    """Simulated classes (rows, n), as places in an array (K, n): how many of the sums a random number reaches.
+
+    In nearly all cases 15 bits of it say so, which are compared four times as fast.
+    """
+    size = reached.shape[1]
+    chosen = rng.random((rows, size))
+    bits = (chosen * _LEVELS).astype(np.int16)
+    codes = np.zeros(bits.shape, dtype=np.uint8 if len(reached) < 256 else np.uint16)
+    above = np.empty(bits.shape, dtype=np.bool_)
+    for limit in rough[:-1]:
+        codes += np.greater(bits, limit, out=above).view(np.uint8)
+    places = codes.astype(np.intp)
+    places *= size
+    places += np.arange(size)
+    # Bits that are those of the next sum say nothing of it.
+    open_ = np.flatnonzero(rough.take(places) == bits)
+    flat = places.reshape(-1)
+    while open_.size:
+        passed = open_[chosen.take(open_) >= reached.take(flat[open_])]
+        flat[passed] += size
+        open_ = passed[rough.take(flat[passed]) == bits.take(passed)]
+    return places
 
 
 def _refuse_batch(scores: Scores) -> None:

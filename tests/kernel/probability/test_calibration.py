@@ -234,6 +234,36 @@ def test_chance_of_classes_has_one_outcome_per_sample(rows: list[list[float]], w
         assert drawn == pytest.approx(beyond, abs=0.01)
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+def test_chance_of_many_classes_against_every_sum(weighted: bool) -> None:
+    """Classes as the sums of probabilities say that a random number reaches, also where it is next to one."""
+    n, classes, draws, bins = 60, 40, 3000, 15
+    rng = np.random.default_rng(4)
+    p = rng.dirichlet(np.full(classes, 0.3), n)
+    p[::5] = np.eye(classes)[rng.integers(0, classes, 12)]
+    p[1::5] = np.repeat([[0.0, 1 / 32]], [8, 32], axis=1)
+    y, weights = rng.integers(0, classes, n), rng.uniform(0.5, 2.0, n) if weighted else np.ones(n)
+    found = expected_by_chance_of_classes(Scores(y, p, weights if weighted else None), draws=draws, seed=3)
+    chosen = np.random.default_rng(3).random((draws, n))
+    codes = sum((chosen >= reached).astype(int) for reached in np.cumsum(p, axis=1).T[:-1])
+    cells = np.arange(classes) * bins + (p * bins - bins * 1e-12).astype(int)
+    expected = np.bincount(cells.ravel(), (p * weights[:, None]).ravel(), classes * bins)
+    errors = []
+    for row in np.asarray(codes):
+        hits = np.bincount(cells[np.arange(n), row], weights, classes * bins)
+        errors.append(np.abs(hits - expected).sum() / (classes * weights.sum()))
+    assert found.mean == pytest.approx(np.mean(errors), rel=1e-12)
+    assert found.upper == pytest.approx(np.quantile(errors, 0.95), rel=1e-12)
+
+
+def test_errors_of_the_top_label_follow_from_one_simulation() -> None:
+    y, p = softmax_problem(200, 3, 1)
+    both = Scores(y, p)
+    assert expected_by_chance(both, seed=1) == expected_by_chance(Scores(y, p), seed=1)
+    assert largest_by_chance(both, seed=1) == largest_by_chance(Scores(y, p), seed=1)
+    assert expected_by_chance(both, seed=2) == expected_by_chance(Scores(y, p), seed=2)
+
+
 def test_two_classes_are_wrong_together() -> None:
     """What one class lacks the other has: the class-wise error of two classes is that of either, by chance too."""
     rng = np.random.default_rng(4)

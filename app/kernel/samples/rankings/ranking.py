@@ -37,6 +37,11 @@ class Ranking(CumulativeCounts):
         return {}
 
     @cached_property
+    def simulated(self) -> dict[tuple[bytes, int, int], Array]:
+        """Deviations (b, draws) by chance between positions, by these, the number of draws and the seed."""
+        return {}
+
+    @cached_property
     def sums(self) -> Sums:
         """Everything that is added up along the cuts, in one pass."""
         if self.plain:
