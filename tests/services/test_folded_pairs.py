@@ -394,6 +394,21 @@ def test_weighted_means_are_compared_as_those_of_the_samples_at_hand(tmp_path: P
     check_close(asdict(folded(asked, runs, tmp_path / "a", 1 << 19)), asdict(expected))
 
 
+@pytest.mark.parametrize(("classes", "count"), [(2, 2), (3, 2), (2, 3), (10, 2)])
+@pytest.mark.parametrize("scores", [False, True])
+def test_weighted_areas_are_compared_as_those_of_the_samples_at_hand(
+    tmp_path: Path, classes: int, count: int, *, scores: bool
+) -> None:
+    weights = RANDOM.choice([0.0, 0.3, 1.7, 2.0, 40.0], ROWS)
+    runs = [
+        one._replace(weights=weights * 2.0**place) for place, one in enumerate(models(classes, count, scores=scores))
+    ]
+    names = [*AREAS, "roc_auc_ovo_macro", "roc_auc_ovo_weighted"] if classes == 2 else AREAS
+    asked, kept = asked_of(runs, names if scores else [*names, "mean(roc_auc@c0, au_imcp)"])
+    expected = compare(asked, kept, identifier=asked.runs.records[0].id)
+    check_close(asdict(folded(asked, runs, tmp_path / "a", 1 << 19)), asdict(expected))
+
+
 @pytest.mark.parametrize(("classes", "count"), [(2, 2), (3, 3)])
 def test_weights_in_groups_are_compared_as_those_of_the_samples_at_hand(
     tmp_path: Path, classes: int, count: int

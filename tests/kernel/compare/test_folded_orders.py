@@ -76,6 +76,36 @@ def test_what_is_lost_is_counted(tmp_path: Path, ties: int, cuts: int) -> None:
                 assert {float(one.products[code, first, second]) for one in found} == {float(exact)}
 
 
+@pytest.mark.parametrize("ties", [0, ROWS])
+@pytest.mark.parametrize("spread", [0.0, 3.0, 40.0])
+def test_what_is_lost_is_weighed(tmp_path: Path, ties: int, spread: float) -> None:
+    y, both, weights = RANDOM.integers(0, 2, ROWS), columns(ties), np.exp(RANDOM.normal(0.0, spread, ROWS))
+    plan, found = Plan(PLAN.expressions, 2, 2, weighted=True), []
+    for number, cuts in enumerate((0, 1, 25)):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        orders = Orders(plan, folder, 1)
+        ends = np.sort(RANDOM.choice(np.arange(1, ROWS), cuts, replace=False))
+        for rows in np.split(RANDOM.permutation(ROWS), ends):
+            runs = [Scores.of_scores(y[rows], column[rows]) for column in both]
+            block = Block.of(plan, y[rows], runs, weights[rows])
+            assert block is not None
+            orders.add(block)
+        (moments,) = orders.sums(elsewhere if cuts == 1 else map).moments.values()
+        found.append(moments.read())
+    masses = [Fraction(one) for one in weights.tolist()]
+    for run, column in enumerate(both):
+        above = np.sign(column[:, None] - column[None, :])
+        wrong = np.where(y[:, None] == 1, 1 - above, 1 + above) * (y[:, None] != y[None, :])
+        worth = [sum((int(row[one]) * masses[one] for one in np.flatnonzero(row)), start=Fraction(0)) for row in wrong]
+        for code in range(2):
+            inside = np.flatnonzero(y == code).tolist()
+            mean = sum(worth[one] * masses[one] for one in inside) / sum(masses[one] for one in inside)
+            assert found[0].means[code, run] == pytest.approx(float(mean), rel=1e-14)
+    for one in found[1:]:
+        assert all(np.array_equal(ours, theirs) for ours, theirs in zip(one, found[0], strict=True))
+
+
 @pytest.mark.parametrize("tied", [False, True])
 def test_memory_does_not_grow_with_the_blocks(tmp_path: Path, *, tied: bool) -> None:
     each, taken = 10_000, []

@@ -1,12 +1,15 @@
-"""The orders of samples that runs have in common: how many of the other side stand on the wrong side of each sample.
+"""The orders of samples that runs have in common: how many of the other side stand on the wrong side of each sample, or
+what these weigh.
 
 Samples come in blocks. Of each block the distinct scores are sorted and go into a file, with how many members and
-others have each. Then all blocks are read once, from the highest score down, and what is found goes to the same places:
-so each number is read and written once, and values come out block by block in the order of the samples of all runs.
+others have each, or with what these weigh in whole numbers. Then all blocks are read once, from the highest score down,
+and what is found goes to the same places: so each number is read and written once, and values come out block by block
+in the order of the samples of all runs.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import partial
 from itertools import count
 from math import isqrt
@@ -21,12 +24,13 @@ from app.kernel.compare.folded.sums import Known, PairedSums, Plan, known_of
 from app.kernel.folds.order import sortable
 from app.kernel.folds.orders.runs import Reader, Run
 from app.kernel.folds.orders.stretches import floors_of
+from app.kernel.folds.weights.grid import Digits, Grid, carried
 from app.kernel.numerics.arrays import Array
 from app.kernel.samples.losses import Codes
 from app.kernel.samples.scores import Scores
 
-_NUMBER = np.dtype(np.int64)
-Numbers = NDArray[np.int64]
+# Bytes of a number.
+_NUMBER = 8
 # What a stretch of the order comes to, or samples to sums: here or in other processes, in turn.
 InOrder = Callable[[Callable[..., object], Iterable[object]], Iterable[object]]
 
@@ -37,21 +41,24 @@ class Ranked(NamedTuple):
     Attributes:
         keys: (d) distinct scores, rising, as whole numbers.
         places: (n) which of them each sample has.
-        members: (d) how many members of the class have each.
-        others: (d) and how many others.
+        members: (L, d) digits of how many members of the class have each, or of what they weigh.
+        others: (L, d) and of others.
     """
 
     keys: NDArray[np.uint64]
     places: NDArray[np.uint32]
-    members: Numbers
-    others: Numbers
+    members: Digits
+    others: Digits
 
     @classmethod
-    def of(cls, scores: Array, members: NDArray[np.bool_]) -> Self:
-        """Of scores (n) with membership (n)."""
+    def of(cls, scores: Array, members: NDArray[np.bool_], digits: Digits | None = None) -> Self:
+        """Of scores (n) with membership (n), and weights as digits (L, n)."""
         keys, places = np.unique(sortable(scores), return_inverse=True)
-        inside = np.bincount(places[members], minlength=keys.size)
-        return cls(keys, places.astype(np.uint32), inside, np.bincount(places, minlength=keys.size) - inside)
+        inside, all_of_them = (
+            carried(_added(places[some], None if digits is None else digits[:, some], keys.size))
+            for some in (members, slice(None))
+        )
+        return cls(keys, places.astype(np.uint32), inside, carried(all_of_them - inside))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -60,23 +67,31 @@ class Block:
 
     Attributes:
         y: (n) codes.
+        weights: (n) above 0; None is 1 each.
+        grid: On which they are whole numbers.
         known: Values (R, n) of rows by the keys of summands.
         ranked: Of each class in whose order is counted what each run says.
     """
 
     y: Codes
+    weights: Array | None
+    grid: Grid
     known: Known
     ranked: Mapping[int, tuple[Ranked, ...]]
 
     @classmethod
-    def of(cls, plan: Plan, y: Codes, runs: Sequence[Scores]) -> "Block | None":
-        """Of codes (n) and what the runs say; None where nothing is counted in orders."""
+    def of(cls, plan: Plan, y: Codes, runs: Sequence[Scores], weights: Array | None = None) -> "Block | None":
+        """Of codes (n), what the runs say, and weights (n); None where nothing is counted in orders."""
         groups = plan.groups(ordered=True)
         if not groups:
             return None
         codes, known = _codes(groups), known_of(groups, runs)
-        ranked = {code: tuple(Ranked.of(one, y == code) for one in known.pop(key)) for code, key in codes.items()}
-        return cls(y, known, ranked)
+        grid = Grid.of(Fraction(y.size), 0) if weights is None else Grid.of_part(weights)
+        digits = None if weights is None else grid.digits(weights)
+        ranked = {
+            code: tuple(Ranked.of(one, y == code, digits) for one in known.pop(key)) for code, key in codes.items()
+        }
+        return cls(y, weights, grid, known, ranked)
 
 
 def _codes(groups: Mapping[str, Group]) -> dict[int, str]:
@@ -85,68 +100,100 @@ def _codes(groups: Mapping[str, Group]) -> dict[int, str]:
 
 
 class _Stretch(NamedTuple):
-    """What several blocks have between two scores, and how many members and others are above, and members in all."""
+    """What several blocks have between two scores, and how many members and others are above, and members in all, or
+    what they weigh, in units of a grid.
+    """
 
+    grid: Grid
     keys: Sequence[NDArray[np.uint64]]
-    members: Sequence[Numbers]
-    others: Sequence[Numbers]
+    members: Sequence[Digits]
+    others: Sequence[Digits]
     above: tuple[int, int]
     positives: int
 
 
-def lost_of(stretch: _Stretch) -> list[Numbers]:
-    """For each block (2, d): of a member and of another with each score twice how many are on the wrong side of it.
+def lost_of(stretch: _Stretch) -> list[Array]:
+    """For each block (2, d): of a member and of another with each score twice how many are on the wrong side of it, or
+    what these weigh.
 
     Equal scores count once. A pure function, for any process.
     """
-    keys, members, others = (np.concatenate(side) for side in stretch[:3])
+    grid, keys = stretch.grid, np.concatenate(stretch.keys)
     distinct, places = np.unique(keys, return_inverse=True)
-    held = [np.bincount(places, side, distinct.size).astype(np.int64) for side in (members, others)]
-    inside, outside = held
+    sides = (np.concatenate(side, axis=1) for side in (stretch.members, stretch.others))
+    inside, outside = held = [carried(_added(places, side, distinct.size)) for side in sides]
     # Members and others with at least each score.
-    tp, fp = (above + np.cumsum(side[::-1])[::-1] for above, side in zip(stretch.above, held, strict=True))
-    lost = np.stack([2 * fp - outside, 2 * (stretch.positives - tp) + inside])[:, places]
+    tp, fp = (grid.cumulated(side[:, ::-1], above)[:, ::-1] for side, above in zip(held, stretch.above, strict=True))
+    below = grid.of_units(stretch.positives) - tp
+    lost = np.stack([grid.rounded(carried(one)) for one in (2 * fp - outside, 2 * below + inside)])[:, places]
     ends = np.cumsum([one.size for one in stretch.keys])[:-1]
     return np.split(lost, ends, axis=1)
 
 
-class _Column:
-    """What one run says of one block in the order of a class, in a file: keys, members, others, and what is found."""
+def _added(places: NDArray[np.intp], digits: Digits | None, size: int) -> Digits:
+    """Sums (L, size) of digits (L, n), or how many there are, by their places: no more than 2^23 have one."""
+    if digits is None:
+        return np.bincount(places, minlength=size)[None].astype(np.int64, copy=False)
+    return np.stack([np.bincount(places, row, size) for row in digits]).astype(np.int64)
 
-    def __init__(self, path: Path, ranked: Ranked) -> None:
+
+class _Column:
+    """What one run says of one block in the order of a class, in a file: keys, members, others, and what is found.
+
+    Attributes:
+        grid: On which members and others are whole numbers.
+        positives: What all members come to.
+    """
+
+    def __init__(self, path: Path, ranked: Ranked, grid: Grid) -> None:
         self.path, self.size, self.stride = path, ranked.keys.size, max(isqrt(ranked.keys.size), 1)
         self.marks = ranked.keys[:: self.stride].copy()
+        self.grid, self.positives = grid, grid.fraction(grid.total(ranked.members))
         with path.open("wb") as file:
-            for part in (ranked.keys, ranked.members, ranked.others, np.zeros(2 * self.size, _NUMBER), ranked.places):
+            for part in (ranked.keys, ranked.members, ranked.others, np.zeros(2 * self.size), ranked.places):
                 part.tofile(file)
 
     def reader(self) -> "_ColumnReader":
         """From the highest score down."""
         return _ColumnReader(self)
 
-    def numbers(self, part: int, start: int, stop: int) -> Numbers:
-        """Members (1) or others (2) from a place to another; 3 and 4 is what was found for these."""
-        return np.fromfile(self.path, _NUMBER, stop - start, offset=(part * self.size + start) * _NUMBER.itemsize)
+    def sides(self, start: int, stop: int) -> tuple[Digits, Digits]:
+        """Members and others (L, m) from a place to another."""
+        rows = [
+            np.fromfile(self.path, np.int64, stop - start, offset=self._at(row, start))
+            for row in range(1, 1 + 2 * self.grid.size)
+        ]
+        return np.stack(rows[: self.grid.size]), np.stack(rows[self.grid.size :])
 
-    def write(self, start: int, lost: Numbers) -> None:
+    def write(self, start: int, lost: Array) -> None:
         """What was found (2, m) from a place on."""
         with self.path.open("r+b") as file:
-            for part, found in enumerate(lost, start=3):
-                file.seek((part * self.size + start) * _NUMBER.itemsize)
+            for row, found in enumerate(lost, start=self._found):
+                file.seek(self._at(row, start))
                 found.tofile(file)
 
     def values(self, members: NDArray[np.bool_]) -> Array:
         """What was found for each sample (n), of which some are members."""
-        places = np.fromfile(self.path, np.uint32, offset=5 * self.size * _NUMBER.itemsize)
-        of_members, of_others = (self.numbers(part, 0, self.size) for part in (3, 4))
-        return np.where(members, of_members.take(places), of_others.take(places)).astype(np.float64)
+        places = np.fromfile(self.path, np.uint32, offset=self._at(self._found + 2, 0))
+        of_members, of_others = (
+            np.fromfile(self.path, np.float64, self.size, offset=self._at(self._found + side, 0)) for side in range(2)
+        )
+        return np.where(members, of_members.take(places), of_others.take(places))
+
+    @property
+    def _found(self) -> int:
+        """The row behind keys, members and others."""
+        return 1 + 2 * self.grid.size
+
+    def _at(self, row: int, start: int) -> int:
+        return (row * self.size + start) * _NUMBER
 
 
 class _ColumnReader(Reader):
     """Knows where what it took stood."""
 
     def __init__(self, column: _Column) -> None:
-        super().__init__(Run(column.size, column.marks, column.stride, None, [column.path, None, None]))
+        super().__init__(Run(column.size, column.marks, column.stride, None, [column.path, *[None] * 4]))
         self.column, self.left = column, column.size
 
     def next(self, floor: np.uint64) -> tuple[int, NDArray[np.uint64]]:
@@ -164,15 +211,17 @@ class _Written:
     size: int
     names: tuple[str, ...]
     columns: Mapping[int, tuple[_Column, ...]]
+    weighted: bool
 
-    def read(self, codes: Mapping[int, str], n_runs: int) -> tuple[Codes, Known]:
-        """The codes of the samples, and all values."""
+    def read(self, codes: Mapping[int, str], n_runs: int) -> tuple[Codes, Known, Array | None]:
+        """The codes of the samples, all values, and weights."""
         y = np.fromfile(self.path, np.intp, self.size)
         rest = np.fromfile(self.path, np.float64, offset=self.size * y.itemsize)
+        weights, rest = (rest[: self.size], rest[self.size :]) if self.weighted else (None, rest)
         known = dict(zip(self.names, rest.reshape(len(self.names), n_runs, self.size), strict=True))
         for code, columns in self.columns.items():
             known[codes[code]] = np.stack([column.values(y == code) for column in columns])
-        return y, known
+        return y, known, weights
 
 
 class Orders:
@@ -187,19 +236,23 @@ class Orders:
     def __init__(self, plan: Plan, folder: Path, budget: int) -> None:
         self._plan, self._folder, self._budget = plan, folder, budget
         self._blocks: list[_Written] = []
-        self._sizes: Numbers = np.zeros(plan.n_classes, dtype=np.int64)
+        # What all samples come to, and of which power of 2 they are whole numbers.
+        self._total, self._exponent = Fraction(0), 0
         self._numbers = count()
 
     def add(self, block: Block) -> None:
         """Take in the samples of a block."""
-        self._sizes += np.bincount(block.y, minlength=self._sizes.size)
-        path = self._path()
+        path, grid, weights = self._path(), block.grid, block.weights
         with path.open("wb") as file:
-            block.y.tofile(file)
-            for values in block.known.values():
+            for values in (block.y, *([] if weights is None else [weights]), *block.known.values()):
                 values.tofile(file)
-        columns = {code: tuple(_Column(self._path(), ranked) for ranked in runs) for code, runs in block.ranked.items()}
-        self._blocks.append(_Written(path, block.y.size, tuple(block.known), columns))
+        columns = {
+            code: tuple(_Column(self._path(), ranked, grid) for ranked in runs) for code, runs in block.ranked.items()
+        }
+        one = next(iter(block.ranked.values()))[0]
+        self._total += grid.fraction(grid.total(one.members) + grid.total(one.others))
+        self._exponent = min(self._exponent, grid.exponent) if self._blocks else grid.exponent
+        self._blocks.append(_Written(path, block.y.size, tuple(block.known), columns, weights is not None))
 
     def sums(self, in_order: InOrder = map) -> PairedSums:
         """What all samples come to.
@@ -210,7 +263,7 @@ class Orders:
         codes = _codes(self._plan.groups(ordered=True))
         for code in codes:
             for run in range(self._plan.n_runs):
-                self._count([block.columns[code][run] for block in self._blocks], int(self._sizes[code]), in_order)
+                self._count([block.columns[code][run] for block in self._blocks], in_order)
         whole = PairedSums(self._plan, ordered=True)
         read = (block.read(codes, self._plan.n_runs) for block in self._blocks)
         for sums in in_order(partial(_summed, self._plan), read):
@@ -221,40 +274,37 @@ class Orders:
     def _path(self) -> Path:
         return self._folder / f"order-{next(self._numbers)}"
 
-    def _count(self, columns: Sequence[_Column], positives: int, in_order: InOrder) -> None:
+    def _count(self, columns: Sequence[_Column], in_order: InOrder) -> None:
         """Go through one order, and write what was found to where it belongs."""
         places: list[list[tuple[_Column, int]]] = []
-        found = in_order(lost_of, self._stretches(columns, positives, places))
+        found = in_order(lost_of, self._stretches(columns, places))
         for number, lost in enumerate(found):
             assert isinstance(lost, list)  # noqa: S101 - what was made
             for (column, start), one in zip(places[number], lost, strict=True):
                 column.write(start, one)
             places[number] = []
 
-    def _stretches(
-        self, columns: Sequence[_Column], positives: int, places: list[list[tuple[_Column, int]]]
-    ) -> Iterator[_Stretch]:
-        readers, above = [column.reader() for column in columns], (0, 0)
+    def _stretches(self, columns: Sequence[_Column], places: list[list[tuple[_Column, int]]]) -> Iterator[_Stretch]:
+        readers, above, grid = [column.reader() for column in columns], (0, 0), Grid.of(self._total, self._exponent)
+        positives = grid.whole(sum((column.positives for column in columns), start=Fraction(0)))
         for floor in floors_of(readers, self._budget, _distinct):
             taken = [(reader.column, *reader.next(floor)) for reader in readers]
             taken = [(column, start, keys) for column, start, keys in taken if keys.size]
             if not taken:
                 continue
+            read = [column.sides(start, start + keys.size) for column, start, keys in taken]
             members, others = (
-                [column.numbers(part, start, start + keys.size) for column, start, keys in taken] for part in (1, 2)
+                [grid.taken(both[side], column.grid) for both, (column, *_) in zip(read, taken, strict=True)]
+                for side in range(2)
             )
             places.append([(column, start) for column, start, _ in taken])
-            yield _Stretch([keys for *_, keys in taken], members, others, above, positives)
-            above = above[0] + _total(members), above[1] + _total(others)
+            yield _Stretch(grid, [keys for *_, keys in taken], members, others, above, positives)
+            above = above[0] + sum(map(grid.total, members)), above[1] + sum(map(grid.total, others))
 
 
-def _summed(plan: Plan, block: tuple[Codes, Known]) -> PairedSums:
+def _summed(plan: Plan, block: tuple[Codes, Known, Array | None]) -> PairedSums:
     return PairedSums(plan, ordered=True).add_known(*block)
 
 
 def _distinct(marks: NDArray[np.uint64]) -> Iterator[np.uint64]:
     yield from np.unique(marks)[::-1]
-
-
-def _total(parts: Sequence[Numbers]) -> int:
-    return sum(int(part.sum()) for part in parts)

@@ -36,9 +36,6 @@ class Plan:
 
     def groups(self, *, ordered: bool) -> dict[str, Group]:
         """Those that rows say, or those that need an order, by key."""
-        if ordered and self.weighted:
-            # Orders know no weights.
-            return {}
         found = groups_of(self.expressions, self.n_classes, self.n_runs)
         return {key: group for key, group in found.items() if group.ordered is ordered}
 

@@ -38,6 +38,27 @@ class Grid(NamedTuple):
         bits = cls(exponent, 1).whole(total).bit_length()
         return cls(exponent, max(1, -(-bits // _BITS)))
 
+    @classmethod
+    def of_part(cls, values: Array) -> Self:
+        """For sums of values (n), 0 or more: grids of several parts differ by whole digits."""
+        lowest = lowest_bit(values)
+        exponent = 0 if lowest is None else lowest // _BITS * _BITS
+        return cls.of(Fraction(float(values.max(initial=0.0))) * values.size, exponent)
+
+    def taken(self, digits: Digits, own: "Grid") -> Digits:
+        """The same sums on this grid, whose exponent is at most theirs, by whole digits."""
+        if own == self:
+            return digits
+        found: Digits = np.zeros((self.size, *digits.shape[1:]), dtype=np.int64)
+        # What a part could need is not what all of them come to.
+        rows = found[(own.exponent - self.exponent) // _BITS :]
+        rows[: own.size] = digits[: len(rows)]
+        return found
+
+    def of_units(self, units: int) -> Digits:
+        """The digits (d, 1) of a whole number of units."""
+        return np.array([(units >> (_BITS * place)) & _LOW for place in range(self.size)])[:, None]
+
     def digits(self, values: Array) -> Digits:
         """Those of values (n)."""
         found, left = np.empty((self.size, values.size), dtype=np.int64), values
@@ -52,13 +73,13 @@ class Grid(NamedTuple):
         """Sums of stretches that begin at some places."""
         if starts.size == digits.shape[1]:
             return digits
-        return _carried(np.add.reduceat(digits, starts, axis=1))
+        return carried(np.add.reduceat(digits, starts, axis=1))
 
     def cumulated(self, digits: Digits, above: int) -> Digits:
         """What they add up to from the first on, and what is above them, in units."""
         sums: Digits = np.cumsum(digits, axis=1)
-        sums += np.array([(above >> (_BITS * place)) & _LOW for place in range(self.size)])[:, None]
-        return _carried(sums)
+        sums += self.of_units(above)
+        return carried(sums)
 
     def units(self, digits: Digits) -> Whole:
         """Whole numbers (n) of any size, in units."""
@@ -80,7 +101,7 @@ class Grid(NamedTuple):
 
     def rounded_units(self, units: int) -> float:
         """The same of a whole number."""
-        return float(self.rounded(self.cumulated(np.zeros((self.size, 1), dtype=np.int64), units))[0])
+        return float(self.rounded(self.of_units(units))[0])
 
     def whole(self, value: Fraction) -> int:
         """A sum as a whole number of units."""
@@ -114,7 +135,7 @@ def lowest_bit(values: Array) -> int | None:
     return int((exponents + last).min()) - _MANTISSA
 
 
-def _carried(sums: Digits) -> Digits:
+def carried(sums: Digits) -> Digits:
     """Digits below 2^30 but for the highest; they are overwritten."""
     for place in range(len(sums) - 1):
         sums[place + 1] += sums[place] >> _BITS

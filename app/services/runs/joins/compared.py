@@ -166,7 +166,7 @@ class Compared:
         runs = [one.scores(found.truth, columns) for one, columns in outputs]
         truth = found.truth.astype(np.intp)
         self.sums.add(truth, runs, weights)
-        self.block = Block.of(plan, truth, runs)
+        self.block = Block.of(plan, truth, runs, weights)
 
     @classmethod
     def of(cls, question: Question, parts: Sequence[Part | None]) -> Self:
