@@ -37,6 +37,7 @@ TABLE = pa.table(
         **{f"q{code}": SHARES[:, code] for code in range(3)},
         "house": np.arange(MANY) // 5,
         "nothing": np.zeros(MANY),
+        "alone": (np.arange(MANY) == MANY - 2) * 0.25,
         "tiny": np.full(MANY, 1e-21),
     }
 )
@@ -168,6 +169,20 @@ def test_what_does_not_fold_is_refused(
         found = (problem["status"], problem["errors"][0]["code"])
     assert found == (status, code), problem
     assert said in str(problem)
+
+
+def test_one_sample_that_counts_is_all_there_is(client: httpx.Client, file: Path) -> None:
+    form, columns, sent = SENT["two classes"]
+    source = named(file, form, {**columns, "sample_weight": "alone"})
+    found = result(client, client.post("/v1/metrics/compute", json={"input": source}).json()).json()
+    whole = compute(client, {**form, **sent, "sample_weight": TABLE["alone"].to_pylist()})
+    close(found["metrics"], whole["metrics"], "metrics")
+    assert found["input"]["n_samples"] == 0.25
+    assert found.get("weights") == whole.get("weights")
+    assert found["intervals"] == whole["intervals"]
+    gaps = {gap["metric"]: gap["code"] for gap in found["undefined"] if gap["code"] != "not_folded"}
+    own = {gap["metric"]: gap["code"] for gap in whole["undefined"]}
+    assert gaps.items() <= own.items()
 
 
 def test_ignored_classes_are_left_out_with_their_weights(client: httpx.Client, file: Path) -> None:

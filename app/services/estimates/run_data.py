@@ -266,7 +266,8 @@ class RunData:
             return None
         asked = (metric.key, *sorted(parameters.items()), seed)
         if self.folded is not None:
-            return None if self.source.is_weighted else folded_chance(self.folded, metric, _MOST_DRAWS, seed)
+            weighted = self.folded.worth is not None
+            return None if weighted else folded_chance(self.folded, metric, _MOST_DRAWS, seed)
         if asked not in self._chances:
             draws = max(_FEWEST_DRAWS, min(_MOST_DRAWS, _SIMULATED // self.scores.probabilities.size))
             whole = {name: int(value) for name, value in parameters.items()}

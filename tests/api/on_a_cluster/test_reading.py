@@ -99,6 +99,22 @@ def test_groups_of_probabilities_are_folded_by_the_cluster(workers: Workers, tmp
     assert folded(body, tmp_path, workers, 170) == here
 
 
+def test_weights_of_probabilities_are_folded_by_the_cluster(workers: Workers, tmp_path: Path) -> None:
+    heavy = np.exp(np.random.default_rng(8).normal(scale=3.0, size=ROWS))
+    for number, classes in enumerate((TWO, THREE)):
+        rows = table(classes).append_column("weight", pa.array(heavy))
+        body = written(tmp_path / f"{number}", classes, rows, cuts=[500])
+        body["input"]["data"]["columns"]["sample_weight"] = "weight"
+        found = by_both(body, workers, tmp_path)
+        assert found["weights"]["n_samples"] == ROWS
+        assert found["intervals"][f"roc_auc@{classes[0]}"]["method"] == "weighted_delong_logit"
+        backwards = written(tmp_path / f"{number} backwards", classes, rows.take(np.arange(ROWS)[::-1]), cuts=[90, 700])
+        backwards["input"]["data"]["columns"]["sample_weight"] = "weight"
+        again = by_both(backwards, workers, tmp_path)
+        del found["input"]["data"], again["input"]["data"]
+        assert again == found
+
+
 def test_queries_are_read_and_looked_at_by_the_cluster(workers: Workers, tmp_path: Path) -> None:
     random = np.random.default_rng(6)
     rows = pa.table({"user": random.integers(0, 90, ROWS), "grade": random.random(ROWS), "score": random.random(ROWS)})
