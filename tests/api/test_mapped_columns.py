@@ -74,6 +74,20 @@ def test_folds_are_mapped_too(client: httpx.Client) -> None:
     assert found.json()["folds"]["accuracy"]["values"] == [1.0, pytest.approx(2 / 3)]
 
 
+@pytest.mark.parametrize("ids", [["1.10", "1.1", "2.5"], ["True", "False", "True"], ["7.0", "7", "8.0"]])
+def test_ids_of_csv_are_read_alike_whatever_their_column_is_called(client: httpx.Client, ids: list[str]) -> None:
+    rows = [f"{label},{guess},{one}" for label, guess, one in zip("aabbab", "abbbaa", ids * 2, strict=True)]
+    found = []
+    for name in ("group_id", "visit"):
+        data = "\n".join([f"y_true,y_pred,{name}", *rows]).encode()
+        columns = {"y_true": "y_true", "y_pred": "y_pred", "group_id": name}
+        reply = post(client, {"kind": "predictions", "columns": columns}, data)
+        assert reply.status_code == 200, reply.text
+        found.append(reply.json())
+    assert found[0] == found[1]
+    assert found[0]["input"]["n_groups"] == len({*ids}) - ("7" in ids)
+
+
 @pytest.mark.parametrize(
     ("columns", "pointer", "code", "said"),
     [

@@ -57,7 +57,7 @@ def read_label_columns(file: TableFile, labels: Sequence[str] | None) -> dict[st
         name: table.flags(names[0]) if names == [name] else _by_sample(name, names, table)
         for name, names in chosen.items()
     }
-    found |= {_OPTIONAL[name]: table.numbers(name) if name == _WEIGHT else table.labels(name) for name in optional}
+    found |= {_OPTIONAL[name]: table.numbers(name) if name == _WEIGHT else table.ids(name) for name in optional}
     return found if declared is None else {**found, "labels": declared}
 
 

@@ -185,7 +185,9 @@ class _Picked:
             # Before they are read as numbers: what is no class need not be one.
             self._refuse_classes_that_do_not_occur(self.file.load([_TRUTH], []).labels(_TRUTH), classes)
         table = self.file.load([*labels], [*numbers, *classes.values(), *features])
-        found: dict[str, Any] = {member: table.labels(name) for name, member in labels.items()}
+        found: dict[str, Any] = {
+            member: (table.ids if name in _OPTIONAL_LABELS else table.labels)(name) for name, member in labels.items()
+        }
         found |= {member: table.numbers(name) for name, member in numbers.items()}
         if features:
             found[_FEATURES] = table.matrix(_FEATURES) if features == [_FEATURES] else _matrix(table, features)

@@ -1,7 +1,7 @@
 """CSV, read in blocks of a megabyte; rows are counted as they come."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import and_
 from typing import Any, BinaryIO, Self
 
@@ -16,7 +16,6 @@ from app.domain.errors import InvalidInput
 from app.domain.inputs.labels import CodedTexts, Column
 
 _BLOCK = 1 << 20
-IDS = frozenset({"sample_id", "group_id"})
 # As pandas and JSON write booleans.
 _BOOLEANS = ({"True", "False"}, {"true", "false"})
 _FRACTION = r"\.[0-9]*[1-9]"
@@ -52,8 +51,10 @@ def open_csv(file: BinaryIO) -> TableFile:
                 raise
             raise InvalidInput.at("/data", "not_numbers", f"expected numbers: {error}"[:300]) from None
         read = arrow_table(rows, table.column, len(types))
-        return Table(
-            rows, lambda name: as_written(table.column(name), ids=name in IDS), read.numbers, read.matrix, read.flags
+        return replace(
+            read,
+            labels=lambda name: as_written(table.column(name), ids=False),
+            ids=lambda name: as_written(table.column(name), ids=True),
         )
 
     return TableFile(names, load)

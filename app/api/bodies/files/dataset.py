@@ -4,7 +4,7 @@ What the columns need to be is known before any row is read: whoever picks colum
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import groupby
 from operator import attrgetter
@@ -14,14 +14,14 @@ import pyarrow as pa
 import pyarrow.csv
 
 from app.api.bodies.files.counted import RowCounts
-from app.api.bodies.files.csv_text import IDS, Spelling, as_written
+from app.api.bodies.files.csv_text import Spelling, as_written
 from app.api.bodies.files.filters import Filter, read_filter
 from app.api.bodies.files.limits import MOST_DESCRIPTION, MOST_ROWS, check_names
 from app.api.bodies.files.pieces import Piece, pieces_of
 from app.api.bodies.files.table import Table, TableFile, arrow_table, refuse_missing
 from app.domain.data import DataFile, DataFormat, DataListing, DataReference
 from app.domain.errors import BeyondMemory, InvalidInput
-from app.domain.inputs.labels import shown
+from app.domain.inputs.labels import Column, shown
 from app.domain.inputs.samples import Tally
 from app.services.processes.progress import progressed
 
@@ -151,11 +151,11 @@ class Dataset:
         if self.form is not DataFormat.CSV:
             return read
 
-        def written(name: str) -> Any:
+        def written(name: str, *, ids: bool) -> Column:
             column = refuse_missing(table.column(name), name).dictionary_encode()
-            return as_written(column, ids=name in IDS, spelling=self.spellings.get(name))
+            return as_written(column, ids=ids, spelling=self.spellings.get(name))
 
-        return Table(read.rows, written, read.numbers, read.matrix, read.flags)
+        return replace(read, labels=partial(written, ids=False), ids=partial(written, ids=True))
 
     def _schema(self, labels: Sequence[str], numbers: Sequence[str]) -> pa.Schema:
         """Of the batches: of CSV labels are texts and numbers are doubles, as in files that are sent."""

@@ -36,6 +36,7 @@ def mapped_file(file: TableFile, columns: Mapped, classes: Sequence[str] | None,
         return Table(
             rows=table.rows,
             labels=lambda name: table.labels(names[name]),
+            ids=lambda name: table.ids(names[name]),
             numbers=lambda name: table.numbers(names[name]),
             matrix=lambda name: table.matrix(names[name]),
             flags=lambda name: table.flags(names[name]),

@@ -36,9 +36,14 @@ def open_npz(file: BinaryIO) -> TableFile:
         arrays = {name: _describe(archive, members[name], name) for name in (*labels, *numbers)}
         rows = arrays[(*labels, *numbers)[0]].shape[0]
         check_rows(rows, max(len(arrays), *(array.shape[-1] for array in arrays.values() if len(array.shape) == 2), 1))
+
+        def of_labels(name: str) -> Column:
+            return _labels(arrays[name].column())
+
         return Table(
             rows=rows,
-            labels=lambda name: _labels(arrays[name].column()),
+            labels=of_labels,
+            ids=of_labels,
             numbers=lambda name: _numbers(arrays[name].column(), name),
             matrix=lambda name: _numbers(arrays[name].read(), name),
             flags=lambda name: _flags(arrays[name].read(), name),

@@ -20,7 +20,8 @@ class Table:
 
     Attributes:
         rows: Of every column; those of an NPZ may differ all the same.
-        labels: A column of labels or ids: integers, booleans, floats or texts.
+        labels: A column of labels: integers, booleans, floats or texts.
+        ids: A column of ids, the same but for texts of CSV that are no whole numbers, which stay as they are.
         numbers: A column of numbers as doubles.
         matrix: An array of numbers [n, K], which only an NPZ has.
         flags: A column of numbers or booleans, or an array [n, L] of them.
@@ -28,6 +29,7 @@ class Table:
 
     rows: int
     labels: Callable[[str], Column]
+    ids: Callable[[str], Column]
     numbers: Callable[[str], NDArray[np.float64]]
     matrix: Callable[[str], NDArray[np.float64]]
     flags: Callable[[str], NDArray[Any]]
@@ -49,9 +51,14 @@ class TableFile:
 def arrow_table(rows: int, read: Callable[[str], pa.ChunkedArray], columns: int) -> Table:
     """A table whose columns are read as arrays of Arrow."""
     check_rows(rows, columns)
+
+    def labels(name: str) -> Column:
+        return _labels(refuse_missing(read(name), name), name)
+
     return Table(
         rows=rows,
-        labels=lambda name: _labels(refuse_missing(read(name), name), name),
+        labels=labels,
+        ids=labels,
         numbers=lambda name: _numbers(refuse_missing(read(name), name), name),
         matrix=lambda name: _numbers(refuse_missing(read(name), name), name),
         flags=lambda name: _flags(refuse_missing(read(name), name), name),
