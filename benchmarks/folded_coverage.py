@@ -7,19 +7,23 @@ Run ``python -m benchmarks.folded_coverage``; prints Markdown tables. ``--replic
 
 import argparse
 from collections.abc import Sequence
+from unittest.mock import patch
 
 import numpy as np
 
 from app.domain.inputs.content import Content
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.options import Sampling
-from app.kernel.folds.metrics import draw_of
+from app.kernel.folds.folded import FoldedScores
+from app.kernel.folds.joint import rows
+from app.kernel.folds.metrics import draw_of, linearised
 from app.kernel.folds.scores import ScoresFold
 from app.kernel.metrics.card import Inputs, Scope
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.expression import Measure, Subject
 from app.kernel.samples.scores import Scores
 from app.kernel.uncertainty.design import ClassCounts, Shares, generator
+from app.kernel.uncertainty.of_samples.influence import Influences, Linearisation, limits, variance
 from app.kernel.uncertainty.of_samples.resampling import Plan, Resampled, bootstrap_samples, resampled
 from app.kernel.uncertainty.of_samples.units import Run
 from app.services.estimands import Estimand, estimand_of
@@ -63,6 +67,17 @@ COVERED = (
     (World((0.95, 0.05), confidence=1.3), 20_000),
     (World(even(3), confidence=1.3), 20_000),
 )
+# Averages of areas, whose errors are those of some rows: samples, and rows of each class that are kept.
+AVERAGES = ("roc_auc_ovr_macro", "roc_auc_ovr_weighted", "roc_auc_ovr_micro")
+AVERAGED = (
+    (World(even(3)), 200_000, None),
+    (World((0.9, 0.09, 0.01)), 200_000, None),
+    (World(even(10)), 200_000, None),
+    (World(even(3)), 20_000, 1000),
+    (World((0.9, 0.09, 0.01)), 20_000, 1000),
+    (World(even(10), confidence=1.3), 20_000, 200),
+)
+AVERAGED_TIMES = 20
 
 
 def measured(key: str, of: int) -> Resampled:
@@ -117,6 +132,41 @@ def estimands(labels: tuple[str, ...]) -> list[Estimand]:
     return made
 
 
+def average_lines(scores: FoldedScores | Influences) -> list[Linearisation]:
+    """Averages of areas with their errors."""
+    metrics = [catalogue().of_probabilities.by_name[key] for key in AVERAGES]
+    if isinstance(scores, Influences):
+        found = [scores.of(metric) for metric in metrics]
+    else:
+        found = [linearised(scores, metric) for metric in metrics]
+    return [line for line in found if line is not None]
+
+
+def of_kept_rows(scores: Scores, most: int | None) -> list[Linearisation]:
+    """The same of folded samples, of which so many rows of each class are kept; None is the usual number."""
+    with patch.object(rows, "_MOST", rows._MOST if most is None else most):
+        return average_lines(ScoresFold(scores.n_classes, BUDGET, None).add(scores.y, scores.probabilities).finish())
+
+
+def ratios_of_averages(world: World, size: int, most: int | None) -> list[str]:
+    """Standard errors by kept rows as a share of those by all: mean, lowest and highest."""
+    random, found = generator(size), []
+    for _ in range(AVERAGED_TIMES):
+        scores = world.sample(size, random)
+        pairs = zip(of_kept_rows(scores, most), average_lines(Influences(scores)), strict=True)
+        found.append([float(np.sqrt(variance(own) / variance(all_rows))) for own, all_rows in pairs])
+    return [f"{one.mean():.3f} ({one.min():.3f} to {one.max():.3f})" for one in np.array(found).T]
+
+
+def coverage_of_averages(world: World, size: int, most: int | None, replicates: int) -> list[float]:
+    """Share of samples of which the interval by kept rows holds the truth."""
+    truth, random, hits = world.truth(AVERAGES), generator(size + 1), np.zeros(len(AVERAGES))
+    for _ in range(replicates):
+        ends = [limits(line, LEVEL) for line in of_kept_rows(world.sample(size, random), most)]
+        hits += [end is not None and end.low <= true <= end.high for end, true in zip(ends, truth, strict=True)]
+    return [float(hit) / replicates for hit in hits]
+
+
 def coverage(world: World, size: int, replicates: int) -> list[float]:
     """Share of samples of which the interval of the folded value holds the truth."""
     truth, random, hits = world.truth(KEYS), generator(size), np.zeros(len(KEYS))
@@ -147,6 +197,26 @@ def main(arguments: Sequence[str] | None = None) -> None:
         [
             [str(world), n, f"{world.apart:.1f}", f"{world.confidence:.1f}", *coverage(world, n, replicates)]
             for world, n in COVERED
+        ],
+    )
+    print_table(
+        [
+            f"standard errors by kept rows over those by all, {AVERAGED_TIMES} times: K",
+            "n",
+            "rows of a class",
+            *AVERAGES,
+        ],
+        [
+            [str(world), n, most or rows.most_of(len(world.shares)), *ratios_of_averages(world, n, most)]
+            for world, n, most in AVERAGED
+        ],
+    )
+    print_table(
+        ["95 % intervals by kept rows holding the truth: K", "n", "rows of a class", *AVERAGES],
+        [
+            [str(world), n, most, *coverage_of_averages(world, n, most, replicates)]
+            for world, n, most in AVERAGED
+            if most is not None
         ],
     )
 

@@ -160,10 +160,12 @@ def test_limits_are_near_those_of_all_rows(classes: list[str], alternative: str,
         assert all(own == pytest.approx(theirs, abs=near) for own, theirs in ends)
     assert drawn > (12 if len(classes) == 2 else 20)
     assert {second[f"calibration_slope@{label}"]["method"] for label in classes} == {"influence"}
+    areas = {second[f"roc_auc_ovr_{average}"]["method"] for average in ("macro", "weighted", "micro")}
+    assert areas == ({"influence_logit"} if len(classes) > 2 else {"delong_logit", "influence_logit"})
     alone = {name for name in first if name not in second}
     assert {name.partition("@")[0] for name in alone} >= {"au_imcp_trapezoid"}
     missing = {name for name, one in second.items() if one.get("reason", "").startswith("they need")}
-    of_more = {"roc_auc_ovr_macro", "weighted_average_precision", "classwise_calibration_error"}
+    of_more = {"macro_average_precision", "weighted_average_precision", "classwise_calibration_error"}
     assert missing >= {together} | (of_more if len(classes) > 2 else set())
 
 

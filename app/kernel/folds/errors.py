@@ -1,12 +1,13 @@
 """Sampling errors of folded metrics: influences merge where their squares do, class by class."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from app.kernel.folds.folded import FoldedSamples, FoldedScores
 from app.kernel.folds.groups.influence import GroupedLosses, GroupInfluence, mean_of_areas
+from app.kernel.folds.joint.variances import Placed, of_area_of_entries, of_mean_area
 from app.kernel.numerics.arrays import Array
 from app.kernel.samples.influence import LinearMethod, Strata
 from app.kernel.samples.losses import CLIP
@@ -151,7 +152,7 @@ def of_area(slope: float = 1.0) -> Error:
 
 def of_areas(*, weighted: bool = False) -> Error:
     """Of the mean of the areas of all classes, or of that by their shares. Of more than two classes that of groups is
-    known alone: there what is added up is of one group in all orders.
+    known, since what is added up is of one group in all orders, and otherwise that of some rows in all of them.
     """
     one_area = of_area()
 
@@ -159,12 +160,13 @@ def of_areas(*, weighted: bool = False) -> Error:
         if scores.n_classes == 2:
             return one_area(scores, class_index, value)
         if not scores.grouped:
-            return None
+            return _of_rows(
+                scores, lambda placed, sizes: of_mean_area(placed, sizes, _areas(scores), weighted=weighted)
+            )
 
         def of_groups() -> GroupInfluence:
-            rankings = [scores.ranking(code) for code in range(scores.n_classes)]
-            values = np.array([float(ranking.auc) for ranking in rankings])
-            return mean_of_areas([ranking.area_of_groups for ranking in rankings], values, weighted=weighted)
+            placed = [scores.ranking(code).area_of_groups for code in range(scores.n_classes)]
+            return mean_of_areas(placed, _areas(scores), weighted=weighted)
 
         return Spread(np.nan, LinearMethod.INFLUENCE_LOGIT, of_groups=of_groups)
 
@@ -189,12 +191,28 @@ def of_all_entries() -> Error:
     and by actual classes above its others. Of two classes both say the same, and so one of them is known twice.
     """
 
-    def error(scores: FoldedSamples, _: int | None, __: float) -> Spread | None:
-        if scores.grouped or not isinstance(scores, FoldedScores) or scores.together.variance is None:
+    def error(scores: FoldedSamples, _: int | None, value: float) -> Spread | None:
+        if scores.grouped or not isinstance(scores, FoldedScores):
             return None
-        return Spread(4.0 * scores.together.variance / scores.n_samples, LinearMethod.INFLUENCE_LOGIT)
+        variance = scores.together.variance
+        if variance is None:
+            return _of_rows(scores, lambda placed, sizes: of_area_of_entries(placed, sizes, value))
+        return Spread(4.0 * variance / scores.n_samples, LinearMethod.INFLUENCE_LOGIT)
 
     return error
+
+
+def _of_rows(scores: FoldedSamples, variance: Callable[[Placed, Sequence[int]], float]) -> Spread | None:
+    """By some rows with their places; None where there are none, as of scores that are no probabilities."""
+    known = isinstance(scores, FoldedScores) and scores.kept_rows is not None
+    placed = scores.together.placed if known else None
+    if placed is None:
+        return None
+    return Spread(variance(placed, [int(size) for size in scores.actual]), LinearMethod.INFLUENCE_LOGIT)
+
+
+def _areas(scores: FoldedSamples) -> Array:
+    return np.array([float(ranking.auc) for ranking in scores.rankings])
 
 
 def _line(influence: GroupInfluence, slope: float) -> GroupInfluence:

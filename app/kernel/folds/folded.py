@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from app.kernel.folds.fits.logistic import Fit, fitted
 from app.kernel.folds.groups.influence import GroupedLosses
 from app.kernel.folds.joint.entries import Together, together
+from app.kernel.folds.joint.rows import Rows
 from app.kernel.folds.not_folded import NotFolded
 from app.kernel.folds.orders.along import Along, along_stretch
 from app.kernel.folds.orders.along_weights import AlongWeights, Weighed, WeightedSide, along_weighed
@@ -208,6 +209,7 @@ class FoldedScores(FoldedSamples):
         confusion: Counts (K, K), actual classes as rows; predicted is the most probable class, the first of equals.
         ties: Rows with equals at the top.
         clipped: Samples with a probability of the actual class so small that log loss takes another.
+        kept_rows: Some rows, of which the places are known.
 
     Args:
         confusion: See above.
@@ -219,6 +221,7 @@ class FoldedScores(FoldedSamples):
         budget: Bytes of memory for reading them.
         in_order: Has stretches of them looked at, here or elsewhere, and gives what comes of them in turn.
         totals: What the samples weigh, if they have weights.
+        rows: Some of those of more than two classes; None where samples have groups or weights.
     """
 
     def __init__(
@@ -232,6 +235,8 @@ class FoldedScores(FoldedSamples):
         budget: int,
         in_order: InOrder = map,
         totals: WeightTotals | None = None,
+        *,
+        rows: Rows | None = None,
     ) -> None:
         of_groups = sums.by_group()
         super().__init__(
@@ -253,7 +258,8 @@ class FoldedScores(FoldedSamples):
             return weighted_parts_of(found, totals, in_order)
 
         self.__dict__["top_label"] = self.top_label_bins = FoldedTopLabel(bins, parts)
-        self._look_together = partial(_looked_together, orders, self.n_samples, budget, in_order)
+        self.kept_rows = None if rows is None or not rows.codes.size else rows
+        self._look_together = partial(_looked_together, orders, self.n_samples, budget, in_order, self.kept_rows)
 
     @lazy
     def together(self) -> Together:
@@ -269,5 +275,7 @@ class FoldedScores(FoldedSamples):
         return np.asarray((self.together.twice_lost + self.n_samples**2) / 2), self.together.precision
 
 
-def _looked_together(orders: Sequence[Order], n_samples: int, budget: int, in_order: InOrder) -> Together:
-    return together([readers_of(*order) for order in orders], n_samples, budget, in_order)
+def _looked_together(
+    orders: Sequence[Order], n_samples: int, budget: int, in_order: InOrder, rows: Rows | None
+) -> Together:
+    return together([readers_of(*order) for order in orders], n_samples, budget, in_order, rows)

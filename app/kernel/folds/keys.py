@@ -63,6 +63,11 @@ def floor_key(score: float) -> np.uint64:
     return np.float64(score).view(np.uint64) << _MEMBER
 
 
+def score_of(floor: np.uint64) -> float:
+    """The score of a wide key."""
+    return float((floor >> _MEMBER).view(np.float64))
+
+
 def _joined(scores: Array, members: Keys) -> NDArray[np.uint64]:
     keys: NDArray[np.uint64] = scores.view(np.uint64)
     keys <<= _MEMBER

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from app.kernel.folds.entries import Groups
 from app.kernel.folds.fold import Fold
 from app.kernel.folds.folded import FoldedScores, Order
+from app.kernel.folds.joint.rows import RowSample
 from app.kernel.folds.keys import Probabilities
 from app.kernel.folds.orders.runs import SortedRuns
 from app.kernel.folds.orders.stretches import InOrder
@@ -58,6 +59,8 @@ class ScoresFold(Fold):
         self._paired = SortedRuns(budget, folder, **beside) if classes == 2 else None
         self._columns: list[SortedRuns] = []
         self._highest: SortedRuns | None = None
+        # Of two classes one order says how both belong together; groups say what they add to all orders.
+        self._rows = None if classes == 2 or grouped or weighted else RowSample(classes)
 
     @property
     def rows(self) -> int:
@@ -110,6 +113,8 @@ class ScoresFold(Fold):
         self._merge_weights(other)
         self._losses.merge(other._losses)
         self._top_label.merge(other._top_label)  # type: ignore[arg-type]  # both have weights, or none
+        if self._rows is not None and other._rows is not None:
+            self._rows.merge(other._rows)
         if self._paired is not None and other._paired is not None:
             self._paired.merge(other._paired)
         if other._highest is not None:
@@ -143,6 +148,7 @@ class ScoresFold(Fold):
             self._reading_budget,
             in_order,
             self._totals,
+            rows=None if self._rows is None else self._rows.read(),
         )
 
     @property
@@ -167,6 +173,8 @@ class ScoresFold(Fold):
         self.confusion += confusion_counts(codes, predicted, self.classes)
         self.ties += ties
         self._losses.add(given, codes, groups, weights)
+        if self._rows is not None:
+            self._rows.add(codes, given)
         if self._paired is not None and given.ndim == 1:
             self._paired.add(given, codes == 1, groups, weights)
             return
