@@ -169,6 +169,9 @@ LOSSES = [
     "gmean(au_mcp, spherical_score)",
 ]
 
+# Averages over pairs of classes, and over all scores of all samples.
+PAIRS = ["roc_auc_ovo_macro", "roc_auc_ovo_weighted", "roc_auc_ovr_micro", "mean(roc_auc_ovo_macro, roc_auc_ovr_macro)"]
+
 AREAS = ["roc_auc@*", "roc_auc@c1", "roc_gini@c0", "roc_auc_ovr_macro", "roc_auc_ovr_weighted", "mean(roc_auc@*)"]
 
 
@@ -182,6 +185,22 @@ def test_areas_are_compared_as_those_of_the_samples_at_hand(
     asked, kept = asked_of(runs, names if scores else [*names, "mean(roc_auc@c0, au_imcp)"])
     expected = compare(asked, kept, identifier=asked.runs.records[0].id)
     check_close(asdict(folded(asked, runs, tmp_path / "a")), asdict(expected))
+
+
+@pytest.mark.parametrize(("classes", "scores", "weighted"), [(2, 0, 0), (3, 0, 0), (3, 0, 1), (3, 1, 0), (5, 0, 1)])
+def test_areas_of_pairs_and_of_all_scores_are_compared_as_those_of_the_samples_at_hand(
+    tmp_path: Path, classes: int, scores: int, weighted: int
+) -> None:
+    weights = RANDOM.choice([0.0, 0.3, 1.7, 40.0], ROWS) if weighted else None
+    runs = [one._replace(weights=weights) for one in models(classes, scores=bool(scores))]
+    asked, kept = asked_of(runs, PAIRS)
+    expected = compare(asked, kept, identifier=asked.runs.records[0].id)
+    answers = [
+        folded(asked, runs, tmp_path / str(number), memory, cluster)
+        for number, (memory, cluster) in enumerate([(1 << 18, None), (1 << 20, Threads())])
+    ]
+    check_close(asdict(answers[0]), asdict(expected))
+    assert repr(answers[1]) == repr(answers[0])
 
 
 @pytest.mark.parametrize(("classes", "count"), [(2, 2), (3, 2), (2, 3), (10, 2)])

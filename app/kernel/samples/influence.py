@@ -159,6 +159,8 @@ class AreaOf(StrEnum):
     CLASSES = "classes"
     CLASS_SHARES = "class_shares"
     PAIRS = "pairs"
+    PAIR_SHARES = "pair_shares"
+    ENTRIES = "entries"
 
 
 @dataclass(frozen=True, slots=True)

@@ -175,8 +175,12 @@ class _Dividing:
         records, outputs = self._runs.records, self._question.outputs
         taken = (_ROW_BYTES + 3 * width) * sum(record.n_rows for record in records)
         if outputs:
+            plan = self._question.plan
+            # Weights are told by more digits than counts.
+            in_orders = 0.0 if plan is None else plan.entries * (1 + plan.weighted)
             taken += sum(
-                _OUTPUT_BYTES * record.n_rows * one.width for record, one in zip(records, outputs, strict=True)
+                _OUTPUT_BYTES * record.n_rows * max(one.width, in_orders)
+                for record, one in zip(records, outputs, strict=True)
             )
         return min(max(ceil(taken / max(budget, 1)), 1), _MOST_PARTS)
 

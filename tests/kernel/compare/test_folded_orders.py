@@ -13,7 +13,12 @@ import pytest
 from app.kernel.compare.folded.orders import Block, Orders
 from app.kernel.compare.folded.sums import Plan
 from app.kernel.metrics.expression import Measure
-from app.kernel.metrics.families.probabilities.ranking import roc_auc
+from app.kernel.metrics.families.probabilities.ranking import (
+    roc_auc,
+    roc_auc_ovo_macro,
+    roc_auc_ovr_macro,
+    roc_auc_ovr_micro,
+)
 from app.kernel.numerics.arrays import Array
 from app.kernel.samples.losses import Codes
 from app.kernel.samples.scores import Scores
@@ -126,6 +131,13 @@ def test_memory_does_not_grow_with_the_blocks(tmp_path: Path, *, tied: bool) -> 
     assert taken[1] < 1.5 * taken[0]
     # All numbers of the larger one take 36 bytes a row and run.
     assert taken[1] < 24 * each * 36 * 2 / 4
+
+
+def test_a_plan_says_how_often_samples_are_in_orders() -> None:
+    metrics = [Measure(one, {}, None) for one in (roc_auc_ovr_macro, roc_auc_ovo_macro, roc_auc_ovr_micro)]
+    assert [Plan((one,), 4, 2).entries for one in metrics] == [4.0, 6.0, 4.0]
+    assert Plan((metrics[0], metrics[2]), 2, 2).entries == 3.0
+    assert Plan((), 2, 2).entries == 0.0
 
 
 def test_what_needs_no_order_makes_no_block() -> None:

@@ -19,7 +19,7 @@ from typing import NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from app.kernel.compare.folded.leaves import Group
+from app.kernel.compare.folded.leaves import Order
 from app.kernel.compare.folded.sums import Known, PairedSums, Plan, known_of
 from app.kernel.folds.order import sortable
 from app.kernel.folds.orders.runs import Reader, Run
@@ -36,29 +36,35 @@ InOrder = Callable[[Callable[..., object], Iterable[object]], Iterable[object]]
 
 
 class Ranked(NamedTuple):
-    """What one run says of the samples of a block in the order of a class.
+    """What one run says of the entries of a block in an order.
 
     Attributes:
         keys: (d) distinct scores, rising, as whole numbers.
-        places: (n) which of them each sample has.
-        members: (L, d) digits of how many members of the class have each, or of what they weigh.
+        places: (m) which of them each entry has.
+        members: (L, d) digits of how many members have each, or of what they weigh.
         others: (L, d) and of others.
+        undefined: Are they scores that say nothing in this order?
     """
 
     keys: NDArray[np.uint64]
     places: NDArray[np.uint32]
     members: Digits
     others: Digits
+    undefined: bool = False
 
     @classmethod
-    def of(cls, scores: Array, members: NDArray[np.bool_], digits: Digits | None = None) -> Self:
-        """Of scores (n) with membership (n), and weights as digits (L, n)."""
+    def of(cls, order: Order, run: Scores, digits: Digits | None = None) -> Self:
+        """Of samples with weights as digits (L, n)."""
+        scores, members = order.scores(run), order.members(run.y, run.n_classes)
+        if digits is not None:
+            digits = np.repeat(digits, run.n_classes, axis=1) if order.code is None else digits[:, order.rows(run.y)]
         keys, places = np.unique(sortable(scores), return_inverse=True)
         inside, all_of_them = (
             carried(_added(places[some], None if digits is None else digits[:, some], keys.size))
             for some in (members, slice(None))
         )
-        return cls(keys, places.astype(np.uint32), inside, carried(all_of_them - inside))
+        undefined = order.code is None and not run.are_probabilities
+        return cls(keys, places.astype(np.uint32), inside, carried(all_of_them - inside), undefined)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -70,14 +76,14 @@ class Block:
         weights: (n) above 0; None is 1 each.
         grid: On which they are whole numbers.
         known: Values (R, n) of rows by the keys of summands.
-        ranked: Of each class in whose order is counted what each run says.
+        ranked: By the key of the summand that is counted in an order what each run says.
     """
 
     y: Codes
     weights: Array | None
     grid: Grid
     known: Known
-    ranked: Mapping[int, tuple[Ranked, ...]]
+    ranked: Mapping[str, tuple[Ranked, ...]]
 
     @classmethod
     def of(cls, plan: Plan, y: Codes, runs: Sequence[Scores], weights: Array | None = None) -> "Block | None":
@@ -85,18 +91,12 @@ class Block:
         groups = plan.groups(ordered=True)
         if not groups:
             return None
-        codes, known = _codes(groups), known_of(groups, runs)
-        grid = Grid.of(Fraction(y.size), 0) if weights is None else Grid.of_part(weights)
+        # So often a sample can be in an order.
+        most = plan.n_classes
+        grid = Grid.of(Fraction(most * y.size), 0) if weights is None else Grid.of_part(weights, most)
         digits = None if weights is None else grid.digits(weights)
-        ranked = {
-            code: tuple(Ranked.of(one, y == code, digits) for one in known.pop(key)) for code, key in codes.items()
-        }
-        return cls(y, weights, grid, known, ranked)
-
-
-def _codes(groups: Mapping[str, Group]) -> dict[int, str]:
-    """The classes in whose orders is counted, with the keys of the summands."""
-    return {one.code: one.key for group in groups.values() for one in group.summands if one.code is not None}
+        ranked = {key: tuple(Ranked.of(order, run, digits) for run in runs) for key, order in plan.orders().items()}
+        return cls(y, weights, grid, known_of(groups, runs), ranked)
 
 
 class _Stretch(NamedTuple):
@@ -138,17 +138,20 @@ def _added(places: NDArray[np.intp], digits: Digits | None, size: int) -> Digits
 
 
 class _Column:
-    """What one run says of one block in the order of a class, in a file: keys, members, others, and what is found.
+    """What one run says of one block in an order, in a file: keys, members, others, and what is found.
 
     Attributes:
         grid: On which members and others are whole numbers.
         positives: What all members come to.
+        total: And all entries.
     """
 
     def __init__(self, path: Path, ranked: Ranked, grid: Grid) -> None:
         self.path, self.size, self.stride = path, ranked.keys.size, max(isqrt(ranked.keys.size), 1)
         self.marks = ranked.keys[:: self.stride].copy()
-        self.grid, self.positives = grid, grid.fraction(grid.total(ranked.members))
+        self.grid, self.undefined = grid, ranked.undefined
+        self.positives = grid.fraction(grid.total(ranked.members))
+        self.total = self.positives + grid.fraction(grid.total(ranked.others))
         with path.open("wb") as file:
             for part in (ranked.keys, ranked.members, ranked.others, np.zeros(2 * self.size), ranked.places):
                 part.tofile(file)
@@ -173,7 +176,9 @@ class _Column:
                 found.tofile(file)
 
     def values(self, members: NDArray[np.bool_]) -> Array:
-        """What was found for each sample (n), of which some are members."""
+        """What was found for each entry (m), of which some are members."""
+        if self.undefined:
+            return np.full(members.size, np.nan)
         places = np.fromfile(self.path, np.uint32, offset=self._at(self._found + 2, 0))
         of_members, of_others = (
             np.fromfile(self.path, np.float64, self.size, offset=self._at(self._found + side, 0)) for side in range(2)
@@ -210,17 +215,19 @@ class _Written:
     path: Path
     size: int
     names: tuple[str, ...]
-    columns: Mapping[int, tuple[_Column, ...]]
+    columns: Mapping[str, tuple[_Column, ...]]
     weighted: bool
 
-    def read(self, codes: Mapping[int, str], n_runs: int) -> tuple[Codes, Known, Array | None]:
+    def read(self, orders: Mapping[str, Order], plan: Plan) -> tuple[Codes, Known, Array | None]:
         """The codes of the samples, all values, and weights."""
         y = np.fromfile(self.path, np.intp, self.size)
         rest = np.fromfile(self.path, np.float64, offset=self.size * y.itemsize)
         weights, rest = (rest[: self.size], rest[self.size :]) if self.weighted else (None, rest)
-        known = dict(zip(self.names, rest.reshape(len(self.names), n_runs, self.size), strict=True))
-        for code, columns in self.columns.items():
-            known[codes[code]] = np.stack([column.values(y == code) for column in columns])
+        known = dict(zip(self.names, rest.reshape(len(self.names), plan.n_runs, self.size), strict=True))
+        for key, columns in self.columns.items():
+            order = orders[key]
+            found = (column.values(order.members(y, plan.n_classes)) for column in columns)
+            known[key] = np.stack([order.of_samples(one, y, plan.n_classes) for one in found])
         return y, known, weights
 
 
@@ -236,8 +243,6 @@ class Orders:
     def __init__(self, plan: Plan, folder: Path, budget: int) -> None:
         self._plan, self._folder, self._budget = plan, folder, budget
         self._blocks: list[_Written] = []
-        # What all samples come to, and of which power of 2 they are whole numbers.
-        self._total, self._exponent = Fraction(0), 0
         self._numbers = count()
 
     def add(self, block: Block) -> None:
@@ -247,11 +252,8 @@ class Orders:
             for values in (block.y, *([] if weights is None else [weights]), *block.known.values()):
                 values.tofile(file)
         columns = {
-            code: tuple(_Column(self._path(), ranked, grid) for ranked in runs) for code, runs in block.ranked.items()
+            key: tuple(_Column(self._path(), ranked, grid) for ranked in runs) for key, runs in block.ranked.items()
         }
-        one = next(iter(block.ranked.values()))[0]
-        self._total += grid.fraction(grid.total(one.members) + grid.total(one.others))
-        self._exponent = min(self._exponent, grid.exponent) if self._blocks else grid.exponent
         self._blocks.append(_Written(path, block.y.size, tuple(block.known), columns, weights is not None))
 
     def sums(self, in_order: InOrder = map) -> PairedSums:
@@ -260,12 +262,12 @@ class Orders:
         Args:
             in_order: Has stretches of orders and samples of blocks looked at, here or in other processes.
         """
-        codes = _codes(self._plan.groups(ordered=True))
-        for code in codes:
+        orders = self._plan.orders()
+        for key in orders:
             for run in range(self._plan.n_runs):
-                self._count([block.columns[code][run] for block in self._blocks], in_order)
+                self._count([block.columns[key][run] for block in self._blocks], in_order)
         whole = PairedSums(self._plan, ordered=True)
-        read = (block.read(codes, self._plan.n_runs) for block in self._blocks)
+        read = (block.read(orders, self._plan) for block in self._blocks)
         for sums in in_order(partial(_summed, self._plan), read):
             assert isinstance(sums, PairedSums)  # noqa: S101 - what was made
             whole.merge(sums)
@@ -285,7 +287,9 @@ class Orders:
             places[number] = []
 
     def _stretches(self, columns: Sequence[_Column], places: list[list[tuple[_Column, int]]]) -> Iterator[_Stretch]:
-        readers, above, grid = [column.reader() for column in columns], (0, 0), Grid.of(self._total, self._exponent)
+        readers, above = [column.reader() for column in columns], (0, 0)
+        total = sum((column.total for column in columns), start=Fraction(0))
+        grid = Grid.of(total, min((column.grid.exponent for column in columns), default=0))
         positives = grid.whole(sum((column.positives for column in columns), start=Fraction(0)))
         for floor in floors_of(readers, self._budget, _distinct):
             taken = [(reader.column, *reader.next(floor)) for reader in readers]

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from app.kernel.compare.folded.leaves import Group, Leaf, group_of, parts_of
+from app.kernel.compare.folded.leaves import Group, Leaf, group_of, pairs_of, parts_of
 from app.kernel.compare.folded.moments import ClassMoments
 from app.kernel.compare.folded.sums import PairedSums
 from app.kernel.compare.linear import LinearRuns, linearised, runs_of
@@ -164,7 +164,7 @@ class _FoldedInfluences:
         self, metric: Any, class_index: int | None = None, *, parameters: Mapping[str, Any] | None = None
     ) -> Linearisation | None:
         """A metric of the group."""
-        leaf = Leaf.made(metric, class_index, parameters, self.n_classes)
+        leaf = Leaf.made(metric, class_index, parameters)
         if leaf is None:
             return None
         at = [self._places[one.key] for one in leaf.summands(self.n_classes)]
@@ -263,9 +263,13 @@ def _effective(masses: Array, squares: Array) -> Array:
 
 
 def _of_areas(leaf: Leaf, moments: ClassMoments, at: Sequence[int]) -> _Made:
-    """A line of one area, or an average of those of all classes."""
+    """A line of one area, or an average of those of all classes or pairs."""
     area, n_classes = leaf.form.area, moments.counts.size
     assert area is not None  # noqa: S101 - who calls has looked
+    if area.of is AreaOf.ENTRIES:
+        return _of_entries(moments, at[0])
+    if area.of in (AreaOf.PAIRS, AreaOf.PAIR_SHARES) and n_classes > 2:
+        return _of_pairs(area.of, moments, at)
     if len(at) == 1:
         one = _of_area(moments, at[0], 1 if leaf.of is None else leaf.of)
         return one._replace(
@@ -283,6 +287,38 @@ def _of_areas(leaf: Leaf, moments: ClassMoments, at: Sequence[int]) -> _Made:
         moved = moved + _scale(moments) * (values - value)
     slopes = np.concatenate([share * one.slopes for share, one in zip(shares, each, strict=True)], axis=1)
     return _Made(value, slopes, moved)
+
+
+def _of_entries(moments: ClassMoments, at: int) -> _Made:
+    """Of all scores of all samples; a value is twice what is on the wrong side of the scores of a sample."""
+    pairs = float(moments.masses.sum()) * (moments.counts.size - 1)
+    slope = -_scale(moments) / (2.0 * pairs)
+    slopes = np.full((moments.counts.size, 1), slope)
+    # What is lost by members to others is lost by others to members.
+    return _Made(1.0 - float(moments.overall[at]) / (4.0 * pairs), slopes, slope * moments.away[:, at])
+
+
+def _of_pairs(of: AreaOf, moments: ClassMoments, at: Sequence[int]) -> _Made:
+    """An average of the areas of ordered pairs of classes (Hand & Till 2001)."""
+    masses, n_classes = moments.masses, moments.counts.size
+    shares = masses / masses.sum()
+    if not shares.all():
+        return _Made(np.nan, np.zeros((n_classes, len(at))), np.zeros(n_classes))
+    each = np.full((n_classes, n_classes), 1.0 / (n_classes * (n_classes - 1)))
+    if of is AreaOf.PAIR_SHARES:
+        each = (shares[:, None] + shares) / (2.0 * (n_classes - 1))
+    scales = [_scale(moments, inside) for inside in np.eye(n_classes, dtype=np.bool_)]
+    areas, slopes = np.zeros((n_classes, n_classes)), np.zeros((n_classes, len(at)))
+    for place, (one, other) in enumerate(pairs_of(n_classes)):
+        areas[one, other] = 1.0 - moments.means[one, at[place]] / (2.0 * masses[other])
+        slopes[one, place] = -each[one, other] * scales[one] / (2.0 * masses[other])
+        slopes[other, place] = -each[one, other] * scales[other] / (2.0 * masses[one])
+    levels = np.zeros(n_classes)
+    if of is AreaOf.PAIR_SHARES:
+        # The shares of the classes are random too.
+        moves = (areas.sum(axis=0) + areas.sum(axis=1)) / (2.0 * (n_classes - 1))
+        levels = _scale(moments) * (moves - float(shares @ moves))
+    return _Made(float((each * areas).sum()), slopes, levels)
 
 
 def _of_area(moments: ClassMoments, at: int, code: int) -> _Made:

@@ -6,7 +6,7 @@ from typing import Self
 
 import numpy as np
 
-from app.kernel.compare.folded.leaves import Group, groups_of
+from app.kernel.compare.folded.leaves import Group, Order, groups_of
 from app.kernel.compare.folded.moments import Moments
 from app.kernel.compare.paired.joint import JointCounts, combine, merged
 from app.kernel.metrics.expression import Expression
@@ -38,6 +38,16 @@ class Plan:
         """Those that rows say, or those that need an order, by key."""
         found = groups_of(self.expressions, self.n_classes, self.n_runs)
         return {key: group for key, group in found.items() if group.ordered is ordered}
+
+    def orders(self) -> dict[str, Order]:
+        """In what is counted, by the keys of the summands."""
+        summands = (one for group in self.groups(ordered=True).values() for one in group.summands)
+        return {one.key: one.order for one in summands if one.order is not None}
+
+    @property
+    def entries(self) -> float:
+        """How many a sample has in all orders of a run."""
+        return sum(order.entries(self.n_classes) for order in self.orders().values())
 
 
 class PairedSums:
@@ -110,8 +120,8 @@ class PairedSums:
 
 
 def known_of(groups: Mapping[str, Group], runs: Sequence[Scores]) -> dict[str, Array]:
-    """The values of all summands of some groups, of an order the scores."""
-    summands = {one.key: one for group in groups.values() for one in group.summands}
+    """The values of the summands of some groups that rows say by themselves."""
+    summands = {one.key: one for group in groups.values() for one in group.summands if one.order is None}
     return {key: np.stack([one.rows(run) for run in runs]) for key, one in summands.items()}
 
 

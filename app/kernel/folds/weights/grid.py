@@ -39,11 +39,11 @@ class Grid(NamedTuple):
         return cls(exponent, max(1, -(-bits // _BITS)))
 
     @classmethod
-    def of_part(cls, values: Array) -> Self:
-        """For sums of values (n), 0 or more: grids of several parts differ by whole digits."""
+    def of_part(cls, values: Array, times: int) -> Self:
+        """For sums of values (n), 0 or more, each so often: grids of several parts differ by whole digits."""
         lowest = lowest_bit(values)
         exponent = 0 if lowest is None else lowest // _BITS * _BITS
-        return cls.of(Fraction(float(values.max(initial=0.0))) * values.size, exponent)
+        return cls.of(Fraction(float(values.max(initial=0.0))) * values.size * times, exponent)
 
     def taken(self, digits: Digits, own: "Grid") -> Digits:
         """The same sums on this grid, whose exponent is at most theirs, by whole digits."""

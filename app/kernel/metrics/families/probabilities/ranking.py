@@ -11,6 +11,7 @@ from app.kernel.numerics.arrays import Array, mean, ratio, total
 from app.kernel.numerics.special import incomplete_beta
 from app.kernel.samples.areas import centred, micro_influence, pair_influence
 from app.kernel.samples.influence import (
+    Area,
     AreaOf,
     Form,
     Influence,
@@ -123,7 +124,7 @@ def roc_auc_ovr_weighted(s: Scores) -> Array:
     undefined=(NOT_PROBABILITIES, NO_WEIGHT),
     references=("fawcett2006", "aguilar2024"),
     scale=Scale.LOGIT,
-    influence=Form(LinearMethod.INFLUENCE_LOGIT, _all_entries),
+    influence=Form(LinearMethod.INFLUENCE_LOGIT, _all_entries, area=Area(AreaOf.ENTRIES)),
 )
 def roc_auc_ovr_micro(s: Scores) -> Array:
     if not s.are_probabilities:
@@ -159,7 +160,7 @@ def roc_auc_ovo_macro(s: Scores) -> Array:
     undefined=(NO_ACTUAL,),
     references=("ferri2009",),
     scale=Scale.LOGIT,
-    influence=mean_of_areas(_weighted_pairs, AreaOf.PAIRS),
+    influence=mean_of_areas(_weighted_pairs, AreaOf.PAIR_SHARES),
 )
 def roc_auc_ovo_weighted(s: Scores) -> Array:
     # Every class is in K - 1 pairs, so the weights of all ordered pairs add up to 2 (K - 1).
