@@ -189,14 +189,6 @@ def test_what_is_neither_0_nor_1_is_told_by_its_own_row(labels: list[str], tmp_p
         assert caught.value.faults[0].pointer == "/input/data"
 
 
-def test_samples_with_weights_do_not_go_by(tmp_path: Path) -> None:
-    body = written(tmp_path / "data", *table())
-    names: Json = {kind: [f"{kind}.{one}" for one in LABELS] for kind in ("y_true", "y_pred")}
-    body["input"]["data"]["columns"] = {**names, "sample_weight": "sample_id"}
-    with pytest.raises(BeyondMemory, match="without weights"):
-        PartsOfData(*asked(body))
-
-
 def test_too_many_labels_and_no_rows(tmp_path: Path) -> None:
     body = written(tmp_path / "data", *table())
     with pytest.raises(TooLarge, match="got 5 labels"):

@@ -145,14 +145,14 @@ class PartsOfData:
             self._data = _opened(source, asked)
             _checked(self._data, asked)
             of_rows = _of_rows(asked, self._data)
-            if not asked.with_ids:
-                _check_weights(asked.kind, of_rows)
             names = asked.reference.columns or self._data.names(mapped=False)
+            width = _width(asked, names)
+            if not asked.with_ids:
+                _check_weights(asked.kind, of_rows, width)
             if asked.kind == _SCORES and len(asked.labels or ()) == 2 and _SCORE not in names:
                 raise BeyondMemory(
                     "expected one score of two classes in each of so many rows, got one for each", pointer="/data"
                 )
-            width = _width(asked, names)
             schema, grouped = self._data.schema, _GROUP in of_rows
             self._unread = Reading(source, asked, schema, width, grouped=grouped, weighted=_WEIGHT in of_rows)
             self._columns = self._unread.columns_of(self._data)
@@ -204,11 +204,17 @@ def _width(asked: Asked, names: Mapping[str, str | Sequence[str]] | Sequence[str
     return max(declared, sum(1 if isinstance(own, str) else len(own) for own in columns))
 
 
-def _check_weights(kind: str, of_rows: Container[str]) -> None:
+def _check_weights(kind: str, of_rows: Container[str], width: int) -> None:
     """Raises BeyondMemory: samples have weights that do not fold."""
     if _WEIGHT not in of_rows:
         return
-    if kind not in (_PROBABILITIES, _SCORES):
+    if kind == MULTILABEL and width:
+        raise BeyondMemory(
+            "expected labels without weights, or without probabilities, of more rows than PREVAIL_DATA_MEMORY_BYTES "
+            "holds",
+            pointer="/data",
+        )
+    if kind not in (_PROBABILITIES, _SCORES, MULTILABEL):
         raise BeyondMemory(
             f"expected {kind} without weights, of more rows than PREVAIL_DATA_MEMORY_BYTES holds", pointer="/data"
         )

@@ -76,7 +76,9 @@ class RunData:
 
     @property
     def lacks_weights(self) -> bool:
-        """Have its samples weights that are not at hand?"""
+        """Have its samples weights that are not at hand, and were not added up?"""
+        if isinstance(self._units, FoldedLabels):
+            return False
         samples = self.source.samples
         return self.source.is_weighted and (samples is None or samples.weights is None)
 
@@ -170,7 +172,7 @@ class RunData:
         if isinstance(units, FoldedLabels):
             sizes = units.n_units, self.n_classes
             return FoldedLabelInfluences(
-                self.subject, *sizes, units.pairs, times=units.times, in_groups=units.in_groups
+                self.subject, *sizes, units.pairs, units.weighted, times=units.times, in_groups=units.in_groups
             )
         if not isinstance(units, LabelUnits):
             return None

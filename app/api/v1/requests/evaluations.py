@@ -20,6 +20,7 @@ from app.api.v1.requests.fields import (
     check_one_sided,
 )
 from app.api.v1.requests.inputs.any_input import AnyInput, PredictionsInput, ProbabilitiesInput, ScoresInput
+from app.api.v1.requests.inputs.units import MultilabelInput
 from app.domain.inputs.matrices import MOST_CLASSES
 from app.domain.inputs.samples import Tally
 from app.domain.options import (
@@ -185,7 +186,7 @@ class EvaluationRequest(Wire):
         """
         if isinstance(self.input, PredictionsInput):
             source = self.input.to_domain("/input", tally)
-        elif isinstance(self.input, ProbabilitiesInput | ScoresInput):
+        elif isinstance(self.input, ProbabilitiesInput | ScoresInput | MultilabelInput):
             source = self.input.to_domain("/input", part=part)
         else:
             source = self.input.to_domain("/input")

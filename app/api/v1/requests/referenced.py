@@ -31,6 +31,7 @@ from app.services.evaluate.evaluations import NewEvaluation, with_data
 from app.services.evaluate.folding.labels import LabelFolding
 from app.services.evaluate.folding.queries import QueryFolding
 from app.services.evaluate.folding.scores import Folding
+from app.services.evaluate.folding.weighted_labels import WeightedLabelFolding
 from app.services.ports.cluster import Workers
 from app.services.processes.progress import as_step
 
@@ -257,7 +258,7 @@ def folded_apart(body: bytes, reading: Reading, piece: Piece) -> AnyFolding:
 
 def _folding(reading: Reading, budget: int, folder: Path | None) -> AnyFolding:
     if reading.asked.kind == MULTILABEL:
-        return LabelFolding(budget, folder)
+        return WeightedLabelFolding(budget) if reading.weighted else LabelFolding(budget, folder)
     return QueryFolding(budget, folder) if reading.asked.kind == RANKING else Folding(budget, folder)
 
 

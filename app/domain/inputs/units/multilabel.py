@@ -30,12 +30,17 @@ Rows = list[Any] | NDArray[Any]
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """What may come beside the labels of the samples."""
+    """What may come beside the labels of the samples.
+
+    Attributes:
+        part: Are these some of the samples only, whose weights may add up to nothing?
+    """
 
     labels: Sequence[Label] | None = None
     sample_ids: Column | None = None
     sample_weight: Numbers | None = None
     group_ids: Column | None = None
+    part: bool = False
 
 
 def from_label_sets(y_true: Rows, y_pred: Rows, beside: Beside, *, pointer: str) -> MatrixInput:
@@ -235,7 +240,8 @@ def _made(
     weights = None
     if beside.sample_weight is not None:
         weights = read_weights(beside.sample_weight, f"{pointer}/sample_weight")
-        check_entries(weights, f"{pointer}/sample_weight", lambda index: f"{pointer}/sample_weight/{index}")
+        if weights.any() or not beside.part:
+            check_entries(weights, f"{pointer}/sample_weight", lambda index: f"{pointer}/sample_weight/{index}")
     ids = None if beside.sample_ids is None else read_ids(beside.sample_ids, f"{pointer}/sample_ids")
     groups = None if beside.group_ids is None else read_groups(beside.group_ids, f"{pointer}/group_ids")
     if weights is not None:

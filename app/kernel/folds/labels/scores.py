@@ -4,10 +4,9 @@ A label is there or not, so the samples by its probability are an order of two c
 its labels is known when it goes by: what metrics say of it is added up, with its squares.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from fractions import Fraction
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any, Final, NamedTuple, Self, TypeVar
+from typing import Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +15,7 @@ from app.kernel.folds.entries import Groups
 from app.kernel.folds.fold import Fold
 from app.kernel.folds.folded import FoldedSamples
 from app.kernel.folds.labels.groups import ValuesInGroups
+from app.kernel.folds.labels.means import FoldedMeans, SumOfSamples, said_of_samples, total_of
 from app.kernel.folds.orders.runs import SortedRuns
 from app.kernel.folds.orders.stretches import InOrder, Stretch, stretches
 from app.kernel.metrics.card import Metric
@@ -26,8 +26,7 @@ from app.kernel.metrics.families.labels.rankings import (
     one_error,
 )
 from app.kernel.numerics.arrays import Array, Mask, each, lazy
-from app.kernel.numerics.exact_sums import BLOCK, ExactSums, spread
-from app.kernel.numerics.weighted_units import Terms, WeightedUnits, mean_terms
+from app.kernel.numerics.exact_sums import BLOCK, ExactSums
 from app.kernel.samples.labels.scores import LabelScores
 
 # What is said of the order of the labels of a sample: means over the samples, of values that all of them have.
@@ -39,8 +38,6 @@ OF_SAMPLES: Final[tuple[Metric[LabelScores], ...]] = (
 )
 # Probabilities that are looked at at once, so that what is made of them stays in the cache.
 _ENTRIES: Final = 1 << 17
-
-Units = TypeVar("Units", bound=WeightedUnits)
 
 
 class LabelScoresFold(Fold):
@@ -95,7 +92,7 @@ class LabelScoresFold(Fold):
             values = said_of_samples(OF_SAMPLES, LabelScores(truth[part], probabilities[part]))
             if self._in_groups is not None and groups is not None:
                 self._in_groups.add(groups[part], values)
-            self._sums.add(np.stack([values, values * values]), _total)
+            self._sums.add(np.stack([values, values * values]), total_of)
         for label, order in enumerate(self._orders):
             order.add(np.ascontiguousarray(probabilities[:, label]), truth[:, label], groups)
         return self
@@ -135,55 +132,12 @@ class LabelScoresFold(Fold):
         def stretches_of(label: int) -> Iterable[Stretch]:
             return stretches(self._orders[label].runs, [], self._reading_budget)
 
-        left = FoldedLabelOrders(sums, self._in_groups)
+        left = FoldedMeans(sums, self._in_groups)
         return FoldedLabelScores(self._rows, self._members.tolist(), stretches_of, in_order, left)
 
     @property
     def _stores(self) -> Sequence[SortedRuns]:
         return self._orders
-
-
-class SumOfSamples(NamedTuple):
-    """Values of n samples, added up, and their squares, each rounded once."""
-
-    total: Fraction
-    squares: Fraction
-    n_samples: int
-
-    @property
-    def mean(self) -> float:
-        """Of the values."""
-        return float(self.total / self.n_samples)
-
-    @property
-    def variance(self) -> float:
-        """Of their mean; NaN of one sample."""
-        if self.n_samples < 2:
-            return float("nan")
-        return spread(self.total, self.squares, self.n_samples) / self.n_samples
-
-
-class FoldedLabelOrders(WeightedUnits):
-    """What is left of how samples order their labels: means, as if all samples were one.
-
-    Attributes:
-        sums: Of what metrics say of a sample, by their keys.
-        in_groups: The same within groups, where samples are in some.
-    """
-
-    def __init__(self, sums: Mapping[str, SumOfSamples], in_groups: ValuesInGroups | None = None) -> None:
-        super().__init__(1)
-        self.sums, self.in_groups = sums, in_groups
-
-    def remembered(self, name: Hashable, make: Callable[[], Terms]) -> Terms:  # noqa: ARG002 - nothing can be made
-        """The mean of what a metric says.
-
-        Raises:
-            KeyError: that was not added up.
-        """
-        # The first part of a name is the key of the metric; none has parameters.
-        key, *_ = name if isinstance(name, tuple) else (name,)
-        return mean_terms(np.array([self.sums[key].mean]))
 
 
 class FoldedLabelScores(FoldedSamples):
@@ -208,7 +162,7 @@ class FoldedLabelScores(FoldedSamples):
         counts: Sequence[int],
         stretches: Callable[[int], Iterable[Stretch]],
         in_order: InOrder,
-        in_samples: FoldedLabelOrders,
+        in_samples: FoldedMeans,
     ) -> None:
         super().__init__(counts, stretches, in_order, grouped=in_samples.in_groups is not None)
         # A sample can have several labels, or none.
@@ -228,17 +182,3 @@ class FoldedLabelScores(FoldedSamples):
     def rest(self) -> Array:
         """Samples without each label, shape (L)."""
         return each(self.n) - self.actual
-
-
-def said_of_samples(metrics: Sequence[Metric[Units]], samples: Units) -> Array:
-    """What metrics say of each sample (m, n): means over samples, of values that all of them have."""
-    found = []
-    for metric in metrics:
-        terms: Any = metric.card.inference.terms
-        found.append(terms(samples).above)
-    return np.stack(found)
-
-
-def _total(values: Array) -> Array:
-    summed: Array = values.sum(axis=-1)
-    return summed

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from app.kernel.folds.entries import Groups
 from app.kernel.folds.labels.folded import FoldedLabels
 from app.kernel.folds.labels.groups import ValuesInGroups
-from app.kernel.folds.labels.scores import LabelScoresFold, said_of_samples
+from app.kernel.folds.labels.means import said_of_samples
+from app.kernel.folds.labels.scores import LabelScoresFold
 from app.kernel.folds.orders.stretches import InOrder
 from app.kernel.metrics.card import Metric
 from app.kernel.metrics.families.labels.sets import (
@@ -105,7 +106,7 @@ class LabelFold:
         if self._scores is not None:
             self._scores.close()
 
-    def finish(self, in_order: InOrder = map) -> FoldedLabels:
+    def finish(self, in_order: InOrder = map) -> FoldedLabels[LabelMoments]:
         """What is left of the samples.
 
         Args:

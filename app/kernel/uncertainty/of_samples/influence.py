@@ -39,6 +39,8 @@ class Linearisation:
         worth: Of weighted samples, how many they are and how many of one weight are worth as much.
         n_samples: How many samples there are, where their influence was added up before.
         about: (G) samples of each group that have any influence, where the influence is that of groups (G).
+        design_effect: How many times larger the variance is than that of as many samples of one weight, where the
+            influence of weighted samples was added up before.
     """
 
     value: float
@@ -52,6 +54,7 @@ class Linearisation:
     worth: tuple[int, float] | None = None
     n_samples: int | None = None
     about: Array | None = None
+    design_effect: float | None = None
 
     def widened(self, level: float) -> float:
         """By how much limits of a level are wider since their variance is that of weighted samples."""

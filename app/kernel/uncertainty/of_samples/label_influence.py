@@ -77,18 +77,17 @@ class LabelInfluences(UnitInfluences):
         value = compute(expression, self.table)
         if value.ndim:
             return None
-        influence = np.full(self.n_units if self.times is None else 1, np.nan)
+        influence, design = np.full(self.n_units if self.times is None else 1, np.nan), None
         if np.isfinite(value):
             derivatives = _declared(expression, self.table)
             if derivatives is None:
                 derivatives = cell_derivatives(lambda table: compute(expression, table), self.table)
             if derivatives is None:
                 return None
-            influence = self._centred(derivatives)
+            influence, design = self._centred(derivatives), self._design(derivatives)
         card = expression.metric.card if isinstance(expression, Measure) else None
         scale = Scale.LINEAR if card is None else card.inference.scale
         method = LinearMethod.INFLUENCE_LOGIT if scale is Scale.LOGIT else LinearMethod.INFLUENCE
-        worth = None if self.weights is None else self.worth_of(self.weights[self.weights > 0])
         return Linearisation(
             float(value),
             influence,
@@ -96,9 +95,21 @@ class LabelInfluences(UnitInfluences):
             Strata.WHOLE,
             method,
             bounds(expression),
-            worth=worth,
+            worth=self._worth,
             n_samples=None if self.times is None else self.n_units,
+            design_effect=design,
         )
+
+    @property
+    def _worth(self) -> tuple[int, float] | None:
+        """What all samples that count are worth; None without weights."""
+        return None if self.weights is None else self.worth_of(self.weights[self.weights > 0])
+
+    def _design(self, by_cell: Array) -> float | None:  # noqa: ARG002 - of samples that went by
+        """How many times larger the variance of such a metric is than that of as many samples of one weight, where it
+        does not follow from influences.
+        """
+        return None
 
     def _centred(self, by_cell: Array) -> Array:
         """Influences from the derivatives (L, 4) by the cells of the labels."""

@@ -89,6 +89,8 @@ class UnitInfluences:
 
     def design_effect(self, linear: Linearisation) -> float:
         """How many times larger the variance is than that of as many units of one weight; NaN where that is 0."""
+        if linear.design_effect is not None:
+            return linear.design_effect
         if self.weights is None:
             return 1.0
         used = self.weights > 0

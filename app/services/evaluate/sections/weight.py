@@ -9,9 +9,12 @@ from app.domain.inputs.samples import WeightSums
 from app.domain.options import IntervalChoice
 from app.domain.report import Section, WeightDesign
 from app.domain.wording import rounded, significant
+from app.kernel.folds.labels.moments import WeightedMoments
 from app.kernel.metrics.card import AnyMetric
 from app.kernel.metrics.expression import Measure
 from app.kernel.numerics.arrays import Array, kish_effective_n
+from app.kernel.samples.labels.moments import LabelMoments
+from app.kernel.samples.labels.pairs import LabelPairs
 from app.kernel.uncertainty.of_weights.headline import design_effects
 from app.services.estimates.report_intervals import balanced_for_report, estimate_for_report, matrix_metrics
 from app.services.estimates.run_data import RunData
@@ -50,16 +53,26 @@ def weight_section(question: Question, run: RunData) -> Section:
 
 def label_weights(question: Question, run: RunData, metrics: Sequence[AnyMetric]) -> tuple[WeightDesign, list[Finding]]:
     """What weights of samples with labels are worth, of these overall metrics too, and what is to be said of it."""
-    influences, weights = run.label_influences, run.weights
-    if influences is None or weights is None:
+    influences = run.label_influences
+    if influences is None:
         raise ValueError("expected weighted samples with labels")
     effects = {}
     for metric in metrics:
         linear = influences.of(metric) or influences.of_tables(Measure(metric, metric.card.defaults, None))
         if linear is not None:
             effects[metric.key] = influences.design_effect(linear)
-    design = _design(weights, kish_effective_n(weights), effects)
+    design = _design_of_labels(influences.pairs, run.weights, effects)
     return design, _findings(question, design)
+
+
+def _design_of_labels(
+    pairs: LabelPairs | LabelMoments | WeightedMoments, weights: Array | None, effects: Mapping[str, float]
+) -> WeightDesign:
+    if isinstance(pairs, WeightedMoments):
+        return _designed(pairs.n_samples, *pairs.ends, pairs.weighed.worth[1], effects)
+    if weights is None:
+        raise ValueError("expected weighted samples")
+    return _design(weights, kish_effective_n(weights), effects)
 
 
 def _findings(question: Question, design: WeightDesign) -> list[Finding]:

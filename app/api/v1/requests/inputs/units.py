@@ -51,9 +51,9 @@ class MultilabelInput(Wire):
     sample_weight: WeightColumn | None = Field(None, description="One weight per sample, 0 or more.")
     group_ids: GroupIds | None = Field(None, description=GROUPS)
 
-    def to_domain(self, pointer: str) -> MatrixInput:
-        """The canonical form."""
-        beside = Beside(self.labels, self.sample_ids, self.sample_weight, self.group_ids)
+    def to_domain(self, pointer: str, *, part: bool = False) -> MatrixInput:
+        """The canonical form; of a ``part`` of the samples, it may be that all of them weigh nothing."""
+        beside = Beside(self.labels, self.sample_ids, self.sample_weight, self.group_ids, part)
         if self.probabilities is not None:
             if self.y_pred is not None:
                 raise InvalidInput.at(
