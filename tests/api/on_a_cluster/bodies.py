@@ -111,11 +111,11 @@ def asked_of(workers: Workers, function: Callable[[], int]) -> list[int]:
     return sorted({*workers.in_order(operator.call, [function] * 20)})
 
 
-def by_both(body: Json, workers: Workers, folder: Path) -> Json:
+def by_both(body: Json, workers: Workers, folder: Path, budget: int = BUDGET) -> Json:
     """What one process says, and the workers too."""
     found: list[Json] = []
     for one in (None, workers):
-        new = with_parts(json.dumps(body).encode(), parts(body, 100), one, budget=BUDGET, folder=folder)
+        new = with_parts(json.dumps(body).encode(), parts(body, 100), one, budget=budget, folder=folder)
         found.append(json.loads(write_json(evaluate_alone(new, None)[0])))
     assert found[0] == found[1]
     return found[0]

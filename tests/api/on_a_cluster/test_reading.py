@@ -130,10 +130,15 @@ def test_sets_of_labels_are_counted_by_the_cluster(workers: Workers, tmp_path: P
     random = np.random.default_rng(7)
     names = {kind: [f"{kind}{label}" for label in range(4)] for kind in ("y_true", "y_pred")}
     rows = pa.table({name: random.integers(0, 2, ROWS) for of in names.values() for name in of})
+    rows = rows.append_column("weight", pa.array(random.lognormal(size=ROWS)))
     (tmp_path / "data").mkdir()
     pq.write_table(rows, tmp_path / "data" / "all.parquet", row_group_size=100)
-    source = {"kind": "multilabel", "labels": [*"abcd"], "data": {"uri": str(tmp_path / "data"), "columns": names}}
+    data: Json = {"uri": str(tmp_path / "data"), "columns": names}
+    source: Json = {"kind": "multilabel", "labels": [*"abcd"], "data": data}
     assert by_both({"input": source}, workers, tmp_path)["input"]["n_samples"] == ROWS
+    columns: Json = {"sample_weight": "weight"} | {kind: own[:2] for kind, own in names.items()}
+    weighted = {**source, "labels": [*"ab"], "data": {**data, "columns": columns}}
+    assert by_both({"input": weighted}, workers, tmp_path, 1 << 17)["weights"]["n_samples"] == ROWS
 
 
 def test_probabilities_of_labels_are_folded_by_the_cluster(workers: Workers, tmp_path: Path) -> None:

@@ -258,7 +258,9 @@ def folded_apart(body: bytes, reading: Reading, piece: Piece) -> AnyFolding:
 
 def _folding(reading: Reading, budget: int, folder: Path | None) -> AnyFolding:
     if reading.asked.kind == MULTILABEL:
-        return WeightedLabelFolding(budget) if reading.weighted else LabelFolding(budget, folder)
+        if reading.weighted:
+            return WeightedLabelFolding(None if folder is None else budget)
+        return LabelFolding(budget, folder)
     return QueryFolding(budget, folder) if reading.asked.kind == RANKING else Folding(budget, folder)
 
 

@@ -25,10 +25,10 @@ class WeightedLabelFolding(UnitFolding):
     for what has to be resampled.
 
     Args:
-        budget: Bytes of memory that pairs of labels may take.
+        budget: Bytes of memory that pairs of labels may take; None for a part, which is added to what has one.
     """
 
-    def __init__(self, budget: int) -> None:
+    def __init__(self, budget: int | None) -> None:
         super().__init__(Task.MULTILABEL)
         self._budget = budget
         self._fold: WeightedLabelFold | None = None
@@ -90,7 +90,7 @@ class WeightedLabelFolding(UnitFolding):
     def _own(self, source: MatrixInput) -> WeightedLabelFold:
         if self._fold is None:
             n_labels = len(source.labels)
-            if _PAIR_BYTES * n_labels**2 > self._budget:
+            if self._budget is not None and _PAIR_BYTES * n_labels**2 > self._budget:
                 raise TooLarge(
                     f"expected labels whose pairs take at most {self._budget} bytes, {_PAIR_BYTES} each where samples "
                     f"have weights (half of PREVAIL_DATA_MEMORY_BYTES), got {n_labels} labels",
