@@ -200,22 +200,25 @@ def calibration_error(key: str) -> Resampled:
 
 
 @pytest.mark.parametrize(
-    "key",
+    ("key", "parameters"),
     [
-        "expected_calibration_error",
-        "adaptive_calibration_error",
-        "maximum_calibration_error",
-        "classwise_calibration_error",
+        ("expected_calibration_error", {}),
+        ("adaptive_calibration_error", {}),
+        ("maximum_calibration_error", {}),
+        ("classwise_calibration_error", {}),
+        ("l2_calibration_error", {}),
+        *(("class_calibration_error", {"norm": norm}) for norm in ("l1", "l2", "max")),
     ],
 )
-def test_gaps_add_up_to_the_errors(key: str) -> None:
+def test_gaps_add_up_to_the_errors(key: str, parameters: dict[str, str]) -> None:
     metric = catalogue().of_probabilities.by_name[key]
     gaps = metric.card.inference.gaps
     assert gaps is not None
     y, p = softmax_problem(300, 3, 6)
     for weights in (None, np.random.default_rng(1).poisson(1.0, (4, 300)).astype(float)):
         scores = Scores(y, p, weights)
-        np.testing.assert_allclose(gaps.combined(gaps.of(scores, bins=7.0)), metric.compute(scores, bins=7.0))
+        found = gaps.combined(gaps.of(scores, bins=7.0, **parameters), parameters)
+        np.testing.assert_allclose(found, metric.compute(scores, bins=7.0, **parameters))
 
 
 def test_limits_of_an_error_hold_the_truth() -> None:
