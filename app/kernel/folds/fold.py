@@ -14,10 +14,11 @@ from app.kernel.folds.weights.totals import WeightTotals
 from app.kernel.numerics.arrays import Array
 from app.kernel.samples.losses import Codes
 
-# What a sample with a weight takes where the order is read, in so many times what a key takes.
-_WEIGHED = 3
-# Squares of weights below it are added up exactly.
-_HEAVIEST = 2.0**400
+# What a sample with a weight takes where the order is read, in so many times what a key takes, and how many digits of
+# its weight and of its square take as much as that.
+_WEIGHED, _DIGITS = 2, 4
+# Products of squares of weights below it with squares of their sums are added up exactly.
+_HEAVIEST = 2.0**100
 
 
 class Fold(ABC):
@@ -88,8 +89,9 @@ class Fold(ABC):
     @property
     def _reading_budget(self) -> int:
         """Bytes of memory for reading the order, as if keys were alone."""
-        if self.weighted:
-            return self.budget // _WEIGHED
+        if self._totals is not None:
+            digits = sum(grid.size for grid in self._totals.grids())
+            return self.budget // (_WEIGHED + digits // _DIGITS)
         return self.budget // 2 if self.grouped else self.budget
 
     def _check_mergeable(self, other: "Fold") -> None:
@@ -131,7 +133,7 @@ class Fold(ABC):
 
         Raises:
             ValueError: there are some where there are to be none, or the other way round, or too few, or one is no
-                finite number of 0 or more.
+                number of 0 or more, below 2^100.
         """
         if (weights is not None) != self.weighted or (weights is not None and weights.shape != (size,)):
             expected = f"the weights of {size} samples" if self.weighted else "samples without weights"
@@ -140,7 +142,7 @@ class Fold(ABC):
             return None
         given = np.asarray(weights, dtype=np.float64)
         if size and not (given.min() >= 0.0 and given.max() < _HEAVIEST):
-            raise ValueError("weights must be finite numbers of 0 or more")
+            raise ValueError("weights must be numbers of 0 or more, below 2^100")
         # Adding 0 makes 0 of -0.
         return given + 0.0
 

@@ -1,6 +1,7 @@
 """Folded samples with weights beside the metrics of the samples and whole fractions; neither parts nor order show."""
 
 import pickle
+import tracemalloc
 from fractions import Fraction
 from pathlib import Path
 
@@ -191,6 +192,22 @@ def test_one_score_of_many_samples_with_weights_takes_little(tmp_path: Path) -> 
         assert folded_values(fold.finish())[ranking.roc_auc.key].tolist() == [0.5, 0.5]
 
 
+def test_memory_is_bounded_however_many_digits_weights_have(tmp_path: Path) -> None:
+    random, budget = np.random.default_rng(15), 1 << 20
+    tracemalloc.start()
+    try:
+        with ScoresFold(2, budget, tmp_path, weighted=True) as fold:
+            for _ in range(2):
+                one, weights = random.random(20_000), np.exp(random.normal(scale=60.0, size=20_000))
+                fold.add(random.random(20_000) < one, one, None, np.minimum(weights, 1e12))
+            fold.finish().ranking(1)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    # As many samples at once as of few digits would take a third more.
+    assert peak < 3.3 * budget
+
+
 @pytest.mark.parametrize(
     ("weights", "said"),
     [
@@ -199,6 +216,7 @@ def test_one_score_of_many_samples_with_weights_takes_little(tmp_path: Path) -> 
         (np.array([1.0, np.nan, 1.0]), "0 or more"),
         (np.array([1.0, -1.0, 1.0]), "0 or more"),
         (np.array([1.0, np.inf, 1.0]), "0 or more"),
+        (np.array([1.0, 2.0**100, 1.0]), "0 or more"),
     ],
 )
 def test_wrong_weights_are_refused_and_nothing_is_added(weights: Weights | None, said: str) -> None:
