@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from app.kernel.folds.fits.logistic import Fit, fitted
 from app.kernel.folds.groups.influence import GroupedLosses
 from app.kernel.folds.joint.entries import Together, together
-from app.kernel.folds.joint.rows import Rows
+from app.kernel.folds.joint.rows import MOST_CLASSES, Rows
 from app.kernel.folds.not_folded import NotFolded
 from app.kernel.folds.orders.along import Along, along_stretch
 from app.kernel.folds.orders.along_weights import AlongWeights, Weighed, WeightedSide, along_weighed
@@ -263,7 +263,13 @@ class FoldedScores(FoldedSamples):
 
     @lazy
     def together(self) -> Together:
-        """What one threshold for all classes says; all orders go by once more."""
+        """What one threshold for all classes says; all orders go by once more.
+
+        Raises:
+            NotFolded: there are too many classes.
+        """
+        if self.n_classes > MOST_CLASSES:
+            raise NotFolded(f"the orders of more than {MOST_CLASSES} classes are not read side by side")
         if self.weights is not None:
             raise NotFolded("one threshold for all classes is looked at where samples weigh the same")
         return self._look_together()

@@ -29,6 +29,7 @@ from app.kernel.folds.errors import (
     of_share,
 )
 from app.kernel.folds.folded import FoldedSamples
+from app.kernel.folds.joint.rows import MOST_CLASSES
 from app.kernel.folds.sums.losses import COSINE, LOG_LOSS, PHI, RULED_OUT, SQUARED_ERROR, SURE
 from app.kernel.metrics.card import Metric
 from app.kernel.metrics.families.probabilities import areas, calibration, imcp, proper, ranking, recalibration
@@ -45,6 +46,7 @@ class Folded(NamedTuple):
         error: How its sampling error is made, None where it does not fold.
         drawn: What it is computed of in resamples, None where there is an error, or nothing is.
         of_two: Does it fold for two classes only?
+        most: For how many classes does it fold at most?
         again: Do the samples go by again for it, so that it is computed only where it is asked for?
         of_weighted: Does it fold for samples with weights?
     """
@@ -53,12 +55,13 @@ class Folded(NamedTuple):
     error: Error | None = None
     drawn: Draw | None = None
     of_two: bool = False
+    most: float = np.inf
     again: bool = False
     of_weighted: bool = True
 
     def takes(self, n_classes: int, *, weighted: bool) -> bool:
         """Does it fold for so many classes?"""
-        return (n_classes == 2 or not self.of_two) and (self.of_weighted or not weighted)
+        return (n_classes == 2 or not self.of_two) and n_classes <= self.most and (self.of_weighted or not weighted)
 
 
 FOLDED = (
@@ -80,8 +83,8 @@ FOLDED = (
     Folded(ranking.roc_auc, of_area()),
     Folded(ranking.roc_auc_ovr_macro, of_areas()),
     Folded(ranking.roc_auc_ovr_weighted, of_areas(weighted=True)),
-    Folded(ranking.roc_auc_ovr_micro, of_all_entries(), of_weighted=False),
-    Folded(ranking.macro_pr_auc, of_weighted=False),
+    Folded(ranking.roc_auc_ovr_micro, of_all_entries(), most=MOST_CLASSES, of_weighted=False),
+    Folded(ranking.macro_pr_auc, most=MOST_CLASSES, of_weighted=False),
     Folded(ranking.roc_auc_ovo_macro, of_area(), of_two=True),
     Folded(ranking.roc_auc_ovo_weighted, of_area(), of_two=True),
     Folded(ranking.roc_gini, of_area(2.0)),

@@ -9,6 +9,7 @@ import pytest
 from app.kernel.folds.joint import rows
 from app.kernel.folds.joint.rows import RowSample
 from app.kernel.folds.metrics import folded_values, linearised
+from app.kernel.folds.not_folded import NotFolded
 from app.kernel.folds.orders import runs
 from app.kernel.folds.scores import ScoresFold
 from app.kernel.metrics.families.probabilities.ranking import (
@@ -103,7 +104,11 @@ def test_kept_rows_are_a_random_part_of_the_different_ones() -> None:
     assert [held[value] for value in kept.probabilities[:, 0]] == kept.counts.tolist()
 
 
-def test_very_many_classes_keep_none() -> None:
-    sample = RowSample(2000)
-    sample.add(np.zeros(1, dtype=np.intp), np.full((1, 2000), 1 / 2000))
-    assert not sample.read().codes.size
+def test_more_than_32_classes_keep_none_and_are_not_read_side_by_side() -> None:
+    problem = drawn(400, 33, 23)
+    scores = ScoresFold(33, 1 << 22, None).add(problem.y, problem.given).finish()
+    assert roc_auc_ovr_micro.key not in folded_values(scores)
+    assert scores.kept_rows is None
+    with pytest.raises(NotFolded):
+        roc_auc_ovr_micro.compute(scores)
+    assert linearised(scores, roc_auc_ovr_macro) is None

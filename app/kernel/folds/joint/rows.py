@@ -15,6 +15,9 @@ from app.kernel.folds.keys import Probabilities
 from app.kernel.numerics.arrays import Array
 from app.kernel.samples.losses import Codes
 
+# The orders of more classes are not read side by side: every stretch reads from all runs of all classes, and has fewer
+# rows the more classes there are.
+MOST_CLASSES = 32
 # Different rows of a class, and probabilities of all rows together.
 _MOST, _NUMBERS = 1 << 14, 1 << 20
 _HIGHEST = np.uint64(np.iinfo(np.uint64).max)
@@ -47,7 +50,7 @@ class RowSample:
     """Rows of K classes that are kept while all go by.
 
     Args:
-        n_classes: K. More than 1,024 keep none.
+        n_classes: K. More than 32 keep none.
     """
 
     def __init__(self, n_classes: int) -> None:
@@ -107,7 +110,7 @@ class RowSample:
 
 def most_of(n_classes: int) -> int:
     """How many different rows of each of K classes are kept."""
-    return min(_MOST, _NUMBERS // n_classes**2)
+    return min(_MOST, _NUMBERS // n_classes**2) if n_classes <= MOST_CLASSES else 0
 
 
 def _hashes(codes: Codes, given: Probabilities) -> Hashes:
