@@ -72,7 +72,7 @@ class Asked:
 
     @property
     def folds(self) -> bool:
-        """Can rows beyond memory be folded: rankings, sets of labels, and probabilities or scores with labels?"""
+        """Can rows beyond memory be folded: rankings, multilabel, and probabilities or scores with labels?"""
         if self.kind in (RANKING, MULTILABEL):
             return True
         return self.kind in (_PROBABILITIES, _SCORES) and self.labels is not None

@@ -167,8 +167,8 @@ class Dataset:
     def _within_memory(self, columns: Columns) -> Iterator[pa.RecordBatch]:
         beyond = BeyondMemory(
             f"expected columns of at most {self.memory_bytes} bytes (PREVAIL_DATA_MEMORY_BYTES) and {MOST_ROWS} rows, "
-            "got more: any number of rows is read of predictions, and without weights of rankings, of sets of labels, "
-            "and of probabilities or scores with labels; of others a filter chooses some",
+            "got more: any number of rows is read of predictions, of multilabel, of rankings without weights, and of "
+            "probabilities or scores with labels; of others a filter chooses some",
             pointer="/data",
         )
         # Nothing is read in vain where the files say how much they hold.
