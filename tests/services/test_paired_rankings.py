@@ -160,6 +160,6 @@ def test_what_cannot_be_paired_is_refused(tmp_path: Path, monkeypatch: pytest.Mo
         folded(asked, [first, second.some(slice(1, None))], tmp_path / "b")
     assert (changed.value.faults[0].pointer, changed.value.faults[0].code) == ("/evaluations/1", "data_changed")
     monkeypatch.setattr(queries, "_ALWAYS", 70)
-    with pytest.raises(TooLarge, match="at most 70 queries") as raised:
+    with pytest.raises(TooLarge, match="at most 70 queries of each of 2 runs in") as raised:
         folded(asked, [first, second], tmp_path / "c", 8192)
     assert raised.value.pointer == "/evaluations/0"

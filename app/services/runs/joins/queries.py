@@ -185,7 +185,8 @@ class DividedQueries:
         most = max(self._budget // (_QUERY_BYTES * self._runs), _ALWAYS)
         if n_queries > most:
             raise TooLarge(
-                f"expected at most {most} queries in this memory (PREVAIL_DATA_MEMORY_BYTES), got more",
+                f"expected at most {most} queries{f' of each of {self._runs} runs' * (self._runs > 1)} in this memory "
+                "(PREVAIL_DATA_MEMORY_BYTES), got more",
                 pointer=_DATA,
             )
 
