@@ -25,6 +25,7 @@ from app.services.evaluate.apart import evaluate_alone
 from app.services.evaluate.evaluations import NewEvaluation, with_data
 from app.services.evaluate.folding.queries import QueryFolding
 from app.services.runs.joins import queries
+from app.services.runs.joins.frequent import Frequent
 from app.services.runs.joins.spilled import SpilledRun
 from tests.api.answers import Json
 
@@ -185,7 +186,7 @@ def test_too_many_queries_and_queries_that_are_too_long(tmp_path: Path, monkeypa
     with pytest.raises(TooLarge, match="at most 140 queries"):
         folded(body, tmp_path)
     monkeypatch.setattr(queries, "_ALWAYS", 20)
-    with pytest.raises(TooLarge, match=r"at most 20 items of a query .* or more of '"):
+    with pytest.raises(TooLarge, match=r"at most 20 items of a query .* got more of '"):
         folded(body, tmp_path)
 
 
@@ -213,10 +214,47 @@ def test_a_query_that_is_too_long_is_told_before_any_is_looked_at(
     largest = max(one["counts"] for one in rows["session"].value_counts().to_pylist())
     monkeypatch.setattr(queries, "_PARTS", 2)
     monkeypatch.setattr(queries, "_ALWAYS", largest - 1)
+    # While items come it is not known.
+    monkeypatch.setattr(queries, "_COUNTED", 0)
     monkeypatch.setattr(queries, "_looked_at", lambda part, **_: looked.append(part))
-    with pytest.raises(TooLarge, match=f"at most {largest - 1} items of a query .* got {largest} or more of '"):
+    with pytest.raises(TooLarge, match=f"at most {largest - 1} items of a query .* got more of '"):
         folded(written(tmp_path / "data", rows), tmp_path)
     assert not looked
+
+
+def test_a_query_that_is_too_long_is_told_while_items_come(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(queries, "_ALWAYS", 300)
+    monkeypatch.setattr(queries, "_PARTS", 8)
+    monkeypatch.setattr(queries, "_COUNTED", 5)
+    random = np.random.default_rng(4)
+    # A tenth of the items is of one query.
+    ids = np.where(random.random(ROWS * 5) < 0.1, 7, random.integers(10, 4000, ROWS * 5))
+    done: list[int] = []
+
+    def add(divided: queries.DividedQueries) -> None:
+        for some in np.split(ids, 100):
+            divided.add((some, {"relevance": np.ones(some.size), "score": np.ones(some.size)}))
+            done.extend(some.tolist())
+
+    with closing(queries.DividedQueries(4096, tmp_path)) as divided, pytest.raises(TooLarge, match="got more of '7'"):
+        add(divided)
+    # No more came than it took to see which parts are too large, and to count again.
+    assert 300 < done.count(7) < 1000
+    assert len(done) < ids.size
+
+
+@pytest.mark.parametrize("most", [1, 4, 50])
+def test_how_often_keys_come_is_never_said_too_high(most: int) -> None:
+    random = np.random.default_rng(most)
+    keys = (40 * random.random(3000) ** 4).astype(np.uint64)
+    found = Frequent(most)
+    for place, some in enumerate(np.split(keys, 30)):
+        found.add(some)
+        so_far = np.bincount(keys[: 100 * (place + 1)].astype(np.int64))
+        for times in range(0, int(so_far.max()), 25):
+            surely = set(found.beyond(times).tolist())
+            assert surely <= set(np.flatnonzero(so_far > times).tolist())
+            assert surely >= set(np.flatnonzero(so_far - so_far.sum() / (most + 1) > times).tolist())
 
 
 def test_no_items(tmp_path: Path) -> None:

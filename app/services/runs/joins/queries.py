@@ -25,10 +25,13 @@ from app.kernel.numerics.arrays import Array
 from app.kernel.units.queries import Queries
 from app.services.ports.cluster import Workers
 from app.services.processes.progress import progressed
-from app.services.runs.joins.keys import as_ids
+from app.services.runs.joins.frequent import Frequent
+from app.services.runs.joins.keys import as_ids, numbers_of
 from app.services.runs.joins.spilled import Part, SpilledRun
 
 _PARTS: Final = 1024
+# Queries of which it is counted how many items they have, before all items are there.
+_COUNTED: Final = 1024
 # Of a part that is divided again.
 _MOST_PARTS: Final = 1 << 14
 _COLUMNS: Final = {"relevance": pa.float64(), "score": pa.float64()}
@@ -102,13 +105,18 @@ class DividedQueries:
         self.folder = Path(mkdtemp(prefix="queries-", dir=folder))
         self._budget, self._runs, self._has_texts, self._ending = budget, runs, False, ExitStack()
         self._ending.callback(rmtree, self.folder)
-        self._divided = self._made("items", _PARTS)
+        self._divided, self._frequent = self._made("items", _PARTS), Frequent(_COUNTED)
 
     def add(self, items: Items) -> None:
-        """Take in items."""
+        """Take in items.
+
+        Raises:
+            TooLarge: it is known already that one query has too many.
+        """
         ids, columns = items
         self._has_texts |= ids.dtype.kind == "U"
         self._divided.add(ids, **columns)
+        self._look_for_many(ids)
 
     def looked_at(self, measures: Iterable[Measure], path: Path, workers: Workers | None) -> KeptQueries:
         """What metrics say of the queries, once all items are there.
@@ -136,6 +144,16 @@ class DividedQueries:
     def close(self) -> None:
         """Delete the files."""
         self._ending.close()
+
+    def _look_for_many(self, ids: NDArray[Any]) -> None:
+        """Only in parts that are too large is a query that is."""
+        large = [number for number in range(_PARTS) if self._divided.most_rows(number) > self._most]
+        if large:
+            numbers = numbers_of(ids)
+            self._frequent.add(numbers[np.isin(numbers % np.uint64(_PARTS), large)])
+            beyond = np.isin(numbers, self._frequent.beyond(self._most))
+            if beyond.any():
+                raise self._too_many(ids[np.argmax(beyond)])
 
     @property
     def _most(self) -> int:
@@ -175,11 +193,14 @@ class DividedQueries:
     def _check_items(self, sizes: Counter[int | str], made: SpilledRun) -> None:
         ((query, items),) = sizes.most_common(1)
         if items > self._most or made.divided > _MOST_DIVIDED:
-            raise TooLarge(
-                f"expected at most {self._most} items of a query in this memory (PREVAIL_DATA_MEMORY_BYTES), got "
-                f"{items} or more of {shown(str(query))}",
-                pointer=_DATA,
-            )
+            raise self._too_many(query)
+
+    def _too_many(self, query: int | str) -> TooLarge:
+        return TooLarge(
+            f"expected at most {self._most} items of a query in this memory (PREVAIL_DATA_MEMORY_BYTES), got more of "
+            f"{shown(str(query))}",
+            pointer=_DATA,
+        )
 
     def _check_queries(self, n_queries: int) -> None:
         most = max(self._budget // (_QUERY_BYTES * self._runs), _ALWAYS)
