@@ -77,9 +77,11 @@ def test_fifty_random_splits_and_orders_say_the_same(workers: Workers, tmp_path:
 
 def test_pieces_of_any_size_say_the_same_also_when_a_worker_is_killed(workers: Workers, tmp_path: Path) -> None:
     probabilities = written(tmp_path / "three", THREE, cuts=[500])
+    probabilities["options"] = {"metrics": ["calibration_intercept@*", "calibration_slope@*", "roc_auc_ovr_micro"]}
     predictions = predicted(written(tmp_path / "two", TWO, cuts=[300, 900]))
     alone, counts = folded(probabilities, tmp_path), counted(predictions)
     assert alone["input"]["n_samples"] == counts["input"]["n_samples"] == ROWS
+    assert all(alone["requested"]["calibration_slope@*"].values())
     assert folded(probabilities, tmp_path, workers, 350) == alone
     assert counted(predictions, workers, 500) == counts
     victim = asked_of(workers, os.getpid)[0]
