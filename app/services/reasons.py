@@ -13,6 +13,7 @@ from app.kernel.metrics.expression import Expression, Measure, Subject, compute,
 from app.services.json_values import numbers
 
 NOT_FOLDED: Final = "not_folded"
+IF_ASKED: Final = "the samples have to be read again for it, which is done where options.metrics asks for it"
 ALL_AT_ONCE: Final = "it needs all samples at once, and there are more than were held in memory"
 
 

@@ -1,6 +1,6 @@
 """Which metrics of probabilities fold, and where their limits come from: sampling errors, or cells drawn again."""
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -47,7 +47,8 @@ class Folded(NamedTuple):
         drawn: What it is computed of in resamples, None where there is an error, or nothing is.
         of_two: Does it fold for two classes only?
         most: For how many classes does it fold at most?
-        again: Do the samples go by again for it, so that it is computed only where it is asked for?
+        again: Up to how many classes do the samples go by again for it alone, so that it is computed only where it is
+            asked for? Of more they go by for limits of areas anyway.
         of_weighted: Does it fold for samples with weights?
     """
 
@@ -56,7 +57,7 @@ class Folded(NamedTuple):
     drawn: Draw | None = None
     of_two: bool = False
     most: float = np.inf
-    again: bool = False
+    again: float = 0
     of_weighted: bool = True
 
     def takes(self, n_classes: int, *, weighted: bool) -> bool:
@@ -83,8 +84,8 @@ FOLDED = (
     Folded(ranking.roc_auc, of_area()),
     Folded(ranking.roc_auc_ovr_macro, of_areas()),
     Folded(ranking.roc_auc_ovr_weighted, of_areas(weighted=True)),
-    Folded(ranking.roc_auc_ovr_micro, of_all_entries(), most=MOST_CLASSES, of_weighted=False),
-    Folded(ranking.macro_pr_auc, most=MOST_CLASSES, of_weighted=False),
+    Folded(ranking.roc_auc_ovr_micro, of_all_entries(), most=MOST_CLASSES, again=2, of_weighted=False),
+    Folded(ranking.macro_pr_auc, most=MOST_CLASSES, again=2, of_weighted=False),
     Folded(ranking.roc_auc_ovo_macro, of_area(), of_two=True),
     Folded(ranking.roc_auc_ovo_weighted, of_area(), of_two=True),
     Folded(ranking.roc_gini, of_area(2.0)),
@@ -102,8 +103,8 @@ FOLDED = (
     Folded(calibration.l2_calibration_error, drawn=IN_BINS_OF_TOP_LABEL),
     Folded(calibration.classwise_calibration_error, drawn=IN_BINS),
     Folded(calibration.class_calibration_error, drawn=IN_BINS),
-    Folded(recalibration.calibration_intercept, of_line(sloped=False), again=True, of_weighted=False),
-    Folded(recalibration.calibration_slope, of_line(sloped=True), again=True, of_weighted=False),
+    Folded(recalibration.calibration_intercept, of_line(sloped=False), again=np.inf, of_weighted=False),
+    Folded(recalibration.calibration_slope, of_line(sloped=True), again=np.inf, of_weighted=False),
     Folded(areas.weighted_average_precision, drawn=AT_CUTS),
     Folded(areas.roc_auc_standard_error),
 )
@@ -117,11 +118,15 @@ def folded_metrics(n_classes: int, *, weighted: bool = False) -> tuple[Folded, .
     return tuple(one for one in FOLDED if one.takes(n_classes, weighted=weighted))
 
 
-def folded_values(scores: FoldedSamples) -> Mapping[str, Array]:
-    """Values by key: (K) of a metric of one class, () of the others; NaN where one is undefined. Those are left out for
-    which samples go by again.
+def folded_values(scores: FoldedSamples, asked: Container[str] = ()) -> Mapping[str, Array]:
+    """Values by key: (K) of a metric of one class, () of the others; NaN where one is undefined. Those for which
+    samples go by again are left out, unless their key is asked for.
     """
-    known = [one for one in folded_metrics(scores.n_classes, weighted=scores.worth is not None) if not one.again]
+    known = [
+        one
+        for one in folded_metrics(scores.n_classes, weighted=scores.worth is not None)
+        if scores.n_classes > one.again or one.metric.key in asked
+    ]
     with silently():
         return {one.metric.key: one.metric.compute(scores) for one in known}
 

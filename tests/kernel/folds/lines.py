@@ -17,7 +17,7 @@ def codes_of(one: Folded, classes: int) -> list[int | None]:
 
 def looked_at(classes: int, *, weighted: bool = False) -> list[Folded]:
     """All that fold without another look at the samples."""
-    return [one for one in folded_metrics(classes, weighted=weighted) if not one.again]
+    return [one for one in folded_metrics(classes, weighted=weighted) if classes > one.again]
 
 
 def lines_of(scores: FoldedSamples) -> Iterator[tuple[Folded, int | None, Linearisation]]:

@@ -8,11 +8,12 @@ import numpy as np
 from app.domain.findings import Finding
 from app.domain.report import Section, Undefined, merged_metrics
 from app.kernel.folds.folded import FoldedSamples
-from app.kernel.folds.metrics import folded_values
+from app.kernel.folds.metrics import folded_values, folds
 from app.kernel.metrics.card import Metric, Scope
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.conditions import NOT_PROBABILITIES, WEIGHTED
 from app.kernel.metrics.engine import Explainer
+from app.kernel.metrics.expression import measures
 from app.kernel.metrics.families.probabilities.imcp import phi_quartiles, regions
 from app.kernel.numerics.arrays import Array, silently
 from app.kernel.samples.losses import threshold_correct, threshold_incorrect
@@ -24,7 +25,7 @@ from app.services.evaluate.questions import Question
 from app.services.evaluate.sections.probability import calibration_by_chance, chance_of_groups, grouped
 from app.services.evaluate.sections.probability_findings import miscalibrated
 from app.services.json_values import numbers
-from app.services.reasons import ALL_AT_ONCE, NOT_FOLDED, reason, requested_of_folded
+from app.services.reasons import ALL_AT_ONCE, IF_ASKED, NOT_FOLDED, reason, requested_of_folded
 from app.services.seeds import chosen_seed
 
 
@@ -44,7 +45,8 @@ def folded_section(question: Question, run: RunData) -> Section:
     metrics = catalogue().of_probabilities.reported
     overall, of_class = metrics.of_scope(Scope.OVERALL), metrics.of_scope(Scope.CLASS)
     labels, size = question.source.labels, scores.n_classes
-    values = folded_values(scores)
+    asked = {leaf.metric.key for _, expression in question.of_probabilities for leaf in measures(expression)}
+    values = folded_values(scores, asked)
     rows = {metric.key: values.get(metric.key, np.full(size, np.nan)) for metric in of_class}
     by_class = np.stack([rows[metric.key] for metric in of_class])
     whole = np.array([float(values.get(metric.key, np.nan)) for metric in overall])
@@ -101,7 +103,7 @@ def _undefined(
             WEIGHTED in conditions and scores.weights is not None
         )
         if metric.key not in folded and not unfit:
-            yield Undefined(metric.key, NOT_FOLDED, ALL_AT_ONCE, label)
+            yield Undefined(metric.key, NOT_FOLDED, IF_ASKED if folds(metric, scores) else ALL_AT_ONCE, label)
             continue
         gap = explainer.explain(metric, code[0] if code else None, float(values[tuple(where)]))
         yield Undefined(metric.key, gap.condition.code, reason(gap, labels), label)
