@@ -88,7 +88,7 @@ def findings_of(source: MatrixInput, seed: int) -> list[Finding]:
     chance = run.by_chance(errors, errors.card.defaults, seed)
     assert chance is not None
     said = {"observed": chance.observed, "expected_if_calibrated": chance.mean, "p_value": chance.p_value}
-    return probability_findings(source, run.scores, by_class, {"calibration": {errors.key: said}})
+    return probability_findings(run, by_class, {"calibration": {errors.key: said}})
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -195,6 +195,24 @@ def test_calibration_is_held_against_chance(classes: list[str], tmp_path: Path) 
         assert found.evidence[name] == pytest.approx(expected.evidence[name], rel=1e-9)
 
 
+def test_a_good_order_that_misses_a_class_is_told(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "runs").mkdir()
+    random = np.random.default_rng(8)
+    codes = (random.random(ROWS) < 0.05).astype(np.intp)
+    of_one = 1.0 / (1.0 + np.exp(4.0 - 3.0 * codes - random.normal(size=ROWS)))
+    of_one[:4] = 0.5
+    rows = np.stack([1.0 - of_one, of_one], axis=1)
+    reports = [one.report for one in both(stored(tmp_path / "data", ["fine", "fraud"], codes, rows), tmp_path / "runs")]
+    told = [{one.code: one for one in report.findings} for report in reports]
+    for code in ("auc_hides_class", "ties_broken_by_order"):
+        whole, parts = (found[code] for found in told)
+        assert parts.message == whole.message
+    (whole,), (parts,) = (found["auc_hides_class"].evidence["classes"] for found in told)
+    assert whole["class"] == parts["class"] == "fraud"
+    assert parts["auc_low"] == pytest.approx(whole["auc_low"], rel=1e-9)
+
+
 def test_a_class_that_does_not_occur_has_its_own_reason(tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
     (tmp_path / "runs").mkdir()

@@ -16,9 +16,9 @@ from app.kernel.matrix.labels import confusion_counts
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.numerics.arrays import Array, silently
 from app.kernel.samples.chance import expected_by_chance
+from app.services.estimates.run_data import RunData
 from app.services.evaluate.sections.probability_findings import ERROR_RATE, probability_findings
 from app.services.json_values import numbers
-from app.services.stored import scores_of
 
 
 def source_of(y: Any, p: Array, groups: int | None = None, weights: Array | None = None) -> MatrixInput:
@@ -35,7 +35,8 @@ def source_of(y: Any, p: Array, groups: int | None = None, weights: Array | None
 
 
 def found_in(source: MatrixInput, seed: int = 0) -> dict[str, Finding]:
-    scores, known = scores_of(source), catalogue().of_probabilities.by_name
+    run, known = RunData(source), catalogue().of_probabilities.by_name
+    scores = run.scores
     chance = expected_by_chance(scores, draws=200, seed=seed)
     error = {
         "observed": chance.observed,
@@ -46,7 +47,7 @@ def found_in(source: MatrixInput, seed: int = 0) -> dict[str, Finding]:
     with silently():
         by_class = {key: numbers(known[key].compute(scores)) for key in ("roc_auc", "median_phi")}
     details = {"calibration": {"expected_calibration_error": error}}
-    return {finding.code: finding for finding in probability_findings(source, scores, by_class, details)}
+    return {finding.code: finding for finding in probability_findings(run, by_class, details)}
 
 
 def calibrated(

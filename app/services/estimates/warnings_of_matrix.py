@@ -107,10 +107,12 @@ def stretched_findings(estimates: Mapping[str, Estimate]) -> Iterator[Finding]:
     """Values that their intervals were stretched to hold."""
     names = [name for name, one in estimates.items() if one.stretched]
     if names:
+        said = "1 value lies outside its simulated interval, which was stretched to contain it"
+        if len(names) > 1:
+            said = f"{len(names)} values lie outside their simulated intervals, which were stretched to contain them"
         yield Finding.note(
             "intervals_stretched",
-            f"{len(names)} values lie outside their simulated intervals, which were stretched to contain them. This "
-            "happens at the ends of a range and with strong priors.",
+            f"{said}. This happens at the ends of a range and with strong priors.",
             metrics=names[:20],
         )
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from app.domain.findings import Finding
-from app.domain.report import Section, Undefined, merged_metrics
+from app.domain.report import Section, Undefined, Value, merged_metrics
 from app.kernel.folds.folded import FoldedSamples
 from app.kernel.folds.metrics import folded_values, folds
 from app.kernel.metrics.card import Metric, Scope
@@ -15,6 +15,7 @@ from app.kernel.metrics.conditions import NOT_PROBABILITIES, WEIGHTED
 from app.kernel.metrics.engine import Explainer
 from app.kernel.metrics.expression import measures
 from app.kernel.metrics.families.probabilities.imcp import phi_quartiles, regions
+from app.kernel.metrics.families.probabilities.ranking import roc_auc
 from app.kernel.numerics.arrays import Array, silently
 from app.kernel.samples.losses import threshold_correct, threshold_incorrect
 from app.kernel.samples.scores import Scores
@@ -23,7 +24,7 @@ from app.services.estimates.run_data import RunData
 from app.services.estimates.warnings_of_samples import about_biased
 from app.services.evaluate.questions import Question
 from app.services.evaluate.sections.probability import calibration_by_chance, chance_of_groups, grouped
-from app.services.evaluate.sections.probability_findings import miscalibrated
+from app.services.evaluate.sections.probability_findings import findings_of_order, miscalibrated
 from app.services.json_values import numbers
 from app.services.reasons import ALL_AT_ONCE, IF_ASKED, NOT_FOLDED, reason, requested_of_folded
 from app.services.seeds import chosen_seed
@@ -67,19 +68,25 @@ def folded_section(question: Question, run: RunData) -> Section:
             *_undefined(scores, labels, of_class, by_class, values.keys()),
             *gaps,
         ),
-        findings=(*_findings(question, scores, details), *about_biased(estimates.by_estimand, run)),
+        findings=(
+            *_findings(question, run, scores, numbers(rows[roc_auc.key]), details),
+            *about_biased(estimates.by_estimand, run),
+        ),
         intervals=estimates.intervals(),
         details=details,
         curves=scores.curves_as_json(),
     )
 
 
-def _findings(question: Question, scores: FoldedSamples, details: Mapping[str, Any]) -> Iterator[Finding]:
+def _findings(
+    question: Question, run: RunData, scores: FoldedSamples, areas: Sequence[Value], details: Mapping[str, Any]
+) -> Iterator[Finding]:
     top_label = scores.top_label_bins
     if top_label is not None and top_label.spreads is not None:
         found = miscalibrated(details["calibration"], top_label.spreads.excess, grouped=question.source.is_grouped)
         yield from [] if found is None else [found]
         yield from chance_of_groups(question.source, scores)
+    yield from findings_of_order(run, areas)
     yield Finding.note(
         "samples_folded",
         "There are more samples than were held in memory, so they were read once, batch by batch. Values are exact. "

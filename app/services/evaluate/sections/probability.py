@@ -62,7 +62,7 @@ def probability_section(question: Question, run: RunData) -> Section:
     if question.options.costs is not None and scores.are_probabilities:
         details["costs"] = decided(question.options.costs, scores, labels)
     class_values = dict(zip((m.key for m in class_metrics), numbers(by_class), strict=True))
-    findings = [*probability_findings(source, scores, class_values, details), *chance_of_groups(source, scores)]
+    findings = [*probability_findings(run, class_values, details), *chance_of_groups(source, scores)]
     intervals = {}
     if question.has_intervals:
         estimates = estimate_for_report(

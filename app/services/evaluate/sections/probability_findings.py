@@ -15,12 +15,12 @@ from app.kernel.metrics.families.probabilities.calibration import expected_calib
 from app.kernel.metrics.families.probabilities.imcp import median_phi
 from app.kernel.metrics.families.probabilities.ranking import roc_auc
 from app.kernel.numerics.special import binomial_upper_tail
-from app.kernel.samples.areas import area_variance
 from app.kernel.samples.calibration import Excess, excess_of_top_label
 from app.kernel.samples.losses import threshold_correct
 from app.kernel.samples.scores import Scores
 from app.kernel.uncertainty.intervals import two_sided_z, wilson
 from app.kernel.uncertainty.of_samples.influence import area_limits
+from app.services.estimates.run_data import RunData
 from app.services.evaluate.sections.findings import tie_finding
 
 CONFIDENT: Final = 0.9
@@ -34,30 +34,40 @@ WEAK_RECALL: Final = 0.5
 
 
 def probability_findings(
-    source: MatrixInput, scores: Scores, by_class: Mapping[str, Sequence[Value]], details: Mapping[str, Any]
+    run: RunData, by_class: Mapping[str, Sequence[Value]], details: Mapping[str, Any]
 ) -> list[Finding]:
     """Everything there is to say about the samples of an input, warnings first.
 
     Args:
-        source: With samples.
-        scores: The same for the kernel.
+        run: With its samples.
         by_class: Class metrics of probabilities by key, each with K values.
         details: Of the report; calibration errors beside those of chance.
     """
-    found = [
-        _hidden_by_auc(source, scores, by_class[roc_auc.key]),
-        tie_finding(
-            source.facts.get("ties", 0), scores.n_samples, "probability" if scores.are_probabilities else "score"
-        ),
-        _assumed(source),
+    source, scores = run.source, run.scores
+    found = findings_of_order(run, by_class[roc_auc.key])
+    if not scores.are_probabilities:
+        return found
+    of_probabilities = [
+        _confident_mistakes(scores),
+        miscalibrated(details["calibration"], lambda: excess_of_top_label(scores), grouped=source.is_grouped),
+        _unsure_classes(source, scores, by_class[median_phi.key]),
     ]
-    if scores.are_probabilities:
-        found = [
-            _confident_mistakes(scores),
-            miscalibrated(details["calibration"], lambda: excess_of_top_label(scores), grouped=source.is_grouped),
-            _unsure_classes(source, scores, by_class[median_phi.key]),
-            *found,
-        ]
+    return [*(finding for finding in of_probabilities if finding is not None), *found]
+
+
+def findings_of_order(run: RunData, areas: Sequence[Value]) -> list[Finding]:
+    """What there is to say of the order of samples, at hand or gone by, and of what was decided by it.
+
+    Args:
+        run: With its samples, or what is left of them.
+        areas: AUC of each class (K).
+    """
+    facts, scores = run.source.facts, run.scores
+    found = [
+        _hidden_by_auc(run, areas),
+        tie_finding(facts.get("ties", 0), scores.n_samples, "probability" if scores.are_probabilities else "score"),
+        _assumed(run.source),
+    ]
     return [finding for finding in found if finding is not None]
 
 
@@ -167,9 +177,9 @@ def _more_than_expected(count: int, expected: float, trials: int) -> float:
     return float(binomial_upper_tail(np.asarray(float(count)), np.asarray(float(trials)), chance, 1.0 - chance))
 
 
-def _hidden_by_auc(source: MatrixInput, scores: Scores, areas: Sequence[Value]) -> Finding | None:
+def _hidden_by_auc(run: RunData, areas: Sequence[Value]) -> Finding | None:
     """Classes whose order is surely good and whose recall is surely low, all of them together at the error rate."""
-    hidden = [_hidden_class(source, scores, code) for code, area in enumerate(areas) if area is not None]
+    hidden = [_hidden_class(run, code) for code, area in enumerate(areas) if area is not None]
     found = sorted(one for one in hidden if one is not None)
     if not found:
         return None
@@ -206,7 +216,8 @@ class _Hidden(NamedTuple):
     share_high: float | None = None
 
 
-def _hidden_class(source: MatrixInput, scores: Scores, code: int) -> _Hidden | None:
+def _hidden_class(run: RunData, code: int) -> _Hidden | None:
+    source, scores = run.source, run.scores
     right, actual = float(source.counts[code, code]), float(source.counts[code].sum())
     ranking = scores.ranking(code)
     found = _Hidden(right / actual if actual else 1.0, source.labels[code], float(ranking.auc))
@@ -216,7 +227,7 @@ def _hidden_class(source: MatrixInput, scores: Scores, code: int) -> _Hidden | N
         return found
     # Two limits of each class may be wrong, each at its end.
     level = 1.0 - ERROR_RATE / scores.n_classes
-    low, *_ = area_limits(found.area, area_variance(ranking), int(ranking.positives), int(ranking.negatives), level)
+    low, *_ = area_limits(found.area, run.area_variance(ranking), int(ranking.positives), int(ranking.negatives), level)
     _, high = wilson(np.asarray(right), np.asarray(actual), level)
     if low < GOOD_AUC or float(high) >= WEAK_RECALL:
         return None
