@@ -132,6 +132,26 @@ def test_what_varies_by_rounding_alone_has_a_reason_both_ways(classes: list[str]
         assert {**first[name], "value": None} == {**second[name], "value": None}, name
 
 
+@pytest.mark.parametrize("classes", [["no", "yes"], ["a", "b", "c"]], ids=["two", "three"])
+def test_areas_of_equal_scores_have_the_same_limits_both_ways(classes: list[str], tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "runs").mkdir()
+    rows = np.full((ROWS, len(classes)), 0.7 / (len(classes) - 1))
+    rows[:, -1] = 0.3
+    codes = np.minimum(np.arange(ROWS) % 7, len(classes) - 1)
+    body = stored(tmp_path / "data", classes, codes, rows)
+    body["options"] = {"intervals": "all", "draws": 200}
+    first, second = (one.report.intervals for one in both(body, tmp_path / "runs"))
+    for name in ("roc_auc_ovr_macro", "roc_auc_ovr_weighted", *(f"roc_{key}@{classes[1]}" for key in ("auc", "gini"))):
+        own, other = first[name], second[name]
+        assert (own["method"], own.get("reason")) == (other["method"], other.get("reason")), name
+        ends = [(one["low"], one["high"]) for one in (own, other) if one["low"] is not None and one["high"] is not None]
+        assert len(ends) == (0 if len(classes) == 3 and "ovr" in name else 2)
+        for low, high in ends:
+            assert (low, high) == pytest.approx(ends[0], rel=1e-9), name
+            assert high - low > 0.01
+
+
 @pytest.mark.parametrize("alternative", ["two-sided", "greater"])
 @pytest.mark.parametrize("classes", [["no", "yes"], ["a", "b", "c"]], ids=["two", "three"])
 def test_limits_are_near_those_of_all_rows(classes: list[str], alternative: str, tmp_path: Path) -> None:

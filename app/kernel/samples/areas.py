@@ -7,37 +7,61 @@ from collections.abc import Callable
 
 import numpy as np
 
-from app.kernel.numerics.arrays import Array
+from app.kernel.numerics.arrays import Array, Mask
 from app.kernel.numerics.sorting import ascending_order
 from app.kernel.samples.losses import Codes, entries_of_truth
 from app.kernel.samples.rankings.ranking import Ranking
 from app.kernel.samples.scores import Scores
 
+# Relative to values, differences below this are rounding.
+ROUNDING = 1e-12
 
-def centred(values: Array, weights: Array | None = None) -> Array:
+
+def centred(values: Array, weights: Array | None = None, size: float = 0.0) -> Array:
     """Influence of samples on the mean of values (n): their deviations over sqrt(n (n - 1)).
 
-    Of samples in weights (n) w (v - v_) / sum w, times sqrt(n / (n - 1)): linearised, drawn with replacement.
+    Of samples in weights (n) w (v - v_) / sum w, times sqrt(n / (n - 1)): linearised, drawn with replacement. 0 where
+    values differ by no more than rounding, of what is as large as they are or ``size``.
     """
     if weights is not None:
-        return centred_by_class(values, np.zeros(values.size, dtype=np.intp), 1, weights)
-    size = values.size
-    scaled: Array = (values - values.mean()) / np.sqrt(size * max(size - 1, 1))
+        return centred_by_class(values, np.zeros(values.size, dtype=np.intp), 1, weights, size)
+    low, high, count = values.min(), values.max(), values.size
+    if _is_rounding(low, high, size):
+        return np.zeros(count)
+    scaled: Array = (values - values.mean()) / np.sqrt(count * max(count - 1, 1))
     return scaled
 
 
-def centred_by_class(values: Array, y: Codes, n_classes: int, weights: Array | None = None) -> Array:
-    """Influence on the sum over the classes of their mean of values (n), of samples in weights (n) or without."""
+def centred_by_class(values: Array, y: Codes, n_classes: int, weights: Array | None = None, size: float = 0.0) -> Array:
+    """Influence on the sum over the classes of their mean of values (n), of samples in weights (n) or without; 0 in
+    classes in which they differ by rounding, as in `centred`. What samples of weight 0 have says nothing.
+    """
     if weights is not None:
-        totals, sizes = np.bincount(y, weights, n_classes), np.bincount(y, weights > 0, n_classes)
+        used = weights > 0
+        same = _same(values[used], y[used], n_classes, size)
+        values = np.where(used, values, 0.0)
+        totals, sizes = np.bincount(y, weights, n_classes), np.bincount(y, used, n_classes)
         means = np.bincount(y, weights * values, n_classes) / totals
         more = np.sqrt(sizes / np.maximum(sizes - 1.0, 1.0))
         away: Array = weights * (values - means[y]) * (more / totals)[y]
-        return away
+        return np.where(same[y], 0.0, away)
     sizes = np.bincount(y, minlength=n_classes)
     means = np.bincount(y, values, n_classes) / sizes
     scaled: Array = (values - means[y]) / np.sqrt(sizes * np.maximum(sizes - 1, 1))[y]
-    return scaled
+    return np.where(_same(values, y, n_classes, size)[y], 0.0, scaled)
+
+
+def _same(values: Array, y: Codes, n_classes: int, size: float) -> Mask:
+    """In which classes (K) values (n) differ by no more than rounding."""
+    low, high = np.full(n_classes, np.inf), np.full(n_classes, -np.inf)
+    np.minimum.at(low, y, values)
+    np.maximum.at(high, y, values)
+    return _is_rounding(low, high, size)
+
+
+def _is_rounding(low: Array, high: Array, size: float) -> Mask:
+    within: Mask = high - low <= ROUNDING * np.maximum(np.maximum(np.abs(low), np.abs(high)), size)
+    return within
 
 
 def area_influences(scores: Scores) -> tuple[Array, Array]:
@@ -62,7 +86,7 @@ def area_influences(scores: Scores) -> tuple[Array, Array]:
         placed = np.where(members, below(mass[0]), 1.0 - below(mass[1]))
         given = None if scores.weights is None else weights
         areas[code] = placed[members].mean() if given is None else weights[members] @ placed[members] / count
-        influence[code, order] = centred_by_class(placed, members.astype(np.intp), 2, given)
+        influence[code, order] = centred_by_class(placed, members.astype(np.intp), 2, given, 1.0)
     return areas, influence
 
 
@@ -89,7 +113,7 @@ def pair_influence(scores: Scores, weights: Array) -> tuple[Array, Array]:
         placed[order] += np.where(members, beaten, weights[code].take(codes) * lost_to)
         areas[code] = np.bincount(codes, lost_to * mass, size) / counts
         areas[code, code] = 0.0
-    return areas, centred_by_class(placed, scores.y, size, scores.weights)
+    return areas, centred_by_class(placed, scores.y, size, scores.weights, float(weights.max()))
 
 
 def micro_influence(scores: Scores) -> Array:
@@ -110,8 +134,8 @@ def micro_influence(scores: Scores) -> Array:
     )
     by_sample = placed.reshape(scores.n_samples, -1)
     if scores.is_mirrored:
-        return centred(2.0 * entries_of_truth(by_sample, scores.y), scores.weights)
-    return centred(by_sample.sum(axis=1), scores.weights)
+        return centred(2.0 * entries_of_truth(by_sample, scores.y), scores.weights, 1.0)
+    return centred(by_sample.sum(axis=1), scores.weights, 1.0)
 
 
 def _ordered(values: Array) -> tuple[Codes, Callable[[Array], Array]]:

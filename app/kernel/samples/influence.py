@@ -12,13 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from app.kernel.numerics.arrays import Array, Mask, kish_effective_n
+from app.kernel.numerics.arrays import Array, kish_effective_n
 from app.kernel.samples.areas import area_influences, centred, centred_by_class
 from app.kernel.samples.losses import Codes
 from app.kernel.samples.scores import Scores
-
-# Relative to values, differences below this are rounding.
-ROUNDING = 1e-12
 
 
 class Strata(StrEnum):
@@ -208,7 +205,7 @@ def mean_of(values: Values, *, is_mean: bool = True) -> Form:
     """
 
     def make(of: Sampled, _: int | None, parameters: Parameters) -> Influence:
-        influence = _centred(values(of.scores, parameters), of.scores.weights)
+        influence = centred(values(of.scores, parameters), of.scores.weights)
         return Influence(influence, LinearMethod.T, freedom=of.freedom)
 
     return Form(LinearMethod.T, make, row_mean=RowMean(values, Over.SAMPLES) if is_mean else None)
@@ -222,8 +219,9 @@ def share_saved(values: Values, reference: Reference) -> Form:
 
     def make(of: Sampled, _: int | None, parameters: Parameters) -> Influence:
         losses, (spread, moves) = values(of.scores, parameters), reference(of.scores.prevalence)
-        lost, moved = losses / spread, of.mean(losses) / spread**2 * moves[of.scores.y]
-        influence = _centred(moved - lost, of.scores.weights, float(np.abs(lost).max()))
+        mean = of.mean(losses) / spread
+        moved = mean / spread * moves[of.scores.y]
+        influence = centred(moved - losses / spread, of.scores.weights, abs(mean))
         return Influence(influence, LinearMethod.INFLUENCE, freedom=of.freedom)
 
     return Form(LinearMethod.INFLUENCE, make, skill=Skill(values, reference))
@@ -245,8 +243,6 @@ def mean_of_class_means(values: Values, *, is_mean: bool = True) -> Form:
         y, size = of.scores.y, of.scores.n_classes
         shares = values(of.scores, parameters) / size
         influence = centred_by_class(shares, y, size, of.scores.weights)
-        # Of a class without variance all of it is rounding.
-        influence[~_varies(shares, y, size, of.scores.weights)[y]] = 0.0
         freedom = _welch(influence, y, of.effective_members)
         return Influence(influence, LinearMethod.T, Strata.BY_CLASS, freedom=freedom)
 
@@ -260,21 +256,11 @@ def mean_of_members(values: Values) -> Form:
         members = np.flatnonzero(of.scores.y == class_index)
         influence = np.zeros(of.scores.n_samples)
         weights = None if of.scores.weights is None else of.scores.weights.take(members)
-        influence[members] = _centred(values(of.scores, parameters).take(members), weights)
+        influence[members] = centred(values(of.scores, parameters).take(members), weights)
         size = members.size if weights is None else float(of.effective_members[class_index])
         return Influence(influence, LinearMethod.T, Strata.BY_CLASS, freedom=max(size - 1.0, 1.0))
 
     return Form(LinearMethod.T, make, row_mean=RowMean(values, Over.MEMBERS))
-
-
-def _centred(values: Array, weights: Array | None, size: float = 0.0) -> Array:
-    """Influence of samples on the mean of values (n), 0 where all that they differ by is rounding, of what is as large
-    as the values or ``size``.
-    """
-    counted = values if weights is None else values[weights > 0]
-    low, high = float(counted.min()), float(counted.max())
-    varies = high - low > ROUNDING * max(abs(low), abs(high), size)
-    return centred(values, weights) if varies else np.zeros(values.size)
 
 
 def _welch(influence: Array, y: Codes, sizes: Array) -> float:
@@ -285,17 +271,6 @@ def _welch(influence: Array, y: Codes, sizes: Array) -> float:
     spare = np.maximum(sizes - 1.0, 1.0)
     per_freedom = float((parts**2 / spare).sum())
     return float(parts.sum()) ** 2 / per_freedom if per_freedom else np.inf
-
-
-def _varies(values: Array, y: Codes, n_classes: int, weights: Array | None) -> Mask:
-    """In which classes (K) the values (n) of samples that count differ by more than rounding."""
-    if weights is not None:
-        values, y = values[weights > 0], y[weights > 0]
-    low, high = np.full(n_classes, np.inf), np.full(n_classes, -np.inf)
-    np.minimum.at(low, y, values)
-    np.maximum.at(high, y, values)
-    found: Mask = high - low > ROUNDING * np.maximum(np.abs(low), np.abs(high))
-    return found
 
 
 def line_of_area(slope: float = 1.0) -> Form:

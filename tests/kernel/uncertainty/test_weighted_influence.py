@@ -10,6 +10,7 @@ from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.families.probabilities.proper import log_loss
 from app.kernel.metrics.families.probabilities.ranking import roc_auc
 from app.kernel.numerics.arrays import Array
+from app.kernel.samples.influence import LinearMethod
 from app.kernel.samples.scores import Scores
 from app.kernel.uncertainty.of_samples.influence import Influences, limits, variance
 
@@ -47,6 +48,48 @@ def test_samples_of_one_weight_have_the_influences_of_those_without(metric: Metr
         if found is None or without is None:
             continue
         np.testing.assert_allclose([found.low, found.high], [without.low, without.high], rtol=1e-10)
+
+
+@pytest.mark.parametrize("metric", LINEAR, ids=lambda metric: metric.key)
+def test_a_class_of_weight_0_changes_nothing(metric: Metric[Scores]) -> None:
+    """What says nothing has no influence, whatever the logarithm of its share is."""
+    truth, rows, weights = samples(3, 60)
+    weights[truth == 1] = 0.0
+    counted = weights > 0
+    for code in (0, 2) if metric.card.scope is Scope.CLASS else [None]:
+        own = Influences(Scores(truth, rows, weights)).of(metric, code)
+        expected = Influences(Scores(truth[counted], rows[counted], weights[counted])).of(metric, code)
+        assert own is not None
+        assert expected is not None
+        if np.isnan(expected.value):
+            continue
+        np.testing.assert_array_equal(own.influence[~counted], 0.0)
+        np.testing.assert_allclose(own.influence[counted], expected.influence, rtol=1e-9, atol=1e-15)
+
+
+AREAS = [metric for metric in LINEAR if getattr(metric.card.inference.influence, "area", None) is not None]
+
+
+@pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("metric", AREAS, ids=lambda metric: metric.key)
+def test_equal_scores_and_perfect_ones_leave_no_influence_on_areas(
+    metric: Metric[Scores], n_classes: int, weighted: bool
+) -> None:
+    """What places differ by is rounding."""
+    truth, _, weights = samples(n_classes, 400)
+    equal = np.full((400, n_classes), 0.7 / (n_classes - 1))
+    equal[:, -1] = 0.3
+    perfect = np.eye(n_classes)[truth] * 0.7 + 0.3 / n_classes
+    alike = np.full((400, n_classes), 1.0 / n_classes)
+    for rows in (alike, perfect) if metric.key == "roc_auc_ovr_micro" else (alike, perfect, equal):
+        of = Influences(Scores(truth, rows, weights if weighted else None))
+        for code in range(n_classes) if metric.card.scope is Scope.CLASS else [None]:
+            found = of.of(metric, code)
+            assert found is not None
+            np.testing.assert_array_equal(found.influence, 0.0)
+            ends = limits(found)
+            assert ends is None or (ends.method is LinearMethod.NEWCOMBE and ends.high - ends.low > 1e-3)
 
 
 @pytest.mark.parametrize("metric", LINEAR, ids=lambda metric: metric.key)

@@ -17,7 +17,8 @@ from app.kernel.compare.linear import LinearRuns, linearised, runs_of
 from app.kernel.compare.paired.joint import JointCounts
 from app.kernel.metrics.expression import Expression
 from app.kernel.numerics.arrays import Array, Mask, silently
-from app.kernel.samples.influence import ROUNDING, AreaOf, LinearMethod, Over, Skill, Strata
+from app.kernel.samples.areas import ROUNDING
+from app.kernel.samples.influence import AreaOf, LinearMethod, Over, Skill, Strata
 from app.kernel.samples.losses import Codes
 from app.kernel.uncertainty.of_samples.influence import Linearisation
 

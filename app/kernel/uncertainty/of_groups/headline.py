@@ -13,7 +13,7 @@ from app.kernel.metrics.families.per_class.rates import recall
 from app.kernel.metrics.proportion import Proportion
 from app.kernel.numerics.arrays import Array, silently
 from app.kernel.numerics.special import student_quantile
-from app.kernel.samples.influence import ROUNDING
+from app.kernel.samples.areas import ROUNDING
 from app.kernel.samples.losses import sums_by_code
 from app.kernel.uncertainty.of_groups.clusters import Codes, GroupedRuns, Groups, group_variance, wilson_of_variance
 from app.kernel.uncertainty.of_matrices import mover

@@ -36,7 +36,7 @@ def _stack(values: list[Array]) -> Array:
 def _weighted_areas(of: Sampled) -> Array:
     areas, influence = of.areas
     # The shares of the classes are random too.
-    weighted: Array = of.scores.prevalence @ influence + centred(areas[of.scores.y], of.scores.weights)
+    weighted: Array = of.scores.prevalence @ influence + centred(areas[of.scores.y], of.scores.weights, 1.0)
     return weighted
 
 
@@ -54,7 +54,7 @@ def _weighted_pairs(of: Sampled) -> Array:
     scores, pairs = of.scores, 2.0 * (of.scores.n_classes - 1)
     areas, influence = pair_influence(scores, (scores.prevalence[:, None] + scores.prevalence) / pairs)
     slope = (areas.sum(axis=0) + areas.sum(axis=1)) / pairs
-    return influence + centred(slope[scores.y], scores.weights)
+    return influence + centred(slope[scores.y], scores.weights, 1.0)
 
 
 def _among_first(of: Sampled, class_index: int | None, parameters: Parameters) -> Influence:
