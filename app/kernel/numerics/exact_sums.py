@@ -100,6 +100,12 @@ class ExactSums:
         self._levels, self._held = {}, 0
 
 
+def total_of(values: Array) -> Array:
+    """All values of each row into one sum: how rows (r, b) are gathered to (r)."""
+    summed: Array = values.sum(axis=-1)
+    return summed
+
+
 def _largest(values: Array) -> float:
     """The largest absolute value."""
     if not values.size:

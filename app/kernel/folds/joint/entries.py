@@ -20,7 +20,7 @@ from app.kernel.folds.orders.along import FEW, exact_dot, exact_squares, varianc
 from app.kernel.folds.orders.runs import Reader
 from app.kernel.folds.orders.stretches import Between, Cuts, InOrder, floors_of, floors_of_scores, taken_from
 from app.kernel.numerics.arrays import Array
-from app.kernel.numerics.exact_sums import BLOCK, ExactSums
+from app.kernel.numerics.exact_sums import BLOCK, ExactSums, total_of
 from app.kernel.samples.rankings.cuts import precision_anywhere
 
 _TWO = 2
@@ -95,7 +95,7 @@ class EntrySums:
         twice, heights = (np.stack(side) for side in zip(*passed, strict=True))
         lost = twice.sum(axis=0)
         self._twice_lost += exact_dot(held, lost)
-        self._precision[code].add(heights * held, _total)
+        self._precision[code].add(heights * held, total_of)
         if len(passed) == _TWO:
             self._squares += exact_squares(held, lost, few=self._few)
 
@@ -245,8 +245,3 @@ def _of_stretch(n_samples: int, task: _Task) -> EntrySums:
     stretches, above, sought = task
     cuts = [stretch.cuts() if stretch.taken else _NONE for stretch in stretches]
     return EntrySums(len(cuts), n_samples).add(cuts, above, sought)
-
-
-def _total(values: Array) -> Array:
-    summed: Array = values.sum(axis=-1)
-    return summed

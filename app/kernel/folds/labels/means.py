@@ -132,9 +132,3 @@ def said_of_samples(metrics: Sequence[Metric[Units]], samples: Units) -> Array:
         terms: Any = metric.card.inference.terms
         found.append(terms(samples).above)
     return np.stack(found)
-
-
-def total_of(values: Array) -> Array:
-    """Sums over the last axis."""
-    summed: Array = values.sum(axis=-1)
-    return summed

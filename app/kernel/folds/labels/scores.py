@@ -15,7 +15,7 @@ from app.kernel.folds.entries import Groups
 from app.kernel.folds.fold import Fold
 from app.kernel.folds.folded import FoldedSamples
 from app.kernel.folds.labels.groups import ValuesInGroups
-from app.kernel.folds.labels.means import FoldedMeans, SumOfSamples, said_of_samples, total_of
+from app.kernel.folds.labels.means import FoldedMeans, SumOfSamples, said_of_samples
 from app.kernel.folds.orders.runs import SortedRuns
 from app.kernel.folds.orders.stretches import InOrder, Stretch, stretches
 from app.kernel.metrics.card import Metric
@@ -26,7 +26,7 @@ from app.kernel.metrics.families.labels.rankings import (
     one_error,
 )
 from app.kernel.numerics.arrays import Array, Mask, each, lazy
-from app.kernel.numerics.exact_sums import BLOCK, ExactSums
+from app.kernel.numerics.exact_sums import BLOCK, ExactSums, total_of
 from app.kernel.samples.labels.scores import LabelScores
 
 # What is said of the order of the labels of a sample: means over the samples, of values that all of them have.

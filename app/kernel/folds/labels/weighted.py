@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.kernel.folds.labels.folded import FoldedLabels
-from app.kernel.folds.labels.means import FoldedMeans, SumOfWeighted, Weighed, said_of_samples, total_of
+from app.kernel.folds.labels.means import FoldedMeans, SumOfWeighted, Weighed, said_of_samples
 from app.kernel.folds.labels.moments import KINDS, WeightedMoments
 from app.kernel.folds.labels.sets import OF_SETS
 from app.kernel.numerics.arrays import Array, Mask
-from app.kernel.numerics.exact_sums import BLOCK, ExactSums
+from app.kernel.numerics.exact_sums import BLOCK, ExactSums, total_of
 from app.kernel.samples.labels.pairs import CELLS, LabelPairs
 from app.kernel.samples.labels.sets import LabelSets
 

@@ -18,7 +18,7 @@ from app.kernel.folds.sums.bins import FoldedBins
 from app.kernel.folds.sums.weighted_bins import WeightedBins
 from app.kernel.folds.weights.grid import Digits, Grid
 from app.kernel.numerics.arrays import Array
-from app.kernel.numerics.exact_sums import BLOCK, ExactSums, weighted_spread
+from app.kernel.numerics.exact_sums import BLOCK, ExactSums, total_of, weighted_spread
 from app.kernel.numerics.hull import STRETCH, rows_outside, upper_hull
 from app.kernel.samples.rankings.cuts import Block
 
@@ -220,13 +220,13 @@ class AlongWeights(CutByCut):
         rows = [with_held]
         for own, above in zip(squares, twice, strict=True):
             rows += [own, own * above, own * above * above]
-        self._sums.add(np.stack(rows), _total)
+        self._sums.add(np.stack(rows), total_of)
         at = np.flatnonzero(held)
         if at.size:
             # What is before a cut with members is what is after the last one.
             block = Block(*(side.take(at) for side in (tp[1:], fp[1:], tp[:-1], fp[:-1], held)))
             inside = self._look(scores.take(at), block, held.take(at))
-            self._inside.add(np.stack([held, with_held]).take(at[:inside], axis=1), _total)
+            self._inside.add(np.stack([held, with_held]).take(at[:inside], axis=1), total_of)
 
 
 def along_weighed(begun: Callable[..., AlongWeights], part: tuple[Weighed, tuple[int, int]]) -> AlongWeights:
@@ -240,8 +240,3 @@ def along_weighed(begun: Callable[..., AlongWeights], part: tuple[Weighed, tuple
     along = begun(above=above)
     along.add(stretch.cuts())
     return along
-
-
-def _total(values: Array) -> Array:
-    summed: Array = values.sum(axis=-1)
-    return summed

@@ -12,7 +12,7 @@ from app.kernel.folds.groups.sums import GroupSums
 from app.kernel.folds.orders.points import KeptPoints
 from app.kernel.folds.sums.bins import FoldedBins
 from app.kernel.numerics.arrays import Array, Mask
-from app.kernel.numerics.exact_sums import ExactSums
+from app.kernel.numerics.exact_sums import ExactSums, total_of
 from app.kernel.numerics.hull import Amounts, upper_hull
 from app.kernel.samples.rankings.cuts import Block, precision_at
 
@@ -144,7 +144,7 @@ class CutByCut(ABC):
         """
         heights = precision_at(block.tp, block.fp)
         values = np.stack([heights, heights + precision_at(block.tp_before, block.fp_before)])
-        self._precision.add(values * held, _total)
+        self._precision.add(values * held, total_of)
         for sought in chain.from_iterable(self._sought.values()):
             sought.look(scores, block)
         if not self.negatives:
@@ -191,8 +191,3 @@ def inserted(hull: tuple[Amounts, Amounts], tp: Amounts, fp: Amounts) -> Iterato
 
 def _cut(block: Block, at: int) -> Block:
     return Block(*(side[at : at + 1] for side in block if side is not None))
-
-
-def _total(values: Array) -> Array:
-    summed: Array = values.sum(axis=-1)
-    return summed
