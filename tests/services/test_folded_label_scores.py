@@ -176,3 +176,44 @@ def test_too_many_labels_and_samples_without_probabilities(tmp_path: Path) -> No
         with_parts(text, PartsOfData(*asked(body, MEMORY)), budget=80_000, folder=tmp_path)
     with pytest.raises(ValueError, match="of all samples, or of none"):
         LabelFold(5).add(truth, predicted, probabilities(truth))
+
+
+def test_states_without_samples_are_merged_and_different_ones_are_not() -> None:
+    truth, predicted = np.eye(3, dtype=bool), np.ones((3, 3), dtype=bool)
+    empty, other = LabelFold(3), LabelFold(3)
+    empty.add(truth[:0], predicted[:0])
+    empty.merge(LabelFold(3))
+    with pytest.raises(ValueError, match="at least one sample"):
+        empty.finish()
+    other.add(truth, predicted)
+    empty.merge(other)
+    assert empty.finish().n_units == 3
+    scored = LabelFold(3, LabelScoresFold(3, 1 << 16, None))
+    scored.add(truth, predicted, np.full((3, 3), 0.5))
+    for one, two, named in (
+        (LabelFold(3), LabelFold(4), "of 3 and of 4 labels"),
+        (LabelFold(3), scored, "with probabilities and without"),
+        (scored, LabelFold(3), "with probabilities and without"),
+        (LabelFold(3), LabelFold(3, grouped=True), "with groups and without"),
+    ):
+        with pytest.raises(ValueError, match=named):
+            one.merge(two)
+    assert scored.finish().n_units == 3
+
+
+@pytest.mark.parametrize("wrong", [np.nan, -0.1, 1.1])
+def test_what_is_refused_is_not_counted(wrong: float) -> None:
+    truth, refused = np.ones((2, 3), dtype=bool), np.array([[0.1, wrong, 0.2], [0.1, 0.2, 0.3]])
+    alone = LabelScoresFold(3, 1 << 16, None)
+    fold = LabelFold(3, LabelScoresFold(3, 1 << 16, None))
+    for rows, named in ((refused, "numbers in"), (refused[:1], "expected two tables")):
+        with pytest.raises(ValueError, match=named):
+            alone.add(truth, rows)
+        with pytest.raises(ValueError, match=named):
+            fold.add(truth, truth, rows)
+    with pytest.raises(ValueError, match="expected two tables"):
+        fold.add(truth, truth[:1], np.full((2, 3), 0.5))
+    assert alone.rows == 0
+    fold.add(truth, truth, np.full((2, 3), 0.5))
+    left = fold.finish()
+    assert (left.n_units, left.subject().parts[Inputs.PROBABILITIES].n_samples) == (2, 2)

@@ -81,9 +81,15 @@ class LabelScoresFold(Fold):
             groups: A number for the group of each (n).
 
         Raises:
-            ValueError: there are groups where there are to be none, or the other way round.
+            ValueError: there are groups where there are to be none, or the other way round, the shapes do not fit, or a
+                probability is no number in [0, 1]. Nothing was added then.
         """
         self._check_groups(groups, len(truth))
+        if truth.shape != probabilities.shape or truth.shape[1:] != (self.classes,):
+            expected = f"expected two tables (n, {self.classes})"
+            raise ValueError(f"{expected}, got {truth.shape} and {probabilities.shape}")
+        if probabilities.size and not (probabilities.min() >= 0.0 and probabilities.max() <= 1.0):
+            raise ValueError("probabilities must be numbers in [0, 1]")
         self._rows += len(truth)
         self._members += truth.sum(axis=0)
         size = min(max(_ENTRIES // self.classes, 1), BLOCK)
@@ -101,7 +107,7 @@ class LabelScoresFold(Fold):
         """Take in another state of the same labels, which is not to be used any more.
 
         Raises:
-            ValueError: it has another number of labels.
+            ValueError: it has another number of labels, or one of them alone has groups.
         """
         self._check_mergeable(other)
         self._rows += other._rows

@@ -79,12 +79,18 @@ class LabelFold:
             groups: A number for the group of each (n).
 
         Raises:
-            ValueError: there are probabilities or groups where there are to be none, or the other way round.
+            ValueError: there are probabilities or groups where there are to be none, or the other way round, the shapes
+                do not fit, or a probability is no number in [0, 1]. Nothing was added then.
         """
+        if truth.shape != predicted.shape or truth.shape[1:] != (self._moments.n_labels,):
+            expected = f"expected two tables (n, {self._moments.n_labels})"
+            raise ValueError(f"{expected}, got {truth.shape} and {predicted.shape}")
         if (self._scores is None) != (probabilities is None) or (self._in_groups is None) != (groups is None):
             raise ValueError("expected probabilities and groups of all samples, or of none")
         if self._scores is not None and probabilities is not None:
             self._scores.add(truth, probabilities, groups)
+        if not len(truth):
+            return
         self._moments.add(truth, predicted)
         sets, most = LabelSets(truth, predicted), self._moments.n_labels + 1
         if self._in_groups is not None and groups is not None:
@@ -93,11 +99,16 @@ class LabelFold:
         self._gather([np.unique(codes.astype(np.int64), return_counts=True)])
 
     def merge(self, other: "LabelFold") -> None:
-        """Take in another state, of the same labels."""
-        self._moments.merge(other._moments)
-        self._gather(other._sizes)
+        """Take in another state, of the same labels.
+
+        Raises:
+            ValueError: it has another number of labels, or one of them alone has probabilities or groups.
+        """
+        self._check_mergeable(other)
         if self._scores is not None and other._scores is not None:
             self._scores.merge(other._scores)
+        self._moments.merge(other._moments)
+        self._gather(other._sizes)
         if self._in_groups is not None and other._in_groups is not None:
             self._in_groups.merge(other._in_groups)
 
@@ -126,9 +137,18 @@ class LabelFold:
         scores = None if self._scores is None else self._scores.finish(in_order)
         return FoldedLabels(self._moments, sets, scores, self._in_groups)
 
+    def _check_mergeable(self, other: "LabelFold") -> None:
+        own, theirs = self._moments.n_labels, other._moments.n_labels
+        if own != theirs:
+            raise ValueError(f"states of {own} and of {theirs} labels cannot be merged")
+        if (self._scores is None) != (other._scores is None):
+            raise ValueError("states with probabilities and without cannot be merged")
+        if (self._in_groups is None) != (other._in_groups is None):
+            raise ValueError("states with groups and without cannot be merged")
+
     def _gather(self, sizes: list[tuple[NDArray[np.int64], NDArray[np.int64]]]) -> None:
         self._sizes += sizes
-        if sum(codes.size for codes, _ in self._sizes[1:]) > max(_GATHERED, self._sizes[0][0].size):
+        if self._sizes and sum(codes.size for codes, _ in self._sizes[1:]) > max(_GATHERED, self._sizes[0][0].size):
             self._sizes = [self._counted()]
 
     def _counted(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
