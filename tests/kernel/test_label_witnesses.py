@@ -220,3 +220,11 @@ def test_tables_that_do_not_fit_are_refused() -> None:
         LabelSets(np.zeros((2, 3), dtype=bool), np.zeros((2, 2), dtype=bool))
     with pytest.raises(ValueError, match="two tables"):
         LabelSets(np.zeros((0, 3), dtype=bool), np.zeros((0, 3), dtype=bool))
+
+
+@pytest.mark.filterwarnings("error")
+def test_labels_of_all_samples_or_of_none_are_not_balanced() -> None:
+    cells = np.array([[[0.0, 0.0], [1.0, 3.0]], [[3.0, 1.0], [0.0, 0.0]], [[1.0, 1.0], [1.0, 1.0]]])
+    balanced = LabelTable.of(cells).balanced()
+    assert np.isnan(balanced.tp).tolist() == [True, True, False]
+    assert balanced.cells()[2].tolist() == [[1.0, 1.0], [1.0, 1.0]]

@@ -8,7 +8,7 @@ from typing import Self
 import numpy as np
 
 from app.kernel.matrix.table import Table
-from app.kernel.numerics.arrays import Array, lazy, ones, total
+from app.kernel.numerics.arrays import Array, lazy, ones, ratio, silently, total
 
 
 class LabelTable(Table):
@@ -56,7 +56,8 @@ class LabelTable(Table):
 
     def balanced(self) -> "LabelTable":
         """Every label as if it were there in half of the samples; NaN where it is in all or in none."""
-        recall, false_alarms = self.tp / self.actual, self.fp / self.rest
+        with silently():
+            recall, false_alarms = ratio(self.tp, self.actual), ratio(self.fp, self.rest)
         ends = np.isfinite(recall) & np.isfinite(false_alarms)
         half = np.where(ends, 0.5 * self.n_each, np.nan)
         return LabelTable(half * recall, half, half * (recall + false_alarms), half + half)

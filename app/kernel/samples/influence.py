@@ -219,9 +219,9 @@ def share_saved(values: Values, reference: Reference) -> Form:
 
     def make(of: Sampled, _: int | None, parameters: Parameters) -> Influence:
         losses, (spread, moves) = values(of.scores, parameters), reference(of.scores.prevalence)
-        mean = of.mean(losses) / spread
-        moved = mean / spread * moves[of.scores.y]
-        influence = centred(moved - losses / spread, of.scores.weights, abs(mean))
+        mean = of.mean(losses)
+        moved = mean / spread**2 * moves[of.scores.y]
+        influence = centred(moved - losses / spread, of.scores.weights, abs(mean) / spread)
         return Influence(influence, LinearMethod.INFLUENCE, freedom=of.freedom)
 
     return Form(LinearMethod.INFLUENCE, make, skill=Skill(values, reference))

@@ -63,10 +63,15 @@ def folded_section(question: Question, run: RunData) -> Section:
         per_class=per_class,
         values=dict(zip((metric.key for metric in overall), numbers(whole), strict=True)),
         requested=requested,
-        undefined=(
-            *_undefined(scores, labels, overall, whole, values.keys()),
-            *_undefined(scores, labels, of_class, by_class, values.keys()),
-            *gaps,
+        # A metric that is asked for by its own name is told once.
+        undefined=tuple(
+            dict.fromkeys(
+                (
+                    *_undefined(scores, labels, overall, whole, values.keys()),
+                    *_undefined(scores, labels, of_class, by_class, values.keys()),
+                    *gaps,
+                )
+            )
         ),
         findings=(
             *_findings(question, run, scores, numbers(rows[roc_auc.key]), details),
