@@ -1,5 +1,6 @@
 """Runs of more samples than memory holds, compared on metrics of probabilities: what the samples at hand say."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from itertools import pairwise
@@ -518,3 +519,22 @@ def test_orders_are_read_once_the_runs_can_be_paired(tmp_path: Path, monkeypatch
             with pytest.raises(IncomparableRuns, match="common to all runs"):
                 folded(asked, runs, tmp_path / "b")
         assert len(read) == times
+
+
+def test_what_is_refused_says_what_there_is_and_what_helps(tmp_path: Path) -> None:
+    """Names of groups go off a quarter of the memory, and of two runs there are no fewer to compare."""
+    memory = 1 << 15
+    for count, grouped in ((2, True), (3, True), (10, False)):
+        names = np.array([f"{group:080}" for group in RANDOM.integers(0, 60, ROWS)])
+        runs = [one._replace(rows=np.arange(ROWS), groups=names if grouped else None) for one in models(5, count)]
+        asked, _ = asked_of(runs, ["accuracy"])
+        with pytest.raises(TooLarge, match="those that say the same as one") as raised:
+            folded(asked, runs, tmp_path / str(count), memory)
+        found = re.search(r"at most (\d+) bytes, .* \((.*)\), got \d+ or more: (.*)", raised.value.detail)
+        assert found is not None
+        left, of, advice = found.groups()
+        assert (int(left) < memory // 4) is grouped
+        own = "a quarter of PREVAIL_DATA_MEMORY_BYTES"
+        assert of == (f"what names of groups leave of {own}" if grouped else own)
+        fewer = "" if count == 2 else "compare fewer runs at a time, or "
+        assert advice == f"{fewer}raise PREVAIL_DATA_MEMORY_BYTES"

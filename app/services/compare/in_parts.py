@@ -247,10 +247,13 @@ class _Joining:
             return
         question = self.question
         parts = ["actual class", *["group"] * bool(question.grouped), *["weight"] * bool(question.weighted)]
+        share = f"{'what names of groups leave of ' * bool(question.grouped)}a quarter of PREVAIL_DATA_MEMORY_BYTES"
+        # Two are compared at least.
+        fewer = "compare fewer runs at a time, or " * (question.n_runs > 2)
         raise TooLarge(
             f"expected samples whose combinations of {', '.join(parts)} and predictions of all {question.n_runs} runs "
-            f"take at most {self.budget} bytes, those that say the same as one (a quarter of "
-            f"PREVAIL_DATA_MEMORY_BYTES), got {whole.different} or more: compare fewer runs at a time, or raise it",
+            f"take at most {self.budget} bytes, those that say the same as one ({share}), got {whole.different} or "
+            f"more: {fewer}raise PREVAIL_DATA_MEMORY_BYTES",
             pointer="/evaluations",
         )
 
