@@ -39,6 +39,8 @@ _NUMBERS[SETS] = {name: name for name in ("n_true", "n_predicted", "n_common")}
 # Of these a file of rankings has one.
 _ORDERS = {_SCORE: _SCORES, "rank": "ranks"}
 _OPTIONAL_LABELS = {"sample_id": "sample_ids", "group_id": "group_ids"}
+# Read as they are written where labels would be read as numbers.
+_IDS = ("query_id", *_OPTIONAL_LABELS)
 _OPTIONAL_NUMBERS = {"sample_weight": "sample_weight"}
 _OPTIONAL = (*_OPTIONAL_LABELS, *_OPTIONAL_NUMBERS)
 # Kinds that may have other columns besides.
@@ -186,7 +188,7 @@ class _Picked:
             self._refuse_classes_that_do_not_occur(self.file.load([_TRUTH], []).labels(_TRUTH), classes)
         table = self.file.load([*labels], [*numbers, *classes.values(), *features])
         found: dict[str, Any] = {
-            member: (table.ids if name in _OPTIONAL_LABELS else table.labels)(name) for name, member in labels.items()
+            member: (table.ids if name in _IDS else table.labels)(name) for name, member in labels.items()
         }
         found |= {member: table.numbers(name) for name, member in numbers.items()}
         if features:

@@ -1,9 +1,8 @@
 """Comparisons of runs whose samples are read again, where their data was named: taken as jobs, as the runs were."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import partial
 from http import HTTPStatus
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -13,7 +12,7 @@ from fastapi import Request
 from starlette.responses import Response
 
 from app.api.bodies.files.pieces import Piece
-from app.api.bodies.gathered import made_of
+from app.api.bodies.gathered import made_of, travels
 from app.api.bodies.parsing import Body
 from app.api.bodies.referenced import PartsOfData, ReadData, Reading, of_rows, read_data
 from app.api.deps import CARRIED_OUT_BY, Context
@@ -28,9 +27,9 @@ from app.domain.inputs.labels import taken
 from app.domain.inputs.matrices import MatrixInput, with_weights
 from app.services.compare.comparisons import AskedComparison
 from app.services.compare.elsewhere import Rereading
-from app.services.ports.cluster import Cluster, workers_of
+from app.services.ports.cluster import Cluster, Workers, workers_of
 from app.services.ports.data import DataSource
-from app.services.processes.progress import as_step
+from app.services.processes.progress import as_step, each_as_step
 
 _WEIGHT: Final = "sample_weight"
 _TRUTH: Final = "y_true"
@@ -58,40 +57,70 @@ class DataAgain:
 
     def parts(self, record: EvaluationRecord, *, outputs: bool) -> Iterator[MatrixInput]:
         """The input in parts with their samples; raises as the port says."""
-        body, before = request_of(record), 0
         data = PartsOfData(self.source, asked_again(record, 0, in_parts=True))
-        ignored = tuple(record.extra.get(IGNORED_FACT, ()))
-        with as_step(0, 2):
+        first = int(data.is_read_twice)
+        with as_step(0, first + 1):
             reading = data.reading
-        apart = partial(_read, body, reading, ignored=ignored, outputs=outputs)
-
-        def here(piece: Piece) -> _Rows:
-            return apart(piece, before)
-
+        again = _Again(request_of(record), reading, tuple(record.extra.get(IGNORED_FACT, ())), outputs)
         with workers_of(self.cluster) as workers:
-            for rows, parts in made_of(data.pieces, workers, apart, here):
-                before += rows
-                yield from parts
-        data.facts(before)
+            yield from each_as_step(first, first + 1, _parts(data, again, workers))
 
 
 # How many rows were read, and what is left of them.
-_Rows = tuple[int, list[MatrixInput]]
+_Rows = tuple[int, MatrixInput | None]
 
 
-def _read(
-    body: bytes, reading: Reading, piece: Piece, before: int = 0, *, ignored: tuple[str, ...], outputs: bool
-) -> _Rows:
-    """The labels and ids of a piece, and perhaps its outputs; ``before`` rows of others come first."""
-    rows, found = 0, []
-    for read in reading.parts(piece, before):
-        rows += read.facts["rows"]
-        # Rows of no weight at all, and ignored ones, are no fault of a part.
-        with suppress(NothingLeft):
-            found.append(_weighted(with_columns(body, _unweighted(read)).source, read, ignored))
-    if not outputs:
-        found = [replace(one, samples=one.samples and replace(one.samples, outputs=None)) for one in found]
-    return rows, found
+@dataclass(frozen=True, slots=True)
+class _Again:
+    """How a piece is read again, wherever that is done.
+
+    Attributes:
+        body: The request.
+        ignored: Classes whose rows are left out.
+        outputs: Is more needed than labels and ids?
+    """
+
+    body: bytes
+    reading: Reading
+    ignored: tuple[str, ...]
+    outputs: bool
+
+    def parts(self, piece: Piece, before: int = 0) -> Iterator[_Rows]:
+        """The labels and ids of a piece, and perhaps its outputs; ``before`` rows of others come first."""
+        for read in self.reading.parts(piece, before):
+            found = None
+            # Rows of no weight at all, and ignored ones, are no fault of a part.
+            with suppress(NothingLeft):
+                found = _weighted(with_columns(self.body, _unweighted(read)).source, read, self.ignored)
+            if found is not None and found.samples is not None and not self.outputs:
+                found = replace(found, samples=replace(found.samples, outputs=None))
+            yield read.facts["rows"], found
+
+    def all_parts(self, piece: Piece) -> Iterable[_Rows]:
+        """The same, to be sent to where all come together."""
+        return [*self.parts(piece)]
+
+    def travels(self, piece: Piece) -> bool:
+        """Are the parts of a piece small?"""
+        reading = self.reading
+        # Two classes and the id.
+        of_row = 3 + reading.grouped + reading.weighted
+        return travels(piece, of_row + (reading.width if self.outputs else 0))
+
+
+def _parts(data: PartsOfData, again: _Again, workers: Workers | None) -> Iterator[MatrixInput]:
+    """The parts of all pieces. Of one that is read here no two are held: it may be a file of any size."""
+    before = 0
+
+    def here(piece: Piece) -> Iterable[_Rows]:
+        return again.parts(piece, before)
+
+    for parts in made_of(data.pieces, workers, again.all_parts, here, again.travels):
+        for rows, found in parts:
+            before += rows
+            if found is not None:
+                yield found
+    data.facts(before)
 
 
 def _unweighted(read: ReadData) -> ReadData:

@@ -1,9 +1,11 @@
 """How far a piece of work is, told to whoever wants to know: said where steps are counted, and nowhere else."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from typing import TypeVar
 
+Item = TypeVar("Item")
 Tell = Callable[[float], object]
 _LISTENER: ContextVar[Tell | None] = ContextVar("progress", default=None)
 
@@ -34,3 +36,15 @@ def as_step(done: int, steps: int) -> Iterator[None]:
         yield
     finally:
         _LISTENER.reset(token)
+
+
+def each_as_step(done: int, steps: int, items: Iterable[Item]) -> Iterator[Item]:
+    """Items, each made as a part of one of several steps; what is said between them is no part of it."""
+    left = iter(items)
+    while True:
+        with as_step(done, steps):
+            try:
+                item = next(left)
+            except StopIteration:
+                return
+        yield item

@@ -11,7 +11,7 @@ from pydantic import Field, create_model
 from app.api.bodies.columns import ARRAYS
 from app.api.bodies.files.filters import LONGEST, read_filter
 from app.api.bodies.files.pieces import Piece
-from app.api.bodies.gathered import made_of
+from app.api.bodies.gathered import made_of, travels
 from app.api.bodies.parsing import Body, Wire, parse_body, parse_value
 from app.api.bodies.referenced import Asked, PartsOfData, ReadData, Reading, of_rows
 from app.api.v1.requests.evaluations import EvaluationRequest, OptionsField
@@ -41,8 +41,6 @@ _SUFFIXES = {
     DataFormat.ARROW: (".arrow", ".feather", ".ipc"),
     DataFormat.CSV: (".csv",),
 }
-# Bytes of what is made of a piece by a process of a cluster; what is larger is made where it is needed.
-_MOST_TRAVELLING = 128 << 20
 _ColumnName = Annotated[str, Field(min_length=1, max_length=LONGEST_NAME)]
 
 
@@ -277,11 +275,6 @@ def _fold(body: bytes, reading: Reading, piece: Piece, into: AnyFolding) -> None
 
 
 def _travels(reading: Reading, piece: Piece) -> bool:
-    """Is what is made of a piece small? Of files that do not say how many rows they have, a number takes 8 bytes."""
-    if not reading.width:
-        return True
-    size = piece.stop - piece.start
-    if piece.rows is not None:
-        # A number of the group goes with each, or a weight.
-        size = (16 if reading.grouped or reading.weighted else 8) * piece.rows * reading.width
-    return size <= _MOST_TRAVELLING
+    """Is what is made of a piece small?"""
+    # A number of the group goes with each, or a weight.
+    return not reading.width or travels(piece, (1 + (reading.grouped or reading.weighted)) * reading.width)
