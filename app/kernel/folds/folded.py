@@ -23,7 +23,7 @@ from app.kernel.folds.sums.bins import FoldedBins, FoldedTopLabel
 from app.kernel.folds.sums.losses import LossSums
 from app.kernel.folds.weights.totals import WeightTotals
 from app.kernel.metrics.families.probabilities.ranking import partial_roc_auc
-from app.kernel.numerics.arrays import Array, lazy
+from app.kernel.numerics.arrays import Array, Mask, lazy
 from app.kernel.samples.losses import CLIP
 from app.kernel.samples.rankings.ranking import Ranking
 from app.kernel.samples.scores import Scores
@@ -160,6 +160,14 @@ class FoldedSamples(Scores):
             look = partial(self._look, code)
             self._fits[asked] = fitted(look, points, sizes, clip, sloped=sloped)
         return self._fits[asked]
+
+    @property
+    def unfitted(self) -> Mask:
+        """As of ``Scores``; of the lines that were asked for."""
+        found = np.zeros(self.n_classes, dtype=np.bool_)
+        for (code, *_), one in self._fits.items():
+            found[code] |= not one.ended
+        return found
 
     def recalibrated(self, code: int, clip: float, *, sloped: bool) -> Array:
         """As of ``Scores``."""

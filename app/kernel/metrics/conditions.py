@@ -197,6 +197,11 @@ SEPARATED: Condition[Scores] = Condition(
     "a threshold separates the members of class {label} from all others, so the slope is infinite",
     _separated,
 )
+UNFITTED: Condition[Scores] = Condition(
+    "steps_without_end",
+    "the steps to the line of class {label} did not come to an end in as many readings of the samples as they may take",
+    lambda s: s.unfitted,
+)
 RULED_OUT: Condition[Scores] = Condition(
     "infinite",
     "a sample of class {label} was given probability 0, which without clipping costs infinitely much",

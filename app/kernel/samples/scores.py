@@ -313,6 +313,11 @@ class Scores:
         """The a and b of logit P(member of a class) = a + b log odds, shape (..., 2); b is 1 where it is not fitted."""
         return lines_of(self.columns[code], self.y == code, self.weights, clip, sloped=sloped)
 
+    @property
+    def unfitted(self) -> Mask:
+        """Of which classes (K) a line of recalibration was given up: of none while samples are at hand."""
+        return np.zeros(self.n_classes, dtype=np.bool_)
+
     @lazy
     def ends(self) -> Array:
         """Lowest and highest probability of the others and of the members of each class, shape (K, 2, 2); infinite

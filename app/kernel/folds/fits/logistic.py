@@ -1,26 +1,29 @@
 """Logistic recalibration of samples that went by: steps of Newton's, each of exact sums along the order of a class.
 
-They begin where the cells between the kept cuts end, which is so near that two or three readings are enough.
+They begin where the cells between the kept cuts end, which is mostly so near that two or three readings are enough.
+Where it is not, as where classes are all but separated within one cell, samples are counted in finer cells on the way.
 """
 
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import NamedTuple, Self
+from typing import NamedTuple, Protocol, Self, TypeVar
 
 import numpy as np
 
 from app.kernel.folds.entries import Counts
-from app.kernel.folds.not_folded import NotFolded
+from app.kernel.folds.fits.near import Line, Near, edges_near, line_of_cells
 from app.kernel.folds.orders.points import Points
 from app.kernel.folds.orders.stretches import Cuts, Stretch
-from app.kernel.numerics.arrays import Array
+from app.kernel.numerics.arrays import Array, silently
 from app.kernel.numerics.exact_sums import BLOCK, ExactSums
-from app.kernel.samples.recalibration import expit, intercept, line, log_odds
+from app.kernel.samples.recalibration import expit, log_odds
 
 # Steps become quadratically smaller: after one of this size, relative to the coefficients, what is left is rounding.
 _CLOSE_ENOUGH = 1e-10
-_MOST_READINGS = 100
-_LARGEST = 2.0
+# Readings for steps, and for cells nearer by.
+_MOST_STEPS, _MOST_CELLS = 9, 3
+# Changes of the line, in log odds where the curve is steep, beyond which a step of Newton's may go anywhere.
+_FAR = 0.5
 # Relative to a likelihood, differences below this are rounding.
 _ROUNDING = 1e-11
 # Sums over the samples: of deviations, curvature and squared deviations, each with powers of the log odds; likelihood.
@@ -35,25 +38,41 @@ class Fit(NamedTuple):
         b: Infinite where a threshold separates members and others.
         variance: Of b where it was fitted, of a otherwise, by White (HC1); NaN without a line.
         ends: Lowest and highest probability (2, 2) of others and of members; infinite where there are none.
+        ended: Did the steps come to an end? There is no line where they did not.
     """
 
     a: float
     b: float
     variance: float
     ends: Array
+    ended: bool = True
+
+
+class Step(NamedTuple):
+    """What takes a line nearer to the most likely one.
+
+    Attributes:
+        found: What is added to a and b.
+        variance: Of b, or of a where b is known.
+        change: Of the line in log odds, the root of its mean square with the weights of the curvature; NaN where there
+            is no curvature.
+    """
+
+    found: Array
+    variance: float
+    change: float
 
 
 class LineSums:
-    """What a step of Newton's needs at one line a + b z, z being log odds less a middle.
+    """What a step of Newton's needs at one line.
 
     Args:
         clip: How near to 0 and 1 probabilities are believed.
-        middle: Of the log odds, about.
-        found: The a and b.
+        line: The line.
     """
 
-    def __init__(self, clip: float, middle: float, found: Array) -> None:
-        self._clip, self._middle, self._found = clip, middle, found
+    def __init__(self, clip: float, line: Line) -> None:
+        self._clip, self._line = clip, line
         self._sums = ExactSums((9,))
         self.ends = np.array([[np.inf, -np.inf]] * 2)
         self.finite = True
@@ -78,8 +97,7 @@ class LineSums:
         self.finite = self.finite and bool(np.isfinite(odds).all())
         if not self.finite:
             return
-        away = odds - self._middle
-        line = self._found[0] + self._found[1] * away
+        away, line = self._line.at(odds)
         chance = expit(line)
         rest = 1.0 - chance
         rows = np.empty((9, odds.size))
@@ -98,23 +116,38 @@ class LineSums:
         for own, more in zip(self.ends, other.ends, strict=True):
             own[:] = min(own[0], more[0]), max(own[1], more[1])
 
-    def step(self, *, sloped: bool) -> tuple[Array, float]:
-        """What takes a and b nearer, and the variance that is to be had there: of b, or of a where b is known."""
-        sums = self._sums.rounded()
+    def step(self, *, sloped: bool) -> Step:
+        """What takes a and b nearer, or a where b is known."""
+        with silently():
+            return self._step(self._sums.rounded(), sloped=sloped)
+
+    @staticmethod
+    def _step(sums: Array, *, sloped: bool) -> Step:
         slope, (all_of, first, second), (squares, leaning, twice) = sums[_SLOPE], sums[_CURVATURE], sums[_SQUARES]
+        up = slope[0] / all_of
         if not sloped:
-            return np.array([slope[0] / all_of, 0.0]), float(squares / all_of**2)
+            return Step(np.array([up, 0.0]), float(squares / all_of**2), float(abs(up)))
         centre = first / all_of
-        variance = (twice - 2.0 * centre * leaning + centre * centre * squares) / (second - first * centre) ** 2
-        return np.linalg.solve([[all_of, first], [first, second]], slope), float(variance)
+        spread = second - first * centre
+        turn = (slope[1] - centre * slope[0]) / spread
+        variance = (twice - 2.0 * centre * leaning + centre * centre * squares) / spread**2
+        change = np.sqrt(up * up + turn * turn * (spread / all_of))
+        return Step(np.array([up - centre * turn, turn]), float(variance), float(change))
 
 
-# From what adds up along a stretch to what comes of each, in turn.
-Look = Callable[[Callable[[Stretch], LineSums]], Iterable[LineSums]]
+Of = TypeVar("Of", LineSums, Near)
+
+
+class Look(Protocol):
+    """Has the order of a class go by once."""
+
+    def __call__(self, of: Callable[[Stretch], Of], /) -> Iterable[Of]:
+        """From what adds up along a stretch to what comes of each, in turn."""
+        ...
 
 
 def fitted(look: Look, points: Points, sizes: tuple[int, int], clip: float, *, sloped: bool) -> Fit:
-    """The most likely line, or the one with b = 1.
+    """The most likely line, or the one with b = 1; none, and so it says, where the steps do not come to an end.
 
     Args:
         look: Has the order of a class go by once.
@@ -122,46 +155,66 @@ def fitted(look: Look, points: Points, sizes: tuple[int, int], clip: float, *, s
         sizes: Members and others.
         clip: How near to 0 and 1 probabilities are believed.
         sloped: Is b fitted?
-
-    Raises:
-        NotFolded: the steps do not come to an end.
     """
-    middle, found = _begun(points, sizes, clip, sloped=sloped)
-    reached, highest = found, -np.inf
-    for _ in range(_MOST_READINGS):
-        sums = LineSums(clip, middle, found)
-        for more in look(partial(_of_stretch, clip, middle, found)):
-            sums.merge(more)
+    line = _begun(points, sizes, clip, sloped=sloped)
+    reached, highest, cells = line, -np.inf, 0
+    for _ in range(_MOST_STEPS):
+        sums = _merged(LineSums(clip, line), look(partial(_of_stretch, clip, line)))
         none = _without_line(sums, sizes, clip, sloped=sloped)
         if none is not None:
             return none
         if sums.likelihood < highest - _ROUNDING * abs(highest):
-            found = 0.5 * (reached + found)
+            line = line._replace(found=0.5 * (reached.found + line.found))
             continue
-        reached, highest = found, sums.likelihood
-        step, variance = sums.step(sloped=sloped)
-        # Far away the curve is flat and a step of Newton's would overshoot.
-        found = reached + step * min(1.0, _LARGEST / float(np.abs(step).max() or 1.0))
-        if np.abs(step).max() <= _CLOSE_ENOUGH * max(1.0, float(np.abs(found).max())):
+        reached, highest = line, sums.likelihood
+        step = sums.step(sloped=sloped)
+        if not step.change <= _FAR and cells < _MOST_CELLS:
+            line = _nearer(look, line, log_odds(sums.ends, clip), clip, sloped=sloped)
+            highest, cells = -np.inf, cells + 1
+            continue
+        line = line._replace(found=line.found + step.found)
+        if step.change <= _CLOSE_ENOUGH * max(1.0, float(np.abs(line.found).max())):
             size, lost = sum(sizes), 2 if sloped else 1
-            a, b = found.tolist()
-            return Fit(a - b * middle, b, variance * size / max(size - lost, 1), sums.ends)
-    raise NotFolded("the line of recalibration needs more readings of the samples than it may have, which were folded")
+            a, b = line.coefficients
+            scale = line.spread**2 if sloped else 1.0
+            return Fit(a, b, step.variance * size / max(size - lost, 1) / scale, sums.ends)
+    return Fit(np.nan, np.nan, np.nan, sums.ends, ended=False)
 
 
-def _begun(points: Points, sizes: tuple[int, int], clip: float, *, sloped: bool) -> tuple[float, Array]:
-    """The middle of the log odds, about, and a line by the cells between cuts; where these are all, by the cuts."""
+def _begun(points: Points, sizes: tuple[int, int], clip: float, *, sloped: bool) -> Line:
+    """A line by the cells between cuts; where these are all, by the cuts."""
     scores = np.array(points.thresholds)
     if points.n_cuts > scores.size:
         scores = (scores + np.concatenate([scores[:1], scores[:-1]])) / 2.0
     odds = log_odds(scores, max(clip, np.finfo(float).tiny))
-    held = np.concatenate([np.diff(side, prepend=0.0) for side in (points.tp, points.fp)])
-    middle = float(held @ np.tile(odds, 2)) / float(held.sum())
-    hit, away = np.repeat([True, False], odds.size), np.tile(odds - middle, 2)
-    found = line(away, hit, held) if sloped else (intercept(away + middle, hit, held) + middle, 1.0)
-    if np.isfinite(found).all():
-        return middle, np.array(found)
-    return middle, np.array([np.log(max(sizes[0], 1) / max(sizes[1], 1)), 0.0] if sloped else [middle, 1.0])
+    held = np.stack([np.diff(side, prepend=0.0) for side in (points.fp, points.tp)])
+    found = line_of_cells(odds, held, sloped=sloped)
+    if found is not None:
+        return found
+    middle = float(held.sum(axis=0) @ odds) / float(held.sum())
+    level = np.log(max(sizes[0], 1) / max(sizes[1], 1))
+    return Line(middle, 1.0, np.array([level, 0.0] if sloped else [middle, 1.0]))
+
+
+def _nearer(look: Look, line: Line, ends: Array, clip: float, *, sloped: bool) -> Line:
+    """A line by finer cells where a line that is not good enough is steep, and where classes overlap.
+
+    Args:
+        look: Has the order of a class go by once.
+        line: The line.
+        ends: Lowest and highest log odds (2, 2) of others and of members.
+        clip: How near to 0 and 1 probabilities are believed.
+        sloped: Is b fitted?
+    """
+    edges = edges_near(line, ends)
+    near = _merged(Near(clip, edges), look(partial(_near_stretch, clip, edges)))
+    return line_of_cells(near.odds, near.held, sloped=sloped) or line
+
+
+def _merged(whole: Of, parts: Iterable[Of]) -> Of:
+    for more in parts:
+        whole.merge(more)
+    return whole
 
 
 def _without_line(sums: LineSums, sizes: tuple[int, int], clip: float, *, sloped: bool) -> Fit | None:
@@ -179,5 +232,9 @@ def _without_line(sums: LineSums, sizes: tuple[int, int], clip: float, *, sloped
     return Fit(nan, -infinite, nan, sums.ends) if highest <= low else None
 
 
-def _of_stretch(clip: float, middle: float, found: Array, stretch: Stretch) -> LineSums:
-    return LineSums(clip, middle, found).add(stretch.cuts())
+def _of_stretch(clip: float, line: Line, stretch: Stretch) -> LineSums:
+    return LineSums(clip, line).add(stretch.cuts())
+
+
+def _near_stretch(clip: float, edges: Array, stretch: Stretch) -> Near:
+    return Near(clip, edges).add(stretch.cuts())

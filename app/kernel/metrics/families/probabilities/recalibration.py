@@ -14,6 +14,7 @@ from app.kernel.metrics.conditions import (
     NO_WEIGHT,
     NOT_PROBABILITIES,
     SEPARATED,
+    UNFITTED,
 )
 from app.kernel.metrics.parameters import Choice, Number
 from app.kernel.numerics.arrays import Array, Mask, ratio
@@ -68,7 +69,7 @@ def _of_slope(odds: Array, hit: Mask) -> Array:
     sentence="Calibration in the large on the scale of log odds: above 0 the class is more frequent than stated, below 0 less.",
     ideal=0.0,
     parameters=(_CLIP,),
-    undefined=(NOT_PROBABILITIES, NO_ACTUAL, NO_REST, CERTAIN),
+    undefined=(NOT_PROBABILITIES, NO_ACTUAL, NO_REST, CERTAIN, UNFITTED),
     references=("cox1958", "vancalster2019"),
     influence=_linear(_of_intercept, 1),
 )
@@ -83,7 +84,7 @@ def calibration_intercept(s: Scores, clip: float = CLIP) -> Array:
     sentence="Below 1 the probabilities of the class are too extreme, above 1 not extreme enough.",
     ideal=1.0,
     parameters=(_CLIP,),
-    undefined=(NOT_PROBABILITIES, NO_ACTUAL, NO_REST, CERTAIN, CONSTANT, SEPARATED),
+    undefined=(NOT_PROBABILITIES, NO_ACTUAL, NO_REST, CERTAIN, CONSTANT, SEPARATED, UNFITTED),
     references=("cox1958", "vancalster2019"),
     influence=_linear(_of_slope, 2),
 )
