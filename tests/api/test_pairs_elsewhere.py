@@ -293,7 +293,7 @@ def test_rankings_beyond_memory_are_compared_query_by_query(
     monkeypatch.setattr(DataAgain, "whole", too_many)
     in_parts = later(client, *runs, metrics=metrics)
     assert unnamed(in_parts, *runs) == unnamed(at_once, *runs)
-    assert in_parts["design"]["reason"] == "same 30 sample ids"
+    assert in_parts["design"]["reason"] == "same 30 queries"
 
 
 @pytest.mark.usefixtures("computed_here")

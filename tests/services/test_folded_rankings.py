@@ -2,6 +2,7 @@
 
 import json
 import pickle
+import tracemalloc
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
@@ -214,8 +215,8 @@ def test_a_query_that_is_too_long_is_told_before_any_is_looked_at(
     largest = max(one["counts"] for one in rows["session"].value_counts().to_pylist())
     monkeypatch.setattr(queries, "_PARTS", 2)
     monkeypatch.setattr(queries, "_ALWAYS", largest - 1)
-    # While items come it is not known.
-    monkeypatch.setattr(queries, "_COUNTED", 0)
+    # While items come it is not known, nor when parts are divided for the first time.
+    monkeypatch.setattr(queries, "_COUNTED", 1)
     monkeypatch.setattr(queries, "_looked_at", lambda part, **_: looked.append(part))
     with pytest.raises(TooLarge, match=f"at most {largest - 1} items of a query .* got more of '"):
         folded(written(tmp_path / "data", rows), tmp_path)
@@ -241,6 +242,22 @@ def test_a_query_that_is_too_long_is_told_while_items_come(tmp_path: Path, monke
     # No more came than it took to see which parts are too large, and to count again.
     assert 300 < done.count(7) < 1000
     assert len(done) < ids.size
+
+
+def test_dividing_again_takes_no_memory_for_queries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of which there may be more than allowed, all of them in one part."""
+    monkeypatch.setattr(queries, "_ALWAYS", 1000)
+    monkeypatch.setattr(queries, "_PARTS", 1)
+    ids = np.random.default_rng(5).permutation(200_000)
+    with closing(queries.DividedQueries(1 << 20, tmp_path)) as divided:
+        for some in np.split(ids, 200):
+            divided.add((some, {"relevance": np.ones(some.size), "score": np.ones(some.size)}))
+        tracemalloc.start()
+        with pytest.raises(TooLarge, match="at most 16384 queries"):
+            divided.looked_at([], tmp_path, None)
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+    assert peak < 4 << 20
 
 
 @pytest.mark.parametrize("most", [1, 4, 50])

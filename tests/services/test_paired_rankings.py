@@ -1,5 +1,6 @@
 """Rankings of more items than memory holds, compared in pairs: the answer, bit for bit, of the same items at hand."""
 
+import tracemalloc
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -107,11 +108,12 @@ def test_the_comparison_is_that_of_the_items_at_hand(tmp_path: Path, count: int,
     asked, kept = asked_of(runs)
     expected = at_once(asked, kept)
     assert expected.design.paired
+    assert expected.design.reason == f"same {QUERIES} queries"
     assert all(one.differences[0].p_value is not None for one in expected.metrics.values())
     for number, memory in enumerate((4096, 40_000, 1 << 20)):
         cluster = Threads() if number == 1 else None
         assert repr(folded(asked, runs, tmp_path / str(number), memory, cluster)) == repr(expected)
-        assert {one.suffix for one in (tmp_path / str(number)).iterdir()} == {".columns"}
+        assert not [*(tmp_path / str(number)).iterdir()]
         assert cluster is None or cluster.tasks > count
 
 
@@ -123,7 +125,7 @@ def test_queries_in_common_are_compared_and_others_left_out(tmp_path: Path) -> N
     asked, kept = asked_of(runs, 0.8)
     assert repr(folded(asked, runs, tmp_path / "a")) == repr(at_once(asked, kept))
     asked, _ = asked_of(runs)
-    with pytest.raises(IncomparableRuns, match=r"only \d+ of 7\d sample ids are common"):
+    with pytest.raises(IncomparableRuns, match=r"only \d+ of 7\d queries are common"):
         folded(asked, runs, tmp_path / "b")
 
 
@@ -140,7 +142,7 @@ def test_a_run_that_was_kept_is_compared_with_one_that_went_by(tmp_path: Path) -
 
 def test_many_queries_are_resampled_in_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Columns of many queries are read each time, and only those of some are at hand."""
-    monkeypatch.setattr("app.kernel.folds.queries._MANY", 10)
+    monkeypatch.setattr("app.kernel.folds.queries._HELD", 500)
     for name, value in (("_ENTRIES", 500_000), ("_SMALLEST_SUBSET", 20)):
         monkeypatch.setattr(f"app.kernel.uncertainty.of_samples.resampling.{name}", value)
     runs = rankings()
@@ -159,7 +161,33 @@ def test_what_cannot_be_paired_is_refused(tmp_path: Path, monkeypatch: pytest.Mo
     with pytest.raises(InvalidInput, match="other ones were read") as changed:
         folded(asked, [first, second.some(slice(1, None))], tmp_path / "b")
     assert (changed.value.faults[0].pointer, changed.value.faults[0].code) == ("/evaluations/1", "data_changed")
+
+
+def test_too_many_queries_are_told_before_any_item_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """How many there are is known of every run."""
+    first, second = rankings()
+    runs = [first.some(first.names < 60), second]
+    asked, _ = asked_of(runs)
     monkeypatch.setattr(queries, "_ALWAYS", 70)
+    monkeypatch.setattr(queries.DividedQueries, "add", None)
     with pytest.raises(TooLarge, match="at most 70 queries of each of 2 runs in") as raised:
-        folded(asked, [first, second], tmp_path / "c", 8192)
-    assert raised.value.pointer == "/evaluations/0"
+        folded(asked, runs, tmp_path / "a", 8192)
+    assert raised.value.pointer == "/evaluations/1"
+
+
+def test_memory_does_not_grow_with_the_metrics(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = np.repeat(np.arange(20_000), 2)
+    grades = (RANDOM.random(names.size) < 0.5).astype(np.float64)
+    whole = Ranking(names, grades, RANDOM.normal(size=names.size))
+    runs = [whole, whole._replace(scores=-whole.scores).some(slice(2, None))]
+    monkeypatch.setattr(queries, "_PARTS", 8)
+    peaks = []
+    for metrics in (4, 40):
+        monkeypatch.setattr(f"{__name__}.METRICS", [f"precision_at_k(k={k})" for k in range(1, metrics + 1)])
+        asked, _ = asked_of(runs, 0.9)
+        tracemalloc.start()
+        found = folded(asked, runs, tmp_path / str(metrics), 1 << 20)
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+        assert len(found.metrics) == metrics
+    assert peaks[1] < peaks[0] + (12 << 20), peaks

@@ -6,7 +6,9 @@ what follows from them is, bit for bit, what follows from queries with their ite
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from functools import cached_property
+from os import SEEK_END
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any
 
 import numpy as np
@@ -25,8 +27,8 @@ SIZES, RELEVANT, RELEVANCE, TIED = "items", "relevant_items", "relevance", "tied
 # Values (Q) of queries by what they are of: the above, or a metric with its parameters.
 Columns = Mapping[Hashable, Array]
 
-# Of more queries what metrics add up is read again each time: it is needed a few times, and takes much memory.
-_MANY = 1 << 17
+# Numbers of what metrics add up that are at hand: what is more is read again each time.
+_HELD = 1 << 19
 
 
 def columns_of(queries: Queries, measures: Iterable[Measure]) -> dict[Hashable, Array]:
@@ -50,42 +52,56 @@ def columns_of(queries: Queries, measures: Iterable[Measure]) -> dict[Hashable, 
 
 
 class ColumnFile(Columns):
-    """Columns of float64 in a file, of which one at a time is read.
+    """Columns of float64 in a file without a name, of which one at a time is in memory. The file goes with this.
 
     Args:
-        path: Of the file; who made its folder removes it.
+        folder: Where the file is made.
+
+    Attributes:
+        rows: Of each column.
     """
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._file: Any = TemporaryFile(dir=folder)  # noqa: SIM115 - it is closed with this
         self._places: dict[Hashable, int] = {}
         self._blocks: list[tuple[int, int]] = []
-        self._order: NDArray[np.intp] | None = None
-        self.rows = self._written = 0
+        self.rows = 0
 
     def append(self, columns: Columns) -> None:
         """Add rows, of the same columns each time."""
-        self._places = self._places or {name: place for place, name in enumerate(columns)}
-        table = np.stack([columns[name] for name in self._places])
-        with self._path.open("ab") as file:
-            file.write(table.tobytes())
-        self._blocks.append((self._written, table.shape[1]))
-        self._written += table.nbytes
-        self.rows += table.shape[1]
+        self._write(columns, columns.__getitem__)
 
-    def order(self, rows: NDArray[np.intp]) -> None:
-        """From now on columns have their values in this order (Q) of the rows."""
-        self._order = rows
+    def taken(self, rows: Codes) -> "ColumnFile":
+        """The same columns of some rows (m), or of all in another order."""
+        made = ColumnFile(self._folder)
+        made._write(self, lambda name: self[name].take(rows))
+        return made
+
+    def beside(self, other: "ColumnFile") -> "ColumnFile":
+        """The rows of both."""
+        made = ColumnFile(self._folder)
+        made._write(self, lambda name: np.concatenate([self[name], other[name]]))
+        return made
+
+    def _write(self, names: Iterable[Hashable], column: Callable[[Hashable], Array]) -> None:
+        self._places = self._places or {name: place for place, name in enumerate(names)}
+        start, size = self._file.seek(0, SEEK_END), 0
+        for name in self._places:
+            values = column(name)
+            self._file.write(values.tobytes())
+            size = values.size
+        self._blocks.append((start, size))
+        self.rows += size
 
     def __getitem__(self, name: Hashable) -> Array:
         place, done = self._places[name], 0
         found = np.empty(self.rows)
-        with self._path.open("rb") as file:
-            for start, size in self._blocks:
-                file.seek(start + place * size * found.itemsize)
-                file.readinto(found[done : done + size].data)
-                done += size
-        return found if self._order is None else found.take(self._order)
+        for start, size in self._blocks:
+            self._file.seek(start + place * size * found.itemsize)
+            self._file.readinto(found[done : done + size].data)
+            done += size
+        return found
 
     def __iter__(self) -> Iterator[Hashable]:
         return iter(self._places)
@@ -139,7 +155,7 @@ class QueryValues(WeightedUnits):
         Raises:
             KeyError: there is none.
         """
-        if self.n_units > _MANY:
+        if name not in self.known_terms and 2 * self.n_units * (len(self.known_terms) + 1) > _HELD:
             return mean_terms(self._columns[name])
         return super().remembered(name, lambda: mean_terms(self._columns[name]))
 
@@ -149,23 +165,22 @@ class QueryValueUnits(Units):
 
     Args:
         columns: As `columns_of` makes them.
-        n_queries: Q.
         n_items: Of all of them together.
     """
 
-    def __init__(self, columns: Columns, n_queries: int, n_items: int) -> None:
-        self.columns, self._n_queries, self._n_items = columns, n_queries, n_items
-        self._values = QueryValues(columns, n_queries)
+    def __init__(self, columns: ColumnFile, n_items: int) -> None:
+        self.columns, self._n_items = columns, n_items
+        self._values = QueryValues(columns, columns.rows)
 
     @property
     def n_units(self) -> int:
         """How many queries."""
-        return self._n_queries
+        return self.columns.rows
 
     @property
     def width(self) -> int:
         """That of queries with their items: resamples are the same."""
-        return width_of(self._n_items, self._n_queries)
+        return width_of(self._n_items, self.n_units)
 
     def subject(self, weights: Array | None = None) -> Subject:
         """The queries in weights (..., Q)."""
@@ -173,13 +188,12 @@ class QueryValueUnits(Units):
 
     def part(self, chosen: Codes) -> "QueryValueUnits":
         """Some of the queries."""
-        columns = {name: self.columns[name].take(chosen) for name in self.columns}
-        return QueryValueUnits(columns, chosen.size, int(columns[SIZES].sum()))
+        columns = self.columns.taken(chosen)
+        return QueryValueUnits(columns, int(columns[SIZES].sum()))
 
     def beside(self, other: "QueryValueUnits") -> "QueryValueUnits":
         """The queries of both, of which the same is known."""
-        columns = {name: np.concatenate([self.columns[name], other.columns[name]]) for name in self.columns}
-        return QueryValueUnits(columns, self._n_queries + other._n_queries, self._n_items + other._n_items)
+        return QueryValueUnits(self.columns.beside(other.columns), self._n_items + other._n_items)
 
     @property
     def truth(self) -> NDArray[Any]:

@@ -13,7 +13,7 @@ from app.services.compare.in_parts import without_ids
 from app.services.ports.cluster import workers_of
 from app.services.processes.progress import as_step
 from app.services.runs.aligned import Runs
-from app.services.runs.joins.queries import DividedQueries, Items, items_of
+from app.services.runs.joins.queries import DividedQueries, Items, check_queries, items_of
 from app.services.runs.reading import KeptSamples, NamedUnits
 
 
@@ -37,15 +37,18 @@ def queries_in_parts(
         ClusterUnavailable: the cluster does not do it.
     """
     leaves = [leaf for expression in expressions for leaf in measures(expression)]
-    steps, found = 2 * len(runs) + 1, {}
+    steps, budget, found = 2 * len(runs) + 1, reading.memory_bytes // 2, {}
     for place, record in enumerate(runs.records):
-        divided = DividedQueries(reading.memory_bytes // 2, reading.folder, len(runs))
+        with of_run(place):
+            check_queries(record.n_rows, budget, len(runs))
+    for place, record in enumerate(runs.records):
+        divided = DividedQueries(budget, reading.folder, len(runs))
         with of_run(place), closing(divided):
             with as_step(2 * place, steps):
                 for items in _items(reading, record, kept):
                     divided.add(items)
             with as_step(2 * place + 1, steps), workers_of(reading.cluster) as workers:
-                queries = divided.looked_at(leaves, reading.folder / f"{place}.columns", workers)
+                queries = divided.looked_at(leaves, reading.folder, workers)
             check_same(record.labels, np.array(queries.counts), record)
             found[record.id] = NamedUnits(queries.ids, queries.units)
     return KeptSamples(units=found)

@@ -10,12 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.domain.evaluation import EvaluationRecord
+from app.domain.inputs.kinds import RANKING
 from app.kernel.compare.paired.joint import JointCounts, combine
 from app.kernel.numerics.arrays import Array
 from app.services.ports.evaluations import SampleLabels
 
 # Relative to each other, weights that differ by no more are the same.
 SAME_WEIGHTS = 1e-9
+_IDS, _QUERIES = "sample ids", "queries"
 WEIGHTLESS = "the samples that the runs have in common weigh nothing"
 
 
@@ -139,24 +141,22 @@ def pair_units(
         names = f"{absent} of {len(units)} runs" if present else "the runs"
         return _by_test_set(records, f"{names} came without ids, or these were not retained", same=same)
     rows = _rows([one.ids for one in present if one.ids is not None])
-    fault = _mismatch(present, rows, minimum_matched)
+    named = _QUERIES if records[0].kind == RANKING else _IDS
+    fault = _too_few(len(rows[0]), _largest(present), minimum_matched, named) or _other_truth(present, rows)
     if fault is not None:
         return _by_test_set(records, fault, same=same)
     weights = common_weights([one.weights for one in present], rows)
     if isinstance(weights, str):
         return _by_test_set(records, weights, same=same)
-    return Pairing(PairingDesign.SAMPLES, _matched(len(rows[0]), _largest(present)), None, tuple(rows), weights)
+    return Pairing(PairingDesign.SAMPLES, _matched(len(rows[0]), _largest(present), named), None, tuple(rows), weights)
 
 
 def _largest(units: Sequence[PairedUnits]) -> int:
     return max(len(one.ids) for one in units if one.ids is not None)
 
 
-def _mismatch(units: Sequence[PairedUnits], rows: Sequence[NDArray[np.intp]], minimum: float) -> str | None:
-    """Why units cannot be paired."""
-    fault = _too_few(len(rows[0]), _largest(units), minimum)
-    if fault is not None:
-        return fault
+def _other_truth(units: Sequence[PairedUnits], rows: Sequence[NDArray[np.intp]]) -> str | None:
+    """Why units cannot be paired of which something else is true in each run."""
     truths = [None if one.truth is None else one.truth[row] for one, row in zip(units, rows, strict=True)]
     for number, truth in enumerate(truths):
         if truth is not None and truths[0] is not None and not np.array_equal(truth, truths[0]):
@@ -224,16 +224,16 @@ def by_counts(joint: JointCounts, matched: int, largest: int, minimum: float) ->
     return fault or Pairing(PairingDesign.SAMPLES, _matched(matched, largest), joint, matched=matched)
 
 
-def _too_few(matched: int, largest: int, minimum: float) -> str | None:
+def _too_few(matched: int, largest: int, minimum: float, named: str = _IDS) -> str | None:
     if matched == 0:
-        return "the runs have no sample id in common"
-    return f"only {matched} of {largest} sample ids are common to all runs" if matched < minimum * largest else None
+        return f"the runs have no {named} in common"
+    return f"only {matched} of {largest} {named} are common to all runs" if matched < minimum * largest else None
 
 
-def _matched(matched: int, largest: int) -> str:
+def _matched(matched: int, largest: int, named: str = _IDS) -> str:
     same = "same " if matched == largest else ""
     rest = "" if matched == largest else f" in common; the others, of at most {largest}, are left out"
-    return f"{same}{matched} sample ids{rest}"
+    return f"{same}{matched} {named}{rest}"
 
 
 def common_weights(known: Sequence[Array | None], rows: Sequence[NDArray[np.intp]]) -> Array | str | None:

@@ -68,7 +68,7 @@ class QueryFolding(UnitFolding):
         if divided is None:
             raise ValueError("expected a folder for what is divided")
         measures = measures_of(self._question(source), Task.RANKING)
-        kept = divided.looked_at(measures, divided.folder / "queries.columns", workers)
+        kept = divided.looked_at(measures, divided.folder, workers)
         # The items are gone, and the names of the queries are not.
         nothing = np.zeros(0)
         names = Samples(nothing, nothing.astype(np.int64), ids=kept.ids)

@@ -70,9 +70,10 @@ def as_ids(column: pa.Array) -> NDArray[Any]:
     return ids if pa.types.is_integer(column.type) else ids.astype(np.str_)
 
 
-def together(columns: Sequence[pa.Array]) -> pa.Array:
-    """Columns of ids, at least one, as one: of texts where one of them has texts."""
-    texts = any(pa.types.is_large_string(one.type) for one in columns)
+def together(columns: Sequence[pa.Array], *, texts: bool | None = None) -> pa.Array:
+    """Columns of ids, at least one, as one: of texts where this says so; None: where one of them has texts."""
+    if texts is None:
+        texts = any(pa.types.is_large_string(one.type) for one in columns)
     return pa.concat_arrays([one.cast(pa.large_string() if texts else pa.int64()) for one in columns])
 
 

@@ -1,6 +1,5 @@
 """Items of queries, of any number and in any order: divided into files by their queries, and looked at file by file."""
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -26,11 +25,11 @@ from app.kernel.units.queries import Queries
 from app.services.ports.cluster import Workers
 from app.services.processes.progress import progressed
 from app.services.runs.joins.frequent import Frequent
-from app.services.runs.joins.keys import as_ids, numbers_of
+from app.services.runs.joins.keys import Hashes, as_ids, numbers_of, together
 from app.services.runs.joins.spilled import Part, SpilledRun
 
 _PARTS: Final = 1024
-# Queries of which it is counted how many items they have, before all items are there.
+# Queries of which it is counted at the same time how many items they have.
 _COUNTED: Final = 1024
 # Of a part that is divided again.
 _MOST_PARTS: Final = 1 << 14
@@ -78,7 +77,7 @@ class KeptQueries(NamedTuple):
     @property
     def units(self) -> QueryValueUnits:
         """As metrics take them."""
-        return QueryValueUnits(self.columns, self.columns.rows, self.n_items)
+        return QueryValueUnits(self.columns, self.n_items)
 
     @property
     def counts(self) -> tuple[int, int, int, int]:
@@ -118,28 +117,27 @@ class DividedQueries:
         self._divided.add(ids, **columns)
         self._look_for_many(ids)
 
-    def looked_at(self, measures: Iterable[Measure], path: Path, workers: Workers | None) -> KeptQueries:
+    def looked_at(self, measures: Iterable[Measure], folder: Path, workers: Workers | None) -> KeptQueries:
         """What metrics say of the queries, once all items are there.
 
         Args:
             measures: The metrics that may be asked for.
-            path: Of a file for the values.
+            folder: Where files are made for the values, which go with these.
             workers: Who look at queries, where there are some.
 
         Raises:
             TooLarge: there are too many queries, or one has too many items.
         """
         self._divided.finish()
-        kept, ids = ColumnFile(path), []
+        kept, ids = ColumnFile(folder), []
         look, parts = partial(_looked_at, measures=tuple(measures)), self._parts(self._divided)
         for done, found in enumerate(map(look, parts) if workers is None else workers.in_order(look, parts)):
             progressed(done, max(done + 1, _PARTS))
             kept.append(found.columns)
             ids.append(found.ids)
-            self._check_queries(kept.rows)
+            check_queries(kept.rows, self._budget, self._runs)
         named, order = _in_order(ids, texts=self._has_texts)
-        kept.order(order)
-        return KeptQueries(named, kept, self._divided.rows)
+        return KeptQueries(named, kept.taken(order), self._divided.rows)
 
     def close(self) -> None:
         """Delete the files."""
@@ -150,10 +148,15 @@ class DividedQueries:
         large = [number for number in range(_PARTS) if self._divided.most_rows(number) > self._most]
         if large:
             numbers = numbers_of(ids)
-            self._frequent.add(numbers[np.isin(numbers % np.uint64(_PARTS), large)])
-            beyond = np.isin(numbers, self._frequent.beyond(self._most))
-            if beyond.any():
-                raise self._too_many(ids[np.argmax(beyond)])
+            inside = np.isin(numbers % np.uint64(_PARTS), large)
+            self._count(self._frequent, ids[inside], numbers[inside])
+
+    def _count(self, counted: Frequent, ids: NDArray[Any], numbers: Hashes) -> None:
+        """Raises TooLarge as soon as it is known that one of the queries (n) has too many items."""
+        counted.add(numbers)
+        beyond = np.isin(numbers, counted.beyond(self._most))
+        if beyond.any():
+            raise self._too_many(ids[np.argmax(beyond)])
 
     @property
     def _most(self) -> int:
@@ -168,48 +171,51 @@ class DividedQueries:
         """Parts that are small enough. Those that are not are divided first, so that a query that is too large is told
         before any is looked at.
         """
-        again = {
-            number: self._again(run, number) for number in range(run.n_parts) if run.most_rows(number) > self._most
-        }
+        for small, number in self._small(run):
+            yield from (part for part in small.part(number) if part is not None)
+
+    def _small(self, run: SpilledRun) -> list[tuple[SpilledRun, int]]:
+        """Where those parts are."""
+        found = []
         for number in range(run.n_parts):
-            if number in again:
-                yield from self._parts(again[number])
-            else:
-                yield from (part for part in run.part(number) if part is not None)
+            large = run.most_rows(number) > self._most
+            found.extend(self._small(self._again(run, number)) if large else [(run, number)])
+        return found
 
     def _again(self, run: SpilledRun, number: int) -> SpilledRun:
-        """The items of a part that is too large, divided by what is left of the hashes."""
+        """The items of a part that is too large, divided by what is left of the hashes.
+
+        Few queries are counted, so one that is too large may be seen only when its part is divided once more.
+        """
         parts = min(ceil(2 * run.most_rows(number) / self._most), _MOST_PARTS)
         made = self._made(f"{run.name}-{number}", parts, run.divided * run.n_parts)
-        sizes: Counter[int | str] = Counter()
+        counted = Frequent(_COUNTED)
         for block in run.blocks(number):
-            for one in block.ids.value_counts().to_pylist():
-                sizes[one["values"]] += one["counts"]
-            self._check_items(sizes, made)
-            made.add(as_ids(block.ids), **block.columns)
+            ids = as_ids(block.ids)
+            self._count(counted, ids, numbers_of(ids))
+            if made.divided > _MOST_DIVIDED:
+                raise self._too_many(ids[0])
+            made.add(ids, **block.columns)
         made.finish()
         return made
 
-    def _check_items(self, sizes: Counter[int | str], made: SpilledRun) -> None:
-        ((query, items),) = sizes.most_common(1)
-        if items > self._most or made.divided > _MOST_DIVIDED:
-            raise self._too_many(query)
-
-    def _too_many(self, query: int | str) -> TooLarge:
+    def _too_many(self, query: Any) -> TooLarge:
         return TooLarge(
             f"expected at most {self._most} items of a query in this memory (PREVAIL_DATA_MEMORY_BYTES), got more of "
             f"{shown(str(query))}",
             pointer=_DATA,
         )
 
-    def _check_queries(self, n_queries: int) -> None:
-        most = max(self._budget // (_QUERY_BYTES * self._runs), _ALWAYS)
-        if n_queries > most:
-            raise TooLarge(
-                f"expected at most {most} queries{f' of each of {self._runs} runs' * (self._runs > 1)} in this memory "
-                "(PREVAIL_DATA_MEMORY_BYTES), got more",
-                pointer=_DATA,
-            )
+
+def check_queries(n_queries: float, budget: int, runs: int = 1) -> None:
+    """Raises TooLarge where so many queries of each run are too many to keep values of in a budget."""
+    most = max(budget // (_QUERY_BYTES * runs), _ALWAYS)
+    if n_queries > most:
+        raise TooLarge(
+            f"expected at most {most} queries{f' of each of {runs} runs' * (runs > 1)} in this memory "
+            "(PREVAIL_DATA_MEMORY_BYTES), got more",
+            pointer=_DATA,
+        )
 
 
 def items_of(samples: Samples) -> Items:
@@ -232,6 +238,6 @@ def _looked_at(part: Part, measures: Iterable[Measure]) -> LookedAt:
 
 def _in_order(ids: Sequence[pa.Array], *, texts: bool) -> tuple[NDArray[Any], NDArray[np.intp]]:
     """The ids (Q) of all parts as they are sorted, and where each was."""
-    together = pa.concat_arrays([one.cast(pa.large_string() if texts else pa.int64()) for one in ids])
-    order = pc.sort_indices(together)
-    return together.take(order).to_numpy(zero_copy_only=not texts), order.to_numpy().astype(np.intp)
+    named = together(ids, texts=texts)
+    order = pc.sort_indices(named)
+    return named.take(order).to_numpy(zero_copy_only=not texts), order.to_numpy().astype(np.intp)
