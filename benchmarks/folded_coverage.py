@@ -149,22 +149,25 @@ def of_kept_rows(scores: Scores, most: int | None) -> list[Linearisation]:
 
 
 def ratios_of_averages(world: World, size: int, most: int | None) -> list[str]:
-    """Standard errors by kept rows as a share of those by all: mean, lowest and highest."""
+    """Standard errors by kept rows as a share of those by all: mean, lowest, highest, how often there is none."""
     random, found = generator(size), []
     for _ in range(AVERAGED_TIMES):
         scores = world.sample(size, random)
         pairs = zip(of_kept_rows(scores, most), average_lines(Influences(scores)), strict=True)
         found.append([float(np.sqrt(variance(own) / variance(all_rows))) for own, all_rows in pairs])
-    return [f"{one.mean():.3f} ({one.min():.3f} to {one.max():.3f})" for one in np.array(found).T]
+    known = [one[np.isfinite(one)] for one in np.array(found).T]
+    return [f"{one.mean():.3f} ({one.min():.3f} to {one.max():.3f}; {len(found) - one.size} none)" for one in known]
 
 
 def coverage_of_averages(world: World, size: int, most: int | None, replicates: int) -> list[float]:
-    """Share of samples of which the interval by kept rows holds the truth."""
+    """Share of samples of which the interval by kept rows holds the truth, of those that have one."""
     truth, random, hits = world.truth(AVERAGES), generator(size + 1), np.zeros(len(AVERAGES))
+    known = np.zeros(len(AVERAGES))
     for _ in range(replicates):
         ends = [limits(line, LEVEL) for line in of_kept_rows(world.sample(size, random), most)]
+        known += [end is not None for end in ends]
         hits += [end is not None and end.low <= true <= end.high for end, true in zip(ends, truth, strict=True)]
-    return [float(hit) / replicates for hit in hits]
+    return [float(share) for share in hits / known]
 
 
 def coverage(world: World, size: int, replicates: int) -> list[float]:

@@ -161,7 +161,8 @@ def of_areas(*, weighted: bool = False) -> Error:
             return one_area(scores, class_index, value)
         if not scores.grouped:
             return _of_rows(
-                scores, lambda placed, sizes: of_mean_area(placed, sizes, _areas(scores), weighted=weighted)
+                scores,
+                lambda placed, worth, sizes: of_mean_area(placed, worth, sizes, _areas(scores), weighted=weighted),
             )
 
         def of_groups() -> GroupInfluence:
@@ -196,19 +197,20 @@ def of_all_entries() -> Error:
             return None
         variance = scores.together.variance
         if variance is None:
-            return _of_rows(scores, lambda placed, sizes: of_area_of_entries(placed, sizes, value))
+            return _of_rows(scores, lambda placed, worth, sizes: of_area_of_entries(placed, worth, sizes, value))
         return Spread(4.0 * variance / scores.n_samples, LinearMethod.INFLUENCE_LOGIT)
 
     return error
 
 
-def _of_rows(scores: FoldedSamples, variance: Callable[[Placed, Sequence[int]], float]) -> Spread | None:
-    """By some rows with their places; None where there are none, as of scores that are no probabilities."""
-    known = isinstance(scores, FoldedScores) and scores.kept_rows is not None
-    placed = scores.together.placed if known else None
-    if placed is None:
+def _of_rows(scores: FoldedSamples, variance: Callable[[Placed, Array, Sequence[int]], float]) -> Spread | None:
+    """By some rows with their places; None where there are none, as of scores that are no probabilities. NaN where
+    they do not say enough of all.
+    """
+    if not isinstance(scores, FoldedScores) or scores.kept_rows is None or scores.together.placed is None:
         return None
-    return Spread(variance(placed, [int(size) for size in scores.actual]), LinearMethod.INFLUENCE_LOGIT)
+    placed, worth, sizes = scores.together.placed, scores.worth_of_rows, [int(size) for size in scores.actual]
+    return Spread(np.nan if worth is None else variance(placed, worth, sizes), LinearMethod.INFLUENCE_LOGIT)
 
 
 def _areas(scores: FoldedSamples) -> Array:

@@ -11,6 +11,7 @@ from app.kernel.folds.fits.logistic import Fit, fitted
 from app.kernel.folds.groups.influence import GroupedLosses
 from app.kernel.folds.joint.entries import Together, together
 from app.kernel.folds.joint.rows import MOST_CLASSES, Rows
+from app.kernel.folds.joint.variances import KnownArea, worth_of_rows
 from app.kernel.folds.not_folded import NotFolded
 from app.kernel.folds.orders.along import Along, along_stretch
 from app.kernel.folds.orders.along_weights import AlongWeights, Weighed, WeightedSide, along_weighed
@@ -281,6 +282,18 @@ class FoldedScores(FoldedSamples):
         if self.weights is not None:
             raise NotFolded("one threshold for all classes is looked at where samples weigh the same")
         return self._look_together()
+
+    @lazy
+    def worth_of_rows(self) -> Array | None:
+        """For how many samples each of the kept rows stands; None where there are none, or that is not known."""
+        placed = self.together.placed
+        if placed is None:
+            return None
+        known = [
+            None if one.area_variances is None else KnownArea(float(one.auc), *one.area_variances)
+            for one in map(self.ranking, range(self.n_classes))
+        ]
+        return worth_of_rows(placed, [int(size) for size in self.actual], known)
 
     @lazy
     def common_threshold(self) -> tuple[Array, Array]:

@@ -111,12 +111,18 @@ class Along(CutByCut):
 
     def area_variance(self) -> float:
         """DeLong's variance of the area; NaN without members or others."""
-        if not self.positives or not self.negatives:
-            return float("nan")
+        return float(sum(self._area_variances())) if self.positives and self.negatives else float("nan")
+
+    def area_variances(self) -> tuple[float, float]:
+        """What members and others add to it, where there are some of both."""
+        of_members, of_others = self._area_variances()
+        return float(of_members), float(of_others)
+
+    def _area_variances(self) -> tuple[Fraction, Fraction]:
         won = 2 * self.positives * self.negatives - self.twice_lost
         of_members = variance_of(self.twice_lost, self._squares[0], self.positives) / (2 * self.negatives) ** 2
         of_others = variance_of(won, self._squares[1], self.negatives) / (2 * self.positives) ** 2
-        return float(of_members / self.positives + of_others / self.negatives)
+        return of_members / self.positives, of_others / self.negatives
 
     @property
     def varied(self) -> tuple[bool, bool]:

@@ -19,6 +19,7 @@ class FoldedRanking(Ranking):
 
     Attributes:
         area_variance: DeLong's variance of the area.
+        area_variances: What members and others add to it; None of samples with weights, and without members or others.
         bins: Of equal width, of probabilities.
         points: The cuts that are kept.
         medians: Those at which the median member is likely to lie.
@@ -33,6 +34,7 @@ class FoldedRanking(Ranking):
         pairs, lost = positives * negatives, along.twice_lost
         self.weights = None
         self.area_variance = along.area_variance()
+        self.area_variances = along.area_variances() if pairs and isinstance(along, Along) else None
         self._along, self._max_fpr = along, max_fpr
         self.bins = along.binned()
         self.points, self.medians = along.points.read(), along.medians.read()

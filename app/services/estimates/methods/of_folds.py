@@ -20,6 +20,7 @@ from app.kernel.metrics.families.probabilities.ranking import roc_auc
 from app.kernel.samples.scores import Scores
 from app.kernel.uncertainty.design import ClassCounts, Shares
 from app.kernel.uncertainty.of_matrices.closed_forms import Given
+from app.kernel.uncertainty.of_samples.influence import Linearisation
 from app.kernel.uncertainty.of_samples.resampling import Resampled, bootstrap_samples, plan, resampled
 from app.services.estimands import Estimand
 from app.services.estimates.estimate import Estimate, Estimates, LimitSettings, NoLimits
@@ -68,7 +69,14 @@ def in_closed_form(estimand: Estimand, run: RunData, settings: LimitSettings) ->
         return tuple(areas([code for code in codes if code is not None], run, settings))
     lines = [linearised(run.folded, metric, code) for code in codes]
     known = [line for line in lines if line is not None]
-    return tuple(of_sum(line, run, settings) for line in known) if len(known) == len(lines) else None
+    return tuple(_of_line(line, run, settings) for line in known) if len(known) == len(lines) else None
+
+
+def _of_line(line: Linearisation, run: RunData, settings: LimitSettings) -> Estimate:
+    found = of_sum(line, run, settings)
+    # Kept rows that do not stand for all leave a value without a known error.
+    unknown = run.grouping is None and isfinite(line.value) and np.isnan(line.influence).any()
+    return found.without_limits(NoLimits.EQUAL_ROWS) if unknown else found
 
 
 def resampled_all(estimands: Sequence[Estimand], run: RunData, settings: LimitSettings) -> list[Estimates]:
