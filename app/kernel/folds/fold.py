@@ -17,8 +17,9 @@ from app.kernel.samples.losses import Codes
 # What a sample with a weight takes where the order is read, in so many times what a key takes, and how many digits of
 # its weight and of its square take as much as that.
 _WEIGHED, _DIGITS = 2, 4
-# Products of squares of weights below it with squares of their sums are added up exactly.
-_HEAVIEST = 2.0**100
+# Products of squares of weights below the first with squares of their sums are added up exactly; of a class that weighs
+# at least the second those that matter are no subnormal numbers.
+_HEAVIEST, _LIGHTEST_CLASS = 2.0**100, 2.0**-100
 
 
 class Fold(ABC):
@@ -115,10 +116,12 @@ class Fold(ABC):
         """Sort what came in last, and give back the memory of what comes in.
 
         Raises:
-            ValueError: there is no sample.
+            ValueError: there is no sample, or those of a class weigh too little.
         """
         if not self.rows:
             raise ValueError("expected at least one sample")
+        if self._totals is not None and any(0 < weight < _LIGHTEST_CLASS for weight in self._totals.by_class()[0]):
+            raise ValueError("the weights of a class must add up to 0, or to at least 2^-100")
         for store in self._stores:
             store.release()
 

@@ -41,3 +41,14 @@ def products(first: Halves, second: Halves) -> tuple[Array, Array]:
     rest += first.low * second.high
     rest += first.low * second.low
     return np.asarray(rounded), rest
+
+
+def weighted_powers(weights: Array, values: Array) -> tuple[Array, Array]:
+    """Products of weights (n) with values (m, n) and with their squares, rounded, and what rounding took from them,
+    (2 m, n) each. The two add up to a product but for 2^-104 of it.
+    """
+    of_values = Halves.of(values)
+    first, rest = products(Halves.of(weights), of_values)
+    second, more = products(Halves.of(first), of_values)
+    more += rest * values
+    return np.concatenate([first, second]), np.concatenate([rest, more])

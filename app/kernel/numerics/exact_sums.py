@@ -28,6 +28,8 @@ _ONE = 1 << -(_BITS * _LOWEST + _UNIT)
 _CARRY = 1 << 22
 # Squares and products with counts are rounded, each by at most 2^-53.
 _ROUNDING = Fraction(1, 1 << 50)
+# Squares of values that differ by 1e-12 of their size: that is how far equal values may be apart at hand.
+_EQUAL = Fraction(1, 10**24)
 
 Whole = NDArray[np.object_]
 # From multiples (r, b) to their sums, in any shape that is always the same.
@@ -126,15 +128,18 @@ def spread(total: Fraction, squares: Fraction, size: int) -> float:
     return float(excess / max(size - 1, 1)) if excess > squares * _ROUNDING else 0.0
 
 
-def weighted_spread(mean: Fraction, sums: Sequence[Fraction], size: int) -> Fraction:
+def weighted_spread(mean: Fraction, sums: Sequence[Fraction], size: int, *, exact: bool = False) -> Fraction:
     """Sum of squared weights times squared deviations, times n / (n - 1): the variance of a weighted sum, drawn with
-    replacement. 0 where it is not larger than what rounding each product makes of equal values.
+    replacement. 0 where it is not larger than what rounding each product makes of equal values, or, where products are
+    exact, than it is of values that differ by rounding.
 
     Args:
         mean: That values deviate from.
         sums: Of squared weights, and of their products with the values and with the squares of these.
         size: Samples that count, n.
+        exact: Are the products sums of two floats?
     """
     plain, first, second = sums
     excess = second - 2 * mean * first + mean * mean * plain
-    return excess * Fraction(size, max(size - 1, 1)) if excess > second * _ROUNDING else Fraction(0)
+    varies = excess > second * (_EQUAL if exact else _ROUNDING)
+    return excess * Fraction(size, max(size - 1, 1)) if varies else Fraction(0)

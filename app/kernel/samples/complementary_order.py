@@ -112,16 +112,22 @@ class ComplementaryOrder:
         of_low = low.size - np.searchsorted(low, np.searchsorted(self.small, limits, side="right"))
         return of_high + of_low
 
-    def farther_than(self, tolerance: float) -> tuple[Array, Array]:
-        """Weight of the samples of each class with p_true above and below 1/2, by more than a tolerance; (..., 2)."""
-        far = slice(int(np.searchsorted(self.small, 0.5 - tolerance, side="left")))
+    def regions(self, tolerance: float) -> tuple[Array, Array, Array]:
+        """Weight of the samples of each class with p_true above and below 1/2, by more than a tolerance, and of all
+        others; (..., 2).
+        """
+        border = int(np.searchsorted(self.small, 0.5 - tolerance, side="left"))
+        far, near = slice(border), slice(border, None)
         y, correct = self.y[far], self.correct[far]
-        kinds = (~y & correct, y & correct, ~y & ~correct, y & ~correct)
+        above = self._weigh(far, ~y & correct, y & correct)
+        below = self._weigh(far, ~y & ~correct, y & ~correct)
+        return above, below, self._weigh(near, ~self.y[near], self.y[near])
+
+    def _weigh(self, part: slice, *kinds: Mask) -> Array:
+        """Weight (..., k) of the samples of some kinds, (b) each."""
         if self.weights is None:
-            counts = np.array([np.count_nonzero(kind) for kind in kinds], dtype=np.float64)
-        else:
-            counts = np.stack([self.weights[..., far] @ kind.astype(np.float64) for kind in kinds], axis=-1)
-        return counts[..., :2], counts[..., 2:]
+            return np.array([np.count_nonzero(kind) for kind in kinds], dtype=np.float64)
+        return np.stack([self.weights[..., part] @ kind.astype(np.float64) for kind in kinds], axis=-1)
 
     def pieces(self) -> Iterator[Rising]:
         """All samples by rising p_true, in pieces of about the same size."""

@@ -25,7 +25,8 @@ class Losses(NamedTuple):
     """Sums over the samples of each class, shape (..., K), and the extremes of p_true.
 
     ``log_loss`` is -ln p_true, clipped; the squared error is (y - p)^2 for two classes, the sum over all classes for
-    more; ``cosine`` is p_true / ||p||; ``sure`` counts p_true > 1/2 and ``ruled_out`` p_true < 1/K.
+    more; ``cosine`` is p_true / ||p||; ``sure`` counts p_true > 1/2, ``ruled_out`` p_true < 1/K and ``undecided``
+    what is neither, by itself: a difference of sums of weights is not 0 where nothing is left.
     """
 
     log_loss: Array
@@ -33,6 +34,7 @@ class Losses(NamedTuple):
     cosine: Array
     sure: Array
     ruled_out: Array
+    undecided: Array
     lowest: float
     highest: float
 
@@ -161,8 +163,8 @@ def complementary_losses(order: ComplementaryOrder) -> ComplementaryLosses:
         ends.append((float(p_true[0]), float(p_true[-1])))
     log_p, error_of_one, error_of_zero, cosine, phi = np.moveaxis(sums, -2, 0)
     squared_error = np.stack([error_of_zero[..., 0], error_of_one[..., 1]], axis=-1)
-    sure, ruled_out = order.farther_than(TOLERANCE)
-    losses = Losses(-log_p, squared_error, cosine, sure, ruled_out, lowest=ends[0][0], highest=ends[-1][1])
+    regions = order.regions(TOLERANCE)
+    losses = Losses(-log_p, squared_error, cosine, *regions, lowest=ends[0][0], highest=ends[-1][1])
     return ComplementaryLosses(losses, phi, steps.total if order.distinct and order.weights is None else None)
 
 
@@ -183,6 +185,7 @@ class _CrossSteps:
 class _Sums:
     def __init__(self, batch: tuple[int, ...], n_classes: int) -> None:
         self.sums = np.zeros((*batch, 5, n_classes))
+        self.undecided = np.zeros((*batch, 1, n_classes))
         self.low, self.high = 1.0 / n_classes - TOLERANCE, 0.5 + TOLERANCE
 
     def add(self, piece: Piece) -> None:
@@ -194,7 +197,10 @@ class _Sums:
         np.greater(p_true, self.high, out=values[3], casting="unsafe")
         np.less(p_true, self.low, out=values[4], casting="unsafe")
         piece.add(values, self.sums)
+        undecided = 1.0 - values[3:4]
+        undecided -= values[4]
+        piece.add(undecided, self.undecided)
 
     def total(self, lowest: float, highest: float) -> Losses:
         log_p, squared_error, cosine, sure, ruled_out = (self.sums[..., row, :] for row in range(5))
-        return Losses(-log_p, squared_error, cosine, sure, ruled_out, lowest, highest)
+        return Losses(-log_p, squared_error, cosine, sure, ruled_out, self.undecided[..., 0, :], lowest, highest)

@@ -184,7 +184,7 @@ class Scores:
         """What is added up over the samples, all NaN for scores that are no probabilities."""
         if not self.are_probabilities:
             unknown = np.full(self.actual.shape, np.nan)
-            return Losses(unknown, unknown, unknown, unknown, unknown, lowest=np.nan, highest=np.nan)
+            return Losses(unknown, unknown, unknown, unknown, unknown, unknown, lowest=np.nan, highest=np.nan)
         if self.complementary_losses is not None:
             return self.complementary_losses.losses
         return losses_by_class(self.probabilities, self.y, self.weights)
@@ -197,7 +197,11 @@ class Scores:
 
     def sums_of(self, values: Array) -> Array:
         """Weighted sum of values (n,) over the samples of each class, shape (..., K)."""
-        return sums_by_code(self.y, values if self.weights is None else self.weights * values, self.n_classes)
+        if self.weights is None:
+            return sums_by_code(self.y, values, self.n_classes)
+        # What weighs nothing adds nothing, be it infinite.
+        weighted = np.multiply(self.weights, values, out=np.zeros_like(self.weights), where=self.weights > 0)
+        return sums_by_code(self.y, weighted, self.n_classes)
 
     @cached_property
     def truth_rank(self) -> NDArray[np.int32]:

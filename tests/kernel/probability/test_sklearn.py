@@ -8,9 +8,11 @@ import pytest
 from sklearn import metrics as sk
 
 from app.kernel.metrics.catalogue import catalogue
+from app.kernel.metrics.families.probabilities.proper import log_loss
 from app.kernel.numerics.arrays import Array
 from app.kernel.samples.losses import phi_of
 from app.kernel.samples.scores import Scores
+from app.kernel.uncertainty.of_samples.influence import Influences, variance
 from tests.kernel.probability.problems import Codes, softmax_problem, tied_problem, value
 
 Witness = Callable[[Codes, Array, Array | None], object]
@@ -137,6 +139,22 @@ def test_log_loss_of_ruled_out_classes_is_clipped_as_there() -> None:
     y, p = np.array([0, 1, 1]), np.array([[1.0, 0.0], [1.0, 0.0], [0.25, 0.75]])
     np.testing.assert_allclose(value("log_loss", Scores(y, p)), sk.log_loss(y, p), rtol=1e-12)
     assert np.isinf(value("log_loss", Scores(y, p), clip=0.0))
+
+
+def test_infinite_losses_that_weigh_nothing_change_nothing() -> None:
+    y, p = np.array([0, 1, 1, 0]), np.array([[0.9, 0.1], [1.0, 0.0], [0.25, 0.75], [0.6, 0.4]])
+    used, weights = np.array([0, 2, 3]), np.array([1.0, 0.0, 2.0, 0.5])
+    some, whole = Scores(y[used], p[used], weights[used]), Scores(y, p, np.stack([weights, weights + 1.0]))
+    found = value("log_loss", whole, clip=0.0)
+    assert found[0] == value("log_loss", some, clip=0.0)
+    assert np.isinf(found[1])
+    lines = [
+        Influences(scores).of(log_loss, parameters={"clip": 0.0}) for scores in (some, whole.with_weights(weights))
+    ]
+    assert lines[0] is not None
+    assert lines[1] is not None
+    assert variance(lines[1]) == pytest.approx(variance(lines[0]), rel=1e-14)
+    assert variance(lines[1]) > 0.0
 
 
 @pytest.mark.parametrize("exponent", [3, 6, 10, 14])

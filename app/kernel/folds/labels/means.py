@@ -55,7 +55,7 @@ class Weighed(NamedTuple):
 
 
 class SumOfWeighted(NamedTuple):
-    """Values of weighted samples, added up: sums of w v, w v^2, w^2 v and w^2 v^2, each product rounded once."""
+    """Values of weighted samples, added up: sums of w v, w v^2, w^2 v and w^2 v^2, in exact products."""
 
     sums: Sequence[Fraction]
     weighed: Weighed
@@ -94,7 +94,7 @@ class SumOfWeighted(NamedTuple):
     @property
     def _spread(self) -> Fraction:
         plain = self.weighed.squares, *self.sums[2:]
-        return weighted_spread(self._mean, plain, self.weighed.n_samples)
+        return weighted_spread(self._mean, plain, self.weighed.n_samples, exact=True)
 
 
 Summed = SumOfSamples | SumOfWeighted

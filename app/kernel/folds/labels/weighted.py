@@ -13,11 +13,12 @@ from app.kernel.folds.labels.means import FoldedMeans, SumOfWeighted, Weighed, s
 from app.kernel.folds.labels.moments import KINDS, WeightedMoments
 from app.kernel.folds.labels.sets import OF_SETS
 from app.kernel.numerics.arrays import Array, Mask
+from app.kernel.numerics.exact_products import weighted_powers
 from app.kernel.numerics.exact_sums import BLOCK, ExactSums, total_of
 from app.kernel.samples.labels.pairs import CELLS, LabelPairs
 from app.kernel.samples.labels.sets import LabelSets
 
-# Sums of what metrics say: of w v, w v^2, w^2 v and w^2 v^2.
+# Sums of what metrics say: of w v, w v^2, w^2 v and w^2 v^2, and what rounding took from these.
 _PRODUCTS: Final = 4
 
 
@@ -36,7 +37,7 @@ class WeightedLabelFold:
         self._used = 0
         self._ends = np.inf, -np.inf
         self._totals, self._pairs = ExactSums((KINDS,)), ExactSums((KINDS, size, size))
-        self._values = ExactSums((_PRODUCTS, len(OF_SETS)))
+        self._values = ExactSums((2 * _PRODUCTS, len(OF_SETS)))
 
     @property
     def used(self) -> int:
@@ -74,7 +75,8 @@ class WeightedLabelFold:
             raise ValueError("expected at least one sample")
         total, squares = self._totals.exact()
         weighed = Weighed(total, squares, self._used)
-        values = self._values.exact()
+        exact, size = self._values.exact(), _PRODUCTS * len(OF_SETS)
+        values = [rounded + rest for rounded, rest in zip(exact[:size], exact[size:], strict=True)]
         sums = {
             metric.key: SumOfWeighted(values[place :: len(OF_SETS)], weighed) for place, metric in enumerate(OF_SETS)
         }
@@ -87,8 +89,10 @@ class WeightedLabelFold:
         cells = np.concatenate([predicted & ~truth, truth & ~predicted, truth & predicted], axis=1).astype(np.float64)
         self._pairs.add(both, partial(_in_pairs, cells))
         values = said_of_samples(OF_SETS, LabelSets(truth, predicted))
-        weighted = weights * values
-        self._values.add(np.stack([weighted, weighted * values, weights * weighted, weighted * weighted]), total_of)
+        # By weights and by their squares; what rounding took stands last.
+        parts = zip(weighted_powers(weights, values), weighted_powers(weights * weights, values), strict=True)
+        rows = np.concatenate([own for part in parts for own in part])
+        self._values.add(rows.reshape(2 * _PRODUCTS, len(OF_SETS), -1), total_of)
 
 
 def _in_pairs(cells: Array, rows: Array) -> Array:

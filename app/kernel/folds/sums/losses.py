@@ -41,6 +41,9 @@ class LossSums:
         grouped: Do samples have groups? Within these values are rounded down to multiples of 2^-52 and less.
     """
 
+    # Samples at once.
+    _block = BLOCK
+
     def __init__(self, n_classes: int, *, grouped: bool = False) -> None:
         self.n_classes = n_classes
         self._groups = GroupSums(len(_EXPONENTS)) if grouped else None
@@ -55,8 +58,8 @@ class LossSums:
         """Add rows (n, K) with codes (n); of two classes (n) of class 1 do. Groups (n) and weights (n) where samples
         have some.
         """
-        for start in range(0, y.size, BLOCK):
-            part = slice(start, start + BLOCK)
+        for start in range(0, y.size, self._block):
+            part = slice(start, start + self._block)
             beside = None if groups is None else groups[part], None if weights is None else weights[part]
             self._add(probabilities[part], y[part], *beside)
 
@@ -80,8 +83,9 @@ class LossSums:
     def losses(self) -> Losses:
         """As metrics take them."""
         sums = self._sums.rounded()
-        _, sure, ruled_out, _ = self.counts.astype(np.float64)
-        return Losses(sums[LOG_LOSS], sums[SQUARED_ERROR], sums[COSINE], sure, ruled_out, *self._range)
+        size, sure, ruled_out, _ = self.counts.astype(np.float64)
+        undecided = size - sure - ruled_out
+        return Losses(sums[LOG_LOSS], sums[SQUARED_ERROR], sums[COSINE], sure, ruled_out, undecided, *self._range)
 
     def phi(self) -> Array:
         """Sum of phi over the samples of each class (K)."""

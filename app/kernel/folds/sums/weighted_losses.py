@@ -1,19 +1,22 @@
-"""What is added up over samples with weights: losses, phi and shares, exactly but for the rounding of each product."""
+"""What is added up over samples with weights: losses, phi and shares, in exact products."""
 
 from collections.abc import Sequence
 from fractions import Fraction
 
 import numpy as np
 
-from app.kernel.folds.sums.losses import COSINE, KINDS, LOG_LOSS, RULED_OUT, SQUARED_ERROR, SURE, LossSums
+from app.kernel.folds.sums.losses import COSINE, KINDS, LOG_LOSS, PHI, RULED_OUT, SQUARED_ERROR, SURE, LossSums
 from app.kernel.folds.weights.totals import WeightTotals
 from app.kernel.numerics.arrays import Array
-from app.kernel.numerics.exact_sums import ExactSums, weighted_spread
+from app.kernel.numerics.exact_products import Halves, products, weighted_powers
+from app.kernel.numerics.exact_sums import BLOCK, ExactSums, weighted_spread
 from app.kernel.samples.losses import Losses
 
-# Values and regions in their weights, both in squared weights, and squared values in squared weights.
-_EACH = KINDS + 2
-_ROWS = 2 * _EACH + KINDS
+# Values in their weights, values and their squares in squared weights, and what rounding took from these products.
+_PRODUCTS = 3 * KINDS
+# Behind them the two regions in their weights, and in squared weights.
+_REGIONS = 2 * _PRODUCTS
+_ROWS = _REGIONS + 4
 
 
 class WeightedLossSums(LossSums):
@@ -27,6 +30,9 @@ class WeightedLossSums(LossSums):
         totals: What the samples weigh, which is added up elsewhere.
     """
 
+    # Of so many rows half as many take as much memory as others do.
+    _block = BLOCK // 2
+
     def __init__(self, n_classes: int, totals: WeightTotals) -> None:
         super().__init__(n_classes)
         self._totals = totals
@@ -34,8 +40,17 @@ class WeightedLossSums(LossSums):
 
     def losses(self) -> Losses:
         """As metrics take them."""
-        sums = self._sums.rounded()
-        return Losses(sums[LOG_LOSS], sums[SQUARED_ERROR], sums[COSINE], sums[SURE], sums[RULED_OUT], *self._range)
+        weights = self._totals.by_class()[0]
+        values = [_as_floats(self._rows_of(kind)[0]) for kind in (LOG_LOSS, SQUARED_ERROR, COSINE)]
+        sure, ruled_out = (self._rows_of(region)[0] for region in (SURE, RULED_OUT))
+        # A difference of what was rounded would not be 0 where nothing is left.
+        undecided = [whole - one - other for whole, one, other in zip(weights, sure, ruled_out, strict=True)]
+        regions = [_as_floats(row) for row in (sure, ruled_out, undecided)]
+        return Losses(values[0], values[1], values[2], regions[0], regions[1], regions[2], *self._range)
+
+    def phi(self) -> Array:
+        """Sum of phi over the samples of each class (K)."""
+        return _as_floats(self._rows_of(PHI)[0])
 
     def variance(self, kind: int, shifts: Array | None = None) -> float:
         """Of a kind of values of all samples, to which shifts (K) of their classes are added."""
@@ -79,21 +94,32 @@ class WeightedLossSums(LossSums):
         if not weight:
             return 0.0
         used = int(self._totals.used[[*codes]].sum())
-        spread = float(weighted_spread(total / weight, sums, used) / weight**2)
+        spread = float(weighted_spread(total / weight, sums, used, exact=True) / weight**2)
         return spread * self._totals.effective(codes)
 
     def _rows_of(self, value: int) -> tuple[list[Fraction], ...]:
         """Sums (K) of a value or a region in the weights, in squared weights, and of its square in these."""
         exact, size = self._sums.exact(), self.n_classes
-        squared = 2 * _EACH + value if value < KINDS else _EACH + value
-        return tuple(exact[row * size :][:size] for row in (value, _EACH + value, squared))
+        rows = [exact[start : start + size] for start in range(0, len(exact), size)]
+        if value >= KINDS:
+            first, second = (rows[_REGIONS + value - KINDS + more] for more in (0, 2))
+            return first, second, second
+        return tuple(
+            [rounded + rest for rounded, rest in zip(rows[row], rows[_PRODUCTS + row], strict=True)]
+            for row in range(value, _PRODUCTS, KINDS)
+        )
 
     def _summed(self, values: Array, regions: Array, weights: Array | None) -> Array:
         if weights is None:
             raise ValueError("expected samples with weights")
-        each = np.concatenate([values[:KINDS], regions[1:3]])
-        squared = weights * weights * each
-        return np.concatenate([weights * each, squared, squared[:KINDS] * values[:KINDS]])
+        each, inside, squares = values[:KINDS], regions[1:3], weights * weights
+        weighed, rest = products(Halves.of(weights), Halves.of(each))
+        squared, more = weighted_powers(squares, each)
+        return np.concatenate([weighed, squared, rest, more, weights * inside, squares * inside])
+
+
+def _as_floats(row: Sequence[Fraction]) -> Array:
+    return np.array([float(one) for one in row])
 
 
 def _squared(second: Fraction, first: Fraction, plain: Fraction, more: Fraction) -> Fraction:

@@ -185,7 +185,7 @@ def fraction_correct_certain(s: Scores) -> Array:
     influence=share_of(_neither),
 )
 def fraction_uncertain(s: Scores) -> Array:
-    return ratio(total(_undecided(s)), s.n)
+    return ratio(total(s.losses.undecided), s.n)
 
 
 @_overall(
@@ -203,11 +203,7 @@ def fraction_incorrect_certain(s: Scores) -> Array:
     return ratio(total(s.losses.ruled_out), s.n)
 
 
-def _undecided(s: Scores) -> Array:
-    return s.actual - s.losses.sure - s.losses.ruled_out
-
-
 def regions(s: Scores) -> Array:
     """Shares of each class that are certainly right, uncertain and certainly wrong, shape (3, ..., K)."""
     with silently():
-        return np.stack([ratio(sums, s.actual) for sums in (s.losses.sure, _undecided(s), s.losses.ruled_out)])
+        return np.stack([ratio(sums, s.actual) for sums in (s.losses.sure, s.losses.undecided, s.losses.ruled_out)])
