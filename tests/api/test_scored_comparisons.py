@@ -359,7 +359,7 @@ def test_without_the_time_to_resample_values_are_given(client: httpx.Client, mon
     _, _, *ids = two(client)
     monkeypatch.setattr("app.kernel.uncertainty.of_samples.resampling.MOST_ENTRIES", 1000)
     monkeypatch.setattr("app.kernel.uncertainty.of_samples.resampling._ENTRIES", 1000)
-    monkeypatch.setattr("app.services.runs.sample_draws._PERMUTED_ENTRIES", 1000)
+    monkeypatch.setattr("app.services.runs.draws.samples._PERMUTED_ENTRIES", 1000)
     answer = compare(client, *ids, metrics=["average_precision", "roc_auc"])
     found = only(answer, "average_precision")
     assert found["method"] == "none, none"
@@ -375,7 +375,7 @@ def test_without_the_time_to_resample_values_are_given(client: httpx.Client, mon
 def test_many_samples_have_the_normal_test(client: httpx.Client, monkeypatch: pytest.MonkeyPatch) -> None:
     _, _, *ids = two(client)
     permuted = only(compare(client, *ids, metrics=["average_precision"], seed=1), "average_precision")
-    monkeypatch.setattr("app.services.runs.sample_draws._PERMUTED_ENTRIES", 1000)
+    monkeypatch.setattr("app.services.runs.draws.samples._PERMUTED_ENTRIES", 1000)
     normal = only(compare(client, *ids, metrics=["average_precision"], seed=1), "average_precision")
     assert normal["method"] == "bootstrap, bootstrap_z"
     assert normal["low"] == permuted["low"]

@@ -19,8 +19,8 @@ from app.services.ports.evaluations import SampleLabels
 from app.services.runs.aligned import Runs
 from app.services.runs.comparison import Comparison
 from app.services.runs.differences import BOTH_INFINITE, NO_VALUE, NOT_REACHED, ONE_INFINITE, RunDifference
+from app.services.runs.draws.resampling import InferenceSettings
 from app.services.runs.reading import KeptSamples
-from app.services.runs.resampling import InferenceSettings
 
 
 def kept(matrix: Any, dataset: str) -> EvaluationRecord:

@@ -14,8 +14,8 @@ from app.services.compare.pairs.fold_tests import FoldTest
 from app.services.compare.pairs.paired_tests import PairedTests
 from app.services.compare.pairs.recall_order import RecallOrder
 from app.services.estimands import Better
+from app.services.runs.draws.resampling import ChiSquaredTest, OmnibusTest, ResamplingDesign
 from app.services.runs.pairing import PairingDesign
-from app.services.runs.resampling import ChiSquaredTest, OmnibusTest, ResamplingDesign
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -31,8 +31,8 @@ from app.services.compare.pairs.recall_order import recall_orders
 from app.services.processes.progress import progressed
 from app.services.runs.comparison import Comparison
 from app.services.runs.differences import RunDifference
+from app.services.runs.draws.resampling import ChiSquaredTest, OmnibusTest
 from app.services.runs.propriety import improper_preferences
-from app.services.runs.resampling import ChiSquaredTest, OmnibusTest
 
 # With a smaller share of draws in which every run has a value, nothing is said about who may be best.
 _FEWEST_DEFINED = 0.95

@@ -33,11 +33,11 @@ from app.services.processes.compute import ComputePool
 from app.services.references import Named, identified
 from app.services.runs.aligned import Runs
 from app.services.runs.comparison import Comparison
-from app.services.runs.group_draws import check_grouped, shared_groups
+from app.services.runs.draws.groups import check_grouped, shared_groups
+from app.services.runs.draws.resampling import InferenceSettings
 from app.services.runs.pairing import PairingMode as PairingMode
 from app.services.runs.propriety import proper_scores
 from app.services.runs.reading import MOST_ENTRIES, KeptSamples, check_entries, entries_of, read_labels, read_outputs
-from app.services.runs.resampling import InferenceSettings
 from app.services.stored import inputs_of_all
 
 # Differences in one answer: pairs of runs times values.

@@ -20,14 +20,15 @@ from app.kernel.metrics.expression import Expression
 from app.services.compare.elsewhere import Rereading, check_same, lies_elsewhere, of_run
 from app.services.ports.cluster import Workers, workers_of
 from app.services.processes.progress import as_step, progressed
-from app.services.runs.aligned import Runs, ScoredRun
-from app.services.runs.group_draws import SharedGroups, joined_groups
+from app.services.runs.aligned import Runs
+from app.services.runs.draws.groups import SharedGroups, joined_groups
 from app.services.runs.joins.compared import GROUP, WEIGHT, Compared, Outputs, Question
 from app.services.runs.joins.groups import GroupNames
 from app.services.runs.joins.keys import numbers_of
 from app.services.runs.joins.spilled import Columns, SpilledRun
 from app.services.runs.pairing import Pairing, by_counts
 from app.services.runs.reading import KeptSamples
+from app.services.runs.scored_run import ScoredRun
 from app.services.stored import stored_input
 
 # Bytes that joining takes of a row, beside its id, and of each of its outputs.

@@ -9,8 +9,8 @@ from app.kernel.numerics.arrays import Array, silently
 from app.kernel.uncertainty.design import generator, seed_of
 from app.services.runs.comparison import Comparison
 from app.services.runs.differences import RunDifference
+from app.services.runs.draws.samples import NormalDraws
 from app.services.runs.pairing import PairingDesign
-from app.services.runs.sample_draws import NormalDraws
 
 # Deviations of all differences together.
 _MOST_ENTRIES = 10_000_000

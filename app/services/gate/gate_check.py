@@ -31,8 +31,8 @@ from app.services.gate.answers import ClassVerdict, MinimumSamples, RuleResult, 
 from app.services.gate.rule_estimates import RuleEstimate, RuleEstimates, less_is_better
 from app.services.processes.progress import progressed
 from app.services.runs.aligned import Runs
+from app.services.runs.draws.resampling import CommonPrevalence
 from app.services.runs.propriety import improper_preferences
-from app.services.runs.resampling import CommonPrevalence
 
 EXIT_CODES: dict[Verdict, Literal[0, 1, 2]] = {Verdict.PASS: 0, Verdict.FAIL: 1, Verdict.INCONCLUSIVE: 2}
 # The chance that as many samples as are named for a paired rate settle a rule.

@@ -20,7 +20,7 @@ from app.services.estimates.run_data import RunData, run_data
 from app.services.reasons import why_missing
 from app.services.runs.aligned import Runs
 from app.services.runs.comparison import Comparison
-from app.services.runs.resampling import CommonPrevalence, InferenceSettings
+from app.services.runs.draws.resampling import CommonPrevalence, InferenceSettings
 from app.services.stored import inputs_of_all
 
 

@@ -25,10 +25,10 @@ from app.services.estimates.run_data import RunData, run_data
 from app.services.json_values import number
 from app.services.runs.aligned import Runs
 from app.services.runs.comparison import Comparison
+from app.services.runs.draws.resampling import CommonPrevalence, InferenceSettings
 from app.services.runs.pairing import PairingMode
 from app.services.runs.propriety import proper_scores
 from app.services.runs.reading import KeptSamples, is_scored, missing_outputs
-from app.services.runs.resampling import CommonPrevalence, InferenceSettings
 from app.services.seeds import chosen_seed
 from app.services.stored import inputs_of_all
 

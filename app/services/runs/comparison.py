@@ -11,16 +11,15 @@ from app.kernel.uncertainty.design import Alternative
 from app.services.estimands import Estimand
 from app.services.runs.aligned import Runs
 from app.services.runs.differences import RunDifference, Test, gap_bounds, simulated, why_no_difference
-from app.services.runs.group_draws import (
+from app.services.runs.draws.groups import (
     ResampledGroups,
     ResampledUnitGroups,
     SharedGroups,
     SharedGroupsOfClasses,
 )
-from app.services.runs.matrix_draws import IndependentMatrices
-from app.services.runs.paired_draws import PairedMatrices
-from app.services.runs.pairing import PairingDesign
-from app.services.runs.resampling import (
+from app.services.runs.draws.matrices import IndependentMatrices
+from app.services.runs.draws.paired import PairedMatrices
+from app.services.runs.draws.resampling import (
     CommonPrevalence,
     InferenceSettings,
     LeftOut,
@@ -30,7 +29,8 @@ from app.services.runs.resampling import (
     ResamplingDesign,
     Setup,
 )
-from app.services.runs.sample_draws import NormalDraws, ResampledSamples, closed_forms
+from app.services.runs.draws.samples import NormalDraws, ResampledSamples, closed_forms
+from app.services.runs.pairing import PairingDesign
 
 
 class Comparison:

@@ -17,7 +17,7 @@ from app.kernel.metrics.expression import is_improper
 from app.kernel.numerics.arrays import Array
 from app.services.estimands import Estimand, parse_estimands
 from app.services.runs.aligned import Runs
-from app.services.runs.resampling import CommonPrevalence
+from app.services.runs.draws.resampling import CommonPrevalence
 
 # Values that differ by less are equal: other sums round otherwise.
 _ROUNDING = 1e-12

@@ -7,8 +7,9 @@ from app.kernel.compare.replicates import importance
 from app.kernel.samples.scores import Scores
 from app.kernel.uncertainty.of_samples.units import Run
 from app.services.reasons import requested_values
-from app.services.runs.aligned import Runs, ScoredRun
-from app.services.runs.resampling import Resampling
+from app.services.runs.aligned import Runs
+from app.services.runs.draws.resampling import Resampling
+from app.services.runs.scored_run import ScoredRun
 
 
 def undefined_notes(of: Resampling) -> list[str]:

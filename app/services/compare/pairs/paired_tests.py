@@ -25,7 +25,7 @@ from app.kernel.compare.paired.predictive import PredictiveCounts, PredictiveVal
 from app.kernel.uncertainty.design import Alternative
 from app.services.json_values import number
 from app.services.runs.comparison import Comparison
-from app.services.runs.resampling import ChiSquaredTest, OmnibusTest
+from app.services.runs.draws.resampling import ChiSquaredTest, OmnibusTest
 
 # Pairs times classes that are tested without being asked for: more would make answers long.
 _MOST_UNASKED: Final = 100

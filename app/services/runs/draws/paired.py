@@ -17,9 +17,9 @@ from app.kernel.uncertainty.design import generator, seed_of
 from app.kernel.uncertainty.draws import Functional
 from app.services.estimands import Estimand
 from app.services.runs.differences import Test, score_tests
-from app.services.runs.matrix_draws import MatrixDraws
-from app.services.runs.resampling import FEWEST_PERMUTATIONS, PERMUTATIONS, Pairs
-from app.services.runs.simulation import draw_paired
+from app.services.runs.draws.matrices import MatrixDraws
+from app.services.runs.draws.resampling import FEWEST_PERMUTATIONS, PERMUTATIONS, Pairs
+from app.services.runs.draws.simulation import draw_paired
 
 # Cells of the permuted matrices of all pairs.
 MOST_PERMUTED_CELLS = 40_000_000

@@ -36,8 +36,7 @@ from app.services.runs.differences import (
     proportion_tests,
     range_tests,
 )
-from app.services.runs.pairing import Pairing, PairingDesign
-from app.services.runs.resampling import (
+from app.services.runs.draws.resampling import (
     FEWEST_PERMUTATIONS,
     PERMUTATIONS,
     ChiSquaredTest,
@@ -46,7 +45,8 @@ from app.services.runs.resampling import (
     ResamplingDesign,
     Setup,
 )
-from app.services.runs.simulation import draw_independent, draw_paired
+from app.services.runs.draws.simulation import draw_independent, draw_paired
+from app.services.runs.pairing import Pairing, PairingDesign
 from app.services.runs.undefined import undefined_notes
 
 # Probabilities passed over in all permutations together: some seconds.

@@ -28,9 +28,9 @@ from app.services.estimands import Estimand
 from app.services.estimates.methods.from_draws import affordable_draws
 from app.services.runs.aligned import Runs
 from app.services.runs.differences import Test
+from app.services.runs.draws.resampling import PERMUTATIONS, Resampling, ResamplingDesign, Setup
+from app.services.runs.draws.samples import ResampledSamples
 from app.services.runs.joins.groups import GroupedJoin, GroupNames
-from app.services.runs.resampling import PERMUTATIONS, Resampling, ResamplingDesign, Setup
-from app.services.runs.sample_draws import ResampledSamples
 
 _MCNEMAR = "grouped_mcnemar"
 _EACH, _PERMUTATION = "permutation", "group_permutation"

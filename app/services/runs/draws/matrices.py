@@ -19,9 +19,9 @@ from app.kernel.uncertainty.of_matrices.delta import variance
 from app.services.estimands import Estimand
 from app.services.estimates.methods.from_draws import affordable_draws
 from app.services.runs.differences import Test, normal_tests, proportion_tests, range_tests
+from app.services.runs.draws.resampling import ChiSquaredTest, OmnibusTest, Pairs, Resampling, ResamplingDesign
+from app.services.runs.draws.simulation import draw_independent
 from app.services.runs.pairing import PairingDesign
-from app.services.runs.resampling import ChiSquaredTest, OmnibusTest, Pairs, Resampling, ResamplingDesign
-from app.services.runs.simulation import draw_independent
 
 # Cells of the matrices that numeric derivatives look at.
 MOST_DERIVED_CELLS = 50_000_000

@@ -1,0 +1,1 @@
+"""How often other samples would say otherwise: matrices, pairs, groups and samples drawn again."""
