@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.kernel.folds.keys import Keys, Probabilities
-from app.kernel.folds.weights.grid import added
+from app.kernel.folds.weights.grid import pieces_of
 from app.kernel.numerics.arrays import Array
 from app.kernel.numerics.sorting import Order
 
@@ -124,7 +124,7 @@ def summed(entries: Entries) -> Entries:
 def _weights_summed(entries: Entries) -> Entries:
     entries = entries.take(np.argsort(entries.keys))
     starts = starts_of(entries.keys)
-    pieces = [added(values, starts) for values in entries.weighed]
+    pieces = [pieces_of(values, starts) for values in entries.weighed]
     rows = max(1, *map(len, pieces))
     weights, squares = (np.concatenate([*own, np.zeros((rows - len(own), starts.size))]) for own in pieces)
     keys = np.tile(entries.keys.take(starts), (rows, 1))

@@ -73,8 +73,8 @@ def of_class_means(kind: int) -> Error:
 def of_share(*counted: int, rest: bool = False) -> Error:
     """Of the share of the samples that are counted by some of the counts in each group, or by none of them."""
 
-    def error(scores: FoldedSamples, _: int | None, value: float) -> Spread:
-        variance = scores.sums.share_variance(value, counted, rest=rest) / scores.effective_samples
+    def error(scores: FoldedSamples, _: int | None, __: float) -> Spread:
+        variance = scores.sums.share_variance(counted, rest=rest) / scores.effective_samples
         return Spread(variance, LinearMethod.WILSON, of_groups=lambda: _losses(scores).share(counted, rest=rest))
 
     return error

@@ -50,7 +50,7 @@ class DecidedInWeights:
         np.maximum.at(self._heaviest, cells[used], weights[used])
         for start in range(0, cells.size, BLOCK):
             here = weights[start : start + BLOCK]
-            gather = partial(_by_cell, cells[start : start + BLOCK], size)
+            gather = partial(sums_by_code, cells[start : start + BLOCK], n_classes=size)
             self._sums.add(np.stack([here, here * here]), gather)
 
     def merged(self, other: Self) -> Self:
@@ -74,7 +74,3 @@ class DecidedInWeights:
         ends = (np.where(used > 0, side[cells], np.nan) for side in (self._lightest, self._heaviest))
         tally = Tally(self._times[cells], WeightSums(squares, used, *ends))
         return Samples(cells // size**self._n_rules, predicted, weights=weights, tally=tally)
-
-
-def _by_cell(cells: Codes, size: int, rows: NDArray[np.float64]) -> NDArray[np.float64]:
-    return sums_by_code(cells, rows, size)

@@ -15,7 +15,7 @@ from app.kernel.folds.not_folded import NotFolded
 from app.kernel.folds.order import OrderFold
 from app.kernel.folds.orders import runs
 from app.kernel.folds.scores import ScoresFold
-from app.kernel.folds.weights.grid import Grid, added, lowest_bit
+from app.kernel.folds.weights.grid import Grid, lowest_bit, pieces_of
 from app.kernel.metrics.families.probabilities import imcp, proper, ranking, recalibration
 from app.kernel.metrics.families.probabilities.imcp import regions
 from app.kernel.numerics.arrays import silently
@@ -337,7 +337,7 @@ def test_sums_of_weights_are_whole_numbers() -> None:
     assert [grid.fraction(one) for one in grid.units(sums)][-1] == total + grid.fraction(7)
     assert grid.total(digits) == grid.whole(total)
     np.testing.assert_allclose(grid.rounded(grid.cumulated(digits, 0)), np.cumsum(values), rtol=1e-15)
-    pieces = np.concatenate(added(values, np.array([0, 3])))
+    pieces = np.concatenate(pieces_of(values, np.array([0, 3])))
     assert [sum(map(Fraction, column.tolist())) for column in pieces.T] == [
         sum(map(Fraction, part.tolist())) for part in (values[:3], values[3:])
     ]

@@ -163,7 +163,7 @@ class Moments:
         return [flat[start : start + size] for start in range(0, len(flat), size)]
 
     def _add(self, given: Array, y: Codes, weights: Array | None) -> None:
-        gather = partial(_by_class, y, self.n_classes)
+        gather = partial(sums_by_code, y, n_classes=self.n_classes)
         self.counts += np.bincount(y, minlength=self.n_classes)
         values, finite = given.copy(), np.isfinite(given)
         if not finite.all():
@@ -177,7 +177,3 @@ class Moments:
             for part in products(halves.at(first), halves.at(slice(first, None))):
                 sums.add(part, gather)
         self._sums.add(values, gather)
-
-
-def _by_class(y: Codes, n_classes: int, rows: Array) -> Array:
-    return sums_by_code(y, rows, n_classes)

@@ -15,7 +15,7 @@ from app.kernel.folds.fits.near import Line, Near, edges_near, line_of_cells
 from app.kernel.folds.orders.points import Points
 from app.kernel.folds.orders.stretches import Cuts, Stretch
 from app.kernel.numerics.arrays import Array, silently
-from app.kernel.numerics.exact_sums import BLOCK, ExactSums
+from app.kernel.numerics.exact_sums import BLOCK, ExactSums, total_of
 from app.kernel.samples.recalibration import expit, log_odds
 
 # Steps become quadratically smaller: after one of this size, relative to the coefficients, what is left is rounding.
@@ -107,7 +107,7 @@ class LineSums:
         rows[5] = members * (rest * rest) + others * (chance * chance)
         for row in (1, 3, 4, 6, 7):
             np.multiply(rows[row - 1], away, out=rows[row])
-        self._sums.add(rows, lambda values: values.sum(axis=-1))
+        self._sums.add(rows, total_of)
 
     def merge(self, other: Self) -> None:
         """Take in what another has looked at."""

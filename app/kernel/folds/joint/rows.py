@@ -11,11 +11,11 @@ More samples have more different rows, so the number only falls, and what one pa
 from typing import NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from app.kernel.folds.entries import Counts
 from app.kernel.folds.keys import Probabilities
 from app.kernel.numerics.arrays import Array
+from app.kernel.numerics.hashing import GOLDEN, Hashes, scrambled
 from app.kernel.samples.losses import Codes
 
 # The orders of more classes are not read side by side: every stretch reads from all runs of all classes, and has fewer
@@ -24,13 +24,7 @@ MOST_CLASSES = 32
 # Different rows of a class if all have as many, and probabilities of all rows together.
 _MOST, _NUMBERS = 1 << 14, 1 << 20
 _HIGHEST = np.uint64(np.iinfo(np.uint64).max)
-# Odd numbers of good bits (Steele, Lea & Flood 2014, "Fast splittable pseudorandom number generators").
-_GOLDEN, _FIRST, _SECOND = (
-    np.uint64(number) for number in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
-)
-_SHIFTS = np.uint64(30), np.uint64(27), np.uint64(31)
-
-Hashes = NDArray[np.uint64]
+_SHIFT = np.uint64(31)
 
 
 class Rows(NamedTuple):
@@ -134,15 +128,10 @@ def _shared(room: int, sizes: Counts) -> int:
 def _hashes(codes: Codes, given: Probabilities) -> Hashes:
     """A number (n) for each row. Of a billion different ones one has that of a kept one with a chance of 1 in 10^5."""
     found = codes.astype(np.uint64)
-    found += _GOLDEN
+    found += GOLDEN
     for column in given.T:
         # Adding 0 makes 0 of -0.
         found ^= (column.astype(np.float64) + 0.0).view(np.uint64)
-        found *= _GOLDEN
-        found ^= found >> _SHIFTS[2]
-    found ^= found >> _SHIFTS[0]
-    found *= _FIRST
-    found ^= found >> _SHIFTS[1]
-    found *= _SECOND
-    found ^= found >> _SHIFTS[2]
-    return found
+        found *= GOLDEN
+        found ^= found >> _SHIFT
+    return scrambled(found)

@@ -108,9 +108,7 @@ class FoldedMeans(WeightedUnits):
         in_groups: The same within groups, where samples are in some.
     """
 
-    def __init__(
-        self, sums: Mapping[str, SumOfSamples | SumOfWeighted], in_groups: ValuesInGroups | None = None
-    ) -> None:
+    def __init__(self, sums: Mapping[str, Summed], in_groups: ValuesInGroups | None = None) -> None:
         super().__init__(1)
         self.sums, self.in_groups = sums, in_groups
 

@@ -108,9 +108,11 @@ class LossSums:
         rows = zip(exact[kind * size :][:size], exact[(kind + KINDS) * size :][:size], self.counts[0], strict=True)
         return np.array([spread(first, second, int(count)) for first, second, count in rows])
 
-    def share_variance(self, value: float, counted: Sequence[int], *, rest: bool) -> float:  # noqa: ARG002 - of weights
-        """Variance over n - 1 of being counted, by some of the counts or by none of them, by the share that is."""
+    def share_variance(self, counted: Sequence[int], *, rest: bool) -> float:
+        """Variance over n - 1 of being counted, by some of the counts or by none of them."""
         size = int(self.counts[0].sum())
+        inside = sum(int(self.counts[1 + one - KINDS].sum()) for one in counted)
+        value = (size - inside if rest else inside) / size
         return value * (1.0 - value) * size / max(size - 1, 1)
 
     def _add(self, probabilities: Probabilities, y: Codes, groups: Groups | None, weights: Array | None) -> None:

@@ -79,8 +79,8 @@ class WeightedLossSums(LossSums):
             ]
         )
 
-    def share_variance(self, value: float, counted: Sequence[int], *, rest: bool) -> float:  # noqa: ARG002 - of samples that count 1 each
-        """Of being counted by some of the counts, or by none of them; the share that is follows from the sums."""
+    def share_variance(self, counted: Sequence[int], *, rest: bool) -> float:
+        """Of being counted by some of the counts, or by none of them."""
         weights, squares = self._totals.by_class()
         parts = [self._rows_of(one) for one in counted]
         total, first = (sum((sum(part[row], Fraction(0)) for part in parts), Fraction(0)) for row in (0, 1))

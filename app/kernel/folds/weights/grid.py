@@ -112,7 +112,7 @@ class Grid(NamedTuple):
         return units * _power(self.exponent)
 
 
-def added(values: Array, starts: NDArray[np.intp]) -> list[Array]:
+def pieces_of(values: Array, starts: NDArray[np.intp]) -> list[Array]:
     """Sums of stretches of values (n), 0 or more, that begin at some places: pieces (s) that add up to them, each cut
     along powers of 2 that are the same for all values, so that nothing is rounded.
     """

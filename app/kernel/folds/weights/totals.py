@@ -38,7 +38,7 @@ class WeightTotals:
         self._lowest = [_lower(own, lowest_bit(row)) for own, row in zip(self._lowest, values, strict=True)]
         for start in range(0, y.size, BLOCK):
             codes = y[start : start + BLOCK]
-            self._sums.add(values[:, start : start + BLOCK], partial(_by_code, codes, size))
+            self._sums.add(values[:, start : start + BLOCK], partial(sums_by_code, codes, n_classes=size))
 
     def merge(self, other: Self) -> None:
         """Take in those of others."""
@@ -64,10 +64,6 @@ class WeightTotals:
         chosen = [*codes]
         total, squares = (sum((sums[code] for code in chosen), Fraction(0)) for sums in self.by_class())
         return float(total * total / squares) if squares else 0.0
-
-
-def _by_code(codes: Codes, size: int, rows: Array) -> Array:
-    return sums_by_code(codes, rows, size)
 
 
 def _lower(first: int | None, second: int | None) -> int | None:

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from app.services.runs.joins.keys import Hashes
+from app.kernel.numerics.hashing import Hashes
 
 
 class Frequent:

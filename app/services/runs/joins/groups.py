@@ -12,7 +12,8 @@ from app.domain.data import MOST_GROUPS
 from app.domain.errors import TooLarge
 from app.kernel.compare.paired.grouped import GroupedCounts
 from app.kernel.numerics.arrays import Array
-from app.services.runs.joins.keys import Hashes, as_column, numbers_of, together
+from app.kernel.numerics.hashing import Hashes
+from app.services.runs.joins.keys import as_column, numbers_of, together
 
 
 class GroupNames:

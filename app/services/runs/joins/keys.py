@@ -13,12 +13,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from app.kernel.numerics.hashing import GOLDEN, Hashes, mixed
+
 _MOST: Final = 10**18
 _WHOLE: Final = r"^(0|-?[1-9][0-9]{0,17})$"
-# Multipliers of the mixing function of SplitMix64 (Steele, Lea and Flood 2014).
-_FIRST, _SECOND, _STEP = (np.uint64(one) for one in (0xBF58476D1CE4E5B9, 0x94D049BB133111EB, 0x9E3779B97F4A7C15))
-
-Hashes = NDArray[np.uint64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -82,25 +80,16 @@ def _made(ids: NDArray[Any], chosen: NDArray[np.bool_], hashed: Callable[[NDArra
 
 
 def _hashes(numbers: NDArray[np.int64]) -> Hashes:
-    return _mixed(numbers.view(np.uint64))
+    return mixed(numbers.view(np.uint64))
 
 
 def _text_hashes(texts: NDArray[np.str_]) -> Hashes:
     """Of each text the sum of its characters, each times a number of its place: how wide the column is says nothing."""
     # Not 0, so that the text without characters is not the integer 0.
-    sums = np.full(texts.size, _STEP)
+    sums = np.full(texts.size, GOLDEN)
     if texts.size and texts.dtype.itemsize:
         characters = np.ascontiguousarray(texts).view(np.uint32).reshape(texts.size, -1)
-        factors = _mixed(np.arange(1, characters.shape[1] + 1, dtype=np.uint64)) | np.uint64(1)
+        factors = mixed(np.arange(1, characters.shape[1] + 1, dtype=np.uint64)) | np.uint64(1)
         for place, factor in enumerate(factors):
             sums += characters[:, place].astype(np.uint64) * factor
-    return _mixed(sums)
-
-
-def _mixed(values: Hashes) -> Hashes:
-    """SplitMix64 of each: near numbers come out far from each other."""
-    found = values + _STEP
-    found = (found ^ (found >> np.uint64(30))) * _FIRST
-    found = (found ^ (found >> np.uint64(27))) * _SECOND
-    mixed: Hashes = found ^ (found >> np.uint64(31))
-    return mixed
+    return mixed(sums)

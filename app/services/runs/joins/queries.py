@@ -21,11 +21,12 @@ from app.domain.inputs.samples import Samples
 from app.kernel.folds.queries import RELEVANT, ColumnFile, Columns, QueryValueUnits, columns_of
 from app.kernel.metrics.expression import Measure
 from app.kernel.numerics.arrays import Array
+from app.kernel.numerics.hashing import Hashes
 from app.kernel.units.queries import Queries
 from app.services.ports.cluster import Workers
 from app.services.processes.progress import progressed
 from app.services.runs.joins.frequent import Frequent
-from app.services.runs.joins.keys import Hashes, as_ids, numbers_of, together
+from app.services.runs.joins.keys import as_ids, numbers_of, together
 from app.services.runs.joins.spilled import Part, SpilledRun
 
 _PARTS: Final = 1024
