@@ -1,15 +1,22 @@
 """Runs whose samples lie elsewhere, in memory: read in parts of any size, in any order, here or by threads."""
 
 import pickle
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, Self
 
 from app.domain.errors import TooLarge
 from app.domain.evaluation import EvaluationRecord
+from app.domain.identifiers import new_id
 from app.domain.inputs.matrices import MatrixInput
+from app.services.compare.comparisons import AskedComparison, NewComparison, understood
 from app.services.ports.cluster import Result, Task
+from app.services.runs.aligned import Runs
+from app.services.runs.pairing import PairingMode
+from app.services.runs.reading import KeptSamples
+from app.services.stored import unkept_record
 
 
 class Parts:
@@ -48,3 +55,16 @@ class Threads:
         self.tasks += 1
         function, task = pickle.loads(sent)  # noqa: S301 - made above
         return pickle.loads(pickle.dumps(function(task)))  # noqa: S301
+
+
+def asked_of_sources(
+    sources: Sequence[MatrixInput], metrics: Sequence[str], **others: Any
+) -> tuple[AskedComparison, KeptSamples]:
+    """A comparison in pairs of runs that were made of some inputs, and their samples at hand."""
+    records = [replace(unkept_record(one), id=new_id()) for one in sources]
+    ids = tuple(record.id for record in records)
+    new = NewComparison(evaluations=ids, metrics=tuple(metrics), paired=PairingMode.TRUE, **others)
+    aligned = Runs.align(records)
+    asked = AskedComparison(new, aligned, understood(new, aligned), tuple(records))
+    samples = {record.id: one.samples for record, one in zip(records, sources, strict=True) if one.samples is not None}
+    return asked, KeptSamples.of(samples)

@@ -1,8 +1,8 @@
 """Reports of samples with labels in groups that went by in parts, beside those of the same rows at hand."""
 
 import json
-import pickle
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +20,7 @@ from app.kernel.metrics.card import Inputs, Task
 from app.kernel.metrics.catalogue import catalogue
 from app.services.evaluate.folding.labels import LabelFolding
 from tests.api.answers import Json
+from tests.services.parted import merged
 from tests.services.test_folded_label_scores import FEW, MEMORY, probabilities
 from tests.services.test_folded_labels import LABELS, RESAMPLED, ROWS, asked, check_same, said, table
 
@@ -93,11 +94,7 @@ def test_random_splits_and_orders_say_the_same(what: str, tmp_path: Path) -> Non
         body = written(tmp_path / str(number), what, groups, random.permutation(ROWS))
         text, parts = json.dumps(body).encode(), PartsOfData(*asked(body, MEMORY))
         with closing(LabelFolding(1 << 19, tmp_path)) as fold:
-            for place in random.permutation(len(parts.pieces)).tolist():
-                state = LabelFolding(FEW, None)
-                for one in parts.reading.parts(parts.pieces[place]):
-                    state.add(with_columns(text, one))
-                fold.merge(pickle.loads(pickle.dumps(state)))  # noqa: S301 - its own
+            merged(fold, partial(LabelFolding, FEW, None), text, parts, random)
             found = said(fold.finish(parts.facts(fold.rows)))
         del found["input"]["data"]
         assert found == expected

@@ -1,8 +1,8 @@
 """Reports of probabilities of labels that went by in parts, beside those of the same rows at hand."""
 
 import json
-import pickle
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from app.kernel.metrics.catalogue import catalogue
 from app.kernel.samples.labels.scores import LabelScores
 from app.services.evaluate.folding.labels import LabelFolding
 from tests.api.answers import Json
+from tests.services.parted import merged
 from tests.services.test_folded_labels import LABELS, RESAMPLED, ROWS, asked, check_same, said, table
 
 MEMORY = 1 << 18
@@ -129,11 +130,7 @@ def test_random_splits_and_orders_say_the_same(budget: int, tmp_path: Path) -> N
         body = written(tmp_path / str(number), truth[chosen], scores[chosen], **options)
         text, parts = json.dumps(body).encode(), PartsOfData(*asked(body, MEMORY))
         with closing(LabelFolding(budget, tmp_path)) as fold:
-            for place in random.permutation(len(parts.pieces)).tolist():
-                state = LabelFolding(budget, None)
-                for one in parts.reading.parts(parts.pieces[place]):
-                    state.add(with_columns(text, one))
-                fold.merge(pickle.loads(pickle.dumps(state)))  # noqa: S301 - its own
+            merged(fold, partial(LabelFolding, budget, None), text, parts, random)
             found = said(fold.finish(parts.facts(fold.rows)))
         assert found["input"].pop("data")["rows"] == found["input"]["rows"] == ROWS
         assert found == expected

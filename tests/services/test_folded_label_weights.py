@@ -1,7 +1,7 @@
 """Reports of weighted samples with labels that went by in parts, beside those of the same rows at hand."""
 
 import json
-import pickle
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +17,7 @@ from app.kernel.folds.labels.weighted import WeightedLabelFold
 from app.kernel.samples.labels.sets import LabelSets
 from app.services.evaluate.folding.weighted_labels import WeightedLabelFolding
 from tests.api.answers import Json
+from tests.services.parted import merged
 from tests.services.test_folded_labels import LABELS, RESAMPLED, ROWS, asked, check_same, said, table
 
 BUDGET = 1 << 20
@@ -74,11 +75,7 @@ def test_random_splits_and_orders_say_the_same(tmp_path: Path) -> None:
         body = written(tmp_path / str(number), each, random.permutation(ROWS))
         text, parts = json.dumps(body).encode(), PartsOfData(*asked(body))
         fold = WeightedLabelFolding(BUDGET)
-        for place in random.permutation(len(parts.pieces)).tolist():
-            state = WeightedLabelFolding(BUDGET)
-            for one in parts.reading.parts(parts.pieces[place]):
-                state.add(with_columns(text, one))
-            fold.merge(pickle.loads(pickle.dumps(state)))  # noqa: S301 - its own
+        merged(fold, partial(WeightedLabelFolding, BUDGET), text, parts, random)
         found = said(fold.finish(parts.facts(fold.rows)))
         fold.close()
         del found["input"]["data"]

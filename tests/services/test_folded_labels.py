@@ -1,9 +1,9 @@
 """Reports of sets of labels that went by in parts, beside those of the same rows at hand."""
 
 import json
-import pickle
 from contextlib import closing
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ from app.services.evaluate.apart import evaluate_alone
 from app.services.evaluate.evaluations import NewEvaluation
 from app.services.evaluate.folding.labels import LabelFolding
 from tests.api.answers import Json
+from tests.services.parted import merged
 
 ROWS = 3000
 MEMORY = 16384
@@ -145,11 +146,7 @@ def test_random_splits_and_orders_say_the_same(tmp_path: Path) -> None:
         body = written(tmp_path / str(number), truth[chosen], predicted[chosen])
         text, parts = json.dumps(body).encode(), PartsOfData(*asked(body))
         with closing(LabelFolding(MEMORY, None)) as fold:
-            for place in random.permutation(len(parts.pieces)).tolist():
-                state = LabelFolding(MEMORY, None)
-                for one in parts.reading.parts(parts.pieces[place]):
-                    state.add(with_columns(text, one))
-                fold.merge(pickle.loads(pickle.dumps(state)))  # noqa: S301 - its own
+            merged(fold, partial(LabelFolding, MEMORY, None), text, parts, random)
             found = said(fold.finish(parts.facts(fold.rows)))
         assert found["input"].pop("data")["rows"] == ROWS
         assert found == expected

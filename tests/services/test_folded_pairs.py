@@ -1,179 +1,33 @@
 """Runs of more samples than memory holds, compared on metrics of probabilities: what the samples at hand say."""
 
 import re
-from collections.abc import Sequence
-from dataclasses import asdict, replace
-from itertools import pairwise
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from app.domain.errors import IncomparableRuns, TooLarge
-from app.domain.identifiers import new_id
-from app.domain.inputs.matrices import MatrixInput, with_weights
-from app.domain.inputs.probabilities import Accompanying, from_probabilities, from_scores
 from app.kernel.compare.folded.orders import Orders
 from app.kernel.compare.folded.sums import PairedSums
-from app.services.compare.answers import RunComparison
 from app.services.compare.comparisons import (
-    AskedComparison,
     Besides,
     CostQuestion,
-    NewComparison,
     compare,
-    compare_again,
-    understood,
 )
-from app.services.compare.elsewhere import Rereading
-from app.services.runs.aligned import Runs
-from app.services.runs.pairing import PairingMode
-from app.services.runs.reading import KeptSamples
-from app.services.stored import unkept_record
-from tests.services.referenced import Parts, Threads
-
-ROWS = 700
-RANDOM = np.random.default_rng(1988)
-DATA: Any = {"data": {"columns": {"sample_id": "id"}}}
-
-
-class Model(NamedTuple):
-    """One run: rows in its order, what it says of them, and its classes in its order."""
-
-    rows: NDArray[np.int64]
-    truth: NDArray[np.int64]
-    outputs: NDArray[np.float64]
-    labels: list[str]
-    groups: NDArray[Any] | None = None
-    weights: NDArray[np.float64] | None = None
-
-    def source(self, chosen: slice) -> MatrixInput:
-        """Some of its samples."""
-        rows = self.rows[chosen]
-        names = np.array([f"c{code}" for code in range(self.outputs.shape[1])])
-        groups = None if self.groups is None else self.groups[rows].tolist()
-        weights = None if self.weights is None else self.weights[rows].tolist()
-        in_parts = rows.size < self.rows.size
-        beside = Accompanying(
-            labels=self.labels,
-            sample_ids=rows.tolist(),
-            group_ids=groups,
-            sample_weight=None if in_parts else weights,
-        )
-        truth = names[self.truth[rows]].tolist()
-        columns = [int(label[1:]) for label in self.labels]
-        outputs = self.outputs[rows][:, columns]
-        if self.is_sure:
-            found = from_probabilities(truth, outputs, beside, sum_tolerance=1e-6, renormalize=False, pointer="/input")
-        else:
-            found = from_scores(truth, outputs, beside, pointer="/input")
-        if in_parts and weights is not None:
-            # All of a part may weigh nothing.
-            found = with_weights(found, weights, "/input/sample_weight")
-        return replace(found, facts={**found.facts, **DATA})
-
-    @property
-    def is_sure(self) -> bool:
-        """Are these probabilities?"""
-        return bool(self.outputs.min() >= 0.0)
-
-    def parts(self) -> list[MatrixInput]:
-        """All of them, in parts of any size, one of a single row, in any order."""
-        cuts = np.unique([1, *RANDOM.choice(np.arange(2, self.rows.size), RANDOM.integers(0, 30), replace=False)])
-        ends = [0, *cuts.tolist(), self.rows.size]
-        parts = [self.source(slice(start, stop)) for start, stop in pairwise(ends)]
-        return [parts[place] for place in RANDOM.permutation(len(parts))]
-
-
-def models(classes: int, count: int = 2, *, scores: bool = False) -> list[Model]:
-    """Runs on most of the samples in any order, their classes in any order; some probabilities are the same."""
-    truth = np.concatenate([np.arange(classes), RANDOM.integers(0, classes, ROWS - classes)])
-    made = []
-    for skill in np.linspace(0.5, 0.8, count):
-        outputs = RANDOM.dirichlet(np.ones(classes), ROWS) * (1.0 - skill) + skill * np.eye(classes)[
-            truth
-        ] * RANDOM.random((ROWS, 1))
-        outputs /= outputs.sum(axis=1)[:, None]
-        outputs[::4] = outputs[RANDOM.integers(0, 9, outputs[::4].shape[0])]
-        rows = RANDOM.permutation(ROWS)[: ROWS - 15]
-        labels = RANDOM.permutation([f"c{code}" for code in range(classes)]).tolist()
-        made.append(Model(rows, truth, 4.0 * outputs - 1.0 if scores else outputs, labels))
-    return made
-
-
-def asked_of(runs: Sequence[Model], metrics: Sequence[str], **others: Any) -> tuple[AskedComparison, KeptSamples]:
-    """A comparison of runs, and their samples at hand."""
-    sources = [run.source(slice(None)) for run in runs]
-    records = [replace(unkept_record(one), id=new_id()) for one in sources]
-    new = NewComparison(
-        evaluations=tuple(record.id for record in records),
-        metrics=tuple(metrics),
-        paired=PairingMode.TRUE,
-        minimum_matched=0.9,
-        **others,
-    )
-    aligned = Runs.align(records)
-    asked = AskedComparison(new, aligned, understood(new, aligned), tuple(records))
-    samples = {record.id: one.samples for record, one in zip(records, sources, strict=True) if one.samples is not None}
-    return asked, KeptSamples.of(samples)
-
-
-def folded(
-    asked: AskedComparison, runs: Sequence[Model], folder: Path, memory: int = 120_000, cluster: Threads | None = None
-) -> RunComparison:
-    """The same where the samples go by."""
-    folder.mkdir()
-    parts = Parts({record.id: run.parts() for record, run in zip(asked.runs.records, runs, strict=True)})
-    return compare_again(
-        asked, KeptSamples(), Rereading(parts, memory, folder, cluster), identifier=asked.runs.records[0].id
-    )
-
-
-def check_close(found: Any, expected: Any, place: str = "") -> None:
-    """The same but for the last digits of numbers."""
-    if isinstance(expected, dict):
-        assert found.keys() == expected.keys(), place
-        for name, value in expected.items():
-            check_close(found[name], value, f"{place}/{name}")
-    elif isinstance(expected, list | tuple):
-        assert len(found) == len(expected), place
-        for number, value in enumerate(expected):
-            check_close(found[number], value, f"{place}/{number}")
-    elif isinstance(expected, float):
-        assert found == pytest.approx(expected, rel=1e-11, abs=1e-13, nan_ok=True), place
-    elif isinstance(expected, str):
-        assert found == expected, place
-    else:
-        assert found == expected, place
-
-
-LOSSES = [
-    "log_loss",
-    "log_loss(clip=0.01)",
-    "brier_score",
-    "spherical_score",
-    "balanced_log_loss",
-    "balanced_brier_score",
-    "ranked_probability_score",
-    "au_mcp",
-    "au_imcp",
-    "mean_phi@*",
-    "fraction_correct_certain",
-    "fraction_uncertain",
-    "fraction_incorrect_certain",
-    "mean(brier_score, log_loss)",
-    "mean(mean_phi@*)",
-    "brier_skill_score",
-    "d2_log_loss",
-    "gmean(au_mcp, spherical_score)",
-]
-
-# Averages over pairs of classes, and over all scores of all samples.
-PAIRS = ["roc_auc_ovo_macro", "roc_auc_ovo_weighted", "roc_auc_ovr_micro", "mean(roc_auc_ovo_macro, roc_auc_ovr_macro)"]
-
-AREAS = ["roc_auc@*", "roc_auc@c1", "roc_gini@c0", "roc_auc_ovr_macro", "roc_auc_ovr_weighted", "mean(roc_auc@*)"]
+from tests.services.paired_models import (
+    AREAS,
+    LOSSES,
+    PAIRS,
+    RANDOM,
+    ROWS,
+    asked_of,
+    check_close,
+    folded,
+    models,
+)
+from tests.services.referenced import Threads
 
 
 @pytest.mark.parametrize(("classes", "count"), [(2, 2), (3, 2), (2, 3), (10, 2)])
@@ -327,26 +181,6 @@ def test_runs_that_say_the_same_have_no_difference(tmp_path: Path) -> None:
     assert {found.differences[0].p_value for found in answer.metrics.values()} == {1.0}
 
 
-OF_MATRICES = ["accuracy", "mcc", "recall@*", "macro_f1"]
-
-
-@pytest.mark.parametrize("named", [np.str_, np.int64])
-@pytest.mark.parametrize(("classes", "count"), [(2, 2), (3, 2), (2, 3)])
-def test_groups_are_compared_as_those_of_the_samples_at_hand(
-    tmp_path: Path, classes: int, count: int, named: type[Any]
-) -> None:
-    groups = RANDOM.integers(-20, 60, ROWS)
-    runs = [one._replace(groups=groups.astype(named)) for one in models(classes, count)]
-    # What groups are called in other runs says nothing.
-    runs[1] = runs[1]._replace(groups=np.array([f"group {one}" for one in groups]))
-    asked, kept = asked_of(runs, OF_MATRICES, besides=Besides(paired_tests=True))
-    expected = compare(asked, kept, identifier=asked.runs.records[0].id)
-    assert expected.design.resampling.resampled == "groups"
-    for number, memory in enumerate((1 << 18, 1 << 19, 1 << 20)):
-        cluster = Threads() if number else None
-        assert repr(folded(asked, runs, tmp_path / str(number), memory, cluster)) == repr(expected)
-
-
 @pytest.mark.parametrize("metric", ["accuracy", "fraction_uncertain"])
 def test_runs_of_which_hardly_two_samples_say_the_same_are_refused(tmp_path: Path, metric: str) -> None:
     """What is known of samples that all differ grows with them, so it has to be held to the memory."""
@@ -367,126 +201,6 @@ def test_samples_that_say_the_same_take_no_memory(tmp_path: Path) -> None:
     # Combinations of 27 parts take more than all of them together may.
     answer = folded(asked, runs, tmp_path / "a", 4 * 16 * 40)
     assert repr(answer) == repr(compare(asked, kept, identifier=asked.runs.records[0].id))
-
-
-def test_groups_that_cannot_be_compared_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    groups = RANDOM.integers(0, 60, ROWS)
-    first, second = models(2)
-
-    def refused(one: NDArray[Any], other: NDArray[Any] | None, metric: str = "accuracy", memory: int = 1 << 18) -> str:
-        runs = [first._replace(groups=one), second._replace(groups=other)]
-        asked, _ = asked_of(runs, [metric])
-        with pytest.raises((IncomparableRuns, TooLarge)) as caught:
-            folded(asked, runs, tmp_path / new_id().hex, memory)
-        return str(caught.value.detail)
-
-    merged = np.where(groups == 7, 8, groups)
-    for one, other in ((groups, merged), (merged, groups)):
-        assert "do not group the samples" in refused(one, other)
-    assert "are one group" in refused(np.zeros(ROWS, dtype=np.int64), None)
-    assert "log_loss needs probabilities" in refused(groups, groups, "log_loss")
-    assert "of PREVAIL_DATA_MEMORY_BYTES" in refused(groups, groups, memory=4000)
-    named = np.array([f"{one:0200}" for one in groups])
-    assert "names of groups of at most 8192 bytes" in refused(named, named, memory=1 << 15)
-    monkeypatch.setattr("app.services.runs.joins.groups.MOST_GROUPS", 50)
-    assert "at most 50 groups" in refused(groups, groups)
-
-
-@pytest.mark.parametrize(("classes", "count"), [(2, 2), (3, 2), (2, 3)])
-def test_weights_are_compared_as_those_of_the_samples_at_hand(tmp_path: Path, classes: int, count: int) -> None:
-    weights = RANDOM.choice([0.0, 0.3, 1.7, 2.0], ROWS)
-    runs = [one._replace(weights=weights * 3.0**place) for place, one in enumerate(models(classes, count))]
-    asked, kept = asked_of(runs, OF_MATRICES, besides=Besides(paired_tests=True))
-    expected = compare(asked, kept, identifier=asked.runs.records[0].id)
-    for number, memory in enumerate((1 << 18, 1 << 20)):
-        cluster = Threads() if number else None
-        assert repr(folded(asked, runs, tmp_path / str(number), memory, cluster)) == repr(expected)
-
-
-@pytest.mark.parametrize(("classes", "count"), [(2, 2), (3, 2), (2, 3), (10, 2)])
-def test_weighted_means_are_compared_as_those_of_the_samples_at_hand(tmp_path: Path, classes: int, count: int) -> None:
-    weights = RANDOM.choice([0.0, 0.3, 1.7, 2.0, 40.0], ROWS)
-    runs = [one._replace(weights=weights * 3.0**place) for place, one in enumerate(models(classes, count))]
-    # At hand what is left of a sum of weights is its rounding, where nothing is uncertain.
-    metrics = [name for name in LOSSES if classes > 2 or name != "fraction_uncertain"]
-    asked, kept = asked_of(runs, [*metrics, "accuracy"])
-    expected = compare(asked, kept, identifier=asked.runs.records[0].id)
-    check_close(asdict(folded(asked, runs, tmp_path / "a", 1 << 19)), asdict(expected))
-
-
-@pytest.mark.parametrize(("classes", "count"), [(2, 2), (3, 2), (2, 3), (10, 2)])
-@pytest.mark.parametrize("scores", [False, True])
-def test_weighted_areas_are_compared_as_those_of_the_samples_at_hand(
-    tmp_path: Path, classes: int, count: int, *, scores: bool
-) -> None:
-    weights = RANDOM.choice([0.0, 0.3, 1.7, 2.0, 40.0], ROWS)
-    runs = [
-        one._replace(weights=weights * 2.0**place) for place, one in enumerate(models(classes, count, scores=scores))
-    ]
-    names = [*AREAS, "roc_auc_ovo_macro", "roc_auc_ovo_weighted"] if classes == 2 else AREAS
-    asked, kept = asked_of(runs, names if scores else [*names, "mean(roc_auc@c0, au_imcp)"])
-    expected = compare(asked, kept, identifier=asked.runs.records[0].id)
-    check_close(asdict(folded(asked, runs, tmp_path / "a", 1 << 19)), asdict(expected))
-
-
-@pytest.mark.parametrize(("classes", "count"), [(2, 2), (3, 3)])
-def test_weights_in_groups_are_compared_as_those_of_the_samples_at_hand(
-    tmp_path: Path, classes: int, count: int
-) -> None:
-    groups = RANDOM.integers(-20, 60, ROWS)
-    # Some groups weigh nothing. Sums are exact in any order, so that draws that are equal stay so.
-    weights = np.where(groups % 10 == 0, 0.0, RANDOM.choice([0.0, 0.25, 1.75, 2.0], ROWS))
-    runs = [
-        one._replace(groups=groups, weights=weights * 2.0**place) for place, one in enumerate(models(classes, count))
-    ]
-    asked, kept = asked_of(runs, OF_MATRICES, besides=Besides(paired_tests=True))
-    expected = compare(asked, kept, identifier=asked.runs.records[0].id)
-    assert expected.design.resampling.resampled == "groups"
-    answers = [
-        folded(asked, runs, tmp_path / str(number), memory, Threads() if number else None)
-        for number, memory in enumerate((1 << 19, 1 << 20))
-    ]
-    check_close(asdict(answers[0]), asdict(expected))
-    assert repr(answers[1]) == repr(answers[0])
-
-
-def test_what_weighs_nothing_says_nothing(tmp_path: Path) -> None:
-    first, second = models(3)
-    weights = RANDOM.choice([0.0, 0.3, 1.7], ROWS)
-    # Without these rows no class 2 is left, and no value is infinite.
-    weights[first.truth == 2] = 0.0
-    outputs = np.where(weights[:, None] == 0.0, np.eye(3)[(first.truth + 1) % 3], second.outputs)
-    runs = [first._replace(weights=weights), second._replace(weights=weights, outputs=outputs)]
-    rest = [one._replace(rows=one.rows[weights[one.rows] > 0.0]) for one in runs]
-    metrics = ["log_loss(clip=0)", "brier_score", "mean_phi@*", "d2_log_loss"]
-    (asked, _), (left, _) = (asked_of(some, metrics) for some in (runs, rest))
-    found, expected = folded(asked, runs, tmp_path / "a", 1 << 18), folded(left, rest, tmp_path / "b", 1 << 18)
-    assert np.isfinite(found.metrics["log_loss(clip=0)"].differences[0].difference or np.nan)
-    for name, one in expected.metrics.items():
-        assert repr(found.metrics[name].values) == repr(one.values)
-        assert repr(found.metrics[name].differences[0].p_value) == repr(one.differences[0].p_value)
-
-
-def test_weights_that_cannot_be_compared_are_refused(tmp_path: Path) -> None:
-    weights = RANDOM.choice([0.0, 0.3, 1.7, 2.0], ROWS)
-    other = weights.copy()
-    other[:60] += 0.1
-    first, second = models(2)
-
-    def refused(one: NDArray[Any] | None, other: NDArray[Any] | None, memory: int = 1 << 18) -> str:
-        runs = [run._replace(weights=own) for run, own in ((first, one), (second, other))]
-        asked, kept = asked_of(runs, ["accuracy"])
-        with pytest.raises((IncomparableRuns, TooLarge)) as caught:
-            folded(asked, runs, tmp_path / new_id().hex, memory)
-        if memory == 1 << 18:
-            with pytest.raises(IncomparableRuns) as at_once:
-                compare(asked, kept, identifier=new_id())
-            assert str(caught.value.detail) == str(at_once.value.detail)
-        return str(caught.value.detail)
-
-    for one, two in ((weights, other), (other, weights), (weights, None), (None, weights)):
-        assert "run 2 weighs the samples" in refused(one, two)
-    assert "of PREVAIL_DATA_MEMORY_BYTES" in refused(RANDOM.random(ROWS), RANDOM.random(ROWS), memory=4000)
 
 
 @pytest.mark.parametrize(("count", "parts"), [(2, 7), (8, 26)])

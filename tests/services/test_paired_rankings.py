@@ -11,24 +11,19 @@ import pytest
 from numpy.typing import NDArray
 
 from app.domain.errors import IncomparableRuns, InvalidInput, TooLarge
-from app.domain.identifiers import new_id
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.inputs.units.rankings import from_ranking
 from app.services.compare.answers import RunComparison
 from app.services.compare.comparisons import (
     AskedComparison,
-    NewComparison,
-    PairingMode,
     compare,
     compare_again,
-    understood,
 )
 from app.services.compare.elsewhere import Rereading
 from app.services.runs.aligned import Runs
 from app.services.runs.joins import queries
 from app.services.runs.reading import KeptSamples
-from app.services.stored import unkept_record
-from tests.services.referenced import Parts, Threads
+from tests.services.referenced import Parts, Threads, asked_of_sources
 
 ROWS, QUERIES = 2000, 80
 RANDOM = np.random.default_rng(31)
@@ -68,19 +63,8 @@ def rankings(count: int = 2, *, texts: bool = False) -> list[Ranking]:
 
 def asked_of(runs: Sequence[Ranking], minimum: float = 1.0) -> tuple[AskedComparison, KeptSamples]:
     """A comparison of runs, and their items at hand."""
-    sources = [one.source for one in runs]
-    records = [replace(unkept_record(replace(one, facts={**one.facts, **DATA})), id=new_id()) for one in sources]
-    new = NewComparison(
-        evaluations=tuple(record.id for record in records),
-        metrics=tuple(METRICS),
-        paired=PairingMode.TRUE,
-        minimum_matched=minimum,
-        draws=200,
-    )
-    aligned = Runs.align(records)
-    asked = AskedComparison(new, aligned, understood(new, aligned), tuple(records))
-    samples = {record.id: one.samples for record, one in zip(records, sources, strict=True) if one.samples is not None}
-    return asked, KeptSamples.of(samples)
+    sources = [replace(one.source, facts={**one.source.facts, **DATA}) for one in runs]
+    return asked_of_sources(sources, METRICS, minimum_matched=minimum, draws=200)
 
 
 def folded(

@@ -1,0 +1,19 @@
+"""Parts of an input folded as a cluster does it: each apart, pickled, and merged in any order."""
+
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from app.api.bodies.referenced import PartsOfData
+from app.api.v1.requests.referenced import with_columns
+
+
+def merged(whole: Any, made: Callable[[], Any], text: bytes, parts: PartsOfData, random: np.random.Generator) -> None:
+    """Take all parts into a fold, each from a state of its own."""
+    for place in random.permutation(len(parts.pieces)).tolist():
+        state = made()
+        for one in parts.reading.parts(parts.pieces[place]):
+            state.add(with_columns(text, one))
+        whole.merge(pickle.loads(pickle.dumps(state)))  # noqa: S301 - its own
