@@ -79,7 +79,7 @@ def cut_matrices(scores: Scores, positive: int) -> CutMatrices:
     """
     if scores.n_classes != 2:
         raise ValueError("a threshold decides between two classes")
-    ranking = scores.literal_ranking(positive)
+    ranking = scores.ranking(positive)
     cuts = cuts_of(ranking)
     values = cuts.thresholds[1:]
     between = 0.5 * values[:-1] + 0.5 * values[1:]

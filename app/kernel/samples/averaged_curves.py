@@ -25,7 +25,7 @@ def macro_roc(scores: Scores) -> Curve:
     """
     curves = []
     for code in range(scores.n_classes):
-        cuts = cuts_of(scores.literal_ranking(code))
+        cuts = cuts_of(scores.ranking(code))
         if not cuts.positives or not cuts.negatives:
             raise UndefinedCurve("no_actual_samples", "a class has no actual samples, or all of them")
         curves.append((cuts.fp / cuts.negatives, cuts.tp / cuts.positives))

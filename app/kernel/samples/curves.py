@@ -103,7 +103,7 @@ def cuts_of(ranking: Ranking) -> Cuts:
 
 
 def _cuts(scores: Scores, code: int, *, members: bool = True, others: bool = True) -> Cuts:
-    cuts = cuts_of(scores.literal_ranking(code))
+    cuts = cuts_of(scores.ranking(code))
     if members and cuts.positives == 0:
         raise UndefinedCurve("no_actual_samples", "the class has no actual samples")
     if others and cuts.negatives == 0:
@@ -244,7 +244,7 @@ def isotonic(scores: Scores, code: int | None = None) -> Curve:
     error without bins. ``weights`` are the shares of the samples with each probability.
     """
     _need_probabilities(scores)
-    cuts = cuts_of(scores.top_label if code is None else scores.literal_ranking(code))
+    cuts = cuts_of(scores.top_label if code is None else scores.ranking(code))
     weight = np.diff(cuts.tp + cuts.fp)
     some = np.concatenate([[True], weight > 0])
     tp, fp = upper_hull(cuts.tp[some], cuts.fp[some])

@@ -7,7 +7,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.kernel.numerics.arrays import Array, silently
-from app.kernel.samples.complementary_order import ComplementaryOrder
 
 Codes = NDArray[np.intp]
 
@@ -127,59 +126,6 @@ def losses_by_class(probabilities: Array, y: Codes, weights: Array | None) -> Lo
         here = None if weights is None else weights[..., part]
         made.add(Piece(p_true, squared_error, squared_length, truth, here))
     return made.total(lowest, highest)
-
-
-class ComplementaryLosses(NamedTuple):
-    """The losses, the sums of phi (..., K), and sum (y_{i+1} - y_i)(phi_{i+1} - phi_i) along rising p_true.
-
-    The last is None with ties or weights.
-    """
-
-    losses: Losses
-    phi: Array
-    cross_steps: float | None
-
-
-def complementary_losses(order: ComplementaryOrder) -> ComplementaryLosses:
-    """The same for one order of both classes, in one pass by rising p_true. No probability is so small as to be cut."""
-    sums = np.zeros((*(() if order.weights is None else order.weights.shape[:-1]), 5, 2))
-    steps, ends = _CrossSteps(), []
-    for p_true, complement, members, weights in order.pieces():
-        values, truth = np.empty((5, p_true.size)), np.empty((2, p_true.size))
-        truth[1] = members
-        np.subtract(1.0, truth[1], out=truth[0])
-        log_p, error_of_one, error_of_zero, cosine, phi = values
-        np.log(p_true, out=log_p)
-        # The error is that of the probability of class 1, to the last digit, so the classes differ by rounding.
-        np.subtract(1.0, p_true, out=error_of_one)
-        np.multiply(error_of_one, error_of_one, out=error_of_one)
-        np.multiply(complement, complement, out=error_of_zero)
-        np.multiply(p_true, p_true, out=cosine)
-        cosine += error_of_zero
-        np.divide(p_true, np.sqrt(cosine, out=cosine), out=cosine)
-        phi_of(p_true, out=phi)
-        sums += (values if weights is None else weights[..., None, :] * values) @ truth.T
-        steps.add(truth[1], phi)
-        ends.append((float(p_true[0]), float(p_true[-1])))
-    log_p, error_of_one, error_of_zero, cosine, phi = np.moveaxis(sums, -2, 0)
-    squared_error = np.stack([error_of_zero[..., 0], error_of_one[..., 1]], axis=-1)
-    regions = order.regions(TOLERANCE)
-    losses = Losses(-log_p, squared_error, cosine, *regions, lowest=ends[0][0], highest=ends[-1][1])
-    return ComplementaryLosses(losses, phi, steps.total if order.distinct and order.weights is None else None)
-
-
-class _CrossSteps:
-    """Sum of (y_{i+1} - y_i)(phi_{i+1} - phi_i) over samples that come in pieces."""
-
-    def __init__(self) -> None:
-        self.total = 0.0
-        self._last: tuple[float, float] | None = None
-
-    def add(self, y: Array, phi: Array) -> None:
-        self.total += float((y[1:] - y[:-1]).dot(phi[1:] - phi[:-1]))
-        if self._last is not None:
-            self.total += (float(y[0]) - self._last[0]) * (float(phi[0]) - self._last[1])
-        self._last = float(y[-1]), float(phi[-1])
 
 
 class _Sums:

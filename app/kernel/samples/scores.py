@@ -7,19 +7,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from app.kernel.numerics.arrays import Array, Mask, lazy, ratio, total
-from app.kernel.numerics.sorting import MAX_BITS, Flagged, Range, ascending_order, sort_flagged
-from app.kernel.samples.complementary_order import ComplementaryOrder
+from app.kernel.numerics.sorting import ascending_order
 from app.kernel.samples.losses import (
-    ComplementaryLosses,
     Losses,
-    complementary_losses,
     entries_of_truth,
     losses_by_class,
     phi_by_class,
     phi_of,
     sums_by_code,
 )
-from app.kernel.samples.rankings.complementary_rankings import ComplementaryRanking, MirroredRanking, TopLabelRanking
 from app.kernel.samples.rankings.counts import last_of_ties
 from app.kernel.samples.rankings.ranking import Ranking
 from app.kernel.samples.recalibration import lines_of
@@ -175,8 +171,6 @@ class Scores:
         """Sum of phi over the samples of each class, shape (..., K)."""
         if not self.are_probabilities:
             return np.full(self.actual.shape, np.nan)
-        if self.complementary_losses is not None:
-            return self.complementary_losses.phi
         return phi_by_class(self.probabilities, self.y, self.weights)
 
     @cached_property
@@ -185,15 +179,7 @@ class Scores:
         if not self.are_probabilities:
             unknown = np.full(self.actual.shape, np.nan)
             return Losses(unknown, unknown, unknown, unknown, unknown, unknown, lowest=np.nan, highest=np.nan)
-        if self.complementary_losses is not None:
-            return self.complementary_losses.losses
         return losses_by_class(self.probabilities, self.y, self.weights)
-
-    @cached_property
-    def complementary_losses(self) -> ComplementaryLosses | None:
-        """Both by the one order, where its reading of the larger probability is exact enough for phi."""
-        order = self.complementary
-        return None if order is None or not order.unsaturated else complementary_losses(order)
 
     def sums_of(self, values: Array) -> Array:
         """Weighted sum of values (n,) over the samples of each class, shape (..., K)."""
@@ -236,13 +222,6 @@ class Scores:
 
     # Orders.
 
-    @cached_property
-    def complementary(self) -> ComplementaryOrder | None:
-        """One order that serves every ranking of a binary problem; None where it does not apply."""
-        if not self.are_probabilities or self.n_classes != 2:
-            return None
-        return ComplementaryOrder.of(self.probabilities, self.y, self.weights)
-
     def ranking(self, code: int) -> Ranking:
         """Samples ordered by the probability of one class."""
         made = self._rankings.get(code)
@@ -256,11 +235,9 @@ class Scores:
         return [self.ranking(code) for code in range(self.n_classes)]
 
     def _rank(self, code: int) -> Ranking:
-        if self.complementary is not None:
-            if code == 0 and self.complementary.distinct:
-                return MirroredRanking(self.complementary, self.ranking(1))
-            return ComplementaryRanking(self.complementary, code)
-        made, codes = self._rank_column(code)
+        order, falling, weights = self._falling(self.columns[code])
+        codes = self.y.take(order)
+        made = Ranking(falling, codes == code, weights)
         self._pair_losses[code] = made.losses_by_class(codes, self.n_classes)
         return made
 
@@ -273,20 +250,11 @@ class Scores:
         order, falling, _ = self._falling(values)
         return Ranking(falling, members.take(order)), order
 
-    def _rank_column(self, code: int) -> tuple[Ranking, Codes]:
-        order, falling, weights = self._falling(self.columns[code])
-        codes = self.y.take(order)
-        return Ranking(falling, codes == code, weights), codes
-
     def _falling(self, values: Array) -> tuple[Codes, Array, Array | None]:
         """The order of falling values (n,), the values in it, and the weights."""
         order, rising = ascending_order(values)
         order = order[::-1]
         return order, rising[::-1], None if self.weights is None else self.weights.take(order, axis=-1)
-
-    def literal_ranking(self, code: int) -> Ranking:
-        """The same with the scores to the last digit as they came: for thresholds that are told and applied."""
-        return self.ranking(code) if self.complementary is None else self._rank_column(code)[0]
 
     @cached_property
     def _pair_losses(self) -> dict[int, Array]:
@@ -298,18 +266,12 @@ class Scores:
 
         Shape (..., K, K); the diagonal means nothing.
         """
-        if self.complementary is not None:
-            table = np.zeros((*self.n.shape, 2, 2))
-            table[..., 0, 1], table[..., 1, 0] = self.ranking(0).losses, self.ranking(1).losses
-            return table
         rankings = self.rankings
         return np.stack([self._pair_losses[code] for code in range(len(rankings))], axis=-2)
 
     @cached_property
     def top_label(self) -> Ranking:
         """Samples ordered by their highest probability; members are the correctly classified ones."""
-        if self.complementary is not None:
-            return TopLabelRanking(self.complementary)
         order, falling, weights = self._falling(self.confidence)
         return Ranking(falling, (self.truth_rank == 0).take(order), weights)
 
@@ -340,16 +302,10 @@ class Scores:
         """p_true rising, with codes and weights; ties by class, so that the order of the input does not show
         through.
         """
-        bits = (self.n_classes - 1).bit_length()
-        if self.weights is None and bits <= min((within := Range.of(self.p_true)).free_bits, MAX_BITS):
-            rising, flags = sort_flagged([Flagged(self.p_true, self.y.astype(np.uint8))], self.n_samples, within, bits)
-            codes = flags.astype(np.intp)
-            if last_of_ties(rising) is None:
-                return rising, codes, None
-            if (tied := tied_groups(rising, codes, self.n_classes)) is not None:
-                return rising, np.repeat(tied.codes, tied.held), None
         order, rising = ascending_order(self.p_true)
         if last_of_ties(rising) is not None:
+            if self.weights is None and (tied := tied_groups(rising, self.y.take(order), self.n_classes)) is not None:
+                return rising, np.repeat(tied.codes, tied.held), None
             order = np.lexsort((self.y, self.p_true))
         weights = None if self.weights is None else self.weights.take(order, axis=-1)
         return rising, self.y.take(order), weights
@@ -362,15 +318,9 @@ class Scores:
             How many of the n K entries lie above the threshold (ties half), summed over the samples, shape (...); and
             the precision of class l along the members of class k, trapezoid, shape (..., K, K) as [k, l].
         """
-        if self.complementary is not None and self.complementary.distinct:
-            return self._common_threshold_complementary(self.complementary)
         above = np.zeros(self.n.shape)
         precision = np.zeros((*self.n.shape, self.n_classes, self.n_classes))
-        codes: NDArray[np.intp | np.bool_]
-        if self.complementary is None:
-            thresholds, codes, weights = self.by_p_true
-        else:
-            thresholds, _, codes, weights = self.complementary.by_p_true()
+        thresholds, codes, weights = self.by_p_true
         if weights is None and (tied := tied_groups(thresholds, codes, self.n_classes)) is not None:
             thresholds, codes, weights = tied.values, tied.codes, tied.held.astype(np.float64)
         for other, ranking in enumerate(self.rankings):
@@ -382,14 +332,4 @@ class Scores:
             above += total(met)
             precision[..., other] = sums_by_code(codes, heights, self.n_classes)
             precision[..., other, other] = ranking.precision_sum
-        return above, precision
-
-    def _common_threshold_complementary(self, order: ComplementaryOrder) -> tuple[Array, Array]:
-        above = np.zeros(self.n.shape)
-        precision = np.zeros((*self.n.shape, 2, 2))
-        for code in (0, 1):
-            own, other = self.ranking(code), self.ranking(1 - code)
-            predicted, precision[..., code, 1 - code] = other.precision_along(own, order.crossing(code))
-            precision[..., code, code] = own.precision_sum
-            above += predicted + own.losses + 0.5 * own.positives**2
         return above, precision

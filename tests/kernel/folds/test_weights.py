@@ -19,7 +19,6 @@ from app.kernel.folds.weights.grid import Grid, lowest_bit, pieces_of
 from app.kernel.metrics.families.probabilities import imcp, proper, ranking, recalibration
 from app.kernel.metrics.families.probabilities.imcp import regions
 from app.kernel.numerics.arrays import silently
-from app.kernel.samples.complementary_order import ComplementaryOrder
 from app.kernel.samples.influence import LinearMethod
 from app.kernel.samples.losses import TOLERANCE
 from app.kernel.samples.scores import Scores
@@ -144,11 +143,8 @@ def variance_of_mean(values: Weights, weights: Weights) -> float:
     return float(away * Fraction(len(pairs), len(pairs) - 1))
 
 
-@pytest.mark.parametrize("size", [2, 10**9])
 @pytest.mark.parametrize("name", PROBLEMS)
-def test_what_no_sample_is_weighs_exactly_nothing(name: str, size: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    # At hand two classes have one order, or sums over the rows.
-    monkeypatch.setattr(ComplementaryOrder, "minimum_size", size)
+def test_what_no_sample_is_weighs_exactly_nothing(name: str) -> None:
     problem = PROBLEMS[name]
     for seed in range(3):
         weights = np.exp(np.random.default_rng(seed).normal(size=problem.y.size))

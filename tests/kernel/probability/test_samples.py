@@ -7,7 +7,6 @@ from app.domain.inputs.probabilities import decide
 from app.kernel.metrics.card import Metric
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.numerics.arrays import Array, silently
-from app.kernel.samples.complementary_order import ComplementaryOrder
 from app.kernel.samples.scores import Scores
 from tests.kernel.probability.problems import Codes, softmax_problem, tied_problem
 
@@ -49,36 +48,6 @@ def test_weights_count_as_replication(metric: Metric[Scores], problem: tuple[int
     weighted = compute(metric, y, p, often.astype(float))
     plain = compute(metric, np.repeat(y, often), np.repeat(p, often, axis=0))
     np.testing.assert_allclose(weighted, plain, rtol=1e-11, atol=1e-14)
-
-
-@METRIC
-@pytest.mark.parametrize("weighted", ["no", "one", "batch"])
-@pytest.mark.parametrize("kind", ["distinct", "tied", "half", "saturated"])
-def test_one_order_for_both_classes_changes_nothing(
-    metric: Metric[Scores], weighted: str, kind: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A large binary problem is sorted once by its smaller probability, a small one column by column."""
-    y, p = (tied_problem if kind == "tied" else softmax_problem)(600, 2, 8)
-    if kind == "half":
-        p[:40] = 0.5
-    if kind == "saturated":
-        p[:200] = np.array([1e-18, 1.0])
-        p[200:300] = np.array([1.0, 1e-20])
-        p[300:350] = np.array([1.0, 2e-20])
-    rng = np.random.default_rng(0)
-    weights = {"no": None, "one": rng.gamma(1.0, size=600), "batch": rng.poisson(1.0, (3, 600)).astype(float)}[weighted]
-    monkeypatch.setattr(ComplementaryOrder, "minimum_size", 10**9)
-    apart = compute(metric, y, p, weights)
-    monkeypatch.setattr(ComplementaryOrder, "minimum_size", 2)
-    assert Scores(y, p, weights).complementary is not None
-    np.testing.assert_allclose(compute(metric, y, p, weights), apart, rtol=1e-12, atol=1e-14)
-
-
-def test_rows_that_are_not_complementary_have_no_common_order() -> None:
-    y, p = softmax_problem(5000, 2, 1)
-    assert Scores(y, p).complementary is not None
-    p[17, 0] += 1e-9
-    assert Scores(y, p).complementary is None
 
 
 def test_constant_scores_have_the_values_of_chance() -> None:

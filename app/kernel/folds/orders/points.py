@@ -178,10 +178,6 @@ class KeptScores(Scores):
         """That of a class."""
         return self._kept[code]
 
-    def literal_ranking(self, code: int) -> KeptRanking:
-        """The same."""
-        return self._kept[code]
-
     def falling(self, code: int | None) -> tuple[Ranking, Codes]:
         """That of a class, or of the top label; the order of the samples is not known."""
         return self.top_label if code is None else self._kept[code], np.empty(0, dtype=np.intp)

@@ -1,6 +1,6 @@
 """Samples ordered by a score: the cumulative counts at every cut."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import cached_property
 
 import numpy as np
@@ -27,7 +27,7 @@ class CumulativeCounts:
     the one order.
 
     Args:
-        values: scores (n,), falling, or what makes them when they are asked for.
+        values: scores (n,), falling.
         members: is the sample a member, shape (n,), in that order.
         weights: shape (..., n) in that order, or None for 1 each.
         distinct: no two scores are equal, which is already known.
@@ -35,21 +35,16 @@ class CumulativeCounts:
 
     def __init__(
         self,
-        values: Array | Callable[[], Array],
+        values: Array,
         members: Mask,
         weights: Array | None = None,
         *,
         distinct: bool = False,
     ) -> None:
-        self._values = values
+        self.values = values
         self.members = members
         self.weights = weights
         self.ends: Positions | None = None if distinct else last_of_ties(self.values)
-
-    @cached_property
-    def values(self) -> Array:
-        """Scores (n,), falling."""
-        return self._values() if callable(self._values) else self._values
 
     @cached_property
     def at(self) -> Positions:
@@ -154,10 +149,6 @@ class CumulativeCounts:
         """All cuts in pieces small enough for the cache."""
         for start in range(0, self.at.size, BLOCK):
             yield self.part(start, start + BLOCK)
-
-    def values_between(self, start: int, stop: int) -> Array:
-        """Scores of some samples."""
-        return self.values[start:stop]
 
     def above(self, limits: Array) -> Positions:
         """How many samples score more than each limit."""

@@ -14,7 +14,6 @@ from app.kernel.samples.rankings.cuts import (
     Amounts,
     Row,
     Sums,
-    counted,
     cumulative,
     equal_error_rate,
     partial_auc,
@@ -71,49 +70,6 @@ class Ranking(CumulativeCounts):
     def losses(self) -> Array:
         """Pairs of a member and a non-member in which the non-member scores higher, ties half, shape (...)."""
         return self.sums.losses
-
-    def precision_along(self, held: "Ranking", crossing: Callable[[Positions], Positions]) -> tuple[Array, Array]:
-        """Sums over the members of another ranking: samples here, and precision here, above each of them.
-
-        Args:
-            held: a ranking without ties.
-            crossing: from rising positions in it to how many samples here have at least the score of that member, which
-                rises too.
-
-        Returns:
-            Both of shape (...).
-        """
-        predicted_sum = precision_sum = np.zeros(self.positives.shape)
-        tp_here: Array = np.zeros((*self.positives.shape, 1))
-        predicted_here = tp_here
-        here = 0
-        for start in range(0, held.at.size, BLOCK):
-            # The counts rise, so each block goes on where the last one stopped.
-            counts = crossing(held.at[start : start + BLOCK])
-            window, inside = slice(here, int(counts[-1])), counts - here
-            if self.weights is None:
-                reached = counted(self.members[window])
-                tp, tp_here = reached.take(inside) + tp_here, tp_here + float(reached[-1])
-                predicted = counts.astype(np.float64)
-            else:
-                tp_there = cumulative(self.weights[..., window] * self.members[window]) + tp_here
-                predicted_there = cumulative(self.weights[..., window]) + predicted_here
-                predicted = predicted_there.take(inside, axis=-1)
-                predicted_here = predicted_there[..., -1:]
-                tp = tp_there.take(inside, axis=-1)
-                tp_here = tp_there[..., -1:]
-            precision = precision_of(tp, predicted)
-            if held.plain:
-                predicted_sum = predicted_sum + np.add.reduce(predicted)
-                precision_sum = precision_sum + np.add.reduce(precision)
-            else:
-                block = held.part(start, start + BLOCK)
-                predicted_sum, precision_sum = (
-                    predicted_sum + block.total(predicted),
-                    precision_sum + block.total(precision),
-                )
-            here = window.stop
-        return predicted_sum, precision_sum
 
     def losses_by_class(self, codes: Positions, n_classes: int) -> Array:
         """``losses`` split by the class of the non-member, shape (..., K): one weighted count for all classes."""
@@ -190,7 +146,7 @@ class Ranking(CumulativeCounts):
 
     def _value_of(self, cut: int) -> float:
         position = int(self.at[cut])
-        return float(self.values_between(position, position + 1)[0])
+        return float(self.values[position])
 
     @cached_property
     def hulls(self) -> list[tuple[Array, Array]]:
@@ -305,7 +261,7 @@ class Ranking(CumulativeCounts):
         weight = values = members = np.zeros(self.positives.shape)
         for first in range(start, stop, _MANY):
             last = min(first + _MANY, stop)
-            scores, inside = self.values_between(first, last), self.members[first:last]
+            scores, inside = self.values[first:last], self.members[first:last]
             if self.weights is None:
                 weight, members = weight + float(last - first), members + float(np.count_nonzero(inside))
                 values = values + np.add.reduce(scores)

@@ -72,9 +72,6 @@ def au_imcp_trapezoid(s: Scores) -> Array:
     if not s.are_probabilities or s.weights is not None or (s.actual == 0).any():
         return np.full(s.n.shape, np.nan)
     widths = ratio(np.ones(()), s.n_classes * s.actual)
-    complementary = s.complementary_losses
-    if complementary is not None and complementary.cross_steps is not None:
-        return au_imcp.compute(s) - 0.25 * float(widths[1] - widths[0]) * complementary.cross_steps
     values, codes, _ = s.by_p_true
     area = 0.0
     for start in range(0, s.n_samples, _BLOCK):
