@@ -18,7 +18,7 @@ export OMP_NUM_THREADS ?= 1
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-fast fuzz check check-generated bench fmt migrate openapi docs site lock clean
+.PHONY: help run test test-all test-fast fuzz check check-generated bench fmt migrate openapi docs site lock clean
 
 help: ## this list
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -26,14 +26,17 @@ help: ## this list
 run: $(VENV)/.installed-run ## the service on http://127.0.0.1:8000, with a Postgres of its own in ./data
 	@exec $(PY) -m app serve
 
-test: $(VENV)/.installed-dev ## every test, on a Postgres of its own
+test: $(VENV)/.installed-dev ## everything that a change breaks by mistake, in minutes, on a Postgres of its own
+	$(PY) -m pytest -m "not slow" -n $(WORKERS) --dist worksteal $(PYTEST_ARGS)
+
+test-all: $(VENV)/.installed-slow ## every test: also simulated statistics, browsers, MLflow, clusters, generated input
 	@$(PY) -m tests.ui.browser
 	$(PY) -m pytest -n $(WORKERS) --dist worksteal $(PYTEST_ARGS)
 
 test-fast: $(VENV)/.installed-dev ## kernel, domain and services: no database
-	$(PY) -m pytest $(FAST_TESTS) $(PYTEST_ARGS)
+	$(PY) -m pytest -m "not slow" $(FAST_TESTS) $(PYTEST_ARGS)
 
-fuzz: $(VENV)/.installed-dev ## generated requests, inputs and files, twenty times as many and new ones every time
+fuzz: $(VENV)/.installed-slow ## generated requests, inputs and files, twenty times as many and new ones every time
 	FUZZ_FACTOR=20 HOSTILE_EXAMPLES=1200 $(PY) -m pytest -n $(WORKERS) tests/api/generated tests/hostile/test_generated.py $(PYTEST_ARGS)
 
 check: $(VENV)/.installed-dev ## what a change must pass: lint, format, types, imports, unreached code, generated files
@@ -65,10 +68,10 @@ docs: $(VENV)/.installed-dev ## write docs/metrics/ and docs/settings.md
 	$(PY) -m scripts.metric_pages
 	$(PY) -m scripts.generate_settings
 
-site: $(VENV)/.installed-dev ## the documentation as a site, into build/site; nothing is fetched
+site: $(VENV)/.installed-slow ## the documentation as a site, into build/site; nothing is fetched
 	$(PY) -m sphinx -W --keep-going -b html docs build/site
 
-screens: $(VENV)/.installed-dev ## the pictures of pages in the documentation, docs/screens, from a browser
+screens: $(VENV)/.installed-slow ## the pictures of pages in the documentation, docs/screens, from a browser
 	SCREENS_FOLDER=$(CURDIR)/docs/screens $(PY) -m pytest -n 0 tests/ui/test_browser.py -k pictures_of_the_documentation
 
 lock: $(VENV)/.installed-dev ## pin requirements/*.txt anew from pyproject.toml (needs uv)

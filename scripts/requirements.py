@@ -26,7 +26,8 @@ FILES: Final[Mapping[str, tuple[str, ...]]] = {
     "cluster.txt": ("dask",),
     "run.txt": ("embedded", "clone", "figures"),
     "dev.txt": ("dev",),
-    "bench.txt": ("dev", "bench"),
+    "slow.txt": ("dev", "slow"),
+    "bench.txt": ("dev", "slow", "bench"),
 }
 PIN: Final = re.compile(r"^(?P<name>[A-Za-z0-9._-]+)==(?P<version>[^\s;\\]+)")
 FOREIGN: Final = re.compile(r"://|^-(?!-hash)|^--(?!hash)|@|(^|\s)[./~]")

@@ -15,6 +15,7 @@ from collections.abc import Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import astuple, dataclass
 from multiprocessing.connection import Client, Listener
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -134,6 +135,19 @@ PROVIDER = pytest.StashKey[Provider]()
 def pytest_configure(config: pytest.Config) -> None:
     if not hasattr(config, "workerinput"):
         config.stash[PROVIDER] = Provider()
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """A file of slow tests only is not imported when these are left out: what it needs may not be installed.
+
+    When they alone are asked for, files that have none are not imported.
+    """
+    if collection_path.suffix != ".py" or config.option.markexpr not in ("slow", "not slow"):
+        return None
+    text = collection_path.read_text()
+    if config.option.markexpr == "slow":
+        return None if "pytest.mark.slow" in text else True
+    return True if "\npytestmark = pytest.mark.slow\n" in text else None
 
 
 @pytest.hookimpl(optionalhook=True)

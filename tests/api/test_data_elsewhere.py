@@ -15,6 +15,8 @@ from app.settings import Authentication, Settings
 from tests.api.answers import Json, check_problem, compute
 from tests.api.jobs import ended, result
 
+pytestmark = pytest.mark.slow
+
 TRUTH, GUESS = ["a", "b", "b", "a", "b", "b"] * 50, ["a", "b", "a", "a", "b", "b"] * 50
 TABLE = pa.table({"y_true": TRUTH, "y_pred": GUESS, "part": [*range(300)]})
 _CREDENTIALS = {"AWS_ACCESS_KEY_ID": "testing", "AWS_SECRET_ACCESS_KEY": "testing", "AWS_DEFAULT_REGION": "us-east-1"}

@@ -15,6 +15,8 @@ from app import cli, serving
 from app.embedded.cluster import wait_until
 from tests.cli.conftest import MIGRATION, Service, free_port, password_of, write
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize(("number", "workers"), [(signal.SIGTERM, "2"), (signal.SIGINT, "1")])
 def test_serves_on_the_embedded_database_and_stops_cleanly(

@@ -11,6 +11,8 @@ import pytest
 from app.embedded import EmbeddedPostgres, EmbeddedPostgresError, running_dsn
 from app.embedded.cluster import read_password
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[2]
 
 

@@ -13,6 +13,8 @@ from app import serving
 from app.embedded.cluster import wait_until
 from tests.cli.conftest import Service
 
+pytestmark = pytest.mark.slow
+
 
 def postmaster_of(service: Service) -> int:
     return int((service.data_dir / "cluster" / "postmaster.pid").read_text().split()[0])

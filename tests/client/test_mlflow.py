@@ -17,6 +17,8 @@ from werkzeug.serving import make_server
 
 from tests.client.conftest import MATRIX
 
+pytestmark = pytest.mark.slow
+
 GOOD = [[780, 10, 6, 4], [8, 584, 4, 4], [5, 5, 486, 4], [3, 3, 3, 91]]
 LABELS = np.array(["A", "B", "C", "D"])
 

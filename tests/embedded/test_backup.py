@@ -8,6 +8,7 @@ from uuid import UUID
 
 import anyio
 import numpy as np
+import pytest
 from pydantic import SecretStr
 
 from app.cli import upgrade
@@ -28,6 +29,8 @@ from app.store.database.engine import create_engine
 from app.store.evaluations.evaluations import PostgresEvaluationStore
 from app.store.evaluations.writer import EvaluationWriter
 from app.store.transfer.archive import PostgresArchive
+
+pytestmark = pytest.mark.slow
 
 PAGE = (Path(__file__).parents[2] / "docs" / "operations.md").read_text()
 PROJECT = "kept"

@@ -26,6 +26,8 @@ from app.embedded.cluster import clear_leftovers, processes_of
 from app.embedded.installation import PACKAGE, Installation
 from tests.embedded.conftest import ask
 
+pytestmark = pytest.mark.slow
+
 ROOT = os.geteuid() == 0
 HOUSE = Path(__file__).resolve().parents[2]
 

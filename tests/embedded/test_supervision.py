@@ -21,6 +21,8 @@ from app.embedded.cluster import processes_of, wait_until
 from app.embedded.supervision import Supervisor, describe_end
 from tests.embedded.conftest import ask
 
+pytestmark = pytest.mark.slow
+
 GONE = (OSError, asyncpg.PostgresError, asyncpg.InterfaceError)
 
 

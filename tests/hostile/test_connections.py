@@ -10,6 +10,8 @@ import pytest
 
 from tests.hostile.harness import JSON, MB, Service, compute, http, read_answer
 
+pytestmark = pytest.mark.slow
+
 SECONDS = 1.0
 MARGIN = 2.0
 HALF_HEADERS = b"POST /v1/evaluations HTTP/1.1\r\nHost: x\r\n"

@@ -16,6 +16,8 @@ from app.domain.errors import DomainError
 from tests.hostile.cases_files import arrow, csv, npz, parquet
 from tests.hostile.harness import Service, compute, form
 
+pytestmark = pytest.mark.slow
+
 # More on demand: PREVAIL is the prefix of settings, so this one has another.
 EXAMPLES = int(os.environ.get("HOSTILE_EXAMPLES", "60"))
 generated = settings(

@@ -14,6 +14,8 @@ from playwright.sync_api import Browser, Page
 from tests.ui import browser as browsers
 from tests.ui.world import World
 
+pytestmark = pytest.mark.slow
+
 PHONE = {"width": 390, "height": 800}
 DESK = {"width": 1280, "height": 900}
 # Of each kind one page; what differs by the number of classes in all sizes.

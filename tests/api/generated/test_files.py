@@ -15,6 +15,8 @@ from tests.api.generated.kept import Kept
 from tests.api.generated.profile import generated
 from tests.api.generated.test_formats import FORMATS, KINDS, split
 
+pytestmark = pytest.mark.slow
+
 Send = Callable[..., Any]
 
 

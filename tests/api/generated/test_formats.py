@@ -19,6 +19,8 @@ from tests.api.generated import strategies
 from tests.api.generated.profile import generated
 from tests.hostile.cases_files import arrow, npz, parquet
 
+pytestmark = pytest.mark.slow
+
 
 def csv(columns: Mapping[str, list[Any]]) -> bytes:
     """With quotes where a text needs them."""

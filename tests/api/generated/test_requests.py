@@ -4,12 +4,15 @@ Checks that find nothing to do here: `ignored_auth` (the service knows no users)
 operation needs one). `use_after_free` and `ensure_resource_availability` are at work in `test_stateful`.
 """
 
+import pytest
 import requests
 
 from tests.api.generated.document import SCHEMA
 from tests.api.generated.kept import Kept
 from tests.api.generated.profile import generated
 from tests.api.generated.valid import Case, fill_addresses, is_positive, left_out, make_valid
+
+pytestmark = pytest.mark.slow
 
 
 @SCHEMA.parametrize()

@@ -4,6 +4,7 @@ from typing import Any
 
 import httpx
 import hypothesis
+import pytest
 from hypothesis.stateful import run_state_machine_as_test
 
 from tests.api.answers import evaluation
@@ -12,6 +13,8 @@ from tests.api.generated.kept import DATASETS, MODELS, PROBABILITIES, Kept
 from tests.api.generated.profile import generated
 from tests.api.generated.valid import Case, is_positive, left_out, make_valid, operation_id
 from tests.openapi import DOCUMENT
+
+pytestmark = pytest.mark.slow
 
 OPERATIONS = {
     one["operationId"]: (path, one) for path, methods in DOCUMENT["paths"].items() for one in methods.values()

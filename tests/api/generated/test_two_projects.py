@@ -23,6 +23,8 @@ from tests.api.generated.valid import Case, fill_addresses, is_positive, make_va
 from tests.api.keys import bearer, make_key
 from tests.serving import Served
 
+pytestmark = pytest.mark.slow
+
 # What belongs to a project: all else is the same for everybody. Who may read and write only may do nothing with keys
 # and webhooks.
 _KEPT = SCHEMA.exclude(

@@ -31,6 +31,8 @@ from tests.api.jobs import ended, result
 from tests.api.on_a_cluster.bodies import TWO, Interrupted, asked_of, counted, folded, predicted, without_files
 from tests.api.referenced import settings_for
 
+pytestmark = pytest.mark.slow
+
 
 def test_what_goes_wrong_while_tasks_are_made_is_not_the_clusters(workers: Workers) -> None:
     """Such as a file of sorted samples that cannot be read: the cluster has nothing to do with it."""

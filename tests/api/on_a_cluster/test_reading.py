@@ -50,6 +50,8 @@ from tests.api.on_a_cluster.bodies import (
     written,
 )
 
+pytestmark = pytest.mark.slow
+
 
 def test_fifty_random_splits_and_orders_say_the_same(workers: Workers, tmp_path: Path) -> None:
     random = np.random.default_rng(15)
