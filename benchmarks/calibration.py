@@ -17,7 +17,7 @@ from app.kernel.matrix.labels import confusion_counts
 from app.kernel.metrics.families.probabilities.calibration import expected_calibration_error
 from app.kernel.metrics.families.probabilities.imcp import median_phi
 from app.kernel.metrics.families.probabilities.ranking import roc_auc
-from app.kernel.uncertainty.design import generator
+from app.kernel.uncertainty.draws import generator
 from app.services.estimates.run_data import RunData
 from app.services.evaluate.sections.probability_findings import probability_findings
 from app.services.json_values import numbers

@@ -17,8 +17,8 @@ from app.kernel.metrics.families.clustering.information import v_measure
 from app.kernel.metrics.families.clustering.pairs import pair_fowlkes_mallows, purity
 from app.kernel.metrics.families.overall.agreement import adjusted_rand
 from app.kernel.numerics.arrays import silently
-from app.kernel.uncertainty.of_samples.cluster_units import CellUnits
-from app.kernel.uncertainty.of_samples.resampling import bootstrap_samples, plan, resampled
+from app.kernel.uncertainty.resampling import bootstrap_samples, plan, resampled
+from app.kernel.uncertainty.units import CellUnits
 
 MEASURES: tuple[Metric[Any], ...] = (adjusted_rand, pair_fowlkes_mallows, purity, v_measure)
 SIZES = (50, 200, 1000)

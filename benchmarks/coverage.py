@@ -13,15 +13,10 @@ import numpy as np
 from app.kernel.matrix.table import Table, at_equal_prevalence
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.numerics.arrays import Array, silently
-from app.kernel.uncertainty.design import Prior, Shares, generator
-from app.kernel.uncertainty.draws import evaluate_draws, summarise
-from app.kernel.uncertainty.of_matrices.cautions import Caution, cautions
-from app.kernel.uncertainty.of_matrices.closed_forms import Refusal
-from app.kernel.uncertainty.of_matrices.equal_shares import equal_share_headlines
-from app.kernel.uncertainty.of_matrices.estimation import CURVED_CLASSES
-from app.kernel.uncertainty.of_matrices.headline import headlines
-from app.kernel.uncertainty.of_matrices.mover import undercovers
-from app.kernel.uncertainty.of_matrices.posterior import draw_matrices, mean_matrix
+from app.kernel.uncertainty.closed_forms import Caution, Refusal, cautions, equal_share_headlines, headlines
+from app.kernel.uncertainty.draws import Prior, Shares, evaluate_draws, generator, summarise
+from app.kernel.uncertainty.intervals import undercovers
+from app.kernel.uncertainty.simulation import CURVED_CLASSES, draw_matrices, mean_matrix
 
 KEYS = ("balanced_accuracy", "h_mean", "macro_f1", "mcc")
 CLASSES = (2, 3, 10)

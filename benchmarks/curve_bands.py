@@ -26,9 +26,7 @@ from app.kernel.samples.curves import (
     roc,
 )
 from app.kernel.samples.scores import Scores
-from app.kernel.uncertainty.design import generator
-from app.kernel.uncertainty.intervals import Limits
-from app.kernel.uncertainty.of_samples.curve_bands import (
+from app.kernel.uncertainty.curve_bands import (
     BandForm,
     BandSettings,
     Envelope,
@@ -41,6 +39,8 @@ from app.kernel.uncertainty.of_samples.curve_bands import (
     simulated_rates,
     tpr_between,
 )
+from app.kernel.uncertainty.draws import generator
+from app.kernel.uncertainty.intervals import Limits
 from benchmarks.coverage import print_table
 from benchmarks.probability_coverage import World
 

@@ -11,11 +11,9 @@ import numpy as np
 from scipy.stats import binom
 
 from app.kernel.numerics.arrays import Array
-from app.kernel.uncertainty.design import generator
-from app.kernel.uncertainty.draws import summarise
-from app.kernel.uncertainty.intervals import jeffreys
-from app.kernel.uncertainty.of_matrices.mover import mean_limits
-from app.kernel.uncertainty.of_matrices.posterior import draw_matrices
+from app.kernel.uncertainty.draws import generator, summarise
+from app.kernel.uncertainty.intervals import jeffreys, mean_limits
+from app.kernel.uncertainty.simulation import draw_matrices
 from benchmarks.coverage import print_table
 
 DESIGNS = ((2, 5), (2, 10), (3, 5), (3, 10), (4, 5), (4, 10), (5, 5), (5, 10))

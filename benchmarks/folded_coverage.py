@@ -14,18 +14,18 @@ import numpy as np
 from app.domain.inputs.content import Content
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.options import Sampling
+from app.kernel.folds import joint
 from app.kernel.folds.folded import FoldedScores
-from app.kernel.folds.joint import rows
 from app.kernel.folds.metrics import draw_of, linearised
 from app.kernel.folds.scores import ScoresFold
 from app.kernel.metrics.card import Inputs, Scope
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.expression import Measure, Subject
 from app.kernel.samples.scores import Scores
-from app.kernel.uncertainty.design import ClassCounts, Shares, generator
-from app.kernel.uncertainty.of_samples.influence import Influences, Linearisation, limits, variance
-from app.kernel.uncertainty.of_samples.resampling import Plan, Resampled, bootstrap_samples, resampled
-from app.kernel.uncertainty.of_samples.units import Run
+from app.kernel.uncertainty.draws import ClassCounts, Shares, generator
+from app.kernel.uncertainty.influence import Influences, Linearisation, limits, variance
+from app.kernel.uncertainty.resampling import Plan, Resampled, bootstrap_samples, resampled
+from app.kernel.uncertainty.units import Run
 from app.services.estimands import Estimand, estimand_of
 from app.services.estimates.estimate import LimitSettings
 from app.services.estimates.estimates import estimate
@@ -144,7 +144,7 @@ def average_lines(scores: FoldedScores | Influences) -> list[Linearisation]:
 
 def of_kept_rows(scores: Scores, most: int | None) -> list[Linearisation]:
     """The same of folded samples, of which so many rows of each class are kept; None is the usual number."""
-    with patch.object(rows, "_MOST", rows._MOST if most is None else most):
+    with patch.object(joint, "_MOST", joint._MOST if most is None else most):
         return average_lines(ScoresFold(scores.n_classes, BUDGET, None).add(scores.y, scores.probabilities).finish())
 
 
@@ -210,7 +210,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             *AVERAGES,
         ],
         [
-            [str(world), n, most or rows.most_of(len(world.shares)), *ratios_of_averages(world, n, most)]
+            [str(world), n, most or joint.most_of(len(world.shares)), *ratios_of_averages(world, n, most)]
             for world, n, most in AVERAGED
         ],
     )

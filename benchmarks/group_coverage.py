@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.catalogue import catalogue
-from app.kernel.uncertainty.of_groups.clusters import GroupedRuns, group_intervals
-from app.kernel.uncertainty.of_groups.headline import group_headline
-from app.kernel.uncertainty.of_matrices.headline import OverallInterval, headlines
+from app.kernel.uncertainty.closed_forms import OverallInterval, headlines
+from app.kernel.uncertainty.groups import GroupedRuns, group_headline, group_intervals
 from benchmarks.coverage import print_table
 
 TRUTHS = {"accuracy": 2 / 3, "balanced_accuracy": 2 / 3, "h_mean": 2 / 3, "macro_f1": 2 / 3, "mcc": 0.5}

@@ -23,10 +23,10 @@ from app.kernel.numerics.arrays import Array, silently
 from app.kernel.samples.operating_points import precision_at_recall, recall_at_specificity, specificity_at_recall
 from app.kernel.samples.rankings.ranking import Ranking
 from app.kernel.samples.scores import Scores
-from app.kernel.uncertainty.design import ClassCounts, generator
-from app.kernel.uncertainty.of_samples.influence import Influences, limits
-from app.kernel.uncertainty.of_samples.resampling import Plan, Resampled, bootstrap_samples
-from app.kernel.uncertainty.of_samples.units import Run
+from app.kernel.uncertainty.draws import ClassCounts, generator
+from app.kernel.uncertainty.influence import Influences, limits
+from app.kernel.uncertainty.resampling import Plan, Resampled, bootstrap_samples
+from app.kernel.uncertainty.units import Run
 from benchmarks.coverage import print_table
 from benchmarks.probability_coverage import World
 

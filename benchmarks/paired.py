@@ -13,15 +13,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from app.kernel.compare.paired.effects import Effects, paired_effects
+from app.kernel.compare.paired.effects import Effects, PairedScore, paired_effects
 from app.kernel.compare.paired.joint import JointCounts, combine, draw_matrices
-from app.kernel.compare.paired.score import PairedScore
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.numerics.arrays import Array, silently
 from app.kernel.numerics.special import normal_cdf
-from app.kernel.uncertainty.design import generator
-from app.kernel.uncertainty.draws import evaluate_draws
+from app.kernel.uncertainty.draws import evaluate_draws, generator
 from app.kernel.uncertainty.intervals import two_sided_z
 from benchmarks.coverage import print_table
 

@@ -18,12 +18,21 @@ from app.kernel.compare.cost_ratios import (
     independent_gap,
     paired_gap,
 )
-from app.kernel.compare.paired.drift import bhapkar, bowker, discordant, equal_recalls, prediction_table, stuart_maxwell
-from app.kernel.compare.paired.grouped import GroupedPair
 from app.kernel.compare.paired.joint import JointCounts, combine
-from app.kernel.compare.paired.predictive import PredictiveCounts, p_of, predictive_values
+from app.kernel.compare.paired.tests import (
+    GroupedPair,
+    PredictiveCounts,
+    bhapkar,
+    bowker,
+    discordant,
+    equal_recalls,
+    p_of,
+    prediction_table,
+    predictive_values,
+    stuart_maxwell,
+)
 from app.kernel.numerics.arrays import Array
-from app.kernel.uncertainty.design import generator
+from app.kernel.uncertainty.draws import generator
 from app.services.compare.pairs.cost_ranges import between_groups
 from benchmarks.coverage import print_table
 

@@ -16,7 +16,7 @@ from app.domain.inputs.content import Content
 from app.kernel.matrix.labels import confusion_counts
 from app.kernel.numerics.arrays import Array
 from app.kernel.samples.losses import Codes
-from app.kernel.uncertainty.design import generator
+from app.kernel.uncertainty.draws import generator
 from app.services.project.prevalence_estimate import (
     PrevalenceEstimate,
     estimate_from_labels,

@@ -19,10 +19,10 @@ from app.kernel.metrics.expression import Measure
 from app.kernel.numerics.arrays import Array, silently
 from app.kernel.samples.chance import Chance, expected_by_chance, expected_by_chance_of_classes, largest_by_chance
 from app.kernel.samples.scores import Scores
-from app.kernel.uncertainty.design import generator
-from app.kernel.uncertainty.of_samples.influence import Influences, limits
-from app.kernel.uncertainty.of_samples.resampling import Plan, Resampled, bootstrap_samples, resampled
-from app.kernel.uncertainty.of_samples.units import Run
+from app.kernel.uncertainty.draws import generator
+from app.kernel.uncertainty.influence import Influences, limits
+from app.kernel.uncertainty.resampling import Plan, Resampled, bootstrap_samples, resampled
+from app.kernel.uncertainty.units import Run
 
 CLOSED = (
     "roc_auc",

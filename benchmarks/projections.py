@@ -14,7 +14,7 @@ from app.domain.inputs.content import Content
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.options import Sampling
 from app.kernel.numerics.arrays import Array
-from app.kernel.uncertainty.design import generator
+from app.kernel.uncertainty.draws import generator
 from app.services.estimands import parse_estimands
 from app.services.estimates.class_shares import ClassShares
 from app.services.estimates.estimate import Estimates, LimitSettings

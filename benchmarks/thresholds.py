@@ -16,7 +16,7 @@ from app.kernel.decide.rules import Constraint, NoFeasibleRule, scalar
 from app.kernel.decide.thresholds import search_threshold
 from app.kernel.matrix.table import Table
 from app.kernel.samples.scores import Scores
-from app.kernel.uncertainty.design import generator
+from app.kernel.uncertainty.draws import generator
 from benchmarks.coverage import print_table
 
 APART = 1.5

@@ -18,12 +18,11 @@ from app.domain.inputs.content import Content
 from app.domain.inputs.samples import Samples
 from app.kernel.compare.differences import permutation_p
 from app.kernel.compare.paired import joint as joint_runs
-from app.kernel.compare.paired.effects import paired_effects, rate_effects
-from app.kernel.compare.paired.mcnemar import mcnemar_mid_p
-from app.kernel.compare.paired.score import PairedScore
+from app.kernel.compare.paired.effects import PairedScore, paired_effects, rate_effects
+from app.kernel.compare.paired.tests import mcnemar_mid_p
 from app.kernel.matrix.labels import confusion_counts
 from app.kernel.metrics.catalogue import catalogue
-from app.kernel.uncertainty.design import generator
+from app.kernel.uncertainty.draws import generator
 from app.services.compare.comparisons import AskedComparison, NewComparison, compare, understood
 from app.services.runs.aligned import Runs
 from app.services.runs.reading import KeptSamples

@@ -17,10 +17,8 @@ from app.kernel.metrics.expression import Measure, Subject
 from app.kernel.metrics.families.overall.averages import macro_f1
 from app.kernel.metrics.families.units.at_cutoffs import ndcg_at_k
 from app.kernel.numerics.arrays import Array, silently
-from app.kernel.uncertainty.of_samples.influence import limits
-from app.kernel.uncertainty.of_samples.label_influence import LabelInfluences
-from app.kernel.uncertainty.of_samples.label_units import LabelUnits
-from app.kernel.uncertainty.of_samples.unit_influence import UnitInfluences
+from app.kernel.uncertainty.influence import LabelInfluences, UnitInfluences, limits
+from app.kernel.uncertainty.units import LabelUnits
 from app.kernel.units.queries import Queries
 
 LEVEL = 0.95

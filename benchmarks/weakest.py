@@ -12,7 +12,7 @@ import numpy as np
 from app.domain.inputs.content import Content
 from app.domain.inputs.matrices import MatrixInput
 from app.kernel.numerics.arrays import Array
-from app.kernel.uncertainty.design import Prior, Shares, generator
+from app.kernel.uncertainty.draws import Prior, Shares, generator
 from app.services.estimands import make_estimand
 from app.services.estimates.estimates import estimate
 from app.services.estimates.run_data import RunData

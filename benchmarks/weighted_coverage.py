@@ -13,14 +13,13 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from app.kernel.compare.paired.effects import paired_effects
+from app.kernel.compare.paired.effects import PairedScore, paired_effects
 from app.kernel.compare.paired.joint import combine
-from app.kernel.compare.paired.score import PairedScore
 from app.kernel.matrix.table import Table
 from app.kernel.matrix.weighted import WeightedCounts
 from app.kernel.metrics.catalogue import catalogue
-from app.kernel.uncertainty.of_matrices.headline import Headline, headline
-from app.kernel.uncertainty.of_weights.headline import weighted_headline
+from app.kernel.uncertainty.closed_forms import Headline, headline
+from app.kernel.uncertainty.weights import weighted_headline
 from benchmarks.coverage import print_table
 
 SIZE, SHAPE, PAIRED = 1000, 2.0, 10

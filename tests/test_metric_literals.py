@@ -33,8 +33,7 @@ OTHERS = {
     },  # members of the answer with isocurves
     "api/report/evaluation_page.py": {"f1", "precision", "recall"},  # columns of the table of classes
     "api/v1/requests/metrics.py": {"max_recall"},  # a member of the request for bounds
-    "kernel/folds/orders/points.py": {"auc"},  # an attribute of rankings, as it is stored
-    "kernel/folds/orders/ranking.py": {"auc"},  # the same
+    "kernel/folds/along.py": {"auc"},  # an attribute of rankings, as it is stored
     "kernel/metrics/scales.py": {  # verbal scales
         "discriminant_power",
         "likelihood_ratio_negative",

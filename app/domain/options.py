@@ -3,13 +3,13 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-from app.kernel.uncertainty.design import Alternative as Alternative
-from app.kernel.uncertainty.design import AreaInterval as AreaInterval
-from app.kernel.uncertainty.design import Prior as Prior
-from app.kernel.uncertainty.design import ProportionInterval as ProportionInterval
-from app.kernel.uncertainty.design import Shares as Shares
-from app.kernel.uncertainty.of_matrices.estimation import DRAWS as DRAWS
-from app.kernel.uncertainty.of_samples.resampling import FEWEST_DRAWS as FEWEST_DRAWS
+from app.kernel.uncertainty.draws import Alternative as Alternative
+from app.kernel.uncertainty.draws import AreaInterval as AreaInterval
+from app.kernel.uncertainty.draws import Prior as Prior
+from app.kernel.uncertainty.draws import Shares as Shares
+from app.kernel.uncertainty.intervals import ProportionInterval as ProportionInterval
+from app.kernel.uncertainty.resampling import FEWEST_DRAWS as FEWEST_DRAWS
+from app.kernel.uncertainty.simulation import DRAWS as DRAWS
 
 
 class IntervalChoice(StrEnum):

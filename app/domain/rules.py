@@ -9,7 +9,8 @@ from app.domain.errors import Fault, InvalidExpression, InvalidInput
 from app.domain.expressions.check import parse_for_any_classes, refuse_about_sample, refuse_unless_proportion
 from app.kernel.compare.gates import Bound as Bound
 from app.kernel.metrics.card import Inputs
-from app.kernel.uncertainty.design import Alternative, ProportionInterval
+from app.kernel.uncertainty.draws import Alternative
+from app.kernel.uncertainty.intervals import ProportionInterval
 
 
 class Demand(StrEnum):

@@ -6,7 +6,7 @@ from typing import Any, Final
 import numpy as np
 
 from app.domain.report import Undefined, Value
-from app.kernel.folds.not_folded import NotFolded
+from app.kernel.folds.entries import NotFolded
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.engine import Explainer, Gap
 from app.kernel.metrics.expression import Expression, Measure, Subject, compute, data_of, is_list, measures

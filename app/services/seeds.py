@@ -1,6 +1,6 @@
 """Seeds of what is simulated."""
 
-from app.kernel.uncertainty.design import seed_of
+from app.kernel.uncertainty.draws import seed_of
 
 # Seeds up to here survive JSON readers that know doubles only.
 _SEED_BITS = 53

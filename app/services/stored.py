@@ -12,7 +12,8 @@ from app.domain.inputs.samples import Samples
 from app.domain.options import Costs, IntervalChoice, IntervalMethod, Options, Retain, Sampling
 from app.kernel.metrics.card import INPUTS_OF_CLASSES, Inputs
 from app.kernel.samples.scores import Scores
-from app.kernel.uncertainty.design import Alternative, AreaInterval, Prior, ProportionInterval, Shares
+from app.kernel.uncertainty.draws import Alternative, AreaInterval, Prior, Shares
+from app.kernel.uncertainty.intervals import ProportionInterval
 from app.services.kinds.registry import inputs_of
 
 _DEFAULTS = Options()

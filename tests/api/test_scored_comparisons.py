@@ -10,7 +10,7 @@ from scipy import stats
 from sklearn import metrics as sk
 
 from app.api.answers import answer_model
-from app.kernel.compare.paired.mcnemar import mcnemar_mid_p
+from app.kernel.compare.paired.tests import mcnemar_mid_p
 from app.services.compare.answers import RunComparison
 from tests.api.answers import Json, check_problem, create, evaluation
 from tests.api.decisions import compare, keep, keep_labels, keep_probabilities, probabilities
@@ -357,8 +357,8 @@ def test_too_many_samples_are_refused(client: httpx.Client, monkeypatch: pytest.
 @pytest.mark.usefixtures("computed_here")
 def test_without_the_time_to_resample_values_are_given(client: httpx.Client, monkeypatch: pytest.MonkeyPatch) -> None:
     _, _, *ids = two(client)
-    monkeypatch.setattr("app.kernel.uncertainty.of_samples.resampling.MOST_ENTRIES", 1000)
-    monkeypatch.setattr("app.kernel.uncertainty.of_samples.resampling._ENTRIES", 1000)
+    monkeypatch.setattr("app.kernel.uncertainty.resampling.MOST_ENTRIES", 1000)
+    monkeypatch.setattr("app.kernel.uncertainty.resampling._ENTRIES", 1000)
     monkeypatch.setattr("app.services.runs.draws.samples._PERMUTED_ENTRIES", 1000)
     answer = compare(client, *ids, metrics=["average_precision", "roc_auc"])
     found = only(answer, "average_precision")

@@ -10,7 +10,7 @@ from scipy import stats
 from sklearn import metrics as sk
 
 from app.api.answers import answer_model
-from app.kernel.uncertainty.of_samples.influence import area_limits
+from app.kernel.uncertainty.influence import area_limits
 from app.services.gate.answers import CheckAnswer
 from app.services.rank.ranking import Leaderboard
 from tests.api.answers import Json, check_json, check_problem, check_shape, create, evaluation

@@ -4,10 +4,10 @@ import numpy as np
 
 from app.kernel.numerics.arrays import Array, kish_effective_n, silently
 from app.kernel.samples.losses import sums_by_code
+from app.kernel.uncertainty.closed_forms import cell_sensitivities
 from app.kernel.uncertainty.draws import Functional
+from app.kernel.uncertainty.groups import GroupedRuns, Groups, group_variance, wilson_of_variance
 from app.kernel.uncertainty.intervals import Limits
-from app.kernel.uncertainty.of_groups.clusters import GroupedRuns, Groups, group_variance, wilson_of_variance
-from app.kernel.uncertainty.of_matrices.delta import cell_sensitivities
 
 
 def influences(runs: GroupedRuns, functional: Functional) -> Array:

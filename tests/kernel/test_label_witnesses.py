@@ -18,7 +18,7 @@ from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.expression import Subject, compute
 from app.kernel.numerics.arrays import silently
 from app.kernel.samples.labels.sets import LabelSets
-from app.kernel.uncertainty.of_samples.label_units import LabelUnits
+from app.kernel.uncertainty.units import LabelUnits
 
 LABELS = ("a", "b", "c", "d")
 FOR_LABELS = catalogue().for_task(Task.MULTILABEL, INPUTS_OF[Task.MULTILABEL])

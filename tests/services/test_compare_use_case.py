@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from app.domain.evaluation import EvaluationRecord
-from app.kernel.compare.many.multiplicity import Adjustment, adjust
-from app.kernel.compare.paired.mcnemar import mcnemar_mid_p
+from app.kernel.compare.paired.tests import mcnemar_mid_p
+from app.kernel.compare.rankings import Adjustment, adjust
 from app.services.processes.progress import tell_progress
 from app.services.runs.aligned import Runs
 from app.services.runs.pairing import PairingMode

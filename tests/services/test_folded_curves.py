@@ -12,9 +12,9 @@ from app.domain.evaluation import DatasetRef, EvaluationRecord, ModelRef
 from app.domain.inputs.content import Content
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.inputs.samples import Samples
+from app.kernel.folds import runs
+from app.kernel.folds.along import KeptPoints, Points, levels_of_curves
 from app.kernel.folds.entries import Counts
-from app.kernel.folds.orders import runs
-from app.kernel.folds.orders.points import KeptPoints, Points, levels_of_curves
 from app.kernel.folds.scores import ScoresFold
 from app.kernel.matrix.labels import confusion_counts
 from app.kernel.numerics.arrays import Array

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from app.api.bodies.referenced import PartsOfData, read_data
 from app.api.v1.requests.referenced import with_columns, with_parts
 from app.domain.errors import InvalidInput, TooLarge
-from app.kernel.folds.labels.groups import ValuesInGroups
-from app.kernel.folds.labels.sets import OF_SETS, LabelFold
+from app.kernel.folds.labels import OF_SETS, LabelFold, ValuesInGroups
 from app.kernel.metrics.card import Inputs, Task
 from app.kernel.metrics.catalogue import catalogue
 from app.services.evaluate.folding.labels import LabelFolding

@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from app.api.bodies.referenced import PartsOfData, read_data
 from app.api.v1.requests.referenced import with_columns, with_parts
 from app.domain.errors import BeyondMemory, TooLarge
-from app.kernel.folds.labels.scores import OF_SAMPLES, LabelScoresFold
-from app.kernel.folds.labels.sets import LabelFold
+from app.kernel.folds.labels import OF_SAMPLES, LabelFold, LabelScoresFold
 from app.kernel.metrics.card import Inputs, Task
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.samples.labels.scores import LabelScores

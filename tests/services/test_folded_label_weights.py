@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from app.api.bodies.referenced import PartsOfData, read_data
 from app.api.v1.requests.referenced import with_columns, with_parts
 from app.domain.errors import BeyondMemory, InvalidInput, TooLarge
-from app.kernel.folds.labels.weighted import WeightedLabelFold
+from app.kernel.folds.labels import WeightedLabelFold
 from app.kernel.samples.labels.sets import LabelSets
 from app.services.evaluate.folding.weighted_labels import WeightedLabelFolding
 from tests.api.answers import Json

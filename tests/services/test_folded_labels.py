@@ -18,8 +18,8 @@ from app.api.bodies.referenced import Asked, PartsOfData, read_data
 from app.api.v1.requests.referenced import with_columns, with_parts
 from app.domain.data import DataFormat, DataReference
 from app.domain.errors import BeyondMemory, InvalidInput, TooLarge
-from app.kernel.folds.labels.sets import LabelFold
-from app.kernel.folds.not_folded import NotFolded
+from app.kernel.folds.entries import NotFolded
+from app.kernel.folds.labels import LabelFold
 from app.outbound.data.places import DataPlaces
 from app.services.evaluate.apart import evaluate_alone
 from app.services.evaluate.evaluations import NewEvaluation

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from app.domain.errors import IncomparableRuns, TooLarge
-from app.kernel.compare.folded.orders import Orders
-from app.kernel.compare.folded.sums import PairedSums
+from app.kernel.compare.folded import Orders, PairedSums
 from app.services.compare.comparisons import (
     Besides,
     CostQuestion,

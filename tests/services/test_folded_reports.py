@@ -13,7 +13,7 @@ from app.api.bodies.referenced import Asked, PartsOfData, read_data
 from app.api.v1.requests.referenced import with_columns, with_parts
 from app.domain.data import DataFormat, DataReference
 from app.domain.errors import BeyondMemory, InvalidInput
-from app.kernel.folds.joint import rows as rows_of_classes
+from app.kernel.folds import joint as rows_of_classes
 from app.kernel.numerics.arrays import Array
 from app.kernel.samples.losses import Codes
 from app.outbound.data.places import DataPlaces

@@ -8,7 +8,7 @@ import pytest
 from app.domain.errors import InvalidInput
 from app.domain.inputs.matrices import MatrixInput, from_predictions
 from app.domain.options import IntervalChoice, IntervalMethod, Options, Sampling
-from app.kernel.uncertainty.of_groups import clusters
+from app.kernel.uncertainty import groups
 from app.services.evaluate.questions import ask
 from app.services.evaluate.reports import evaluate, report_alone
 from app.services.evaluate.sections.kept import sections_as_json, sections_from_json
@@ -51,7 +51,7 @@ def test_without_its_samples_and_what_was_said_of_them_there_is_no_report() -> N
 
 
 def test_intervals_of_everything_are_refused_where_they_would_take_minutes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(clusters, "_MOST_WORK", 5_000)
+    monkeypatch.setattr(groups, "_MOST_WORK", 5_000)
     with pytest.raises(InvalidInput) as refusal:
         evaluate(source(), ALL)
     (fault,) = refusal.value.faults

@@ -128,7 +128,7 @@ def test_many_queries_are_resampled_in_part(tmp_path: Path, monkeypatch: pytest.
     """Columns of many queries are read each time, and only those of some are at hand."""
     monkeypatch.setattr("app.kernel.folds.queries._HELD", 500)
     for name, value in (("_ENTRIES", 500_000), ("_SMALLEST_SUBSET", 20)):
-        monkeypatch.setattr(f"app.kernel.uncertainty.of_samples.resampling.{name}", value)
+        monkeypatch.setattr(f"app.kernel.uncertainty.resampling.{name}", value)
     runs = rankings()
     asked, kept = asked_of(runs)
     assert at_once(asked, kept).design.resampling.resampled_subsets_of == 20

@@ -17,8 +17,8 @@ from app.domain.report import Interval, Section, SectionName
 from app.kernel.metrics.card import Scope
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.numerics.arrays import Array
-from app.kernel.uncertainty.design import Shares
-from app.kernel.uncertainty.of_samples import resampling
+from app.kernel.uncertainty import resampling
+from app.kernel.uncertainty.draws import Shares
 from app.services.estimates.run_data import RunData
 from app.services.evaluate.questions import ask
 from app.services.evaluate.sections.kept import sections_as_json, sections_from_json

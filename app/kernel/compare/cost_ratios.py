@@ -1,9 +1,5 @@
-"""For which costs one of two decision rules of two classes is better than the other.
-
-With a share pi of positives, a miss that costs as much as r false alarms, miss rates m and false alarm rates f, the
-expected cost of a run in false alarms is pi r m + (1 - pi) f. The difference of two runs is a straight line in r: it
-changes its sign at most once, at r = -(1 - pi) (f_1 - f_2) / (pi (m_1 - m_2)). Everything is found where both classes
-are equally frequent, and moved to a prevalence by the odds (1 - pi) / pi.
+"""Cost ratios for which one of two decision rules of two classes is better than the other, and the Lorenz order of
+recalls.
 """
 
 from collections.abc import Callable, Iterable
@@ -14,8 +10,8 @@ from math import inf, nan
 import numpy as np
 
 from app.kernel.numerics.arrays import Array, kish_effective_n, silently
+from app.kernel.uncertainty.groups import worth_of_few
 from app.kernel.uncertainty.intervals import two_sided_z
-from app.kernel.uncertainty.of_groups.clusters import worth_of_few
 
 # Relative width up to which a range is what rounding leaves between two ends that are one.
 _ROUNDING = 1e-12
@@ -224,3 +220,15 @@ def _between(ends: Array) -> Array:
     """A ratio inside of each range; the last range has no end."""
     inside: Array = (ends[:-1] + np.minimum(ends[1:], 2.0 * ends[:-1] + 1.0)) / 2.0
     return inside
+
+
+def lorenz_order(first: Array, second: Array) -> int | None:
+    """Generalised Lorenz order of two vectors (K) (Shorrocks 1983): weak majorisation.
+
+    1 when the k smallest of ``first`` add up to at least as much as those of ``second`` for every k, and to more for
+    some; then no mean that rises with every rate and is Schur-concave prefers ``second`` (Marshall, Olkin & Arnold
+    2011, 3.A.8). -1 the other way round, 0 when all sums are equal, None when neither holds.
+    """
+    gap = np.cumsum(np.sort(first)) - np.cumsum(np.sort(second))
+    above, below = bool((gap > _ROUNDING).any()), bool((gap < -_ROUNDING).any())
+    return None if above and below else int(above) - int(below)

@@ -11,15 +11,15 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from app.kernel.compare.paired.drift import ChiSquared
+from app.kernel.compare.paired.tests import ChiSquared
 from app.kernel.metrics.card import Scale
 from app.kernel.metrics.expression import Every, Expression, Measure
 from app.kernel.numerics.arrays import Array, silently
 from app.kernel.numerics.special import chi_squared_upper_tail, student_cdf, student_quantile
 from app.kernel.samples.influence import LinearMethod, Strata
 from app.kernel.samples.losses import Codes
+from app.kernel.uncertainty.influence import Bounds, Linearisation, limits
 from app.kernel.uncertainty.intervals import two_sided_z
-from app.kernel.uncertainty.of_samples.influence import Bounds, Linearisation, limits
 
 # Relative to those of the two runs, a variance of their difference below this is rounding.
 _ROUNDING = 1e-14

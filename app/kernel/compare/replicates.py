@@ -8,18 +8,10 @@ from numpy.typing import NDArray
 from app.kernel.matrix.prevalence import class_factors
 from app.kernel.numerics.arrays import Array, silently
 from app.kernel.samples.losses import Codes
-from app.kernel.uncertainty.design import ClassCounts
-from app.kernel.uncertainty.draws import MOST_UNDEFINED
-from app.kernel.uncertainty.of_groups.clusters import Grouping
-from app.kernel.uncertainty.of_samples.resampling import (
-    Plan,
-    SampleFunctional,
-    replicated,
-    resamples,
-    values_of,
-    weighted,
-)
-from app.kernel.uncertainty.of_samples.units import Units
+from app.kernel.uncertainty.draws import MOST_UNDEFINED, ClassCounts
+from app.kernel.uncertainty.groups import Grouping
+from app.kernel.uncertainty.resampling import Plan, SampleFunctional, replicated, resamples, values_of, weighted
+from app.kernel.uncertainty.units import Units
 
 # Values that differ by less are equal, reached by other sums.
 DECIMALS = 12

@@ -12,8 +12,8 @@ import numpy as np
 from app.kernel.decide.rules import Constraint, scalar
 from app.kernel.matrix.table import Table
 from app.kernel.numerics.arrays import Array
-from app.kernel.uncertainty.design import Shares
-from app.kernel.uncertainty.of_matrices.posterior import draw_matrices
+from app.kernel.uncertainty.draws import Shares
+from app.kernel.uncertainty.simulation import draw_matrices
 
 _DRAWS = 4000
 

@@ -12,9 +12,9 @@ from typing import NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from app.kernel.folds.entries import NotFolded
 from app.kernel.folds.folded import FoldedSamples
-from app.kernel.folds.not_folded import NotFolded
-from app.kernel.folds.sums.bins import FoldedBins
+from app.kernel.folds.sums import FoldedBins
 from app.kernel.metrics.card import Inputs, Metric
 from app.kernel.metrics.expression import Subject
 from app.kernel.numerics.arrays import Array, lazy, silently
@@ -22,8 +22,8 @@ from app.kernel.samples.chance import NORMAL_FROM, Chance, chance_of
 from app.kernel.samples.losses import Codes
 from app.kernel.samples.rankings.ranking import Ranking
 from app.kernel.samples.scores import Scores
-from app.kernel.uncertainty.design import generator
-from app.kernel.uncertainty.of_samples.units import Units
+from app.kernel.uncertainty.draws import generator
+from app.kernel.uncertainty.units import Units
 
 
 def simulated_by_chance(metric: Metric[Scores], observed: float, cells: "Cells", draws: int, seed: int) -> Chance:

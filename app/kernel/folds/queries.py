@@ -19,8 +19,7 @@ from app.kernel.metrics.expression import Measure, Subject
 from app.kernel.numerics.arrays import Array
 from app.kernel.numerics.weighted_units import Terms, WeightedUnits, mean_terms
 from app.kernel.samples.losses import Codes
-from app.kernel.uncertainty.of_samples.query_units import width_of
-from app.kernel.uncertainty.of_samples.units import Units
+from app.kernel.uncertainty.units import Units, width_of
 from app.kernel.units.queries import Queries
 
 SIZES, RELEVANT, RELEVANCE, TIED = "items", "relevant_items", "relevance", "tied_items"

@@ -9,20 +9,21 @@ import numpy as np
 
 from app.domain.errors import IncomparableRuns
 from app.domain.evaluation import DatasetRef, EvaluationRecord, ModelRef
-from app.kernel.compare.many.multiplicity import Adjustment, adjust
-from app.kernel.compare.over_datasets.datasets import (
+from app.kernel.compare.over_datasets import (
     FEW,
     FEWEST,
     average_ranks,
+    bayesian_signed_rank,
     cliques,
     critical_difference,
     friedman,
     rank_z,
+    wilcoxon,
 )
-from app.kernel.compare.over_datasets.signed_ranks import ZeroRule as ZeroRule
-from app.kernel.compare.over_datasets.signed_ranks import bayesian_signed_rank, wilcoxon
+from app.kernel.compare.over_datasets import ZeroRule as ZeroRule
+from app.kernel.compare.rankings import Adjustment, adjust
 from app.kernel.numerics.arrays import Array
-from app.kernel.uncertainty.design import generator, seed_of
+from app.kernel.uncertainty.draws import generator, seed_of
 from app.services.compare.answers import Multiplicity
 from app.services.compare.model_answers import (
     AgainstControl,

@@ -7,8 +7,8 @@ from uuid import UUID
 from app.domain.evaluation import DatasetRef, ModelRef
 from app.domain.findings import Finding
 from app.domain.members import LEFT_OUT, SPREAD
-from app.kernel.compare.many.multiplicity import Adjustment
-from app.kernel.uncertainty.design import Alternative
+from app.kernel.compare.rankings import Adjustment
+from app.kernel.uncertainty.draws import Alternative
 from app.services.compare.pairs.cost_ranges import CostComparison
 from app.services.compare.pairs.fold_tests import FoldTest
 from app.services.compare.pairs.paired_tests import PairedTests

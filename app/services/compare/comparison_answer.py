@@ -7,10 +7,9 @@ from uuid import UUID
 import numpy as np
 
 from app.domain.evaluation import EvaluationRecord
-from app.kernel.compare.many.multiplicity import Adjustment, adjust
-from app.kernel.compare.many.rankings import cochran_q, confidence_set, kendall_tau, rank_runs
+from app.kernel.compare.rankings import Adjustment, adjust, cochran_q, confidence_set, kendall_tau, rank_runs
 from app.kernel.numerics.arrays import Array
-from app.kernel.uncertainty.design import Alternative
+from app.kernel.uncertainty.draws import Alternative
 from app.services.compare.answers import (
     ComparedMetric,
     ComparedPair,

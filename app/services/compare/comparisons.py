@@ -12,10 +12,10 @@ from app.domain.errors import IncomparableRuns, InvalidInput, NotFound, OutOfRea
 from app.domain.evaluation import EvaluationRecord, Page
 from app.domain.inputs.content import Content
 from app.domain.named_metrics import COMPARED
-from app.kernel.compare.many.multiplicity import Adjustment as Adjustment
+from app.kernel.compare.rankings import Adjustment as Adjustment
 from app.kernel.metrics.card import INPUTS_OF_CLASSES, Task
 from app.kernel.metrics.expression import Expression, is_improper
-from app.kernel.uncertainty.design import Alternative as Alternative
+from app.kernel.uncertainty.draws import Alternative as Alternative
 from app.services.acting import made_id
 from app.services.compare.answers import RunComparison
 from app.services.compare.comparison_answer import Besides as Besides

@@ -13,9 +13,7 @@ from numpy.typing import NDArray
 from app.domain.errors import IncomparableRuns, TooLarge
 from app.domain.evaluation import EvaluationRecord
 from app.domain.inputs.samples import Samples
-from app.kernel.compare.folded.orders import Orders
-from app.kernel.compare.folded.runs import FoldedRuns
-from app.kernel.compare.folded.sums import Plan
+from app.kernel.compare.folded import FoldedRuns, Orders, Plan
 from app.kernel.metrics.expression import Expression
 from app.services.compare.elsewhere import Rereading, check_same, lies_elsewhere, of_run
 from app.services.ports.cluster import Workers, workers_of

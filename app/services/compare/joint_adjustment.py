@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from app.kernel.compare.many.multiplicity import adjust_jointly
+from app.kernel.compare.rankings import adjust_jointly
 from app.kernel.numerics.arrays import Array, silently
-from app.kernel.uncertainty.design import generator, seed_of
+from app.kernel.uncertainty.draws import generator, seed_of
 from app.services.runs.comparison import Comparison
 from app.services.runs.differences import RunDifference
 from app.services.runs.draws.samples import NormalDraws

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from app.domain.evaluation import DatasetRef, ModelRef
 from app.domain.members import LEFT_OUT
-from app.kernel.compare.over_datasets.signed_ranks import ZeroRule
+from app.kernel.compare.over_datasets import ZeroRule
 from app.services.compare.answers import Multiplicity
 from app.services.estimands import Better
 

@@ -11,11 +11,7 @@ from app.kernel.samples.calibration import equal_width
 from app.kernel.samples.curves import Curve, CurveName
 from app.kernel.samples.rankings.ranking import Ranking
 from app.kernel.samples.scores import Scores
-from app.kernel.uncertainty.design import generator
-from app.kernel.uncertainty.intervals import Limits
-from app.kernel.uncertainty.of_groups.clusters import Grouping, expanded_level
-from app.kernel.uncertainty.of_matrices.bootstrap import item_weights
-from app.kernel.uncertainty.of_samples.curve_bands import (
+from app.kernel.uncertainty.curve_bands import (
     BandForm,
     BandSettings,
     Codes,
@@ -35,7 +31,11 @@ from app.kernel.uncertainty.of_samples.curve_bands import (
     tpr_at,
     tpr_between,
 )
-from app.kernel.uncertainty.of_samples.resampling import DRAWS, Plan, plan
+from app.kernel.uncertainty.draws import generator
+from app.kernel.uncertainty.groups import Grouping, expanded_level
+from app.kernel.uncertainty.intervals import Limits
+from app.kernel.uncertainty.resampling import DRAWS, Plan, plan
+from app.kernel.uncertainty.simulation import item_weights
 
 # More would be drawn than anyone sees, and takes room in all resamples.
 MOST_POINTS = 2000

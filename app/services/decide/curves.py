@@ -11,8 +11,8 @@ from app.domain.errors import CurveUndefined, Fault, NoSamples, UnknownClass
 from app.domain.inputs.labels import listed, shown
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.members import LEFT_OUT, SPREAD, named, typed
-from app.kernel.folds.not_folded import NotFolded
-from app.kernel.folds.orders.points import KeptScores
+from app.kernel.folds.along import KeptScores
+from app.kernel.folds.entries import NotFolded
 from app.kernel.numerics.arrays import Array
 from app.kernel.samples.averaged_curves import macro_det, macro_roc, pooled
 from app.kernel.samples.curves import (
@@ -27,9 +27,9 @@ from app.kernel.samples.curves import (
 )
 from app.kernel.samples.curves import CurveName as CurveName
 from app.kernel.samples.scores import Scores
-from app.kernel.uncertainty.of_groups.clusters import Grouping
-from app.kernel.uncertainty.of_samples.curve_bands import BandForm as BandForm
-from app.kernel.uncertainty.of_samples.curve_bands import BandSettings
+from app.kernel.uncertainty.curve_bands import BandForm as BandForm
+from app.kernel.uncertainty.curve_bands import BandSettings
+from app.kernel.uncertainty.groups import Grouping
 from app.services.decide.bands import BANDED, MOST_POINTS, Banded, CurveBand, band_of
 from app.services.seeds import chosen_seed
 from app.services.stored import FoldedInput, scores_of

@@ -7,7 +7,7 @@ import numpy as np
 
 from app.kernel.matrix.prevalence import draw_shares
 from app.kernel.numerics.arrays import Array
-from app.kernel.uncertainty.design import generator, seed_of
+from app.kernel.uncertainty.draws import generator, seed_of
 from app.services.estimands import Estimand
 
 

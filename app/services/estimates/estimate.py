@@ -9,8 +9,8 @@ from app.domain.options import Sampling
 from app.domain.report import Interval
 from app.kernel.metrics.expression import Bounds
 from app.kernel.numerics.arrays import Array
-from app.kernel.uncertainty.design import Alternative, AreaInterval, ProportionInterval
-from app.kernel.uncertainty.draws import MOST_UNDEFINED, bonferroni_level
+from app.kernel.uncertainty.draws import MOST_UNDEFINED, Alternative, AreaInterval, bonferroni_level
+from app.kernel.uncertainty.intervals import ProportionInterval
 
 _SAMPLING: Final = Sampling()
 

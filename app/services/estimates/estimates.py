@@ -15,7 +15,7 @@ from app.domain.expressions.expressions import render
 from app.domain.options import IntervalMethod
 from app.kernel.metrics.expression import Combination, is_about_sample, is_biased, needs_counts
 from app.kernel.numerics.arrays import Array
-from app.kernel.uncertainty.of_matrices.closed_forms import Given, Method
+from app.kernel.uncertainty.closed_forms import Given, Method
 from app.services.estimands import Estimand, estimand_of
 from app.services.estimates.canonical import canonical
 from app.services.estimates.class_shares import ClassShares
@@ -183,7 +183,7 @@ def _values_alone(estimand: Estimand, run: RunData, settings: LimitSettings, rea
     form = Estimate(value=np.nan, level=settings.level)
     if reason is NoLimits.ABOUT_SAMPLE:
         resampled = replace(form, method=IntervalMethod.BOOTSTRAP.value, given=Given.SAMPLES.value)
-        form = resampled if estimand.task is not None else of_matrix.simulation(run, settings)
+        form = resampled if estimand.task is not None else of_matrix.simulated_form(run, settings)
     return form.without_limits(reason).of_values(run.values(estimand))
 
 

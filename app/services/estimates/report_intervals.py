@@ -21,10 +21,16 @@ from app.kernel.metrics.expression import Bounds, Every, Expression, Measure, ne
 from app.kernel.metrics.families.probabilities.ranking import roc_auc
 from app.kernel.numerics.arrays import Array, silently
 from app.kernel.samples.scores import Scores
-from app.kernel.uncertainty.design import Alternative, Shares
-from app.kernel.uncertainty.of_matrices.closed_forms import Given, Method, catalogue_rates
-from app.kernel.uncertainty.of_matrices.equal_shares import equal_share_headlines
-from app.kernel.uncertainty.of_matrices.headline import Headlines, OverallInterval, headlines
+from app.kernel.uncertainty.closed_forms import (
+    Given,
+    Headlines,
+    Method,
+    OverallInterval,
+    catalogue_rates,
+    equal_share_headlines,
+    headlines,
+)
+from app.kernel.uncertainty.draws import Alternative, Shares
 from app.services.estimands import Estimand, estimand_of
 from app.services.estimates.class_shares import ClassShares
 from app.services.estimates.estimate import Estimate, Estimates, LimitSettings, NoLimits
@@ -202,7 +208,7 @@ def balanced_for_report(run: RunData, options: Options) -> dict[str, Interval]:
     estimands = [_every_value(one, labels, run.source.task) for one in twins]
     shares = ClassShares(np.full((1, run.n_classes), 1.0 / run.n_classes))
     grouped = run.groups is not None
-    form = of_matrix.simulation(run, settings) if grouped else shifted_matrix.simulation(run, shares, settings)
+    form = of_matrix.simulated_form(run, settings) if grouped else shifted_matrix.simulation(run, shares, settings)
     if (run.counts.sum(axis=1) == 0).any():
         nothing = form.without_limits(NoLimits.UNDEFINED).as_interval()
         return {one.key: nothing for one in twins if one.card.scope is Scope.OVERALL}

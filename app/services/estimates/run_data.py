@@ -12,10 +12,10 @@ from app.domain.inputs.content import Content
 from app.domain.inputs.kinds import form_of
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.inputs.samples import Samples
+from app.kernel.folds.along import FoldedRanking
 from app.kernel.folds.folded import FoldedSamples
-from app.kernel.folds.labels.folded import FoldedLabelInfluences, FoldedLabels
+from app.kernel.folds.labels import FoldedLabelInfluences, FoldedLabels
 from app.kernel.folds.metrics import folded_chance
-from app.kernel.folds.orders.ranking import FoldedRanking
 from app.kernel.matrix.table import Table
 from app.kernel.matrix.weighted import WeightedCounts
 from app.kernel.metrics.card import Inputs, Metric
@@ -26,15 +26,11 @@ from app.kernel.samples.chance import Chance
 from app.kernel.samples.losses import Codes
 from app.kernel.samples.rankings.ranking import Ranking
 from app.kernel.samples.scores import Scores
-from app.kernel.uncertainty.of_groups.clusters import GroupedRuns, Grouping
-from app.kernel.uncertainty.of_groups.headline import GroupedHeadline, group_headline
-from app.kernel.uncertainty.of_matrices.headline import Headline, headline
-from app.kernel.uncertainty.of_samples.influence import Influences
-from app.kernel.uncertainty.of_samples.label_influence import LabelInfluences
-from app.kernel.uncertainty.of_samples.label_units import LabelUnits
-from app.kernel.uncertainty.of_samples.unit_influence import UnitInfluences
-from app.kernel.uncertainty.of_samples.units import Run, Units
-from app.kernel.uncertainty.of_weights.headline import weighted_headline
+from app.kernel.uncertainty.closed_forms import Headline, headline
+from app.kernel.uncertainty.groups import GroupedHeadline, GroupedRuns, Grouping, group_headline
+from app.kernel.uncertainty.influence import Influences, LabelInfluences, UnitInfluences
+from app.kernel.uncertainty.units import LabelUnits, Run, Units
+from app.kernel.uncertainty.weights import weighted_headline
 from app.services.estimands import Estimand
 from app.services.kinds.registry import UNIT_KINDS
 from app.services.stored import scores_of, stored_input

@@ -8,9 +8,9 @@ from app.domain.inputs.matrices import MatrixInput
 from app.domain.options import IntervalChoice, Options
 from app.domain.wording import classes
 from app.kernel.numerics.arrays import Array
-from app.kernel.uncertainty.design import Prior
-from app.kernel.uncertainty.of_matrices.cautions import Caution, cautions, few_samples
-from app.kernel.uncertainty.of_matrices.mover import undercovers
+from app.kernel.uncertainty.closed_forms import Caution, cautions, few_samples
+from app.kernel.uncertainty.draws import Prior
+from app.kernel.uncertainty.intervals import undercovers
 from app.services.estimates.estimate import Estimate
 from app.services.estimates.report_intervals import ReportEstimates
 from app.services.estimates.run_data import RunData

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from app.domain.inputs.samples import Samples, Tally
 from app.kernel.folds.entries import Groups
-from app.kernel.folds.groups.sums import GroupSums
+from app.kernel.folds.groups import GroupSums
 
 Codes = NDArray[Any]
 

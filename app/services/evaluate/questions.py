@@ -9,7 +9,8 @@ from app.domain.inputs.matrices import MatrixInput
 from app.domain.options import FEWEST_DRAWS, IntervalChoice, IntervalMethod, Options, Sampling
 from app.kernel.metrics.card import Task
 from app.kernel.metrics.expression import Expression, of_probabilities
-from app.kernel.uncertainty.design import Alternative, AreaInterval, Prior, ProportionInterval
+from app.kernel.uncertainty.draws import Alternative, AreaInterval, Prior
+from app.kernel.uncertainty.intervals import ProportionInterval
 from app.services.estimates.methods.of_matrix import MOST_CELLS
 from app.services.evaluate.costs import asked_of, assumed_costs, checked, refuse_no_classes
 from app.services.kinds.registry import inputs_of

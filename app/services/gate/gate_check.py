@@ -24,7 +24,7 @@ from app.kernel.compare.gates import (
     superiority,
     verdict_of,
 )
-from app.kernel.uncertainty.design import Alternative
+from app.kernel.uncertainty.draws import Alternative
 from app.services.estimands import Estimand
 from app.services.estimates.estimate import LimitSettings
 from app.services.gate.answers import ClassVerdict, MinimumSamples, RuleResult, SamplesResult

@@ -12,7 +12,7 @@ from app.domain.evaluation import EvaluationRecord, Page
 from app.domain.identifiers import time_of
 from app.domain.members import as_json
 from app.domain.rules import Definition, check_rules, definition_of
-from app.kernel.uncertainty.design import seed_of
+from app.kernel.uncertainty.draws import seed_of
 from app.services.acting import made_id
 from app.services.admission import Admission
 from app.services.estimands import Estimand

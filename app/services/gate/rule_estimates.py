@@ -12,7 +12,7 @@ from app.domain.rules import Definition, Demand, Rule
 from app.kernel.compare.gates import Bound, ValueWithLimits
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.proportion import Rate
-from app.kernel.uncertainty.design import Alternative
+from app.kernel.uncertainty.draws import Alternative
 from app.services.estimands import Better, Estimand, make_estimand
 from app.services.estimates.estimate import Estimates, LimitSettings, NoLimits
 from app.services.estimates.estimates import estimate

@@ -19,8 +19,7 @@ from app.kernel.metrics.families.clustering.pairs import purity
 from app.kernel.metrics.families.clustering.shape import silhouette
 from app.kernel.metrics.families.overall.agreement import adjusted_rand
 from app.kernel.numerics.arrays import silently
-from app.kernel.uncertainty.of_samples.cluster_units import CellUnits, ClusterUnits
-from app.kernel.uncertainty.of_samples.units import Units
+from app.kernel.uncertainty.units import CellUnits, ClusterUnits, Units
 from app.services.kinds.kind import PerClass, UnitKind
 
 _OF_POINTS = frozenset({Inputs.FEATURES})

@@ -18,7 +18,7 @@ from app.kernel.metrics.costs import costs_of_constants, paid_in_all, relative_c
 from app.kernel.metrics.expression import Subject
 from app.kernel.numerics.arrays import Array, silently
 from app.kernel.uncertainty.intervals import wilson
-from app.kernel.uncertainty.of_samples.cluster_units import DecisionUnits
+from app.kernel.uncertainty.units import DecisionUnits
 from app.services.json_values import number, numbers
 from app.services.kinds.kind import PerClass, UnitKind
 

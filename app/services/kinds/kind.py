@@ -10,7 +10,7 @@ from app.domain.options import Options
 from app.domain.report import GroupedMetrics
 from app.kernel.metrics.card import AnyMetric, Card, Inputs
 from app.kernel.metrics.expression import Subject
-from app.kernel.uncertainty.of_samples.units import Units
+from app.kernel.uncertainty.units import Units
 
 
 @dataclass(frozen=True, slots=True)

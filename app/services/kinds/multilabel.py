@@ -16,8 +16,8 @@ from app.kernel.metrics.expression import Subject
 from app.kernel.metrics.families.labels.sets import hamming_loss
 from app.kernel.metrics.families.overall.recall_means import g_mean, h_mean
 from app.kernel.metrics.families.per_class.rates import precision, recall
-from app.kernel.uncertainty.of_matrices.mover import undercovers
-from app.kernel.uncertainty.of_samples.label_units import LabelUnits
+from app.kernel.uncertainty.intervals import undercovers
+from app.kernel.uncertainty.units import LabelUnits
 from app.services.kinds.kind import PerClass, UnitKind
 
 _WITHOUT_SCORES = frozenset({Inputs.MATRIX, Inputs.LABELS})

@@ -18,7 +18,7 @@ from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.expression import Subject
 from app.kernel.metrics.families.units.at_cutoffs import ndcg_at_k
 from app.kernel.numerics.arrays import Array
-from app.kernel.uncertainty.of_samples.query_units import QueryUnits
+from app.kernel.uncertainty.units import QueryUnits
 from app.kernel.units.queries import Queries
 from app.services.kinds.kind import PerClass, Reported, UnitKind
 

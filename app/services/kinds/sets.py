@@ -13,7 +13,7 @@ from app.kernel.metrics.card import INPUTS_OF, Inputs, Task
 from app.kernel.metrics.expression import Subject
 from app.kernel.metrics.families.labels.sets import samples_f1, samples_jaccard
 from app.kernel.metrics.families.units.overlaps import pooled_jaccard
-from app.kernel.uncertainty.of_samples.overlap_units import OverlapUnits
+from app.kernel.uncertainty.units import OverlapUnits
 from app.services.kinds.kind import PerClass, UnitKind
 
 _WITHOUT_CLASSES = INPUTS_OF[Task.SETS] - {Inputs.CLASS_OVERLAPS}

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from uuid import UUID
 
 from app.domain.members import LEFT_OUT, named
-from app.kernel.uncertainty.design import Alternative
+from app.kernel.uncertainty.draws import Alternative
 
 # At one point, or at every point of a grid.
 Values = float | None | Sequence[float | None]

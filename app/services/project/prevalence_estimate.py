@@ -12,11 +12,10 @@ from app.domain.members import LEFT_OUT
 from app.domain.wording import significant
 from app.kernel.matrix.prevalence import EstimatedShares, estimate_by_confusion, estimate_by_likelihood, recalibrate
 from app.kernel.numerics.arrays import Array
-from app.kernel.uncertainty.design import generator
-from app.kernel.uncertainty.draws import summarise
+from app.kernel.uncertainty.draws import generator, summarise
 from app.kernel.uncertainty.intervals import two_sided_z
-from app.kernel.uncertainty.of_matrices.posterior import draw_matrices
 from app.kernel.uncertainty.shares import likelihood_limits, spread_by_old
+from app.kernel.uncertainty.simulation import draw_matrices
 
 # Resampled solutions; each is a small system of equations.
 DRAWS = 1000

@@ -12,7 +12,7 @@ from app.domain.options import Sampling
 from app.kernel.matrix.prevalence import sweep_shares
 from app.kernel.metrics.expression import is_biased
 from app.kernel.numerics.arrays import Array
-from app.kernel.uncertainty.design import Alternative
+from app.kernel.uncertainty.draws import Alternative
 from app.services.estimands import Estimand
 from app.services.estimates.class_shares import ClassShares
 from app.services.estimates.estimate import Estimates, LimitSettings, NoLimits

@@ -14,7 +14,7 @@ from app.domain.named_metrics import HEADLINE, RANKED
 from app.kernel.metrics.card import Inputs
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.expression import of_probabilities
-from app.kernel.uncertainty.design import ProportionInterval
+from app.kernel.uncertainty.intervals import ProportionInterval
 from app.services.estimands import Better, preference, stored_key
 from app.services.kinds.registry import ranked_by
 from app.services.ports.evaluations import EvaluationStore, PairedLabels

@@ -12,11 +12,12 @@ from app.domain.errors import InvalidExpression
 from app.domain.evaluation import DatasetRef, EvaluationRecord, ModelRef, ValueCondition
 from app.domain.members import LEFT_OUT
 from app.domain.wording import significant
-from app.kernel.compare.many.rankings import confidence_set, separable_groups, winner_optimism
+from app.kernel.compare.rankings import confidence_set, separable_groups, winner_optimism
 from app.kernel.metrics.card import Task
 from app.kernel.metrics.expression import is_improper
 from app.kernel.numerics.arrays import Array
-from app.kernel.uncertainty.design import Alternative, ProportionInterval, seed_of
+from app.kernel.uncertainty.draws import Alternative, seed_of
+from app.kernel.uncertainty.intervals import ProportionInterval
 from app.services.estimands import Better, Estimand, Preference, make_estimand
 from app.services.estimates.estimate import Estimate, LimitSettings, NoLimits
 from app.services.estimates.estimates import estimate, work_of

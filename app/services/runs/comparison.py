@@ -7,7 +7,7 @@ from functools import cached_property
 import numpy as np
 
 from app.kernel.numerics.arrays import Array
-from app.kernel.uncertainty.design import Alternative
+from app.kernel.uncertainty.draws import Alternative
 from app.services.estimands import Estimand
 from app.services.runs.aligned import Runs
 from app.services.runs.differences import RunDifference, Test, gap_bounds, simulated, why_no_difference

@@ -7,21 +7,19 @@ from typing import Self
 
 import numpy as np
 
-from app.kernel.compare.differences import compare_draws, normal_limits
+from app.kernel.compare.differences import compare_draws, newcombe_interval, normal_limits, score_z
 from app.kernel.compare.linear import LinearRuns
-from app.kernel.compare.paired.effects import Effects, rate_effects, weighted_rate_effects
+from app.kernel.compare.paired.effects import Effects, PairedScore, rate_effects, weighted_rate_effects
 from app.kernel.compare.paired.joint import JointCounts
-from app.kernel.compare.paired.mcnemar import pairing_bounds
-from app.kernel.compare.paired.score import PairedScore
-from app.kernel.compare.proportions import newcombe_interval, score_z
+from app.kernel.compare.paired.tests import pairing_bounds
 from app.kernel.matrix.weighted import WeightedCounts
 from app.kernel.metrics.expression import Bounds
 from app.kernel.metrics.proportion import Rate
 from app.kernel.numerics.arrays import Array
 from app.kernel.numerics.special import normal_cdf
 from app.kernel.samples.influence import LinearMethod
-from app.kernel.uncertainty.design import Alternative
-from app.kernel.uncertainty.of_weights.rates import WeightedRate
+from app.kernel.uncertainty.draws import Alternative
+from app.kernel.uncertainty.weights import WeightedRate
 from app.services.estimands import Better, Preference
 from app.services.runs.pairing import Pairing, PairingDesign
 

@@ -12,7 +12,7 @@ from app.domain.errors import IncomparableRuns, OutOfReach
 from app.domain.evaluation import EvaluationRecord
 from app.domain.inputs.kinds import form_of
 from app.domain.inputs.samples import Samples
-from app.kernel.uncertainty.of_samples.units import Units
+from app.kernel.uncertainty.units import Units
 from app.services.ports.evaluations import PairedLabels, SampleLabels
 from app.services.stored import stored_input
 

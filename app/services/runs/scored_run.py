@@ -12,8 +12,8 @@ from app.domain.inputs.samples import Samples
 from app.kernel.compare.replicates import importance
 from app.kernel.numerics.arrays import Array
 from app.kernel.samples.scores import Scores
-from app.kernel.uncertainty.of_samples.resampling import values_of
-from app.kernel.uncertainty.of_samples.units import Run, Units
+from app.kernel.uncertainty.resampling import values_of
+from app.kernel.uncertainty.units import Run, Units
 from app.services.estimands import Estimand
 from app.services.stored import scores_of, stored_input
 

@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from app.kernel.compare.folded.runs import FoldedRuns
+from app.kernel.compare.folded import FoldedRuns
 from app.kernel.compare.replicates import importance
 from app.kernel.samples.scores import Scores
-from app.kernel.uncertainty.of_samples.units import Run
+from app.kernel.uncertainty.units import Run
 from app.services.reasons import requested_values
 from app.services.runs.aligned import Runs
 from app.services.runs.draws.resampling import Resampling

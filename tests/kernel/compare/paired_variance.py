@@ -4,9 +4,8 @@ import numpy as np
 
 from app.kernel.compare.paired.joint import JointCounts
 from app.kernel.numerics.arrays import Array
-from app.kernel.uncertainty.design import ClassCounts
-from app.kernel.uncertainty.draws import Functional
-from app.kernel.uncertainty.of_matrices.delta import NUMERIC_NOISE, cell_sensitivities
+from app.kernel.uncertainty.closed_forms import NUMERIC_NOISE, cell_sensitivities
+from app.kernel.uncertainty.draws import ClassCounts, Functional
 
 
 def paired_variance(

@@ -7,17 +7,21 @@ from scipy.stats import f as scipy_f
 from scipy.stats import friedmanchisquare, studentized_range, ttest_1samp
 from scipy.stats import wilcoxon as scipy_wilcoxon
 
-from app.kernel.compare.many.multiplicity import adjust
-from app.kernel.compare.over_datasets.datasets import (
+from app.kernel.compare.over_datasets import (
+    ZeroRule,
     average_ranks,
+    bayesian_correlated_t,
+    bayesian_signed_rank,
     cliques,
+    corrected_t,
     critical_difference,
+    five_by_two_f,
     friedman,
     rank_z,
     studentised_range_quantile,
+    wilcoxon,
 )
-from app.kernel.compare.over_datasets.folds import bayesian_correlated_t, corrected_t, five_by_two_f
-from app.kernel.compare.over_datasets.signed_ranks import ZeroRule, bayesian_signed_rank, wilcoxon
+from app.kernel.compare.rankings import adjust
 from app.kernel.numerics.arrays import Array
 
 # Demsar (2006), table 6: C4.5, C4.5+m, C4.5+cf, C4.5+m+cf on 14 data sets.

@@ -7,7 +7,7 @@ from sklearn.metrics import roc_auc_score
 
 from app.kernel.numerics.arrays import Array
 from app.kernel.samples.influence import LinearMethod
-from app.kernel.uncertainty.of_samples.influence import area_limits, newcombe_area_limits
+from app.kernel.uncertainty.influence import area_limits, newcombe_area_limits
 from tests.kernel.delong import delong, macro_area, placements
 
 

@@ -5,11 +5,11 @@ import itertools
 import numpy as np
 import pytest
 
-from app.kernel.compare.paired.couplings import SortedSlopes, difference_variance_bounds
+from app.kernel.compare.paired.effects import SortedSlopes, difference_variance_bounds
 from app.kernel.compare.paired.joint import combine
-from app.kernel.compare.paired.mcnemar import pairing_bounds
+from app.kernel.compare.paired.tests import pairing_bounds
 from app.kernel.metrics.catalogue import catalogue
-from app.kernel.uncertainty.design import ClassCounts
+from app.kernel.uncertainty.draws import ClassCounts
 from tests.kernel.compare.paired_variance import paired_variance
 
 METRICS = ("accuracy", "balanced_accuracy", "h_mean", "macro_f1", "mcc", "recall", "precision")

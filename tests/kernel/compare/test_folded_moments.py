@@ -6,7 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from app.kernel.compare.folded.moments import Moments
+from app.kernel.compare.folded import Moments
 from app.kernel.numerics.arrays import Array
 from app.kernel.numerics.exact_products import Halves, products
 

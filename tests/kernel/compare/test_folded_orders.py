@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.kernel.compare.folded.orders import Block, Orders
-from app.kernel.compare.folded.sums import Plan
+from app.kernel.compare.folded import Block, Orders, Plan
 from app.kernel.metrics.expression import Measure
 from app.kernel.metrics.families.probabilities.ranking import (
     roc_auc,

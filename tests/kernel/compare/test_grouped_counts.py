@@ -9,21 +9,22 @@ import statsmodels.api as sm
 from scipy import stats
 
 from app.kernel.compare.cost_ratios import RateGaps, certain_cost_ranges, worth_in_groups
-from app.kernel.compare.paired.drift import (
+from app.kernel.compare.paired.joint import JointCounts
+from app.kernel.compare.paired.tests import (
     ChiSquared,
+    GroupedPair,
+    PredictiveCounts,
     bhapkar,
     bowker,
     discordant,
     equal_recalls,
     prediction_table,
+    predictive_values,
     stuart_maxwell,
 )
-from app.kernel.compare.paired.grouped import GroupedPair
-from app.kernel.compare.paired.joint import JointCounts
-from app.kernel.compare.paired.predictive import PredictiveCounts, predictive_values
 from app.kernel.numerics.arrays import Array
+from app.kernel.uncertainty.groups import worth_of_few
 from app.kernel.uncertainty.intervals import two_sided_z
-from app.kernel.uncertainty.of_groups.clusters import worth_of_few
 
 RANDOM = np.random.default_rng(4)
 N_GROUPS, CLASSES = 25, 3
@@ -180,7 +181,7 @@ def test_predictive_values_of_groups_of_one_are_those_of_samples() -> None:
 
 def test_many_classes_are_looked_at_some_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     whole, several = found_of(pair_of()), [*pair_of().predictive_values()]
-    monkeypatch.setattr("app.kernel.compare.paired.grouped._AT_ONCE", 2 * N_GROUPS)
+    monkeypatch.setattr("app.kernel.compare.paired.tests._AT_ONCE", 2 * N_GROUPS)
     for found, expected in zip(found_of(pair_of()), whole, strict=True):
         assert found.statistic == pytest.approx(expected.statistic, rel=1e-12)
         assert found.freedom == expected.freedom
@@ -195,7 +196,7 @@ def test_without_enough_groups_or_time_there_is_no_statistic(monkeypatch: pytest
     # As many groups as sums that vary: every statistic would be that number.
     few = found_of(pair_of(GROUP % 3))
     assert [np.isnan(one.p) for one in few] == [True, False, False, True]
-    monkeypatch.setattr("app.kernel.compare.paired.grouped._MOST_WORK", 0)
+    monkeypatch.setattr("app.kernel.compare.paired.tests._MOST_WORK", 0)
     for one in found_of(pair_of()):
         assert np.isnan(one.p)
         assert one.freedom > 0

@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import minimize_scalar
 from statsmodels.stats.proportion import confint_proportions_2indep, score_test_proportions_2indep
 
-from app.kernel.compare.proportions import newcombe_interval, restricted_shares, score_z
+from app.kernel.compare.differences import newcombe_interval, restricted_shares, score_z
 
 
 def test_published_newcombe_interval() -> None:

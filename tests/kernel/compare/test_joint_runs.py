@@ -13,9 +13,8 @@ from app.kernel.compare.paired.joint import JointCounts, combine, draw_matrices,
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.numerics.arrays import Array
-from app.kernel.uncertainty.design import ClassCounts, Shares, generator
-from app.kernel.uncertainty.draws import evaluate_draws
-from app.kernel.uncertainty.of_matrices import posterior
+from app.kernel.uncertainty import simulation
+from app.kernel.uncertainty.draws import ClassCounts, Shares, evaluate_draws, generator
 from tests.kernel.compare.paired_variance import paired_variance
 
 MACRO_F1 = catalogue().of_matrices.by_name["macro_f1"].compute
@@ -83,7 +82,7 @@ def test_each_run_alone_has_the_posterior_of_its_matrix() -> None:
     joint = sample(90, seed=3)
     together = np.concatenate(list(draw_matrices(joint, draws=20_000, random=generator(0))))
     for run, matrix in enumerate(joint.matrices()):
-        alone = np.concatenate(list(posterior.draw_matrices(matrix, draws=20_000, random=generator(1))))
+        alone = np.concatenate(list(simulation.draw_matrices(matrix, draws=20_000, random=generator(1))))
         np.testing.assert_allclose(together[:, run].mean(0), alone.mean(0), atol=0.25)
         np.testing.assert_allclose(together[:, run].std(0), alone.std(0), rtol=0.06, atol=0.05)
     np.testing.assert_allclose(together.sum(-1), np.broadcast_to(joint.actual(), (20_000, 2, 3)))
@@ -100,7 +99,7 @@ def test_a_perfect_class_keeps_some_doubt() -> None:
     truth = np.repeat([0, 1], 50)
     joint = combine(truth, np.array([truth, truth]), 2)
     drawn = np.concatenate(list(draw_matrices(joint, draws=4000, random=generator(0))))
-    alone = np.concatenate(list(posterior.draw_matrices(joint.matrices()[0], draws=4000, random=generator(0))))
+    alone = np.concatenate(list(simulation.draw_matrices(joint.matrices()[0], draws=4000, random=generator(0))))
     np.testing.assert_allclose(drawn[:, 0, 0, 1].mean(), alone[:, 0, 1].mean(), rtol=0.1)
     gaps = ACCURACY(Table(drawn[:, 0])) - ACCURACY(Table(drawn[:, 1]))
     assert gaps.std() > 0.001
@@ -208,7 +207,7 @@ def test_published_unpaired_difference() -> None:
     balanced = catalogue().of_matrices.by_name["balanced_accuracy"].compute
 
     def values(counts: Array, seed: int) -> Array:
-        batches = posterior.draw_matrices(counts, draws=40_000, random=generator(seed))
+        batches = simulation.draw_matrices(counts, draws=40_000, random=generator(seed))
         return evaluate_draws(batches, [balanced])[0][:, None]
 
     found = compare_draws(values(first, 1), values(second, 2), np.array([-0.04]))
@@ -231,7 +230,7 @@ def test_paired_runs_are_compared_more_sharply_than_unpaired_ones() -> None:
     joint = sample(400, seed=8)
     paired = evaluate_draws(draw_matrices(joint, draws=5000, random=generator(0)), [MACRO_F1])[0]
     one, two = (
-        evaluate_draws(posterior.draw_matrices(matrix, draws=5000, random=generator(seed)), [MACRO_F1])[0]
+        evaluate_draws(simulation.draw_matrices(matrix, draws=5000, random=generator(seed)), [MACRO_F1])[0]
         for seed, matrix in enumerate(joint.matrices())
     )
     assert (paired[:, 0] - paired[:, 1]).std() < 0.9 * (one - two).std()

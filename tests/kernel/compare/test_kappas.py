@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import chi2, norm
 from statsmodels.stats.inter_rater import cohens_kappa
 
-from app.kernel.compare.many.kappas import equal_kappas
+from app.kernel.compare.rankings import equal_kappas
 
 RUNS = [
     [[44, 5, 1], [7, 20, 3], [9, 5, 6]],

@@ -8,14 +8,14 @@ from scipy import stats
 
 from app.domain.expressions.expressions import parse
 from app.kernel.compare.linear import LinearRuns, hits_of, join_runs, linearised
-from app.kernel.compare.paired.drift import ChiSquared
+from app.kernel.compare.paired.tests import ChiSquared
 from app.kernel.metrics.card import Inputs
 from app.kernel.numerics.arrays import Array
 from app.kernel.samples.influence import LinearMethod
 from app.kernel.samples.losses import Codes
 from app.kernel.samples.scores import Scores
-from app.kernel.uncertainty.design import generator
-from app.kernel.uncertainty.of_samples.influence import Influences, Linearisation
+from app.kernel.uncertainty.draws import generator
+from app.kernel.uncertainty.influence import Influences, Linearisation
 from tests.kernel.delong import area_difference, delong, equal_areas
 
 LEVEL = 0.95

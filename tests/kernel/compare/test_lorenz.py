@@ -3,7 +3,7 @@
 import numpy as np
 from scipy.stats import gmean, hmean, pmean
 
-from app.kernel.compare.lorenz import lorenz_order
+from app.kernel.compare.cost_ratios import lorenz_order
 
 MEANS = (np.mean, gmean, hmean, np.min, lambda x: pmean(x, -5), lambda x: pmean(x, 0.5))
 

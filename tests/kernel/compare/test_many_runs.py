@@ -6,17 +6,19 @@ from scipy.stats import kendalltau, rankdata
 from statsmodels.stats.contingency_tables import cochrans_q
 from statsmodels.stats.multitest import multipletests
 
-from app.kernel.compare.many.multiplicity import Adjustment, adjust, max_t_adjust
-from app.kernel.compare.many.rankings import (
+from app.kernel.compare.paired.joint import combine
+from app.kernel.compare.rankings import (
+    Adjustment,
+    adjust,
     cochran_q,
     confidence_set,
     kendall_tau,
+    max_t_adjust,
     mean_ranks,
     rank_runs,
     separable_groups,
     winner_optimism,
 )
-from app.kernel.compare.paired.joint import combine
 
 P_VALUES = np.array([0.001, 0.04, 0.03, 0.2, 0.008, 0.6])
 

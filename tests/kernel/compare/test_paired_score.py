@@ -9,10 +9,9 @@ from scipy.optimize import minimize_scalar
 from scipy.special import xlogy
 from scipy.stats import norm
 
-from app.kernel.compare.paired.effects import Effects, paired_effects, rate_effects
+from app.kernel.compare.paired.effects import Effects, PairedScore, paired_effects, rate_effects
 from app.kernel.compare.paired.joint import JointCounts, combine
-from app.kernel.compare.paired.mcnemar import mcnemar_mid_p
-from app.kernel.compare.paired.score import PairedScore
+from app.kernel.compare.paired.tests import mcnemar_mid_p
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.numerics.arrays import Array

@@ -9,9 +9,16 @@ from scipy.stats import binom, binomtest
 from statsmodels.stats.contingency_tables import SquareTable
 from statsmodels.stats.contingency_tables import mcnemar as statsmodels_mcnemar
 
-from app.kernel.compare.paired.drift import bhapkar, bowker, equal_recalls, prediction_table, stuart_maxwell
 from app.kernel.compare.paired.joint import combine
-from app.kernel.compare.paired.mcnemar import mcnemar_mid_p, pairing_bounds
+from app.kernel.compare.paired.tests import (
+    bhapkar,
+    bowker,
+    equal_recalls,
+    mcnemar_mid_p,
+    pairing_bounds,
+    prediction_table,
+    stuart_maxwell,
+)
 from app.kernel.numerics.arrays import Array
 from tests.kernel.compare.tango import tango_interval, tango_z
 

@@ -8,10 +8,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.kernel.compare.paired.drift import discordant, equal_recalls
+from app.kernel.compare.differences import restricted_shares
 from app.kernel.compare.paired.joint import JointCounts, combine
-from app.kernel.compare.paired.predictive import PredictiveCounts, PredictiveValues, p_of, predictive_values
-from app.kernel.compare.proportions import restricted_shares
+from app.kernel.compare.paired.tests import (
+    PredictiveCounts,
+    PredictiveValues,
+    discordant,
+    equal_recalls,
+    p_of,
+    predictive_values,
+)
 
 # Half a unit of the seventh digit.
 PRINTED = 5e-7

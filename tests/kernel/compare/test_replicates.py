@@ -15,10 +15,10 @@ from app.kernel.metrics.expression import Subject, compute
 from app.kernel.numerics.arrays import Array
 from app.kernel.samples.losses import Codes
 from app.kernel.samples.scores import Scores
-from app.kernel.uncertainty.design import generator
-from app.kernel.uncertainty.of_matrices.bootstrap import item_weights
-from app.kernel.uncertainty.of_samples.resampling import Plan, values_of
-from app.kernel.uncertainty.of_samples.units import Run
+from app.kernel.uncertainty.draws import generator
+from app.kernel.uncertainty.resampling import Plan, values_of
+from app.kernel.uncertainty.simulation import item_weights
+from app.kernel.uncertainty.units import Run
 
 
 def make(size: int, classes: int, seed: int, truth: Codes | None = None) -> Run:

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from app.kernel.compare.paired.mcnemar import mcnemar_mid_p
-from app.kernel.compare.paired.sign_flips import upper_mid_p
+from app.kernel.compare.paired.effects import upper_mid_p
+from app.kernel.compare.paired.tests import mcnemar_mid_p
 
 
 @pytest.mark.parametrize(("b", "c"), [(1, 0), (4, 0), (5, 1), (7, 7), (12, 4), (40, 20), (0, 9), (9_000, 8_800)])

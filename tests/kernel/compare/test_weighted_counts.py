@@ -8,17 +8,18 @@ import pytest
 import statsmodels.api as sm
 
 from app.kernel.compare.cost_ratios import paired_gap, worth_of_pairs
-from app.kernel.compare.paired.drift import (
+from app.kernel.compare.paired.joint import JointCounts, combine
+from app.kernel.compare.paired.tests import (
     ChiSquared,
+    PredictiveCounts,
     bhapkar,
     bowker,
     discordant,
     equal_recalls,
     prediction_table,
+    predictive_values,
     stuart_maxwell,
 )
-from app.kernel.compare.paired.joint import JointCounts, combine
-from app.kernel.compare.paired.predictive import PredictiveCounts, predictive_values
 from app.kernel.numerics.arrays import Array
 
 RANDOM = np.random.default_rng(8)

@@ -8,7 +8,7 @@ from app.kernel.folds.cells import AT_CUTS, IN_BINS, IN_BINS_OF_TOP_LABEL, IN_PA
 from app.kernel.folds.folded import FoldedSamples
 from app.kernel.folds.metrics import Folded, folded_metrics, linearised
 from app.kernel.metrics.card import Scope
-from app.kernel.uncertainty.of_samples.influence import Linearisation
+from app.kernel.uncertainty.influence import Linearisation
 
 
 def codes_of(one: Folded, classes: int) -> list[int | None]:

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from app.kernel.folds.fold import Fold
+from app.kernel.folds.folded import Fold
 from app.kernel.numerics.arrays import Array
 
 AnyFold = TypeVar("AnyFold", bound=Fold)

@@ -5,7 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from app.kernel.folds.sums.bins import BinSums
+from app.kernel.folds.sums import BinSums
 from app.kernel.samples.calibration import width_limits
 
 LIMITS = width_limits(15)

@@ -16,17 +16,16 @@ from app.kernel.folds.cells import (
 )
 from app.kernel.folds.folded import FoldedSamples
 from app.kernel.folds.metrics import draw_of, folded_metrics
-from app.kernel.folds.order import OrderFold
-from app.kernel.folds.scores import ScoresFold
+from app.kernel.folds.scores import OrderFold, ScoresFold
 from app.kernel.metrics.card import Inputs, Metric, Scope
 from app.kernel.metrics.expression import Measure, Subject
 from app.kernel.metrics.families.probabilities import areas, calibration, imcp, ranking
 from app.kernel.numerics.arrays import Array, silently
 from app.kernel.samples.chance import expected_by_chance, expected_by_chance_of_classes, largest_by_chance
 from app.kernel.samples.scores import Scores
-from app.kernel.uncertainty.design import ClassCounts
-from app.kernel.uncertainty.of_samples.resampling import Plan, Resampled, bootstrap_samples, resampled
-from app.kernel.uncertainty.of_samples.units import Run
+from app.kernel.uncertainty.draws import ClassCounts
+from app.kernel.uncertainty.resampling import Plan, Resampled, bootstrap_samples, resampled
+from app.kernel.uncertainty.units import Run
 from tests.kernel.folds.lines import codes_of
 from tests.kernel.folds.problems import Problem, drawn, of_one_column
 

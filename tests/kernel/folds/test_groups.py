@@ -7,24 +7,22 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from app.kernel.folds import groups as group_sums
+from app.kernel.folds import runs
 from app.kernel.folds.entries import Groups
 from app.kernel.folds.folded import FoldedSamples, FoldedScores
-from app.kernel.folds.groups import sums as group_sums
-from app.kernel.folds.groups.influence import GroupInfluence
-from app.kernel.folds.groups.sums import GroupSums
+from app.kernel.folds.groups import GroupInfluence, GroupSums
 from app.kernel.folds.metrics import folded_values
-from app.kernel.folds.order import OrderFold
-from app.kernel.folds.orders import runs
-from app.kernel.folds.scores import ScoresFold
-from app.kernel.folds.sums.losses import COSINE, LOG_LOSS, PHI, RULED_OUT, SQUARED_ERROR, SURE
+from app.kernel.folds.scores import OrderFold, ScoresFold
+from app.kernel.folds.sums import COSINE, LOG_LOSS, PHI, RULED_OUT, SQUARED_ERROR, SURE
 from app.kernel.metrics.card import Metric
 from app.kernel.metrics.families.probabilities import calibration, imcp, proper
 from app.kernel.metrics.families.probabilities.ranking import roc_auc
 from app.kernel.numerics.arrays import silently
 from app.kernel.samples.losses import sums_by_code
 from app.kernel.samples.scores import Scores
-from app.kernel.uncertainty.of_groups.clusters import Grouping
-from app.kernel.uncertainty.of_samples.influence import Influences
+from app.kernel.uncertainty.groups import Grouping
+from app.kernel.uncertainty.influence import Influences
 from tests.kernel.folds.problems import PROBLEMS, Problem, merged
 
 ROOMY, TINY = 1 << 22, 1 << 10

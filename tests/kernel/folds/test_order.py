@@ -8,14 +8,14 @@ import pytest
 from numpy.typing import NDArray
 from sklearn.metrics import average_precision_score, roc_auc_score
 
+from app.kernel.folds import runs
 from app.kernel.folds.folded import FoldedOrder
 from app.kernel.folds.metrics import folded_values
-from app.kernel.folds.order import OrderFold, scores_of, sortable
-from app.kernel.folds.orders import runs
+from app.kernel.folds.scores import OrderFold, scores_of, sortable
 from app.kernel.metrics.families.probabilities import ranking
 from app.kernel.numerics.arrays import Array, silently
 from app.kernel.samples.scores import Scores
-from app.kernel.uncertainty.of_samples.influence import Influences, variance
+from app.kernel.uncertainty.influence import Influences, variance
 from tests.kernel.closeness import assert_close
 from tests.kernel.folds.lines import lines_of, looked_at, told_limits
 from tests.kernel.folds.problems import merged

@@ -7,16 +7,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from app.kernel.folds import runs
 from app.kernel.folds.folded import FoldedScores
 from app.kernel.folds.metrics import linearised
-from app.kernel.folds.orders import runs
-from app.kernel.folds.orders.stretches import Stretch
+from app.kernel.folds.runs import Stretch
 from app.kernel.folds.scores import ScoresFold
 from app.kernel.metrics.engine import Explainer
 from app.kernel.metrics.families.probabilities.recalibration import calibration_intercept, calibration_slope
 from app.kernel.numerics.arrays import Array, Mask, silently
 from app.kernel.samples.scores import Scores
-from app.kernel.uncertainty.of_samples.influence import Influences, limits, variance
+from app.kernel.uncertainty.influence import Influences, limits, variance
 from tests.kernel.folds.problems import PROBLEMS, Problem, drawn, of_one_column
 
 TINY, ROOMY = 1 << 10, 1 << 22
@@ -180,7 +180,7 @@ def test_few_readings_are_enough(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 def test_steps_that_do_not_end_are_told_by_class_and_remembered(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("app.kernel.folds.fits.logistic._MOST_STEPS", 1)
+    monkeypatch.setattr("app.kernel.folds.logistic._MOST_STEPS", 1)
     rng = np.random.default_rng(4)
     # The last class has two probabilities, so cells say all of it and one step is enough.
     last, share = rng.choice([0.2, 0.4], 5000), rng.random(5000)

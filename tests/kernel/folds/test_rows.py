@@ -6,12 +6,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from app.kernel.folds.joint import rows
-from app.kernel.folds.joint import variances as of_rows
-from app.kernel.folds.joint.rows import RowSample
+from app.kernel.folds import joint, runs
+from app.kernel.folds import joint as of_rows
+from app.kernel.folds.entries import NotFolded
+from app.kernel.folds.joint import RowSample
 from app.kernel.folds.metrics import folded_values, linearised
-from app.kernel.folds.not_folded import NotFolded
-from app.kernel.folds.orders import runs
 from app.kernel.folds.scores import ScoresFold
 from app.kernel.metrics.families.probabilities.ranking import (
     roc_auc_ovr_macro,
@@ -19,7 +18,7 @@ from app.kernel.metrics.families.probabilities.ranking import (
     roc_auc_ovr_weighted,
 )
 from app.kernel.samples.scores import Scores
-from app.kernel.uncertainty.of_samples.influence import Influences, variance
+from app.kernel.uncertainty.influence import Influences, variance
 from tests.kernel.folds.problems import PROBLEMS, Problem, drawn, merged
 
 AVERAGES = roc_auc_ovr_macro, roc_auc_ovr_weighted, roc_auc_ovr_micro
@@ -48,14 +47,14 @@ def test_few_rows_say_everything(name: str, tmp_path: Path, monkeypatch: pytest.
 
 @pytest.mark.parametrize("decimals", [None, 1])
 def test_some_rows_stand_for_all(decimals: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rows, "_MOST", 4000)
+    monkeypatch.setattr(joint, "_MOST", 4000)
     problem = drawn(30_000, 3, 17, decimals=decimals)
     fold = ScoresFold(3, 1 << 22, None).add(problem.y, problem.given)
     assert variances(fold) == pytest.approx(expected(problem), rel=0.04 if decimals is None else 1e-10)
 
 
 def test_of_a_rare_class_all_rows_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rows, "_MOST", 2000)
+    monkeypatch.setattr(joint, "_MOST", 2000)
     problem = drawn(30_000, 3, 18)
     kept = np.sort(np.concatenate([np.flatnonzero(problem.y < 2), np.flatnonzero(problem.y == 2)[:50]]))
     problem = Problem(problem.y[kept], problem.given[kept], problem.rows[kept])
@@ -67,7 +66,7 @@ def test_of_a_rare_class_all_rows_are_kept(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_no_split_and_no_order_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows that are there often among them, which are kept with their number."""
-    monkeypatch.setattr(rows, "_MOST", 20)
+    monkeypatch.setattr(joint, "_MOST", 20)
     monkeypatch.setattr(of_rows, "_MOST_CHANGED", np.inf)
     monkeypatch.setattr(runs, "_LEAST", 16)
     tied, free = drawn(300, 3, 19, decimals=1), drawn(300, 3, 20)
@@ -120,10 +119,10 @@ def test_more_than_32_classes_keep_none_and_are_not_read_side_by_side() -> None:
 @pytest.mark.parametrize("kept", [True, False])
 def test_a_row_that_is_there_often_is_no_random_part(kept: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Kept or left out by one toss, whatever its share: what is known of all samples says for how many others stand."""
-    monkeypatch.setattr(rows, "_MOST", 2000)
+    monkeypatch.setattr(joint, "_MOST", 2000)
     problem = drawn(30_000, 3, 25)
     tossed = np.array([[0.7 - place / 100, 0.2, 0.1 + place / 100] for place in range(40)])
-    hashes = rows._hashes(np.zeros(40, dtype=np.intp), tossed)
+    hashes = joint._hashes(np.zeros(40, dtype=np.intp), tossed)
     given = problem.given.copy()
     often = (problem.y == 0) & (np.random.default_rng(24).random(problem.y.size) < 0.08)
     given[often] = tossed[np.argmin(hashes) if kept else np.argmax(hashes)]
@@ -136,7 +135,7 @@ def test_a_row_that_is_there_often_is_no_random_part(kept: bool, monkeypatch: py
 
 def test_rows_that_are_most_of_all_leave_no_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Standard errors were a third too small, where 70 % of the rows are [1, 0, 0] and the like."""
-    monkeypatch.setattr(rows, "_MOST", 2000)
+    monkeypatch.setattr(joint, "_MOST", 2000)
     generator, problem = np.random.default_rng(31), drawn(40_000, 3, 32)
     given = problem.given.copy()
     sure = generator.random(problem.y.size) < 0.7
@@ -147,7 +146,7 @@ def test_rows_that_are_most_of_all_leave_no_limits(monkeypatch: pytest.MonkeyPat
 
 def test_kept_rows_without_the_few_that_count_leave_no_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two of 30,000 samples are out of order, and their rows were not kept."""
-    monkeypatch.setattr(rows, "_MOST", 50)
+    monkeypatch.setattr(joint, "_MOST", 50)
     generator = np.random.default_rng(33)
     y = np.repeat(np.arange(3), 10_000)
     given = 0.1 * generator.dirichlet(np.ones(3), y.size) + 0.9 * np.eye(3)[y]
@@ -157,7 +156,7 @@ def test_kept_rows_without_the_few_that_count_leave_no_limits(monkeypatch: pytes
 
 
 def test_classes_share_the_room() -> None:
-    assert rows._shared(60, np.array([5, 100, 100])) == 27
-    assert rows._shared(60, np.array([20, 20, 20])) == 60
-    assert rows._shared(60, np.array([61, 0, 0])) == 60
-    assert rows._shared(60, np.array([30, 30, 1])) == 29
+    assert joint._shared(60, np.array([5, 100, 100])) == 27
+    assert joint._shared(60, np.array([20, 20, 20])) == 60
+    assert joint._shared(60, np.array([61, 0, 0])) == 60
+    assert joint._shared(60, np.array([30, 30, 1])) == 29

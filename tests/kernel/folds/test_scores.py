@@ -11,10 +11,10 @@ import pytest
 from sklearn.metrics import average_precision_score, brier_score_loss, log_loss, roc_auc_score
 
 from app.domain.inputs.probabilities import decide
+from app.kernel.folds import runs
+from app.kernel.folds.entries import NotFolded
 from app.kernel.folds.folded import FoldedScores
 from app.kernel.folds.metrics import folded_metrics, folded_values
-from app.kernel.folds.not_folded import NotFolded
-from app.kernel.folds.orders import runs
 from app.kernel.folds.scores import ScoresFold
 from app.kernel.matrix.labels import confusion_counts
 from app.kernel.metrics.card import Metric
@@ -22,7 +22,7 @@ from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.families.probabilities import calibration, imcp, proper, ranking
 from app.kernel.numerics.arrays import silently
 from app.kernel.samples.scores import Scores
-from app.kernel.uncertainty.of_samples.influence import Influences, limits, variance
+from app.kernel.uncertainty.influence import Influences, limits, variance
 from tests.kernel.closeness import assert_close
 from tests.kernel.folds.lines import lines_of, looked_at, told_limits
 from tests.kernel.folds.problems import PROBLEMS, TWO, Problem, drawn, merged, of_one_column

@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from app.kernel.folds.joint.entries import Together
-from app.kernel.folds.orders import runs
+from app.kernel.folds import runs
+from app.kernel.folds.joint import Together
 from app.kernel.folds.scores import ScoresFold
 from tests.kernel.folds.problems import PROBLEMS, Problem
 

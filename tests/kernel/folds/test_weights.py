@@ -9,20 +9,18 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from app.kernel.folds import runs
+from app.kernel.folds.entries import Grid, NotFolded, lowest_bit, pieces_of
 from app.kernel.folds.folded import FoldedOrder, FoldedScores
 from app.kernel.folds.metrics import folded_values, linearised
-from app.kernel.folds.not_folded import NotFolded
-from app.kernel.folds.order import OrderFold
-from app.kernel.folds.orders import runs
-from app.kernel.folds.scores import ScoresFold
-from app.kernel.folds.weights.grid import Grid, lowest_bit, pieces_of
+from app.kernel.folds.scores import OrderFold, ScoresFold
 from app.kernel.metrics.families.probabilities import imcp, proper, ranking, recalibration
 from app.kernel.metrics.families.probabilities.imcp import regions
 from app.kernel.numerics.arrays import silently
 from app.kernel.samples.influence import LinearMethod
 from app.kernel.samples.losses import TOLERANCE
 from app.kernel.samples.scores import Scores
-from app.kernel.uncertainty.of_samples.influence import Influences, variance
+from app.kernel.uncertainty.influence import Influences, variance
 from tests.kernel.closeness import assert_close
 from tests.kernel.folds.lines import lines_of, looked_at
 from tests.kernel.folds.problems import PROBLEMS, Problem, drawn, merged, of_one_column

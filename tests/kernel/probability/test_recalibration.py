@@ -11,7 +11,7 @@ from app.kernel.metrics.catalogue import catalogue
 from app.kernel.numerics.arrays import Array
 from app.kernel.samples import recalibration
 from app.kernel.samples.scores import Scores
-from app.kernel.uncertainty.of_samples.influence import Influences, limits, variance
+from app.kernel.uncertainty.influence import Influences, limits, variance
 from tests.kernel.probability.problems import Codes, exact_tied_problem, softmax_problem, tied_problem, value
 
 PROBLEMS = {"two": (2, 300), "three": (3, 400), "large": (2, 3000)}

@@ -12,7 +12,7 @@ from app.kernel.metrics.families.probabilities.proper import log_loss
 from app.kernel.numerics.arrays import Array
 from app.kernel.samples.losses import phi_of
 from app.kernel.samples.scores import Scores
-from app.kernel.uncertainty.of_samples.influence import Influences, variance
+from app.kernel.uncertainty.influence import Influences, variance
 from tests.kernel.probability.problems import Codes, softmax_problem, tied_problem, value
 
 Witness = Callable[[Codes, Array, Array | None], object]

@@ -9,9 +9,8 @@ from app.kernel.metrics.expression import Every, Measure
 from app.kernel.metrics.families.probabilities.calibration import class_calibration_error
 from app.kernel.numerics.arrays import Array
 from app.kernel.samples.scores import Scores
-from app.kernel.uncertainty.of_samples.absolutes import inverted
-from app.kernel.uncertainty.of_samples.resampling import Plan, bootstrap_samples, resampled
-from app.kernel.uncertainty.of_samples.units import Run
+from app.kernel.uncertainty.resampling import Plan, bootstrap_samples, inverted, resampled
+from app.kernel.uncertainty.units import Run
 from tests.kernel.probability.problems import softmax_problem
 
 NOISE = norm.ppf((np.arange(4000) + 0.5) / 4000)

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from app.kernel.uncertainty.design import Prior
-from app.kernel.uncertainty.of_matrices.cautions import Caution, cautions, curvature, edge_pull
+from app.kernel.uncertainty.closed_forms import Caution, cautions, curvature, edge_pull
+from app.kernel.uncertainty.draws import Prior
 
 TWO = np.array([[40.0, 10.0], [5.0, 45.0]])
 

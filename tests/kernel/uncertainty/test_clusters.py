@@ -7,14 +7,13 @@ import pytest
 from numpy.typing import NDArray
 from statsmodels.regression.linear_model import OLS
 
-from app.kernel.compare.paired.mcnemar import mcnemar_mid_p
+from app.kernel.compare.paired.tests import mcnemar_mid_p
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.numerics.arrays import Array
-from app.kernel.uncertainty.design import generator
-from app.kernel.uncertainty.intervals import wilson
-from app.kernel.uncertainty.of_groups import clusters
-from app.kernel.uncertainty.of_groups.clusters import (
+from app.kernel.uncertainty import groups as grouped_limits
+from app.kernel.uncertainty.draws import generator
+from app.kernel.uncertainty.groups import (
     GroupedRuns,
     expanded_level,
     group_intervals,
@@ -22,6 +21,7 @@ from app.kernel.uncertainty.of_groups.clusters import (
     group_variance,
     grouped_mcnemar,
 )
+from app.kernel.uncertainty.intervals import wilson
 from tests.kernel.groups import design_effect, grouped_wilson, influences
 
 Codes = NDArray[np.intp]
@@ -87,7 +87,7 @@ def test_the_error_of_a_difference_agrees_with_statsmodels() -> None:
 
 @pytest.mark.parametrize("dense", [0, 1 << 22])
 def test_resampling_takes_whole_groups(dense: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(clusters, "_DENSE", dense)
+    monkeypatch.setattr(grouped_limits, "_DENSE", dense)
     groups, truth, predicted = sample(np.random.default_rng(3), n_groups=6, runs=2)
     runs = GroupedRuns.gather(groups, truth, predicted, 3)
     drawn = np.concatenate(list(runs.resample(draws=50, random=generator(5))))

@@ -10,9 +10,7 @@ from sklearn.isotonic import IsotonicRegression
 from app.kernel.samples.curves import isotonic
 from app.kernel.samples.rankings.ranking import Ranking
 from app.kernel.samples.scores import Scores
-from app.kernel.uncertainty.design import generator
-from app.kernel.uncertainty.of_matrices.bootstrap import item_weights
-from app.kernel.uncertainty.of_samples.curve_bands import (
+from app.kernel.uncertainty.curve_bands import (
     BandForm,
     BandSettings,
     Envelope,
@@ -31,6 +29,8 @@ from app.kernel.uncertainty.of_samples.curve_bands import (
     tpr_at,
     tpr_between,
 )
+from app.kernel.uncertainty.draws import generator
+from app.kernel.uncertainty.simulation import item_weights
 
 RANDOM = np.random.default_rng(11)
 TRUTH = RANDOM.integers(0, 2, 200)

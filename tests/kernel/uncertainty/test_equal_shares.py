@@ -10,11 +10,16 @@ from app.kernel.matrix.table import Table, at_equal_prevalence
 from app.kernel.metrics.card import Metric
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.numerics.arrays import Array, silently
+from app.kernel.uncertainty.closed_forms import (
+    Given,
+    Method,
+    OverallInterval,
+    Refusal,
+    equal_share_headlines,
+    headlines,
+)
 from app.kernel.uncertainty.intervals import jeffreys
-from app.kernel.uncertainty.of_matrices.closed_forms import Given, Method, Refusal
-from app.kernel.uncertainty.of_matrices.equal_shares import equal_share_headlines
-from app.kernel.uncertainty.of_matrices.estimation import posterior_intervals
-from app.kernel.uncertainty.of_matrices.headline import OverallInterval, headlines
+from app.kernel.uncertainty.simulation import posterior_intervals
 from tests.kernel.matrices import matrices
 
 SMOOTH = ("macro_f1", "mcc", "cohen_kappa")

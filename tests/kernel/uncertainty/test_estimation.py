@@ -5,11 +5,18 @@ import pytest
 
 from app.kernel.metrics.card import Scale
 from app.kernel.metrics.catalogue import catalogue
-from app.kernel.uncertainty.design import ClassCounts, Prior, Shares, generator
-from app.kernel.uncertainty.draws import curvature_shift, evaluate_draws, summarise
-from app.kernel.uncertainty.of_matrices import posterior
-from app.kernel.uncertainty.of_matrices.bootstrap import BootstrapInterval
-from app.kernel.uncertainty.of_matrices.estimation import (
+from app.kernel.uncertainty import simulation
+from app.kernel.uncertainty.draws import (
+    ClassCounts,
+    Prior,
+    Shares,
+    curvature_shift,
+    evaluate_draws,
+    generator,
+    summarise,
+)
+from app.kernel.uncertainty.simulation import (
+    BootstrapInterval,
     bootstrap_intervals,
     delta_interval,
     estimates,
@@ -34,7 +41,7 @@ def test_every_metric_of_the_catalogue_has_an_interval_that_holds_it() -> None:
 
 def test_batches_do_not_change_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = posterior_intervals(THREE, SOME, seed=3, draws=1000)
-    monkeypatch.setattr(posterior, "CELLS_PER_BATCH", 9 * 70)
+    monkeypatch.setattr(simulation, "CELLS_PER_BATCH", 9 * 70)
     parts = posterior_intervals(THREE, SOME, seed=3, draws=1000)
     for one, other in zip(whole, parts, strict=True):
         np.testing.assert_array_equal(one.low, other.low)
@@ -87,7 +94,7 @@ def test_curvature_is_taken_out_of_the_limits() -> None:
     keys = ("h_mean", "balanced_accuracy", "cramer_v", "max_recall")
     chosen = [catalogue().of_matrices.by_name[key].compute for key in keys]
     found = posterior_intervals(counts, chosen, seed=1, draws=20_000)
-    drawn = evaluate_draws(posterior.draw_matrices(counts, draws=20_000, random=generator(1)), chosen)
+    drawn = evaluate_draws(simulation.draw_matrices(counts, draws=20_000, random=generator(1)), chosen)
     plain = [summarise(values[:, None], one.estimate) for values, one in zip(drawn, found, strict=True)]
     # H of noisy recalls is too low, association too high; a mean of recalls is straight.
     harmonic, association = found[0], found[2]
@@ -104,7 +111,7 @@ def test_curvature_is_left_alone_where_it_does_not_show() -> None:
     chosen = [catalogue().of_matrices.by_name["h_mean"].compute]
     for counts in (ten_classes(1000), THREE):
         found = posterior_intervals(counts, chosen, seed=1, draws=4000)[0]
-        drawn = evaluate_draws(posterior.draw_matrices(counts, draws=4000, random=generator(1)), chosen)[0]
+        drawn = evaluate_draws(simulation.draw_matrices(counts, draws=4000, random=generator(1)), chosen)[0]
         plain = summarise(drawn[:, None], found.estimate)
         assert (found.low[0], found.high[0]) == (plain.low[0], plain.high[0])
 

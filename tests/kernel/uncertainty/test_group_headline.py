@@ -8,12 +8,9 @@ from app.kernel.matrix.table import Table
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.numerics.arrays import Array
 from app.kernel.samples.scores import Scores
-from app.kernel.uncertainty.of_groups.clusters import GroupedRuns, Grouping, group_variance
-from app.kernel.uncertainty.of_groups.headline import additive_influences, group_headline
-from app.kernel.uncertainty.of_matrices.closed_forms import Given, Method, Refusal, headline_metrics
-from app.kernel.uncertainty.of_matrices.headline import headlines
-from app.kernel.uncertainty.of_samples.group_influence import by_groups, group_limits, group_method
-from app.kernel.uncertainty.of_samples.influence import Influences, limits, variance
+from app.kernel.uncertainty.closed_forms import Given, Method, Refusal, headline_metrics, headlines
+from app.kernel.uncertainty.groups import GroupedRuns, Grouping, additive_influences, group_headline, group_variance
+from app.kernel.uncertainty.influence import Influences, by_groups, group_limits, group_method, limits, variance
 from tests.kernel.groups import design_effect, grouped_wilson, influences
 from tests.kernel.probability.problems import softmax_problem
 from tests.kernel.uncertainty.test_clusters import Codes, sample

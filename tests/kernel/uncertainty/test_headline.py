@@ -11,11 +11,17 @@ from app.kernel.matrix.table import Table
 from app.kernel.metrics.card import Scope
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.numerics.arrays import Array
-from app.kernel.uncertainty.intervals import logit_limits, two_sided_z, wilson
-from app.kernel.uncertainty.of_matrices.closed_forms import Given, Method, Refusal, headline_metrics
-from app.kernel.uncertainty.of_matrices.estimation import posterior_intervals
-from app.kernel.uncertainty.of_matrices.headline import OverallInterval, headlines, limits_on_scale
-from app.kernel.uncertainty.of_matrices.mover import mean_limits, undercovers
+from app.kernel.uncertainty.closed_forms import (
+    Given,
+    Method,
+    OverallInterval,
+    Refusal,
+    headline_metrics,
+    headlines,
+    limits_on_scale,
+)
+from app.kernel.uncertainty.intervals import logit_limits, mean_limits, two_sided_z, undercovers, wilson
+from app.kernel.uncertainty.simulation import posterior_intervals
 
 FOUR = np.array([[800, 0, 0, 0], [0, 600, 0, 0], [0, 0, 500, 0], [40, 24, 20, 16]])
 GRADIENTS = {metric.key: gradient for metric, gradient in headline_metrics().gradients}

@@ -14,7 +14,7 @@ from app.kernel.numerics.arrays import Array
 from app.kernel.samples.areas import area_influences, area_variance
 from app.kernel.samples.influence import LinearMethod, Strata
 from app.kernel.samples.scores import Scores
-from app.kernel.uncertainty.of_samples.influence import (
+from app.kernel.uncertainty.influence import (
     Influences,
     Linearisation,
     LinearLimits,

@@ -13,9 +13,9 @@ from app.kernel.metrics.expression import compute
 from app.kernel.metrics.families.overall.averages import macro_f1
 from app.kernel.numerics.arrays import Array, Mask
 from app.kernel.samples.labels.pairs import LabelPairs
-from app.kernel.uncertainty.of_matrices.headline import headline
-from app.kernel.uncertainty.of_samples.label_influence import LabelInfluences, cell_derivatives
-from app.kernel.uncertainty.of_samples.label_units import LabelUnits
+from app.kernel.uncertainty.closed_forms import headline
+from app.kernel.uncertainty.influence import LabelInfluences, cell_derivatives
+from app.kernel.uncertainty.units import LabelUnits
 
 LABELS = ["a", "b", "c", "d", "e"]
 SMOOTH = [

@@ -8,15 +8,19 @@ from app.kernel.matrix.table import Table
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.expression import Combination, Every, Measure, compute
 from app.kernel.numerics.arrays import Array, silently
-from app.kernel.uncertainty.design import Prior, Shares, generator, seed_of
 from app.kernel.uncertainty.draws import (
+    Prior,
+    Shares,
     bonferroni_level,
     evaluate_draws,
+    generator,
+    pseudo_counts,
     quantile_error,
+    seed_of,
     summarise,
     tail_ranks,
 )
-from app.kernel.uncertainty.of_matrices.posterior import draw_matrices, mean_matrix, pseudo_counts
+from app.kernel.uncertainty.simulation import draw_matrices, mean_matrix
 
 TWO = np.array([[40.0, 10.0], [5.0, 45.0]])
 FOUR = np.array([[800.0, 0, 0, 0], [0, 600, 0, 0], [0, 0, 500, 0], [40, 24, 20, 16]])

@@ -6,8 +6,8 @@ from scipy.stats import beta, binomtest
 from statsmodels.stats.proportion import proportion_confint
 
 from app.kernel.numerics.arrays import kish_effective_n
-from app.kernel.uncertainty.design import ProportionInterval
 from app.kernel.uncertainty.intervals import (
+    ProportionInterval,
     clopper_pearson,
     jeffreys,
     one_sided_z,

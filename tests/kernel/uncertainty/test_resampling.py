@@ -9,17 +9,17 @@ from app.kernel.matrix.table import Table
 from app.kernel.metrics.card import Metric, Scale
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.numerics.arrays import Array
-from app.kernel.uncertainty.design import ClassCounts, generator
-from app.kernel.uncertainty.draws import evaluate_draws
-from app.kernel.uncertainty.of_matrices import delta
-from app.kernel.uncertainty.of_matrices.bootstrap import (
+from app.kernel.uncertainty import closed_forms
+from app.kernel.uncertainty.draws import ClassCounts, evaluate_draws, generator
+from app.kernel.uncertainty.simulation import (
     BootstrapInterval,
     acceleration,
     bca_limits,
+    bootstrap_intervals,
+    delta_interval,
     item_weights,
     resample,
 )
-from app.kernel.uncertainty.of_matrices.estimation import bootstrap_intervals, delta_interval
 
 TWO = np.array([[40.0, 10.0], [5.0, 45.0]])
 THREE = np.array([[30.0, 5, 2], [4, 25, 6], [3, 0, 19]])
@@ -41,12 +41,12 @@ def test_numeric_variance_equals_the_closed_one(metric: Metric[Table]) -> None:
     table, gradient = Table(THREE), metric.card.inference.gradient
     assert gradient is not None
     closed = additive_variance(table, stack([gradient(table)]))
-    numeric = delta.variance(THREE, metric.compute)
+    numeric = closed_forms.variance(THREE, metric.compute)
     np.testing.assert_allclose(numeric, closed, rtol=1e-7)
 
 
 def test_published_standard_error_of_mcc() -> None:
-    assert np.sqrt(delta.variance(TWO, catalogue().of_matrices.by_name["mcc"].compute))[0] == pytest.approx(
+    assert np.sqrt(closed_forms.variance(TWO, catalogue().of_matrices.by_name["mcc"].compute))[0] == pytest.approx(
         0.0700, abs=5e-5
     )
 
@@ -62,7 +62,7 @@ def test_published_standard_error_of_mcc() -> None:
     ],
 )
 def test_published_standard_errors_of_three_classes(key: str, design: ClassCounts, error: float) -> None:
-    variance = delta.variance(PUBLISHED, catalogue().of_matrices.by_name[key].compute, class_counts=design)
+    variance = closed_forms.variance(PUBLISHED, catalogue().of_matrices.by_name[key].compute, class_counts=design)
     assert np.sqrt(variance[0]) == pytest.approx(error, abs=5e-5)
 
 
@@ -77,7 +77,7 @@ def test_published_intervals_of_macro_f1() -> None:
 
 
 def test_published_standard_error_of_binary_f1() -> None:
-    assert np.sqrt(delta.variance(TWO, lambda t: t.f1))[1] == pytest.approx(0.0365, abs=5e-5)
+    assert np.sqrt(closed_forms.variance(TWO, lambda t: t.f1))[1] == pytest.approx(0.0365, abs=5e-5)
 
 
 def test_the_elementwise_product_of_another_library_would_give_another_error() -> None:
@@ -103,14 +103,14 @@ def test_item_weights_keep_every_stratum_and_make_the_bootstrap() -> None:
 
 
 def test_accuracy_and_recall_have_binomial_variances() -> None:
-    accuracy = delta.variance(THREE, lambda t: t.accuracy)
+    accuracy = closed_forms.variance(THREE, lambda t: t.accuracy)
     n, p = THREE.sum(), value("accuracy", THREE)
     np.testing.assert_allclose(accuracy, p * (1 - p) / n, rtol=1e-8)
     for design in ClassCounts:
         recall, rows = np.diag(THREE) / THREE.sum(1), THREE.sum(1)
-        found = delta.variance(THREE, lambda t: t.recall, class_counts=design)
+        found = closed_forms.variance(THREE, lambda t: t.recall, class_counts=design)
         np.testing.assert_allclose(found, recall * (1 - recall) / rows, rtol=1e-8)
-    stratified = delta.variance(THREE, lambda t: t.accuracy, class_counts=ClassCounts.FIXED)
+    stratified = closed_forms.variance(THREE, lambda t: t.accuracy, class_counts=ClassCounts.FIXED)
     recall, rows = np.diag(THREE) / THREE.sum(1), THREE.sum(1)
     np.testing.assert_allclose(stratified, (rows * recall * (1 - recall)).sum() / n**2, rtol=1e-8)
 
@@ -118,45 +118,45 @@ def test_accuracy_and_recall_have_binomial_variances() -> None:
 def test_fixed_class_counts_never_vary_more() -> None:
     for key in ("macro_f1", "mcc", "cohen_kappa", "accuracy"):
         functional = catalogue().of_matrices.by_name[key].compute
-        fixed = delta.variance(THREE, functional, class_counts=ClassCounts.FIXED)
-        assert fixed[0] <= delta.variance(THREE, functional)[0] * (1 + 1e-9)
+        fixed = closed_forms.variance(THREE, functional, class_counts=ClassCounts.FIXED)
+        assert fixed[0] <= closed_forms.variance(THREE, functional)[0] * (1 + 1e-9)
 
 
 def test_counts_of_degree_one_vary_like_multinomial_counts() -> None:
-    found = delta.variance(THREE, lambda t: t.tp)
+    found = closed_forms.variance(THREE, lambda t: t.tp)
     tp, n = np.diag(THREE), THREE.sum()
     np.testing.assert_allclose(found, tp * (1 - tp / n), rtol=1e-8)
 
 
 def test_a_perfect_matrix_has_no_variance() -> None:
     perfect = np.diag([10.0, 20.0, 30.0])
-    assert delta.variance(perfect, catalogue().of_matrices.by_name["macro_f1"].compute).tolist() == [0.0]
+    assert closed_forms.variance(perfect, catalogue().of_matrices.by_name["macro_f1"].compute).tolist() == [0.0]
 
 
 def test_sensitivities_of_a_ratio_sum_to_zero() -> None:
-    moves, cells = delta.cell_sensitivities(THREE, catalogue().of_matrices.by_name["macro_f1"].compute)
+    moves, cells = closed_forms.cell_sensitivities(THREE, catalogue().of_matrices.by_name["macro_f1"].compute)
     assert len(cells) == 8
     assert moves.sum() == pytest.approx(0.0, abs=1e-10)
 
 
 def test_scales() -> None:
     estimate, error = np.array([0.95, 0.5, 1.0, 0.5]), np.array([0.05, 0.1, 0.1, 0.0])
-    low, high = delta.limits(estimate, error, scale=Scale.LOGIT)
+    low, high = closed_forms.limits(estimate, error, scale=Scale.LOGIT)
     assert 0 < low[0] < 0.95 < high[0] < 1
     assert low[1] + high[1] == pytest.approx(1.0)
     assert np.isnan(low[2:]).all()
-    wald = delta.limits(estimate, error, scale=Scale.LINEAR, low=0.0, high=1.0)
+    wald = closed_forms.limits(estimate, error, scale=Scale.LINEAR, low=0.0, high=1.0)
     assert wald[1][0] == 1.0
     assert np.isnan(wald[0][3])
-    z = delta.limits(np.array([0.8]), np.array([0.1]), scale=Scale.LOGIT, low=-1.0, high=1.0)
+    z = closed_forms.limits(np.array([0.8]), np.array([0.1]), scale=Scale.LOGIT, low=-1.0, high=1.0)
     center, spread = np.arctanh(0.8), 1.959964 * 0.1 / (1 - 0.64)
     assert (z[0][0], z[1][0]) == pytest.approx((np.tanh(center - spread), np.tanh(center + spread)), rel=1e-5)
-    log = delta.limits(np.array([8.0]), np.array([2.0]), scale=Scale.LOG)
+    log = closed_forms.limits(np.array([8.0]), np.array([2.0]), scale=Scale.LOG)
     assert log[0][0] * log[1][0] == pytest.approx(64.0)
-    assert delta.scale_for(0.0, 1.0) is Scale.LOGIT
-    assert delta.scale_for(-1.0, 1.0) is Scale.LOGIT
-    assert delta.scale_for(0.0, None) is Scale.LOG
-    assert delta.scale_for(None, None) is Scale.LINEAR
+    assert closed_forms.scale_for(0.0, 1.0) is Scale.LOGIT
+    assert closed_forms.scale_for(-1.0, 1.0) is Scale.LOGIT
+    assert closed_forms.scale_for(0.0, None) is Scale.LOG
+    assert closed_forms.scale_for(None, None) is Scale.LINEAR
 
 
 def test_bootstrap_and_delta_method_agree() -> None:
@@ -164,7 +164,7 @@ def test_bootstrap_and_delta_method_agree() -> None:
     for stratified, design in ((False, ClassCounts.RANDOM), (True, ClassCounts.FIXED)):
         batches = resample(THREE * 4, draws=20_000, random=generator(0), stratified=stratified)
         for values, functional in zip(evaluate_draws(batches, functionals), functionals, strict=True):
-            variance = delta.variance(THREE * 4, functional, class_counts=design)
+            variance = closed_forms.variance(THREE * 4, functional, class_counts=design)
             assert values.std() == pytest.approx(np.sqrt(variance[0]), rel=0.03)
 
 

@@ -8,11 +8,9 @@ from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.expression import Combination, Every, Measure, Subject, compute
 from app.kernel.numerics.arrays import Array
 from app.kernel.samples.scores import Scores
-from app.kernel.uncertainty.design import ClassCounts, generator
-from app.kernel.uncertainty.draws import Summary, tail_ranks
-from app.kernel.uncertainty.of_matrices.bootstrap import item_weights
-from app.kernel.uncertainty.of_samples.influence import Influences, variance
-from app.kernel.uncertainty.of_samples.resampling import (
+from app.kernel.uncertainty.draws import ClassCounts, Summary, generator, tail_ranks
+from app.kernel.uncertainty.influence import Influences, variance
+from app.kernel.uncertainty.resampling import (
     DRAWS,
     FEWEST_DRAWS,
     MOST_ENTRIES,
@@ -25,7 +23,8 @@ from app.kernel.uncertainty.of_samples.resampling import (
     resampled,
     resamples,
 )
-from app.kernel.uncertainty.of_samples.units import Run
+from app.kernel.uncertainty.simulation import item_weights
+from app.kernel.uncertainty.units import Run
 from tests.kernel.probability.problems import softmax_problem, tied_problem
 
 
@@ -86,7 +85,7 @@ def test_memory_is_bounded_by_batches_that_change_nothing(monkeypatch: pytest.Mo
         sizes.append(1 if weights is None or weights.ndim == 1 else len(weights))
         return keys[0](subject)
 
-    monkeypatch.setattr("app.kernel.uncertainty.of_samples.resampling._AT_ONCE", 700)
+    monkeypatch.setattr("app.kernel.uncertainty.resampling._AT_ONCE", 700)
     (found,) = bootstrap(scores, [watched], made)
     assert max(sizes) == 7
     assert sum(sizes[1:]) == 30

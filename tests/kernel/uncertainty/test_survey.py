@@ -13,9 +13,8 @@ import pytest
 
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.families.overall.accuracy import accuracy
-from app.kernel.uncertainty.of_groups.clusters import GroupedRuns, group_variance
-from app.kernel.uncertainty.of_groups.headline import additive_influences
-from app.kernel.uncertainty.of_weights.rates import WeightedRate
+from app.kernel.uncertainty.groups import GroupedRuns, additive_influences, group_variance
+from app.kernel.uncertainty.weights import WeightedRate
 
 DISTRICTS = np.array(
     [

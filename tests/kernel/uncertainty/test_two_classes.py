@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from app.kernel.metrics.catalogue import catalogue
-from app.kernel.uncertainty.design import Prior
-from app.kernel.uncertainty.of_matrices.estimation import posterior_intervals
+from app.kernel.uncertainty.draws import Prior
+from app.kernel.uncertainty.simulation import posterior_intervals
 from tests.kernel.uncertainty.two_classes import BOUNDARIES, mean_cdf, mean_limits
 
 TWO = np.array([[40.0, 10.0], [5.0, 45.0]])

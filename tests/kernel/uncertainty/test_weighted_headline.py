@@ -11,12 +11,10 @@ from app.kernel.matrix.weighted import WeightedCounts
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.proportion import ACCURACY
 from app.kernel.numerics.arrays import Array
-from app.kernel.uncertainty.design import ClassCounts, generator
-from app.kernel.uncertainty.of_matrices import delta, posterior
-from app.kernel.uncertainty.of_matrices.closed_forms import headline_metrics
-from app.kernel.uncertainty.of_matrices.headline import headline
-from app.kernel.uncertainty.of_weights.headline import design_effects, gradient_variance, weighted_headline
-from app.kernel.uncertainty.of_weights.rates import WeightedRate
+from app.kernel.uncertainty import closed_forms, simulation
+from app.kernel.uncertainty.closed_forms import headline, headline_metrics
+from app.kernel.uncertainty.draws import ClassCounts, generator
+from app.kernel.uncertainty.weights import WeightedRate, design_effects, gradient_variance, weighted_headline
 
 
 def samples(n_classes: int, size: int, seed: int = 0) -> tuple[Any, Any, Array]:
@@ -93,7 +91,7 @@ def test_variances_of_smooth_metrics_add_up_what_each_sample_moves() -> None:
             moves[place] = (both[0] - both[1]) / (2.0 * step)
         expected = float(moves @ moves)
         assert gradient_variance(weighted, gradient(table)) == pytest.approx(expected, rel=1e-6), metric.key
-        by_cells = delta.variance(weighted.counts, metric, squares=weighted.squares)
+        by_cells = closed_forms.variance(weighted.counts, metric, squares=weighted.squares)
         assert float(by_cells[0]) == pytest.approx(expected, rel=1e-6), metric.key
 
 
@@ -102,8 +100,8 @@ def test_derivatives_of_equal_weights_give_the_plain_variance(design: ClassCount
     truth, predicted, _ = samples(3, 90)
     weighted = WeightedCounts.of(truth, predicted, np.full(90, 4.0), 3)
     for metric, _ in headline_metrics().gradients:
-        plain = delta.variance(weighted.samples, metric, class_counts=design)
-        found = delta.variance(weighted.counts, metric, class_counts=design, squares=weighted.squares)
+        plain = closed_forms.variance(weighted.samples, metric, class_counts=design)
+        found = closed_forms.variance(weighted.counts, metric, class_counts=design, squares=weighted.squares)
         np.testing.assert_allclose(found, plain, rtol=1e-6, err_msg=metric.key)
 
 
@@ -141,7 +139,7 @@ def test_draws_have_the_mean_and_the_variance_of_the_weighted_samples() -> None:
     truth, predicted, weights = samples(2, 400)
     weighted = WeightedCounts.of(truth, predicted, weights, 2)
     draws = np.concatenate(
-        list(posterior.draw_matrices(weighted.counts, draws=40_000, random=generator(1), squares=weighted.squares))
+        list(simulation.draw_matrices(weighted.counts, draws=40_000, random=generator(1), squares=weighted.squares))
     )
     np.testing.assert_allclose(draws.sum(axis=-1), np.broadcast_to(weighted.counts.sum(axis=-1), (40_000, 2)))
     recalls = Table(draws).recall[:, 1]
@@ -156,7 +154,7 @@ def test_draws_of_one_weight_are_those_without() -> None:
     truth, predicted, _ = samples(3, 50)
     weighted = WeightedCounts.of(truth, predicted, np.full(50, 8.0), 3)
     own, plain = (
-        np.concatenate(list(posterior.draw_matrices(counts, draws=20, random=generator(5), squares=squares)))
+        np.concatenate(list(simulation.draw_matrices(counts, draws=20, random=generator(5), squares=squares)))
         for counts, squares in ((weighted.counts, weighted.squares), (weighted.samples, None))
     )
     np.testing.assert_allclose(own, 8.0 * plain, rtol=1e-12)

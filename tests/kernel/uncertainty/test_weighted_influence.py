@@ -12,7 +12,7 @@ from app.kernel.metrics.families.probabilities.ranking import roc_auc
 from app.kernel.numerics.arrays import Array
 from app.kernel.samples.influence import LinearMethod
 from app.kernel.samples.scores import Scores
-from app.kernel.uncertainty.of_samples.influence import Influences, limits, variance
+from app.kernel.uncertainty.influence import Influences, limits, variance
 
 LINEAR = [
     metric

@@ -12,8 +12,7 @@ from scipy.special import betainc
 
 from app.kernel.numerics.arrays import Array, silently
 from app.kernel.numerics.special import beta_quantile
-from app.kernel.uncertainty.design import Prior
-from app.kernel.uncertainty.of_matrices.posterior import pseudo_counts
+from app.kernel.uncertainty.draws import Prior, pseudo_counts
 
 _NODES = 400
 

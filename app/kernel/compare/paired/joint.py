@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.kernel.numerics.arrays import Array
-from app.kernel.uncertainty.design import Shares
-from app.kernel.uncertainty.of_matrices.posterior import CELLS_PER_BATCH, checked_shares
+from app.kernel.uncertainty.draws import Shares
+from app.kernel.uncertainty.simulation import CELLS_PER_BATCH, checked_shares
 
 Codes = NDArray[np.int64]
 

@@ -22,11 +22,10 @@ from app.kernel.compare.cost_ratios import (
     worth_in_groups,
     worth_of_pairs,
 )
-from app.kernel.compare.paired.drift import discordant
-from app.kernel.compare.paired.grouped import GroupedPair
 from app.kernel.compare.paired.joint import JointCounts
+from app.kernel.compare.paired.tests import GroupedPair, discordant
 from app.kernel.matrix.table import Table
-from app.kernel.uncertainty.of_weights.rates import WeightedRate
+from app.kernel.uncertainty.weights import WeightedRate
 from app.services.runs.aligned import Runs
 from app.services.runs.comparison import Comparison
 from app.services.runs.pairing import PairingDesign

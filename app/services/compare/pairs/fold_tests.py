@@ -7,9 +7,9 @@ import numpy as np
 
 from app.domain.findings import Finding
 from app.domain.members import LEFT_OUT
-from app.kernel.compare.over_datasets.folds import bayesian_correlated_t, corrected_t, five_by_two_f
+from app.kernel.compare.over_datasets import bayesian_correlated_t, corrected_t, five_by_two_f
 from app.kernel.numerics.arrays import Array
-from app.kernel.uncertainty.design import Alternative
+from app.kernel.uncertainty.draws import Alternative
 from app.services.estimands import Better, Preference
 
 

@@ -10,19 +10,22 @@ import numpy as np
 
 from app.domain.errors import OutOfReach
 from app.domain.members import LEFT_OUT
-from app.kernel.compare.paired.drift import (
+from app.kernel.compare.paired.joint import JointCounts
+from app.kernel.compare.paired.tests import (
     ChiSquared,
+    GroupedPair,
+    PredictiveCounts,
+    PredictiveValues,
     bhapkar,
     bowker,
     discordant,
     equal_recalls,
+    p_of,
     prediction_table,
+    predictive_values,
     stuart_maxwell,
 )
-from app.kernel.compare.paired.grouped import GroupedPair
-from app.kernel.compare.paired.joint import JointCounts
-from app.kernel.compare.paired.predictive import PredictiveCounts, PredictiveValues, p_of, predictive_values
-from app.kernel.uncertainty.design import Alternative
+from app.kernel.uncertainty.draws import Alternative
 from app.services.json_values import number
 from app.services.runs.comparison import Comparison
 from app.services.runs.draws.resampling import ChiSquaredTest, OmnibusTest

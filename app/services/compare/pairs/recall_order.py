@@ -8,7 +8,7 @@ from uuid import UUID
 
 import numpy as np
 
-from app.kernel.compare.lorenz import lorenz_order
+from app.kernel.compare.cost_ratios import lorenz_order
 from app.kernel.numerics.arrays import ratio, silently
 from app.services.runs.comparison import Comparison
 

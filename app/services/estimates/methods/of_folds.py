@@ -18,10 +18,10 @@ from app.kernel.metrics.card import Metric, is_of_probabilities
 from app.kernel.metrics.expression import Bounds, Every, Measure
 from app.kernel.metrics.families.probabilities.ranking import roc_auc
 from app.kernel.samples.scores import Scores
-from app.kernel.uncertainty.design import ClassCounts, Shares
-from app.kernel.uncertainty.of_matrices.closed_forms import Given
-from app.kernel.uncertainty.of_samples.influence import Linearisation
-from app.kernel.uncertainty.of_samples.resampling import Resampled, bootstrap_samples, plan, resampled
+from app.kernel.uncertainty.closed_forms import Given
+from app.kernel.uncertainty.draws import ClassCounts, Shares
+from app.kernel.uncertainty.influence import Linearisation
+from app.kernel.uncertainty.resampling import Resampled, bootstrap_samples, plan, resampled
 from app.services.estimands import Estimand
 from app.services.estimates.estimate import Estimate, Estimates, LimitSettings, NoLimits
 from app.services.estimates.methods.from_draws import MISSING_OF_RESAMPLES, estimates_from

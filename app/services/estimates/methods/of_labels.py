@@ -10,9 +10,9 @@ from app.kernel.metrics.card import Part
 from app.kernel.metrics.expression import Measure
 from app.kernel.metrics.proportion import ITSELF, Cells, Line, Rate
 from app.kernel.numerics.arrays import Array, silently
+from app.kernel.uncertainty.closed_forms import GIVEN, Given, Method
+from app.kernel.uncertainty.influence import LabelInfluences
 from app.kernel.uncertainty.intervals import proportion_limits
-from app.kernel.uncertainty.of_matrices.closed_forms import GIVEN, Given, Method
-from app.kernel.uncertainty.of_samples.label_influence import LabelInfluences
 from app.services.estimands import Estimand
 from app.services.estimates.estimate import Estimate, Estimates, LimitSettings, NoLimits
 from app.services.estimates.methods.of_samples import of_sum

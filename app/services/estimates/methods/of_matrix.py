@@ -11,14 +11,13 @@ from app.domain.options import FEWEST_DRAWS, IntervalMethod, Sampling
 from app.kernel.metrics.expression import Measure
 from app.kernel.metrics.proportion import Rate
 from app.kernel.numerics.arrays import silently
-from app.kernel.uncertainty.design import ClassCounts, ProportionInterval, Shares
-from app.kernel.uncertainty.draws import Summary
-from app.kernel.uncertainty.intervals import proportion_limits
-from app.kernel.uncertainty.of_groups.clusters import group_intervals
-from app.kernel.uncertainty.of_matrices import estimation
-from app.kernel.uncertainty.of_matrices.bootstrap import BootstrapInterval
-from app.kernel.uncertainty.of_matrices.closed_forms import GIVEN, Given, Method, Refusal
-from app.kernel.uncertainty.of_weights.rates import WeightedRate
+from app.kernel.uncertainty import simulation
+from app.kernel.uncertainty.closed_forms import GIVEN, Given, Method, Refusal
+from app.kernel.uncertainty.draws import ClassCounts, Shares, Summary
+from app.kernel.uncertainty.groups import group_intervals
+from app.kernel.uncertainty.intervals import ProportionInterval, proportion_limits
+from app.kernel.uncertainty.simulation import BootstrapInterval
+from app.kernel.uncertainty.weights import WeightedRate
 from app.services.estimands import Estimand
 from app.services.estimates.estimate import Estimate, Estimates, LimitSettings, NoLimits
 from app.services.estimates.methods.from_draws import MissingLimits, affordable_draws, estimates_from
@@ -90,7 +89,7 @@ def in_closed_form(estimand: Estimand, run: RunData, settings: LimitSettings) ->
 
 def simulated(estimands: Sequence[Estimand], run: RunData, settings: LimitSettings) -> list[Estimates]:
     """Any estimands by simulation, or by derivatives where these are asked for. All see the same draws."""
-    form = simulation(run, settings)
+    form = simulated_form(run, settings)
     if form.reason is not None:
         return [form.of_values(run.values(estimand)) for estimand in estimands]
     constant = form.prior is not None and settings.sampling.shares is Shares.OBSERVED
@@ -109,8 +108,8 @@ def simulated(estimands: Sequence[Estimand], run: RunData, settings: LimitSettin
     return found
 
 
-def simulation(run: RunData, settings: LimitSettings) -> Estimate:
-    """What all that is simulated has in common, and why nothing can be."""
+def simulated_form(run: RunData, settings: LimitSettings) -> Estimate:
+    """Return the estimate that all simulated values start from; its reason is set when nothing can be simulated."""
     sampling, by_groups = settings.sampling, run.groups is not None
     drawn = by_groups or sampling.method is not IntervalMethod.DELTA
     of_posterior = not by_groups and sampling.method is IntervalMethod.POSTERIOR
@@ -156,7 +155,7 @@ def _summaries(
     class_counts = ClassCounts.FIXED if sampling.shares is Shares.OBSERVED else ClassCounts.RANDOM
     if form.seed is None or form.draws is None:
         return [
-            estimation.delta_interval(
+            simulation.delta_interval(
                 counts,
                 one.functional,
                 bounds=one.bounds,
@@ -170,7 +169,7 @@ def _summaries(
         return group_intervals(run.groups, functionals, seed=form.seed, draws=form.draws, level=level)
     if sampling.method is IntervalMethod.POSTERIOR:
         custom = None if sampling.pseudo_counts is None else np.array(sampling.pseudo_counts, dtype=np.float64)
-        return estimation.posterior_intervals(
+        return simulation.posterior_intervals(
             counts,
             functionals,
             seed=form.seed,
@@ -182,7 +181,7 @@ def _summaries(
             squares=run.squares,
         )
     bca = sampling.method is IntervalMethod.BCA
-    return estimation.bootstrap_intervals(
+    return simulation.bootstrap_intervals(
         counts,
         functionals,
         seed=form.seed,

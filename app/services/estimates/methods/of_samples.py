@@ -16,17 +16,19 @@ from app.kernel.metrics.expression import Every, Measure, measures
 from app.kernel.metrics.families.probabilities.ranking import roc_auc
 from app.kernel.numerics.arrays import Array
 from app.kernel.samples.influence import LinearMethod, Strata
-from app.kernel.uncertainty.design import AreaInterval, ClassCounts, Shares
-from app.kernel.uncertainty.of_matrices.closed_forms import Given
-from app.kernel.uncertainty.of_samples.group_influence import by_groups, group_limits, group_method
-from app.kernel.uncertainty.of_samples.influence import (
+from app.kernel.uncertainty.closed_forms import Given
+from app.kernel.uncertainty.draws import AreaInterval, ClassCounts, Shares
+from app.kernel.uncertainty.influence import (
     Linearisation,
     area_limits,
+    by_groups,
     effective_samples,
+    group_limits,
+    group_method,
     hanley_mcneil_limits,
     limits,
 )
-from app.kernel.uncertainty.of_samples.resampling import Plan, bootstrap_samples, plan, resampled
+from app.kernel.uncertainty.resampling import Plan, bootstrap_samples, plan, resampled
 from app.services.estimands import Estimand
 from app.services.estimates.estimate import Estimate, Estimates, LimitSettings, NoLimits
 from app.services.estimates.methods.from_draws import MISSING_OF_RESAMPLES, estimates_from

@@ -9,11 +9,9 @@ import numpy as np
 from app.kernel.matrix.prevalence import project
 from app.kernel.matrix.table import Table
 from app.kernel.numerics.arrays import Array, silently
-from app.kernel.uncertainty.design import generator
-from app.kernel.uncertainty.draws import summarise
-from app.kernel.uncertainty.of_matrices.closed_forms import Given
-from app.kernel.uncertainty.of_matrices.estimation import CURVED_CLASSES
-from app.kernel.uncertainty.of_matrices.posterior import draw_matrices, mean_matrix
+from app.kernel.uncertainty.closed_forms import Given
+from app.kernel.uncertainty.draws import generator, summarise
+from app.kernel.uncertainty.simulation import CURVED_CLASSES, draw_matrices, mean_matrix
 from app.services.estimands import Estimand
 from app.services.estimates.class_shares import ClassShares
 from app.services.estimates.estimate import Estimate, Estimates, LimitSettings, NoLimits

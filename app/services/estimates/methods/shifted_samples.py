@@ -17,11 +17,10 @@ from app.kernel.metrics.expression import Subject
 from app.kernel.numerics.arrays import Array, silently
 from app.kernel.samples.losses import Codes
 from app.kernel.samples.scores import Scores
-from app.kernel.uncertainty.design import ClassCounts
-from app.kernel.uncertainty.draws import summarise
-from app.kernel.uncertainty.of_matrices.closed_forms import Given
-from app.kernel.uncertainty.of_samples.resampling import Plan, plan, resamples
-from app.kernel.uncertainty.of_samples.units import Run
+from app.kernel.uncertainty.closed_forms import Given
+from app.kernel.uncertainty.draws import ClassCounts, summarise
+from app.kernel.uncertainty.resampling import Plan, plan, resamples
+from app.kernel.uncertainty.units import Run
 from app.services.estimands import Estimand
 from app.services.estimates.class_shares import ClassShares
 from app.services.estimates.estimate import Estimate, Estimates, LimitSettings, NoLimits

@@ -8,10 +8,9 @@ import numpy as np
 
 from app.kernel.matrix.prevalence import class_factors
 from app.kernel.numerics.arrays import Array, silently
-from app.kernel.uncertainty.design import ClassCounts
-from app.kernel.uncertainty.draws import summarise
-from app.kernel.uncertainty.of_matrices.closed_forms import Given
-from app.kernel.uncertainty.of_samples.resampling import plan, resamples
+from app.kernel.uncertainty.closed_forms import Given
+from app.kernel.uncertainty.draws import ClassCounts, summarise
+from app.kernel.uncertainty.resampling import plan, resamples
 from app.services.estimands import Estimand
 from app.services.estimates.class_shares import ClassShares
 from app.services.estimates.estimate import Estimate, Estimates, LimitSettings, NoLimits

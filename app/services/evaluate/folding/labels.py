@@ -10,8 +10,7 @@ from app.domain.errors import TooLarge
 from app.domain.inputs.content import DATA_FACT, GROUPS_FACT, DataFacts
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.inputs.samples import Samples, Tally
-from app.kernel.folds.labels.scores import LabelScoresFold
-from app.kernel.folds.labels.sets import LabelFold
+from app.kernel.folds.labels import LabelFold, LabelScoresFold
 from app.kernel.metrics.card import Task
 from app.services.evaluate.evaluations import NewEvaluation
 from app.services.evaluate.folding.most_groups import check_groups

@@ -17,8 +17,7 @@ from app.domain.inputs.matrices import MatrixInput, check_entries
 from app.domain.inputs.probabilities import assumed_threshold, decide_by_threshold
 from app.domain.inputs.samples import Samples
 from app.domain.report import SectionName
-from app.kernel.folds.order import OrderFold
-from app.kernel.folds.scores import ScoresFold
+from app.kernel.folds.scores import OrderFold, ScoresFold
 from app.kernel.matrix.labels import confusion_counts
 from app.services.estimates.run_data import RunData
 from app.services.evaluate.evaluations import NewEvaluation

@@ -8,7 +8,7 @@ from app.domain.inputs.content import DATA_FACT, DataFacts
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.report import SectionName
 from app.kernel.metrics.card import Task
-from app.kernel.uncertainty.of_samples.units import Units
+from app.kernel.uncertainty.units import Units
 from app.services.estimates.run_data import RunData
 from app.services.evaluate.evaluations import NewEvaluation
 from app.services.evaluate.questions import Question, ask

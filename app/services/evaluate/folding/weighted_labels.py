@@ -6,7 +6,7 @@ from typing import Final
 from app.domain.errors import InvalidInput, TooLarge
 from app.domain.inputs.content import DATA_FACT, WEIGHTS_FACT, DataFacts
 from app.domain.inputs.matrices import MatrixInput, check_entries
-from app.kernel.folds.labels.weighted import WeightedLabelFold
+from app.kernel.folds.labels import WeightedLabelFold
 from app.kernel.metrics.card import Task
 from app.services.evaluate.evaluations import NewEvaluation
 from app.services.evaluate.folding.units import DATA, UnitFolding

@@ -11,7 +11,7 @@ from app.domain.report import GroupDesign, Section, Value
 from app.domain.wording import rounded
 from app.kernel.metrics.families.overall.accuracy import accuracy
 from app.kernel.numerics.arrays import Array, kish_effective_n
-from app.kernel.uncertainty.of_groups.clusters import FEW_GROUPS
+from app.kernel.uncertainty.groups import FEW_GROUPS
 from app.services.estimates.report_intervals import balanced_for_report, estimate_for_report, matrix_metrics
 from app.services.estimates.run_data import RunData
 from app.services.estimates.warnings_of_matrix import everything_findings

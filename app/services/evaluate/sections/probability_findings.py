@@ -18,8 +18,8 @@ from app.kernel.numerics.special import binomial_upper_tail
 from app.kernel.samples.calibration import Excess, excess_of_top_label
 from app.kernel.samples.losses import threshold_correct
 from app.kernel.samples.scores import Scores
+from app.kernel.uncertainty.influence import area_limits
 from app.kernel.uncertainty.intervals import two_sided_z, wilson
-from app.kernel.uncertainty.of_samples.influence import area_limits
 from app.services.estimates.run_data import RunData
 from app.services.evaluate.sections.findings import tie_finding
 

@@ -9,13 +9,13 @@ from app.domain.inputs.samples import WeightSums
 from app.domain.options import IntervalChoice
 from app.domain.report import Section, WeightDesign
 from app.domain.wording import rounded, significant
-from app.kernel.folds.labels.moments import WeightedMoments
+from app.kernel.folds.labels import WeightedMoments
 from app.kernel.metrics.card import AnyMetric
 from app.kernel.metrics.expression import Measure
 from app.kernel.numerics.arrays import Array, kish_effective_n
 from app.kernel.samples.labels.moments import LabelMoments
 from app.kernel.samples.labels.pairs import LabelPairs
-from app.kernel.uncertainty.of_weights.headline import design_effects
+from app.kernel.uncertainty.weights import design_effects
 from app.services.estimates.report_intervals import balanced_for_report, estimate_for_report, matrix_metrics
 from app.services.estimates.run_data import RunData
 from app.services.estimates.warnings_of_matrix import everything_findings

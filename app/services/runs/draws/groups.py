@@ -9,13 +9,13 @@ from numpy.typing import NDArray
 
 from app.domain.errors import IncomparableRuns, OutOfReach
 from app.domain.options import FEWEST_DRAWS
-from app.kernel.compare.paired.grouped import GroupedPair
 from app.kernel.compare.paired.joint import JointCounts
+from app.kernel.compare.paired.tests import GroupedPair
 from app.kernel.metrics.proportion import ACCURACY
 from app.kernel.numerics.arrays import Array, silently
-from app.kernel.uncertainty.design import generator, seed_of
-from app.kernel.uncertainty.draws import MOST_UNDEFINED, evaluate_draws, summarise
-from app.kernel.uncertainty.of_groups.clusters import (
+from app.kernel.uncertainty.closed_forms import Method
+from app.kernel.uncertainty.draws import MOST_UNDEFINED, evaluate_draws, generator, seed_of, summarise
+from app.kernel.uncertainty.groups import (
     FEW_GROUPS,
     GroupedRuns,
     Grouping,
@@ -23,7 +23,6 @@ from app.kernel.uncertainty.of_groups.clusters import (
     group_permutation_p,
     grouped_mcnemar,
 )
-from app.kernel.uncertainty.of_matrices.closed_forms import Method
 from app.services.estimands import Estimand
 from app.services.estimates.methods.from_draws import affordable_draws
 from app.services.runs.aligned import Runs

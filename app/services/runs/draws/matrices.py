@@ -6,16 +6,15 @@ from functools import cached_property
 import numpy as np
 
 from app.kernel.compare.differences import on_scale
-from app.kernel.compare.many.kappas import equal_kappas
-from app.kernel.compare.paired.couplings import SortedSlopes, difference_variance_bounds
+from app.kernel.compare.paired.effects import SortedSlopes, difference_variance_bounds
+from app.kernel.compare.rankings import equal_kappas
 from app.kernel.matrix.prevalence import project
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.expression import Measure
 from app.kernel.metrics.families.overall.agreement import cohen_kappa
 from app.kernel.numerics.arrays import Array, silently
-from app.kernel.uncertainty.design import ClassCounts, Prior
-from app.kernel.uncertainty.draws import Functional
-from app.kernel.uncertainty.of_matrices.delta import variance
+from app.kernel.uncertainty.closed_forms import variance
+from app.kernel.uncertainty.draws import ClassCounts, Functional, Prior
 from app.services.estimands import Estimand
 from app.services.estimates.methods.from_draws import affordable_draws
 from app.services.runs.differences import Test, normal_tests, proportion_tests, range_tests

@@ -8,13 +8,11 @@ import numpy as np
 
 from app.kernel.compare.differences import agreed, off_scale, on_scale, permutation_p, to_scale
 from app.kernel.compare.paired import joint as joints
-from app.kernel.compare.paired.effects import Effects, paired_effects
+from app.kernel.compare.paired.effects import Effects, PairedScore, paired_effects
 from app.kernel.compare.paired.joint import JointCounts
-from app.kernel.compare.paired.score import PairedScore
 from app.kernel.metrics.expression import is_smooth
 from app.kernel.numerics.arrays import Array
-from app.kernel.uncertainty.design import generator, seed_of
-from app.kernel.uncertainty.draws import Functional
+from app.kernel.uncertainty.draws import Functional, generator, seed_of
 from app.services.estimands import Estimand
 from app.services.runs.differences import Test, score_tests
 from app.services.runs.draws.matrices import MatrixDraws

@@ -10,11 +10,11 @@ from typing import ClassVar
 import numpy as np
 
 from app.domain.members import LEFT_OUT, SPREAD
-from app.kernel.compare.paired.drift import ChiSquared
+from app.kernel.compare.paired.tests import ChiSquared
 from app.kernel.metrics.card import Task
 from app.kernel.metrics.expression import needs_counts
 from app.kernel.numerics.arrays import Array, silently
-from app.kernel.uncertainty.design import Alternative
+from app.kernel.uncertainty.draws import Alternative
 from app.services.estimands import Estimand
 from app.services.runs.aligned import Runs
 from app.services.runs.differences import NOT_FOLDED, Test

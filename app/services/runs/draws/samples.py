@@ -10,21 +10,21 @@ from functools import cached_property
 
 import numpy as np
 
-from app.kernel.compare.folded.runs import FoldedRuns, FoldedValue
+from app.kernel.compare.folded import FoldedRuns, FoldedValue
 from app.kernel.compare.linear import LinearRuns, hits_of, join_runs, linearised
-from app.kernel.compare.many.rankings import cochran_q
 from app.kernel.compare.paired.joint import combine
+from app.kernel.compare.rankings import cochran_q
 from app.kernel.compare.replicates import DECIMALS, permutation_p, replicate, variance_of
 from app.kernel.matrix.labels import confusion_counts
 from app.kernel.metrics.families.overall.accuracy import accuracy
 from app.kernel.metrics.proportion import ACCURACY
 from app.kernel.numerics.arrays import Array
 from app.kernel.samples.influence import LinearMethod
-from app.kernel.uncertainty.design import generator, seed_of
-from app.kernel.uncertainty.of_groups.clusters import Grouping
-from app.kernel.uncertainty.of_samples.influence import Influences, Linearisation
-from app.kernel.uncertainty.of_samples.resampling import Plan, plan
-from app.kernel.uncertainty.of_samples.units import Units
+from app.kernel.uncertainty.draws import generator, seed_of
+from app.kernel.uncertainty.groups import Grouping
+from app.kernel.uncertainty.influence import Influences, Linearisation
+from app.kernel.uncertainty.resampling import Plan, plan
+from app.kernel.uncertainty.units import Units
 from app.services.estimands import Estimand, make_estimand
 from app.services.estimates.methods.from_draws import affordable_draws
 from app.services.runs.differences import (

@@ -8,9 +8,8 @@ from app.kernel.compare.paired import joint
 from app.kernel.compare.paired.joint import JointCounts
 from app.kernel.matrix.weighted import WeightedCounts
 from app.kernel.numerics.arrays import Array
-from app.kernel.uncertainty.design import Shares, generator, seed_of
-from app.kernel.uncertainty.draws import evaluate_draws
-from app.kernel.uncertainty.of_matrices import posterior
+from app.kernel.uncertainty import simulation
+from app.kernel.uncertainty.draws import Shares, evaluate_draws, generator, seed_of
 from app.services.estimands import Estimand
 
 
@@ -24,7 +23,7 @@ def draw_run(
     squares: Array | None = None,
 ) -> list[Array]:
     """Posterior values (D, V) of every estimand for one run (K, K): rows by the edge prior, class counts fixed."""
-    batches = posterior.draw_matrices(
+    batches = simulation.draw_matrices(
         counts,
         draws=draws,
         random=generator(seed),

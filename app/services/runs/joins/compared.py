@@ -8,8 +8,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from app.kernel.compare.folded.orders import Block
-from app.kernel.compare.folded.sums import PairedSums, Plan
+from app.kernel.compare.folded import Block, PairedSums, Plan
 from app.kernel.compare.paired.joint import JointCounts, merged
 from app.kernel.numerics.arrays import Array
 from app.kernel.samples.scores import Scores

@@ -1,0 +1,335 @@
+"""Models compared over several data sets or cross-validation folds: rank tests, corrected t tests, Bayesian
+counterparts.
+"""
+
+import math
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.kernel.compare.rankings import mean_ranks
+from app.kernel.numerics.arrays import Array
+from app.kernel.numerics.bisection import last_inside
+from app.kernel.numerics.special import chi_squared_upper_tail, f_upper_tail, normal_cdf, student_cdf, student_quantile
+
+# Fewer data sets are refused; up to the second number the approximations are poor.
+FEWEST = 5
+FEW = 10
+
+
+def average_ranks(scores: Array) -> Array:
+    """Mean rank of each model, 1 is best, ties shared: (k)."""
+    ranks: Array = mean_ranks(-scores).mean(axis=0)
+    return ranks
+
+
+@dataclass(frozen=True, slots=True)
+class Friedman:
+    """Friedman's test of equal models, and Iman and Davenport's F made of it, which is the one to use.
+
+    Attributes:
+        chi_squared: Friedman's statistic, k - 1 degrees of freedom.
+        p: of it.
+        f: (N-1) chi2 / (N(k-1) - chi2), with (k-1, (k-1)(N-1)) degrees of freedom.
+        f_p: of it.
+        tie_corrected: whether the statistic was divided by 1 - sum(t^3 - t)/(N(k^3 - k)), as libraries do; Demsar
+            (2006) does not.
+    """
+
+    chi_squared: float
+    p: float
+    f: float
+    f_p: float
+    tie_corrected: bool
+
+
+def friedman(scores: Array, *, tie_corrected: bool = False) -> Friedman:
+    """Friedman (1937), Iman & Davenport (1980).
+
+    Raises:
+        ValueError: fewer than ``FEWEST`` data sets, fewer than two models, or a missing score.
+    """
+    check_scores(scores)
+    count, models = scores.shape
+    ranks = mean_ranks(-scores)
+    statistic = 12.0 * count / (models * (models + 1.0)) * float(((ranks.mean(axis=0) - (models + 1) / 2.0) ** 2).sum())
+    if tie_corrected:
+        # Squared ranks lose (t^3 - t)/12 for every t that are tied.
+        lost = models * (models + 1.0) * (2.0 * models + 1.0) / 6.0 - (ranks**2).sum(axis=1)
+        left = 1.0 - 12.0 * float(lost.sum()) / (count * models * (models**2 - 1.0))
+        statistic = statistic / left if left > 1e-12 else 0.0
+    freedom = models - 1
+    rest = count * freedom - statistic
+    f = (count - 1) * statistic / rest if rest > 1e-9 else float("inf")
+    f_p = float(f_upper_tail(f, freedom, freedom * (count - 1.0))) if np.isfinite(f) else 0.0
+    return Friedman(statistic, float(chi_squared_upper_tail(statistic, freedom)), f, f_p, tie_corrected)
+
+
+def check_scores(scores: Array) -> None:
+    """Raises ValueError: too few data sets or models, or a missing score, which is never made up."""
+    if scores.ndim != 2 or scores.shape[1] < 2:
+        raise ValueError("scores are data sets by at least two models")
+    if scores.shape[0] < FEWEST:
+        raise ValueError(f"{scores.shape[0]} data sets are too few: at least {FEWEST} are needed")
+    if np.isnan(scores).any():
+        raise ValueError("a score is missing: leave out the data set or the model")
+
+
+@lru_cache(maxsize=256)
+def studentised_range_quantile(models: int, alpha: float = 0.05) -> float:
+    """Upper quantile of the range of k independent standard normals (infinite degrees of freedom)."""
+    nodes, weights = np.polynomial.legendre.leggauss(200)
+    x = 9.0 * nodes
+    density = np.exp(-x * x / 2.0) / np.sqrt(2.0 * np.pi) * 9.0 * weights
+
+    def upper_tail(q: float) -> float:
+        return float(1.0 - models * (density @ (normal_cdf(x + q) - normal_cdf(x)) ** (models - 1)))
+
+    return last_inside(lambda q: upper_tail(q) > alpha, 0.0, 20.0)
+
+
+def critical_difference(models: int, datasets: int, alpha: float = 0.05) -> float:
+    """Nemenyi's: average ranks farther apart differ. q/sqrt(2) sqrt(k(k+1)/(6N)), q of the studentised range. Demsar
+    (2006).
+
+    For the classical diagram only: whether two models differ depends here on which others are in the pool (Benavoli,
+    Corani & Mangili 2016).
+    """
+    spread = math.sqrt(models * (models + 1.0) / (6.0 * datasets))
+    return studentised_range_quantile(models, alpha) / math.sqrt(2.0) * spread
+
+
+def rank_z(ranks: Array, datasets: int, control: int) -> tuple[Array, Array]:
+    """Z and two-sided p (k) of the difference of average ranks to a control model; NaN for itself.
+
+    Demsar (2006), section 3.2.2.
+    """
+    models = ranks.size
+    z = (ranks - ranks[control]) / np.sqrt(models * (models + 1.0) / (6.0 * datasets))
+    z[control] = np.nan
+    return z, 2.0 * normal_cdf(-np.abs(z))
+
+
+def cliques(indistinct: NDArray[np.bool_]) -> list[tuple[int, ...]]:
+    """Maximal groups of at least two models of which no two differ, from a symmetric (k, k) matrix of pairs that do
+    not differ.
+
+    Under Nemenyi they are runs of neighbouring ranks; under pairwise tests they need not be. Bron & Kerbosch (1973).
+    """
+    size = indistinct.shape[0]
+    neighbours = [{j for j in range(size) if j != i and indistinct[i, j]} for i in range(size)]
+    found: list[tuple[int, ...]] = []
+
+    def extend(group: set[int], candidates: set[int], seen: set[int]) -> None:
+        if not candidates and not seen:
+            if len(group) > 1:
+                found.append(tuple(sorted(group)))
+            return
+        pivot = max(candidates | seen, key=lambda model: len(neighbours[model] & candidates))
+        for model in sorted(candidates - neighbours[pivot]):
+            extend(group | {model}, candidates & neighbours[model], seen & neighbours[model])
+            candidates = candidates - {model}
+            seen = seen | {model}
+
+    extend(set(), set(range(size)), set())
+    return sorted(found)
+
+
+# Equal differences keep a spread of this size, relative, from rounding.
+_ROUNDING = 1e-12
+
+
+@dataclass(frozen=True, slots=True)
+class CorrectedT:
+    """The t test of a mean difference with the variance corrected for overlapping training sets."""
+
+    mean: float
+    statistic: float
+    freedom: int
+    p: float
+    low: float
+    high: float
+
+
+def corrected_t(differences: Array, test_share: float, level: float = 0.95) -> CorrectedT:
+    """Corrected resampled t test. Nadeau & Bengio (2003).
+
+    t = mean / sqrt((1/J + n_test/n_train) s^2) with J - 1 degrees of freedom, for J folds of any number of
+    repetitions. Differences without spread have p 1 when they are 0, else NaN.
+
+    Args:
+        differences: (J) score of the first model less that of the second.
+        test_share: n_test / (n_test + n_train): 1/k for k folds in each repetition, however many of these there are.
+        level: of the interval.
+
+    Raises:
+        ValueError: fewer than two differences, or a share outside (0, 1).
+    """
+    mean, scale, freedom = _location(differences, test_share)
+    if scale == 0.0:
+        nothing = float("nan")
+        return CorrectedT(mean, nothing, freedom, 1.0 if mean == 0 else nothing, nothing, nothing)
+    t = mean / scale
+    spread = float(student_quantile((1.0 + level) / 2.0, freedom)) * scale
+    return CorrectedT(mean, t, freedom, float(2.0 * student_cdf(-abs(t), freedom)), mean - spread, mean + spread)
+
+
+def bayesian_correlated_t(differences: Array, test_share: float, rope: float = 0.0) -> tuple[float, float, float]:
+    """Posterior probabilities that the second model is better, that both are equivalent, that the first is. Corani &
+    Benavoli (2015).
+
+    The mean difference is Student(J - 1, mean, (1/J + rho/(1 - rho)) s^2) with rho the test share.
+
+    Raises:
+        ValueError: as ``corrected_t``.
+    """
+    mean, scale, freedom = _location(differences, test_share)
+    if scale == 0.0:
+        return float(mean < -rope), float(-rope <= mean <= rope), float(mean > rope)
+    left = float(student_cdf((-rope - mean) / scale, freedom))
+    right = float(student_cdf((mean - rope) / scale, freedom))
+    return left, max(1.0 - left - right, 0.0), right
+
+
+def _location(differences: Array, test_share: float) -> tuple[float, float, int]:
+    if differences.size < 2:
+        raise ValueError("a resampled test needs at least two differences")
+    if not 0.0 < test_share < 1.0:
+        raise ValueError(f"the test share must lie between 0 and 1, not {test_share}")
+    deviation = float(differences.std(ddof=1))
+    if deviation <= _ROUNDING * float(np.abs(differences).max()):
+        deviation = 0.0
+    extra = test_share / (1.0 - test_share)
+    return float(differences.mean()), math.sqrt(1.0 / differences.size + extra) * deviation, differences.size - 1
+
+
+def five_by_two_f(differences: Array) -> tuple[float, float]:
+    """F statistic with (10, 5) degrees of freedom and p of the combined 5x2cv test. Alpaydin (1999).
+
+    Unlike Dietterich's t it does not depend on the order of the folds in a repetition. Where no two folds of a
+    repetition differ, p is 1 when all differences are 0, else NaN.
+
+    Args:
+        differences: (5, 2), repetition by fold.
+
+    Raises:
+        ValueError: another shape.
+    """
+    if differences.shape != (5, 2):
+        raise ValueError(f"5x2 cross-validation has differences of shape (5, 2), not {differences.shape}")
+    away = differences - differences.mean(axis=1, keepdims=True)
+    spread, square = float((away**2).sum()), float((differences**2).sum())
+    if np.abs(away).max() <= _ROUNDING * np.abs(differences).max():
+        nothing = float("nan")
+        return (0.0, 1.0) if square == 0.0 else (nothing, nothing)
+    statistic = square / (2.0 * spread)
+    return statistic, float(f_upper_tail(statistic, 10.0, 5.0))
+
+
+class ZeroRule(StrEnum):
+    """What happens to differences of 0.
+
+    SPLIT ranks them and gives half of their ranks to either side (an odd one is dropped), as Demsar (2006) does; DROP
+    leaves them out first, as Wilcoxon did.
+    """
+
+    SPLIT = "split"
+    DROP = "drop"
+
+
+@dataclass(frozen=True, slots=True)
+class SignedRankTest:
+    """Wilcoxon's signed-rank test, exact and two-sided.
+
+    Attributes:
+        statistic: T, the smaller of the two rank sums.
+        p: Exact over all signs of the ranks at hand, ties included.
+        zeros: How many differences were 0.
+    """
+
+    statistic: float
+    p: float
+    zeros: int
+
+
+def wilcoxon(differences: Array, rule: ZeroRule = ZeroRule.SPLIT) -> SignedRankTest:
+    """Signed-rank test of N differences (N). Wilcoxon (1945), with the exact distribution by convolution.
+
+    Ranks are doubled to be whole numbers, so ties are exact. The halves of the zeros stay where they are when the
+    signs of the others are drawn. Without any non-zero difference p is 1.
+    """
+    values = np.asarray(differences, dtype=np.float64)
+    zeros = int((values == 0).sum())
+    kept = values[values != 0]
+    if not kept.size:
+        return SignedRankTest(0.0, 1.0, zeros)
+    shared = 0 if rule is ZeroRule.DROP else zeros - zeros % 2
+    ranks = mean_ranks(np.abs(np.concatenate([np.zeros(shared), kept])))
+    half = float(ranks[:shared].sum()) / 2.0
+    signed = ranks[shared:]
+    positive, negative = float(signed[kept > 0].sum()) + half, float(signed[kept < 0].sum()) + half
+    statistic = min(positive, negative)
+    distribution = sign_distribution(np.round(2.0 * signed).astype(np.int64))
+    p = 2.0 * float(distribution[: round(2.0 * (statistic - half)) + 1].sum())
+    return SignedRankTest(statistic, min(p, 1.0), zeros)
+
+
+def sign_distribution(ranks: "np.ndarray[tuple[int, ...], np.dtype[np.int64]]") -> Array:
+    """Probabilities of every sum of a random half of whole ranks: entry s is P(sum = s)."""
+    distribution = np.zeros(int(ranks.sum()) + 1)
+    distribution[0] = 1.0
+    for rank in ranks:
+        moved = np.zeros_like(distribution)
+        moved[rank:] = distribution[: distribution.size - rank] if rank else distribution
+        distribution = (distribution + moved) / 2.0
+    return distribution
+
+
+@dataclass(frozen=True, slots=True)
+class BayesianSignedRank:
+    """Two answers to which of two models is better on a new data set. Each is (second better, equivalent, first
+    better).
+
+    Attributes:
+        win: Share of the draws in which the region holds the most probability: how sure it is that this is the
+            likeliest outcome.
+        mass: Expected probability of the region: how likely the outcome itself is.
+    """
+
+    win: tuple[float, float, float]
+    mass: tuple[float, float, float]
+
+
+def bayesian_signed_rank(
+    differences: Array, *, rope: float, draws: int, random: np.random.Generator, prior_weight: float = 0.5
+) -> BayesianSignedRank:
+    """Bayesian signed-rank test of N differences, first less second. Benavoli et al. (2014, 2017).
+
+    Weights w ~ Dirichlet(prior_weight, 1, ..., 1) over a pseudo-difference of 0 and the N differences; a region's
+    probability is the sum of w_i w_j over the pairs whose mean (z_i + z_j)/2 lies in it: below -rope, within, above.
+
+    Args:
+        differences: (N), in one unit: differences of different metrics have no common region of equivalence.
+        rope: half width of the region of practical equivalence; with 0, means of exactly 0 are equivalent.
+        draws: how many.
+        random: source of the random numbers.
+        prior_weight: weight of the pseudo-difference.
+    """
+    values = np.concatenate([[0.0], np.asarray(differences, dtype=np.float64)])
+    means = (values[:, None] + values[None, :]) / 2.0
+    # Means computed from rounded scores must not fall out of the region by rounding.
+    slack = 1e-12 * max(float(np.abs(values).max()), 1e-300)
+    above, below = (means > rope + slack).astype(np.float64), (means < -rope - slack).astype(np.float64)
+    weights = random.dirichlet([prior_weight] + [1.0] * (values.size - 1), size=draws)
+    first = ((weights @ above) * weights).sum(axis=1)
+    second = ((weights @ below) * weights).sum(axis=1)
+    masses = np.column_stack([second, 1.0 - first - second, first])
+    top = masses >= masses.max(axis=1, keepdims=True) - 1e-12
+    wins = (top / top.sum(axis=1, keepdims=True)).mean(axis=0)
+    left, middle, right = masses.mean(axis=0)
+    return BayesianSignedRank(
+        (float(wins[0]), float(wins[1]), float(wins[2])), (float(left), float(middle), float(right))
+    )

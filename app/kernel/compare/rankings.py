@@ -1,0 +1,247 @@
+"""Many runs and many tests: omnibus tests, adjusted p-values, and the luck of the winner."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.kernel.compare.paired.joint import JointCounts
+from app.kernel.compare.paired.tests import ChiSquared
+from app.kernel.matrix.gradient import additive_variance, stack
+from app.kernel.matrix.table import Table
+from app.kernel.metrics.families.overall.agreement import cohen_kappa
+from app.kernel.numerics.arrays import Array, silently
+from app.kernel.numerics.special import chi_squared_upper_tail, normal_quantile
+
+
+def cochran_q(joint: JointCounts) -> ChiSquared:
+    """Cochran's Q: do R >= 2 runs have equal accuracy on the same items? Cochran (1950).
+
+    Q = (R-1) (R sum G_r^2 - T^2) / (R T - sum L_i^2) with G_r the hits of a run, L_i the runs that are right on an
+    item, T all hits. Without an item that divides the runs, Q is 0 and p is 1.
+    """
+    right = joint.correct()
+    runs = joint.n_runs
+    hits = right @ joint.counts
+    per_item = right.sum(axis=0)
+    divided = runs * hits.sum() - (joint.counts * per_item**2).sum()
+    if divided == 0 or runs < 2:
+        return ChiSquared(0.0, max(runs - 1, 0), 1.0)
+    q = float((runs - 1) * (runs * (hits**2).sum() - hits.sum() ** 2) / divided)
+    return ChiSquared(q, runs - 1, float(chi_squared_upper_tail(q, runs - 1)))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RankProbabilities:
+    """How sure the order of R runs is.
+
+    Attributes:
+        best: Probability of being the best, ties shared, (R).
+        expected_rank: 1 is best, tied runs share the mean of their ranks, (R).
+        low: Lower (better) end of the interval of ranks, (R).
+        high: Upper end, (R).
+    """
+
+    best: Array
+    expected_rank: Array
+    low: Array
+    high: Array
+
+
+def rank_runs(draws: Array, level: float = 0.95) -> RankProbabilities:
+    """Ranks of R runs over joint draws (D, R) without NaN."""
+    ranks = mean_ranks(-draws)
+    top = draws == draws.max(axis=1, keepdims=True)
+    tail = (1.0 - level) / 2.0
+    low, high = np.quantile(ranks, [tail, 1.0 - tail], axis=0, method="inverted_cdf")
+    return RankProbabilities((top / top.sum(axis=1, keepdims=True)).mean(axis=0), ranks.mean(axis=0), low, high)
+
+
+def mean_ranks(values: Array) -> Array:
+    """Ranks along the last axis from 1 for the smallest; equal values share the mean of their ranks."""
+    order = np.argsort(values, axis=-1, kind="stable")
+    ordered = np.take_along_axis(values, order, axis=-1)
+    place = np.broadcast_to(np.arange(values.shape[-1]), values.shape)
+    edge = np.ones((*values.shape[:-1], 1), dtype=np.bool_)
+    differs = ordered[..., 1:] != ordered[..., :-1]
+    first = np.where(np.concatenate([edge, differs], axis=-1), place, 0)
+    last = np.where(np.concatenate([differs, edge], axis=-1), place, values.shape[-1])
+    start = np.maximum.accumulate(first, axis=-1)
+    end = np.minimum.accumulate(last[..., ::-1], axis=-1)[..., ::-1]
+    ranks = np.empty(values.shape)
+    np.put_along_axis(ranks, order, (start + end) / 2.0 + 1.0, axis=-1)
+    return ranks
+
+
+def confidence_set(draws: Array, estimates: Array, level: float = 0.95) -> NDArray[np.bool_]:
+    """Which runs (R) may be the best, from joint draws (D, R) of R values (R): multiple comparison with the best.
+
+    In the manner of Hsu (1984) a run leaves the set when the upper limit of its difference to the leader is below 0.
+    The limits hold for all runs together: the largest standardised deviation of the draws gives their factor, so
+    correlated runs cost less than Bonferroni.
+    """
+    leader = int(np.nanargmax(estimates))
+    gaps, difference = draws - draws[:, [leader]], estimates - estimates[leader]
+    deviation = gaps.std(axis=0, ddof=1)
+    with silently():
+        standardised = np.abs(gaps - gaps.mean(axis=0)) / deviation
+    standardised[:, deviation == 0] = 0.0
+    factor = float(np.quantile(standardised.max(axis=1), level))
+    surely_worse: NDArray[np.bool_] = difference + factor * deviation < 0
+    return ~surely_worse
+
+
+def separable_groups(draws: Array, estimates: Array, level: float = 0.95) -> NDArray[np.int64]:
+    """Group number (R) of each run, 0 for the best: those that the best of the group is not surely better than.
+
+    The leader's confidence set is the first group; the next is made of the runs that are left, and so on.
+    """
+    groups = np.zeros(estimates.size, dtype=np.int64)
+    rest = np.arange(estimates.size)
+    number = 0
+    while rest.size:
+        groups[rest] = number
+        if rest.size == 1:
+            break
+        rest = rest[~confidence_set(draws[:, rest], estimates[rest], level)]
+        number += 1
+    return groups
+
+
+def winner_optimism(draws: Array, estimates: Array) -> float:
+    """By how much the best of R values is expected to overstate the run it belongs to (the winner's curse).
+
+    Every draw, moved to be centered on the estimates, crowns its own winner; the optimism is the mean of the winner's
+    value in the draw less its value in the data. Subtract it from the best value.
+    """
+    moved = draws - draws.mean(axis=0) + estimates
+    winner = moved.argmax(axis=1)
+    return float((moved[np.arange(len(moved)), winner] - estimates[winner]).mean())
+
+
+def kendall_tau(values: Array) -> Array:
+    """Kendall's tau-b between the orders that M metrics give R runs, from values (M, R): (M, M).
+
+    NaN where a metric does not tell any two runs apart, or fewer than two runs have both values.
+    """
+    rows, columns = np.triu_indices(values.shape[1], 1)
+    with silently():
+        signs = np.sign(values[:, rows] - values[:, columns])
+        present = ~np.isnan(signs)
+        both = present.astype(np.float64)
+        signs = np.where(present, signs, 0.0)
+        untied = (signs * signs) @ both.T
+        tau: Array = signs @ signs.T / np.sqrt(untied * untied.T)
+    return tau
+
+
+def equal_kappas(counts: Array) -> ChiSquared | None:
+    """The chi-squared test that independent runs (R, K, K) have one kappa; of two runs the square of their z test.
+
+    Sum of (kappa_i - mean)^2 / v_i with the mean weighted by 1 / v_i (Fleiss, Levin & Paik 2003, section 18.1); v_i is
+    the variance of Fleiss, Cohen & Everitt (1969).
+
+    Returns:
+        None where a kappa does not exist, or has no variance.
+    """
+    gradient = cohen_kappa.card.inference.gradient
+    assert gradient is not None  # noqa: S101 - it is smooth
+    table = Table(counts)
+    with silently():
+        kappas = np.asarray(cohen_kappa(table))
+        (variances,) = additive_variance(table, stack([gradient(table)]))
+        weights = 1.0 / variances
+        statistic = float(weights @ np.square(kappas - weights @ kappas / weights.sum()))
+    if not np.isfinite(statistic):
+        return None
+    freedom = len(counts) - 1
+    return ChiSquared(statistic, freedom, float(chi_squared_upper_tail(statistic, freedom)))
+
+
+# Smaller ones have no quantile.
+_SMALLEST = 1e-300
+
+
+class Adjustment(StrEnum):
+    """Holm is the default; Hochberg needs positive dependence; BH and BY bound the share of false discoveries
+    instead. Max-T uses how the differences vary together, which takes draws of them: see ``adjust_jointly``.
+    """
+
+    NONE = "none"
+    BONFERRONI = "bonferroni"
+    HOLM = "holm"
+    HOCHBERG = "hochberg"
+    BENJAMINI_HOCHBERG = "benjamini_hochberg"
+    BENJAMINI_YEKUTIELI = "benjamini_yekutieli"
+    MAX_T = "max_t"
+
+
+def _step_down(ordered: Array) -> Array:
+    return np.maximum.accumulate(ordered * np.arange(ordered.size, 0, -1))
+
+
+def _step_up(scaled: Array) -> Array:
+    return np.minimum.accumulate(scaled[::-1])[::-1]
+
+
+def _false_discovery(ordered: Array) -> Array:
+    return _step_up(ordered * ordered.size / np.arange(1, ordered.size + 1))
+
+
+_ADJUSTERS: dict[Adjustment, Callable[[Array], Array]] = {
+    Adjustment.NONE: lambda p: p,
+    Adjustment.BONFERRONI: lambda p: p * p.size,
+    Adjustment.HOLM: _step_down,
+    Adjustment.HOCHBERG: lambda p: _step_up(p * np.arange(p.size, 0, -1)),
+    Adjustment.BENJAMINI_HOCHBERG: _false_discovery,
+    Adjustment.BENJAMINI_YEKUTIELI: lambda p: _false_discovery(p) * (1.0 / np.arange(1, p.size + 1)).sum(),
+}
+
+
+def adjust(p_values: Array, method: Adjustment = Adjustment.HOLM) -> Array:
+    """Adjusted p-values, at most 1, to be compared with the level of the whole family; not for MAX_T."""
+    p = np.asarray(p_values, dtype=np.float64)
+    present = np.flatnonzero(~np.isnan(p))
+    adjusted = np.full(p.shape, np.nan)
+    if present.size:
+        order = present[np.argsort(p[present], kind="stable")]
+        adjusted[order] = np.minimum(_ADJUSTERS[method](p[order]), 1.0)
+    return adjusted
+
+
+def adjust_jointly(p_values: Array, deviations: Array) -> Array:
+    """Max-T adjusted p-values (m): never above Holm's, whose bound needs no draws, and never below p itself.
+
+    Args:
+        p_values: (m), two-sided.
+        deviations: (B, m) joint draws of what was tested, about their means in standard deviations.
+    """
+    present = np.flatnonzero(~np.isnan(p_values))
+    adjusted = np.full(p_values.shape, np.nan)
+    if present.size:
+        p = p_values[present]
+        statistics = -normal_quantile(np.maximum(p, _SMALLEST) / 2.0)
+        found = max_t_adjust(statistics, np.abs(deviations[:, present]))
+        adjusted[present] = np.clip(found, p, adjust(p))
+    return adjusted
+
+
+def max_t_adjust(statistics: Array, null_draws: Array) -> Array:
+    """Step-down max-T adjusted p-values (m) from joint draws under the null. Westfall & Young (1993), algorithm 2.8.
+
+    Sharper than Holm where the statistics are correlated, as those of runs on one test set are.
+
+    Args:
+        statistics: (m), larger is more extreme, no NaN.
+        null_draws: (B, m) draws of the same statistics when no hypothesis is false: permutations, or bootstrap
+            deviations.
+    """
+    order = np.argsort(-statistics, kind="stable")
+    # Largest draw among this hypothesis and all that come after it.
+    rivals = np.maximum.accumulate(null_draws[:, order[::-1]], axis=1)[:, ::-1]
+    extreme = (rivals >= statistics[order] * (1.0 - 1e-12)).sum(axis=0)
+    adjusted = np.empty(statistics.shape)
+    adjusted[order] = np.maximum.accumulate((1.0 + extreme) / (1.0 + null_draws.shape[0]))
+    return adjusted

@@ -1,1 +1,0 @@
-"""What needs the probabilities of all classes beside each other."""

@@ -1,1 +1,0 @@
-"""Samples with labels that went by: what was decided for each, and what is known of their probabilities."""

@@ -1,1 +1,0 @@
-"""What adds up over samples, exactly, in any order."""

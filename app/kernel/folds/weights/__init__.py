@@ -1,1 +1,0 @@
-"""Weights of folded samples: their sums are exact, so that no split and no order of them shows."""

@@ -1,0 +1,309 @@
+"""Bands around curves: where the curve of the population runs, point by point or as a whole.
+
+Curves of rates follow from simulated rates of both classes, or from resamples where samples weigh or come in groups: by
+itself a resample of few samples says that a rate near 1 is 1. A reliability diagram in bins has the binomial limits of
+each bin; an isotonic one is shown beside what calibrated probabilities would look like (Bröcker & Smith 2007,
+Dimitriadis, Gneiting & Jordan 2021).
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.kernel.numerics.arrays import Array, silently
+from app.kernel.numerics.isotonic import falling_means
+from app.kernel.samples.calibration import Bins, equal_width
+from app.kernel.samples.curves import cuts_of
+from app.kernel.samples.rankings.ranking import Ranking
+from app.kernel.uncertainty.draws import generator
+from app.kernel.uncertainty.intervals import Limits, wilson
+
+Codes = NDArray[np.intp]
+# Simulated outcomes that are looked at in one go.
+_AT_ONCE = 1 << 18
+# From the samples of a resample, falling, to the heights (m) of its curve at the points asked for.
+Reading = Callable[[Ranking], Array]
+# From simulated rates to the lowest and the highest curve (2, m) that they allow at the points asked for.
+Envelope = Callable[["Rates"], Array]
+
+
+class BandForm(StrEnum):
+    """What holds with the stated probability."""
+
+    POINTWISE = "pointwise"
+    SIMULTANEOUS = "simultaneous"
+
+
+@dataclass(frozen=True, slots=True)
+class BandSettings:
+    """What is asked of a band.
+
+    Attributes:
+        form: Each point for itself, or all of them together.
+        level: Probability with which it holds the curve.
+    """
+
+    form: BandForm
+    level: float
+
+
+def tpr_at(fpr: Array) -> Reading:
+    """True positive rates at false positive rates (m), on the straight lines between cuts, the upper end of steps."""
+
+    def read(ranking: Ranking) -> Array:
+        cuts = cuts_of(ranking)
+        return np.interp(fpr, cuts.fp / cuts.negatives, cuts.tp / cuts.positives)
+
+    return read
+
+
+def fnr_at(fpr: Array) -> Reading:
+    """False negative rates at false positive rates (m)."""
+    found = tpr_at(fpr)
+    return lambda ranking: 1.0 - found(ranking)
+
+
+def precision_at(recall: Array) -> Reading:
+    """Precision (m) at the first cut with at least a recall (m)."""
+
+    def read(ranking: Ranking) -> Array:
+        cuts = cuts_of(ranking)
+        reached = cuts.tp / cuts.positives
+        place = np.searchsorted(reached, recall * (1.0 - 1e-12), side="left")
+        place = np.maximum(place, np.searchsorted(cuts.tp + cuts.fp, 0.0, side="right"))
+        place = np.minimum(place, reached.size - 1)
+        return cuts.tp[place] / (cuts.tp[place] + cuts.fp[place])
+
+    return read
+
+
+def net_benefit_at(threshold: Array, prevalence: float | None) -> Reading:
+    """Net benefit (m) of acting from threshold probabilities (m) on, at a share of the class or at the observed one.
+
+    TP/n - FP/n t/(1-t), Vickers & Elkin (2006).
+    """
+    odds = threshold / (1.0 - threshold)
+
+    def read(ranking: Ranking) -> Array:
+        cuts = cuts_of(ranking)
+        falling = cuts.thresholds[1:]
+        place = falling.size - np.searchsorted(falling[::-1], threshold, side="left")
+        share = cuts.positives / (cuts.positives + cuts.negatives) if prevalence is None else prevalence
+        tpr, fpr = cuts.tp[place] / cuts.positives, cuts.fp[place] / cuts.negatives
+        return share * tpr - (1.0 - share) * fpr * odds
+
+    return read
+
+
+def frequency_in(bins: int, filled: Codes) -> Reading:
+    """Observed frequencies in those of so many bins of equal width that hold samples (m)."""
+
+    def read(ranking: Ranking) -> Array:
+        found = equal_width(ranking, bins)
+        return found.observed[filled] / found.weight[filled]
+
+    return read
+
+
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """Rates of the population at every cut of the samples, simulated.
+
+    Between two neighbours of n ordered samples lies a share of their population that is Dirichlet(1, ..., 1), n + 1
+    shares in all; whatever the share at a cut itself, it is between two sums of these.
+
+    Attributes:
+        tpr: (2, c) lowest and highest true positive rate at each cut, from the empty one on.
+        fpr: (2, c) lowest and highest false positive rate.
+        share: Of the class.
+        thresholds: (c) falling, NaN for the empty cut.
+    """
+
+    tpr: Array
+    fpr: Array
+    share: float
+    thresholds: Array
+
+
+def tpr_between(fpr: Array) -> Envelope:
+    """Lowest and highest true positive rates (2, m) at false positive rates (m)."""
+
+    def read(rates: Rates) -> Array:
+        last = np.searchsorted(rates.fpr[1], fpr, side="right") - 1
+        first = np.minimum(np.searchsorted(rates.fpr[0], fpr, side="right"), rates.thresholds.size - 1)
+        low = np.where(last < 0, 0.0, rates.tpr[0].take(last))
+        # Where everything is predicted nothing is missed, in any population.
+        return np.where(fpr >= 1.0, 1.0, np.stack([low, rates.tpr[1].take(first)]))
+
+    return read
+
+
+def fnr_between(fpr: Array) -> Envelope:
+    """Lowest and highest false negative rates (2, m) at false positive rates (m)."""
+    found = tpr_between(fpr)
+    return lambda rates: 1.0 - found(rates)[::-1]
+
+
+def precision_between(recall: Array) -> Envelope:
+    """Lowest and highest precision (2, m) at recalls (m) by Bayes' rule; the highest is NaN at a recall of 0."""
+
+    def read(rates: Rates) -> Array:
+        last = np.searchsorted(rates.tpr[1], recall, side="right") - 1
+        first = np.minimum(np.searchsorted(rates.tpr[0], recall, side="right"), rates.thresholds.size - 1)
+        fpr = np.stack([rates.fpr[1].take(first), np.where(last < 0, 0.0, rates.fpr[0].take(last))])
+        hits = rates.share * recall
+        return hits / (hits + (1.0 - rates.share) * fpr)
+
+    return read
+
+
+def net_benefit_between(threshold: Array, prevalence: float | None) -> Envelope:
+    """Net benefit (2, m) of acting from threshold probabilities (m) on, at a share of the class or at the population's.
+
+    As of ``net_benefit_at``.
+    """
+    odds = threshold / (1.0 - threshold)
+
+    def read(rates: Rates) -> Array:
+        falling = rates.thresholds[1:]
+        place = falling.size - np.searchsorted(falling[::-1], threshold, side="left")
+        share = rates.share if prevalence is None else prevalence
+        return share * rates.tpr[:, place] - (1.0 - share) * rates.fpr[::-1, place] * odds
+
+    return read
+
+
+def simulated_band(ranking: Ranking, read: Envelope, settings: BandSettings, *, draws: int, seed: int) -> Limits:
+    """Limits (m) of a curve of the rates of two classes, from simulated rates of their populations.
+
+    The shares between ordered samples are drawn, the open ends among them (the Bayesian bootstrap of Rubin 1981; for
+    ROC curves Gu, Ghosal & Roy 2008). Half of the curves are the lowest and half the highest that the shares allow: a
+    single rate has the quantiles of the two beta distributions of Clopper and Pearson, mixed.
+
+    Args:
+        ranking: The samples, falling, without weights, some of both classes.
+        read: The curve at the points.
+        settings: What is asked.
+        draws: How many.
+        seed: Of the draws.
+    """
+    with silently():
+        drawn = np.concatenate([read(rates) for rates in simulated_rates(ranking, draws=draws, seed=seed)])
+    return band_around(drawn, settings)
+
+
+def simulated_rates(ranking: Ranking, *, draws: int, seed: int) -> Iterator[Rates]:
+    """Rates of the population, so many times, as `simulated_band` draws them."""
+    random, cuts = generator(seed), cuts_of(ranking)
+    tp, fp = cuts.tp.astype(np.intp), cuts.fp.astype(np.intp)
+    for _ in range(draws):
+        share = float(random.beta(cuts.positives + 0.5, cuts.negatives + 0.5))
+        tpr, fpr = (_between(counts, random) for counts in (tp, fp))
+        yield Rates(tpr, fpr, share, cuts.thresholds)
+
+
+def band_around(drawn: Array, settings: BandSettings) -> Limits:
+    """Limits (m) from simulated curves (D, m), NaN at points where not every one of them has a height."""
+    low, high = np.full((2, drawn.shape[1]), np.nan)
+    known = np.isfinite(drawn).all(axis=0)
+    if known.any():
+        low[known], high[known] = read_band(drawn[:, known], settings)
+    return low, high
+
+
+def _between(counts: Codes, random: np.random.Generator) -> Array:
+    """Lowest and highest share (2, c) of a population up to cuts with so many of its samples (c)."""
+    sums = np.cumsum(random.standard_exponential(int(counts[-1]) + 1))
+    ends = np.concatenate([[0.0], sums / sums[-1]])
+    return np.stack([ends.take(counts), ends.take(counts + 1)])
+
+
+def resampled_band(
+    ranking: Ranking, order: Codes, read: Reading, weights: Iterator[Array], settings: BandSettings
+) -> Limits:
+    """Limits (m) of a curve from its resamples.
+
+    Args:
+        ranking: The samples, falling.
+        order: (n) places of the samples in that order.
+        read: The curve at the points.
+        weights: Batches (d, n) of how often each sample is drawn, in the order of the samples.
+        settings: What is asked.
+    """
+    with silently():
+        drawn = np.stack(
+            [
+                read(Ranking(ranking.values, ranking.members, one, distinct=ranking.ends is None))
+                for batch in weights
+                for one in batch.take(order, axis=1)
+            ]
+        )
+    # A resample without the class, or without others, has no curve.
+    return read_band(drawn[np.isfinite(drawn).all(axis=1)], settings)
+
+
+def consistency_band(ranking: Ranking, *, draws: int, seed: int, at: Array, settings: BandSettings) -> Limits:
+    """Where the isotonic regression lies at probabilities (m) if all probabilities are right.
+
+    Args:
+        ranking: Falling probabilities of an event, without weights.
+        draws: Simulated sets of outcomes.
+        seed: Of the draws.
+        at: Probabilities (m) that occur.
+        settings: What is asked.
+    """
+    return read_band(consistent_curves(ranking, draws=draws, seed=seed, at=at), settings)
+
+
+def consistent_curves(ranking: Ranking, *, draws: int, seed: int, at: Array) -> Array:
+    """Isotonic regressions (D, m) of simulated outcomes, as `consistency_band` draws them."""
+    random, n = generator(seed), ranking.values.size
+    step = max(1, _AT_ONCE // n)
+    ends = ranking.last
+    starts, falling = np.concatenate([[0], ends[:-1] + 1]), ranking.values.take(ends)
+    places = falling.size - 1 - np.searchsorted(falling[::-1], at, side="left")
+    found = np.empty((draws, at.size))
+    for start in range(0, draws, step):
+        happened = random.random((min(step, draws - start), n)) < ranking.values
+        sums = np.add.reduceat(happened, starts, axis=1, dtype=np.float64)
+        found[start : start + step] = falling_means(sums, np.diff(starts, append=n).astype(np.float64))[:, places]
+    return found
+
+
+def bins_band(bins: Bins, filled: Codes, settings: BandSettings) -> Limits:
+    """Wilson's limits of the observed frequency in bins (m), at a Bonferroni level where all are to hold together."""
+    together = 1 if settings.form is BandForm.POINTWISE else filled.size
+    return wilson(bins.observed[filled], bins.weight[filled], 1.0 - (1.0 - settings.level) / together)
+
+
+def read_band(drawn: Array, settings: BandSettings) -> Limits:
+    """Limits (m) from curves in resamples (D, m): quantiles, as far out as it takes for the form.
+
+    Simultaneous: the same tail at every point, chosen so that as many curves lie within as a whole (Montiel Olea &
+    Plagborg-Møller 2019, algorithm 2).
+
+    Raises:
+        ValueError: there are no resamples.
+    """
+    if not len(drawn):
+        raise ValueError("expected at least one resample")
+    tail = (1.0 - settings.level) / 2.0
+    if settings.form is not BandForm.POINTWISE:
+        tail = min(tail, _common_tail(drawn, settings.level))
+    low, high = np.quantile(drawn, [tail, 1.0 - tail], axis=0)
+    return low, high
+
+
+def _common_tail(drawn: Array, level: float) -> float:
+    """The tail to leave out at every point so that a share of the curves (D, m) lies within at all points."""
+    depth = np.ones(len(drawn))
+    for values in drawn.T:
+        rising = np.sort(values)
+        # Shares of the curves that are at most as high, and at least as high.
+        above = np.searchsorted(rising, values, side="right") / values.size
+        below = 1.0 - np.searchsorted(rising, values, side="left") / values.size
+        np.minimum(depth, np.minimum(above, below), out=depth)
+    return max(0.0, float(np.quantile(depth, 1.0 - level, method="lower")) - 1.0 / len(drawn))

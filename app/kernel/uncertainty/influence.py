@@ -1,0 +1,600 @@
+"""Influence of single samples, groups, queries and labels on metrics, and the limits that follow from it."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from app.kernel.matrix.gradient import AdditiveGradient
+from app.kernel.matrix.label_table import LabelTable
+from app.kernel.metrics.card import Inputs, Mean, Metric, Scale
+from app.kernel.metrics.expression import Expression, Measure, Subject, bounds, compute, measures
+from app.kernel.metrics.proportion import Cells, Rate
+from app.kernel.numerics.arrays import Array, kish_effective_n, silently
+from app.kernel.numerics.bisection import last_inside
+from app.kernel.numerics.special import student_quantile
+from app.kernel.numerics.weighted_units import Terms
+from app.kernel.samples.influence import Influence, LinearMethod, Sampled, Strata
+from app.kernel.samples.labels.moments import LabelMoments
+from app.kernel.samples.labels.pairs import CELLS, LabelPairs
+from app.kernel.samples.losses import sums_by_code
+from app.kernel.samples.partial_areas import hanley_mcneil_error
+from app.kernel.samples.scores import Scores
+from app.kernel.uncertainty import intervals
+from app.kernel.uncertainty.closed_forms import FEW, Method
+from app.kernel.uncertainty.groups import Grouping, Groups, wilson_of_variance
+from app.kernel.uncertainty.intervals import ProportionInterval, jeffreys, logit_limits, proportion_limits, two_sided_z
+from app.kernel.uncertainty.units import WeightedLabels
+from app.kernel.uncertainty.weights import surer, worth_of
+
+Bounds = tuple[float | None, float | None]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Linearisation:
+    """A metric with what each sample adds to its sampling error.
+
+    Attributes:
+        value: The metric; NaN where it is undefined, and then the influence is too.
+        influence: (n) in the order of the samples; the sum of squares is the variance.
+        scale: On which limits are symmetric.
+        strata: What its variance takes as fixed.
+        method: How limits are made.
+        bounds: Range of the metric, None where there is no end.
+        freedom: Degrees of freedom of the variance, infinite where it is taken as known.
+        sizes: Members and non-members of the class, for an area.
+        worth: Of weighted samples, how many they are and how many of one weight are worth as much.
+        n_samples: How many samples there are, where their influence was added up before.
+        about: (G) samples of each group that have any influence, where the influence is that of groups (G).
+        design_effect: How many times larger the variance is than that of as many samples of one weight, where the
+            influence of weighted samples was added up before.
+    """
+
+    value: float
+    influence: Array
+    scale: Scale
+    strata: Strata
+    method: LinearMethod
+    bounds: Bounds = (0.0, 1.0)
+    freedom: float = np.inf
+    sizes: tuple[float, float] | None = None
+    worth: tuple[int, float] | None = None
+    n_samples: int | None = None
+    about: Array | None = None
+    design_effect: float | None = None
+
+    def widened(self, level: float) -> float:
+        """By how much limits of a level are wider since their variance is that of weighted samples."""
+        return 1.0 if self.worth is None else surer(level, *self.worth)
+
+
+@dataclass(frozen=True, slots=True)
+class LinearLimits:
+    """Ends of an interval, and how they were made."""
+
+    low: float
+    high: float
+    method: LinearMethod
+
+
+class Influences(Sampled):
+    """Metrics of one set of samples, linearised; what several of them need is computed once."""
+
+    @property
+    def n_units(self) -> int:
+        """How many samples."""
+        return self.scores.n_samples
+
+    @property
+    def n_classes(self) -> int:
+        """K."""
+        return self.scores.n_classes
+
+    def of(
+        self, metric: Metric[Scores], class_index: int | None = None, *, parameters: Mapping[str, Any] | None = None
+    ) -> Linearisation | None:
+        """A metric of probabilities as a sum over the samples; None where there is no closed form.
+
+        Args:
+            metric: Of probabilities.
+            class_index: The class, for a metric of one class.
+            parameters: Of the metric, its defaults where None.
+
+        Raises:
+            ValueError: a metric of one class comes without it.
+        """
+        card = metric.card
+        form = card.inference.influence
+        if form is None or not (form.of_weighted or self.scores.weights is None):
+            return None
+        chosen = {**card.defaults, **(parameters or {})}
+        with silently():
+            computed = metric.compute(self.scores, **chosen)
+            if computed.ndim and class_index is None:
+                raise ValueError(f"{metric.key} is a metric of one class")
+            value = float(computed[class_index] if computed.ndim else computed)
+            if np.isfinite(value):
+                return self._linear(metric, value, form.make(self, class_index, chosen))
+            return self._linear(metric, value, Influence(np.full(self.scores.n_samples, np.nan), form.method))
+
+    def _linear(self, metric: Metric[Scores], value: float, found: Influence) -> Linearisation:
+        worth = None if self.scores.weights is None else (self.n_samples, self.effective_samples)
+        return Linearisation(
+            value,
+            found.of_samples,
+            metric.card.inference.scale,
+            found.strata,
+            found.method,
+            metric.card.range,
+            found.freedom,
+            found.sizes,
+            worth,
+        )
+
+
+def variance(linearisation: Linearisation) -> float:
+    """Sampling variance of the metric."""
+    return covariance(linearisation, linearisation)
+
+
+def covariance(first: Linearisation, second: Linearisation) -> float:
+    """Of two metrics, or of one metric of two runs, on the same samples in the same order."""
+    return float(np.vecdot(first.influence, second.influence))
+
+
+def limits(
+    linearisation: Linearisation, level: float = 0.95, share: ProportionInterval = ProportionInterval.WILSON
+) -> LinearLimits | None:
+    """Ends of the interval of a value; None where it is undefined or has no variance.
+
+    What is a share of the samples has the limits of ``share``. An area of 0 or 1, or without variance, has the limits
+    of Newcombe (2006), method 5.
+    """
+    value, method = linearisation.value, linearisation.method
+    error = float(np.sqrt(variance(linearisation)))
+    if not np.isfinite(value) or np.isnan(error):
+        return None
+    if method is LinearMethod.WILSON:
+        size = np.asarray(_worth(linearisation, error * error, level))
+        below, above = map(float, proportion_limits(value * size, size, level, share))
+        return LinearLimits(below, above, LinearMethod(share.value)) if below < above else None
+    low, high = linearisation.bounds
+    on_logit = linearisation.scale is Scale.LOGIT and low is not None and high is not None
+    if error == 0.0 and not on_logit:
+        return None
+    tail = (1.0 + level) / 2.0
+    if on_logit:
+        reach = two_sided_z(level) * linearisation.widened(level)
+    else:
+        reach = float(student_quantile(tail, linearisation.freedom))
+        # Degrees of freedom that are known allow for weights themselves.
+        reach *= linearisation.widened(level) if np.isinf(linearisation.freedom) else 1.0
+    ends = limits_on_scale(linearisation, reach * error)
+    if ends is None and linearisation.sizes is not None and low is not None and high is not None:
+        width, method = high - low, LinearMethod.NEWCOMBE
+        of_area = newcombe_area_limits((value - low) / width, *linearisation.sizes, level)
+        ends = low + width * of_area[0], low + width * of_area[1]
+    return None if ends is None else LinearLimits(*ends, method)
+
+
+def _worth(share: Linearisation, variance: float, level: float) -> float:
+    """The effective number of samples of a share of the samples."""
+    if share.worth is None:
+        return float(share.influence.size if share.n_samples is None else share.n_samples)
+    samples, effective = share.worth
+    linearised = variance * (samples - 1.0) / samples
+    of_share = (np.asarray(part) for part in (share.value, linearised, float(samples), effective))
+    return float(worth_of(*of_share, level=level))
+
+
+def limits_on_scale(linearisation: Linearisation, half_width: float) -> tuple[float, float] | None:
+    """Ends value -+ half_width on the scale of the metric, within its range; None where the logit scale has none."""
+    value, (low, high) = linearisation.value, linearisation.bounds
+    if linearisation.scale is Scale.LOGIT and low is not None and high is not None:
+        return logit_limits(value, half_width, low, high)
+    lowest, highest = -np.inf if low is None else low, np.inf if high is None else high
+    return max(value - half_width, lowest), min(value + half_width, highest)
+
+
+def effective_samples(linearisation: Linearisation) -> float:
+    """How many samples carry the variance: (sum of squares)^2 / sum of fourth powers; NaN without variance."""
+    squares = np.square(linearisation.influence)
+    with silently():
+        return float(np.divide(np.sum(squares) ** 2, np.sum(squares * squares)))
+
+
+def area_limits(
+    area: float, variance: float, positives: int, negatives: int, level: float = 0.95
+) -> tuple[float, float, LinearMethod]:
+    """Limits of one area and the method: DeLong on the logit scale, or Newcombe's where that has no width."""
+    ends = logit_limits(area, two_sided_z(level) * float(np.sqrt(variance)))
+    if ends is not None:
+        return *ends, LinearMethod.DELONG_LOGIT
+    return *newcombe_area_limits(area, positives, negatives, level), LinearMethod.NEWCOMBE
+
+
+def newcombe_area_limits(area: float, positives: float, negatives: float, level: float = 0.95) -> tuple[float, float]:
+    """Limits of an area from itself and the class sizes alone, of positive width also at 0 and 1. Newcombe (2006),
+    method 5.
+
+    The values t with (area - t)^2 <= z^2 V(t), V(t) = t(1-t) (1 + s (1-t)/(2-t) + s t/(1+t)) / (m n): Hanley &
+    McNeil's variance with s = (m + n)/2 - 1 for both class sizes less 1.
+    """
+    z, size = two_sided_z(level), (positives + negatives) / 2.0 - 1.0
+
+    def inside(t: float) -> bool:
+        spread = t * (1 - t) * (1 + size * ((1 - t) / (2 - t) + t / (1 + t))) / (positives * negatives)
+        return (area - t) ** 2 <= z * z * spread
+
+    return last_inside(inside, area, 0.0), last_inside(inside, area, 1.0)
+
+
+def hanley_mcneil_limits(area: float, positives: float, negatives: float, level: float = 0.95) -> tuple[float, float]:
+    """Limits area -+ z standard errors from the area and the class sizes alone, cut at 0 and 1. Hanley & McNeil (1982).
+
+    Without width where the area is 0 or 1.
+    """
+    sizes = np.asarray(area), np.asarray(positives), np.asarray(negatives)
+    reach = two_sided_z(level) * float(hanley_mcneil_error(*sizes))
+    return max(area - reach, 0.0), min(area + reach, 1.0)
+
+
+def by_groups(linear: Linearisation, grouping: Grouping) -> Linearisation:
+    """The same metric with what each group (G) adds to its sampling error.
+
+    Influences are summed within the groups, with G/(G-1) for the groups that have any (Liang & Zeger 1986, Obuchowski
+    1997 for areas). Degrees of freedom are those of as many groups of equal size as are worth as much. NaN where all is
+    in one group.
+    """
+    about, sums = linear.about, linear.influence
+    if about is None:
+        about = sums_by_code(grouping.codes, linear.influence != 0, grouping.n_groups)
+        sums = sums_by_code(grouping.codes, linear.influence, grouping.n_groups)
+    concerned = np.count_nonzero(about)
+    if concerned == 1:
+        return replace(linear, influence=np.full(sums.size, np.nan), freedom=0.0)
+    factor = (concerned / (concerned - 1.0)) ** 0.5 if concerned else 1.0
+    freedom = kish_effective_n(about) - 1.0 if concerned else 1.0
+    return replace(linear, influence=factor * sums, freedom=min(linear.freedom, freedom))
+
+
+def group_limits(linear: Linearisation, n_samples: int, level: float = 0.95) -> tuple[float, float] | None:
+    """Ends of the interval of a metric that ``by_groups`` gave; None where it is undefined or has no variance."""
+    value, spread = linear.value, variance(linear)
+    if np.isnan(value) or np.isnan(spread):
+        return None
+    if linear.method is LinearMethod.WILSON:
+        rate, total, squares, groups = map(np.asarray, (value, float(n_samples), spread, linear.freedom + 1.0))
+        low, high = wilson_of_variance(rate, total, squares, Groups(groups, groups), level)
+        return float(low), float(high)
+    if spread == 0.0:
+        return None
+    with silently():
+        half_width = float(student_quantile((1.0 + level) / 2.0, linear.freedom)) * spread**0.5
+    return limits_on_scale(linear, half_width)
+
+
+def group_method(linear: Linearisation) -> str:
+    """What these limits are called."""
+    return Method.GROUPED_WILSON.value if linear.method is LinearMethod.WILSON else f"cluster_{linear.method.value}"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class UnitInfluences:
+    """Metrics of one set of units, linearised.
+
+    Attributes:
+        subject: The units, in their weights.
+        weights: (n) of the units, drawn with replacement; None is 1 each.
+        times: (m) how many units there are of each that the subject has; None is 1 each. What they add to an error is
+            added up then.
+    """
+
+    subject: Subject
+    n_units: int
+    n_classes: int
+    weights: Array | None = field(default=None, kw_only=True)
+    times: Array | None = field(default=None, kw_only=True)
+
+    def of(
+        self, metric: Metric[Any], class_index: int | None = None, *, parameters: Mapping[str, Any] | None = None
+    ) -> Linearisation | None:
+        """A metric whose card has ``terms`` as a sum over the units; None for others, and for those of one class.
+
+        A ratio a / b of two sums has the influence (a_u - value b_u) / b (the delta method); of a mean over the m units
+        that have a value these are the deviations from it, and m / (m - 1) makes their sum of squares the unbiased
+        variance. Of units in weights both sums are weighted, and so is the influence of each.
+        """
+        card = metric.card
+        terms = card.inference.terms
+        if terms is None or class_index is not None:
+            return None
+        found: Terms = terms(self.subject.parts[card.inputs], **{**card.defaults, **(parameters or {})})
+        each = self._each
+        counted = each[(found.below != 0) & (each > 0)]
+        known, worth = counted.size if self.times is None else int(counted.sum()), self.worth_of(counted)
+        with silently():
+            below, above = float(each @ found.below), float(each @ found.above)
+            value = above / below if below else np.nan
+            deviations = (found.above - value * found.below) / below
+            scale = np.sqrt(np.divide(known, known - 1.0))
+            influence = each * deviations * scale if self.times is None else self._added_up(deviations) * scale
+        if known < 2:
+            influence = np.full(influence.size, np.nan)
+        return self._of_mean(metric, value, influence, known, worth)
+
+    def _of_mean(
+        self, metric: Metric[Any], value: float, influence: Array, known: int, worth: tuple[int, float] | None = None
+    ) -> Linearisation:
+        """A ratio of sums over so many units that have a value."""
+        card = metric.card
+        return Linearisation(
+            value,
+            influence,
+            card.inference.scale,
+            Strata.WHOLE,
+            LinearMethod.WILSON if card.inference.is_share else LinearMethod.T,
+            card.range,
+            freedom=max((known if worth is None else worth[1]) - 1.0, 1.0),
+            worth=worth,
+            n_samples=None if self.times is None else self.n_units,
+        )
+
+    @property
+    def _each(self) -> Array:
+        """What each unit of the subject counts."""
+        if self.times is not None:
+            return self.times
+        return np.ones(self.n_units) if self.weights is None else self.weights
+
+    def _added_up(self, deviations: Array) -> Array:
+        """One number, whose square is the sum of the squares (m) of all units."""
+        found: Array = np.sqrt([self._each @ np.square(deviations)])
+        return found
+
+    def design_effect(self, linear: Linearisation) -> float:
+        """How many times larger the variance is than that of as many units of one weight; NaN where that is 0."""
+        if linear.design_effect is not None:
+            return linear.design_effect
+        if self.weights is None:
+            return 1.0
+        used = self.weights > 0
+        each, squares = self.weights[used], np.square(linear.influence[used])
+        with silently():
+            return float(each.size * squares.sum() / (each.sum() * (squares / each).sum()))
+
+    def worth_of(self, counted: Array) -> tuple[int, float] | None:
+        """How many units with these weights there are, and their effective number; None without
+        weights.
+        """
+        if self.weights is None:
+            return None
+        return counted.size, kish_effective_n(counted) if counted.size else 0.0
+
+
+_RECALL = Rate(Cells.TP, Cells.ACTUAL, None)
+# Relative to the samples of a cell: so far it is moved up and down for a derivative.
+_STEP = 2.0**-13
+# Relative to the largest derivative: the two sides of a smooth function differ by less.
+_SMOOTH = 0.01
+# Numbers in the tables that are looked at together.
+_AT_ONCE = 1 << 20
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LabelInfluences(UnitInfluences):
+    """Metrics of samples with labels: those of single samples as of other units, areas of labels by DeLong, and those
+    of the tables of the labels.
+
+    Attributes:
+        weighted: The tables of samples that have weights.
+    """
+
+    pairs: LabelPairs | LabelMoments
+    weighted: WeightedLabels | None = None
+    _recall_means: dict[float, Mapping[Mean, tuple[float, float]]] = field(default_factory=dict, repr=False)
+    _of_scores: dict[Inputs, Influences] = field(default_factory=dict, repr=False)
+
+    @property
+    def table(self) -> LabelTable:
+        """The tables of the labels."""
+        table: LabelTable = self.subject.parts[Inputs.MATRIX]
+        return table
+
+    def of(
+        self, metric: Metric[Any], class_index: int | None = None, *, parameters: Mapping[str, Any] | None = None
+    ) -> Linearisation | None:
+        """A metric as a sum over the samples: of their labels, or of areas of each label against its absence."""
+        inputs = metric.card.inputs
+        if inputs is not Inputs.PROBABILITIES or inputs not in self.subject.parts:
+            return super(LabelInfluences, self).of(metric, class_index, parameters=parameters)
+        if inputs not in self._of_scores:
+            self._of_scores[inputs] = Influences(self.subject.parts[inputs])
+        return self._of_scores[inputs].of(metric, class_index, parameters=parameters)
+
+    def of_tables(self, expression: Expression) -> Linearisation | None:
+        """An expression of the tables of the labels with one value; None where it is another, or has no derivatives.
+
+        NaN throughout where it has no value.
+        """
+        if any(leaf.metric.card.inputs is not Inputs.MATRIX for leaf in measures(expression)):
+            return None
+        value = compute(expression, self.table)
+        if value.ndim:
+            return None
+        influence, design = np.full(self.n_units if self.times is None else 1, np.nan), None
+        if np.isfinite(value):
+            derivatives = _declared(expression, self.table)
+            if derivatives is None:
+                derivatives = cell_derivatives(lambda table: compute(expression, table), self.table)
+            if derivatives is None:
+                return None
+            influence, design = self._centred(derivatives), self._design(derivatives)
+        card = expression.metric.card if isinstance(expression, Measure) else None
+        scale = Scale.LINEAR if card is None else card.inference.scale
+        method = LinearMethod.INFLUENCE_LOGIT if scale is Scale.LOGIT else LinearMethod.INFLUENCE
+        return Linearisation(
+            float(value),
+            influence,
+            scale,
+            Strata.WHOLE,
+            method,
+            bounds(expression),
+            worth=self._worth,
+            n_samples=None if self.times is None else self.n_units,
+            design_effect=design,
+        )
+
+    @property
+    def _worth(self) -> tuple[int, float] | None:
+        """What all samples that count are worth; None without weights."""
+        return None if self.weights is None else self.worth_of(self.weights[self.weights > 0])
+
+    def _design(self, by_cell: Array) -> float | None:  # noqa: ARG002 - of samples that went by
+        """How many times larger the variance of such a metric is than that of as many samples of one weight, where it
+        does not follow from influences.
+        """
+        return None
+
+    def _centred(self, by_cell: Array) -> Array:
+        """Influences from the derivatives (L, 4) by the cells of the labels."""
+        size = float(self.n_units)
+        if self.weights is None:
+            found = self.pairs.deviations(by_cell)
+        else:
+            each, derivatives, size = self.weights, self._sums(by_cell), float(np.count_nonzero(self.weights))
+            found = each * (derivatives - each @ derivatives / each.sum())
+        found *= np.sqrt(size / max(size - 1.0, 1.0))
+        return found
+
+    def _recalls(self, level: float) -> tuple[Array, Array, Array]:
+        """Hits and samples (L) with each label, or their effective numbers, and variances of the recalls."""
+        table = self.table
+        if self.weighted is None:
+            with silently():
+                return table.tp, table.actual, table.recall * (1.0 - table.recall) / table.actual
+        rates = self.weighted.rates(_RECALL)
+        return *rates.as_counts(level), rates.variance
+
+    def recall_means(self, level: float) -> Mapping[Mean, tuple[float, float]]:
+        """Limits of the means of the recalls: MOVER on their Jeffreys limits and their correlation (Zou 2008).
+
+        Labels of which no sample has two are classes, and then these are the limits of classes.
+        """
+        if level not in self._recall_means:
+            self._recall_means[level] = self._limits_of_recall_means(level)
+        return self._recall_means[level]
+
+    def _limits_of_recall_means(self, level: float) -> Mapping[Mean, tuple[float, float]]:
+        table = self.table
+        with silently():
+            per_sample = 1.0 / table.actual
+        hits, among, variance = self._recalls(level)
+        error = np.sqrt(variance)
+
+        def spread(moved: Array) -> Array:
+            """For two sides (2, L): moves in standard errors are weights of the errors of the recalls."""
+            varies = error > 0
+            with silently():
+                shares = np.where(varies, moved / error, 0.0) * per_sample
+            alone = np.where(varies, 0.0, moved)
+            together = [self._of_recalls(row) for row in shares]
+            found: Array = np.sqrt(np.array(together) + (alone * alone).sum(axis=-1))
+            return found
+
+        ends = intervals.mean_limits(table.recall, *jeffreys(hits, among, level), spread=spread)
+        return {mean: (float(ends[mean, 0]), float(ends[mean, 1])) for mean in Mean}
+
+    def _of_recalls(self, slopes: Array) -> float:
+        """Variance of a sum of hits less expected hits of the labels, in these multiples (L)."""
+        values = np.zeros((slopes.size, CELLS))
+        values[:, 2], values[:, 3] = -slopes * self.table.recall, slopes * (1.0 - self.table.recall)
+        if self.weights is None:
+            return self.pairs.squares(values)
+        summed = self.weights * self._sums(values)
+        return float(summed @ summed)
+
+    def _sums(self, values: Array) -> Array:
+        """Of each sample (n) that of the values (L, 4) of its cells."""
+        assert isinstance(self.pairs, LabelPairs)  # noqa: S101 - samples with weights are at hand
+        return self.pairs.sums(values)
+
+    def edge_moves(self, expression: Expression, level: float) -> Array:
+        """What the value moves by (E) as the recall of a label of few samples, all found or none, goes to its limit.
+
+        Derivatives see nothing of it there. Added by squares, as parts of a mean are (Zou & Donner 2008).
+        """
+        table = self.table
+        worth_hits, worth, _ = self._recalls(level)
+        at_edge = ((table.tp == 0) | (table.tp == table.actual)) & (table.actual > 0) & (worth < FEW)
+        codes = np.flatnonzero(at_edge)
+        if not codes.size:
+            return np.zeros(0)
+        low, high = (ends[codes] for ends in jeffreys(worth_hits, worth, level))
+        recall = np.where(table.tp[codes] == 0, high, low)
+        hits, predicted = (np.repeat(part[None], codes.size, axis=0) for part in (table.tp, table.predicted))
+        rows = np.arange(codes.size)
+        moved = recall * table.actual[codes] - table.tp[codes]
+        hits[rows, codes] += moved
+        predicted[rows, codes] += moved
+        others = LabelTable(hits, np.broadcast_to(table.actual, hits.shape), predicted, table.n_each[None])
+        with silently():
+            moves: Array = compute(expression, others) - compute(expression, table)
+        return moves[np.isfinite(moves)]
+
+
+def _declared(expression: Expression, table: LabelTable) -> Array | None:
+    """Derivatives (L, 4) by the card of the metric; None where it has none."""
+    if not isinstance(expression, Measure) or dict(expression.parameters) != expression.metric.card.defaults:
+        return None
+    gradient = expression.metric.card.inference.gradient
+    if gradient is None:
+        return None
+    with silently():
+        found: AdditiveGradient = gradient(table)
+        by_cell = (
+            np.zeros_like(found.rows),
+            found.columns,
+            found.rows,
+            found.diagonal + found.rows + found.columns,
+        )
+        derivatives: Array = np.stack(by_cell, axis=-1) / table.n_each[:, None]
+    return derivatives if np.isfinite(derivatives).all() else None
+
+
+def cell_derivatives(function: Callable[[LabelTable], Array], table: LabelTable) -> Array | None:
+    """Derivatives (L, 4) of an overall value by the samples in each cell of each label, 0 for an empty cell.
+
+    Central differences: cells are moved up and down by a small part of what they hold. None where the two sides do not
+    meet in one slope, or the function does not exist beside the table.
+    """
+    cells = np.stack([table.tn, table.fp, table.fn, table.tp], axis=-1)
+    steps = _STEP * cells
+    filled = np.flatnonzero(cells)
+    value = float(function(table))
+    sides = np.zeros((2, cells.size))
+    chunk = max(1, _AT_ONCE // (2 * cells.size))
+    for start in range(0, filled.size, chunk):
+        places = filled[start : start + chunk]
+        moved = np.broadcast_to(cells.ravel(), (2, places.size, cells.size)).copy()
+        rows = np.arange(places.size)
+        for side, sign in enumerate((1.0, -1.0)):
+            moved[side, rows, places] += sign * steps.ravel()[places]
+        with silently():
+            values = function(_table(moved.reshape(2, places.size, *cells.shape)))
+        sides[:, places] = (values - value) * np.array([[1.0], [-1.0]])
+    if not np.isfinite(sides).all():
+        return None
+    up, down = sides / _STEP
+    if np.abs(up - down).max() > _SMOOTH * np.abs(up + down).max() / 2.0:
+        return None
+    with silently():
+        derivatives = np.where(cells.ravel() > 0, (up + down) / (2.0 * cells.ravel()), 0.0)
+    return derivatives.reshape(cells.shape)
+
+
+def _table(cells: Array) -> LabelTable:
+    """From cells (..., L, 4)."""
+    hits, false, missed = cells[..., 3], cells[..., 1], cells[..., 2]
+    return LabelTable(hits, missed + hits, false + hits, cells.sum(axis=-1))

@@ -1,1 +1,0 @@
-"""Samples that come in groups: what is independent are the groups."""

@@ -1,1 +1,0 @@
-"""Metrics of confusion matrices: closed forms, the delta method, posterior and bootstrap."""

@@ -1,1 +1,0 @@
-"""Metrics of probabilities: influence of each sample, and the bootstrap of samples."""

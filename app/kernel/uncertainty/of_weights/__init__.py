@@ -1,1 +1,0 @@
-"""Weighted samples: rates at the numbers of samples that they are worth, and the closed forms of every report."""

@@ -1,0 +1,352 @@
+"""The bootstrap of samples by weights: samples are sorted once, every replicate is a weighted pass."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, fields, replace
+
+import numpy as np
+
+from app.kernel.metrics.card import Gaps
+from app.kernel.metrics.expression import Every, Expression, Measure, Subject, compute, data_of, is_biased
+from app.kernel.numerics.arrays import Array, silently
+from app.kernel.samples.losses import Codes
+from app.kernel.uncertainty.draws import ClassCounts, Summary, generator, quantile_error, summarise
+from app.kernel.uncertainty.groups import Grouping, expanded_level
+from app.kernel.uncertainty.simulation import item_weights
+from app.kernel.uncertainty.units import Units
+
+# Halvings of the range in which a scale is looked for, and how often the range is doubled to hold it.
+_HALVINGS, _DOUBLINGS = 24, 10
+
+
+def inverted(drawn: Array, gaps: Array, level: float, *, combined: Callable[[Array], Array]) -> Summary:
+    """Limits of the combined absolute gaps.
+
+    Args:
+        drawn: Gaps (D, P) in resamples.
+        gaps: (P) as found.
+        level: Of the interval.
+        combined: From gaps (..., P) to the value (...): it grows with the size of every gap.
+
+    Returns:
+        Of one value. Where gaps are mostly noise the truth lies below the value found, which is the upper limit then.
+    """
+    noise, value, tail = drawn - gaps, float(combined(gaps)), (1.0 - level) / 2.0
+
+    def at_least(scale: float) -> bool:
+        return float(np.mean(combined(scale * gaps + noise) >= value)) >= tail
+
+    def too_large(scale: float) -> bool:
+        return float(np.mean(combined(scale * gaps + noise) <= value)) < tail
+
+    low, high = _crossing(at_least) * value, max(_crossing(too_large) * value, value)
+    deviation = float(combined(drawn).std(ddof=1))
+    error = deviation * quantile_error(len(drawn), level)
+    return Summary(*(np.array([each]) for each in (value, low, high, deviation, error, 0.0, False)))
+
+
+def _crossing(turned: Callable[[float], bool]) -> float:
+    """The scale from which on a condition holds, 0 where it always does."""
+    if turned(0.0):
+        return 0.0
+    low, high = 0.0, 1.0
+    for _ in range(_DOUBLINGS):
+        if turned(high):
+            break
+        low, high = high, 2.0 * high
+    for _ in range(_HALVINGS):
+        middle = 0.5 * (low + high)
+        low, high = (low, middle) if turned(middle) else (middle, high)
+    return 0.5 * (low + high)
+
+
+# From a batch of samples in weights to values (...) or (..., K).
+SampleFunctional = Callable[[Subject], Array]
+# From values (D, V) in resamples, values (V) as found and a level to limits.
+Reading = Callable[[Array, Array, float], Summary]
+# Subsets of samples (b), what each stands for (b), and batches of weights (d, b); None twice for one subset of all.
+Resamples = Iterator[tuple[Codes | None, Array | None, Iterator[Array]]]
+
+DRAWS = 1000
+FEWEST_DRAWS = 200
+# With all samples in every replicate at least so many replicates are made, or subsets are drawn instead.
+_FEWEST_OF_ALL = 400
+# Probabilities passed over in all replicates together: some 4 seconds of all metrics.
+_ENTRIES = 40_000_000
+# More of them in the fewest draws would take longer than anyone waits.
+MOST_ENTRIES = 3 * _ENTRIES
+# What a class costs in a replicate, whatever its size, in probabilities passed over.
+_PER_CLASS = 1500
+_SUBSETS = 10
+_SMALLEST_SUBSET = 2000
+_GROWTH = 0.6
+# A class keeps at least so many samples in a subset, if it has them.
+_KEPT = 200
+# Probabilities times replicates in memory at once.
+_AT_ONCE = 1 << 19
+
+
+@dataclass(frozen=True, slots=True)
+class Resampled:
+    """What is computed in every resample, and how limits are read off it."""
+
+    values: SampleFunctional
+    read: Reading = summarise
+    method: str = "bootstrap"
+
+
+def resampled(expression: Expression, bounds: tuple[float | None, float | None]) -> Resampled:
+    """An expression within its bounds, so that limits are right for what noise moves to one side."""
+
+    def values(subject: Subject) -> Array:
+        return compute(expression, subject)
+
+    if not is_biased(expression):
+        return Resampled(values)
+    if isinstance(expression, Measure) and (gaps := expression.metric.card.inference.gaps) is not None:
+        return _of_gaps(expression, gaps)
+    return Resampled(
+        values, lambda drawn, found, level: reflected(summarise(drawn, found, level), bounds), "bootstrap_basic"
+    )
+
+
+def _of_gaps(expression: Measure, gaps: Gaps) -> Resampled:
+    """A metric of gaps, or each of its values of all classes."""
+
+    def values(subject: Subject) -> Array:
+        found = gaps.of(data_of(expression.metric, subject), **expression.parameters)
+        if isinstance(expression.of, int):
+            return found[..., expression.of, :]
+        return found if expression.of is None else found.reshape(*found.shape[:-2], -1)
+
+    def combined(found: Array) -> Array:
+        return gaps.combined(found, expression.parameters)
+
+    def read(drawn: Array, found: Array, level: float) -> Summary:
+        # Of all classes each has a gap in every bin.
+        width = int(expression.parameters["bins"]) if expression.of is Every.CLASS else found.size
+        starts = range(0, found.size, width)
+        each = [inverted(drawn[:, at : at + width], found[at : at + width], level, combined=combined) for at in starts]
+        return Summary(*(np.concatenate([getattr(one, name.name) for one in each]) for name in fields(Summary)))
+
+    return Resampled(values, read, "bootstrap_inverted")
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How many replicates, and how many samples each passes over: all n of them, or those of a subset."""
+
+    draws: int
+    subset: int
+    n_samples: int
+
+    @property
+    def of_all(self) -> bool:
+        """Does every replicate draw from all samples?"""
+        return self.subset == self.n_samples
+
+    def loads(self, n_classes: int) -> float:
+        """How often all metrics of the catalogue could be computed in all replicates before it takes too long."""
+        return MOST_ENTRIES / (self.draws * n_classes * (_PER_CLASS + self.subset))
+
+
+def plan(n_samples: int, n_classes: int, draws: int = DRAWS, *, whole: bool = False) -> Plan | None:
+    """What can be done in some seconds; None when not even the fewest replicates can.
+
+    Up to 1000 replicates, fewer down to 400 where there are many samples; beyond that, about 1000 of ten subsets.
+
+    Args:
+        n_samples: How many samples.
+        n_classes: How many classes.
+        draws: More replicates are not wanted.
+        whole: Every replicate has to draw from all samples, as with groups of them.
+    """
+    wanted = min(draws, DRAWS)
+    affordable = int(_ENTRIES / (n_classes * (_PER_CLASS + n_samples)))
+    if affordable >= min(wanted, _FEWEST_OF_ALL):
+        return Plan(min(wanted, affordable), n_samples, n_samples)
+    if whole:
+        most = int(affordable * MOST_ENTRIES / _ENTRIES)
+        return None if most < FEWEST_DRAWS else Plan(max(affordable, FEWEST_DRAWS), n_samples, n_samples)
+    subset = max(int(_ENTRIES / (n_classes * DRAWS)) - _PER_CLASS, int(n_samples**_GROWTH), _SMALLEST_SUBSET)
+    subset = min(subset, n_samples)
+    cost = n_classes * (_PER_CLASS + subset)
+    if FEWEST_DRAWS * cost > MOST_ENTRIES:
+        return None
+    return Plan(max(min(wanted, int(_ENTRIES / cost)), FEWEST_DRAWS), subset, n_samples)
+
+
+def bootstrap_samples(
+    run: Units,
+    asked: Sequence[Resampled],
+    *,
+    seed: int,
+    made: Plan,
+    level: float = 0.95,
+    class_counts: ClassCounts = ClassCounts.RANDOM,
+    grouping: Grouping | None = None,
+    weighting: Array | None = None,
+    known: Sequence[Array] | None = None,
+) -> list[Summary]:
+    """Intervals of everything that is asked for; fixed class counts resample within the classes.
+
+    Args:
+        run: Its samples, without weights.
+        asked: All see the same replicates.
+        seed: Of the replicates.
+        made: How many, of what.
+        level: Of the intervals.
+        class_counts: The design.
+        grouping: Draw whole groups of samples, of all of them; class counts are random then.
+        weighting: (n) what each sample weighs besides, in every replicate.
+        known: Values (V) of everything for the data, where the units are cells that do not tell them: how far these are
+            off is no sampling error.
+    """
+    read_at = level if grouping is None else expanded_level(level, grouping.effective_groups)
+    drawn = resamples(run, made, seed, class_counts, grouping)
+    functionals = [each.values for each in asked]
+    estimates = values_of(run, functionals, weighting)
+    values = replicated([run], functionals, drawn, [estimates], weighting)
+    if known is None:
+        return [each.read(found[:, 0], own, read_at) for each, found, own in zip(asked, values, estimates, strict=True)]
+    return [
+        each.read(found[:, 0] + (exact - own), exact, read_at)
+        for each, found, own, exact in zip(asked, values, estimates, known, strict=True)
+    ]
+
+
+def values_of(run: Units, functionals: Sequence[SampleFunctional], weights: Array | None = None) -> list[Array]:
+    """Values (V) of every functional for the samples of a run, in weights (n) where these are given."""
+    with silently():
+        subject = run.subject(weights)
+        return [np.atleast_1d(np.asarray(functional(subject))) for functional in functionals]
+
+
+def replicated(
+    runs: Sequence[Units],
+    functionals: Sequence[SampleFunctional],
+    drawn: Resamples,
+    estimates: Sequence[Sequence[Array]],
+    weighting: Array | None = None,
+) -> list[Array]:
+    """Values (B, R, V) of every functional in resamples that all runs share.
+
+    Args:
+        runs: R, without weights, on the same samples in the same order.
+        functionals: What is computed.
+        drawn: The resamples.
+        estimates: Values (V) of every functional for each of the runs.
+        weighting: (n) what each sample weighs besides.
+    """
+    values: list[list[Array]] = [[] for _ in functionals]
+    with silently():
+        for chosen, base, batches in drawn:
+            parts, weighting_here = list(runs), weighting
+            if chosen is not None:
+                parts = [run.part(chosen) for run in runs]
+                weighting_here = None if weighting is None else weighting.take(chosen)
+            shifts = _shifts(parts, functionals, estimates, weighted(base, weighting_here))
+            for weights in batches:
+                here = weighted(weights, weighting_here)
+                subjects = [part.subject(here) for part in parts]
+                for found, functional, shift in zip(values, functionals, shifts, strict=True):
+                    by_run = [functional(subject).reshape(len(weights), -1) for subject in subjects]
+                    found.append(np.stack(by_run, axis=1) + shift)
+    return [np.concatenate(found) for found in values]
+
+
+def weighted(weights: Array | None, weighting: Array | None) -> Array | None:
+    """Weights (..., n) times those (n) that samples have besides."""
+    return weights if weights is None or weighting is None else weights * weighting
+
+
+def _shifts(
+    parts: Sequence[Units],
+    functionals: Sequence[SampleFunctional],
+    estimates: Sequence[Sequence[Array]],
+    base: Array | None,
+) -> list[Array]:
+    """What a subset (R, V) is off the data, which is no sampling error of the data; 0 for all samples."""
+    if base is None:
+        return [np.zeros(1)] * len(functionals)
+    own = [values_of(part, functionals, base) for part in parts]
+    return [
+        np.stack([all_of[index] - some[index] for all_of, some in zip(estimates, own, strict=True)])
+        for index in range(len(functionals))
+    ]
+
+
+def reflected(found: Summary, bounds: tuple[float | None, float | None]) -> Summary:
+    """Percentile limits turned around the estimate, within the range: the basic bootstrap, which takes off the bias.
+
+    Davison & Hinkley (1997), eq. 5.6.
+    """
+    low, high = (np.clip(2.0 * found.estimate - end, *bounds) for end in (found.high, found.low))
+    return replace(found, low=low, high=high, extended=np.zeros_like(found.extended))
+
+
+def _batch(made: Plan, run: Units) -> int:
+    return max(1, _AT_ONCE // (made.subset * run.width))
+
+
+def resamples(
+    run: Units, made: Plan, seed: int, class_counts: ClassCounts, grouping: Grouping | None = None
+) -> Resamples:
+    """Subsets of samples (b), what each stands for (b), and batches of weights (d, b).
+
+    None twice where there is one subset of all samples. Where these come in groups, whole groups are drawn, and class
+    counts are random.
+    """
+    random = generator(seed)
+    y, fixed = run.strata, class_counts is ClassCounts.FIXED
+    batch = _batch(made, run)
+    if grouping is not None:
+        yield None, None, grouping.weights(draws=made.draws, random=random, batch=batch)
+        return
+    if run.multiplicities is not None:
+        strata = y if fixed else np.zeros_like(y)
+        yield None, None, _of_cells(run.multiplicities, strata, made.draws, batch, random)
+        return
+    if made.of_all:
+        strata = (y if fixed else np.zeros(y.size)).astype(np.int64)
+        yield None, None, item_weights(strata, draws=made.draws, random=random, batch=batch)
+        return
+    counts = np.bincount(y, minlength=run.n_strata)
+    kept = np.minimum(counts, max(1, min(_KEPT, made.subset // (2 * run.n_strata))))
+    sizes = kept + (counts - kept) * (made.subset - kept.sum()) // (counts - kept).sum()
+    members = [np.flatnonzero(y == code) for code in range(run.n_strata)]
+    for number in range(_SUBSETS):
+        draws = made.draws * (number + 1) // _SUBSETS - made.draws * number // _SUBSETS
+        chosen = np.concatenate(
+            [random.choice(of, size, replace=False) for of, size in zip(members, sizes.tolist(), strict=True)]
+        )
+        stands_for = np.repeat(counts / np.maximum(sizes, 1), sizes)
+        yield chosen, stands_for, _subset_weights(counts, sizes, draws, batch, random, fixed=fixed)
+
+
+def _of_cells(counts: Array, strata: Codes, draws: int, batch: int, random: np.random.Generator) -> Iterator[Array]:
+    """Batches (d, n) of how many samples each unit has in a resample of as many as all in its stratum stand for."""
+    members = [np.flatnonzero(strata == stratum) for stratum in np.unique(strata)]
+    for start in range(0, draws, batch):
+        drawn = np.zeros((min(batch, draws - start), counts.size))
+        for places in members:
+            total = counts[places].sum()
+            if total > 0:
+                drawn[:, places] = random.multinomial(int(total), counts[places] / total, len(drawn))
+        yield drawn
+
+
+def _subset_weights(
+    counts: Codes, sizes: Codes, draws: int, batch: int, random: np.random.Generator, *, fixed: bool
+) -> Iterator[Array]:
+    """Batches (d, b) of how often each sample of a subset is drawn in n draws, class by class."""
+    for start in range(0, draws, batch):
+        count = min(batch, draws - start)
+        totals = np.tile(counts, (count, 1))
+        if not fixed:
+            totals = random.multinomial(counts.sum(), counts / counts.sum(), count)
+        parts = [
+            random.multinomial(totals[:, code], np.full(size, 1.0 / size))
+            for code, size in enumerate(sizes.tolist())
+            if size
+        ]
+        yield np.concatenate(parts, axis=1).astype(np.float64)

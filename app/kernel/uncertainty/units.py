@@ -1,0 +1,535 @@
+"""Units of resampling: samples, queries, label sets, overlaps and clusterings."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.kernel.matrix.contingency import Contingency
+from app.kernel.matrix.label_table import LabelTable
+from app.kernel.matrix.table import Table
+from app.kernel.metrics.card import Inputs
+from app.kernel.metrics.expression import Subject
+from app.kernel.metrics.proportion import Rate
+from app.kernel.numerics.arrays import Array, Mask
+from app.kernel.samples.labels.pairs import LabelPairs
+from app.kernel.samples.labels.scores import LabelScores
+from app.kernel.samples.labels.sets import LabelSets
+from app.kernel.samples.losses import Codes, sums_by_code
+from app.kernel.samples.points import Points
+from app.kernel.samples.scores import Scores
+from app.kernel.uncertainty.weights import WeightedRate
+from app.kernel.units.overlaps import Overlaps
+from app.kernel.units.queries import Queries
+
+
+class Units(ABC):
+    """The n units of one run, and what is known of each. Metrics are computed of units in weights.
+
+    A kind of input can be resampled, compared and permuted as soon as it has this.
+    """
+
+    @property
+    @abstractmethod
+    def n_units(self) -> int:
+        """How many there are."""
+
+    @property
+    @abstractmethod
+    def width(self) -> int:
+        """What one unit costs in a pass: numbers that are looked at for it, sorted ones."""
+
+    @property
+    def strata(self) -> Codes:
+        """Stratum (n) of each, within which units are drawn where their numbers are taken as fixed."""
+        return np.zeros(self.n_units, dtype=np.intp)
+
+    @property
+    def n_strata(self) -> int:
+        """How many strata there are."""
+        return 1
+
+    @property
+    def multiplicities(self) -> Array | None:
+        """Samples (n) that each unit stands for, such as those of a cell; None is one each."""
+        return None
+
+    @property
+    def exchangeable(self) -> bool:
+        """May what two runs say of a unit be exchanged, as permutations do?"""
+        return self.multiplicities is None
+
+    @property
+    def at_hand(self) -> bool:
+        """Can they be drawn one by one?"""
+        return True
+
+    @abstractmethod
+    def subject(self, weights: Array | None = None) -> Subject:
+        """The units in weights (..., n) as metrics take them; None is 1 each, or as many as each stands for."""
+
+    @abstractmethod
+    def part(self, chosen: Codes) -> Self:
+        """Some of them."""
+
+    def beside(self, other: Self) -> Self:
+        """These and others behind them as units of one run, where they are exchangeable.
+
+        Raises:
+            TypeError: they are not.
+        """
+        raise TypeError(f"what {type(self).__name__} and {type(other).__name__} say of a unit cannot be exchanged")
+
+    @property
+    def truth(self) -> NDArray[Any] | None:
+        """What is true of each unit (n) or (n, m), whatever a model says: the same in all runs on the same units. None
+        where that cannot be held side by side.
+        """
+        return None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Run(Units):
+    """Samples of classes: their scores, and what was decided for each. Drawn within the classes."""
+
+    scores: Scores
+    predicted: Codes
+
+    @property
+    def n_units(self) -> int:
+        """How many samples."""
+        return self.scores.n_samples
+
+    @property
+    def width(self) -> int:
+        """K."""
+        return self.scores.n_classes
+
+    @property
+    def strata(self) -> Codes:
+        """Class (n) of each sample."""
+        return self.scores.y
+
+    @property
+    def n_strata(self) -> int:
+        """K."""
+        return self.scores.n_classes
+
+    def subject(self, weights: Array | None = None) -> Subject:
+        """Samples in weights (..., n) with the matrices of their decisions."""
+        scores, size = self.scores, self.scores.n_classes
+        cells = scores.y * size + self.predicted
+        mass = np.ones(scores.n_samples) if weights is None else weights
+        counts = sums_by_code(cells, mass, size * size)
+        return Subject.of_classes(
+            Table(counts.reshape(*counts.shape[:-1], size, size)),
+            scores if weights is None else scores.with_weights(weights),
+        )
+
+    def part(self, chosen: Codes) -> "Run":
+        """Some of the samples."""
+        return self._with(
+            self.scores.y.take(chosen), self.scores.probabilities.take(chosen, axis=0), self.predicted.take(chosen)
+        )
+
+    def beside(self, other: "Run") -> "Run":
+        """The samples of both."""
+        return self._with(
+            np.concatenate([self.scores.y, other.scores.y]),
+            np.concatenate([self.scores.probabilities, other.scores.probabilities]),
+            np.concatenate([self.predicted, other.predicted]),
+        )
+
+    def _with(self, y: Codes, probabilities: Array, predicted: Codes) -> "Run":
+        scores = Scores(y, probabilities)
+        scores.are_probabilities = self.scores.are_probabilities
+        return Run(scores, predicted)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OverlapUnits(Units):
+    """Items: regions, answers.
+
+    Attributes:
+        sizes: (n, 3): how much there is, how much was predicted, how much belongs to both.
+        exact: (n), is what was predicted exactly what is there?
+        codes: (n) class of each; None where there are none.
+        n_classes: How many there are.
+    """
+
+    sizes: Array
+    exact: Mask
+    codes: Codes | None = None
+    n_classes: int = 0
+    _known: dict[str, Overlaps] = field(default_factory=dict, init=False, repr=False)
+
+    @property
+    def n_units(self) -> int:
+        """How many items."""
+        return len(self.sizes)
+
+    @property
+    def width(self) -> int:
+        """Sizes are added up; nothing is sorted."""
+        return 1
+
+    @property
+    def truth(self) -> NDArray[Any]:
+        """How much there is of each, and its class."""
+        codes = np.zeros(self.n_units) if self.codes is None else self.codes
+        return np.stack([self.sizes[:, 0], codes], axis=1)
+
+    def subject(self, weights: Array | None = None) -> Subject:
+        """The items in weights (..., n)."""
+        if "items" not in self._known:
+            self._known["items"] = Overlaps(*self.sizes.T, exact=self.exact, codes=self.codes, n_classes=self.n_classes)
+        items = self._known["items"]
+        items = items if weights is None else items.with_weights(weights)
+        parts: dict[Inputs, Any] = {Inputs.LABELS: items, Inputs.OVERLAPS: items}
+        return Subject(parts if self.codes is None else {**parts, Inputs.CLASS_OVERLAPS: items})
+
+    def part(self, chosen: Codes) -> "OverlapUnits":
+        """Some of the items."""
+        codes = None if self.codes is None else self.codes.take(chosen)
+        return OverlapUnits(self.sizes.take(chosen, axis=0), self.exact.take(chosen), codes, self.n_classes)
+
+    def beside(self, other: "OverlapUnits") -> "OverlapUnits":
+        """The items of both."""
+        codes = None
+        if self.codes is not None and other.codes is not None:
+            codes = np.concatenate([self.codes, other.codes])
+        sizes, exact = np.concatenate([self.sizes, other.sizes]), np.concatenate([self.exact, other.exact])
+        return OverlapUnits(sizes, exact, codes, self.n_classes)
+
+
+# Labels of a sample that are counted in the time in which one probability is sorted.
+_COUNTED = 16
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WeightedLabels:
+    """What samples in weights of their own make of the tables of the labels.
+
+    Attributes:
+        sums: Of weights.
+        squares: Of squared weights.
+        samples: Numbers of samples with a weight above 0.
+    """
+
+    sums: LabelTable
+    squares: LabelTable
+    samples: LabelTable
+
+    def rates(self, rate: Rate) -> WeightedRate:
+        """One rate of every label (L), whatever label ``rate`` is of."""
+        (hits, among), (hit_squares, all_squares), (_, samples) = (
+            (getattr(table, rate.hits.column), getattr(table, rate.among.column))
+            for table in (self.sums, self.squares, self.samples)
+        )
+        return WeightedRate.of_sums(np.array([hits, hit_squares]), np.array([among, all_squares]), samples)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LabelUnits(Units):
+    """Samples with their labels.
+
+    Attributes:
+        members: (n, L), does the sample have the label?
+        predicted: (n, L), was it predicted?
+        scores: (n, L), or None.
+    """
+
+    members: Mask
+    predicted: Mask
+    scores: Array | None = None
+    _known: dict[str, Any] = field(default_factory=dict, init=False, repr=False)
+
+    @property
+    def n_units(self) -> int:
+        """How many samples."""
+        return len(self.members)
+
+    @property
+    def width(self) -> int:
+        """L where scores are sorted; labels alone are counted, many at once."""
+        n_labels: int = self.members.shape[1]
+        return n_labels if self.scores is not None else 1 + n_labels // _COUNTED
+
+    @property
+    def truth(self) -> NDArray[Any]:
+        """The labels of each sample."""
+        return self.members
+
+    def subject(self, weights: Array | None = None) -> Subject:
+        """Tables of the labels, sets of labels, and scores where there are some."""
+        sets, scores = self._sets, self._scores
+        parts: dict[Inputs, Any] = {Inputs.MATRIX: self._table(weights), Inputs.LABELS: sets.with_weights(weights)}
+        if scores is not None:
+            of_weights = scores if weights is None else scores.with_weights(weights)
+            parts |= {Inputs.PROBABILITIES: of_weights, Inputs.LABEL_SCORES: of_weights}
+        return Subject(parts)
+
+    def _table(self, weights: Array | None) -> LabelTable:
+        if weights is None:
+            _, false, missed, hits = self.pairs.counts.T.astype(np.float64)
+            return LabelTable(hits, missed + hits, false + hits, np.array([float(self.n_units)]))
+        if "columns" not in self._known:
+            columns = [self.members & self.predicted, self.members, self.predicted]
+            self._known["columns"] = np.concatenate(columns, axis=1).astype(np.float64)
+        hits, actual, predicted = np.split(weights @ self._known["columns"], 3, axis=-1)
+        return LabelTable(hits, actual, predicted, weights.sum(axis=-1, keepdims=True))
+
+    def weighted(self, weights: Array) -> "WeightedLabels":
+        """The tables of the labels of samples in weights (n) of their own."""
+        used = (weights > 0).astype(np.float64)
+        return WeightedLabels(self._table(weights), self._table(weights * weights), self._table(used))
+
+    @property
+    def pairs(self) -> LabelPairs:
+        """What is there and what was predicted, packed."""
+        return self._sets.pairs
+
+    @property
+    def _sets(self) -> LabelSets:
+        if "sets" not in self._known:
+            sets = LabelSets(self.members, self.predicted)
+            # Counted here, so that all weights share it.
+            _ = sets.right
+            self._known["sets"] = sets
+        found: LabelSets = self._known["sets"]
+        return found
+
+    @property
+    def _scores(self) -> LabelScores | None:
+        if self.scores is None:
+            return None
+        if "scores" not in self._known:
+            scores = LabelScores(self.members, self.scores)
+            _ = scores.in_order
+            self._known["scores"] = scores
+        found: LabelScores = self._known["scores"]
+        return found
+
+    def part(self, chosen: Codes) -> "LabelUnits":
+        """Some of the samples."""
+        scores = None if self.scores is None else self.scores.take(chosen, axis=0)
+        return LabelUnits(self.members.take(chosen, axis=0), self.predicted.take(chosen, axis=0), scores)
+
+    def beside(self, other: "LabelUnits") -> "LabelUnits":
+        """The samples of both; without scores unless both have some."""
+        scores = None
+        if self.scores is not None and other.scores is not None:
+            scores = np.concatenate([self.scores, other.scores])
+        return LabelUnits(
+            np.concatenate([self.members, other.members]), np.concatenate([self.predicted, other.predicted]), scores
+        )
+
+
+# Items of a query that are looked at in the time in which one probability is sorted: what is said of a query is said
+# once, and weights only add it up.
+_LOOKED_AT = 1000
+
+
+def width_of(n_items: int, n_queries: int) -> int:
+    """The width of queries with so many items in all."""
+    return 1 + n_items // (_LOOKED_AT * n_queries)
+
+
+class QueryUnits(Units):
+    """Queries with their items.
+
+    Args:
+        query: codes 0..Q-1, each at least once, shape (n,).
+        relevance: 0 and above, shape (n,).
+        scores: higher comes first, shape (n,).
+    """
+
+    def __init__(self, query: Codes, relevance: Array, scores: Array) -> None:
+        self.query, self.relevance, self.scores = query, relevance, scores
+
+    @cached_property
+    def queries(self) -> Queries:
+        """As metrics take them, each once."""
+        return Queries(self.query, self.relevance, self.scores)
+
+    @property
+    def n_units(self) -> int:
+        """How many queries."""
+        return self.queries.n_units
+
+    @property
+    def width(self) -> int:
+        """Little, however many items there are."""
+        return width_of(self.query.size, self.n_units)
+
+    @property
+    def truth(self) -> NDArray[Any]:
+        """Of each query how many items are relevant, and the sum of their relevances (Q, 2). Which others come beside
+        them may differ from run to run.
+        """
+        return np.stack([self.queries.relevant_items, self.queries.sums(self.queries.ideal)], axis=1)
+
+    def subject(self, weights: Array | None = None) -> Subject:
+        """The queries in weights (..., Q)."""
+        return Subject({Inputs.QUERIES: self.queries if weights is None else self.queries.with_weights(weights)})
+
+    def part(self, chosen: Codes) -> "QueryUnits":
+        """Some of the queries."""
+        place = np.full(self.n_units, -1, dtype=np.intp)
+        place[chosen] = np.arange(chosen.size)
+        codes = place.take(self.query)
+        inside = codes >= 0
+        return QueryUnits(codes[inside], self.relevance[inside], self.scores[inside])
+
+    def beside(self, other: "QueryUnits") -> "QueryUnits":
+        """The queries of both."""
+        return QueryUnits(
+            np.concatenate([self.query, other.query + self.n_units]),
+            np.concatenate([self.relevance, other.relevance]),
+            np.concatenate([self.scores, other.scores]),
+        )
+
+
+# Of larger runs a part is resampled, of about this size (`resampling.plan`).
+_PART = 2000
+# Products of distances and weights that are added up in the time in which one probability is sorted.
+_DISTANCES = 500
+# Chances of a cell that are computed in that time, and what a table takes whatever its size (`resampling.plan`).
+_PER_CHANCE = 0.4
+_PER_TABLE = 1500
+
+
+def subject_of(table: Contingency | None, points: Points | None) -> Subject:
+    """What metrics of clusterings take of a table, of points, or of both."""
+    parts: dict[Inputs, Any] = {}
+    if table is not None:
+        # A metric of matrices that does not mind which class is which takes any table.
+        parts |= {Inputs.CONTINGENCY: table, Inputs.MATRIX: table}
+    return Subject(parts if points is None else {**parts, Inputs.FEATURES: points})
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CellUnits(Units):
+    """The cells of a table (R, S) of numbers of samples: each stands for as many as it holds."""
+
+    counts: Array
+
+    @property
+    def n_units(self) -> int:
+        """R S."""
+        return self.counts.size
+
+    @property
+    def width(self) -> int:
+        """A cell is one number, and what it could hold by chance are many."""
+        reach = 40.0 + 2.0 * np.sqrt(400.0 + 120.0 * self.counts.sum() / self.n_units)
+        return 1 + int(self.n_units * reach * _PER_CHANCE / (_PER_TABLE + self.n_units))
+
+    @property
+    def multiplicities(self) -> Array:
+        """Samples (R S) of each cell."""
+        return self.counts.ravel()
+
+    def subject(self, weights: Array | None = None) -> Subject:
+        """The table, or tables (..., R, S) of resamples."""
+        return subject_of(self.table(weights), None)
+
+    def table(self, weights: Array | None = None) -> Contingency:
+        """The same alone."""
+        counts = self.counts if weights is None else weights.reshape(*weights.shape[:-1], *self.counts.shape)
+        return Contingency(counts)
+
+    def part(self, chosen: Codes) -> Self:
+        """Some of the cells, the others being empty."""
+        kept = np.zeros(self.counts.size)
+        kept[chosen] = self.multiplicities[chosen]
+        return replace(self, counts=kept.reshape(self.counts.shape))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DecisionUnits(CellUnits):
+    """The cells of a table (K, M) of classes and what was decided about them; drawn within the classes."""
+
+    def subject(self, weights: Array | None = None) -> Subject:
+        """The table, or tables (..., K, M) of resamples."""
+        table = self.table(weights)
+        return Subject({Inputs.MATRIX: table, Inputs.DECISIONS: table})
+
+    @property
+    def strata(self) -> Codes:
+        """Class (K M) of each cell."""
+        return np.repeat(np.arange(len(self.counts)), self.counts.shape[1])
+
+    @property
+    def n_strata(self) -> int:
+        """K."""
+        return len(self.counts)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ClusterUnits(Units):
+    """Samples with their classes and clusters, perhaps with features.
+
+    Attributes:
+        classes: (n) codes below ``shape[0]``; None where no truth is known.
+        clusters: (n) codes below ``shape[1]``.
+        shape: Classes and clusters.
+        features: (n, d), or None.
+    """
+
+    classes: Codes | None
+    clusters: Codes
+    shape: tuple[int, int]
+    features: Array | None = None
+    _known: dict[str, Points] = field(default_factory=dict, init=False, repr=False)
+
+    @property
+    def n_units(self) -> int:
+        """How many samples."""
+        return len(self.clusters)
+
+    @property
+    def width(self) -> int:
+        """Distances make a sample costly: it has one from every other."""
+        if self.features is None:
+            return 1
+        others, n_features = min(self.n_units, _PART), len(self.features[0])
+        return 1 + (others * self.shape[1] + n_features * self.shape[1] * 8) // _DISTANCES
+
+    @property
+    def truth(self) -> NDArray[Any] | None:
+        """The class of each sample."""
+        return self.classes
+
+    def subject(self, weights: Array | None = None) -> Subject:
+        """Table and points."""
+        table = None
+        if self.classes is not None:
+            size, width = self.shape
+            mass = np.ones(self.n_units) if weights is None else weights
+            counts = sums_by_code(self.classes * width + self.clusters, mass, size * width)
+            table = Contingency(counts.reshape(*counts.shape[:-1], size, width))
+        return subject_of(table, self._points(weights))
+
+    def _points(self, weights: Array | None) -> Points | None:
+        if self.features is None:
+            return None
+        points = self._known.setdefault("points", Points(self.clusters, self.features))
+        return points if weights is None else points.with_weights(weights)
+
+    def part(self, chosen: Codes) -> "ClusterUnits":
+        """Some of the samples."""
+        return ClusterUnits(
+            None if self.classes is None else self.classes.take(chosen),
+            self.clusters.take(chosen),
+            self.shape,
+            None if self.features is None else self.features.take(chosen, axis=0),
+        )
+
+    @property
+    def exchangeable(self) -> bool:
+        """The first cluster of one run is not the first of another."""
+        return False
