@@ -27,8 +27,8 @@ _ETAG = {
     "schema": {"type": "string"},
 }
 _PACKED = {
-    "description": "`zstd` or `gzip`, as `Accept-Encoding` prefers them, from 16 KiB on.",
-    "schema": {"type": "string", "enum": ["zstd", "gzip"]},
+    "description": "`gzip` where `Accept-Encoding` names it, from 16 KiB on.",
+    "schema": {"type": "string", "enum": ["gzip"]},
 }
 _VARY = {
     "description": "The headers of the request that the form of the answer depends on.",

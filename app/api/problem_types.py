@@ -42,7 +42,7 @@ PROBLEM_TYPES = {
     "method_not_allowed": "The address exists but does not take this method.",
     "body_too_large": "The body is larger than PREVAIL_MAX_BODY_BYTES.",
     "too_large": "The body holds too much: rows, entries, texts, or bytes once unpacked. The detail says which.",
-    "unsupported_encoding": "The body has to come as it is, or compressed by gzip or zstd.",
+    "unsupported_encoding": "The body has to come as it is, or compressed by gzip.",
     "request_timeout": "The rest of the request did not come in PREVAIL_HEADER_SECONDS or PREVAIL_BODY_SECONDS.",
     "headers_too_large": "The first line of the request and its headers have more than 64 KiB.",
     "unsupported_media_type": "The body has to be announced as application/json.",

@@ -171,7 +171,7 @@ def test_the_size_of_an_item() -> None:
 def test_a_piece_that_cannot_be_computed_is_evaluated_item_by_item(
     client: httpx.Client, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def failing(pool: ComputePool, function: Any, file: BinaryIO) -> Any:
+    async def failing(pool: ComputePool, function: Any) -> Any:
         raise RuntimeError("a defect")
 
     monkeypatch.setattr(ComputePool, "run_piece", failing)

@@ -199,11 +199,11 @@ def test_a_small_body_that_becomes_a_large_one(client: httpx.Client) -> None:
     check_problem(reply, 413, "body_too_large")
 
 
-@pytest.mark.parametrize("encoding", ["br", "deflate", "zstd, zstd", "gzip, gzip", "nonsense"])
+@pytest.mark.parametrize("encoding", ["br", "deflate", "zstd", "gzip, gzip", "nonsense"])
 def test_other_encodings(client: httpx.Client, encoding: str) -> None:
     reply = client.post("/v1/metrics/compute", content=COUNTS, headers={**JSON, "Content-Encoding": encoding})
     assert encoding in check_problem(reply, 415, "unsupported_encoding")["detail"]
-    assert reply.headers["accept-encoding"] == "gzip, zstd"
+    assert reply.headers["accept-encoding"] == "gzip"
 
 
 def test_a_byte_order_mark(client: httpx.Client) -> None:

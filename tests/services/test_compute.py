@@ -240,22 +240,22 @@ def test_many_pieces_of_one_request_wait_for_each_other_and_leave_room() -> None
 def test_a_piece_has_the_process_that_is_left_for_others_and_nobody_waits_for_it(tmp_path: Path) -> None:
     pool = pool_of(2, Limits(seconds=20, memory_bytes=2**28))
 
-    async def work(file: BinaryIO) -> list[int]:
+    async def work() -> list[int]:
         # They end when all three are at work side by side.
-        pieces = [asyncio.create_task(pool.run_piece(partial(_meet, tmp_path, name), file)) for name in "ab"]
-        third = asyncio.create_task(pool.run_piece(size_of, file))
+        pieces = [asyncio.create_task(pool.run_piece(partial(_meet, tmp_path, name))) for name in "ab"]
+        third = asyncio.create_task(pool.run_piece(partial(_after, 0.0, 1)))
         while pool.running < 2:
             await asyncio.sleep(0.01)
         before = [pool.running]
-        await pool.run(partial(_meet, tmp_path, "c"), file)
+        await pool.run(partial(_meet, tmp_path, "c"))
         await asyncio.gather(*pieces, third)
         return [*before, pool.running]
 
-    with closing(pool), tempfile.TemporaryFile() as file:
-        assert run(lambda: work(file)) == [2, 0]
+    with closing(pool):
+        assert run(work) == [2, 0]
 
 
-def _meet(folder: Path, name: str, _: BinaryIO) -> None:
+def _meet(folder: Path, name: str) -> None:
     (folder / name).touch()
     _wait_for(lambda: {one.name for one in folder.iterdir()} == {"a", "b", "c"})
 

@@ -94,15 +94,15 @@ class ComputePool:
         """Computations that wait for one."""
         return self._places.waiting
 
-    async def run_in_turn(self, function: Callable[..., Result], file: BinaryIO | None = None) -> Result:
+    async def run_in_turn(self, function: Callable[..., Result]) -> Result:
         """The same for one of many functions of a request: it waits for those before it, of all such requests.
 
         So a request of a hundred large pieces neither fills the places of others nor is refused for its own number.
         """
         async with self._in_turn:
-            return await self.run(function, file)
+            return await self.run(function)
 
-    async def run_piece(self, function: Callable[..., Result], file: BinaryIO) -> Result:
+    async def run_piece(self, function: Callable[..., Result]) -> Result:
         """The same for a piece of a batch that takes no more than a moment: it may have the process that is left for
         others too, as long as that is idle.
 
@@ -110,10 +110,10 @@ class ComputePool:
         one process more.
         """
         if not self._in_turn.locked() or self._lent or self._places.held >= self._processes:
-            return await self.run_in_turn(function, file)
+            return await self.run_in_turn(function)
         self._lent = True
         try:
-            return await self._begin(function, file, time.perf_counter())
+            return await self._begin(function, None, time.perf_counter())
         finally:
             self._lent = False
 

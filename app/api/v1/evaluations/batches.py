@@ -35,7 +35,6 @@ from app.api.v1.evaluations.evaluating import (
     kept_evaluation,
 )
 from app.api.v1.requests import evaluations as requests
-from app.api.wire.pieces import Item, Written, item_file, list_response, write_items
 from app.domain.errors import Overloaded
 from app.domain.evaluation import EvaluationRecord
 from app.domain.members import LEFT_OUT, typed
@@ -53,7 +52,7 @@ _BATCH_AT_ONCE = 32
 _PIECE = 64
 # Pieces of a batch that are computed side by side, where processes are free.
 _SIDE_BY_SIDE = 2
-Computed = list[tuple[Item, EvaluationRecord | None] | None]
+Computed = list[tuple[bytes, EvaluationRecord | None] | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +114,7 @@ class _Batch:
         self._keep = keep
         self._places = asyncio.Semaphore(_BATCH_AT_ONCE)
         # As JSON, which takes a tenth of the memory that the values take as objects.
-        self._found: dict[int, Item] = {}
+        self._found: dict[int, bytes] = {}
         self._made_places: set[int] = set()
 
     async def evaluate(self, *, apart: bool) -> None:
@@ -127,8 +126,8 @@ class _Batch:
 
     def answer(self, headers: Mapping[str, str]) -> Response:
         """What became of them, in order: `Items[BatchItem]`."""
-        items = [self._found.pop(index) for index in range(len(self._values))]
-        return list_response("items", items, HTTPStatus.MULTI_STATUS, headers)
+        written = b'{"items":[%b]}' % b",".join(self._found.pop(index) for index in range(len(self._values)))
+        return Response(written, HTTPStatus.MULTI_STATUS, headers, media_type="application/json")
 
     def said(self) -> dict[str, str]:
         """Whether everything that was kept was kept before."""
@@ -142,7 +141,7 @@ class _Batch:
         known = {} if self._work is None else self._work.results
         return [index for index, (_, heavy) in enumerate(self._values) if not heavy and index + 1 not in known]
 
-    def _done(self, index: int, item: Item) -> None:
+    def _done(self, index: int, item: bytes) -> None:
         self._found[index] = item
         progressed(len(self._found), len(self._values))
 
@@ -162,7 +161,7 @@ class _Batch:
             else:
                 self._made(index, _item(written, keep=self._keep))
 
-    def _made(self, index: int, item: Item) -> None:
+    def _made(self, index: int, item: bytes) -> None:
         self._made_places.add(index)
         self._done(index, item)
 
@@ -217,10 +216,8 @@ class _Batch:
             (self._values[index][0], KeptAs(part_id(index) if self._keep else None, self._context.administers))
             for index in piece
         ]
-        file = item_file()
         try:
-            made = await self._context.services.compute.run_piece(partial(_evaluate_piece, asked, self._view), file)
-            return [one and (Written(file, *one[0]), one[1]) for one in made]
+            return await self._context.services.compute.run_piece(partial(_evaluate_piece, asked, self._view))
         except Overloaded:
             return None
         except Exception:  # noqa: BLE001 - of an item, not of the batch
@@ -228,7 +225,7 @@ class _Batch:
             _log.exception("a piece of a batch could not be computed together; its items are evaluated alone")
             return [None] * len(piece)
 
-    async def _kept(self, computed: Mapping[int, tuple[Item, EvaluationRecord | None] | None]) -> None:
+    async def _kept(self, computed: Mapping[int, tuple[bytes, EvaluationRecord | None] | None]) -> None:
         """Keep a piece; those that were not computed, or cannot be kept, go on alone."""
         found = {index: one for index, one in computed.items() if one is not None}
         records = {index: record for index, (_, record) in found.items() if record is not None}
@@ -268,17 +265,13 @@ def _evaluate_value(value: Any, kept: KeptAs, view: View) -> tuple[bytes, Evalua
     return evaluated(parse_value(value, requests.EvaluationRequest).to_domain(), kept, view)
 
 
-def _evaluate_piece(
-    asked: Sequence[tuple[Any, KeptAs]], view: View, file: BinaryIO
-) -> list[tuple[tuple[int, int], EvaluationRecord | None] | None]:
-    """Evaluate several at once and write the items of the answer into a file: their places in it, and the records.
+def _evaluate_piece(asked: Sequence[tuple[Any, KeptAs]], view: View) -> Computed:
+    """Evaluate several at once: the items of the answer, and the records.
 
     None for what is refused, or takes a way of its own.
     """
     made = evaluated_together(asked, view)
-    items = (_item(one[0], keep=one[1] is not None) for one in made if one is not None)
-    places = iter(write_items(file, items))
-    return [one and (next(places), one[1]) for one in made]
+    return [one and (_item(one[0], keep=one[1] is not None), one[1]) for one in made]
 
 
 def _item(written: bytes, *, keep: bool) -> bytes:
