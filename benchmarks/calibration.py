@@ -13,7 +13,7 @@ from app.domain.findings import Finding
 from app.domain.inputs.content import Content
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.inputs.samples import Samples
-from app.kernel.matrix.labels import confusion_counts
+from app.kernel.matrix.table import confusion_counts
 from app.kernel.metrics.families.probabilities.calibration import expected_calibration_error
 from app.kernel.metrics.families.probabilities.imcp import median_phi
 from app.kernel.metrics.families.probabilities.ranking import roc_auc

@@ -22,7 +22,7 @@ from app.domain.identifiers import new_id
 from app.domain.inputs.content import Content
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.options import IntervalChoice, Options
-from app.kernel.matrix.labels import confusion_counts
+from app.kernel.matrix.table import confusion_counts
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.uncertainty.simulation import posterior_intervals
 from app.services.compare.comparisons import AskedComparison, NewComparison, compare, understood

@@ -14,7 +14,7 @@ from app.domain.evaluation import DatasetRef, EvaluationRecord, ModelRef
 from app.domain.identifiers import new_id
 from app.domain.inputs.content import Content
 from app.kernel.compare.rankings import Adjustment, adjust
-from app.kernel.matrix.labels import confusion_counts
+from app.kernel.matrix.table import confusion_counts
 from app.kernel.uncertainty.draws import generator
 from app.services.compare.comparisons import AskedComparison, NewComparison, compare, understood
 from app.services.ports.evaluations import SampleLabels

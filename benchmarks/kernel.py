@@ -20,8 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from app.kernel.matrix.labels import confusion_counts
-from app.kernel.matrix.table import Table
+from app.kernel.matrix.table import Table, confusion_counts
 from app.kernel.metrics.card import Inputs, Scope
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.engine import evaluate_table

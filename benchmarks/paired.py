@@ -18,7 +18,7 @@ from app.kernel.compare.paired.joint import JointCounts, combine, draw_matrices
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.numerics.arrays import Array, silently
-from app.kernel.numerics.special import normal_cdf
+from app.kernel.numerics.scipy_bridge import normal_cdf
 from app.kernel.uncertainty.draws import evaluate_draws, generator
 from app.kernel.uncertainty.intervals import two_sided_z
 from benchmarks.coverage import print_table

@@ -13,7 +13,7 @@ import numpy as np
 from app.domain.evaluation import DatasetRef, EvaluationRecord, ModelRef
 from app.domain.identifiers import new_id
 from app.domain.inputs.content import Content
-from app.kernel.matrix.labels import confusion_counts
+from app.kernel.matrix.table import confusion_counts
 from app.kernel.numerics.arrays import Array
 from app.kernel.samples.losses import Codes
 from app.kernel.uncertainty.draws import generator

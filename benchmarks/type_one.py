@@ -20,7 +20,7 @@ from app.kernel.compare.differences import permutation_p
 from app.kernel.compare.paired import joint as joint_runs
 from app.kernel.compare.paired.effects import PairedScore, paired_effects, rate_effects
 from app.kernel.compare.paired.tests import mcnemar_mid_p
-from app.kernel.matrix.labels import confusion_counts
+from app.kernel.matrix.table import confusion_counts
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.uncertainty.draws import generator
 from app.services.compare.comparisons import AskedComparison, NewComparison, compare, understood

@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 
 from app.kernel.compare.paired.effects import PairedScore, paired_effects
 from app.kernel.compare.paired.joint import combine
-from app.kernel.matrix.table import Table
-from app.kernel.matrix.weighted import WeightedCounts
+from app.kernel.matrix.table import Table, WeightedCounts
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.uncertainty.closed_forms import Headline, headline
 from app.kernel.uncertainty.weights import weighted_headline

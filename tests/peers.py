@@ -18,8 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.domain.expressions.expressions import parse
-from app.kernel.matrix.labels import confusion_counts
-from app.kernel.matrix.table import Table
+from app.kernel.matrix.table import Table, confusion_counts
 from app.kernel.metrics.card import Inputs
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.expression import Subject, compute

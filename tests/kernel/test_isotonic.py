@@ -3,7 +3,7 @@
 import numpy as np
 from sklearn.isotonic import IsotonicRegression
 
-from app.kernel.numerics.isotonic import falling_means
+from app.kernel.numerics.monotone import falling_means
 
 
 def test_means_are_pooled_within_each_series() -> None:

@@ -11,8 +11,7 @@ from pycm import MultiLabelCM
 from sklearn import metrics as sk
 
 from app.domain.expressions.expressions import parse
-from app.kernel.matrix.label_table import LabelTable
-from app.kernel.matrix.table import Table
+from app.kernel.matrix.table import LabelTable, Table
 from app.kernel.metrics.card import INPUTS_OF, AnyMetric, Inputs, Scope, Task
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.expression import Subject, compute

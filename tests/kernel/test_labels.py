@@ -7,7 +7,7 @@ import pytest
 from numpy.typing import DTypeLike
 from sklearn.metrics import confusion_matrix
 
-from app.kernel.matrix.labels import confusion_counts
+from app.kernel.matrix.table import confusion_counts
 
 
 @pytest.mark.parametrize("dtype", [np.int64, np.int32, np.uint8])

@@ -5,6 +5,7 @@ import pytest
 from numpy.typing import NDArray
 
 from app.kernel.matrix.prevalence import (
+    ShareRanges,
     crossings,
     draw_shares,
     estimate_by_confusion,
@@ -13,7 +14,6 @@ from app.kernel.matrix.prevalence import (
     recalibrate,
     sweep_shares,
 )
-from app.kernel.matrix.share_ranges import ShareRanges
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.numerics.arrays import Array, silently

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize_scalar
 
-from app.kernel.matrix.prevalence import project
-from app.kernel.matrix.share_ranges import Extremes, ShareRanges, extremes
+from app.kernel.matrix.prevalence import Extremes, ShareRanges, extremes, project
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.numerics.arrays import Array, silently

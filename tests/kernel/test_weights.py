@@ -15,8 +15,7 @@ from sklearn.metrics import cohen_kappa_score, fbeta_score, precision_score, rec
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.expression import Combination, Every, Measure, bounds, compute
-from app.kernel.metrics.families.combinations import COMBINATIONS
-from app.kernel.numerics.stolarsky import stolarsky_mean
+from app.kernel.metrics.families.combinations import COMBINATIONS, stolarsky_mean
 from tests.kernel.matrices import matrices
 
 with warnings.catch_warnings():

@@ -9,7 +9,7 @@ from app.domain.evaluation import DatasetRef, EvaluationRecord, ModelRef
 from app.domain.identifiers import new_id
 from app.domain.inputs.content import GROUPS_FACT, Content
 from app.domain.inputs.samples import Samples
-from app.kernel.matrix.labels import confusion_counts
+from app.kernel.matrix.table import confusion_counts
 from app.kernel.numerics.arrays import Array
 from app.kernel.samples.losses import Codes
 

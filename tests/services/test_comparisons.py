@@ -11,7 +11,7 @@ from app.domain.identifiers import new_id
 from app.domain.inputs.content import Content
 from app.domain.rules import definition_of
 from app.kernel.compare.gates import Verdict
-from app.kernel.matrix.labels import confusion_counts
+from app.kernel.matrix.table import confusion_counts
 from app.services.estimands import parse_estimands
 from app.services.gate.gate_check import check_gate
 from app.services.gate.rule_estimates import rule_estimands

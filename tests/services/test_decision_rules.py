@@ -11,7 +11,7 @@ from app.domain.inputs.content import GROUPS_FACT, Content
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.inputs.samples import Samples
 from app.kernel.decide.rules import Correction
-from app.kernel.matrix.labels import confusion_counts
+from app.kernel.matrix.table import confusion_counts
 from app.services.decide.answers import DecisionRule
 from app.services.decide.thresholds import Limit, RuleQuestion, best_rule
 from tests.kernel.probability.problems import softmax_problem

@@ -16,7 +16,7 @@ from app.kernel.folds import runs
 from app.kernel.folds.along import KeptPoints, Points, levels_of_curves
 from app.kernel.folds.entries import Counts
 from app.kernel.folds.scores import ScoresFold
-from app.kernel.matrix.labels import confusion_counts
+from app.kernel.matrix.table import confusion_counts
 from app.kernel.numerics.arrays import Array
 from app.services.decide.curves import BandForm, CalibrationForm, CurveName, CurveQuestion, curve_of
 from app.services.stored import FoldedInput

@@ -18,7 +18,7 @@ from app.domain.inputs.kinds import DECISIONS_FACT, size_of, task_of
 from app.domain.inputs.labels import Coded, Column, Label, Numbers, check_lengths, encode, label_text, listed, shown
 from app.domain.inputs.names import fault_of_name
 from app.domain.inputs.samples import Samples, Tally
-from app.kernel.matrix.labels import confusion_counts
+from app.kernel.matrix.table import confusion_counts
 from app.kernel.metrics.card import Task
 
 MOST_CLASSES = 1000

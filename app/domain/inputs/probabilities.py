@@ -24,7 +24,7 @@ from app.domain.inputs.matrices import (
 )
 from app.domain.inputs.rectangles import not_a_number, rectangle
 from app.domain.inputs.samples import DecidedBy, Samples
-from app.kernel.matrix.labels import confusion_counts
+from app.kernel.matrix.table import confusion_counts
 
 SUM_TOLERANCE = 1e-6
 Rows = list[Any] | NDArray[np.float64]

@@ -16,7 +16,7 @@ from app.kernel.compare.paired.joint import JointCounts
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.card import Scale
 from app.kernel.numerics.arrays import Array, silently
-from app.kernel.numerics.special import normal_cdf
+from app.kernel.numerics.scipy_bridge import normal_cdf
 from app.kernel.uncertainty.draws import MOST_UNDEFINED, Functional, Summary, summarise
 from app.kernel.uncertainty.intervals import two_sided_z, wilson
 

@@ -20,8 +20,7 @@ from app.kernel.folds.scores import sortable
 from app.kernel.metrics.card import Inputs, Metric
 from app.kernel.metrics.expression import Every, Expression, Measure, is_smooth, measures
 from app.kernel.numerics.arrays import Array, Mask, silently
-from app.kernel.numerics.exact_products import Halves, products
-from app.kernel.numerics.exact_sums import BLOCK, ExactSums
+from app.kernel.numerics.exact_sums import BLOCK, ExactSums, Halves, products
 from app.kernel.samples.areas import ROUNDING
 from app.kernel.samples.influence import AreaOf, Form, LinearMethod, Over, Skill, Strata, Values
 from app.kernel.samples.losses import Codes, sums_by_code

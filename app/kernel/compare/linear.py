@@ -15,7 +15,7 @@ from app.kernel.compare.paired.tests import ChiSquared
 from app.kernel.metrics.card import Scale
 from app.kernel.metrics.expression import Every, Expression, Measure
 from app.kernel.numerics.arrays import Array, silently
-from app.kernel.numerics.special import chi_squared_upper_tail, student_cdf, student_quantile
+from app.kernel.numerics.scipy_bridge import chi_squared_upper_tail, student_cdf, student_quantile
 from app.kernel.samples.influence import LinearMethod, Strata
 from app.kernel.samples.losses import Codes
 from app.kernel.uncertainty.influence import Bounds, Linearisation, limits

@@ -12,8 +12,14 @@ from numpy.typing import NDArray
 
 from app.kernel.compare.rankings import mean_ranks
 from app.kernel.numerics.arrays import Array
-from app.kernel.numerics.bisection import last_inside
-from app.kernel.numerics.special import chi_squared_upper_tail, f_upper_tail, normal_cdf, student_cdf, student_quantile
+from app.kernel.numerics.roots import last_inside
+from app.kernel.numerics.scipy_bridge import (
+    chi_squared_upper_tail,
+    f_upper_tail,
+    normal_cdf,
+    student_cdf,
+    student_quantile,
+)
 
 # Fewer data sets are refused; up to the second number the approximations are poor.
 FEWEST = 5

@@ -19,7 +19,7 @@ from app.kernel.metrics.families.overall.accuracy import accuracy
 from app.kernel.metrics.families.overall.recall_means import balanced_accuracy
 from app.kernel.metrics.families.per_class.rates import recall, specificity
 from app.kernel.numerics.arrays import Array
-from app.kernel.numerics.special import find_integers
+from app.kernel.numerics.scipy_bridge import find_integers
 
 # The solver's own tolerance is 1e-6 on rows of size 1: ranges are widened by this before they are handed over.
 _SLACK = 1e-7

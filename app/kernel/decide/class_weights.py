@@ -16,8 +16,7 @@ from app.kernel.decide.rules import (
     feasible,
     scalar,
 )
-from app.kernel.matrix.labels import confusion_counts
-from app.kernel.matrix.table import Table
+from app.kernel.matrix.table import Table, confusion_counts
 from app.kernel.metrics.expression import Expression
 from app.kernel.numerics.arrays import Array
 from app.kernel.samples.rankings.counts import Positions

@@ -17,7 +17,7 @@ from app.kernel.matrix.table import Table
 from app.kernel.metrics.expression import Measure
 from app.kernel.metrics.proportion import Cells, Rate
 from app.kernel.numerics.arrays import Array, Mask
-from app.kernel.numerics.special import binomial_upper_tail
+from app.kernel.numerics.scipy_bridge import binomial_upper_tail
 
 # Where sequences start for what does not rise or fall with the threshold: predicted positives over actual ones. Two
 # sequences from each, one each way; their error is shared.

@@ -13,7 +13,7 @@ from app.kernel.folds.entries import Counts, Probabilities, score_of, starts_of
 from app.kernel.folds.runs import Between, Cuts, InOrder, Reader, floors_of, floors_of_scores, taken_from
 from app.kernel.numerics.arrays import Array, Mask
 from app.kernel.numerics.exact_sums import BLOCK, ExactSums, total_of
-from app.kernel.numerics.hashing import GOLDEN, Hashes, scrambled
+from app.kernel.numerics.sorting import GOLDEN, Hashes, scrambled
 from app.kernel.samples.losses import Codes
 from app.kernel.samples.rankings.cuts import precision_anywhere
 

@@ -15,7 +15,7 @@ from app.kernel.folds.folded import Fold, FoldedSamples
 from app.kernel.folds.groups import GroupedLosses, GroupInfluence, GroupSums, GroupTotals
 from app.kernel.folds.metrics import linearised
 from app.kernel.folds.runs import InOrder, SortedRuns, Stretch, stretches
-from app.kernel.matrix.label_table import LabelTable
+from app.kernel.matrix.table import LabelTable
 from app.kernel.metrics.card import Inputs, Metric
 from app.kernel.metrics.expression import Subject
 from app.kernel.metrics.families.labels.rankings import (
@@ -34,8 +34,7 @@ from app.kernel.metrics.families.labels.sets import (
 )
 from app.kernel.metrics.families.probabilities.ranking import roc_auc_ovr_macro
 from app.kernel.numerics.arrays import Array, Mask, each, lazy
-from app.kernel.numerics.exact_products import weighted_powers
-from app.kernel.numerics.exact_sums import BLOCK, ExactSums, Whole, spread, total_of, weighted_spread
+from app.kernel.numerics.exact_sums import BLOCK, ExactSums, Whole, spread, total_of, weighted_powers, weighted_spread
 from app.kernel.numerics.weighted_units import Terms, WeightedUnits, mean_terms
 from app.kernel.samples.influence import LinearMethod, Strata
 from app.kernel.samples.labels.moments import LabelMoments

@@ -25,7 +25,7 @@ from app.kernel.folds.runs import (
     taken_from,
 )
 from app.kernel.folds.sums import BinSums, LossSums, WeightedBins, WeightedLossSums
-from app.kernel.matrix.labels import confusion_counts
+from app.kernel.matrix.table import confusion_counts
 from app.kernel.numerics.arrays import Array, Mask
 from app.kernel.samples.losses import Codes
 

@@ -13,8 +13,17 @@ from app.kernel.folds.entries import Groups, NotFolded, Probabilities, WeightTot
 from app.kernel.folds.groups import GroupedLosses, GroupSums
 from app.kernel.metrics.families.probabilities.calibration import expected_calibration_error
 from app.kernel.numerics.arrays import Array, Mask
-from app.kernel.numerics.exact_products import Halves, products, weighted_powers
-from app.kernel.numerics.exact_sums import BLOCK, ExactSums, Gather, Whole, spread, weighted_spread
+from app.kernel.numerics.exact_sums import (
+    BLOCK,
+    ExactSums,
+    Gather,
+    Halves,
+    Whole,
+    products,
+    spread,
+    weighted_powers,
+    weighted_spread,
+)
 from app.kernel.samples.calibration import Excess, width_limits
 from app.kernel.samples.losses import CLIP, TOLERANCE, Codes, Losses, entries_of_truth, phi_of, sums_by_code
 from app.kernel.samples.rankings.ranking import Ranking

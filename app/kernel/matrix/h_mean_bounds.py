@@ -1,4 +1,4 @@
-"""What weak classes do to the means of the recalls: Proposition 1, figures 1 and 2 of Aguilar-Ruiz (2025)."""
+"""Bounds that weak classes set to the means of the recalls: Proposition 1, figures 1 and 2 of Aguilar-Ruiz (2025)."""
 
 from collections.abc import Sequence
 from math import floor
@@ -19,8 +19,7 @@ def h_mean_upper_bound(*, classes: int, weak: int, weak_recall: float, max_recal
 
 
 def critical_recall(*, classes: int, weak: int, max_recall: float, target: float) -> float | None:
-    """Recall tau* of the weak classes below which H stays under ``target`` however good the others are, up to
-    ``max_recall``.
+    """Recall tau* of the weak classes below which H stays under ``target`` even if all others reach ``max_recall``.
 
     m / (K / target - (K - m) / r_max), Proposition 1 (2) solved for tau. None when the target is above ``max_recall``,
     which bounds H.
@@ -31,9 +30,9 @@ def critical_recall(*, classes: int, weak: int, max_recall: float, target: float
 
 
 def needed_recall(others: Sequence[float], target: float) -> float | None:
-    """Recall that one more class needs for H to be ``target`` while the others stay as they are.
+    """Recall that one more class needs for H to reach ``target`` with the recalls of the others unchanged.
 
-    1 / (K / target - sum 1/r). None when a recall of 1 would not be enough.
+    1 / (K / target - sum 1/r). None when a recall of 1 would not suffice.
     """
     if 0.0 in others:
         return None
@@ -47,24 +46,26 @@ def isocurve_a(level: float, fpr: Array) -> Array:
 
 
 def isocurve_g(level: float, fpr: Array) -> Array:
-    """The same for the geometric mean: c^2 / (1 - F)."""
+    """TPR (n,) at which the geometric mean of TPR and 1 - FPR has a level: c^2 / (1 - F)."""
     with silently():
         tpr: Array = level**2 / (1.0 - fpr)
         return tpr
 
 
 def isocurve_h(level: float, fpr: Array) -> Array:
-    """The same for the harmonic mean: c (1 - F) / (2 - c - 2F), NaN from the asymptote F = 1 - c/2 on."""
+    """TPR (n,) at which the harmonic mean of TPR and 1 - FPR has a level: c (1 - F) / (2 - c - 2F), NaN from the
+    asymptote F = 1 - c/2 on.
+    """
     left = 2.0 - level - 2.0 * fpr
     with silently():
         return np.where(left > 0.0, level * (1.0 - fpr) / left, np.nan)
 
 
 def rounded_down(value: float, decimals: int) -> float:
-    """The value cut to so many decimals: a critical recall rounded up would claim too much (4/39 = 0.10256 is not
+    """Value cut to a number of decimals: a critical recall rounded up would claim too much (4/39 = 0.10256 is not
     0.103).
     """
     scale = 10.0**decimals
     steps = floor(value * scale)
-    # The product may be rounded below a whole number that the value has reached: 0.29 * 100 < 29.
+    # The product may be rounded below a whole number: 0.29 * 100 < 29.
     return (steps + 1) / scale if (steps + 1) / scale <= value else steps / scale

@@ -1,10 +1,12 @@
-"""A batch of confusion matrices with everything that more than one metric needs, each computed once."""
+"""Confusion matrices, single or in batches: counts, rates and sums that the metrics share, each computed once."""
 
-from typing import NamedTuple
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Self
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
-from app.kernel.matrix.counts import Counts
 from app.kernel.numerics.arrays import (
     ABOVE_MINUS_ONE,
     HALF,
@@ -14,25 +16,268 @@ from app.kernel.numerics.arrays import (
     Array,
     cells,
     dispersion_of_reciprocals,
+    each,
     hollow,
     inner,
     largest,
     lazy,
     mean,
     ones,
+    ratio,
+    silently,
     smallest,
     some,
     total,
+    triangles,
     x_log_x,
 )
 
+
+class Counts:
+    """Counts of confusion matrices of shape (..., K, K) and their sums: rows are the actual classes, columns the
+    predicted ones.
+
+    Leading axes are a batch. Entries are counts, weights or rates: non-negative, finite and already checked. Attributes
+    of shape (..., K) are one-vs-rest; those of shape (...) are of the whole matrix.
+
+    Raises:
+        ValueError: the last two axes are not square or there are fewer than two classes.
+    """
+
+    def __init__(self, counts: ArrayLike) -> None:
+        self.counts: Array = np.asarray(counts, dtype=np.float64)
+        shape = self.counts.shape
+        if len(shape) < 2 or shape[-1] != shape[-2] or shape[-1] < 2:
+            raise ValueError(f"confusion matrices need shape (..., K, K) with K >= 2, got {shape}")
+        self.n_classes: int = shape[-1]
+
+    # Counts, shape (..., K) unless said otherwise.
+
+    @lazy
+    def tp(self) -> Array:
+        """True positives n_kk."""
+        return self.counts.diagonal(0, -2, -1).copy()
+
+    @lazy
+    def actual(self) -> Array:
+        """Actual members P of each class: row sums."""
+        return total(self.counts)
+
+    @lazy
+    def predicted(self) -> Array:
+        """Predicted members T of each class: column sums."""
+        columns: Array = ones(self.n_classes).dot(self.counts)
+        return columns
+
+    @lazy
+    def n(self) -> Array:
+        """All samples, shape (...)."""
+        return total(self.actual)
+
+    @lazy
+    def pairs(self) -> Array:
+        """n^2, shape (...)."""
+        return self.n * self.n
+
+    @lazy
+    def n_each(self) -> Array:
+        """All samples, repeated for each class: operations on arrays of one shape are faster than on an array and a
+        number.
+        """
+        return each(self.n) * ones(self.n_classes)
+
+    @lazy
+    def fn(self) -> Array:
+        """False negatives P - TP."""
+        return self.actual - self.tp
+
+    @lazy
+    def fp(self) -> Array:
+        """False positives T - TP."""
+        return self.predicted - self.tp
+
+    @lazy
+    def errors(self) -> Array:
+        """One-vs-rest errors FP + FN."""
+        return self.fp + self.fn
+
+    @lazy
+    def rest(self) -> Array:
+        """Actual non-members N = n - P."""
+        return self.n_each - self.actual
+
+    @lazy
+    def predicted_rest(self) -> Array:
+        """Predicted non-members n - T."""
+        return self.n_each - self.predicted
+
+    @lazy
+    def tn(self) -> Array:
+        """True negatives N - FP."""
+        return self.rest - self.fp
+
+    @lazy
+    def correct(self) -> Array:
+        """Correctly classified samples, the trace, shape (...)."""
+        return total(self.tp)
+
+    @lazy
+    def margins(self) -> Array:
+        """P + T of each class."""
+        return self.actual + self.predicted
+
+    @lazy
+    def surplus(self) -> Array:
+        """Predicted less actual members, T - P."""
+        return self.predicted - self.actual
+
+    # Products of counts that many one-vs-rest metrics share.
+
+    @lazy
+    def right(self) -> Array:
+        """TP TN."""
+        return self.tp * self.tn
+
+    @lazy
+    def mixed_up(self) -> Array:
+        """FP FN."""
+        return self.fp * self.fn
+
+    @lazy
+    def determinant(self) -> Array:
+        """TP TN - FP FN."""
+        return self.right - self.mixed_up
+
+    @lazy
+    def joint_margins(self) -> Array:
+        """P T."""
+        return self.actual * self.predicted
+
+    @lazy
+    def actual_spread(self) -> Array:
+        """P N."""
+        return self.actual * self.rest
+
+    @lazy
+    def predicted_spread(self) -> Array:
+        """T (n - T)."""
+        return self.predicted * self.predicted_rest
+
+    # Sums over the classes, shape (...).
+
+    @lazy
+    def wrong(self) -> Array:
+        """Wrongly classified samples."""
+        return total(self.fn)
+
+    @lazy
+    def false_alarms(self) -> Array:
+        """Samples predicted as a class they do not belong to; with one class each, the wrongly classified ones."""
+        return self.wrong
+
+    @lazy
+    def largest(self) -> Array:
+        """Samples of the most frequent class."""
+        return largest(self.actual)
+
+    @lazy
+    def largest_predicted(self) -> Array:
+        """Samples of the most often predicted class."""
+        return largest(self.predicted)
+
+    @lazy
+    def correct_margins(self) -> Array:
+        """Sum P T."""
+        return total(self.joint_margins)
+
+    @lazy
+    def actual_squares(self) -> Array:
+        """Sum P^2."""
+        return inner(self.actual, self.actual)
+
+    @lazy
+    def predicted_squares(self) -> Array:
+        """Sum T^2."""
+        return inner(self.predicted, self.predicted)
+
+    @lazy
+    def pooled_squares(self) -> Array:
+        """Sum (P + T)^2."""
+        return self.actual_squares + self.predicted_squares + 2.0 * self.correct_margins
+
+    @lazy
+    def covariance(self) -> Array:
+        """N tr C - sum P T: n^2 times (observed minus chance agreement)."""
+        return self.n * self.correct - self.correct_margins
+
+    @lazy
+    def chance_disagreement(self) -> Array:
+        """Sum P (n - T) = n^2 (1 - pe) without the cancellation of n^2 - sum P T."""
+        return inner(self.actual, self.predicted_rest)
+
+    @lazy
+    def pooled_disagreement(self) -> Array:
+        """Sum s (2n - s) with s = P + T: 4 n^2 (1 - pe) for pooled margins."""
+        return inner(self.margins, self.rest + self.predicted_rest)
+
+    def weighted_sum(self, values: Array) -> Array:
+        """Sum P x over the classes, shape (...); a class without actual samples adds 0 whatever its value."""
+        weighted = inner(self.actual, values)
+        missing = np.isnan(weighted)
+        # Other matrices keep their sum: a value must not depend on the rest of its batch.
+        if some(missing):
+            return np.where(missing, total(np.where(self.actual == 0, 0.0, self.actual * values)), weighted)
+        return weighted
+
+    # The K - 1 cuts of ordered classes in two, {1..k} | {k+1..K}, shape (..., K - 1).
+
+    @lazy
+    def lower_actual(self) -> Array:
+        """Actual members of the first k classes."""
+        return np.add.accumulate(self.actual, axis=-1)[..., :-1]
+
+    @lazy
+    def lower_predicted(self) -> Array:
+        """Predicted members of the first k classes."""
+        return np.add.accumulate(self.predicted, axis=-1)[..., :-1]
+
+    @lazy
+    def lower_correct(self) -> Array:
+        """Samples of the first k classes that are predicted as one of them."""
+        lower, below = triangles(self.n_classes)
+        # Class k adds row k up to the diagonal and column k above it to the upper left corner.
+        added = np.vecdot(self.counts, lower) + np.vecdot(self.counts.swapaxes(-1, -2), below)
+        return np.add.accumulate(added, axis=-1)[..., :-1]
+
+    @lazy
+    def cut_errors(self) -> Array:
+        """Samples whose actual and predicted class lie on different sides of the cut."""
+        return self.lower_actual + self.lower_predicted - TWO * self.lower_correct
+
+    @lazy
+    def distance(self) -> Array:
+        """Sum |i - j| n_ij, shape (...): the distance of two classes is the number of cuts between them."""
+        return total(self.cut_errors)
+
+    @lazy
+    def chance_distance(self) -> Array:
+        """Sum |i - j| P_i T_j, shape (...)."""
+        above_actual, above_predicted = each(self.n) - self.lower_actual, each(self.n) - self.lower_predicted
+        return inner(self.lower_actual, above_predicted) + inner(self.lower_predicted, above_actual)
+
+    @lazy
+    def upper_correct(self) -> Array:
+        """Samples whose actual and predicted class both lie above the cut."""
+        return each(self.n) - self.lower_correct - self.cut_errors
+
+
 _QUARTER = HALF * HALF
-# Below it (of 1, of the joint entropy) the difference that is the shorter formula would lose two digits.
+# Below this (part of 1, of the joint entropy) the shorter formula, a difference, would lose two digits.
 _NEAR_INDEPENDENCE = np.array(0.05)
 
 
 class Rates(NamedTuple):
-    """Something of the four rates that are worth averaging."""
+    """One quantity for each of the four one-vs-rest rates."""
 
     recall: Array
     specificity: Array
@@ -41,11 +286,9 @@ class Rates(NamedTuple):
 
 
 class Table(Counts):
-    """The counts with everything that more than one metric needs: rates of every class against the rest, means,
-    logarithms.
-    """
+    """Counts with all that more than one metric needs, each computed once: one-vs-rest rates, means, logarithms."""
 
-    # Rates, shape (..., K). The four that are worth averaging stand in one block, which is averaged at once.
+    # Rates, shape (..., K). The four that are averaged over classes share one array.
 
     @lazy
     def rate_block(self) -> Array:
@@ -56,7 +299,7 @@ class Table(Counts):
 
     @lazy
     def reciprocal_block(self) -> Array:
-        """Their reciprocals, infinite where nothing is right, shape (4, ..., K)."""
+        """Reciprocals of the four rates, infinite where nothing is right, shape (4, ..., K)."""
         return np.reciprocal(self.rate_block)
 
     @lazy
@@ -66,17 +309,17 @@ class Table(Counts):
 
     @lazy
     def reciprocals(self) -> Rates:
-        """Their reciprocals, each (..., K)."""
+        """Reciprocals of the four rates, each (..., K)."""
         return Rates(*self.reciprocal_block)
 
     @lazy
     def mean_rates(self) -> Rates:
-        """Their arithmetic means over the classes, each (...)."""
+        """Arithmetic means of the four rates over the classes, each (...)."""
         return Rates(*mean(self.rate_block))
 
     @lazy
     def harmonic_rates(self) -> Rates:
-        """Their harmonic means over the classes, each (...)."""
+        """Harmonic means of the four rates over the classes, each (...)."""
         return Rates(*(self.n_classes / total(self.reciprocal_block)))
 
     @lazy
@@ -250,7 +493,7 @@ class Table(Counts):
     def error_logs(self) -> Array:
         """Sum of p ln p over the off-diagonal cells in the row and the column of each class.
 
-        The diagonal is taken out before summing: beside it the errors of a good classifier would lose their digits.
+        The diagonal is removed before summing: beside it the errors of a good classifier would lose their digits.
         """
         off_diagonal = self.share_logs * hollow(self.n_classes)
         columns: Array = ones(self.n_classes).dot(off_diagonal)
@@ -265,7 +508,7 @@ class Table(Counts):
 
     @lazy
     def union_entropy(self) -> Array:
-        """The same with m = (TP + FP + FN)/n."""
+        """-sum p ln(p / m) over the errors of each class with m = (TP + FP + FN)/n, 0 if absent."""
         return np.abs(self.error_rate_ovr * np.log(np.maximum(self.union_shares, TINY)) - self.error_logs)
 
     @lazy
@@ -297,7 +540,7 @@ class Table(Counts):
     def phi_squared(self) -> Array:
         """Pearson's chi-squared over n, sum n_ij^2 / (P_i T_j) - 1, shape (...).
 
-        Near independence it is summed from the distance.
+        Near independence it is summed from the distance to it.
         """
         columns = np.reciprocal(self.predicted)[..., None, :]
         association: Array = inner(inner(self.counts * columns, self.counts), np.reciprocal(self.actual)) - ONE
@@ -311,13 +554,13 @@ class Table(Counts):
     def mutual_information(self) -> Array:
         """Sum p_ij ln(p_ij n^2 / (P_i T_j)) in nats, shape (...).
 
-        Entropies cancel near independence. There it is summed from the distance.
+        Near independence, where entropies cancel, it is summed from the distance to it.
         """
         joint = total(self.row_logs)
         information: Array = joint - total(self.actual_logs) - total(self.predicted_logs)
         near = information < np.abs(joint) * _NEAR_INDEPENDENCE
         if some(near):
-            # Empty cells and empty margins have p = 0 and count as 0 through any finite logarithm.
+            # Empty cells and margins have p = 0; any finite logarithm gives 0.
             parts = self.counts / cells(self.n) * np.log1p(np.fmax(self.deviation, ABOVE_MINUS_ONE))
             information = np.where(near, total(total(parts)), information)
         return information
@@ -332,11 +575,205 @@ def unified_performance_reciprocals(tp: Array, tn: Array, errors: Array) -> Arra
 
 
 def at_equal_prevalence(counts: Array) -> Array:
-    """The matrices (..., K, K), or tables of any shape, with every row scaled to the same total, n kept.
+    """Matrices (..., K, K), or tables of any shape, with every row scaled to the same total, n kept.
 
-    All NaN when a row is empty: no scale makes it equal.
+    All NaN when a row is empty: no factor equalises it.
     """
     actual = np.add.reduce(counts, axis=-1)
     scale = total(actual)[..., None] / counts.shape[-2] / actual
     scale = np.where(np.isfinite(scale).all(axis=-1, keepdims=True), scale, np.nan)
     return counts * scale[..., None]
+
+
+# A difference of sums below this part of them is rounding of 0.
+_ROUNDING = 1e-13
+
+
+@dataclass(frozen=True, slots=True)
+class AdditiveGradient:
+    """A gradient of the form dM/dp_ij = [i = j] diagonal_i + rows_i + columns_j, each part (..., K).
+
+    Accuracy, means of recalls, macro F1, MCC and kappa all have it, which makes their variances a few products of
+    vectors instead of K^2 terms.
+    """
+
+    diagonal: Array
+    rows: Array
+    columns: Array
+
+
+def of_recalls(t: Table, slopes: Array) -> AdditiveGradient:
+    """Gradient of a function of the recalls from its derivatives (..., K) by them."""
+    per_sample = slopes * t.n_each / t.actual
+    return AdditiveGradient(per_sample, -per_sample * t.recall, np.zeros_like(per_sample))
+
+
+def stack(gradients: Sequence[AdditiveGradient]) -> AdditiveGradient:
+    """Several gradients (..., K) as one (M, ..., K), for their variances in one go."""
+    diagonal, rows, columns = np.array(
+        [
+            [gradient.diagonal for gradient in gradients],
+            [gradient.rows for gradient in gradients],
+            [gradient.columns for gradient in gradients],
+        ]
+    )
+    return AdditiveGradient(diagonal, rows, columns)
+
+
+def additive_variance(t: Table, gradients: AdditiveGradient) -> Array:
+    """Variances (M, ...) of metrics of matrices (..., K, K) under multinomial sampling: [sum p g^2 - (sum p g)^2] / n.
+
+    A variance within rounding of 0 is returned as 0.
+    """
+    diagonal, rows, columns = gradients.diagonal, gradients.rows, gradients.columns
+    mean = total(diagonal * t.tp + rows * t.actual + columns * t.predicted) / t.n
+    parts = (
+        total(diagonal * (diagonal + 2.0 * (rows + columns)) * t.tp),
+        total(rows * rows * t.actual + columns * columns * t.predicted),
+        2.0 * total((rows[..., None, :] @ t.counts)[..., 0, :] * columns),
+    )
+    square = (parts[0] + parts[1] + parts[2]) / t.n
+    size = (np.abs(parts[0]) + parts[1]) / t.n
+    variance = square - mean * mean
+    return np.where(variance <= _ROUNDING * (size + mean * mean), 0.0, variance) / t.n
+
+
+# Small enough for the temporary array to stay in the cache, large enough for the loop not to matter.
+_CHUNK = 1 << 16
+
+
+def confusion_counts(
+    y_true_codes: NDArray[np.integer[Any]],
+    y_pred_codes: NDArray[np.integer[Any]],
+    n_classes: int,
+    weights: NDArray[np.float64] | None = None,
+) -> NDArray[Any]:
+    """Confusion matrix (K, K), rows actual, from two vectors of codes 0..K-1.
+
+    Returns:
+        int64 counts, or float64 sums of the weights (n,).
+
+    Raises:
+        ValueError: the vectors differ in length or a code is out of range.
+    """
+    n = len(y_true_codes)
+    if len(y_pred_codes) != n or (weights is not None and len(weights) != n):
+        raise ValueError("labels and weights must have the same length")
+    for codes in (y_true_codes, y_pred_codes):
+        if n and (codes.min() < 0 or codes.max() >= n_classes):
+            raise ValueError(f"label codes must lie in 0..{n_classes - 1}")
+    cells = n_classes * n_classes
+    counts = np.zeros(cells, dtype=np.int64 if weights is None else np.float64)
+    # Every chunk adds a whole matrix, so chunks grow with the number of classes.
+    chunk = max(_CHUNK, 4 * cells)
+    cell = np.empty(min(chunk, n), dtype=np.intp)
+    for start in range(0, n, chunk):
+        part = slice(start, start + chunk)
+        here = cell[: min(chunk, n - start)]
+        np.multiply(y_true_codes[part], n_classes, out=here, dtype=np.intp, casting="unsafe")
+        here += y_pred_codes[part].astype(np.intp, copy=False)
+        counts += np.bincount(here, None if weights is None else weights[part], minlength=cells)
+    return counts.reshape(n_classes, n_classes)
+
+
+class LabelTable(Table):
+    """One-vs-rest counts of L labels of which a sample can have several, with the attributes of a `Table`.
+
+    Every metric of one class against the rest, and every mean of such metrics, is computed on it by the same function.
+    Attributes of shape (..., L) compare a label with its absence. Sums over classes are sums over labels: ``n`` is the
+    number of labels that samples have, ``n_each`` the number of samples. There is no joint matrix of the labels, so
+    attributes of the cells between two classes do not exist.
+
+    Args:
+        hits: Samples (..., L) with a label that was predicted for them.
+        actual: Samples (..., L) with the label.
+        predicted: Samples (..., L) for which it was predicted.
+        n_samples: All samples (..., 1), or (..., L) where labels have numbers of their own.
+    """
+
+    def __init__(self, hits: Array, actual: Array, predicted: Array, n_samples: Array) -> None:
+        # A `Table` computes these lazily from its matrix.
+        self.__dict__.update(tp=hits, actual=actual, predicted=predicted)
+        self.n_classes = hits.shape[-1]
+        self._n_samples = n_samples
+
+    @classmethod
+    def of(cls, counts: Array) -> Self:
+        """Build it from tables (..., L, 2, 2): actual rows, predicted columns, absent before present."""
+        cells = np.asarray(counts, dtype=np.float64)
+        present = cells[..., 1, 1]
+        samples = cells.sum(axis=(-2, -1))
+        return cls(present, cells[..., 1, :].sum(axis=-1), cells[..., :, 1].sum(axis=-1), samples)
+
+    @lazy
+    def n_each(self) -> Array:
+        """Number of samples, for each label."""
+        return self._n_samples * ones(self.n_classes)
+
+    @lazy
+    def false_alarms(self) -> Array:
+        """Labels predicted for samples without them, summed over all labels."""
+        return total(self.fp)
+
+    def cells(self) -> Array:
+        """Tables (..., L, 2, 2): actual rows, predicted columns, absent before present."""
+        rows = (np.stack([self.tn, self.fp], axis=-1), np.stack([self.fn, self.tp], axis=-1))
+        return np.stack(rows, axis=-2)
+
+    def balanced(self) -> "LabelTable":
+        """Tables with every label scaled to a prevalence of one half; NaN where it is 0 or 1."""
+        with silently():
+            recall, false_alarms = ratio(self.tp, self.actual), ratio(self.fp, self.rest)
+        ends = np.isfinite(recall) & np.isfinite(false_alarms)
+        half = np.where(ends, 0.5 * self.n_each, np.nan)
+        return LabelTable(half * recall, half, half * (recall + false_alarms), half + half)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WeightedCounts:
+    """Confusion matrix of weighted samples: sums of weights, sums of their squares, and numbers of samples.
+
+    Under sampling with replacement, which weights are made for, the variance of a metric of the matrix depends on the
+    samples through these three alone: all samples of a cell have one derivative.
+
+    Attributes:
+        counts: (K, K) sums of weights, rows actual.
+        squares: (K, K) sums of squared weights.
+        samples: (K, K) numbers of samples with a weight above 0.
+    """
+
+    counts: Array
+    squares: Array
+    samples: Array
+
+    @classmethod
+    def of(cls, truth: NDArray[Any], predicted: NDArray[Any], weights: Array, n_classes: int) -> Self:
+        """Build it from class codes (n) and weights (n)."""
+        return cls.of_sums(truth, predicted, (weights, weights * weights, (weights > 0).astype(np.float64)), n_classes)
+
+    @classmethod
+    def of_sums(
+        cls, truth: NDArray[Any], predicted: NDArray[Any], parts: tuple[Array, Array, Array], n_classes: int
+    ) -> Self:
+        """Build it from entries (n) with class codes and sums of weights, of squared weights and of
+        samples, each (n).
+        """
+        cells, size = truth * n_classes + predicted, n_classes * n_classes
+        sums = [np.bincount(cells, each, size) for each in parts]
+        return cls(*(each.reshape(n_classes, n_classes).astype(np.float64) for each in sums))
+
+    @property
+    def effective_samples(self) -> float:
+        """(sum w)^2 / sum w^2: the effective number of samples for a mean. Kish (1965)."""
+        return float(self.counts.sum() ** 2 / self.squares.sum())
+
+
+def weight_scales(counts: Array, squares: Array) -> Array:
+    """Mean weight (..., K, K) of the samples of each cell, each weighted by itself: sum w^2 / sum w.
+
+    A cell without samples has the mean of its row, and an empty row 1.
+    """
+    with silently():
+        rows = squares.sum(axis=-1, keepdims=True) / counts.sum(axis=-1, keepdims=True)
+        scales: Array = np.where(counts > 0, squares / counts, np.where(np.isfinite(rows), rows, 1.0))
+    return scales

@@ -8,8 +8,7 @@ from typing import Any, Concatenate, Generic, TypeGuard, TypeVar
 
 import numpy as np
 
-from app.kernel.matrix.gradient import AdditiveGradient
-from app.kernel.matrix.table import Table
+from app.kernel.matrix.table import AdditiveGradient, Table
 from app.kernel.metrics.exact import Exact
 from app.kernel.metrics.parameters import Parameter
 from app.kernel.metrics.proportion import Cells, Proportion

@@ -25,7 +25,6 @@ from app.kernel.metrics.families.labels import sets as label_sets
 from app.kernel.metrics.families.overall import (
     accuracy,
     agreement,
-    agreement_tests,
     averages,
     decided,
     gps,
@@ -67,7 +66,6 @@ FAMILIES: tuple[ModuleType | tuple[Metric[Table], ...], ...] = (
     association.COEFFICIENTS,
     baulieu.COEFFICIENTS,
     matrix_costs,
-    agreement_tests,
     ranking,
     operating_points,
     areas,

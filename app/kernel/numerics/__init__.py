@@ -1,1 +1,1 @@
-"""Computes on arrays: what numpy lacks, and nothing about metrics."""
+"""Array arithmetic that numpy lacks; nothing here knows metrics."""

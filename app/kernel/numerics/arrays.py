@@ -1,7 +1,7 @@
-"""Arithmetic that families share: divisions, means and logarithms with their limits written down once.
+"""Arithmetic that the metrics share: divisions, means and logarithms with their limits.
 
-Undefined is NaN and infinite is inf in here; what they mean is said by the conditions of a card. Every function works
-on arrays with any leading batch axes and is meant to run inside ``silently()``.
+Undefined is NaN and infinite is inf here; the conditions of a card say what they mean. Every function works on arrays
+with any leading batch axes and is meant to run inside ``silently()``.
 """
 
 import math
@@ -18,7 +18,7 @@ Mask = NDArray[np.bool_]
 TINY = float(np.finfo(np.float64).tiny)
 ABOVE_MINUS_ONE = float(np.nextafter(-1.0, 0.0))
 
-# An array meets an array of no dimension in two thirds of the time that a plain number takes.
+# An operation with a zero-dimensional array takes two thirds of the time of one with a Python number.
 HALF: Array = np.array(0.5)
 ONE: Array = np.array(1.0)
 TWO: Array = np.array(2.0)
@@ -54,9 +54,7 @@ class lazy(Generic[_Owner, _Value]):  # noqa: N801 - used as a decorator, like p
 
 
 def silently() -> np.errstate:
-    """Context in which 0/0 gives NaN and x/0 gives inf without warnings: both are answers here, told apart by the
-    cards.
-    """
+    """Context in which 0/0 gives NaN and x/0 gives inf without warnings. Both are answers; cards tell them apart."""
     return np.errstate(divide="ignore", invalid="ignore", over="ignore")
 
 
@@ -105,12 +103,14 @@ def cells(values: Array) -> Array:
 
 
 def every(mask: Mask) -> bool:
-    """Are all true? Asking a single numpy boolean by its method costs more than a comparison of two vectors."""
+    """All entries of a mask are true. For a single numpy boolean, the method costs more than a comparison of two
+    vectors.
+    """
     return bool(mask.all() if mask.ndim else mask)
 
 
 def some(mask: Mask) -> bool:
-    """Is one true?"""
+    """At least one entry of a mask is true."""
     return bool(mask.any() if mask.ndim else mask)
 
 
@@ -202,7 +202,7 @@ def dispersion(values: Array) -> Array:
 
 
 def dispersion_of_reciprocals(reciprocals: Array) -> Array:
-    """The same from 1/p."""
+    """Dispersion (see ``dispersion``) computed from the reciprocals 1/p (..., n) of the parts."""
     parts = reciprocals.shape[-1]
     center = mean(reciprocals)
     if parts == 1:
@@ -216,7 +216,7 @@ def x_log_x(values: Array) -> Array:
     """X ln x with the limit 0 at 0."""
     logarithms: Array = np.maximum(values, TINY)
     if logarithms.ndim:
-        # One new array in place of three: the large ones cost more to get than to fill.
+        # One temporary array in place of three: allocating large ones costs more than filling them.
         np.log(logarithms, out=logarithms)
         logarithms *= values
         return logarithms

@@ -1,4 +1,4 @@
-"""Root finding on arrays: every element of a batch has its own equation and its own bracket."""
+"""Root finding: element by element on arrays, and by bisection for the limits of an interval that inverts a test."""
 
 from collections.abc import Callable
 
@@ -9,18 +9,18 @@ from app.kernel.numerics.arrays import Array, Mask, every, some
 # Bisection alone would need about fifty steps.
 _STEPS = 80
 _NEWTON_STEPS = 12
-# What a Newton step leaves is of the order of its square.
+# The error after a Newton step is of the order of its square.
 _LAST_STEP = 1e-8
-# Relative to the root: where it is as near as this, rounding alone can keep steps from becoming shorter.
+# Relative to the root: steps below this may stop shrinking because of rounding.
 _SHORT_STEP = 1e-5
 
 
 def rising_root(function: Callable[[Array], tuple[Array, Array]], start: Array, *, low: Array, high: Array) -> Array:
     """Root of a smooth function (value, derivative) that is negative at ``low`` and positive at ``high``, elementwise.
 
-    Newton steps from ``start``; a step that leaves what is left of the bracket, or is more than half the last one, is
-    replaced by a bisection: where the slope jumps Newton's method can go back and forth. The ends themselves are never
-    evaluated. An element that has settled no longer moves. NaN where one has not.
+    Newton steps from ``start``. A step that leaves the bracket, or is more than half the previous one, is replaced by a
+    bisection: where the slope jumps, Newton's method can cycle. The ends themselves are never evaluated. An element
+    that has converged no longer moves. NaN where one has not.
     """
     root, settled, last = start, np.isnan(start), np.full(np.shape(start), np.inf)
     for _ in range(_STEPS):
@@ -65,6 +65,18 @@ def solve_where(mask: Mask, solver: Callable[..., Array], *arrays: Array) -> Arr
         return solver(*arrays)
     result: Array = np.full(mask.shape, np.nan)
     if some(mask):
-        # With one more axis in front rows are summed one by one, alike in every batch (see `numerics.total`).
+        # With one more axis in front rows are summed one by one, alike in every batch (see `arrays.total`).
         result[mask] = solver(*(array[mask][None] for array in arrays))[0]
     return result
+
+
+def last_inside(inside: Callable[[float], bool], start: float, end: float, *, steps: int = 60) -> float:
+    """Farthest point from ``start`` towards ``end`` at which a condition still holds, by bisection; it holds at
+    ``start``.
+    """
+    if inside(end):
+        return end
+    for _ in range(steps):
+        middle = (start + end) / 2.0
+        start, end = (middle, end) if inside(middle) else (start, middle)
+    return start

@@ -1,7 +1,10 @@
-"""Sorting fast: numpy sorts 16-bit numbers by radix, so passes over those do most of the work.
+"""Fast sorting of floats, and hashing of 64-bit integers.
 
-Large temporary arrays cost more than the arithmetic on them; they are few here and reused.
+numpy sorts 16-bit numbers by radix, so passes over those do most of the work. Large temporary arrays cost more than the
+arithmetic on them; few are made, and they are reused.
 """
+
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,10 +25,10 @@ _EXCHANGES = 16
 def ascending_order(values: Array) -> tuple[Order, Array]:
     """Indices (n,) that sort finite values (n,), ties in any order, and the sorted values.
 
-    The values are rounded to 32 bits and sorted by their lower, then by their upper half. The little that rounding has
-    left in disorder is repaired; where rounding tells values badly apart, there is more to repair.
+    The values are rounded to 32 bits and sorted by their lower, then by their upper half. Pairs that rounding left in
+    the wrong order are repaired afterwards.
     """
-    low, scale = _spread(values, _LEVELS_32)
+    low, scale = _spread(values)
     if values.size < _SMALL or scale == 0.0:
         order = np.argsort(values)
         return order, values.take(order)
@@ -42,27 +45,23 @@ def ascending_order(values: Array) -> tuple[Order, Array]:
     return order.take(repair), ordered.take(repair)
 
 
-def _spread(values: Array, levels: float) -> tuple[float, np.float64]:
-    """Lowest value and the factor that spreads the values over 0..levels; 0 where no factor does."""
+def _spread(values: Array) -> tuple[float, np.float64]:
+    """Lowest value and the factor that spreads the values over the 32-bit levels; 0 where no finite factor does."""
     low, high = float(values.min()), float(values.max())
-    return low, _scale(low, high, levels)
-
-
-def _scale(low: float, high: float, levels: float) -> np.float64:
     with np.errstate(over="ignore", divide="ignore"):
-        scale = np.float64(levels) / (high - low)
-    return scale if np.isfinite(scale) else np.float64(0.0)
+        scale = np.float64(_LEVELS_32) / (high - low)
+    return low, scale if np.isfinite(scale) else np.float64(0.0)
 
 
 def _exchange(ordered: Array, order: Order) -> bool:
-    """Put a few neighbours right that stand in the wrong order, in place. False when that is not enough."""
+    """Swap the few neighbours that stand in the wrong order, in place. False when that does not suffice."""
     wrong = np.flatnonzero(ordered[1:] < ordered[:-1])
     for _ in range(_EXCHANGES):
         if wrong.size == 0:
             return True
         if wrong.size > _FEW:
             return False
-        # No two exchanges at once may touch.
+        # Swaps made at the same time must not overlap.
         first = wrong[np.concatenate([[True], np.diff(wrong) > 1])]
         for array in (ordered, order):
             array[first], array[first + 1] = array[first + 1], array[first]
@@ -70,3 +69,24 @@ def _exchange(ordered: Array, order: Order) -> bool:
         near = near[(near >= 0) & (near < ordered.size - 1)]
         wrong = near[ordered[near + 1] < ordered[near]]
     return wrong.size == 0
+
+
+Hashes = NDArray[np.uint64]
+
+# Constants of SplitMix64 (Steele, Lea & Flood 2014, "Fast splittable pseudorandom number generators").
+GOLDEN: Final = np.uint64(0x9E3779B97F4A7C15)
+_FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
+_SHIFTS = np.uint64(30), np.uint64(27), np.uint64(31)
+
+
+def scrambled(values: Hashes) -> Hashes:
+    """Finaliser of SplitMix64 for each value, any shape. Different values stay different."""
+    found = (values ^ (values >> _SHIFTS[0])) * _FIRST
+    found = (found ^ (found >> _SHIFTS[1])) * _SECOND
+    mixed: Hashes = found ^ (found >> _SHIFTS[2])
+    return mixed
+
+
+def mixed(values: Hashes) -> Hashes:
+    """SplitMix64 of each value, any shape."""
+    return scrambled(values + GOLDEN)

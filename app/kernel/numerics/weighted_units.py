@@ -1,4 +1,4 @@
-"""Units with weights, and the one form of what is said of them: a ratio of two sums over the units."""
+"""Weighted units, and metrics of them as a ratio of two sums over the units."""
 
 from collections.abc import Callable, Hashable, Mapping
 from typing import NamedTuple
@@ -10,8 +10,8 @@ from app.kernel.numerics.arrays import Array, Mask, ratio, silently
 
 
 class Terms(NamedTuple):
-    """What each unit adds above and below the line, both (U). Below it is 0 for a unit that has no value of its own,
-    and 1 throughout for a mean.
+    """Contributions of each unit to the numerator and the denominator of a ratio, both (U). The denominator is 0 for a
+    unit without a value, and 1 throughout for a mean.
     """
 
     above: Array
@@ -19,23 +19,23 @@ class Terms(NamedTuple):
 
     @property
     def of_units(self) -> Array:
-        """The value of each unit alone (U); NaN where it has none."""
+        """Value of each unit alone (U); NaN where it has none."""
         with silently():
             return ratio(self.above, self.below)
 
 
 def mean_terms(values: Array) -> Terms:
-    """Those of the mean over the units that have a value (U); NaN is no value."""
+    """Terms of the mean of values (U) over the units that have one; NaN is no value."""
     known = ~np.isnan(values)
     return Terms(np.where(known, values, 0.0), known.astype(np.float64))
 
 
 class WeightedUnits:
-    """What is weighted and resampled: U independent units.
+    """Independent units with weights, the base of everything that is resampled.
 
     Args:
-        n_units: how many there are, U.
-        weights: of the units, shape (..., U); None is 1 each. The leading axes are a batch.
+        n_units: Number of units, U.
+        weights: Weights of the units, shape (..., U); None is 1 each. The leading axes are a batch.
 
     Raises:
         ValueError: there is no unit, or the weights do not fit.
@@ -61,7 +61,7 @@ class WeightedUnits:
         return np.asarray(summed, dtype=np.float64)
 
     def remembered(self, name: Hashable, make: Callable[[], Terms]) -> Terms:
-        """Terms that are made once for all weights of the same units."""
+        """Terms by name, computed once for all weights of the same units."""
         known = self._terms.get(name)
         if known is None:
             known = self._terms[name] = make()
@@ -69,14 +69,14 @@ class WeightedUnits:
 
     @property
     def known_terms(self) -> Mapping[Hashable, Terms]:
-        """All terms that were made so far."""
+        """All terms computed so far, by name."""
         return self._terms
 
     def ratio_of(self, terms: Terms) -> Array:
-        """The ratio of both sums, shape (...); NaN where no unit has a value."""
+        """Ratio of the two weighted sums, shape (...); NaN where no unit has a value."""
         with silently():
             return ratio(self.total(terms.above), self.total(terms.below))
 
     def have(self, mask: Mask) -> Array:
-        """Weight of the units of a mask (U), shape (...)."""
+        """Total weight of the units in a mask (U), shape (...)."""
         return self.total(mask.astype(np.float64))

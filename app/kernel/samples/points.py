@@ -6,7 +6,7 @@ from typing import NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from app.kernel.numerics import special
+from app.kernel.numerics import scipy_bridge
 from app.kernel.numerics.arrays import Array, Mask, each, lazy, total
 
 Codes = NDArray[np.intp]
@@ -191,7 +191,7 @@ class Points:
         """Where a block of rows starts, and its distances (b, n) from all points."""
         size = max(1, _AT_ONCE // self.n_samples)
         for start in range(0, self.n_samples, size):
-            yield start, special.euclidean_distances(self.features[start : start + size], self.features)
+            yield start, scipy_bridge.euclidean_distances(self.features[start : start + size], self.features)
 
 
 def _sum_of(weights: Array, values: Array) -> Array:

@@ -12,8 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from app.kernel.matrix.gradient import AdditiveGradient, additive_variance, stack
-from app.kernel.matrix.table import Table
+from app.kernel.matrix.table import AdditiveGradient, Table, additive_variance, stack
 from app.kernel.metrics.card import AnyMetric, Gradient, Mean, Metric, Scale, Scope
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.proportion import Cells, Proportion, Rate

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.kernel.numerics.arrays import Array, silently
-from app.kernel.numerics.isotonic import falling_means
+from app.kernel.numerics.monotone import falling_means
 from app.kernel.samples.calibration import Bins, equal_width
 from app.kernel.samples.curves import cuts_of
 from app.kernel.samples.rankings.ranking import Ranking

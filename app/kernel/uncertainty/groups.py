@@ -9,13 +9,12 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from app.kernel.matrix.gradient import AdditiveGradient, additive_variance, of_recalls, stack
-from app.kernel.matrix.table import Table
+from app.kernel.matrix.table import AdditiveGradient, Table, additive_variance, of_recalls, stack
 from app.kernel.metrics.card import Metric
 from app.kernel.metrics.families.per_class.rates import recall
 from app.kernel.metrics.proportion import Proportion
 from app.kernel.numerics.arrays import Array, kish_effective_n, silently
-from app.kernel.numerics.special import normal_cdf, student_cdf, student_quantile
+from app.kernel.numerics.scipy_bridge import normal_cdf, student_cdf, student_quantile
 from app.kernel.samples.areas import ROUNDING
 from app.kernel.samples.losses import sums_by_code
 from app.kernel.uncertainty import intervals

@@ -6,14 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from app.kernel.matrix.gradient import AdditiveGradient
-from app.kernel.matrix.label_table import LabelTable
+from app.kernel.matrix.table import AdditiveGradient, LabelTable
 from app.kernel.metrics.card import Inputs, Mean, Metric, Scale
 from app.kernel.metrics.expression import Expression, Measure, Subject, bounds, compute, measures
 from app.kernel.metrics.proportion import Cells, Rate
 from app.kernel.numerics.arrays import Array, kish_effective_n, silently
-from app.kernel.numerics.bisection import last_inside
-from app.kernel.numerics.special import student_quantile
+from app.kernel.numerics.roots import last_inside
+from app.kernel.numerics.scipy_bridge import student_quantile
 from app.kernel.numerics.weighted_units import Terms
 from app.kernel.samples.influence import Influence, LinearMethod, Sampled, Strata
 from app.kernel.samples.labels.moments import LabelMoments

@@ -11,7 +11,7 @@ from math import fsum
 import numpy as np
 
 from app.kernel.numerics.arrays import Array, ones, silently
-from app.kernel.numerics.special import beta_quantile, normal_quantile
+from app.kernel.numerics.scipy_bridge import beta_quantile, normal_quantile
 
 
 class ProportionInterval(StrEnum):

@@ -6,11 +6,10 @@ from enum import StrEnum
 import numpy as np
 from numpy.typing import NDArray
 
-from app.kernel.matrix.table import Table
-from app.kernel.matrix.weighted import weight_scales
+from app.kernel.matrix.table import Table, weight_scales
 from app.kernel.metrics.card import Scale
 from app.kernel.numerics.arrays import Array, silently
-from app.kernel.numerics.special import normal_cdf, normal_quantile
+from app.kernel.numerics.scipy_bridge import normal_cdf, normal_quantile
 from app.kernel.uncertainty import closed_forms
 from app.kernel.uncertainty.draws import (
     MOST_UNDEFINED,

@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.kernel.matrix.contingency import Contingency
-from app.kernel.matrix.label_table import LabelTable
-from app.kernel.matrix.table import Table
+from app.kernel.matrix.table import LabelTable, Table
 from app.kernel.metrics.card import Inputs
 from app.kernel.metrics.expression import Subject
 from app.kernel.metrics.proportion import Rate

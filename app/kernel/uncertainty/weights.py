@@ -6,12 +6,10 @@ from typing import Self
 
 import numpy as np
 
-from app.kernel.matrix.gradient import AdditiveGradient, additive_variance, stack
-from app.kernel.matrix.table import Table
-from app.kernel.matrix.weighted import WeightedCounts
+from app.kernel.matrix.table import AdditiveGradient, Table, WeightedCounts, additive_variance, stack
 from app.kernel.metrics.proportion import Rate
 from app.kernel.numerics.arrays import Array, silently
-from app.kernel.numerics.special import student_quantile
+from app.kernel.numerics.scipy_bridge import student_quantile
 from app.kernel.uncertainty import intervals
 from app.kernel.uncertainty.closed_forms import (
     FEW,

@@ -16,8 +16,7 @@ from app.kernel.folds.along import FoldedRanking
 from app.kernel.folds.folded import FoldedSamples
 from app.kernel.folds.labels import FoldedLabelInfluences, FoldedLabels
 from app.kernel.folds.metrics import folded_chance
-from app.kernel.matrix.table import Table
-from app.kernel.matrix.weighted import WeightedCounts
+from app.kernel.matrix.table import Table, WeightedCounts
 from app.kernel.metrics.card import Inputs, Metric
 from app.kernel.metrics.expression import Subject, compute
 from app.kernel.numerics.arrays import Array

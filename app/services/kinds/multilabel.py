@@ -10,7 +10,7 @@ from app.domain.findings import Finding
 from app.domain.inputs.content import Content
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.wording import name, names, rounded, share
-from app.kernel.matrix.label_table import LabelTable
+from app.kernel.matrix.table import LabelTable
 from app.kernel.metrics.card import INPUTS_OF, Inputs, Task
 from app.kernel.metrics.expression import Subject
 from app.kernel.metrics.families.labels.sets import hamming_loss

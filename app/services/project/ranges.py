@@ -5,7 +5,7 @@ from functools import partial
 
 import numpy as np
 
-from app.kernel.matrix.share_ranges import Extremes, extremes
+from app.kernel.matrix.prevalence import Extremes, extremes
 from app.kernel.numerics.arrays import Array
 from app.services.estimands import Estimand
 from app.services.json_values import number

@@ -8,7 +8,7 @@ import numpy as np
 from app.domain.errors import InvalidInput
 from app.domain.evaluation import EvaluationRecord
 from app.domain.wording import significant
-from app.kernel.matrix.share_ranges import ShareRanges
+from app.kernel.matrix.prevalence import ShareRanges
 from app.kernel.numerics.arrays import Array, Mask
 
 _SUM_TOLERANCE = 1e-6

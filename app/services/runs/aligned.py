@@ -14,7 +14,7 @@ from app.domain.inputs.content import MIXED_FACT, REPEATS_FACT
 from app.domain.inputs.labels import listed
 from app.domain.inputs.matrices import MatrixInput
 from app.kernel.compare.folded import FoldedRuns
-from app.kernel.matrix.weighted import WeightedCounts
+from app.kernel.matrix.table import WeightedCounts
 from app.kernel.metrics.card import Task
 from app.kernel.numerics.arrays import Array
 from app.services.estimands import Estimand

@@ -12,11 +12,11 @@ from app.kernel.compare.linear import LinearRuns
 from app.kernel.compare.paired.effects import Effects, PairedScore, rate_effects, weighted_rate_effects
 from app.kernel.compare.paired.joint import JointCounts
 from app.kernel.compare.paired.tests import pairing_bounds
-from app.kernel.matrix.weighted import WeightedCounts
+from app.kernel.matrix.table import WeightedCounts
 from app.kernel.metrics.expression import Bounds
 from app.kernel.metrics.proportion import Rate
 from app.kernel.numerics.arrays import Array
-from app.kernel.numerics.special import normal_cdf
+from app.kernel.numerics.scipy_bridge import normal_cdf
 from app.kernel.samples.influence import LinearMethod
 from app.kernel.uncertainty.draws import Alternative
 from app.kernel.uncertainty.weights import WeightedRate

@@ -9,8 +9,7 @@ import pytest
 from numpy.typing import NDArray
 from sklearn import metrics as sk
 
-from app.kernel.matrix.coefficients.expected_information import expected_information, relative_information
-from app.kernel.matrix.contingency import Contingency
+from app.kernel.matrix.contingency import Contingency, expected_information, relative_information
 from app.kernel.metrics.card import Metric
 from app.kernel.metrics.families.clustering import information, pairs, shape
 from app.kernel.metrics.families.overall.agreement import adjusted_rand

@@ -18,7 +18,7 @@ from app.kernel.compare.cost_ratios import (
     independent_gap,
     paired_gap,
 )
-from app.kernel.numerics.hull import upper_hull
+from app.kernel.numerics.monotone import upper_hull
 from app.kernel.uncertainty.intervals import two_sided_z
 
 RATIOS = [Fraction(k, 7) for k in range(1, 60)] + [Fraction(10**k) for k in (-6, -3, 2, 4, 6)]

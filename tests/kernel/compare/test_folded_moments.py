@@ -8,7 +8,7 @@ import pytest
 
 from app.kernel.compare.folded import Moments
 from app.kernel.numerics.arrays import Array
-from app.kernel.numerics.exact_products import Halves, products
+from app.kernel.numerics.exact_sums import Halves, products
 
 RANDOM = np.random.default_rng(1971)
 CLASSES, VALUES = 3, 3

@@ -16,7 +16,7 @@ from app.kernel.folds.entries import NotFolded
 from app.kernel.folds.folded import FoldedScores
 from app.kernel.folds.metrics import folded_metrics, folded_values
 from app.kernel.folds.scores import ScoresFold
-from app.kernel.matrix.labels import confusion_counts
+from app.kernel.matrix.table import confusion_counts
 from app.kernel.metrics.card import Metric
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.families.probabilities import calibration, imcp, proper, ranking

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from app.kernel.matrix.gradient import AdditiveGradient, additive_variance, stack
-from app.kernel.matrix.table import Table
+from app.kernel.matrix.table import AdditiveGradient, Table, additive_variance, stack
 from app.kernel.metrics.card import Scope
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.numerics.arrays import Array

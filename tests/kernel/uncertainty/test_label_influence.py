@@ -4,9 +4,7 @@ import numpy as np
 import pytest
 
 from app.domain.expressions.expressions import parse
-from app.kernel.matrix.gradient import additive_variance, stack
-from app.kernel.matrix.label_table import LabelTable
-from app.kernel.matrix.table import Table
+from app.kernel.matrix.table import LabelTable, Table, additive_variance, stack
 from app.kernel.metrics.card import Inputs, Mean, Task
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.expression import compute

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import bootstrap as scipy_bootstrap
 
-from app.kernel.matrix.gradient import additive_variance, stack
-from app.kernel.matrix.table import Table
+from app.kernel.matrix.table import Table, additive_variance, stack
 from app.kernel.metrics.card import Metric, Scale
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.numerics.arrays import Array

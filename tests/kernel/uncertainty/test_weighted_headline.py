@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 import statsmodels.api as sm
 
-from app.kernel.matrix.table import Table
-from app.kernel.matrix.weighted import WeightedCounts
+from app.kernel.matrix.table import Table, WeightedCounts
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.proportion import ACCURACY
 from app.kernel.numerics.arrays import Array

@@ -11,7 +11,7 @@ import numpy as np
 from scipy.special import betainc
 
 from app.kernel.numerics.arrays import Array, silently
-from app.kernel.numerics.special import beta_quantile
+from app.kernel.numerics.scipy_bridge import beta_quantile
 from app.kernel.uncertainty.draws import Prior, pseudo_counts
 
 _NODES = 400

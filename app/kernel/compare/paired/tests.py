@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from app.kernel.compare.paired.joint import Codes, JointCounts, distinct_rows
 from app.kernel.numerics.arrays import Array, silently
-from app.kernel.numerics.special import (
+from app.kernel.numerics.scipy_bridge import (
     chi_squared_upper_tail,
     f_upper_tail,
     fair_binomial_cdf,

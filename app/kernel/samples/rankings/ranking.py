@@ -6,7 +6,7 @@ from functools import cached_property
 import numpy as np
 
 from app.kernel.numerics.arrays import Array, Mask, lazy, ratio, silently
-from app.kernel.numerics.hull import STRETCH, outside, upper_hull
+from app.kernel.numerics.monotone import STRETCH, outside, upper_hull
 from app.kernel.samples.losses import sums_by_code
 from app.kernel.samples.rankings.counts import CumulativeCounts, Positions
 from app.kernel.samples.rankings.cuts import (

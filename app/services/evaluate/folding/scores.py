@@ -18,7 +18,7 @@ from app.domain.inputs.probabilities import assumed_threshold, decide_by_thresho
 from app.domain.inputs.samples import Samples
 from app.domain.report import SectionName
 from app.kernel.folds.scores import OrderFold, ScoresFold
-from app.kernel.matrix.labels import confusion_counts
+from app.kernel.matrix.table import confusion_counts
 from app.services.estimates.run_data import RunData
 from app.services.evaluate.evaluations import NewEvaluation
 from app.services.evaluate.folded_groups import DecidedInGroups

@@ -14,7 +14,7 @@ from app.kernel.metrics.families.per_class.rates import recall
 from app.kernel.metrics.families.probabilities.calibration import expected_calibration_error
 from app.kernel.metrics.families.probabilities.imcp import median_phi
 from app.kernel.metrics.families.probabilities.ranking import roc_auc
-from app.kernel.numerics.special import binomial_upper_tail
+from app.kernel.numerics.scipy_bridge import binomial_upper_tail
 from app.kernel.samples.calibration import Excess, excess_of_top_label
 from app.kernel.samples.losses import threshold_correct
 from app.kernel.samples.scores import Scores

@@ -6,7 +6,7 @@ import numpy as np
 
 from app.kernel.compare.paired import joint
 from app.kernel.compare.paired.joint import JointCounts
-from app.kernel.matrix.weighted import WeightedCounts
+from app.kernel.matrix.table import WeightedCounts
 from app.kernel.numerics.arrays import Array
 from app.kernel.uncertainty import simulation
 from app.kernel.uncertainty.draws import Shares, evaluate_draws, generator, seed_of

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from app.kernel.numerics.hashing import Hashes
+from app.kernel.numerics.sorting import Hashes
 
 
 class Frequent:

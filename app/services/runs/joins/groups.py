@@ -12,7 +12,7 @@ from app.domain.data import MOST_GROUPS
 from app.domain.errors import TooLarge
 from app.kernel.compare.paired.tests import GroupedCounts
 from app.kernel.numerics.arrays import Array
-from app.kernel.numerics.hashing import Hashes
+from app.kernel.numerics.sorting import Hashes
 from app.services.runs.joins.keys import as_column, numbers_of, together
 
 

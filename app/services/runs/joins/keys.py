@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from app.kernel.numerics.hashing import GOLDEN, Hashes, mixed
+from app.kernel.numerics.sorting import GOLDEN, Hashes, mixed
 
 _MOST: Final = 10**18
 _WHOLE: Final = r"^(0|-?[1-9][0-9]{0,17})$"

@@ -21,7 +21,7 @@ from app.domain.inputs.samples import Samples
 from app.kernel.folds.queries import RELEVANT, ColumnFile, Columns, QueryValueUnits, columns_of
 from app.kernel.metrics.expression import Measure
 from app.kernel.numerics.arrays import Array
-from app.kernel.numerics.hashing import Hashes
+from app.kernel.numerics.sorting import Hashes
 from app.kernel.units.queries import Queries
 from app.services.ports.cluster import Workers
 from app.services.processes.progress import progressed

@@ -4,14 +4,13 @@ from functools import partial
 
 import numpy as np
 
-from app.kernel.matrix.gradient import AdditiveGradient
-from app.kernel.matrix.table import Table
+from app.kernel.matrix.table import AdditiveGradient, Table
 from app.kernel.metrics.card import OVER_LABELS, Orientation, Prevalence, Scope, metric
 from app.kernel.metrics.conditions import NO_SAMPLES
 from app.kernel.metrics.exact import Exact
 from app.kernel.metrics.parameters import Number
 from app.kernel.metrics.proportion import Cells, Line, Proportion
-from app.kernel.numerics import special
+from app.kernel.numerics import scipy_bridge
 from app.kernel.numerics.arrays import Array, total
 
 _overall = partial(metric, scope=Scope.OVERALL, prevalence=Prevalence.SENSITIVE, references=("haghighi2018",))
@@ -196,4 +195,4 @@ def no_information_rate(t: Table) -> Array:
     about_sample=True,
 )
 def accuracy_p_value(t: Table) -> Array:
-    return special.binomial_upper_tail(t.correct, t.n, t.largest / t.n, (t.n - t.largest) / t.n)
+    return scipy_bridge.binomial_upper_tail(t.correct, t.n, t.largest / t.n, (t.n - t.largest) / t.n)

@@ -2,20 +2,31 @@
 
 Denominators such as n^2 - sum P T are written as sums of products of counts: the difference loses all digits when one
 class dominates.
+
+Aickin's alpha (1990) describes a mixture of cases agreed on for a reason and cases agreed on by chance: p_e = sum a_k
+b_k, alpha = (p_o - p_e)/(1 - p_e), a_k = A_k/(1 - alpha + alpha b_k/p_e), b_k = B_k/(1 - alpha + alpha a_k/p_e) with A
+and B the predicted and the actual class shares. The published iteration takes thousands of steps when agreement is
+good. Here alpha alone is searched. With tau = alpha/((p_o - alpha)(1 - alpha)) and u_k = (1 - alpha) b_k the equations
+become tau u_k^2 + (1 + tau g_k) u_k = B_k, g = A - B, one quadratic per class, and (1 - alpha) a_k = u_k + g_k. Where
+g_k < 0 the equation of the other side has the same form with A_k and -g_k. With w_k the smaller of the two, tau w_k^2 +
+(1 + tau |g_k|) w_k = min(A_k, B_k), where nothing is subtracted. The remaining equation is alpha = tau sum w_k (w_k +
+|g_k|).
+
+Alpha is the share of the cases that are agreed on for a reason. Below chance (kappa < 0) there is none: some numbers
+solve the equations there, above 1 among them, but none is a share.
 """
 
+from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
+from functools import cache, lru_cache, partial
 
 import numpy as np
 
-from app.kernel.matrix.coefficients import aickin
-from app.kernel.matrix.coefficients.disagreement import Weights, disagreements, weighted_alpha_parts
-from app.kernel.matrix.gradient import AdditiveGradient
-from app.kernel.matrix.table import Table
+from app.kernel.matrix.table import AdditiveGradient, Table
 from app.kernel.metrics.card import CLUSTERINGS, Orientation, Prevalence, Scale, Scope, metric
 from app.kernel.metrics.conditions import (
     CHANCE_IS_CERTAIN,
+    NO_CLASS_IN_COMMON,
     NO_SAMPLES,
     ONE_ACTUAL_CLASS,
     ONE_PREDICTED_CLASS,
@@ -33,7 +44,116 @@ from app.kernel.metrics.exact import (
 from app.kernel.metrics.parameters import Choice, MatrixOf
 from app.kernel.metrics.proportion import Cells, Line, Proportion
 from app.kernel.metrics.scales import KAPPA_SCALES, KRIPPENDORFF, MATTHEWS
-from app.kernel.numerics.arrays import Array, each, inner, ones, total
+from app.kernel.numerics.arrays import ONE, Array, Mask, each, every, inner, ones, some, total
+from app.kernel.numerics.roots import newton_root, rising_root, solve_where
+
+# Rounding error of kappas and of sums of shares.
+_ROUNDING = 1e-14
+_NEAR_KAPPA = 0.1
+
+Equation = Callable[[Array], tuple[Array, Array]]
+
+
+def is_below_chance(kappa: Array) -> Mask:
+    """Mask (...) of the matrices whose Cohen's kappa (...) is negative by more than rounding."""
+    return kappa < -_ROUNDING
+
+
+def aickin_alpha_of(actual: Array, predicted: Array, observed: Array, kappa: Array) -> Array:
+    """Aickin's alpha (...) from class shares (..., K), p_o (...) and Cohen's kappa (...); NaN below chance.
+
+    Where all confusions between the classes go one way, no agreement by chance is left: p_e -> 0 and alpha tends to
+    p_o.
+    """
+    under_predicted = total(np.abs(predicted - actual)) / 2.0
+    above = kappa > _ROUNDING
+    one_way = above & (under_predicted >= 1.0 - observed - _ROUNDING)
+    above = above & ~one_way
+    if every(above):
+        return above_chance(actual, predicted, observed, kappa)
+    solution = np.where(one_way, observed, np.where(np.abs(kappa) <= _ROUNDING, 0.0, np.nan))
+    if some(above):
+        solution = np.where(above, solve_where(above, above_chance, actual, predicted, observed, kappa), solution)
+    return solution
+
+
+def above_chance(actual: Array, predicted: Array, observed: Array, kappa: Array) -> Array:
+    """Aickin's alpha (...) where kappa > 0.
+
+    sum b_k is at least 1 at kappa, and at p_o it is sum max(B_k - A_k, 0) / (1 - p_o) < 1. So there is a root between
+    them, mostly near kappa; with equal margins it is kappa itself.
+    """
+    equation, start = _equation(actual, predicted, observed), kappa + _NEAR_KAPPA * (observed - kappa)
+    low = kappa * (1.0 - 10.0 * _ROUNDING)
+    root = newton_root(equation, start, low=low, high=observed)
+    missed = np.isnan(root)
+    return np.where(missed, rising_root(equation, start, low=low, high=observed), root) if some(missed) else root
+
+
+def _equation(actual: Array, predicted: Array, observed: Array) -> Equation:
+    """Nearly linear function 1 - alpha/(tau sum w_k (w_k + |g_k|)) of alpha, with its derivative."""
+    gap, smaller = np.abs(predicted - actual), np.minimum(predicted, actual)
+    fourfold = 4.0 * smaller
+
+    def lacking(alpha: Array) -> tuple[Array, Array]:
+        free, missing = ONE - alpha, observed - alpha
+        rest = free * missing
+        # The quadratic over tau: w^2 + (|g| + 1/tau) w = min(A, B) / tau.
+        spare = rest / alpha
+        rarity = each(spare)
+        linear, source = gap + rarity, fourfold * rarity
+        root = np.sqrt(linear * linear + source)
+        w = 0.5 * source / (linear + root)
+        product = w * (w + gap)
+        joint = total(product)
+        # (u v)' = -u v (u + v) / (tau root) by tau.
+        fall = inner(product / root, w + w + gap)
+        # (rest)' = -(free + missing) by alpha.
+        both, share = free + missing, rest / joint
+        return ONE - share, (both - fall / joint * (spare + both)) / joint
+
+    return lacking
+
+
+# |i-j| (`linear`), (i-j)^2 (`quadratic`), or a matrix (K, K) with actual classes as rows.
+Weights = str | tuple[tuple[float, ...], ...]
+
+
+@lru_cache(maxsize=8)
+def _disagreement(n_classes: int, weights: Weights) -> Array:
+    """Disagreement weights |i-j| or (i-j)^2 or those given, of shape (K, K)."""
+    if not isinstance(weights, str):
+        given = np.array(weights)
+        return given if given[0, 0] == 0.0 else 1.0 - given
+    distance = np.abs(np.subtract.outer(np.arange(n_classes, dtype=np.float64), np.arange(n_classes, dtype=np.float64)))
+    return distance if weights == "linear" else distance * distance
+
+
+def disagreements(t: Table, weights: Weights) -> tuple[Array, Array]:
+    """sum_ij v_ij n_ij and sum_ij v_ij P_i T_j."""
+    if weights == "linear":
+        return t.distance, t.chance_distance
+    v = _disagreement(t.n_classes, weights)
+    return total(total(t.counts * v)), total((t.actual @ v) * t.predicted)
+
+
+@cache
+def _credit_sums(n_classes: int, weights: str) -> Array:
+    """sum_j (1 - v_ij/v_max) of shape (K,)."""
+    v = _disagreement(n_classes, weights)
+    sums: Array = (1.0 - v / v.max()).sum(axis=0)
+    return sums
+
+
+def weighted_alpha_parts(t: Table, weights: str) -> tuple[Array, Array]:
+    """1 - p_o and 1 - p_e of the weighted alpha. Unlike other chance agreements this p_e can exceed 1."""
+    largest = float(t.n_classes - 1) ** (1 if weights == "linear" else 2)
+    observed, expected = disagreements(t, weights)
+    # sum (1 - v_ij/v_max)(P_i + T_j)^2, multiplied out so that no (..., K, K) array is made.
+    squares = total((t.actual * t.actual + t.predicted * t.predicted) * _credit_sums(t.n_classes, weights))
+    chance = (squares + 2.0 * (t.pairs - expected / largest)) / (4.0 * t.pairs)
+    return observed / (largest * t.n), 1.0 - chance
+
 
 _agreement = partial(
     metric,
@@ -278,14 +398,14 @@ def weighted_alpha(t: Table, weights: str = "linear") -> Array:
         overall(
             "below_chance",
             "agreement is below chance, where no share of the cases can be agreed on for a reason",
-            lambda t: aickin.is_below_chance(t.covariance / t.chance_disagreement),
+            lambda t: is_below_chance(t.covariance / t.chance_disagreement),
         ),
     ),
     references=("aickin1990",),
     revision=2,
 )
 def aickin_alpha(t: Table) -> Array:
-    return aickin.alpha(t.prevalence, t.predicted_prevalence, t.accuracy, t.covariance / t.chance_disagreement)
+    return aickin_alpha_of(t.prevalence, t.predicted_prevalence, t.accuracy, t.covariance / t.chance_disagreement)
 
 
 @_agreement(
@@ -379,3 +499,35 @@ def _rand_parts(t: Table) -> tuple[Array, Array]:
     only_actual, only_predicted = t.actual_squares - squares, t.predicted_squares - squares
     spread = (both + only_actual) * (only_actual + apart) + (both + only_predicted) * (only_predicted + apart)
     return 2.0 * (both * apart - only_actual * only_predicted), spread
+
+
+_statistic = partial(
+    metric,
+    scope=Scope.OVERALL,
+    prevalence=Prevalence.SENSITIVE,
+    ideal=None,
+    orientation=Orientation.DESCRIPTIVE,
+    degree=None,
+    on_request=True,
+    about_sample=True,
+)
+
+
+@_statistic(
+    name="z test statistic of kappa",
+    symbol="z",
+    formula=r"\frac{\kappa}{\sigma_0},\quad \sigma_0=\frac{\sqrt{p_e+p_e^2-\sum_i p_{i\cdot}p_{\cdot i}"
+    r"(p_{i\cdot}+p_{\cdot i})}}{(1-p_e)\sqrt{n}}",
+    sentence="Kappa in standard errors that it would have were there no agreement beyond chance: beyond 1.96 or below "
+    "-1.96 it differs from 0 at 5 %, two-sided.",
+    range=(None, None),
+    symmetric=True,
+    undefined=(NO_SAMPLES, ONE_ACTUAL_CLASS, ONE_PREDICTED_CLASS, NO_CLASS_IN_COMMON),
+    references=("fleiss1969",),
+)
+def kappa_z(t: Table) -> Array:
+    # In counts, as a sum of terms of which none is below 0.
+    both = t.actual * t.predicted
+    chance = total(both)
+    spread = inner(both, t.rest * t.predicted_rest + (chance[..., None] - both))
+    return (t.n * t.correct - chance) * np.sqrt(t.n / spread)

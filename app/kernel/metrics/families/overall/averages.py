@@ -4,8 +4,7 @@ from functools import partial
 
 import numpy as np
 
-from app.kernel.matrix.gradient import AdditiveGradient
-from app.kernel.matrix.table import Table
+from app.kernel.matrix.table import AdditiveGradient, Table
 from app.kernel.metrics.card import OVER_LABELS, Orientation, Prevalence, Scale, Scope, metric
 from app.kernel.metrics.conditions import (
     ABSENT,

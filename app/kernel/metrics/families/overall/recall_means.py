@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from app.kernel.matrix.gradient import of_recalls
-from app.kernel.matrix.table import Table
+from app.kernel.matrix.table import Table, of_recalls
 from app.kernel.metrics.card import OVER_LABELS, Mean, Orientation, Prevalence, Scope, metric
 from app.kernel.metrics.conditions import A_RECALL_IS_ZERO, NO_ACTUAL
 from app.kernel.metrics.exact import Confusion, Exact, Quantity, harmonic, product

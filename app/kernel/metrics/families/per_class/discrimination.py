@@ -34,7 +34,7 @@ from app.kernel.metrics.scales import (
     SINGLE_POINT_AUC,
     YULE,
 )
-from app.kernel.numerics import special
+from app.kernel.numerics import scipy_bridge
 from app.kernel.numerics.arrays import ONE, Array
 
 _BOTH_SIDES = (NO_ACTUAL, NO_REST)
@@ -388,4 +388,4 @@ def roc_similarity(t: Table) -> Array:
     references=("green1966",),
 )
 def sensitivity_index(t: Table) -> Array:
-    return special.normal_quantile(t.recall) - special.normal_quantile(t.fpr)
+    return scipy_bridge.normal_quantile(t.recall) - scipy_bridge.normal_quantile(t.fpr)

@@ -8,7 +8,7 @@ from app.kernel.metrics.card import OVER_LABELS, Inputs, Orientation, Prevalence
 from app.kernel.metrics.conditions import NO_ACTUAL, NO_REST, NO_WEIGHT, NOT_PROBABILITIES
 from app.kernel.metrics.parameters import Number
 from app.kernel.numerics.arrays import Array, mean, ratio, total
-from app.kernel.numerics.special import incomplete_beta
+from app.kernel.numerics.scipy_bridge import incomplete_beta
 from app.kernel.samples.areas import centred, micro_influence, pair_influence
 from app.kernel.samples.influence import (
     Area,

@@ -16,7 +16,7 @@ from app.kernel.metrics.conditions import (
     where,
 )
 from app.kernel.metrics.families.similarity.build import CONSTANT, coefficient, distance
-from app.kernel.numerics import special
+from app.kernel.numerics import scipy_bridge
 from app.kernel.numerics.arrays import Array
 
 _NOTHING_COMMON = where(
@@ -53,7 +53,7 @@ def _digby(t: Table) -> Array:
 
 def _gilbert_wells(t: Table) -> Array:
     """The logarithms of factorials are added up, which would overflow by themselves."""
-    factorial = special.log_factorial
+    factorial = scipy_bridge.log_factorial
     inside = factorial(t.n_each) + (factorial(t.tp) + factorial(t.tn)) + (factorial(t.fp) + factorial(t.fn))
     outside = (factorial(t.actual) + factorial(t.predicted)) + (factorial(t.rest) + factorial(t.predicted_rest))
     product = (t.actual * t.predicted) * (t.rest * t.predicted_rest)

@@ -1,6 +1,6 @@
-"""The special functions that numpy lacks.
+"""Special functions, integer programmes and distances by scipy.
 
-The only file that knows scipy, which it loads at first use: the import takes 0.2 s.
+This is the only module that imports scipy, and it does so at first use: the import takes 0.2 s.
 """
 
 from functools import cache
@@ -32,10 +32,10 @@ def beta_quantile(a: Array, b: Array, probability: Array | float) -> Array:
 
 
 def binomial_upper_tail(successes: Array, trials: Array, success: Array, failure: Array) -> Array:
-    """P(Bin(trials, success) >= successes) through the incomplete beta function: any size, real counts allowed.
+    """P(Bin(trials, success) >= successes) through the incomplete beta function, for any size and real counts.
 
-    It takes both probabilities: the smaller one of the two has all its digits, and scipy is ten times as fast with a
-    small success.
+    Both probabilities are given: the smaller one has all its digits, and scipy is ten times as fast with a small
+    success probability.
     """
     hits, misses = successes + TINY, trials - successes + 1.0
     rare = success <= 0.5
@@ -95,7 +95,7 @@ def fair_binomial_mass(successes: Array | float, trials: Array | float) -> Array
 
 
 def log_factorial(values: Array) -> Array:
-    """ln(x!), for numbers between the whole ones by the gamma function."""
+    """ln(x!) by the gamma function, also between whole numbers."""
     found: Array = _scipy().gammaln(values + 1.0)
     return found
 
@@ -109,14 +109,14 @@ def incomplete_beta(a: float, b: float, x: Array) -> Array:
 def find_integers(
     rows: Array, low: Array, high: Array, upper: Array, *, least: Array | None = None, seconds: float = 20.0
 ) -> Array | None:
-    """Whole numbers x (V) with 0 <= x <= upper (V) and low (S) <= rows (S, V) x <= high (S); None when there are none.
+    """Integers x (V) with 0 <= x <= upper (V) and low (S) <= rows (S, V) x <= high (S); None when there are none.
 
-    With ``least`` (V) those that make its product with x smallest.
+    With ``least`` (V), the x with the smallest product ``least`` x.
 
-    The solver allows a small violation, so a solution has to be verified; that there is none can be relied on.
+    The solver allows a small violation, so verify a solution. An answer of None is exact.
 
     Raises:
-        TimeoutError: neither was found within that many seconds.
+        TimeoutError: no answer within ``seconds``.
     """
     from scipy.optimize import Bounds, LinearConstraint, milp
 

@@ -1,1 +1,0 @@
-"""Arithmetic of single coefficients that takes more than the table of a matrix."""

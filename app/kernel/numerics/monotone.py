@@ -1,0 +1,103 @@
+"""Monotone and concave fits: the upper convex hull of a ROC curve, and isotonic regression.
+
+The slopes of the hull are those of isotonic (pool adjacent violators) calibration (Fawcett & Niculescu-Mizil 2007).
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from app.kernel.numerics.arrays import Array, some
+
+# Counts as floats, or as integers where their products need all digits.
+Amounts = NDArray[Any]
+
+# Length of the runs of points that are tested against a coarse hull together.
+STRETCH = 64
+_ROUNDS = 40
+_FEW = 256
+_SLACK = 1e-12
+
+
+def upper_hull(tp: Amounts, fp: Amounts) -> tuple[Amounts, Amounts]:
+    """Vertices of the upper hull of points that rise in both coordinates, from the first to the last."""
+    # A repeated point would count as lying below the line between its neighbours.
+    moves = (tp[1:] != tp[:-1]) | (fp[1:] != fp[:-1])
+    if not moves.all():
+        last_there = np.append(np.flatnonzero(moves), tp.size - 1)
+        tp, fp = tp.take(last_there), fp.take(last_there)
+    for _ in range(_ROUNDS):
+        # Points below the line between their neighbours go, all at once, until few are left or none goes.
+        if tp.size <= _FEW:
+            break
+        up, right = np.diff(tp), np.diff(fp)
+        corners = np.flatnonzero(up[:-1] * right[1:] > up[1:] * right[:-1])
+        if corners.size == tp.size - 2:
+            return tp, fp
+        keep = np.concatenate([[0], corners + 1, [tp.size - 1]])
+        tp, fp = tp.take(keep), fp.take(keep)
+    return _chain(tp, fp)
+
+
+def _chain(tp: Amounts, fp: Amounts) -> tuple[Amounts, Amounts]:
+    """Vertices of the hull by a monotone chain, point by point."""
+    hull: list[tuple[Any, Any]] = []
+    for y, x in zip(tp.tolist(), fp.tolist(), strict=True):
+        while len(hull) >= 2:
+            (y1, x1), (y2, x2) = hull[-2], hull[-1]
+            if (y2 - y1) * (x - x2) > (y - y2) * (x2 - x1):
+                break
+            hull.pop()
+        hull.append((y, x))
+    vertices = np.array(hull, dtype=tp.dtype)
+    return vertices[:, 0], vertices[:, 1]
+
+
+def outside(tp: Amounts, fp: Amounts, hull: tuple[Array, Array]) -> tuple[Amounts, Amounts]:
+    """Points, in order, that a hull of other points of the same curve does not cover."""
+    kept = rows_outside(tp, fp, hull)
+    return tp.take(kept), fp.take(kept)
+
+
+def rows_outside(tp: Amounts, fp: Amounts, hull: tuple[Array, Array]) -> NDArray[np.intp]:
+    """Indices of the points that a hull of other points of the same curve does not cover."""
+    runs = tp.size // STRETCH
+    whole = runs * STRETCH
+    y, x = tp[:whole].reshape(runs, STRETCH), fp[:whole].reshape(runs, STRETCH)
+    # A hull is concave: over a run it lies on or above its chord, and points below the chord are covered.
+    left, right = x[:, :1], x[:, -1:]
+    floor, ceiling = np.interp(left, hull[1], hull[0]), np.interp(right, hull[1], hull[0])
+    # Twice the area of the triangle of chord and point, not negative where the point may be outside.
+    side = (y - floor) * (right - left) - (x - left) * (ceiling - floor)
+    kept = np.flatnonzero(side >= -_SLACK * float(hull[0][-1]) * float(hull[1][-1]))
+    return np.concatenate([kept, np.arange(whole, tp.size)])
+
+
+def falling_means(sums: Array, weights: ArrayLike) -> Array:
+    """Isotonic regression: the falling values nearest to the means of cells in order.
+
+    Adjacent violators are pooled: all neighbours of which the later is not below the earlier, at once in all series,
+    until none is left (Ayer et al. 1955: the order of pooling does not matter).
+
+    Args:
+        sums: (D, m) sums of D series of m cells.
+        weights: (m) or (D, m), positive.
+
+    Returns:
+        (D, m) the fitted means.
+    """
+    n_series, n_cells = sums.shape
+    total, weight = sums.ravel(), np.broadcast_to(weights, sums.shape).ravel()
+    begins = np.arange(total.size)
+    while True:
+        pooled = total[:-1] * weight[1:] <= total[1:] * weight[:-1]
+        # Series end where others begin.
+        pooled &= begins[1:] % n_cells != 0
+        if not some(pooled):
+            break
+        kept = np.flatnonzero(np.concatenate([[True], ~pooled]))
+        total, weight = np.add.reduceat(total, kept), np.add.reduceat(weight, kept)
+        begins = begins[kept]
+    lengths = np.diff(begins, append=sums.size)
+    return np.repeat(total / weight, lengths).reshape(n_series, n_cells)
