@@ -14,9 +14,9 @@ from app.domain.inputs.content import Content
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.inputs.samples import Samples
 from app.kernel.matrix.table import confusion_counts
-from app.kernel.metrics.families.probabilities.calibration import expected_calibration_error
-from app.kernel.metrics.families.probabilities.imcp import median_phi
-from app.kernel.metrics.families.probabilities.ranking import roc_auc
+from app.kernel.metrics.families.calibration import expected_calibration_error
+from app.kernel.metrics.families.imcp import median_phi
+from app.kernel.metrics.families.score_ranking import roc_auc
 from app.kernel.uncertainty.draws import generator
 from app.services.estimates.run_data import RunData
 from app.services.evaluate.sections.probability_findings import probability_findings

@@ -21,13 +21,13 @@ from app.domain.inputs.labels import encode
 from app.kernel.matrix.contingency import Contingency, cross_tabulated
 from app.kernel.metrics.card import Metric
 from app.kernel.metrics.engine import evaluate_table
-from app.kernel.metrics.families.clustering import information, pairs
-from app.kernel.metrics.families.overall.agreement import adjusted_rand
+from app.kernel.metrics.families import clusterings
+from app.kernel.metrics.families.agreement import adjusted_rand
 
 ROUNDS = 5
 Labels = NDArray[np.int64]
 MEASURES = [
-    *(value for family in (pairs, information) for value in vars(family).values() if isinstance(value, Metric)),
+    *(value for family in (clusterings, clusterings) for value in vars(family).values() if isinstance(value, Metric)),
     adjusted_rand,
 ]
 

@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 from app.kernel.matrix.contingency import Contingency
 from app.kernel.metrics.card import Metric
 from app.kernel.metrics.expression import Measure
-from app.kernel.metrics.families.clustering.information import v_measure
-from app.kernel.metrics.families.clustering.pairs import pair_fowlkes_mallows, purity
-from app.kernel.metrics.families.overall.agreement import adjusted_rand
+from app.kernel.metrics.families.agreement import adjusted_rand
+from app.kernel.metrics.families.clusterings import pair_fowlkes_mallows, purity, v_measure
 from app.kernel.numerics.arrays import silently
 from app.kernel.uncertainty.resampling import bootstrap_samples, plan, resampled
 from app.kernel.uncertainty.units import CellUnits

@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 
 from app.kernel.folds.metrics import folded_values
 from app.kernel.folds.scores import ScoresFold
-from app.kernel.metrics.families.probabilities.ranking import roc_auc
+from app.kernel.metrics.families.score_ranking import roc_auc
 
 PART = 1_000_000
 _SAME = 1e-11

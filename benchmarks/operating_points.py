@@ -13,15 +13,11 @@ import numpy as np
 
 from app.kernel.metrics.card import Inputs, Metric
 from app.kernel.metrics.expression import Subject
-from app.kernel.metrics.families.probabilities.operating_points import precision_at, recall_at, specificity_at
-from app.kernel.metrics.families.probabilities.recalibration import (
-    calibration_intercept,
-    calibration_slope,
-    net_benefit_at,
-)
+from app.kernel.metrics.families.calibration import calibration_intercept, calibration_slope, net_benefit_at
+from app.kernel.metrics.families.score_ranking import precision_at, recall_at, specificity_at
 from app.kernel.numerics.arrays import Array, silently
-from app.kernel.samples.operating_points import precision_at_recall, recall_at_specificity, specificity_at_recall
-from app.kernel.samples.rankings.ranking import Ranking
+from app.kernel.samples.curves import precision_at_recall, recall_at_specificity, specificity_at_recall
+from app.kernel.samples.rankings import Ranking
 from app.kernel.samples.scores import Scores
 from app.kernel.uncertainty.draws import ClassCounts, generator
 from app.kernel.uncertainty.influence import Influences, limits

@@ -17,7 +17,7 @@ from app.kernel.metrics.card import Scope
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.expression import Measure
 from app.kernel.numerics.arrays import Array, silently
-from app.kernel.samples.chance import Chance, expected_by_chance, expected_by_chance_of_classes, largest_by_chance
+from app.kernel.samples.calibration import Chance, expected_by_chance, expected_by_chance_of_classes, largest_by_chance
 from app.kernel.samples.scores import Scores
 from app.kernel.uncertainty.draws import generator
 from app.kernel.uncertainty.influence import Influences, limits

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from app.domain.inputs.units.rankings import CUTOFFS
 from app.kernel.metrics.catalogue import catalogue
-from app.kernel.metrics.families.units.at_cutoffs import ndcg_at_k
+from app.kernel.metrics.families.retrieval import ndcg_at_k
 from app.kernel.units.queries import Queries
 
 _K = 10.0

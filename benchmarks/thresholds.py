@@ -11,8 +11,7 @@ import numpy as np
 from scipy.stats import norm
 
 from app.domain.expressions.expressions import parse
-from app.kernel.decide.chances import chances_of
-from app.kernel.decide.rules import Constraint, NoFeasibleRule, scalar
+from app.kernel.decide.rules import Constraint, NoFeasibleRule, chances_of, scalar
 from app.kernel.decide.thresholds import search_threshold
 from app.kernel.matrix.table import Table
 from app.kernel.samples.scores import Scores

@@ -14,8 +14,8 @@ import numpy as np
 
 from app.kernel.metrics.card import Inputs, Mean
 from app.kernel.metrics.expression import Measure, Subject
-from app.kernel.metrics.families.overall.averages import macro_f1
-from app.kernel.metrics.families.units.at_cutoffs import ndcg_at_k
+from app.kernel.metrics.families.averages import macro_f1
+from app.kernel.metrics.families.retrieval import ndcg_at_k
 from app.kernel.numerics.arrays import Array, silently
 from app.kernel.uncertainty.influence import LabelInfluences, UnitInfluences, limits
 from app.kernel.uncertainty.units import LabelUnits

@@ -22,8 +22,7 @@ from app.kernel.matrix.table import Table, confusion_counts
 from app.kernel.metrics.card import Inputs
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.expression import Subject, compute
-from app.kernel.samples.labels.scores import LabelScores
-from app.kernel.samples.labels.sets import LabelSets
+from app.kernel.samples.label_units import LabelScores, LabelSets
 from app.kernel.samples.scores import Scores
 from tests.papers import has_test, power_above
 

@@ -34,7 +34,7 @@ OTHERS = {
     "api/report/evaluation_page.py": {"f1", "precision", "recall"},  # columns of the table of classes
     "api/v1/requests/metrics.py": {"max_recall"},  # a member of the request for bounds
     "kernel/folds/along.py": {"auc"},  # an attribute of rankings, as it is stored
-    "kernel/metrics/scales.py": {  # verbal scales
+    "kernel/metrics/references.py": {  # verbal scales
         "discriminant_power",
         "likelihood_ratio_negative",
         "likelihood_ratio_positive",

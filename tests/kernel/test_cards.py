@@ -13,11 +13,10 @@ from app.kernel.matrix.contingency import Contingency
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.card import AnyMetric, Inputs, Orientation, Scope, Task
 from app.kernel.metrics.catalogue import Catalogue, catalogue
-from app.kernel.metrics.families.overall import recall_means
+from app.kernel.metrics.families import recall_means
 from app.kernel.metrics.parameters import Choice, DecisionName, Number, Parameter
 from app.kernel.metrics.references import REFERENCES
-from app.kernel.samples.labels.scores import LabelScores
-from app.kernel.samples.labels.sets import LabelSets
+from app.kernel.samples.label_units import LabelScores, LabelSets
 from app.kernel.samples.points import Points
 from app.kernel.samples.scores import Scores
 from app.kernel.units.overlaps import Overlaps

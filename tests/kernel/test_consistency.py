@@ -12,14 +12,20 @@ import tests.kernel.exact_agreement
 import tests.kernel.exact_classes
 import tests.kernel.exact_information
 import tests.kernel.exact_overall  # noqa: F401 - importing them fills CLASS and OVERALL
-from app.kernel.consistency.integer_programmes import Answer, check_classes, check_folds, linear_means, linear_scores
-from app.kernel.consistency.linear import NotLinearError
-from app.kernel.consistency.readings import readings
+from app.kernel.consistency.integer_programmes import (
+    Answer,
+    NotLinearError,
+    check_classes,
+    check_folds,
+    linear_means,
+    linear_scores,
+)
 from app.kernel.consistency.reported_scores import (
     Printed,
     Score,
     ScoreRange,
     printed_range,
+    readings,
     score_of,
     scores_of_two_classes,
 )

@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 
 from app.kernel.matrix.table import Table
-from app.kernel.metrics.families.overall.accuracy import error_rate
-from app.kernel.metrics.families.overall.costs import cost_savings, expected_cost, normalized_cost
-from app.kernel.metrics.families.per_class.detection import net_benefit
-from app.kernel.metrics.families.probabilities.costs import minimum_cost
+from app.kernel.metrics.families.accuracy import error_rate
+from app.kernel.metrics.families.decisions import cost_savings, expected_cost, minimum_cost, normalized_cost
+from app.kernel.metrics.families.detection import net_benefit
 from app.kernel.numerics.arrays import silently
 from app.kernel.samples.scores import Scores
 from tests.kernel.probability.problems import exact_tied_problem

@@ -9,7 +9,7 @@ from app.domain.named_metrics import COMPARED, HEADLINE, PROJECTED
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.card import Inputs, Metric, Scale, Scope, Task
 from app.kernel.metrics.catalogue import catalogue
-from app.kernel.metrics.families.probabilities import imcp, proper
+from app.kernel.metrics.families import imcp, proper_scores
 from app.kernel.metrics.proportion import Cells, Line, Rate
 from app.kernel.samples.scores import Scores
 from tests.kernel.closeness import value_of
@@ -155,7 +155,9 @@ def test_statistics_of_the_sample() -> None:
 
 def test_scores_of_probabilities_say_whether_they_are_proper() -> None:
     """Every metric of the values of probabilities does, and no other."""
-    of_values = {key for module in (imcp, proper) for key, value in vars(module).items() if isinstance(value, Metric)}
+    of_values = {
+        key for module in (imcp, proper_scores) for key, value in vars(module).items() if isinstance(value, Metric)
+    }
     for metric in catalogue().metrics:
         assert (metric.card.inference.proper is not None) == (metric.key in of_values), metric.key
         assert metric.card.inference.proper is None or metric.card.inputs is Inputs.PROBABILITIES

@@ -6,7 +6,7 @@ from scipy.stats import norm
 from statsmodels.stats.inter_rater import cohens_kappa
 
 from app.kernel.matrix.table import Table
-from app.kernel.metrics.families.overall.agreement import kappa_z
+from app.kernel.metrics.families.agreement import kappa_z
 
 MATRICES = [
     [[44, 5, 1], [7, 20, 3], [9, 5, 6]],

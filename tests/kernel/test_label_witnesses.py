@@ -16,7 +16,7 @@ from app.kernel.metrics.card import INPUTS_OF, AnyMetric, Inputs, Scope, Task
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.expression import Subject, compute
 from app.kernel.numerics.arrays import silently
-from app.kernel.samples.labels.sets import LabelSets
+from app.kernel.samples.label_units import LabelSets
 from app.kernel.uncertainty.units import LabelUnits
 
 LABELS = ("a", "b", "c", "d")

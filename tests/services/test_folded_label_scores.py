@@ -18,7 +18,7 @@ from app.domain.errors import BeyondMemory, TooLarge
 from app.kernel.folds.labels import OF_SAMPLES, LabelFold, LabelScoresFold
 from app.kernel.metrics.card import Inputs, Task
 from app.kernel.metrics.catalogue import catalogue
-from app.kernel.samples.labels.scores import LabelScores
+from app.kernel.samples.label_units import LabelScores
 from app.services.evaluate.folding.labels import LabelFolding
 from tests.api.answers import Json
 from tests.services.parted import merged

@@ -14,7 +14,7 @@ from app.api.bodies.referenced import PartsOfData, read_data
 from app.api.v1.requests.referenced import with_columns, with_parts
 from app.domain.errors import BeyondMemory, InvalidInput, TooLarge
 from app.kernel.folds.labels import WeightedLabelFold
-from app.kernel.samples.labels.sets import LabelSets
+from app.kernel.samples.label_units import LabelSets
 from app.services.evaluate.folding.weighted_labels import WeightedLabelFolding
 from tests.api.answers import Json
 from tests.services.parted import merged

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from app.kernel.compare.paired.joint import JointCounts
 from app.kernel.compare.paired.tests import ChiSquared
 from app.kernel.matrix.table import Table, additive_variance, stack
-from app.kernel.metrics.families.overall.agreement import cohen_kappa
+from app.kernel.metrics.families.agreement import cohen_kappa
 from app.kernel.numerics.arrays import Array, silently
 from app.kernel.numerics.scipy_bridge import chi_squared_upper_tail, normal_quantile
 

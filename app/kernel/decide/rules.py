@@ -2,6 +2,11 @@
 
 What is best on the data is too good to be true on new data: the optimism is estimated by searching again in resamples
 (Efron & Gong 1983; Harrell, Lee & Mark 1996).
+
+How likely it is that a rule meets its constraints beyond the samples that it was chosen on.
+
+A rule that just meets a constraint on the data was often taken because of luck. The posterior of its matrix is moved by
+what such a search was seen to owe to chance in resamples.
 """
 
 from collections.abc import Sequence
@@ -13,7 +18,9 @@ import numpy as np
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.expression import Expression, compute, is_list
 from app.kernel.numerics.arrays import Array, Mask
-from app.kernel.samples.rankings.counts import Positions
+from app.kernel.samples.rankings import Positions
+from app.kernel.uncertainty.draws import Shares
+from app.kernel.uncertainty.simulation import draw_matrices
 
 # Matrices evaluated at once.
 _BATCH = 1 << 16
@@ -143,3 +150,35 @@ class Attempts:
 def _mean(values: Sequence[float]) -> float:
     known = np.asarray(values)[~np.isnan(values)]
     return float(known.mean()) if known.size else float("nan")
+
+
+_DRAWS = 4000
+
+
+@dataclass(frozen=True, slots=True)
+class Chances:
+    """Probabilities that the population meets each of some constraints, and all of them."""
+
+    each: tuple[float, ...]
+    all: float
+
+
+def chances_of(counts: Array, constraints: Sequence[Constraint], optimism: Array, seed: int) -> Chances:
+    """Chances that a rule with a matrix (K, K) of counts meets constraints.
+
+    Args:
+        counts: Of the samples that the rule was chosen on, which are independent.
+        constraints: At least one.
+        optimism: (m) by how much the value of each constraint is too high for having been searched.
+        seed: Of the draws.
+    """
+    random = np.random.default_rng(seed)
+    table = Table(np.concatenate(list(draw_matrices(counts, draws=_DRAWS, random=random, shares=Shares.SAMPLED))))
+    met = np.empty((len(constraints), _DRAWS), dtype=bool)
+    for row, constraint, luck in zip(met, constraints, optimism.tolist(), strict=True):
+        drawn = scalar(constraint.expression, table)
+        present = drawn[~np.isnan(drawn)]
+        found = float(scalar(constraint.expression, Table(counts)))
+        # The draws keep their spread; their mean is the value found less what of it is luck.
+        row[:] = constraint.keeps(drawn + (found - luck - float(present.mean()) if present.size else 0.0))
+    return Chances(tuple(met.mean(axis=1).tolist()), float(met.all(axis=0).mean()))

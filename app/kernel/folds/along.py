@@ -16,8 +16,7 @@ from app.kernel.folds.sums import SMALL, BinSums, FoldedBins, MassSums, Weighted
 from app.kernel.numerics.arrays import Array, Mask
 from app.kernel.numerics.exact_sums import BLOCK, ExactSums, total_of, weighted_spread
 from app.kernel.numerics.monotone import STRETCH, Amounts, outside, rows_outside, upper_hull
-from app.kernel.samples.rankings.cuts import Block, Row, equal_error_rate, precision_at, standardised_partial_area
-from app.kernel.samples.rankings.ranking import Ranking
+from app.kernel.samples.rankings import Block, Ranking, Row, equal_error_rate, precision_at, standardised_partial_area
 from app.kernel.samples.scores import Codes, Scores
 
 

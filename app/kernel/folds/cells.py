@@ -18,9 +18,9 @@ from app.kernel.folds.sums import FoldedBins
 from app.kernel.metrics.card import Inputs, Metric
 from app.kernel.metrics.expression import Subject
 from app.kernel.numerics.arrays import Array, lazy, silently
-from app.kernel.samples.chance import NORMAL_FROM, Chance, chance_of
+from app.kernel.samples.calibration import NORMAL_FROM, Chance, chance_of
 from app.kernel.samples.losses import Codes
-from app.kernel.samples.rankings.ranking import Ranking
+from app.kernel.samples.rankings import Ranking
 from app.kernel.samples.scores import Scores
 from app.kernel.uncertainty.draws import generator
 from app.kernel.uncertainty.units import Units

@@ -28,10 +28,10 @@ from app.kernel.folds.joint import MOST_CLASSES, KnownArea, Rows, Together, toge
 from app.kernel.folds.logistic import Fit, fitted
 from app.kernel.folds.runs import InOrder, Looked, Run, SortedRuns, Stretch, placed, readers_of, stretches
 from app.kernel.folds.sums import FoldedBins, FoldedTopLabel, LossSums
-from app.kernel.metrics.families.probabilities.ranking import partial_roc_auc
+from app.kernel.metrics.families.score_ranking import partial_roc_auc
 from app.kernel.numerics.arrays import Array, Mask, lazy
 from app.kernel.samples.losses import CLIP, Codes
-from app.kernel.samples.rankings.ranking import Ranking
+from app.kernel.samples.rankings import Ranking
 from app.kernel.samples.scores import Scores
 
 # What a sample with a weight takes where the order is read, in so many times what a key takes, and how many digits of

@@ -15,7 +15,7 @@ from app.kernel.numerics.arrays import Array, Mask
 from app.kernel.numerics.exact_sums import BLOCK, ExactSums, total_of
 from app.kernel.numerics.sorting import GOLDEN, Hashes, scrambled
 from app.kernel.samples.losses import Codes
-from app.kernel.samples.rankings.cuts import precision_anywhere
+from app.kernel.samples.rankings import precision_anywhere
 
 # The orders of more classes are not read side by side: every stretch reads from all runs of all classes, and has fewer
 # rows the more classes there are.

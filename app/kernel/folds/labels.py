@@ -18,29 +18,24 @@ from app.kernel.folds.runs import InOrder, SortedRuns, Stretch, stretches
 from app.kernel.matrix.table import LabelTable
 from app.kernel.metrics.card import Inputs, Metric
 from app.kernel.metrics.expression import Subject
-from app.kernel.metrics.families.labels.rankings import (
+from app.kernel.metrics.families.label_sets import (
     coverage_error,
+    hamming_loss,
     label_ranking_average_precision,
     label_ranking_loss,
     one_error,
-)
-from app.kernel.metrics.families.labels.sets import (
-    hamming_loss,
     samples_f1,
     samples_jaccard,
     samples_precision,
     samples_recall,
     subset_accuracy,
 )
-from app.kernel.metrics.families.probabilities.ranking import roc_auc_ovr_macro
+from app.kernel.metrics.families.score_ranking import roc_auc_ovr_macro
 from app.kernel.numerics.arrays import Array, Mask, each, lazy
 from app.kernel.numerics.exact_sums import BLOCK, ExactSums, Whole, spread, total_of, weighted_powers, weighted_spread
 from app.kernel.numerics.weighted_units import Terms, WeightedUnits, mean_terms
 from app.kernel.samples.influence import LinearMethod, Strata
-from app.kernel.samples.labels.moments import LabelMoments
-from app.kernel.samples.labels.pairs import CELLS, LabelPairs
-from app.kernel.samples.labels.scores import LabelScores
-from app.kernel.samples.labels.sets import CountedSets, LabelSets
+from app.kernel.samples.label_units import CELLS, CountedSets, LabelMoments, LabelPairs, LabelScores, LabelSets
 from app.kernel.samples.losses import Codes
 from app.kernel.uncertainty.influence import LabelInfluences, Linearisation
 from app.kernel.uncertainty.units import Units, WeightedLabels

@@ -19,9 +19,9 @@ from app.kernel.folds.groups import GroupedLosses, GroupInfluence, mean_of_areas
 from app.kernel.folds.joint import MOST_CLASSES, Placed, of_area_of_entries, of_mean_area
 from app.kernel.folds.sums import COSINE, LOG_LOSS, PHI, RULED_OUT, SQUARED_ERROR, SURE
 from app.kernel.metrics.card import Metric
-from app.kernel.metrics.families.probabilities import areas, calibration, imcp, proper, ranking, recalibration
+from app.kernel.metrics.families import calibration, imcp, proper_scores, score_ranking
 from app.kernel.numerics.arrays import Array, silently
-from app.kernel.samples.chance import Chance
+from app.kernel.samples.calibration import Chance
 from app.kernel.samples.influence import LinearMethod, Strata
 from app.kernel.samples.losses import CLIP
 from app.kernel.samples.scores import Scores
@@ -152,14 +152,14 @@ def of_area(slope: float = 1.0) -> Error:
         if class_index is None and scores.n_classes > 2:
             return None
         code = 1 if class_index is None else class_index
-        ranking, sizes = scores.ranking(code), scores.effective_sides(code)
-        variance = slope * slope * ranking.area_variance
+        score_ranking, sizes = scores.ranking(code), scores.effective_sides(code)
+        variance = slope * slope * score_ranking.area_variance
         return Spread(
             variance,
             LinearMethod.DELONG_LOGIT,
             sizes=sizes,
             strata=Strata.BY_CLASS,
-            of_groups=lambda: _line(ranking.area_of_groups.influence, slope),
+            of_groups=lambda: _line(score_ranking.area_of_groups.influence, slope),
         )
 
     return error
@@ -229,7 +229,7 @@ def _of_rows(scores: FoldedSamples, variance: Callable[[Placed, Array, Sequence[
 
 
 def _areas(scores: FoldedSamples) -> Array:
-    return np.array([float(ranking.auc) for ranking in scores.rankings])
+    return np.array([float(score_ranking.auc) for score_ranking in scores.rankings])
 
 
 def _line(influence: GroupInfluence, slope: float) -> GroupInfluence:
@@ -270,13 +270,13 @@ class Folded(NamedTuple):
 
 
 FOLDED = (
-    Folded(proper.log_loss, of_mean(LOG_LOSS)),
-    Folded(proper.brier_score, of_mean(SQUARED_ERROR)),
-    Folded(proper.spherical_score, of_mean(COSINE)),
-    Folded(proper.balanced_log_loss, of_class_means(LOG_LOSS)),
-    Folded(proper.balanced_brier_score, of_class_means(SQUARED_ERROR)),
-    Folded(proper.brier_skill_score, of_saved(SQUARED_ERROR, proper.brier_of_shares)),
-    Folded(proper.d2_log_loss, of_saved(LOG_LOSS, proper.log_loss_of_shares)),
+    Folded(proper_scores.log_loss, of_mean(LOG_LOSS)),
+    Folded(proper_scores.brier_score, of_mean(SQUARED_ERROR)),
+    Folded(proper_scores.spherical_score, of_mean(COSINE)),
+    Folded(proper_scores.balanced_log_loss, of_class_means(LOG_LOSS)),
+    Folded(proper_scores.balanced_brier_score, of_class_means(SQUARED_ERROR)),
+    Folded(proper_scores.brier_skill_score, of_saved(SQUARED_ERROR, proper_scores.brier_of_shares)),
+    Folded(proper_scores.d2_log_loss, of_saved(LOG_LOSS, proper_scores.log_loss_of_shares)),
     Folded(imcp.au_imcp, of_class_means(PHI)),
     Folded(imcp.au_mcp, of_mean(PHI)),
     Folded(imcp.au_mcp_trapezoid, of_mean(PHI)),
@@ -285,32 +285,32 @@ FOLDED = (
     Folded(imcp.fraction_correct_certain, of_share(SURE)),
     Folded(imcp.fraction_uncertain, of_share(SURE, RULED_OUT, rest=True)),
     Folded(imcp.fraction_incorrect_certain, of_share(RULED_OUT)),
-    Folded(ranking.roc_auc, of_area()),
-    Folded(ranking.roc_auc_ovr_macro, of_areas()),
-    Folded(ranking.roc_auc_ovr_weighted, of_areas(weighted=True)),
-    Folded(ranking.roc_auc_ovr_micro, of_all_entries(), most=MOST_CLASSES, again=2, of_weighted=False),
-    Folded(ranking.macro_pr_auc, most=MOST_CLASSES, again=2, of_weighted=False),
-    Folded(ranking.roc_auc_ovo_macro, of_area(), of_two=True),
-    Folded(ranking.roc_auc_ovo_weighted, of_area(), of_two=True),
-    Folded(ranking.roc_gini, of_area(2.0)),
-    Folded(ranking.partial_roc_auc, drawn=AT_CUTS),
-    Folded(ranking.average_precision, drawn=AT_CUTS),
-    Folded(ranking.pr_auc_trapezoid, drawn=AT_CUTS),
-    Folded(ranking.macro_average_precision, drawn=AT_CUTS),
-    Folded(ranking.equal_error_rate, drawn=AT_CUTS),
-    Folded(ranking.ks_statistic, drawn=AT_CUTS),
-    Folded(ranking.h_measure, drawn=AT_CUTS),
-    Folded(ranking.top_k_accuracy, of_constant(), of_two=True),
+    Folded(score_ranking.roc_auc, of_area()),
+    Folded(score_ranking.roc_auc_ovr_macro, of_areas()),
+    Folded(score_ranking.roc_auc_ovr_weighted, of_areas(weighted=True)),
+    Folded(score_ranking.roc_auc_ovr_micro, of_all_entries(), most=MOST_CLASSES, again=2, of_weighted=False),
+    Folded(score_ranking.macro_pr_auc, most=MOST_CLASSES, again=2, of_weighted=False),
+    Folded(score_ranking.roc_auc_ovo_macro, of_area(), of_two=True),
+    Folded(score_ranking.roc_auc_ovo_weighted, of_area(), of_two=True),
+    Folded(score_ranking.roc_gini, of_area(2.0)),
+    Folded(score_ranking.partial_roc_auc, drawn=AT_CUTS),
+    Folded(score_ranking.average_precision, drawn=AT_CUTS),
+    Folded(score_ranking.pr_auc_trapezoid, drawn=AT_CUTS),
+    Folded(score_ranking.macro_average_precision, drawn=AT_CUTS),
+    Folded(score_ranking.equal_error_rate, drawn=AT_CUTS),
+    Folded(score_ranking.ks_statistic, drawn=AT_CUTS),
+    Folded(score_ranking.h_measure, drawn=AT_CUTS),
+    Folded(score_ranking.top_k_accuracy, of_constant(), of_two=True),
     Folded(calibration.expected_calibration_error, drawn=IN_BINS_OF_TOP_LABEL),
     Folded(calibration.adaptive_calibration_error, drawn=IN_PARTS_OF_TOP_LABEL),
     Folded(calibration.maximum_calibration_error, drawn=IN_BINS_OF_TOP_LABEL),
     Folded(calibration.l2_calibration_error, drawn=IN_BINS_OF_TOP_LABEL),
     Folded(calibration.classwise_calibration_error, drawn=IN_BINS),
     Folded(calibration.class_calibration_error, drawn=IN_BINS),
-    Folded(recalibration.calibration_intercept, of_line(sloped=False), again=np.inf, of_weighted=False),
-    Folded(recalibration.calibration_slope, of_line(sloped=True), again=np.inf, of_weighted=False),
-    Folded(areas.weighted_average_precision, drawn=AT_CUTS),
-    Folded(areas.roc_auc_standard_error),
+    Folded(calibration.calibration_intercept, of_line(sloped=False), again=np.inf, of_weighted=False),
+    Folded(calibration.calibration_slope, of_line(sloped=True), again=np.inf, of_weighted=False),
+    Folded(score_ranking.weighted_average_precision, drawn=AT_CUTS),
+    Folded(score_ranking.roc_auc_standard_error),
 )
 
 

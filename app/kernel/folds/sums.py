@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from app.kernel.folds.entries import Groups, NotFolded, Probabilities, WeightTotals
 from app.kernel.folds.groups import GroupedLosses, GroupSums
-from app.kernel.metrics.families.probabilities.calibration import expected_calibration_error
+from app.kernel.metrics.families.calibration import expected_calibration_error
 from app.kernel.numerics.arrays import Array, Mask
 from app.kernel.numerics.exact_sums import (
     BLOCK,
@@ -26,7 +26,7 @@ from app.kernel.numerics.exact_sums import (
 )
 from app.kernel.samples.calibration import Excess, width_limits
 from app.kernel.samples.losses import CLIP, TOLERANCE, Codes, Losses, entries_of_truth, phi_of, sums_by_code
-from app.kernel.samples.rankings.ranking import Ranking
+from app.kernel.samples.rankings import Ranking
 
 Counts = NDArray[np.int64]
 Positions = NDArray[np.intp]

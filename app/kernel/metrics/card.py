@@ -1,8 +1,13 @@
-"""What is declared of a metric, beside its function and nowhere else."""
+"""Cards of metrics: everything declared of a metric beside its function, and nowhere else.
+
+``metric`` turns a function of a matrix or of scores into a metric; ``over_units`` does so for metrics of independent
+units.
+"""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from enum import IntEnum, StrEnum
+from functools import wraps
 from types import MappingProxyType
 from typing import Any, Concatenate, Generic, TypeGuard, TypeVar
 
@@ -12,35 +17,35 @@ from app.kernel.matrix.table import AdditiveGradient, Table
 from app.kernel.metrics.exact import Exact
 from app.kernel.metrics.parameters import Parameter
 from app.kernel.metrics.proportion import Cells, Proportion
-from app.kernel.numerics.arrays import Array, Mask
-from app.kernel.numerics.weighted_units import Terms
-from app.kernel.samples.chance import Chance
+from app.kernel.numerics.arrays import Array, Mask, silently
+from app.kernel.numerics.weighted_units import Terms, WeightedUnits, mean_terms
+from app.kernel.samples.calibration import Chance
 from app.kernel.samples.influence import Form
 from app.kernel.samples.scores import Scores
 from app.kernel.units.queries import Queries
 
 
 class Scope(StrEnum):
-    """Does a metric speak of one class against the rest, or of the whole matrix?"""
+    """Object of a metric: one class against the rest, or the whole matrix."""
 
     CLASS = "class"
     OVERALL = "overall"
 
 
 class Prevalence(StrEnum):
-    """Does the value move when whole classes are replicated?"""
+    """Effect on the value when whole classes are replicated."""
 
     INSENSITIVE = "insensitive"
     SENSITIVE = "sensitive"
     INSENSITIVE_BINARY = "insensitive_binary"
 
     def is_insensitive(self, n_classes: int) -> bool:
-        """Whether the value stays put for this number of classes."""
+        """True if replicating classes leaves the value unchanged for this number of classes."""
         return self is Prevalence.INSENSITIVE or (self is Prevalence.INSENSITIVE_BINARY and n_classes == 2)
 
 
 class Orientation(StrEnum):
-    """Which direction is better."""
+    """Direction in which values improve."""
 
     HIGHER = "higher_is_better"
     LOWER = "lower_is_better"
@@ -49,14 +54,14 @@ class Orientation(StrEnum):
 
 
 class Better(StrEnum):
-    """Values of a parameter that says which direction is better."""
+    """Values of a parameter that gives the direction in which values improve."""
 
     HIGHER = "higher"
     LOWER = "lower"
 
 
 class Inputs(StrEnum):
-    """What a metric is computed from."""
+    """Kind of data that a metric is computed from."""
 
     MATRIX = "matrix"
     PROBABILITIES = "probabilities"
@@ -71,8 +76,8 @@ class Inputs(StrEnum):
 
 
 class Task(StrEnum):
-    """What is judged: one of two classes or of more for each sample, what was decided about them where that is no
-    class, any number of labels, clusters, orders, or sets such as regions and answers.
+    """Kind of problem: one of two or of several classes per sample, decisions that need not be classes, any number of
+    labels, clusters, rankings, or sets such as regions and answers.
     """
 
     BINARY = "binary"
@@ -84,7 +89,7 @@ class Task(StrEnum):
     SETS = "sets"
 
     def outcomes(self, n_classes: int) -> int:
-        """Among how many a sample falls wherever prevalence counts: a label is there or not."""
+        """Number of outcomes of a sample where prevalence counts: two for a label, else the number of classes."""
         return 2 if self is Task.MULTILABEL else n_classes
 
 
@@ -98,7 +103,7 @@ _TASK_OF = {
     Inputs.OVERLAPS: Task.SETS,
     Inputs.CLASS_OVERLAPS: Task.SETS,
 }
-# What there is to compute from for each task that is more than classes.
+# Inputs of each task other than classes.
 INPUTS_OF: Mapping[Task, frozenset[Inputs]] = MappingProxyType(
     {
         Task.DECISIONS: frozenset({Inputs.MATRIX, Inputs.DECISIONS}),
@@ -108,19 +113,19 @@ INPUTS_OF: Mapping[Task, frozenset[Inputs]] = MappingProxyType(
         Task.SETS: frozenset({Inputs.LABELS, Inputs.OVERLAPS, Inputs.CLASS_OVERLAPS}),
     }
 )
-# Metrics whose function is the one over labels too, and those of one class that need the cells between two.
+# Values of ``Card.also``: metrics of the whole matrix that are defined for labels too.
 OVER_LABELS = frozenset({Task.MULTILABEL})
-# Metrics of what was decided, which need not be a class.
+# Metrics of decisions, which need not be classes.
 OF_DECISIONS = frozenset({Task.DECISIONS})
-# Metrics that do not mind which class belongs to which cluster.
+# Metrics that do not depend on the assignment of clusters to classes.
 CLUSTERINGS = frozenset({Task.CLUSTERING})
 CLASSES_ONLY: frozenset[Task] = frozenset()
-# Metrics of one sample's labels after another that are those of any sets.
+# Metrics of the label set of each sample that are defined for any sets.
 ANY_SETS = frozenset({Task.SETS})
 INPUTS_OF_CLASSES = frozenset({Inputs.MATRIX, Inputs.PROBABILITIES})
 
 
-# What a metric is computed from: a table of matrices, the scores of samples, ranked items of queries.
+# Data of a metric: a table of matrices, scores of samples, ranked items of queries and others.
 Data = TypeVar("Data", contravariant=True)
 _Declared = TypeVar("_Declared")
 
@@ -154,7 +159,9 @@ class VerbalScale:
 
 
 class Scale(StrEnum):
-    """On which a value is bounded and tested; the logit is that of the place within the range."""
+    """Scale on which limits are symmetric and differences are tested; the logit is that of the position within the
+    range.
+    """
 
     LINEAR = "linear"
     LOGIT = "logit"
@@ -169,30 +176,36 @@ class Mean(IntEnum):
     HARMONIC = 2
 
 
-# From a table (..., K, K) to parts (..., K).
+# Maps a table (..., K, K) to a gradient with parts (..., K).
 Gradient = Callable[[Table], AdditiveGradient]
 
 
 @dataclass(frozen=True, slots=True)
 class Gaps:
-    """Signed values ``of`` (..., P) the same data and parameters, of a metric of one class (..., K, P), of which a
-    metric is the ``norm``: the sum of the absolute values (l1), the root of the sum of the squares (l2), or the largest
-    (max). A parameter of this name says so in its place.
+    """Differences whose norm is the metric, computed from the same data and parameters.
+
+    Attributes:
+        of: Gives the signed differences (..., P), or (..., K, P) for a metric of one class.
+        norm: Sum of absolute values (l1), root of the sum of squares (l2) or largest absolute value (max). A parameter
+            named ``norm`` replaces it.
     """
 
     of: Callable[..., Array]
     norm: str = "l1"
 
     def combined(self, gaps: Array, parameters: Mapping[str, Any] = MappingProxyType({})) -> Array:
-        """The metric (...) by its gaps (..., P)."""
+        """Values (...) of the metric from its differences (..., P)."""
         orders = {"l1": 1, "l2": 2, "max": np.inf}
         return np.asarray(np.linalg.norm(gaps, orders[parameters.get("norm", self.norm)], axis=-1))
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What a share of a table of decisions is: how many samples count and among how many, ``of`` (...) the table and
-    the parameters, and which samples these are.
+    """Numerator and denominator of a share of a table of decisions.
+
+    Attributes:
+        of: Gives both counts (...) from the table and the parameters.
+        among: Samples in the denominator.
     """
 
     of: Callable[..., tuple[Array, Array]]
@@ -201,32 +214,32 @@ class Part:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inference:
-    """What decides how a metric is estimated, tested and shown.
+    """Facts that decide how a metric is estimated, tested and shown.
 
     Attributes:
-        headline: It belongs to what a report shows first.
-        headline_of: Tasks besides classes where it does so too.
-        about_sample: It describes this sample, as a p-value or a standard error does, and is no property of the
-            classifier: it has no limits, no value at balanced prevalence, and nothing is decided by it.
-        biased: Noise moves it to one side, as it does with maxima and sums of absolute values, and a resample adds as
-            much noise once more.
-        gaps: What it is a sum or maximum of absolute values of, if it is one.
-        proper: Of a score of probabilities: is its expectation best for the true probabilities and for no others?
-            None for what is no such score: metrics of matrices, of the order of scores, of calibration alone.
-        proportion: What it is a rate of, if it is one.
-        part: The same of what was decided, where that is no class.
-        scale: On which its limits are symmetric and its differences tested.
-        same_as: The function of other metrics that it is, such as ``min(recall@*)``: one quantity has one way to its
+        headline: It leads the report.
+        headline_of: Tasks besides classes where it leads the report.
+        about_sample: It describes this sample, as a p-value or a standard error does, and not the classifier. It has no
+            limits, no value at balanced prevalence, and no decision uses it.
+        biased: Noise moves it to one side, as with maxima and sums of absolute values, and a resample adds as much
+            noise again.
+        gaps: Differences whose norm it is, if it is one.
+        proper: For a score of probabilities: its expectation is best for the true probabilities and for no others. None
+            for metrics of matrices, of the order of scores and of calibration alone.
+        proportion: The rate that it is, if it is one.
+        part: The share of decisions that it is, if it is one.
+        scale: Scale on which its limits are symmetric and its differences tested.
+        same_as: Equivalent function of other metrics, such as ``min(recall@*)``: one quantity has one way to its
             limits.
-        mean_of_recalls: Which mean of the recalls it is, if it is one of these.
-        gradient: Of a metric of a matrix that is smooth in the shares of the cells.
-        by_chance: Of a calibration error: what perfect probabilities would show, simulated.
-        details: Of a metric of probabilities: what belongs beside its value, by name, each a number, or one per class
-            (K) for a metric of one class.
-        influence: Of a metric of probabilities that is a sum over the samples: what each adds to its sampling error.
-        terms: Of a ratio of two sums over independent units, a mean among them: what each unit adds to both.
-        is_share: Of a mean over units: each counts 1 or 0, so that its limits are those of a proportion.
-        exact: As arithmetic on counts, for holding what was reported against all matrices.
+        mean_of_recalls: The mean of the recalls that it is, if it is one.
+        gradient: Gradient of a metric that is smooth in the shares of the cells of a matrix.
+        by_chance: Simulates a calibration error under perfect calibration.
+        details: Gives values shown beside a metric of probabilities, by name: a number each, or one per class (K) for a
+            metric of one class.
+        influence: Influence of each sample on a metric of probabilities that is a sum over samples.
+        terms: Numerator and denominator of each unit, for a ratio of two sums over independent units or a mean.
+        is_share: The terms are 1 or 0 per unit, so the limits are those of a proportion.
+        exact: The metric as arithmetic on counts, for testing reported values against all possible matrices.
     """
 
     headline: bool = False
@@ -249,7 +262,7 @@ class Inference:
     exact: Exact | None = None
 
     def leads(self, task: Task) -> bool:
-        """Does it belong to what a report of a task shows first?"""
+        """True if it leads the report of a task."""
         return self.headline or task in self.headline_of
 
 
@@ -258,20 +271,20 @@ _OF_INFERENCE = frozenset(fact.name for fact in fields(Inference))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Card:
-    """One metric in data.
+    """Facts of one metric.
 
     Attributes:
         elsewhere: Its names in other libraries.
-        differs: What is to be minded where one of these gives another value, by library.
-        range: None where there is no bound.
-        range_of_matrix: The same where a parameter is a matrix, if that is another one.
-        degree: What multiplying all counts does to the value: 0 nothing, 1 it is multiplied too, None that it depends
-            on the number of samples in a way of its own.
-        on_request: It stands in no report unless it is asked for.
-        also: For which other tasks its function is the metric of the same name. None: for no others, or for labels if
-            it is of one class and of matrices.
-        rising: Names of parameters of which each has to be larger than the one before.
-        better_by: Name of the parameter that says which direction is better, if the orientation follows from one.
+        differs: Differences to the value of another library, by library.
+        range: Lowest and highest value; None is unbounded.
+        range_of_matrix: Range when a parameter is a matrix, if it is another one.
+        degree: Effect of multiplying all counts: 0 leaves the value, 1 multiplies it too, None changes it in another
+            way.
+        on_request: No report shows it unless it is asked for.
+        also: Other tasks for which its function is the metric of the same name. None: no other, or multilabel for a
+            one-vs-rest metric of matrices.
+        rising: Names of parameters that have to rise strictly in this order.
+        better_by: Name of the parameter that gives the orientation, if one does.
     """
 
     key: str
@@ -308,7 +321,7 @@ class Card:
 
     @property
     def tasks(self) -> tuple[Task, ...]:
-        """What it makes sense for; an order of classes needs more than two."""
+        """Tasks for which it is defined; an order of classes needs more than two."""
         own = _TASK_OF.get(self.inputs)
         if own is not None:
             return (own, *sorted(self.also or ()))
@@ -320,27 +333,29 @@ class Card:
 
     @property
     def needs_counts(self) -> bool:
-        """Does the value depend on the number of samples otherwise than by growing with it?"""
+        """True if the value depends on the number of samples other than in proportion."""
         return self.degree is None
 
     def has_twin(self, n_classes: int) -> bool:
-        """Is it worth computing again at balanced prevalence? Rows scaled to equal totals are no numbers of samples."""
+        """True if its value at balanced prevalence is of interest. Rows scaled to equal totals do not keep numbers of
+        samples.
+        """
         return self.degree == 0 and not self.prevalence.is_insensitive(n_classes)
 
     def range_with(self, parameters: Mapping[str, Any]) -> tuple[float | None, float | None]:
-        """The range of the values for these parameters."""
+        """Range of the values for these parameters."""
         given = any(isinstance(value, tuple) for value in parameters.values())
         return self.range_of_matrix if given and self.range_of_matrix is not None else self.range
 
     def orientation_with(self, parameters: Mapping[str, Any]) -> Orientation:
-        """Which direction is better for these parameters."""
+        """Orientation for these parameters."""
         if self.better_by is None:
             return self.orientation
         return Orientation.LOWER if parameters[self.better_by] == Better.LOWER else Orientation.HIGHER
 
     @property
     def defaults(self) -> dict[str, Any]:
-        """Parameters and the values they have when none is given."""
+        """Default values of the parameters, by name."""
         return {parameter.name: parameter.default for parameter in self.parameters}
 
 
@@ -357,7 +372,7 @@ class Metric(Generic[Data]):
         return self.card.key
 
     def __call__(self, data: Data, **parameters: Any) -> Array:
-        """Values for a table or for scores; parameters that are not given have their defaults."""
+        """Values for a table or for scores; missing parameters have their defaults."""
         return self.compute(data, **parameters)
 
 
@@ -365,28 +380,57 @@ AnyMetric = Metric[Any]
 
 
 def is_of_matrices(metric: AnyMetric) -> TypeGuard[Metric[Table]]:
-    """Does a confusion matrix say all that the metric needs?"""
+    """True if a confusion matrix determines the metric."""
     return metric.card.inputs is Inputs.MATRIX
 
 
 def is_of_probabilities(metric: AnyMetric) -> TypeGuard[Metric[Scores]]:
-    """Does the metric need the probabilities or scores of samples?"""
+    """True if the metric needs the probabilities or scores of samples."""
     return metric.card.inputs is Inputs.PROBABILITIES
 
 
 def is_of_rankings(metric: AnyMetric) -> TypeGuard[Metric[Queries]]:
-    """Does the metric need ranked items of queries?"""
+    """True if the metric needs the ranked items of queries."""
     return metric.card.inputs is Inputs.QUERIES
 
 
 def metric(**facts: Any) -> Callable[[Callable[Concatenate[_Declared, ...], Array]], Metric[_Declared]]:
-    """Turn a function into a metric by the facts of its card and of its ``Inference``. The key is the function's
-    name.
+    """Decorator that turns a function into a metric, from the facts of its card and its ``Inference``. The key is the
+    name of the function.
     """
     inference = Inference(**{name: fact for name, fact in facts.items() if name in _OF_INFERENCE})
     own = {name: fact for name, fact in facts.items() if name not in _OF_INFERENCE}
 
     def declare(compute: Callable[Concatenate[_Declared, ...], Array]) -> Metric[_Declared]:
         return Metric(Card(key=compute.__name__, inference=inference, **own), compute)
+
+    return declare
+
+
+_Units = TypeVar("_Units", bound=WeightedUnits)
+
+
+def over_units(**facts: Any) -> Callable[[Callable[Concatenate[_Units, ...], Array | Terms]], Metric[_Units]]:
+    """Decorator that turns a function of units into a metric, from the facts of its card.
+
+    If the function gives values (U), NaN for none, the metric is their mean. If it gives terms, the metric is the ratio
+    of their sums.
+    """
+
+    def declare(of_units: Callable[Concatenate[_Units, ...], Array | Terms]) -> Metric[_Units]:
+        def terms(data: _Units, **parameters: Any) -> Terms:
+            def make() -> Terms:
+                with silently():
+                    found = of_units(data, **parameters)
+                return found if isinstance(found, Terms) else mean_terms(found)
+
+            return data.remembered((of_units.__name__, *sorted(parameters.items())), make)
+
+        @wraps(of_units)
+        def compute(data: _Units, **parameters: Any) -> Array:
+            return data.ratio_of(terms(data, **parameters))
+
+        declared: Metric[_Units] = metric(scope=Scope.OVERALL, terms=terms, **facts)(compute)
+        return declared
 
     return declare

@@ -1,4 +1,4 @@
-"""All metrics by key and by every other name they go by."""
+"""The catalogue: all metrics by key and alias."""
 
 import copyreg
 from collections.abc import Callable, Collection, Iterable
@@ -18,39 +18,32 @@ from app.kernel.metrics.card import (
     is_of_probabilities,
     is_of_rankings,
 )
-from app.kernel.metrics.families.clustering import information as shared_information
-from app.kernel.metrics.families.clustering import pairs, shape
-from app.kernel.metrics.families.labels import rankings as label_rankings
-from app.kernel.metrics.families.labels import sets as label_sets
-from app.kernel.metrics.families.overall import (
+from app.kernel.metrics.families import (
     accuracy,
     agreement,
     averages,
-    decided,
-    gps,
-    information,
-    more_averages,
-    recall_means,
-)
-from app.kernel.metrics.families.overall import costs as matrix_costs
-from app.kernel.metrics.families.per_class import detection, discrimination, rates
-from app.kernel.metrics.families.probabilities import (
-    areas,
     calibration,
-    costs,
+    clusterings,
+    decisions,
+    detection,
+    discrimination,
+    gps,
     imcp,
-    operating_points,
-    proper,
-    ranking,
-    recalibration,
+    information,
+    label_sets,
+    overlaps,
+    proper_scores,
+    rates,
+    recall_means,
+    retrieval,
+    score_ranking,
+    similarities,
 )
-from app.kernel.metrics.families.similarity import association, baulieu, resemblance
-from app.kernel.metrics.families.units import at_cutoffs, overlaps, whole_lists
 from app.kernel.samples.scores import Scores
 from app.kernel.units.queries import Queries
 
-# The order in which the catalogue lists them, modules and tables: the metrics of matrices, behind them those of
-# probabilities, and then those of other kinds of input.
+# The catalogue lists metrics of matrices first, then those of probabilities, then those of other kinds of input; within
+# each, modules and tables in this order.
 FAMILIES: tuple[ModuleType | tuple[Metric[Table], ...], ...] = (
     rates,
     detection,
@@ -61,39 +54,34 @@ FAMILIES: tuple[ModuleType | tuple[Metric[Table], ...], ...] = (
     gps,
     agreement,
     information,
-    more_averages,
-    resemblance.COEFFICIENTS,
-    association.COEFFICIENTS,
-    baulieu.COEFFICIENTS,
-    matrix_costs,
-    ranking,
-    operating_points,
-    areas,
+    averages.ON_REQUEST,
+    similarities.RESEMBLANCES,
+    similarities.ASSOCIATIONS,
+    similarities.BAULIEU,
+    score_ranking,
     imcp,
-    proper,
+    proper_scores,
     calibration,
-    recalibration,
-    costs,
     label_sets,
-    label_rankings,
-    at_cutoffs,
-    whole_lists,
+    retrieval,
     overlaps,
-    pairs,
-    shared_information,
-    shape,
-    decided,
+    clusterings,
+    decisions,
+    agreement.ON_REQUEST,
 )
 
 _Kind = TypeVar("_Kind", bound=AnyMetric)
 
 
 class Selection(Generic[_Kind]):
-    """Metrics with their names. Raises ValueError when two metrics of one task claim one name.
+    """Metrics with their names.
 
     Attributes:
-        by_name: By key and alias.
-        shadowed: What an alias means for its own tasks that is the key of a metric of others.
+        by_name: Metrics by key and alias.
+        shadowed: Metrics by an alias that is also the key of a metric of other tasks.
+
+    Raises:
+        ValueError: two metrics of one task claim one name.
     """
 
     def __init__(self, metrics: Iterable[_Kind]) -> None:
@@ -112,63 +100,67 @@ class Selection(Generic[_Kind]):
                 self.shadowed[name] = metric
 
     def named(self, name: str, task: Task | None) -> _Kind | None:
-        """What a name means for a task, None being classes; None when there is no such name."""
+        """Metric of this name for a task, None being classes; None when there is none."""
         found, other = self.by_name.get(name), self.shadowed.get(name)
         wanted = {Task.BINARY, Task.MULTICLASS} if task is None else {task}
         return found if other is None or (found is not None and not wanted.isdisjoint(found.card.tasks)) else other
 
     @cached_property
     def revision(self) -> str:
-        """Changes when a definition does: stored beside values to tell which definitions they were computed with."""
+        """Hash that changes with any definition; stored beside values to tell which definitions they were computed
+        with.
+        """
         facts = ";".join(f"{metric.key}:{metric.card.revision}" for metric in self.metrics)
         return sha256(facts.encode()).hexdigest()[:12]
 
     def of_scope(self, scope: Scope) -> tuple[_Kind, ...]:
-        """Those of one class, or those of the whole input."""
+        """Metrics of one class, or of the whole input."""
         return tuple(metric for metric in self.metrics if metric.card.scope is scope)
 
     def for_task(self, task: Task, inputs: Collection[Inputs]) -> "Selection[_Kind]":
-        """Those that make sense for a task and are computed from what there is."""
+        """Metrics that are defined for a task and computed from these inputs."""
         return Selection(
             metric for metric in self.metrics if task in metric.card.tasks and metric.card.inputs in inputs
         )
 
     @cached_property
     def reported(self) -> "Selection[_Kind]":
-        """Those that stand in every report."""
+        """Metrics that every report shows."""
         return Selection(metric for metric in self.metrics if not metric.card.on_request)
 
 
 class Catalogue(Selection[AnyMetric]):
-    """All metrics, and what there is for each kind of input."""
+    """All metrics, with the selections by kind of input."""
 
     @cached_property
     def of_matrices(self) -> Selection[Metric[Table]]:
-        """Those of a confusion matrix."""
+        """Metrics of a confusion matrix."""
         return Selection(metric for metric in self.metrics if is_of_matrices(metric))
 
     @cached_property
     def of_probabilities(self) -> Selection[Metric[Scores]]:
-        """Those of the probabilities or scores of samples."""
+        """Metrics of the probabilities or scores of samples."""
         return Selection(metric for metric in self.metrics if is_of_probabilities(metric))
 
     @cached_property
     def of_rankings(self) -> Selection[Metric[Queries]]:
-        """Those of ranked items of queries."""
+        """Metrics of the ranked items of queries."""
         return Selection(metric for metric in self.metrics if is_of_rankings(metric))
 
 
 @cache
 def catalogue() -> Catalogue:
-    """The one catalogue, built at first use."""
-    return Catalogue(metric for family in FAMILIES for metric in _declared(family))
+    """The catalogue, built at first use."""
+    declared = [metric for family in FAMILIES for metric in _declared(family)]
+    return Catalogue(sorted(declared, key=lambda metric: (not is_of_matrices(metric), not is_of_probabilities(metric))))
 
 
 def _declared(family: ModuleType | tuple[AnyMetric, ...]) -> tuple[AnyMetric, ...]:
-    """The metrics of a module, or those of a table."""
+    """Metrics of a table, or those of a module that are not in its table of metrics on request."""
     if isinstance(family, tuple):
         return family
-    return tuple(value for value in vars(family).values() if isinstance(value, Metric))
+    elsewhere = getattr(family, "ON_REQUEST", ())
+    return tuple(value for value in vars(family).values() if isinstance(value, Metric) and value not in elsewhere)
 
 
 @cache
@@ -180,5 +172,5 @@ def _named(metric: AnyMetric) -> tuple[Callable[[str, Inputs], AnyMetric], tuple
     return _by_key, (metric.key, metric.card.inputs)
 
 
-# A metric that is sent to another process is its name: its function stands there already.
+# Metrics are pickled by name: other processes have the function already.
 copyreg.pickle(Metric, _named)

@@ -17,7 +17,7 @@ from app.kernel.units.queries import Queries
 
 
 class ClassTotals(Protocol):
-    """What matrices and samples alike say of their classes."""
+    """Members of each class and of the other classes: matrices and scores have both."""
 
     @property
     def actual(self) -> Array:
@@ -41,23 +41,23 @@ def _one_actual_class(data: ClassTotals) -> Mask:
     return alone
 
 
-# Of matrices and of samples.
+# Conditions of matrices and of scores.
 
 NO_ACTUAL = Condition("no_actual_samples", "class {label} has no actual samples", _no_actual)
 NO_REST = Condition("no_other_samples", "every sample belongs to class {label}", _no_rest)
 ONE_ACTUAL_CLASS = Condition("one_actual_class", "all samples belong to one class", _one_actual_class, overall=True)
 
 
-# Of matrices.
+# Conditions of matrices.
 
 
 def where(code: str, reason: str, holds: Callable[[Table], Mask]) -> Condition[Table]:
-    """A condition of single classes of a matrix."""
+    """Condition of single classes of a matrix."""
     return Condition(code, reason, holds)
 
 
 def overall(code: str, reason: str, holds: Callable[[Table], Mask]) -> Condition[Table]:
-    """A condition of a matrix as a whole."""
+    """Condition of a whole matrix."""
     return Condition(code, reason, holds, overall=True)
 
 
@@ -152,7 +152,7 @@ AN_EMPTY_CLASS_IS_INFINITE = where(
 )
 MARGINS = (NO_ACTUAL, NO_REST, NEVER_PREDICTED, ALWAYS_PREDICTED)
 
-# Of samples.
+# Conditions of scores.
 
 
 def _of_samples(code: str, reason: str, holds: Callable[[Scores], Mask]) -> Condition[Scores]:
@@ -208,7 +208,7 @@ RULED_OUT: Condition[Scores] = Condition(
     lambda s: np.bincount(s.y[s.p_true == 0], minlength=s.n_classes) > 0,
 )
 
-# Of rankings.
+# Conditions of rankings.
 
 
 def _of_queries(code: str, reason: str, holds: Callable[[Queries], Mask]) -> Condition[Queries]:
@@ -230,7 +230,7 @@ NO_PAIRS = _of_queries(
     lambda q: q.have((q.irrelevant_items > 0) & (q.relevant_items > 0)) == 0,
 )
 
-# Of sets beside sets.
+# Conditions of overlapping sets.
 
 
 def _of_items(code: str, reason: str, size: Callable[[Overlaps], Array]) -> Condition[Overlaps]:

@@ -1,4 +1,4 @@
-"""Every matrix metric of a batch at once, and the reasons for those that have no value."""
+"""Evaluation of many metrics at once, and the reasons for undefined values."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from app.kernel.metrics.card import Condition, Data, Metric
 from app.kernel.numerics.arrays import Array, Mask, silently
 from app.kernel.samples.scores import Scores
 
-# What is said when no condition of the card explains a missing value, as can happen with unusual parameters.
+# Reasons when no condition of the card explains a missing value, as can happen with unusual parameters.
 DIVISION_BY_ZERO: Condition[Table | Scores] = Condition(
     "division_by_zero", "the formula divides zero by zero for these counts", lambda t: np.isnan(t.n) | True
 )
@@ -22,7 +22,7 @@ INFINITE: Condition[Table | Scores] = Condition(
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """A value that does not exist: of which metric, for which class (None for overall), why, and which classes are at
+    """Undefined value: its metric, its class (None for overall), the condition that explains it, and the classes at
     fault.
     """
 
@@ -33,7 +33,8 @@ class Gap:
 
 
 def evaluate_table(data: Data, metrics: Sequence[Metric[Data]]) -> Array:
-    """Values of metrics of one scope with their default parameters; two calls share what the table has computed.
+    """Values of metrics of one scope with their default parameters; calls with the same table share its intermediate
+    results.
 
     Returns:
         Array (M, ..., K) for scope class, (M, ...) for scope overall. NaN is undefined, inf is infinite.
@@ -43,9 +44,8 @@ def evaluate_table(data: Data, metrics: Sequence[Metric[Data]]) -> Array:
 
 
 class Explainer(Generic[Data]):
-    """Finds for missing values of one matrix (K, K) the first condition of the card that holds.
-
-    Masks are computed once.
+    """Finds the first condition of the card that explains a missing value of one matrix (K, K); masks are computed
+    once.
     """
 
     def __init__(self, data: Data) -> None:
@@ -61,7 +61,9 @@ class Explainer(Generic[Data]):
         return mask
 
     def explain(self, metric: Metric[Data], class_index: int | None, value: float) -> Gap:
-        """Why ``value`` (NaN or infinite) of the metric is missing, for a class or, with None, for the matrix."""
+        """Reason why ``value`` (NaN or infinite) of the metric is missing, for a class or, with None,
+        for the matrix.
+        """
         for condition in metric.card.undefined:
             if (condition.code == "infinite") != bool(np.isinf(value)):
                 continue
@@ -77,7 +79,7 @@ class Explainer(Generic[Data]):
         return Gap(metric, class_index, INFINITE if np.isinf(value) else DIVISION_BY_ZERO, ())
 
     def gaps(self, metrics: Sequence[Metric[Data]], values: Array) -> Iterator[Gap]:
-        """A gap for every missing entry of values (M,) or (M, K), in order."""
+        """One gap for every missing entry of values (M,) or (M, K), in order."""
         for where in np.argwhere(~np.isfinite(values)):
             position = tuple(int(index) for index in where)
             class_index = position[1] if len(position) == 2 else None

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-# A fraction, an array, or a linear form: arithmetic is all that they have in common.
+# A fraction, an array or a linear form; they share arithmetic only.
 Quantity = Any
 
 
@@ -20,10 +20,10 @@ class OneVsRest:
     """Counts of one class against the rest.
 
     Attributes:
-        tp: Members that are predicted as such.
-        fp: Others that are predicted as members.
+        tp: Members predicted as members.
+        fp: Non-members predicted as members.
         actual: Members.
-        rest: Others.
+        rest: Non-members.
     """
 
     tp: Quantity
@@ -38,22 +38,22 @@ class OneVsRest:
 
     @property
     def tn(self) -> Quantity:
-        """Others that are left out."""
+        """Non-members predicted as non-members."""
         return self.rest - self.fp
 
     @property
     def predicted(self) -> Quantity:
-        """All that are predicted as members."""
+        """Samples predicted as members."""
         return self.tp + self.fp
 
     @property
     def predicted_rest(self) -> Quantity:
-        """All that are not."""
+        """Samples predicted as non-members."""
         return self.n - self.predicted
 
     @property
     def n(self) -> Quantity:
-        """All."""
+        """All samples."""
         return self.actual + self.rest
 
     @property
@@ -67,19 +67,19 @@ class OneVsRest:
         return self.tp * self.rest - self.fp * self.actual
 
     def transposed(self) -> "OneVsRest":
-        """With what is predicted taken for what is actual."""
+        """Counts with actual and predicted exchanged."""
         return OneVsRest(self.tp, self.fn, self.predicted, self.predicted_rest)
 
 
 @dataclass(frozen=True, slots=True)
 class Confusion:
-    """Counts of every class against the rest."""
+    """One-vs-rest counts of every class."""
 
     classes: Sequence[OneVsRest]
 
     @classmethod
     def of_two(cls, tp: Quantity, tn: Quantity, positives: Quantity, negatives: Quantity) -> "Confusion":
-        """Of a negative and a positive class, in this order."""
+        """Counts of a negative and a positive class, in this order."""
         return cls(
             (
                 OneVsRest(tn, positives - tp, negatives, positives),
@@ -94,33 +94,34 @@ class Confusion:
 
     @property
     def correct(self) -> Quantity:
-        """Those that are classified correctly."""
+        """Samples classified correctly."""
         return sum(c.tp for c in self.classes)
 
     def mean(self, part: Callable[[OneVsRest], Quantity]) -> Quantity:
-        """Mean over the classes of something of each."""
+        """Mean of a quantity over the classes."""
         return sum(map(part, self.classes)) / len(self.classes)
 
     def weighted(self, part: Callable[[OneVsRest], Quantity]) -> Quantity:
-        """The same with the classes weighing what they have samples."""
+        """Mean of a quantity over the classes, weighted by their numbers of samples."""
         return sum(c.actual * part(c) for c in self.classes) / self.n
 
     def transposed(self) -> "Confusion":
-        """With what is predicted taken for what is actual."""
+        """Counts with actual and predicted exchanged."""
         return Confusion([c.transposed() for c in self.classes])
 
 
 @dataclass(frozen=True, slots=True)
 class Exact:
-    """A metric as arithmetic: ``form(one_vs_rest, **numbers)`` for one of a class, ``form(confusion, **numbers)`` else.
+    """A metric as exact arithmetic: ``form(one_vs_rest, **numbers)`` for one class, ``form(confusion, **numbers)``
+    overall.
 
-    For fixed numbers of actual samples of two classes the value rises or falls with the true positives as long as the
-    true negatives stay, and the other way round: that is what searching for matrices needs.
+    For fixed numbers of actual samples of two classes the value is monotone in the true positives while the true
+    negatives stay, and the reverse. The search for matrices relies on it.
 
     Attributes:
-        form: 0/0 divides by zero, as does what is infinite.
-        squared: The form is, for two classes, the square of the value with its sign, because the value has a root.
-        transposable: With rows and columns exchanged it rises or falls as well.
+        form: The arithmetic; 0/0 and infinite values raise ZeroDivisionError.
+        squared: For two classes the form is the square of the value with its sign, because the value has a root.
+        transposable: The value is monotone with rows and columns exchanged as well.
     """
 
     form: Callable[..., Quantity]
@@ -129,14 +130,14 @@ class Exact:
 
 
 def over(numerator: Quantity, denominator: Quantity, *, empty: int) -> Quantity:
-    """A quotient that has a value of its own where its denominator is 0."""
+    """Quotient with a given value where its denominator is 0."""
     if isinstance(denominator, np.ndarray):
         return np.where(denominator == 0, empty, numerator / denominator)
     return empty if denominator == 0 else numerator / denominator
 
 
 def harmonic(parts: Iterable[Quantity]) -> Quantity:
-    """Harmonic mean of what cannot be negative; 0 where a part is 0."""
+    """Harmonic mean of non-negative parts; 0 where a part is 0."""
     listed = list(parts)
     every = product(listed)
     without_one = [product(listed[:place] + listed[place + 1 :]) for place in range(len(listed))]
@@ -144,7 +145,7 @@ def harmonic(parts: Iterable[Quantity]) -> Quantity:
 
 
 def product(parts: Iterable[Quantity]) -> Quantity:
-    """Product."""
+    """Product of the parts."""
     found: Quantity = 1
     for part in parts:
         found = found * part
@@ -152,12 +153,12 @@ def product(parts: Iterable[Quantity]) -> Quantity:
 
 
 def signed_square(value: Quantity) -> Quantity:
-    """The square with the sign of the value."""
+    """Square with the sign of the value."""
     return value * abs(value)
 
 
 def correlation_squared(m: Confusion) -> Quantity:
-    """Gorodkin's R_K, squared with its sign."""
+    """Square of Gorodkin's R_K, with its sign."""
     covariance = m.n * m.correct - sum(c.actual * c.predicted for c in m.classes)
     spread, predicted = (
         m.n * m.n - sum(margin * margin for margin in margins)
@@ -167,7 +168,7 @@ def correlation_squared(m: Confusion) -> Quantity:
 
 
 def beyond_chance(observed: Quantity, m: Confusion, part: Callable[[OneVsRest], Quantity]) -> Quantity:
-    """(p_o - p_e) / (1 - p_e) where n^2 p_e is a sum over the classes."""
+    """(p_o - p_e) / (1 - p_e), with n^2 p_e the sum of ``part`` over the classes."""
     chance = sum(part(c) for c in m.classes) / (m.n * m.n)
     return (observed - chance) / (1 - chance)
 

@@ -28,28 +28,28 @@ class Every(StrEnum):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Subject:
-    """What is judged when there is more than a matrix: for each kind of data that metrics take, what there is of it.
+    """Data of an evaluation by kind of input, for expressions that need more than a matrix.
 
-    Of classes these are the matrix of the decisions and the scores behind them. Of labels, clusters and rankings the
-    same names stand for what metrics of that name are computed from there.
+    For classes: the matrix of the predictions and the scores behind them. For labels, clusters and rankings, the same
+    names hold the data from which metrics of that name are computed there.
     """
 
     parts: Mapping[Inputs, Any]
 
     @classmethod
     def of_classes(cls, table: Table, scores: Scores) -> Self:
-        """A matrix and scores."""
+        """Subject with a matrix and scores."""
         return cls({Inputs.MATRIX: table, Inputs.PROBABILITIES: scores})
 
     @property
     def table(self) -> Table:
-        """The matrix."""
+        """Table of confusion matrices."""
         table: Table = self.parts[Inputs.MATRIX]
         return table
 
     @property
     def scores(self) -> Scores:
-        """The scores."""
+        """Scores of samples."""
         scores: Scores = self.parts[Inputs.PROBABILITIES]
         return scores
 
@@ -73,7 +73,7 @@ class Combination:
 
     @property
     def card(self) -> CombinationCard:
-        """What is declared of the function."""
+        """Facts of the function."""
         return COMBINATIONS[self.function]
 
 
@@ -82,38 +82,38 @@ Bounds = tuple[float | None, float | None]
 
 
 def is_list(expression: Expression) -> bool:
-    """Does it give one value per class?"""
+    """True if the expression has one value per class."""
     return isinstance(expression, Measure) and expression.of is Every.CLASS
 
 
 def measures(expression: Expression) -> tuple[Measure, ...]:
-    """The leaves, left to right."""
+    """Leaves of the expression, left to right."""
     if isinstance(expression, Measure):
         return (expression,)
     return tuple(leaf for part in expression.parts for leaf in measures(part))
 
 
 def is_biased(expression: Expression) -> bool:
-    """Is a value in it that noise moves to one side?"""
+    """True if noise moves a metric of the expression to one side."""
     return any(leaf.metric.card.inference.biased for leaf in measures(expression))
 
 
 def is_smooth(expression: Expression) -> bool:
-    """Has it derivatives by the counts? Extremes and spreads of several values have none where these are equal."""
+    """True if the expression has derivatives by the counts. Extremes and spreads have none where values are equal."""
     if isinstance(expression, Measure):
         return True
     return expression.card.slopes is not None and all(is_smooth(part) for part in expression.parts)
 
 
 def is_about_sample(expression: Expression) -> bool:
-    """Is a statistic in it that is no property of the classifier?"""
+    """True if the expression holds a statistic of the sample that is no property of the classifier."""
     return any(leaf.metric.card.inference.about_sample for leaf in measures(expression))
 
 
 def is_improper(expression: Expression) -> bool:
-    """Is it a score of the probabilities of all samples, and not best for the true ones alone?
+    """True if the expression scores the probabilities of all samples without being best for the true ones.
 
-    A single class is no such score: what it gains others may lose.
+    A single class is no such score: its gain may be a loss of others.
     """
     if isinstance(expression, Measure) and isinstance(expression.of, int):
         return False
@@ -121,12 +121,12 @@ def is_improper(expression: Expression) -> bool:
 
 
 def needs_counts(expression: Expression) -> bool:
-    """Is a value in it that depends on the number of samples?"""
+    """True if a metric of the expression depends on the number of samples."""
     return any(leaf.metric.card.needs_counts for leaf in measures(expression))
 
 
 def of_probabilities(expression: Expression) -> bool:
-    """Is a metric in it that no matrix has?"""
+    """True if a metric of the expression does not follow from a matrix."""
     return not all(is_of_matrices(leaf.metric) for leaf in measures(expression))
 
 
@@ -148,10 +148,10 @@ def _compute(expression: Expression, subject: Table | Subject) -> Array:
 
 
 def data_of(metric: AnyMetric, subject: Table | Subject) -> Any:
-    """What the function of a metric is given.
+    """Data for the function of a metric.
 
     Raises:
-        TypeError: it needs the scores of samples, and there is only a table.
+        TypeError: the metric needs the scores of samples, and there is only a table.
     """
     if isinstance(subject, Subject):
         return subject.parts[metric.card.inputs]
@@ -161,7 +161,7 @@ def data_of(metric: AnyMetric, subject: Table | Subject) -> Any:
 
 
 def bounds(expression: Expression) -> Bounds:
-    """The range of the values."""
+    """Range of the values of an expression."""
     if isinstance(expression, Measure):
         return expression.metric.card.range_with(expression.parameters)
     card = expression.card
@@ -174,5 +174,5 @@ def bounds(expression: Expression) -> Bounds:
 
 
 def is_insensitive(expression: Expression, n_classes: int) -> bool:
-    """Is every metric in it prevalence-insensitive for K classes?"""
+    """True if every metric of the expression is insensitive to prevalence for K classes."""
     return all(leaf.metric.card.prevalence.is_insensitive(n_classes) for leaf in measures(expression))

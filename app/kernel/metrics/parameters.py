@@ -1,14 +1,20 @@
-"""What the parameters of a metric can be."""
+"""Parameters of metrics: their kinds, and the two that several families share, undefined classes and costs."""
 
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
+import numpy as np
+
+from app.kernel.numerics.arrays import Array
+
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """A numeric parameter with its bounds; ``None`` is unbounded. ``integral`` asks for a whole number, and one that is
-    ``written`` stands in the canonical text of an expression even where it is the default.
+    """Numeric parameter with its bounds; ``None`` is unbounded.
+
+    ``integral`` requires a whole number. If ``written``, the canonical text of an expression shows it even at its
+    default.
     """
 
     name: str
@@ -24,7 +30,7 @@ class Number:
 
 
 class MatrixOf(StrEnum):
-    """What the numbers of a matrix among the parameters are, actual classes as rows."""
+    """Meaning of the entries of a parameter that is a matrix with actual classes as rows."""
 
     WEIGHTS = "weights"
     COSTS = "costs"
@@ -33,8 +39,10 @@ class MatrixOf(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A parameter with named values. ``matrix`` allows one of numbers too, as a tuple of its K rows: K columns, or any
-    number of them where what is decided need not be a class.
+    """Parameter with named values.
+
+    ``matrix`` also allows a matrix as a tuple of its K rows: with K columns, or with any number of them where decisions
+    need not be classes.
     """
 
     name: str
@@ -45,7 +53,7 @@ class Choice:
 
 
 class Decision(NamedTuple):
-    """Something that can be decided, with its place among the columns; 0 where these are not known yet."""
+    """Possible decision by name, with its column; column 0 while the columns are unknown."""
 
     name: str
     place: int
@@ -56,7 +64,7 @@ NO_DECISION = Decision("", 0)
 
 @dataclass(frozen=True, slots=True)
 class DecisionName:
-    """A parameter that is something that can be decided, by its name. It has to be given."""
+    """Required parameter that names a decision."""
 
     name: str
     description: str
@@ -64,3 +72,52 @@ class DecisionName:
 
 
 Parameter = Number | Choice | DecisionName
+
+
+UNDEFINED = Choice(
+    "undefined",
+    "strict",
+    "what a class without a value does: 'strict' leaves the average undefined, 'zero' counts it as 0 as "
+    "scikit-learn does",
+    ("strict", "zero"),
+)
+
+
+def filled(values: Array, undefined: str) -> Array:
+    """Values of the classes (..., K), with 0 for undefined ones if ``undefined`` asks for it."""
+    return values if undefined == "strict" else np.where(np.isnan(values), 0.0, values)
+
+
+# 'zero_one' for 1 per mistake, or rows of costs.
+Costs = str | tuple[tuple[float, ...], ...]
+COSTS = Choice(
+    "costs",
+    "zero_one",
+    "1 for every mistake ('zero_one'), or a matrix as '0,1; 5,0' of costs with actual classes as rows, in label order",
+    ("zero_one",),
+    matrix=MatrixOf.COSTS,
+)
+
+
+def matrix_of_costs(costs: Costs, n_classes: int) -> Array:
+    """Costs (K, M) of actual classes and decisions."""
+    return 1.0 - np.eye(n_classes) if isinstance(costs, str) else np.array(costs)
+
+
+def paid_in_all(counts: Array, costs: Array) -> Array:
+    """Total cost (...) of decisions: ``counts`` (..., K, M) of actual classes and decisions times their costs."""
+    return np.asarray(np.sum(counts * costs, axis=(-2, -1)))
+
+
+def costs_of_constants(actual: Array, costs: Array) -> Array:
+    """Total cost (..., M) of always taking one decision, for each decision, with class sizes (..., K)."""
+    return np.asarray(actual @ costs)
+
+
+def relative_cost(counts: Array, actual: Array, costs: Array) -> Array:
+    """Cost (...) of decisions relative to that of the cheapest constant decision, with class sizes (..., K).
+
+    NaN where a constant decision costs nothing: then nothing can be saved.
+    """
+    constant = np.min(costs_of_constants(actual, costs), axis=-1)
+    return paid_in_all(counts, costs) / np.where(constant > 0.0, constant, np.nan)

@@ -1,8 +1,8 @@
-"""What a metric is a rate of: which samples count, among which.
+"""Rates: metrics that are a number of samples divided by another.
 
-Two metrics that are rates of the same samples are one quantity, whatever they are called: for two classes the
-specificity of one is the recall of the other, and an error rate is what is missing to accuracy. ``Proportion.at``
-brings both to one form, so that they get the same limits and the same tests.
+Two metrics with the same samples above and below are one quantity under any name: for two classes the specificity of
+one is the recall of the other, and an error rate is 1 less accuracy. ``Proportion.at`` brings both to one form, so that
+they get the same limits and the same tests.
 """
 
 from collections.abc import Callable
@@ -19,9 +19,9 @@ from app.kernel.samples.losses import Codes
 
 
 class Cells(Flag):
-    """Some of the four cells of one class against the rest.
+    """Subset of the four cells of one class against the rest.
 
-    Without a class they speak of all classes together, where there are only right and wrong.
+    Without a class, it refers to all classes together, where there are only right and wrong.
     """
 
     TP = auto()
@@ -38,11 +38,13 @@ class Cells(Flag):
 
     @property
     def column(self) -> str:
-        """The property of a ``Table`` that has their counts for every class."""
+        """Name of the attribute of ``Table`` with their counts for every class."""
         return _COLUMNS[self]
 
     def hold(self, actual: Codes, predicted: Codes, of: int | None) -> Mask:
-        """Which pairs of an actual and a predicted class lie in them, for one class or for all together."""
+        """Mask of the pairs of actual and predicted class that lie in these cells, for class ``of`` or, if None, for
+        all together.
+        """
         if of is None:
             cell = np.where(actual == predicted, Cells.TP.value, Cells.FN.value)
         else:
@@ -52,7 +54,7 @@ class Cells(Flag):
         return held
 
     def seen_from_the_rest(self) -> "Cells":
-        """The same cells where members and non-members change places."""
+        """Cells with members and non-members exchanged."""
         return Cells(sum(other.value for one, other in _PLACES.items() if one in self))
 
 
@@ -73,7 +75,7 @@ _PLACES = {Cells.TP: Cells.TN, Cells.FN: Cells.FP, Cells.FP: Cells.FN, Cells.TN:
 
 
 class Line(NamedTuple):
-    """How a value follows from a rate: ``offset + slope * rate``."""
+    """Linear map from a rate to a value: ``offset + slope * rate``."""
 
     offset: float = 0.0
     slope: float = 1.0
@@ -83,11 +85,11 @@ class Line(NamedTuple):
         return self.offset + self.slope * rate
 
     def limits(self, low: Array, high: Array) -> tuple[Array, Array]:
-        """Limits of the value from those of the rate; a falling line exchanges them."""
+        """Limits of the value from those of the rate; a negative slope exchanges them."""
         return (self(low), self(high)) if self.slope >= 0.0 else (self(high), self(low))
 
     def of_complement(self) -> "Line":
-        """The same value from what is missing of the rate to 1."""
+        """Line that gives the same value from 1 minus the rate."""
         return Line(self.offset + self.slope, -self.slope)
 
 
@@ -96,16 +98,16 @@ ITSELF = Line()
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """A proportion of one class, or of all, in the one form that all its names share.
+    """Rate of one class, or of all together, in its canonical form.
 
     Equal ``hits``, ``among`` and ``of`` mean the same quantity.
 
     Attributes:
-        hits: The samples that count.
-        among: The samples that there are.
+        hits: Samples in the numerator.
+        among: Samples in the denominator.
         of: The class, None for all together.
-        line: How the metric follows from it.
-        counted: The metric is that many times the number of samples.
+        line: Map from the rate to the metric.
+        counted: The metric is the rate times the number of samples.
     """
 
     hits: Cells
@@ -116,34 +118,34 @@ class Rate:
 
     @property
     def by_truth(self) -> bool:
-        """Do the actual classes alone say among which samples? Then several runs on the same samples share them."""
+        """True if the actual classes alone determine the denominator, so that runs on the same samples share it."""
         return self.among in (Cells.ALL, Cells.ACTUAL, Cells.REST)
 
     def same_as(self, other: "Rate") -> bool:
-        """Are both rates of the same samples?"""
+        """True if both are rates of the same samples."""
         return (self.hits, self.among, self.of) == (other.hits, other.among, other.of)
 
     def counts(self, table: Table) -> tuple[Array, Array]:
-        """How many count, and among how many, in matrices (..., K, K): each (...)."""
+        """Numerators and denominators (...) in matrices (..., K, K)."""
         if self.of is None:
             return table.correct, table.n
         hits, among = (getattr(table, cells.column)[..., self.of] for cells in (self.hits, self.among))
         return hits, among
 
 
-# The share of right answers among all samples.
+# Share of right answers among all samples.
 ACCURACY = Rate(Cells.RIGHT, Cells.ALL, None)
 
 
 @dataclass(frozen=True, slots=True)
 class Proportion:
-    """What the card says: a metric is a rate, or a line of a rate.
+    """Declaration of a metric as a rate, or as a line of a rate.
 
     Attributes:
-        hits: The samples that count, a part of ``among``.
-        among: The samples that there are.
-        line: How the metric follows from the rate for K classes, where it is not the rate itself.
-        counted: The metric is that many times the number of samples.
+        hits: Samples in the numerator, a part of ``among``.
+        among: Samples in the denominator.
+        line: Map from the rate to the metric for K classes, if it is not the rate itself.
+        counted: The metric is the rate times the number of samples.
     """
 
     hits: Cells
@@ -153,11 +155,13 @@ class Proportion:
 
     @property
     def is_plain(self) -> bool:
-        """Is the metric the rate itself?"""
+        """True if the metric is the rate itself."""
         return self.line is None and not self.counted
 
     def at(self, n_classes: int, of: int | None = None) -> Rate:
-        """The rate for one of K classes, or for all: right answers before wrong ones, members before the rest."""
+        """Canonical rate of one of K classes, or of all: right answers before wrong ones, members
+        before non-members.
+        """
         line = ITSELF if self.line is None else self.line(n_classes)
         form = _preferred(self.hits, self.among, of if n_classes == 2 else None)
         return Rate(
@@ -170,7 +174,7 @@ class Proportion:
 
 
 class _Form(NamedTuple):
-    """Samples that count, among which: seen from one class, and perhaps those that do not count."""
+    """One way to write a rate: numerator and denominator seen from one class, or the complement of the numerator."""
 
     hits: Cells
     among: Cells
@@ -180,7 +184,7 @@ class _Form(NamedTuple):
 
 @cache
 def _preferred(hits: Cells, among: Cells, of: int | None) -> _Form:
-    """Of all ways to say the same the one that all names share; ``of`` is one of two classes, or None."""
+    """Canonical one among all equivalent ways to write a rate; ``of`` is one of two classes, or None."""
     forms = [_Form(hits, among, of)]
     if of is not None:
         forms.append(_Form(hits.seen_from_the_rest(), among.seen_from_the_rest(), 1 - of))

@@ -1,9 +1,19 @@
-"""Curves of probabilities and scores: points on the full data, their exact area, and thinning that keeps the shape."""
+"""Curves of probabilities and scores: points on the full data, their exact area, and thinning that keeps the shape.
 
+One ROC curve of several classes: all decisions about all classes pooled, or the mean of the curves.
+
+What one rate is at the threshold where another has a given value, read off the cuts of a ranking.
+
+Samples of one score are never split and nothing is interpolated: some threshold reaches the value on these samples.
+Members and non-members only grow along the cuts, so most of them are never looked at.
+"""
+
+from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from heapq import heappop, heappush
+from math import ceil
 from typing import Self
 
 import numpy as np
@@ -12,7 +22,7 @@ from app.kernel.numerics.arrays import Array, ratio, silently
 from app.kernel.numerics.monotone import upper_hull
 from app.kernel.samples.calibration import equal_width
 from app.kernel.samples.losses import phi_of, threshold_correct, threshold_incorrect
-from app.kernel.samples.rankings.ranking import Ranking
+from app.kernel.samples.rankings import Positions, Ranking
 from app.kernel.samples.scores import Codes, Scores
 
 
@@ -383,3 +393,114 @@ def _outstanding(x: Array, y: Array, count: int) -> Codes:
         consider(first, middle)
         consider(middle, last)
     return np.array(sorted(kept), dtype=np.intp)
+
+
+def pooled(scores: Scores) -> Scores:
+    """Every class against the rest, all of them as one problem of n K samples (micro average): class 1 is "it is"."""
+    truth = (scores.y[:, None] == np.arange(scores.n_classes)).ravel().astype(np.intp)
+    values = scores.probabilities.ravel()
+    weights = None if scores.weights is None else np.repeat(scores.weights, scores.n_classes)
+    made = Scores(truth, np.column_stack([1.0 - values, values]), weights)
+    made.are_probabilities = scores.are_probabilities
+    return made
+
+
+def macro_roc(scores: Scores) -> Curve:
+    """Mean true positive rate of all classes at every false positive rate; the area is the mean of theirs.
+
+    Raises:
+        UndefinedCurve: a class has no samples, or there is no other.
+    """
+    curves = []
+    for code in range(scores.n_classes):
+        cuts = cuts_of(scores.ranking(code))
+        if not cuts.positives or not cuts.negatives:
+            raise UndefinedCurve("no_actual_samples", "a class has no actual samples, or all of them")
+        curves.append((cuts.fp / cuts.negatives, cuts.tp / cuts.positives))
+    x = np.unique(np.concatenate([fpr for fpr, _ in curves]))
+    # Steps have two ends at one x.
+    lower = _mean([np.interp(-x, -fpr[::-1], tpr[::-1]) for fpr, tpr in curves])
+    upper = _mean([np.interp(x, fpr, tpr) for fpr, tpr in curves])
+    points = np.stack([np.repeat(x, 2), np.column_stack([lower, upper]).ravel()])
+    moves = np.append(True, (np.diff(points, axis=1) != 0).any(axis=0))
+    x, y = points[:, moves]
+    area = float(np.mean([scores.ranking(code).auc for code in range(scores.n_classes)]))
+    return Curve(x, y, np.full(x.size, np.nan), area, ("false positive rate", "mean true positive rate"))
+
+
+def macro_det(scores: Scores) -> Curve:
+    """Mean false negative rate of all classes at every false positive rate. Raises as `macro_roc` does."""
+    found = macro_roc(scores)
+    assert found.area is not None  # noqa: S101 - it has one
+    axes = (found.axes[0], "mean false negative rate")
+    return Curve(found.x, 1.0 - found.y, found.thresholds, 1.0 - found.area, axes)
+
+
+def _mean(values: list[Array]) -> Array:
+    mean: Array = np.mean(values, axis=0)
+    return mean
+
+
+# Relative width within which a sum of weights reaches a limit: 0.9 of 10 samples are 9 of them.
+_SLACK = 1e-12
+
+
+def recall_at_specificity(ranking: Ranking, specificity: float) -> Array:
+    """Highest recall (...) of the thresholds with at least this specificity; NaN without members or non-members."""
+    within = _cuts_within(ranking, (1.0 - specificity + _SLACK) * ranking.negatives)
+    members = np.where(within > 0, _counts(ranking, within - 1)[0], 0.0)
+    return _where_both(ranking, ratio(members, ranking.positives))
+
+
+def specificity_at_recall(ranking: Ranking, recall: float) -> Array:
+    """Highest specificity (...) of the thresholds with at least this recall; NaN without members or non-members."""
+    others = 0.0 if recall <= 0.0 else _counts(ranking, _cuts_short(ranking, recall))[1]
+    return _where_both(ranking, ratio(ranking.negatives - others, ranking.negatives))
+
+
+def precision_at_recall(ranking: Ranking, recall: float) -> Array:
+    """Highest precision (...) of the thresholds with at least this recall, which is above 0; NaN without members."""
+    needed = _needed(ranking, recall)[..., None]
+    found = np.zeros(ranking.positives.shape)
+    if ranking.at.size:
+        block = ranking.part(int(_cuts_short(ranking, recall).min()), ranking.at.size)
+        with silently():
+            heights = np.where(block.tp >= needed, block.tp / (block.tp + block.fp), 0.0)
+        found = np.maximum.reduce(heights, axis=-1)
+    return np.where(ranking.positives > 0, found, np.nan)
+
+
+def _needed(ranking: Ranking, recall: float) -> Array:
+    return np.asarray((recall - _SLACK) * ranking.positives)
+
+
+def _cuts_within(ranking: Ranking, allowed: Array) -> Positions:
+    """How many cuts (...) have at most so many non-members."""
+    if ranking.plain:
+        at = ranking.at
+        return np.asarray(bisect_right(range(at.size), float(allowed), key=lambda cut: at[cut] - cut))
+    return np.asarray(np.count_nonzero(ranking.fp <= allowed[..., None], axis=-1))
+
+
+def _cuts_short(ranking: Ranking, recall: float) -> Positions:
+    """How many cuts (...) have fewer members than this recall takes."""
+    needed = _needed(ranking, recall)
+    if ranking.plain:
+        return np.asarray(max(ceil(float(needed)) - 1, 0))
+    return np.asarray(np.count_nonzero(ranking.tp < needed[..., None], axis=-1))
+
+
+def _counts(ranking: Ranking, cuts: Positions) -> tuple[Array, Array]:
+    """Members and non-members (...) at cuts (...); something where there is no such cut."""
+    if not ranking.at.size:
+        return np.zeros(cuts.shape), np.zeros(cuts.shape)
+    place = np.clip(cuts, 0, ranking.at.size - 1)
+    if ranking.plain:
+        block = ranking.part(int(place), int(place) + 1)
+        return block.tp[0], block.fp[0]
+    found = [np.take_along_axis(values, place[..., None], axis=-1)[..., 0] for values in (ranking.tp, ranking.fp)]
+    return found[0], found[1]
+
+
+def _where_both(ranking: Ranking, values: Array) -> Array:
+    return np.where((ranking.positives > 0) & (ranking.negatives > 0), values, np.nan)

@@ -16,8 +16,7 @@ from app.kernel.samples.losses import (
     phi_of,
     sums_by_code,
 )
-from app.kernel.samples.rankings.counts import last_of_ties
-from app.kernel.samples.rankings.ranking import Ranking
+from app.kernel.samples.rankings import Ranking, last_of_ties
 from app.kernel.samples.recalibration import lines_of
 
 Codes = NDArray[np.intp]

@@ -17,7 +17,7 @@ from app.kernel.numerics.arrays import Array, silently
 from app.kernel.numerics.monotone import falling_means
 from app.kernel.samples.calibration import Bins, equal_width
 from app.kernel.samples.curves import cuts_of
-from app.kernel.samples.rankings.ranking import Ranking
+from app.kernel.samples.rankings import Ranking
 from app.kernel.uncertainty.draws import generator
 from app.kernel.uncertainty.intervals import Limits, wilson
 

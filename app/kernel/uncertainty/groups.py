@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from app.kernel.matrix.table import AdditiveGradient, Table, additive_variance, of_recalls, stack
 from app.kernel.metrics.card import Metric
-from app.kernel.metrics.families.per_class.rates import recall
+from app.kernel.metrics.families.rates import recall
 from app.kernel.metrics.proportion import Proportion
 from app.kernel.numerics.arrays import Array, kish_effective_n, silently
 from app.kernel.numerics.scipy_bridge import normal_cdf, student_cdf, student_quantile

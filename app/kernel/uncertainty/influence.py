@@ -14,11 +14,10 @@ from app.kernel.numerics.arrays import Array, kish_effective_n, silently
 from app.kernel.numerics.roots import last_inside
 from app.kernel.numerics.scipy_bridge import student_quantile
 from app.kernel.numerics.weighted_units import Terms
+from app.kernel.samples.areas import hanley_mcneil_error
 from app.kernel.samples.influence import Influence, LinearMethod, Sampled, Strata
-from app.kernel.samples.labels.moments import LabelMoments
-from app.kernel.samples.labels.pairs import CELLS, LabelPairs
+from app.kernel.samples.label_units import CELLS, LabelMoments, LabelPairs
 from app.kernel.samples.losses import sums_by_code
-from app.kernel.samples.partial_areas import hanley_mcneil_error
 from app.kernel.samples.scores import Scores
 from app.kernel.uncertainty import intervals
 from app.kernel.uncertainty.closed_forms import FEW, Method

@@ -14,9 +14,7 @@ from app.kernel.metrics.card import Inputs
 from app.kernel.metrics.expression import Subject
 from app.kernel.metrics.proportion import Rate
 from app.kernel.numerics.arrays import Array, Mask
-from app.kernel.samples.labels.pairs import LabelPairs
-from app.kernel.samples.labels.scores import LabelScores
-from app.kernel.samples.labels.sets import LabelSets
+from app.kernel.samples.label_units import LabelPairs, LabelScores, LabelSets
 from app.kernel.samples.losses import Codes, sums_by_code
 from app.kernel.samples.points import Points
 from app.kernel.samples.scores import Scores

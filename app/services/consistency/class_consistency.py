@@ -9,14 +9,14 @@ from app.domain.errors import InvalidInput
 from app.kernel.consistency.integer_programmes import (
     Answer,
     Feasibility,
+    NotLinearError,
     Reported,
     check_classes,
     check_folds,
     linear_means,
     linear_scores,
 )
-from app.kernel.consistency.linear import NotLinearError
-from app.kernel.consistency.readings import as_printed, readings
+from app.kernel.consistency.reported_scores import as_printed, readings
 from app.services.consistency.answers import (
     AlternativeReading,
     Cells,

@@ -6,8 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from app.domain.errors import InvalidInput
-from app.kernel.consistency.readings import PrintedScores, as_printed, readings
-from app.kernel.consistency.reported_scores import scores_of_two_classes
+from app.kernel.consistency.reported_scores import PrintedScores, as_printed, readings, scores_of_two_classes
 from app.kernel.consistency.two_classes import Feasible, Fitting, feasible_matrices, fitting_sizes, search_rows
 from app.kernel.matrix.table import Table
 from app.kernel.numerics.arrays import Array, silently

@@ -7,9 +7,8 @@ from enum import StrEnum
 from app.domain.errors import InvalidExpression, InvalidInput, InvalidParameter
 from app.domain.expressions.expressions import parse
 from app.domain.expressions.names import suggest
-from app.kernel.consistency.readings import PrintedScores
 from app.kernel.consistency.reported_scores import Printed as Printed
-from app.kernel.consistency.reported_scores import Score, printed_range, score_of, scores_of_two_classes
+from app.kernel.consistency.reported_scores import PrintedScores, Score, printed_range, score_of, scores_of_two_classes
 from app.kernel.metrics.card import Scope
 from app.kernel.metrics.expression import Measure
 from app.services.consistency.answers import AlternativeReading

@@ -9,7 +9,7 @@ from app.domain.errors import CurveUndefined, OutOfReach
 from app.kernel.numerics.arrays import Array
 from app.kernel.samples.calibration import equal_width
 from app.kernel.samples.curves import Curve, CurveName
-from app.kernel.samples.rankings.ranking import Ranking
+from app.kernel.samples.rankings import Ranking
 from app.kernel.samples.scores import Scores
 from app.kernel.uncertainty.curve_bands import (
     BandForm,

@@ -14,7 +14,6 @@ from app.domain.members import LEFT_OUT, SPREAD, named, typed
 from app.kernel.folds.along import KeptScores
 from app.kernel.folds.entries import NotFolded
 from app.kernel.numerics.arrays import Array
-from app.kernel.samples.averaged_curves import macro_det, macro_roc, pooled
 from app.kernel.samples.curves import (
     CLASS_CURVES,
     OVERALL_CURVES,
@@ -23,6 +22,9 @@ from app.kernel.samples.curves import (
     calibration,
     decision,
     isotonic,
+    macro_det,
+    macro_roc,
+    pooled,
     thin,
 )
 from app.kernel.samples.curves import CurveName as CurveName

@@ -14,12 +14,10 @@ from app.domain.inputs.content import Content
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.inputs.samples import DecidedBy
 from app.domain.wording import percent, rounded
-from app.kernel.decide.chances import chances_of
-from app.kernel.decide.class_weights import WeightRule, search_weights
-from app.kernel.decide.rules import Constraint, Corrected, NoFeasibleRule
+from app.kernel.decide.class_weights import WeightRule, points_of, search_weights, weight_surface
+from app.kernel.decide.rules import Constraint, Corrected, NoFeasibleRule, chances_of
 from app.kernel.decide.rules import Correction as Correction
 from app.kernel.decide.thresholds import ThresholdRule, search_threshold
-from app.kernel.decide.weight_surface import points_of, weight_surface
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.expression import Expression, compute, is_list
 from app.kernel.samples.curves import Curve, thin

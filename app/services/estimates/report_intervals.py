@@ -18,7 +18,7 @@ from app.kernel.matrix.table import Table, at_equal_prevalence
 from app.kernel.metrics.card import AnyMetric, Scope, Task
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.expression import Bounds, Every, Expression, Measure, needs_counts
-from app.kernel.metrics.families.probabilities.ranking import roc_auc
+from app.kernel.metrics.families.score_ranking import roc_auc
 from app.kernel.numerics.arrays import Array, silently
 from app.kernel.samples.scores import Scores
 from app.kernel.uncertainty.closed_forms import (

@@ -21,9 +21,9 @@ from app.kernel.metrics.card import Inputs, Metric
 from app.kernel.metrics.expression import Subject, compute
 from app.kernel.numerics.arrays import Array
 from app.kernel.samples.areas import area_variance
-from app.kernel.samples.chance import Chance
+from app.kernel.samples.calibration import Chance
 from app.kernel.samples.losses import Codes
-from app.kernel.samples.rankings.ranking import Ranking
+from app.kernel.samples.rankings import Ranking
 from app.kernel.samples.scores import Scores
 from app.kernel.uncertainty.closed_forms import Headline, headline
 from app.kernel.uncertainty.groups import GroupedHeadline, GroupedRuns, Grouping, group_headline

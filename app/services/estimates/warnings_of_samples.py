@@ -8,7 +8,7 @@ import numpy as np
 from app.domain.findings import Finding
 from app.domain.wording import classes, names
 from app.kernel.metrics.expression import is_biased
-from app.kernel.metrics.families.probabilities.ranking import roc_auc
+from app.kernel.metrics.families.score_ranking import roc_auc
 from app.kernel.uncertainty.influence import effective_samples
 from app.services.estimands import Estimand
 from app.services.estimates.estimate import Estimate, Estimates

@@ -10,11 +10,15 @@ from app.domain.inputs.kinds import DECISIONS_FACT
 from app.domain.inputs.labels import listed
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.options import Costs
-from app.kernel.metrics.costs import COSTS
 from app.kernel.metrics.expression import Expression, measures
-from app.kernel.metrics.families.overall.costs import cost_savings, expected_cost, normalized_cost
-from app.kernel.metrics.families.probabilities.costs import cheapest_decisions, minimum_cost
-from app.kernel.metrics.parameters import Choice, MatrixOf
+from app.kernel.metrics.families.decisions import (
+    cheapest_decisions,
+    cost_savings,
+    expected_cost,
+    minimum_cost,
+    normalized_cost,
+)
+from app.kernel.metrics.parameters import COSTS, Choice, MatrixOf
 from app.kernel.numerics.arrays import silently
 from app.kernel.samples.scores import Scores
 from app.services.json_values import numbers

@@ -23,7 +23,7 @@ from app.kernel.metrics.card import AnyMetric, Task
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.engine import evaluate_table
 from app.kernel.metrics.expression import Measure
-from app.kernel.metrics.families.per_class.rates import prevalence, recall, support
+from app.kernel.metrics.families.rates import prevalence, recall, support
 from app.kernel.numerics.arrays import silently
 from app.services.estimates.report_intervals import headline_intervals, overall_intervals
 from app.services.evaluate.questions import Question

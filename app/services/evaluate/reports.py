@@ -13,7 +13,7 @@ from app.domain.report import InputSummary, Report, Section, SectionName, merged
 from app.kernel.metrics.card import Scope, Task
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.families.combinations import GPS
-from app.kernel.metrics.families.per_class.rates import recall
+from app.kernel.metrics.families.rates import recall
 from app.services.estimates.run_data import RunData
 from app.services.evaluate.headline import headline_names, headline_of
 from app.services.evaluate.questions import Question, ask

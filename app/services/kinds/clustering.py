@@ -14,10 +14,8 @@ from app.kernel.matrix.contingency import Contingency
 from app.kernel.matrix.table import at_equal_prevalence
 from app.kernel.metrics.card import INPUTS_OF, Inputs, Task
 from app.kernel.metrics.expression import Subject
-from app.kernel.metrics.families.clustering.information import completeness, homogeneity, v_measure
-from app.kernel.metrics.families.clustering.pairs import purity
-from app.kernel.metrics.families.clustering.shape import silhouette
-from app.kernel.metrics.families.overall.agreement import adjusted_rand
+from app.kernel.metrics.families.agreement import adjusted_rand
+from app.kernel.metrics.families.clusterings import completeness, homogeneity, purity, silhouette, v_measure
 from app.kernel.numerics.arrays import silently
 from app.kernel.uncertainty.units import CellUnits, ClusterUnits, Units
 from app.services.kinds.kind import PerClass, UnitKind

@@ -14,8 +14,8 @@ from app.domain.options import Options
 from app.domain.report import ConstantDecision, DecisionCosts, DecisionRates, Share
 from app.domain.wording import names
 from app.kernel.metrics.card import INPUTS_OF, Task
-from app.kernel.metrics.costs import costs_of_constants, paid_in_all, relative_cost
 from app.kernel.metrics.expression import Subject
+from app.kernel.metrics.parameters import costs_of_constants, paid_in_all, relative_cost
 from app.kernel.numerics.arrays import Array, silently
 from app.kernel.uncertainty.intervals import wilson
 from app.kernel.uncertainty.units import DecisionUnits

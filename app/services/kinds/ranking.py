@@ -16,7 +16,7 @@ from app.domain.wording import percent
 from app.kernel.metrics.card import INPUTS_OF, AnyMetric, Inputs, Task
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.expression import Subject
-from app.kernel.metrics.families.units.at_cutoffs import ndcg_at_k
+from app.kernel.metrics.families.retrieval import ndcg_at_k
 from app.kernel.numerics.arrays import Array
 from app.kernel.uncertainty.units import QueryUnits
 from app.kernel.units.queries import Queries

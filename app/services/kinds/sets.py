@@ -11,8 +11,8 @@ from app.domain.inputs.matrices import MatrixInput
 from app.domain.wording import names, rounded
 from app.kernel.metrics.card import INPUTS_OF, Inputs, Task
 from app.kernel.metrics.expression import Subject
-from app.kernel.metrics.families.labels.sets import samples_f1, samples_jaccard
-from app.kernel.metrics.families.units.overlaps import pooled_jaccard
+from app.kernel.metrics.families.label_sets import samples_f1, samples_jaccard
+from app.kernel.metrics.families.overlaps import pooled_jaccard
 from app.kernel.uncertainty.units import OverlapUnits
 from app.services.kinds.kind import PerClass, UnitKind
 

@@ -11,8 +11,8 @@ from sklearn import metrics as sk
 
 from app.kernel.matrix.contingency import Contingency, expected_information, relative_information
 from app.kernel.metrics.card import Metric
-from app.kernel.metrics.families.clustering import information, pairs, shape
-from app.kernel.metrics.families.overall.agreement import adjusted_rand
+from app.kernel.metrics.families import clusterings
+from app.kernel.metrics.families.agreement import adjusted_rand
 from app.kernel.numerics.arrays import silently
 from app.kernel.samples.points import Points
 from tests.kernel.clusterings import exact
@@ -20,9 +20,10 @@ from tests.kernel.clusterings import exact
 OF_TABLES: dict[str, Metric[Any]] = {
     metric.key: metric
     for metric in (
-        pairs.purity, pairs.inverse_purity, pairs.rand_index, adjusted_rand, pairs.pair_fowlkes_mallows,
-        information.homogeneity, information.completeness, information.v_measure, information.mutual_information,
-        information.normalized_mutual_information, information.adjusted_mutual_information,
+        clusterings.purity, clusterings.inverse_purity, clusterings.rand_index, adjusted_rand,
+        clusterings.pair_fowlkes_mallows,
+        clusterings.homogeneity, clusterings.completeness, clusterings.v_measure, clusterings.mutual_information,
+        clusterings.normalized_mutual_information, clusterings.adjusted_mutual_information,
     )
 }  # fmt: skip
 RATIO = 1e-12
@@ -97,7 +98,7 @@ def test_purity_against_a_majority_vote() -> None:
     y, p = labelled(400, 6, 4)
     votes = {cluster: np.bincount(y[p == cluster]).argmax() for cluster in range(4)}
     found = Contingency(sk.cluster.contingency_matrix(y, p))
-    assert value(pairs.purity, found) == sk.accuracy_score(y, [votes[cluster] for cluster in p])
+    assert value(clusterings.purity, found) == sk.accuracy_score(y, [votes[cluster] for cluster in p])
 
 
 # The expected information
@@ -166,10 +167,10 @@ POINTS: list[tuple[list[list[int]], list[int]]] = [
     ([[3], [3], [5], [11], [12], [20], [21]], [0, 0, 0, 1, 1, 2, 2]),
 ]
 OF_POINTS: dict[str, tuple[Metric[Any], Any]] = {
-    "silhouette": (shape.silhouette, exact.silhouette),
-    "davies_bouldin": (shape.davies_bouldin, exact.davies_bouldin),
-    "calinski_harabasz": (shape.calinski_harabasz, exact.calinski_harabasz),
-    "dunn": (shape.dunn, exact.dunn),
+    "silhouette": (clusterings.silhouette, exact.silhouette),
+    "davies_bouldin": (clusterings.davies_bouldin, exact.davies_bouldin),
+    "calinski_harabasz": (clusterings.calinski_harabasz, exact.calinski_harabasz),
+    "dunn": (clusterings.dunn, exact.dunn),
 }
 
 
@@ -218,8 +219,8 @@ def test_weights_are_copies(key: str) -> None:
 def test_distances_are_never_in_memory_at_once() -> None:
     x, codes = blobs(6000, 4, 2)
     tracemalloc.start()
-    value(shape.silhouette, Points(codes, x))
-    value(shape.dunn, Points(codes, x))
+    value(clusterings.silhouette, Points(codes, x))
+    value(clusterings.dunn, Points(codes, x))
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 60e6 < 6000 * 6000 * 8
@@ -262,16 +263,16 @@ def test_a_bound_of_zero_is_no_bound(average: str, table: Any) -> None:
     for key in ("normalized_mutual_information", "adjusted_mutual_information"):
         assert np.isnan(value(OF_TABLES[key], Contingency(table), average=average))
         assert value(OF_TABLES[key], Contingency(table)) == 0
-    assert np.isnan(value(information.adjusted_mutual_information, Contingency([[1, 1, 0], [0, 0, 1]]), average="min"))
+    assert np.isnan(value(clusterings.adjusted_mutual_information, Contingency([[1, 1, 0], [0, 0, 1]]), average="min"))
 
 
 def test_one_class_is_homogeneous_and_one_cluster_complete() -> None:
     """By definition (Rosenberg & Hirschberg 2007)."""
     one_class, one_cluster, both = Contingency([[2, 3]]), Contingency([[2], [3]]), Contingency([[5]])
-    assert (value(information.homogeneity, one_class), value(information.completeness, one_class)) == (1, 0)
-    assert (value(information.homogeneity, one_cluster), value(information.completeness, one_cluster)) == (0, 1)
-    assert value(information.v_measure, one_class) == value(information.v_measure, one_cluster) == 0
-    assert value(information.v_measure, both) == 1
+    assert (value(clusterings.homogeneity, one_class), value(clusterings.completeness, one_class)) == (1, 0)
+    assert (value(clusterings.homogeneity, one_cluster), value(clusterings.completeness, one_cluster)) == (0, 1)
+    assert value(clusterings.v_measure, one_class) == value(clusterings.v_measure, one_cluster) == 0
+    assert value(clusterings.v_measure, both) == 1
 
 
 @pytest.mark.parametrize(
@@ -295,15 +296,15 @@ def test_shapes_that_have_no_value_say_why(key: str, points: Any, clusters: list
 def test_clusters_without_extent_or_distance() -> None:
     """Infinite where the numerator is there, without a value where it is not."""
     flat = Points([0, 0, 0, 1, 1], [[0.1], [0.1], [0.1], [0.7], [0.7]])
-    assert value(shape.calinski_harabasz, flat) == value(shape.dunn, flat) == np.inf
-    assert value(shape.davies_bouldin, flat) == 0
-    assert value(shape.silhouette, flat) == 1
+    assert value(clusterings.calinski_harabasz, flat) == value(clusterings.dunn, flat) == np.inf
+    assert value(clusterings.davies_bouldin, flat) == 0
+    assert value(clusterings.silhouette, flat) == 1
     crossed = Points([0, 0, 1, 1], [[-1.0, 0], [1.0, 0], [0, -1.0], [0, 1.0]])
-    assert value(shape.davies_bouldin, crossed) == np.inf
+    assert value(clusterings.davies_bouldin, crossed) == np.inf
     heap = Points([0, 0, 0, 1, 1], np.full((5, 2), 0.1))
-    for metric in (shape.calinski_harabasz, shape.dunn, shape.davies_bouldin):
+    for metric in (clusterings.calinski_harabasz, clusterings.dunn, clusterings.davies_bouldin):
         assert np.isnan(value(metric, heap))
-    assert value(shape.silhouette, heap) == 0
+    assert value(clusterings.silhouette, heap) == 0
 
 
 # Class sizes

@@ -12,12 +12,7 @@ import pytest
 
 from app.kernel.compare.folded import Block, Orders, Plan
 from app.kernel.metrics.expression import Measure
-from app.kernel.metrics.families.probabilities.ranking import (
-    roc_auc,
-    roc_auc_ovo_macro,
-    roc_auc_ovr_macro,
-    roc_auc_ovr_micro,
-)
+from app.kernel.metrics.families.score_ranking import roc_auc, roc_auc_ovo_macro, roc_auc_ovr_macro, roc_auc_ovr_micro
 from app.kernel.numerics.arrays import Array
 from app.kernel.samples.losses import Codes
 from app.kernel.samples.scores import Scores

@@ -19,9 +19,9 @@ from app.kernel.folds.metrics import draw_of, folded_metrics
 from app.kernel.folds.scores import OrderFold, ScoresFold
 from app.kernel.metrics.card import Inputs, Metric, Scope
 from app.kernel.metrics.expression import Measure, Subject
-from app.kernel.metrics.families.probabilities import areas, calibration, imcp, ranking
+from app.kernel.metrics.families import calibration, imcp, score_ranking
 from app.kernel.numerics.arrays import Array, silently
-from app.kernel.samples.chance import expected_by_chance, expected_by_chance_of_classes, largest_by_chance
+from app.kernel.samples.calibration import expected_by_chance, expected_by_chance_of_classes, largest_by_chance
 from app.kernel.samples.scores import Scores
 from app.kernel.uncertainty.draws import ClassCounts
 from app.kernel.uncertainty.resampling import Plan, Resampled, bootstrap_samples, resampled
@@ -31,19 +31,23 @@ from tests.kernel.folds.problems import Problem, drawn, of_one_column
 
 DRAWS = 1000
 OF_CURVES = [
-    ranking.partial_roc_auc,
-    ranking.average_precision,
-    ranking.pr_auc_trapezoid,
-    ranking.equal_error_rate,
-    ranking.ks_statistic,
-    ranking.h_measure,
+    score_ranking.partial_roc_auc,
+    score_ranking.average_precision,
+    score_ranking.pr_auc_trapezoid,
+    score_ranking.equal_error_rate,
+    score_ranking.ks_statistic,
+    score_ranking.h_measure,
 ]
 OF_TOP_LABEL = [
     calibration.expected_calibration_error,
     calibration.maximum_calibration_error,
     calibration.l2_calibration_error,
 ]
-OF_BOTH = [ranking.macro_average_precision, areas.weighted_average_precision, calibration.classwise_calibration_error]
+OF_BOTH = [
+    score_ranking.macro_average_precision,
+    score_ranking.weighted_average_precision,
+    calibration.classwise_calibration_error,
+]
 
 
 def folded(problem: Problem) -> FoldedSamples:

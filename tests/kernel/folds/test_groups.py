@@ -16,8 +16,8 @@ from app.kernel.folds.metrics import folded_values
 from app.kernel.folds.scores import OrderFold, ScoresFold
 from app.kernel.folds.sums import COSINE, LOG_LOSS, PHI, RULED_OUT, SQUARED_ERROR, SURE
 from app.kernel.metrics.card import Metric
-from app.kernel.metrics.families.probabilities import calibration, imcp, proper
-from app.kernel.metrics.families.probabilities.ranking import roc_auc
+from app.kernel.metrics.families import calibration, imcp, proper_scores
+from app.kernel.metrics.families.score_ranking import roc_auc
 from app.kernel.numerics.arrays import silently
 from app.kernel.samples.losses import sums_by_code
 from app.kernel.samples.scores import Scores
@@ -54,12 +54,16 @@ def folded(problem: Problem, groups: Groups, folder: Path, budget: int = TINY, s
 
 
 MEANS = [
-    (proper.log_loss, LOG_LOSS),
-    (proper.brier_score, SQUARED_ERROR),
-    (proper.spherical_score, COSINE),
+    (proper_scores.log_loss, LOG_LOSS),
+    (proper_scores.brier_score, SQUARED_ERROR),
+    (proper_scores.spherical_score, COSINE),
     (imcp.au_mcp, PHI),
 ]
-CLASS_MEANS = [(proper.balanced_log_loss, LOG_LOSS), (proper.balanced_brier_score, SQUARED_ERROR), (imcp.au_imcp, PHI)]
+CLASS_MEANS = [
+    (proper_scores.balanced_log_loss, LOG_LOSS),
+    (proper_scores.balanced_brier_score, SQUARED_ERROR),
+    (imcp.au_imcp, PHI),
+]
 SHARES = [
     (imcp.fraction_correct_certain, [SURE], False),
     (imcp.fraction_incorrect_certain, [RULED_OUT], False),

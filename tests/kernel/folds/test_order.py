@@ -12,7 +12,7 @@ from app.kernel.folds import runs
 from app.kernel.folds.folded import FoldedOrder
 from app.kernel.folds.metrics import folded_values
 from app.kernel.folds.scores import OrderFold, scores_of, sortable
-from app.kernel.metrics.families.probabilities import ranking
+from app.kernel.metrics.families import score_ranking
 from app.kernel.numerics.arrays import Array, silently
 from app.kernel.samples.scores import Scores
 from app.kernel.uncertainty.influence import Influences, variance
@@ -67,13 +67,13 @@ def test_values_and_errors_are_those_of_the_samples(scores: Array, tmp_path: Pat
         assert variance(line) == pytest.approx(variance(own), rel=1e-9, abs=1e-30)
         compared += 1
     assert compared >= 5
-    assert np.isfinite(values[ranking.roc_auc.key]).all()
+    assert np.isfinite(values[score_ranking.roc_auc.key]).all()
     assert not list(tmp_path.iterdir())
 
 
 def test_values_are_those_of_scikit_learn(tmp_path: Path) -> None:
     values = folded_values(folded(Y, SCORES["tied"], tmp_path, TINY))
-    areas, precisions = values[ranking.roc_auc.key], values[ranking.average_precision.key]
+    areas, precisions = values[score_ranking.roc_auc.key], values[score_ranking.average_precision.key]
     for code, sign in enumerate((-1, 1)):
         member, scores = code == Y, sign * SCORES["tied"]
         assert areas[code] == pytest.approx(roc_auc_score(member, scores), rel=1e-13)
@@ -110,7 +110,7 @@ def test_scores_of_three_classes_are_those_of_the_samples(tmp_path: Path) -> Non
     with silently():
         for one in looked_at(3):
             assert_close(one.metric, values[one.metric.key], one.metric.compute(whole), absolute=4e-15)
-    assert values[ranking.roc_auc_ovr_macro.key] == pytest.approx(
+    assert values[score_ranking.roc_auc_ovr_macro.key] == pytest.approx(
         np.mean([roc_auc_score(y == code, rows[:, code]) for code in range(3)]), rel=1e-13
     )
     with pytest.raises(ValueError, match="cannot be merged"):

@@ -13,7 +13,7 @@ from app.kernel.folds.metrics import linearised
 from app.kernel.folds.runs import Stretch
 from app.kernel.folds.scores import ScoresFold
 from app.kernel.metrics.engine import Explainer
-from app.kernel.metrics.families.probabilities.recalibration import calibration_intercept, calibration_slope
+from app.kernel.metrics.families.calibration import calibration_intercept, calibration_slope
 from app.kernel.numerics.arrays import Array, Mask, silently
 from app.kernel.samples.scores import Scores
 from app.kernel.uncertainty.influence import Influences, limits, variance

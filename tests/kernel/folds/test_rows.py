@@ -12,11 +12,7 @@ from app.kernel.folds.entries import NotFolded
 from app.kernel.folds.joint import RowSample
 from app.kernel.folds.metrics import folded_values, linearised
 from app.kernel.folds.scores import ScoresFold
-from app.kernel.metrics.families.probabilities.ranking import (
-    roc_auc_ovr_macro,
-    roc_auc_ovr_micro,
-    roc_auc_ovr_weighted,
-)
+from app.kernel.metrics.families.score_ranking import roc_auc_ovr_macro, roc_auc_ovr_micro, roc_auc_ovr_weighted
 from app.kernel.samples.scores import Scores
 from app.kernel.uncertainty.influence import Influences, variance
 from tests.kernel.folds.problems import PROBLEMS, Problem, drawn, merged

@@ -19,7 +19,7 @@ from app.kernel.folds.scores import ScoresFold
 from app.kernel.matrix.table import confusion_counts
 from app.kernel.metrics.card import Metric
 from app.kernel.metrics.catalogue import catalogue
-from app.kernel.metrics.families.probabilities import calibration, imcp, proper, ranking
+from app.kernel.metrics.families import calibration, imcp, proper_scores, score_ranking
 from app.kernel.numerics.arrays import silently
 from app.kernel.samples.scores import Scores
 from app.kernel.uncertainty.influence import Influences, limits, variance
@@ -82,7 +82,7 @@ def test_what_does_not_fold_says_so(classes: int, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("metric", "parameters"),
     [
-        (ranking.partial_roc_auc, {"max_fpr": 0.2}),
+        (score_ranking.partial_roc_auc, {"max_fpr": 0.2}),
         (imcp.median_phi, {"quantile": 0.4}),
         (calibration.expected_calibration_error, {"bins": 10.0}),
         (calibration.classwise_calibration_error, {"bins": 10.0}),
@@ -118,10 +118,10 @@ def test_errors_and_limits_are_those_of_the_samples(name: str, tmp_path: Path) -
 def test_values_are_those_of_scikit_learn(tmp_path: Path) -> None:
     y, one = PROBLEMS["one column tied"].y, PROBLEMS["one column tied"].given
     values = folded_values(folded(PROBLEMS["one column tied"], tmp_path, TINY))
-    assert values[ranking.roc_auc.key][1] == pytest.approx(roc_auc_score(y, one), rel=1e-13)
-    assert values[ranking.average_precision.key][1] == pytest.approx(average_precision_score(y, one), rel=1e-13)
-    assert values[proper.log_loss.key] == pytest.approx(log_loss(y, one), rel=1e-13)
-    assert values[proper.brier_score.key] == pytest.approx(brier_score_loss(y, one), rel=1e-13)
+    assert values[score_ranking.roc_auc.key][1] == pytest.approx(roc_auc_score(y, one), rel=1e-13)
+    assert values[score_ranking.average_precision.key][1] == pytest.approx(average_precision_score(y, one), rel=1e-13)
+    assert values[proper_scores.log_loss.key] == pytest.approx(log_loss(y, one), rel=1e-13)
+    assert values[proper_scores.brier_score.key] == pytest.approx(brier_score_loss(y, one), rel=1e-13)
 
 
 def parts_of(problem: Problem, generator: np.random.Generator) -> Iterator[Problem]:

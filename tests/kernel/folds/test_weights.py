@@ -14,8 +14,8 @@ from app.kernel.folds.entries import Grid, NotFolded, lowest_bit, pieces_of
 from app.kernel.folds.folded import FoldedOrder, FoldedScores
 from app.kernel.folds.metrics import folded_values, linearised
 from app.kernel.folds.scores import OrderFold, ScoresFold
-from app.kernel.metrics.families.probabilities import imcp, proper, ranking, recalibration
-from app.kernel.metrics.families.probabilities.imcp import regions
+from app.kernel.metrics.families import calibration, imcp, proper_scores, score_ranking
+from app.kernel.metrics.families.imcp import regions
 from app.kernel.numerics.arrays import silently
 from app.kernel.samples.influence import LinearMethod
 from app.kernel.samples.losses import TOLERANCE
@@ -108,8 +108,8 @@ def test_errors_of_means_are_those_of_whole_fractions_where_one_weight_is_nearly
     shares = (whole.p_true > 0.5).astype(float), (whole.p_true < 1.0 / problem.classes).astype(float)
     norms = np.sqrt((problem.rows**2).sum(axis=1))
     own = [
-        (proper.log_loss, -np.log(whole.p_true)),
-        (proper.spherical_score, whole.p_true / norms),
+        (proper_scores.log_loss, -np.log(whole.p_true)),
+        (proper_scores.spherical_score, whole.p_true / norms),
         (imcp.au_mcp, whole.phi),
         (imcp.fraction_correct_certain, shares[0]),
         (imcp.fraction_incorrect_certain, shares[1]),
@@ -189,8 +189,8 @@ def test_areas_are_those_of_whole_fractions(of: str) -> None:
             above = sum(w for s, _, w in rows if s >= score)
             precision += weight * sum(w for s, w in members if s >= score) / above
     positives = sum(w for _, w in members)
-    assert values[ranking.roc_auc.key][1] == pytest.approx(float(won / pairs), rel=1e-15)
-    assert values[ranking.average_precision.key][1] == pytest.approx(float(precision / positives), rel=2e-15)
+    assert values[score_ranking.roc_auc.key][1] == pytest.approx(float(won / pairs), rel=1e-15)
+    assert values[score_ranking.average_precision.key][1] == pytest.approx(float(precision / positives), rel=2e-15)
 
 
 @pytest.mark.parametrize("of", WEIGHTS)
@@ -217,7 +217,7 @@ def test_no_split_and_no_order_shows(name: str, of: str, tmp_path: Path) -> None
 
 def test_what_looks_at_counts_does_not_fold(tmp_path: Path) -> None:
     scores = folded(PROBLEMS["three classes"], uneven(300), tmp_path)
-    for metric in (ranking.roc_auc_ovr_micro, ranking.macro_pr_auc, recalibration.calibration_slope):
+    for metric in (score_ranking.roc_auc_ovr_micro, score_ranking.macro_pr_auc, calibration.calibration_slope):
         assert metric.key not in folded_values(scores)
         with pytest.raises(NotFolded, match="folded"):
             metric.compute(scores)
@@ -255,7 +255,7 @@ def test_one_score_of_many_samples_with_weights_takes_little(tmp_path: Path) -> 
         fold.finish()
         kept = sum(path.stat().st_size for path in tmp_path.iterdir())
         assert kept < n
-        assert folded_values(fold.finish())[ranking.roc_auc.key].tolist() == [0.5, 0.5]
+        assert folded_values(fold.finish())[score_ranking.roc_auc.key].tolist() == [0.5, 0.5]
 
 
 def test_memory_is_bounded_however_many_digits_weights_have(tmp_path: Path) -> None:
@@ -304,7 +304,7 @@ def test_a_class_that_weighs_too_little_is_refused(tmp_path: Path) -> None:
         # Of a class that weighs enough single samples may weigh next to nothing.
         with kind(2, ROOMY, tmp_path, weighted=True) as fold:
             found = fold.add(y, scores, None, np.array([1e-30, 1e-30, 1e-320])).finish()
-            assert folded_values(found)[ranking.roc_auc.key].tolist() == [1.0, 1.0]
+            assert folded_values(found)[score_ranking.roc_auc.key].tolist() == [1.0, 1.0]
         with kind(2, ROOMY, tmp_path, weighted=True) as fold:
             assert fold.add(y, scores, None, np.array([0.0, 1.0, 2.0])).finish().actual.tolist() == [0.0, 3.0]
 

@@ -6,8 +6,7 @@ import numpy as np
 
 from app.kernel.metrics.card import AnyMetric
 from app.kernel.numerics.arrays import Array, Mask
-from app.kernel.samples.labels.scores import LabelScores
-from app.kernel.samples.labels.sets import LabelSets
+from app.kernel.samples.label_units import LabelScores, LabelSets
 from tests.kernel.kinds.kind import Kind
 
 # Labels that are there, labels that are predicted, scores, weights.

@@ -5,8 +5,7 @@ import pytest
 from sklearn import metrics as sk
 from sklearn.preprocessing import label_binarize
 
-from app.kernel.samples.averaged_curves import macro_det, macro_roc, pooled
-from app.kernel.samples.curves import UndefinedCurve, precision_recall, roc
+from app.kernel.samples.curves import UndefinedCurve, macro_det, macro_roc, pooled, precision_recall, roc
 from app.kernel.samples.scores import Scores
 
 RANDOM = np.random.default_rng(3)

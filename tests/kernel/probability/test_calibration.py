@@ -10,9 +10,14 @@ from scipy.stats import norm
 from sklearn.isotonic import IsotonicRegression
 
 from app.kernel.numerics.arrays import Array
-from app.kernel.samples import calibration, chance
-from app.kernel.samples.calibration import decompose, spiegelhalter
-from app.kernel.samples.chance import expected_by_chance, expected_by_chance_of_classes, largest_by_chance
+from app.kernel.samples import calibration
+from app.kernel.samples.calibration import (
+    decompose,
+    expected_by_chance,
+    expected_by_chance_of_classes,
+    largest_by_chance,
+    spiegelhalter,
+)
 from app.kernel.samples.scores import Scores
 from tests.kernel.probability.problems import Codes, softmax_problem, tied_problem, value
 
@@ -153,10 +158,10 @@ def test_largest_gap_by_chance_of_few_outcomes_is_exact() -> None:
     observed = abs(Fraction(1, 2) - Fraction(9, 10))
     for hits in product((0, 1), repeat=5):
         shares = [Fraction(7, 10)] * 3 + [Fraction(9, 10)] * 2
-        chance = prod(share if hit else 1 - share for share, hit in zip(shares, hits, strict=True))
+        calibration = prod(share if hit else 1 - share for share, hit in zip(shares, hits, strict=True))
         gap = max(abs(Fraction(sum(hits[:3]), 3) - Fraction(7, 10)), abs(Fraction(sum(hits[3:]), 2) - Fraction(9, 10)))
-        expected += chance * gap
-        beyond += chance * (gap >= observed)
+        expected += calibration * gap
+        beyond += calibration * (gap >= observed)
     found = largest_by_chance(scores, bins=10, draws=40_000)
     assert found.observed == pytest.approx(float(observed), rel=1e-12)
     assert found.mean == pytest.approx(float(expected), rel=0.01)
@@ -187,7 +192,7 @@ def test_chance_of_many_outcomes_is_normal(monkeypatch: pytest.MonkeyPatch) -> N
     p = rng.random(20_000)
     scores = Scores((rng.random(20_000) < p).astype(int), np.column_stack([1 - p, p]))
     quick = expected_by_chance(scores, bins=5, draws=2000)
-    monkeypatch.setattr(chance, "NORMAL_FROM", np.inf)
+    monkeypatch.setattr(calibration, "NORMAL_FROM", np.inf)
     slow = expected_by_chance(scores, bins=5, draws=400)
     assert quick.mean == pytest.approx(slow.mean, rel=0.05)
     assert quick.upper == pytest.approx(slow.upper, rel=0.08)

@@ -7,7 +7,7 @@ import pytest
 from scipy.integrate import quad
 from scipy.stats import beta
 
-from app.kernel.metrics.families.probabilities.ranking import severity
+from app.kernel.metrics.families.score_ranking import severity
 from app.kernel.samples.scores import Scores
 from tests.kernel.probability import exact
 from tests.kernel.probability.problems import exact_tied_problem, softmax_problem, tied_problem, value

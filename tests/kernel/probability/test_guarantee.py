@@ -5,10 +5,8 @@ import pytest
 from scipy.stats import beta, binom, norm
 
 from app.domain.expressions.expressions import parse
-from app.kernel.decide.chances import chances_of
-from app.kernel.decide.guarantee import guaranteed
-from app.kernel.decide.rules import Constraint, NoFeasibleRule, evaluate
-from app.kernel.decide.thresholds import cut_matrices, search_threshold
+from app.kernel.decide.rules import Constraint, NoFeasibleRule, chances_of, evaluate
+from app.kernel.decide.thresholds import cut_matrices, guaranteed, search_threshold
 from app.kernel.matrix.table import Table
 from app.kernel.numerics.arrays import Array
 from app.kernel.samples.scores import Scores

@@ -12,7 +12,7 @@ from sklearn.model_selection import StratifiedKFold, cross_val_predict
 from sklearn.naive_bayes import GaussianNB
 
 from app.kernel.metrics.catalogue import catalogue
-from app.kernel.metrics.families.probabilities.imcp import phi_quartiles, regions
+from app.kernel.metrics.families.imcp import phi_quartiles, regions
 from app.kernel.samples.curves import imbalanced_performance, performance
 from app.kernel.samples.losses import phi_of, threshold_correct, threshold_incorrect
 from app.kernel.samples.scores import Scores

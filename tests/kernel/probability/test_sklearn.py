@@ -8,7 +8,7 @@ import pytest
 from sklearn import metrics as sk
 
 from app.kernel.metrics.catalogue import catalogue
-from app.kernel.metrics.families.probabilities.proper import log_loss
+from app.kernel.metrics.families.proper_scores import log_loss
 from app.kernel.numerics.arrays import Array
 from app.kernel.samples.losses import phi_of
 from app.kernel.samples.scores import Scores

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from app.domain.expressions.expressions import parse
+from app.kernel.decide.class_weights import pareto_front, points_of, simplex, weight_surface
 from app.kernel.decide.rules import Constraint
-from app.kernel.decide.weight_surface import pareto_front, points_of, simplex, weight_surface
 from app.kernel.samples.scores import Scores
 
 

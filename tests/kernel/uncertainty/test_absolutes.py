@@ -6,7 +6,7 @@ from scipy.stats import norm
 
 from app.kernel.metrics.card import Gaps
 from app.kernel.metrics.expression import Every, Measure
-from app.kernel.metrics.families.probabilities.calibration import class_calibration_error
+from app.kernel.metrics.families.calibration import class_calibration_error
 from app.kernel.numerics.arrays import Array
 from app.kernel.samples.scores import Scores
 from app.kernel.uncertainty.resampling import Plan, bootstrap_samples, inverted, resampled

@@ -8,7 +8,7 @@ from sklearn import metrics as sk
 from sklearn.isotonic import IsotonicRegression
 
 from app.kernel.samples.curves import isotonic
-from app.kernel.samples.rankings.ranking import Ranking
+from app.kernel.samples.rankings import Ranking
 from app.kernel.samples.scores import Scores
 from app.kernel.uncertainty.curve_bands import (
     BandForm,

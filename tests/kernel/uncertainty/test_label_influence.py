@@ -8,9 +8,9 @@ from app.kernel.matrix.table import LabelTable, Table, additive_variance, stack
 from app.kernel.metrics.card import Inputs, Mean, Task
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.expression import compute
-from app.kernel.metrics.families.overall.averages import macro_f1
+from app.kernel.metrics.families.averages import macro_f1
 from app.kernel.numerics.arrays import Array, Mask
-from app.kernel.samples.labels.pairs import LabelPairs
+from app.kernel.samples.label_units import LabelPairs
 from app.kernel.uncertainty.closed_forms import headline
 from app.kernel.uncertainty.influence import LabelInfluences, cell_derivatives
 from app.kernel.uncertainty.units import LabelUnits

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from app.kernel.matrix.table import Table
-from app.kernel.metrics.families.overall.accuracy import accuracy
+from app.kernel.metrics.families.accuracy import accuracy
 from app.kernel.uncertainty.groups import GroupedRuns, additive_influences, group_variance
 from app.kernel.uncertainty.weights import WeightedRate
 

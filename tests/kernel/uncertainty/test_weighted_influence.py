@@ -7,8 +7,8 @@ from sklearn import metrics as sk
 
 from app.kernel.metrics.card import Metric, Scope
 from app.kernel.metrics.catalogue import catalogue
-from app.kernel.metrics.families.probabilities.proper import log_loss
-from app.kernel.metrics.families.probabilities.ranking import roc_auc
+from app.kernel.metrics.families.proper_scores import log_loss
+from app.kernel.metrics.families.score_ranking import roc_auc
 from app.kernel.numerics.arrays import Array
 from app.kernel.samples.influence import LinearMethod
 from app.kernel.samples.scores import Scores

@@ -18,7 +18,7 @@ from app.kernel.metrics.card import Inputs, Metric
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.expression import Measure
 from app.kernel.numerics.arrays import Array
-from app.kernel.units import ties
+from app.kernel.units import queries
 from app.kernel.units.queries import Queries
 from tests.kernel.units import exact
 
@@ -192,9 +192,9 @@ def test_long_blocks_of_ties() -> None:
     data = Queries(np.zeros(size, dtype=int), np.arange(size) == 7, np.ones(size))
     first = data.first_relevant
     harmonic = np.sum(1.0 / np.arange(1.0, size + 1.0))
-    assert float(ties.expected_reciprocal(first)[0]) == pytest.approx(harmonic / size, rel=1e-11)
-    assert float(ties.expected_rank(first)[0]) == (size + 1) / 2
-    assert float(ties.chance_of_a_hit(first, 1000)[0]) == pytest.approx(1e-3, rel=CLOSE)
+    assert float(queries.expected_reciprocal(first)[0]) == pytest.approx(harmonic / size, rel=1e-11)
+    assert float(queries.expected_rank(first)[0]) == (size + 1) / 2
+    assert float(queries.chance_of_a_hit(first, 1000)[0]) == pytest.approx(1e-3, rel=CLOSE)
 
 
 def test_cutoffs_are_written_out_where_they_are_the_default() -> None:

@@ -19,7 +19,7 @@ from app.domain.inputs.labels import Column, Label, Numbers, described, encode, 
 from app.domain.inputs.matrices import MatrixInput, check_entries, check_labels
 from app.domain.inputs.rectangles import rectangle
 from app.domain.inputs.samples import DecidedBy, Samples
-from app.kernel.samples.labels.pairs import LabelPairs
+from app.kernel.samples.label_units import LabelPairs
 
 # Samples times labels: a table of so many bytes, of which some are held at once.
 MOST_ENTRIES = 100_000_000

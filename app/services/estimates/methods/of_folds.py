@@ -16,7 +16,7 @@ from app.kernel.folds.cells import Cells, Draw
 from app.kernel.folds.metrics import draw_of, folds, linearised
 from app.kernel.metrics.card import Metric, is_of_probabilities
 from app.kernel.metrics.expression import Bounds, Every, Measure
-from app.kernel.metrics.families.probabilities.ranking import roc_auc
+from app.kernel.metrics.families.score_ranking import roc_auc
 from app.kernel.samples.scores import Scores
 from app.kernel.uncertainty.closed_forms import Given
 from app.kernel.uncertainty.draws import ClassCounts, Shares

@@ -13,7 +13,7 @@ import numpy as np
 from app.kernel.compare.linear import linearised
 from app.kernel.metrics.card import is_of_probabilities
 from app.kernel.metrics.expression import Every, Measure, measures
-from app.kernel.metrics.families.probabilities.ranking import roc_auc
+from app.kernel.metrics.families.score_ranking import roc_auc
 from app.kernel.numerics.arrays import Array
 from app.kernel.samples.influence import LinearMethod, Strata
 from app.kernel.uncertainty.closed_forms import Given

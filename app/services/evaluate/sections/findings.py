@@ -12,8 +12,7 @@ from app.domain.findings import Finding, Severity
 from app.domain.inputs.content import IGNORED_FACT, Content
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.wording import MOST_NAMED, classes, name, rounded, share, significant
-from app.kernel.metrics.families.overall import recall_means
-from app.kernel.metrics.families.per_class import rates
+from app.kernel.metrics.families import rates, recall_means
 
 # A recall this far below the accuracy is a class that accuracy hides: whoever reads 95 % does not expect 75 %. Over 18
 # benchmark datasets accuracy is 0.02 above H on average and 0.09 where a class is weak (Aguilar-Ruiz 2025, table 2).

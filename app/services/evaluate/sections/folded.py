@@ -14,8 +14,8 @@ from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.conditions import NOT_PROBABILITIES, WEIGHTED
 from app.kernel.metrics.engine import Explainer
 from app.kernel.metrics.expression import measures
-from app.kernel.metrics.families.probabilities.imcp import phi_quartiles, regions
-from app.kernel.metrics.families.probabilities.ranking import roc_auc
+from app.kernel.metrics.families.imcp import phi_quartiles, regions
+from app.kernel.metrics.families.score_ranking import roc_auc
 from app.kernel.numerics.arrays import Array, silently
 from app.kernel.samples.losses import threshold_correct, threshold_incorrect
 from app.kernel.samples.scores import Scores

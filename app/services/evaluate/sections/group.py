@@ -9,7 +9,7 @@ from app.domain.findings import Finding
 from app.domain.options import FEWEST_DRAWS, IntervalChoice, Options
 from app.domain.report import GroupDesign, Section, Value
 from app.domain.wording import rounded
-from app.kernel.metrics.families.overall.accuracy import accuracy
+from app.kernel.metrics.families.accuracy import accuracy
 from app.kernel.numerics.arrays import Array, kish_effective_n
 from app.kernel.uncertainty.groups import FEW_GROUPS
 from app.services.estimates.report_intervals import balanced_for_report, estimate_for_report, matrix_metrics

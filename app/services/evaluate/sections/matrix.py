@@ -19,7 +19,7 @@ from app.domain.report import FoldValues, Group, GroupedMetrics, Interval, Reque
 from app.kernel.matrix.table import Table, at_equal_prevalence
 from app.kernel.metrics.engine import Explainer, Gap, evaluate_table
 from app.kernel.metrics.expression import Expression, measures, needs_counts
-from app.kernel.metrics.families.per_class.rates import prevalence, recall
+from app.kernel.metrics.families.rates import prevalence, recall
 from app.kernel.numerics.arrays import Array, silently
 from app.services.estimates.report_intervals import (
     balanced_for_report,

@@ -11,7 +11,7 @@ from app.domain.report import Group
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.card import Metric, Scope
 from app.kernel.metrics.catalogue import catalogue
-from app.kernel.metrics.families.per_class.rates import prevalence, recall
+from app.kernel.metrics.families.rates import prevalence, recall
 from app.services.json_values import NUMBER, Form
 
 

@@ -15,7 +15,7 @@ from app.kernel.metrics.card import Metric, Scope
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.conditions import NOT_PROBABILITIES
 from app.kernel.metrics.engine import Explainer, evaluate_table
-from app.kernel.metrics.families.probabilities.imcp import phi_quartiles, regions
+from app.kernel.metrics.families.imcp import phi_quartiles, regions
 from app.kernel.numerics.arrays import Array, silently
 from app.kernel.samples.calibration import decompose, spiegelhalter
 from app.kernel.samples.losses import threshold_correct, threshold_incorrect

@@ -10,10 +10,10 @@ from app.domain.findings import Finding
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.report import Value
 from app.domain.wording import MOST_NAMED, name, names, rounded, share, significant
-from app.kernel.metrics.families.per_class.rates import recall
-from app.kernel.metrics.families.probabilities.calibration import expected_calibration_error
-from app.kernel.metrics.families.probabilities.imcp import median_phi
-from app.kernel.metrics.families.probabilities.ranking import roc_auc
+from app.kernel.metrics.families.calibration import expected_calibration_error
+from app.kernel.metrics.families.imcp import median_phi
+from app.kernel.metrics.families.rates import recall
+from app.kernel.metrics.families.score_ranking import roc_auc
 from app.kernel.numerics.scipy_bridge import binomial_upper_tail
 from app.kernel.samples.calibration import Excess, excess_of_top_label
 from app.kernel.samples.losses import threshold_correct

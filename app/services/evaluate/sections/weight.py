@@ -13,8 +13,7 @@ from app.kernel.folds.labels import WeightedMoments
 from app.kernel.metrics.card import AnyMetric
 from app.kernel.metrics.expression import Measure
 from app.kernel.numerics.arrays import Array, kish_effective_n
-from app.kernel.samples.labels.moments import LabelMoments
-from app.kernel.samples.labels.pairs import LabelPairs
+from app.kernel.samples.label_units import LabelMoments, LabelPairs
 from app.kernel.uncertainty.weights import design_effects
 from app.services.estimates.report_intervals import balanced_for_report, estimate_for_report, matrix_metrics
 from app.services.estimates.run_data import RunData

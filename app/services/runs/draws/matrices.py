@@ -11,7 +11,7 @@ from app.kernel.compare.rankings import equal_kappas
 from app.kernel.matrix.prevalence import project
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.expression import Measure
-from app.kernel.metrics.families.overall.agreement import cohen_kappa
+from app.kernel.metrics.families.agreement import cohen_kappa
 from app.kernel.numerics.arrays import Array, silently
 from app.kernel.uncertainty.closed_forms import variance
 from app.kernel.uncertainty.draws import ClassCounts, Functional, Prior

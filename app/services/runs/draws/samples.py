@@ -16,7 +16,7 @@ from app.kernel.compare.paired.joint import combine
 from app.kernel.compare.rankings import cochran_q
 from app.kernel.compare.replicates import DECIMALS, permutation_p, replicate, variance_of
 from app.kernel.matrix.table import confusion_counts
-from app.kernel.metrics.families.overall.accuracy import accuracy
+from app.kernel.metrics.families.accuracy import accuracy
 from app.kernel.metrics.proportion import ACCURACY
 from app.kernel.numerics.arrays import Array
 from app.kernel.samples.influence import LinearMethod

@@ -14,8 +14,7 @@ from app.kernel.matrix.table import Table, of_recalls
 from app.kernel.metrics.card import OVER_LABELS, Mean, Orientation, Prevalence, Scope, metric
 from app.kernel.metrics.conditions import A_RECALL_IS_ZERO, NO_ACTUAL
 from app.kernel.metrics.exact import Confusion, Exact, Quantity, harmonic, product
-from app.kernel.metrics.missing import UNDEFINED, filled
-from app.kernel.metrics.parameters import Choice, Number
+from app.kernel.metrics.parameters import UNDEFINED, Choice, Number, filled
 from app.kernel.numerics.arrays import TINY, Array, each, geometric_mean, mean, total
 
 _mean = partial(

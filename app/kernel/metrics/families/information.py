@@ -17,7 +17,7 @@ from app.kernel.metrics.conditions import (
     ONE_ACTUAL_CLASS,
     ONE_PREDICTED_CLASS,
 )
-from app.kernel.metrics.scales import CRAMER, LAMBDA, PEARSON_C
+from app.kernel.metrics.references import CRAMER, LAMBDA, PEARSON_C
 from app.kernel.numerics.arrays import Array, smallest, total
 
 _LN2 = log(2.0)

@@ -43,7 +43,7 @@ from app.kernel.metrics.exact import (
 )
 from app.kernel.metrics.parameters import Choice, MatrixOf
 from app.kernel.metrics.proportion import Cells, Line, Proportion
-from app.kernel.metrics.scales import KAPPA_SCALES, KRIPPENDORFF, MATTHEWS
+from app.kernel.metrics.references import KAPPA_SCALES, KRIPPENDORFF, MATTHEWS
 from app.kernel.numerics.arrays import ONE, Array, Mask, each, every, inner, ones, some, total
 from app.kernel.numerics.roots import newton_root, rising_root, solve_where
 
@@ -531,3 +531,7 @@ def kappa_z(t: Table) -> Array:
     chance = total(both)
     spread = inner(both, t.rest * t.predicted_rest + (chance[..., None] - both))
     return (t.n * t.correct - chance) * np.sqrt(t.n / spread)
+
+
+# The catalogue lists it behind the metrics that stand in reports.
+ON_REQUEST = (kappa_z,)

@@ -1,4 +1,6 @@
-"""Macro and prevalence-weighted averages of one-vs-rest scores."""
+"""Macro and prevalence-weighted averages of one-vs-rest metrics. A few of other libraries are computed on request
+only.
+"""
 
 from functools import partial
 
@@ -18,8 +20,7 @@ from app.kernel.metrics.conditions import (
     where,
 )
 from app.kernel.metrics.exact import Confusion, Exact, Quantity, harmonic
-from app.kernel.metrics.missing import UNDEFINED, filled
-from app.kernel.metrics.parameters import Choice, Number
+from app.kernel.metrics.parameters import UNDEFINED, Choice, Number, filled
 from app.kernel.metrics.proportion import Cells, Line, Proportion
 from app.kernel.numerics.arrays import Array, harmonic_mean_of_two, inner, mean, total
 
@@ -387,3 +388,63 @@ def global_performance_index(t: Table) -> Array:
 )
 def average_accuracy(t: Table) -> Array:
     return mean(t.accuracy_ovr)
+
+
+_on_request = partial(
+    metric,
+    scope=Scope.OVERALL,
+    prevalence=Prevalence.SENSITIVE,
+    references=("pedregosa2011",),
+    on_request=True,
+)
+
+
+@_on_request(
+    name="micro Jaccard",
+    formula=r"\frac{\sum_k TP_k}{\sum_k(TP_k+FP_k+FN_k)}",
+    sentence="Jaccard index of the counts of all classes together: accuracy over 2 less accuracy.",
+    elsewhere={"sklearn": "jaccard_score(average=micro)", "torchmetrics": "MulticlassJaccardIndex(average=micro)"},
+    undefined=(NO_SAMPLES,),
+    symmetric=True,
+    also=OVER_LABELS,
+)
+def micro_jaccard(t: Table) -> Array:
+    return t.correct / (t.n + t.false_alarms)
+
+
+@_on_request(
+    name="prevalence-weighted specificity",
+    formula=r"\sum_k\frac{P_k}{n}TNR_k",
+    sentence="Per-class specificity averaged by class frequency.",
+    elsewhere={
+        "imblearn": "specificity_score(average=weighted)",
+        "torchmetrics": "MulticlassSpecificity(average=weighted)",
+    },
+    parameters=(UNDEFINED,),
+    undefined=(NO_SAMPLES, ONE_CLASS),
+)
+def weighted_specificity(t: Table, undefined: str = "strict") -> Array:
+    return t.weighted_sum(filled(t.specificity, undefined)) / t.n
+
+
+@_on_request(
+    name="prevalence-weighted NPV",
+    formula=r"\sum_k\frac{P_k}{n}NPV_k",
+    sentence="Per-class negative predictive value averaged by class frequency.",
+    elsewhere={"torchmetrics": "MulticlassNegativePredictiveValue(average=weighted)"},
+    parameters=(UNDEFINED,),
+    undefined=(
+        NO_SAMPLES,
+        where(
+            "always_predicted",
+            "every sample is predicted as class {label}, which has samples",
+            lambda t: (t.predicted_rest == 0) & (t.actual > 0),
+        ),
+    ),
+)
+def weighted_npv(t: Table, undefined: str = "strict") -> Array:
+    return t.weighted_sum(filled(t.npv, undefined)) / t.n
+
+
+# The catalogue lists these behind the metrics that stand in reports.
+ON_REQUEST = (micro_jaccard, weighted_specificity, weighted_npv)

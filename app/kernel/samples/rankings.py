@@ -1,26 +1,316 @@
-"""What is read off the samples in the order of a score: areas, hulls, quantiles and sums along the cuts."""
+"""Cuts of an order of samples in pieces, and what is read off them: precision, points and areas of the ROC curve.
 
-from collections.abc import Callable
+Samples ordered by a score: the cumulative counts at every cut.
+
+What is read off the samples in the order of a score: areas, hulls, quantiles and sums along the cuts.
+"""
+
+from collections.abc import Callable, Iterator
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from app.kernel.numerics.arrays import Array, Mask, lazy, ratio, silently
 from app.kernel.numerics.monotone import STRETCH, outside, upper_hull
 from app.kernel.samples.losses import sums_by_code
-from app.kernel.samples.rankings.counts import CumulativeCounts, Positions
-from app.kernel.samples.rankings.cuts import (
-    BLOCK,
-    Amounts,
-    Row,
-    Sums,
-    cumulative,
-    equal_error_rate,
-    partial_auc,
-    precision_anywhere,
-    precision_at,
-    precision_of,
-)
+
+# Sums of weights, or whole numbers where every sample counts 1.
+Amounts = NDArray[np.floating | np.integer]
+
+# Cuts handled at once: the arrays of a piece fit in the second-level cache.
+BLOCK = 8192
+
+
+class Block(NamedTuple):
+    """Some cuts of a ranking; ``held`` are the members of each, None for one each."""
+
+    tp: Array
+    fp: Array
+    tp_before: Array
+    fp_before: Array
+    held: Array | None
+
+    def total(self, values: Array) -> Array:
+        """Sum of the members times a value, shape (...)."""
+        return np.asarray(np.add.reduce(values)) if self.held is None else np.vecdot(self.held, values)
+
+
+class Sums(NamedTuple):
+    """Pairs lost, sum of precision at the members, and the same by trapezoids; each of shape (...)."""
+
+    losses: Array
+    precision: Array
+    precision_trapezoid: Array
+
+
+class Row:
+    """The cuts of one row of a batch, asked for in pieces."""
+
+    def __init__(
+        self,
+        block: Callable[[int, int], Block],
+        size: int,
+        row: tuple[int, ...],
+        *,
+        positives: float,
+        negatives: float,
+    ) -> None:
+        self._block, self.size, self._row = block, size, row
+        self.positives, self.negatives = positives, negatives
+
+    def part(self, start: int, stop: int) -> tuple[Array, Array, Array, Array]:
+        """tp, fp, tp_before and fp_before of some cuts."""
+        block, row = self._block(start, stop), self._row
+        return block.tp[row], block.fp[row], block.tp_before[row], block.fp_before[row]
+
+    def rates(self, cut: int) -> tuple[float, float, float, float]:
+        """TPR and FPR at and before a cut."""
+        tp, fp, tp_before, fp_before = (float(values[0]) for values in self.part(cut, cut + 1))
+        return tp / self.positives, fp / self.negatives, tp_before / self.positives, fp_before / self.negatives
+
+    def first(self, reached: Callable[[float, float], bool]) -> int:
+        """First cut whose (TPR, FPR) fulfil a condition that, once true, stays true; ``size`` if none does."""
+        low, high = 0, self.size
+        while low < high:
+            middle = (low + high) // 2
+            if reached(*self.rates(middle)[:2]):
+                high = middle
+            else:
+                low = middle + 1
+        return low
+
+
+def counted(members: Mask) -> NDArray[np.int32]:
+    """Members among the first 0, 1, ... n: whole numbers add up several times faster than floats."""
+    counts = np.zeros(members.size + 1, dtype=np.int32)
+    np.cumsum(members, out=counts[1:])
+    return counts
+
+
+def cumulative(values: Array) -> Array:
+    """Sums of the first 0, 1, ... n values along the last axis."""
+    sums = np.zeros((*values.shape[:-1], values.shape[-1] + 1))
+    np.cumsum(values, axis=-1, out=sums[..., 1:])
+    return sums
+
+
+def precision_at(tp: Array, fp: Array) -> Array:
+    """Precision along cuts, 1 in front where nothing is predicted yet."""
+    return precision_of(tp, tp + fp)
+
+
+def precision_of(tp: Amounts, predicted: Array) -> Array:
+    """The same by how many samples are predicted."""
+    with silently():
+        values: Array = tp / predicted
+    # Only the first cuts can be empty: the one above all, or those of samples that weigh nothing.
+    if np.isnan(values[..., :1]).any():
+        values[np.isnan(values)] = 1.0
+    return values
+
+
+def precision_anywhere(tp: Amounts, predicted: Amounts) -> Array:
+    """Precision, 1 where nothing is predicted."""
+    with silently():
+        values: Array = np.true_divide(tp, predicted)
+    empty = predicted == 0
+    if empty.any():
+        values[empty] = 1.0
+    return values
+
+
+def equal_error_rate(row: Row) -> float:
+    """FPR where it equals FNR on the polygon of the ROC curve."""
+    cut = min(row.first(lambda tpr, fpr: fpr + tpr >= 1.0), row.size - 1)
+    tpr, fpr, tpr_before, fpr_before = row.rates(cut)
+    if fpr_before + tpr_before >= 1.0:
+        # Reached on the level stretch before the cut.
+        return 1.0 - tpr_before
+    share = (1.0 - fpr_before - tpr_before) / (fpr - fpr_before + tpr - tpr_before)
+    return fpr_before + share * (fpr - fpr_before)
+
+
+def partial_auc(row: Row, max_fpr: float) -> float:
+    """Area under the ROC curve up to a false positive rate, standardised (McClish 1989)."""
+    limit = max_fpr * row.negatives
+    inside = row.first(lambda _, fpr: fpr > max_fpr)
+    area = 0.0
+    for start in range(0, inside, BLOCK):
+        tp, fp, tp_before, fp_before = row.part(start, min(start + BLOCK, inside))
+        area += float((tp - tp_before).dot(limit - 0.5 * (fp + fp_before)))
+    edge = row.part(inside, inside + 1) if inside < row.size else None
+    return standardised_partial_area(area, edge, row.positives, row.negatives, max_fpr)
+
+
+def standardised_partial_area(
+    area: float, edge: tuple[Array, Array, Array, Array] | None, positives: float, negatives: float, max_fpr: float
+) -> float:
+    """The same by the area in pairs of the cuts that lie within the limit, and the first cut beyond it, if any."""
+    limit = max_fpr * negatives
+    if edge is not None:
+        tp, fp, tp_before, fp_before = edge
+        if fp_before[0] < limit:
+            run, width = limit - float(fp_before[0]), float(fp[0] - fp_before[0])
+            area += 0.5 * run * run / width * float(tp[0] - tp_before[0])
+    area /= positives * negatives
+    lowest, highest = 0.5 * max_fpr * max_fpr, max_fpr
+    return 0.5 * (1.0 + (area - lowest) / (highest - lowest))
+
+
+Positions = NDArray[np.intp]
+
+
+class CumulativeCounts:
+    """Samples by falling score, and the cuts at which members of a class are reached.
+
+    Samples of one score are one cut, never split. Only cuts with members count, because nothing but precision changes
+    at the others: ``tp`` and ``fp`` (..., c) are the members and the non-members, by count or weight, with a score of
+    at least that of the cut, ``tp_before`` and ``fp_before`` those above it. Leading axes are a batch of weights over
+    the one order.
+
+    Args:
+        values: scores (n,), falling.
+        members: is the sample a member, shape (n,), in that order.
+        weights: shape (..., n) in that order, or None for 1 each.
+        distinct: no two scores are equal, which is already known.
+    """
+
+    def __init__(
+        self,
+        values: Array,
+        members: Mask,
+        weights: Array | None = None,
+        *,
+        distinct: bool = False,
+    ) -> None:
+        self.values = values
+        self.members = members
+        self.weights = weights
+        self.ends: Positions | None = None if distinct else last_of_ties(self.values)
+
+    @cached_property
+    def at(self) -> Positions:
+        """Positions of the members, or with ties the last positions of the cuts that hold any."""
+        if self.ends is None:
+            return np.flatnonzero(self.members)
+        reached = np.cumsum(self.members, dtype=np.int64).take(self.ends)
+        return self.ends[np.flatnonzero(np.diff(reached, prepend=0))]
+
+    @property
+    def last(self) -> Positions:
+        """Last positions of all cuts, with members or without."""
+        return np.arange(self.members.size) if self.ends is None else self.ends
+
+    @cached_property
+    def _members_among(self) -> Amounts:
+        """Members among the first 0, 1, ... n samples, shape (..., n + 1), by weight."""
+        if self.weights is None:
+            return counted(self.members)
+        return cumulative(self.weights * self.members)
+
+    @cached_property
+    def _others_among(self) -> Array:
+        """Non-members among the first 0, 1, ... n samples, shape (..., n + 1), by weight."""
+        others = ~self.members
+        return cumulative(others.astype(np.float64) if self.weights is None else others * self.weights)
+
+    @cached_property
+    def _samples_among(self) -> Array:
+        """The first 0, 1, ... n samples by weight, shape (..., n + 1)."""
+        return cumulative(np.ones(self.members.size) if self.weights is None else self.weights)
+
+    @cached_property
+    def _before(self) -> Positions:
+        """How many samples stand before each cut that holds members."""
+        if self.ends is None:
+            return self.at
+        starts = np.concatenate([[0], self.ends[:-1] + 1])
+        return starts.take(np.searchsorted(self.ends, self.at))
+
+    @lazy
+    def tp(self) -> Array:
+        """Members up to and with each cut, shape (..., c)."""
+        if self.plain:
+            return np.arange(1.0, self.at.size + 1.0)
+        return self._members_among.take(self.at + 1, axis=-1).astype(np.float64)
+
+    @lazy
+    def fp(self) -> Array:
+        """Non-members up to and with each cut, shape (..., c)."""
+        if self.weights is None:
+            return (self.at + 1) - self.tp
+        return self._others_among.take(self.at + 1, axis=-1)
+
+    @lazy
+    def tp_before(self) -> Array:
+        """Members above each cut, shape (..., c)."""
+        if self.plain:
+            return np.arange(float(self.at.size))
+        before = np.zeros_like(self.tp)
+        before[..., 1:] = self.tp[..., :-1]
+        return before
+
+    @lazy
+    def fp_before(self) -> Array:
+        """Non-members above each cut, shape (..., c)."""
+        if self.weights is None:
+            return self.fp if self.ends is None else self._before - self.tp_before
+        return self._others_among.take(self._before, axis=-1)
+
+    @lazy
+    def positives(self) -> Array:
+        """Members, shape (...)."""
+        if self.weights is None:
+            return np.asarray(float(np.count_nonzero(self.members)))
+        return self._members_among[..., -1].astype(np.float64, copy=False)
+
+    @lazy
+    def negatives(self) -> Array:
+        """Non-members, shape (...)."""
+        if self.weights is None:
+            return np.asarray(float(self.members.size - np.count_nonzero(self.members)))
+        return self._others_among[..., -1]
+
+    @property
+    def plain(self) -> bool:
+        """Does every member count 1 and stand alone? Then the positions say everything."""
+        return self.weights is None and self.ends is None
+
+    def part(self, start: int, stop: int) -> Block:
+        """Some of the cuts, each array of shape (..., stop - start)."""
+        if self.plain:
+            at = self.at[start:stop]
+            before = np.arange(float(start), float(start + at.size))
+            fp = at - before
+            return Block(before + 1.0, fp, before, fp, None)
+        part = slice(start, stop)
+        tp, before = self.tp[..., part], self.tp_before[..., part]
+        return Block(tp, self.fp[..., part], before, self.fp_before[..., part], tp - before)
+
+    def blocks(self) -> Iterator[Block]:
+        """All cuts in pieces small enough for the cache."""
+        for start in range(0, self.at.size, BLOCK):
+            yield self.part(start, start + BLOCK)
+
+    def above(self, limits: Array) -> Positions:
+        """How many samples score more than each limit."""
+        return self.members.size - np.searchsorted(self.values[::-1], limits, side="right")
+
+    def up_to(self, counts: Positions) -> tuple[Amounts, Amounts]:
+        """Tp and predicted samples by weight among the first so many samples, shape (..., q)."""
+        tp = self._members_among.take(counts, axis=-1)
+        return tp, counts if self.weights is None else self._samples_among.take(counts, axis=-1)
+
+
+def last_of_ties(ordered: Array) -> Positions | None:
+    """Index of the last of each run of equal values, or None when all differ."""
+    changes = ordered[1:] != ordered[:-1]
+    if changes.all():
+        return None
+    return np.append(np.flatnonzero(changes), ordered.size - 1)
+
 
 # From so many cuts on, the hull of some of them is used to drop most others.
 _MANY = 8 * BLOCK

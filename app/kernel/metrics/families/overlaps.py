@@ -5,7 +5,7 @@ Means over the items of the same shares are the metrics of sets of labels (``fam
 
 from functools import partial
 
-from app.kernel.metrics.card import Inputs, Prevalence, Scope, metric
+from app.kernel.metrics.card import Inputs, Prevalence, Scope, metric, over_units
 from app.kernel.metrics.conditions import (
     CLASS_NOT_PREDICTED,
     CLASS_NOT_THERE,
@@ -14,7 +14,6 @@ from app.kernel.metrics.conditions import (
     NOTHING_PREDICTED,
     NOTHING_THERE,
 )
-from app.kernel.metrics.over_units import over_units
 from app.kernel.numerics.arrays import Array, mean, ratio
 from app.kernel.numerics.weighted_units import Terms
 from app.kernel.units.overlaps import Overlaps

@@ -25,7 +25,7 @@ from app.kernel.metrics.conditions import (
 )
 from app.kernel.metrics.exact import Exact, OneVsRest, Quantity, harmonic, over, signed_square
 from app.kernel.metrics.parameters import Number
-from app.kernel.metrics.scales import (
+from app.kernel.metrics.references import (
     DISCRIMINANT_POWER,
     KAPPA_SCALES,
     MATTHEWS,

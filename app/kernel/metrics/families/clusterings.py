@@ -1,0 +1,377 @@
+"""Clusterings: matches with classes, pairs of samples, mutual information, and the compactness of clusters in space."""
+
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+
+from app.kernel.matrix.contingency import Contingency
+from app.kernel.metrics.card import Condition, Inputs, Orientation, Prevalence, Scope, metric
+from app.kernel.metrics.parameters import Choice, Number
+from app.kernel.numerics.arrays import Array, Mask, ratio, total
+from app.kernel.samples.points import Points
+
+
+def overall(code: str, reason: str, holds: Callable[[Contingency], Mask]) -> Condition[Contingency]:
+    """A condition of a table as a whole."""
+    return Condition(code, reason, holds, overall=True)
+
+
+NO_SAMPLES = overall("no_samples", "the table holds no samples", lambda c: np.equal(c.n, 0))
+NO_PAIR = overall("fewer_than_two_samples", "there is no pair of samples", lambda c: np.less(c.n, 2))
+_ALONE_IN_CLASS = overall(
+    "every_sample_alone", "every sample is a class of its own", lambda c: np.equal(c.actual_squares, c.n)
+)
+_ALONE_IN_CLUSTER = overall(
+    "every_sample_alone", "every sample is a cluster of its own", lambda c: np.equal(c.predicted_squares, c.n)
+)
+_contingency = partial(metric, scope=Scope.OVERALL, inputs=Inputs.CONTINGENCY, prevalence=Prevalence.SENSITIVE)
+_matched = partial(_contingency, undefined=(NO_SAMPLES,), references=("zhao2004", "beddar2025"), headline=True)
+
+
+@_matched(
+    name="purity",
+    formula=r"\frac{1}{n}\sum_j\max_i n_{ij}",
+    sentence="Share of the samples that belong to the most frequent class of their cluster; many small clusters are "
+    "enough for 1.",
+)
+def purity(c: Contingency) -> Array:
+    return total(np.maximum.reduce(c.counts, axis=-2)) / c.n
+
+
+@_matched(
+    name="inverse purity",
+    formula=r"\frac{1}{n}\sum_i\max_j n_{ij}",
+    sentence="Share of the samples that are in the cluster which holds most of their class; one cluster for all is "
+    "enough for 1.",
+)
+def inverse_purity(c: Contingency) -> Array:
+    return total(np.maximum.reduce(c.counts, axis=-1)) / c.n
+
+
+@_contingency(
+    name="Rand index",
+    symbol="R",
+    formula=r"\frac{a+b}{\binom n2}",
+    sentence="Share of the pairs of samples that both groupings put together, or both apart; near 1 by chance alone "
+    "where there are many groups.",
+    elsewhere={"sklearn": "rand_score", "torchmetrics": "RandScore"},
+    undefined=(NO_PAIR,),
+    symmetric=True,
+    degree=None,
+    references=("rand1971", "beddar2025"),
+)
+def rand_index(c: Contingency) -> Array:
+    return (c.together + c.apart) / (c.pairs - c.n)
+
+
+@_contingency(
+    name="Fowlkes-Mallows index of pairs",
+    symbol="FM",
+    formula=r"\sqrt{\frac{TP}{TP+FP}\cdot\frac{TP}{TP+FN}}\ \text{of pairs}",
+    sentence="Geometric mean of the share of the pairs in one cluster that are of one class, and of the share of the "
+    "pairs of one class that are in one cluster.",
+    elsewhere={"sklearn": "fowlkes_mallows_score", "torchmetrics": "FowlkesMallowsIndex"},
+    differs={"sklearn": "0 where every sample is alone in its class or in its cluster; here there is no value then"},
+    undefined=(NO_PAIR, _ALONE_IN_CLASS, _ALONE_IN_CLUSTER),
+    symmetric=True,
+    degree=None,
+    references=("fowlkes1983", "beddar2025"),
+)
+def pair_fowlkes_mallows(c: Contingency) -> Array:
+    return np.sqrt(c.together / (c.actual_squares - c.n)) * np.sqrt(c.together / (c.predicted_squares - c.n))
+
+
+_AVERAGE = Choice(
+    "average",
+    "arithmetic",
+    "how the two entropies become one bound: their arithmetic or geometric mean, the smaller or the larger one",
+    ("arithmetic", "geometric", "min", "max"),
+)
+_ALL_TOGETHER = overall("trivial_grouping", "all samples are of one class and in one cluster", lambda c: c.all_together)
+_ALL_ALONE = overall(
+    "trivial_grouping", "every sample is a class of its own and a cluster of its own", lambda c: c.all_alone
+)
+_information = partial(
+    metric,
+    scope=Scope.OVERALL,
+    inputs=Inputs.CONTINGENCY,
+    prevalence=Prevalence.SENSITIVE,
+    undefined=(NO_SAMPLES,),
+)
+_removed = partial(_information, references=("rosenberg2007",), biased=True)
+
+
+def _share(information: Array, entropy: Array) -> Array:
+    """Share of an entropy (...) that is known, 1 by definition where there is none to know."""
+    return np.where(entropy == 0, 1.0, np.minimum(ratio(information, entropy), 1.0))
+
+
+@_removed(
+    name="homogeneity",
+    symbol="h",
+    formula=r"1-\frac{H(C|K)}{H(C)}=\frac{I}{H(C)}",
+    sentence="Share of the uncertainty about the class that knowing the cluster removes: 1 if every cluster has samples "
+    "of one class only, and by definition if there is but one class.",
+    elsewhere={"sklearn": "homogeneity_score", "torchmetrics": "HomogeneityScore"},
+    headline=True,
+)
+def homogeneity(c: Contingency) -> Array:
+    return _defined(_share(c.information, c.class_entropy), c)
+
+
+@_removed(
+    name="completeness",
+    symbol="c",
+    formula=r"1-\frac{H(K|C)}{H(K)}=\frac{I}{H(K)}",
+    sentence="Share of the uncertainty about the cluster that knowing the class removes: 1 if every class is in one "
+    "cluster only, and by definition if there is but one cluster.",
+    elsewhere={"sklearn": "completeness_score", "torchmetrics": "CompletenessScore"},
+    headline=True,
+)
+def completeness(c: Contingency) -> Array:
+    return _defined(_share(c.information, c.cluster_entropy), c)
+
+
+@_removed(
+    name="V-measure",
+    symbol="V",
+    formula=r"\frac{(1+\beta)\,h\,c}{\beta h+c}",
+    sentence="Weighted harmonic mean of homogeneity and completeness; with beta 1 the mutual information over the mean "
+    "of the entropies.",
+    elsewhere={"sklearn": "v_measure_score", "torchmetrics": "VMeasureScore"},
+    parameters=(Number("beta", 1.0, "weight of completeness against homogeneity", above=0.0),),
+    headline=True,
+)
+def v_measure(c: Contingency, beta: float = 1.0) -> Array:
+    # The same without the quotients, which do not exist where an entropy is 0.
+    bound = beta * c.cluster_entropy + c.class_entropy
+    return _defined(_share((1.0 + beta) * c.information, bound), c)
+
+
+def _defined(values: Array, c: Contingency) -> Array:
+    """Nothing can be said without samples, whatever holds by definition."""
+    return np.where(c.n > 0, values, np.nan)
+
+
+@_information(
+    name="mutual information of classes and clusters",
+    symbol="I",
+    range=(0.0, None),
+    ideal=None,
+    formula=r"\sum_{ij}\frac{n_{ij}}{n}\ln\frac{n_{ij}\,n}{P_iT_j}",
+    sentence="Nats that the cluster tells about the class; it grows with the number of groups.",
+    elsewhere={"sklearn": "mutual_info_score", "torchmetrics": "MutualInfoScore"},
+    symmetric=True,
+    references=("vinh2010",),
+    biased=True,
+)
+def mutual_information(c: Contingency) -> Array:
+    return c.information
+
+
+@_information(
+    name="normalised mutual information",
+    symbol="NMI",
+    formula=r"\frac{I}{\operatorname{avg}(H(C),H(K))}",
+    sentence="Mutual information over an average of the entropies of classes and clusters; not 0 by chance.",
+    aliases=("nmi",),
+    elsewhere={"sklearn": "normalized_mutual_info_score", "torchmetrics": "NormalizedMutualInfoScore"},
+    differs={
+        "sklearn": "1 where all samples are of one class and in one cluster, and 0 where the geometric mean or the minimum of "
+        "the entropies is 0; here there is no value then"
+    },
+    parameters=(_AVERAGE,),
+    undefined=(NO_SAMPLES, _ALL_TOGETHER),
+    symmetric=True,
+    references=("strehl2002", "vinh2010"),
+    headline=True,
+    biased=True,
+)
+def normalized_mutual_information(c: Contingency, average: str = "arithmetic") -> Array:
+    bound = _bound(c, average)
+    return np.where(bound > 0, np.minimum(ratio(c.information, bound), 1.0), np.nan)
+
+
+@_information(
+    name="adjusted mutual information",
+    symbol="AMI",
+    range=(None, 1.0),
+    formula=r"\frac{I-E[I]}{\operatorname{avg}(H(C),H(K))-E[I]}",
+    sentence="Mutual information beyond what clusters of these sizes have by chance, over the most that there can be: 0 on "
+    "average for clusters drawn at random, 1 for the classes themselves.",
+    aliases=("ami",),
+    elsewhere={"sklearn": "adjusted_mutual_info_score", "torchmetrics": "AdjustedMutualInfoScore"},
+    differs={
+        "sklearn": "1 where both groupings put all samples together or every sample alone; here there is no value then"
+    },
+    parameters=(_AVERAGE,),
+    undefined=(NO_SAMPLES, _ALL_TOGETHER, _ALL_ALONE),
+    chance_corrected=True,
+    symmetric=True,
+    degree=None,
+    biased=True,
+    references=("vinh2010",),
+)
+def adjusted_mutual_information(c: Contingency, average: str = "arithmetic") -> Array:
+    expected = c.expected_information
+    bound = _bound(c, average) - expected
+    # Where the bound is what is expected, rounding would stand in the place of 0.
+    free = ~(c.all_together | c.all_alone | _is_expected(c, average))
+    return np.where(free, ratio(c.information - expected, bound), np.nan)
+
+
+def _is_expected(c: Contingency, average: str) -> Mask:
+    """Do all clusterings with these sizes reach the bound (...)?"""
+    together = (c.filled_classes == 1) | (c.filled_clusters == 1)
+    alone = (c.filled_classes == c.n) | (c.filled_clusters == c.n)
+    if average == "min":
+        return np.asarray(together | alone)
+    return np.asarray(together if average == "geometric" else c.all_together)
+
+
+def _bound(c: Contingency, average: str) -> Array:
+    first, second = c.class_entropy, c.cluster_entropy
+    if average == "arithmetic":
+        return (first + second) / 2.0
+    if average == "geometric":
+        return np.sqrt(first) * np.sqrt(second)
+    return np.minimum(first, second) if average == "min" else np.maximum(first, second)
+
+
+def _overall(code: str, reason: str, holds: Callable[[Points], Mask]) -> Condition[Points]:
+    return Condition(code, reason, holds, overall=True)
+
+
+_ONE_CLUSTER = _overall("one_cluster", "all points are in one cluster", lambda p: p.one_cluster)
+_EVERY_POINT_ALONE = _overall("every_sample_alone", "every point is a cluster of its own", lambda p: p.all_alone)
+_shape = partial(metric, scope=Scope.OVERALL, inputs=Inputs.FEATURES, prevalence=Prevalence.SENSITIVE)
+
+
+@_shape(
+    name="silhouette",
+    symbol="s",
+    range=(-1.0, 1.0),
+    formula=r"\frac{1}{n}\sum_x\frac{b(x)-a(x)}{\max(a(x),b(x))}",
+    sentence="How much nearer points are to the others of their cluster than to those of the nearest other cluster, "
+    "averaged over the points; a point alone in its cluster counts 0.",
+    elsewhere={"sklearn": "silhouette_score"},
+    undefined=(_ONE_CLUSTER, _EVERY_POINT_ALONE),
+    degree=None,
+    references=("rousseeuw1987", "beddar2025"),
+)
+def silhouette(p: Points) -> Array:
+    nearest = p.neighbours.nearest_mean
+    others = np.take(p.sizes, p.clusters, axis=-1) - 1.0
+    mean = ratio(p.neighbours.own, others)
+    # Where a point is alone, and where both distances are equal, it is 0 by definition.
+    values = np.where((others > 0) & (mean != nearest), ratio(nearest - mean, np.maximum(nearest, mean)), 0.0)
+    found = ratio(total(np.where(p.mass > 0, values, 0.0) * p.mass), p.n)
+    return np.where(p.one_cluster | p.all_alone, np.nan, found)
+
+
+def _likeness(p: Points) -> Array:
+    """Of each cluster (..., S) the largest (S_i + S_j) / d_ij; clusters without points are none."""
+    worst = np.full(p.sizes.shape, -np.inf)
+    for code in range(p.n_clusters):
+        away = p.centroids - p.centroids[..., code : code + 1, :]
+        likeness = ratio(p.scatter + p.scatter[..., code : code + 1], p.length(away))
+        likeness[..., code] = -np.inf
+        worst[..., code] = np.maximum.reduce(np.where(p.sizes > 0, likeness, -np.inf), axis=-1)
+    return worst
+
+
+def _mean_likeness(p: Points) -> Array:
+    worst = np.where(p.sizes > 0, _likeness(p), 0.0)
+    return np.where(p.one_cluster, np.nan, ratio(total(worst), p.filled))
+
+
+@_shape(
+    name="Davies-Bouldin index",
+    symbol="DB",
+    range=(0.0, None),
+    ideal=0.0,
+    orientation=Orientation.LOWER,
+    formula=r"\frac{1}{k}\sum_i\max_{j\ne i}\frac{S_i+S_j}{d(c_i,c_j)}",
+    sentence="Extent of a cluster and of the one it is most mixed up with over the distance of their centroids, averaged "
+    "over the clusters.",
+    elsewhere={"sklearn": "davies_bouldin_score", "torchmetrics": "DaviesBouldinScore"},
+    differs={"sklearn": "centroids in one place are left out; here the index is infinite then, and there is no value"},
+    undefined=(
+        _ONE_CLUSTER,
+        _overall(
+            "infinite",
+            "two clusters have one centroid, so the index is infinite",
+            lambda p: np.isinf(_mean_likeness(p)),
+        ),
+        _overall(
+            "no_extent",
+            "two clusters are one place and nothing more",
+            lambda p: np.isnan(_mean_likeness(p)) & ~p.one_cluster,
+        ),
+    ),
+    references=("davies1979",),
+)
+def davies_bouldin(p: Points) -> Array:
+    return _mean_likeness(p)
+
+
+@_shape(
+    name="Calinski-Harabasz index",
+    symbol="CH",
+    range=(0.0, None),
+    ideal=None,
+    formula=r"\frac{\sum_i n_i\,d(c_i,c)^2/(k-1)}{\sum_i\sum_{x\in i}d(x,c_i)^2/(n-k)}",
+    sentence="Spread of the centroids over the spread within the clusters, as a variance ratio; it grows with the sample.",
+    elsewhere={"sklearn": "calinski_harabasz_score", "torchmetrics": "CalinskiHarabaszScore"},
+    differs={"sklearn": "1 where no cluster has any extent; here the index is infinite then, and there is no value"},
+    undefined=(
+        _ONE_CLUSTER,
+        _EVERY_POINT_ALONE,
+        _overall(
+            "infinite",
+            "no cluster has any extent, so the ratio is infinite",
+            lambda p: (p.within == 0) & (p.between > 0),
+        ),
+        _overall("no_extent", "all points are in one place", lambda p: (p.within == 0) & (p.between == 0)),
+    ),
+    degree=None,
+    references=("calinski1974",),
+)
+def calinski_harabasz(p: Points) -> Array:
+    between, within = ratio(p.between, p.filled - 1.0), ratio(p.within, p.n - p.filled)
+    return np.where(p.one_cluster | p.all_alone, np.nan, ratio(between, within))
+
+
+@_shape(
+    name="Dunn index",
+    prevalence=Prevalence.INSENSITIVE,
+    range=(0.0, None),
+    ideal=None,
+    formula=r"\frac{\min_{i\ne j}\min_{x\in i,y\in j}d(x,y)}{\max_i\max_{x,y\in i}d(x,y)}",
+    sentence="Smallest distance between points of two clusters over the largest one within a cluster; it falls as points "
+    "are added, and copies of points do not move it.",
+    elsewhere={"torchmetrics": "DunnIndex"},
+    differs={
+        "torchmetrics": "distances of centroids over the largest distance from one; here those of points, as Dunn has it"
+    },
+    undefined=(
+        _ONE_CLUSTER,
+        _overall(
+            "infinite",
+            "no cluster has any extent, so the ratio is infinite",
+            lambda p: ~p.one_cluster & (p.extremes.diameter == 0) & (p.extremes.separation > 0),
+        ),
+        _overall(
+            "no_extent",
+            "no cluster has any extent, and two are in one place",
+            lambda p: ~p.one_cluster & (p.extremes.diameter == 0) & (p.extremes.separation == 0),
+        ),
+    ),
+    references=("dunn1974",),
+    about_sample=True,
+)
+def dunn(p: Points) -> Array:
+    found = p.extremes
+    value = ratio(np.asarray(found.separation), np.asarray(found.diameter))
+    return np.where(p.one_cluster, np.nan, value)

@@ -1,1 +1,0 @@
-"""Metrics of samples that can have several labels, or none."""

@@ -1,1 +1,0 @@
-"""One class against the rest: rates, and what is made of them."""

@@ -1,1 +1,0 @@
-"""What is computed from the probabilities of samples: ranking, proper scores, calibration, IMCP."""

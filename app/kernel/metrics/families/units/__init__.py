@@ -1,1 +1,0 @@
-"""What is computed over independent units: queries with ranked items."""
