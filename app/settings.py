@@ -209,14 +209,6 @@ class Settings(BaseSettings):
         description="Any Postgres 15 or newer, as `postgresql://user:password@host:5432/database`. "
         "Unset: an embedded Postgres, its files in `PREVAIL_DATA_DIR`.",
     )
-    read_database_url: DatabaseUrl | None = Field(
-        None,
-        description="A standby of the database (streaming replication). Lists and leaderboards are read there while it "
-        "keeps up, and at the database itself when it does not. Unset: everything is read at the database.",
-    )
-    read_lag_seconds: float = Field(
-        10.0, gt=0, description="A standby that is further behind is not read until it has caught up."
-    )
     data_dir: Path = Field(
         Path("data"),
         description="Where the embedded Postgres keeps its files; relative to the folder of the start. "
@@ -365,13 +357,6 @@ class Settings(BaseSettings):
     def fill_admission_limit(cls, limit: int, info: ValidationInfo) -> int:
         """Take 0 as the size of the pool, so that the field always holds the limit in force."""
         return limit or info.data.get("pool_size", limit)
-
-    @model_validator(mode="after")
-    def check_read_database(self) -> Self:
-        """The embedded Postgres has no standby."""
-        if self.read_database_url is not None and self.database_url is None:
-            raise ValueError("expected PREVAIL_DATABASE_URL, of which PREVAIL_READ_DATABASE_URL is a standby")
-        return self
 
     @model_validator(mode="after")
     def check_admission_limit(self) -> Self:

@@ -28,7 +28,6 @@ from app.services.inventory.inventory import InventoryService
 from app.services.inventory.retention import Retention
 from app.services.jobs.jobs import JobService
 from app.services.jobs.running import JobRunner, Requests
-from app.services.observing import Observers
 from app.services.processes.compute import ComputePool
 from app.services.processes.rendering import Renderer
 from app.services.processes.worker import Limits
@@ -40,7 +39,6 @@ from app.settings import Authentication, MetricsAccess, Settings
 from app.store.audit import PostgresTrail
 from app.store.comparisons import PostgresComparisonStore
 from app.store.database.engine import Disk, create_engine
-from app.store.database.replica import Reader, Replica
 from app.store.database.schema import SchemaReadiness
 from app.store.database.watch import DatabaseWatch
 from app.store.evaluations.evaluations import PostgresEvaluationStore
@@ -100,8 +98,6 @@ async def build_services(
         disk=Disk(settings.database_dir, settings.min_free_bytes),
         watch=watch,
     )
-    replica = _replica(settings, url, telemetry.observers)
-    reader = Reader(engine, replica)
     readiness = SchemaReadiness(engine)
     limits = Limits(seconds=settings.compute_seconds, memory_bytes=settings.compute_memory_bytes)
     compute = ComputePool(
@@ -114,10 +110,10 @@ async def build_services(
     writer = EvaluationWriter(engine)
     listeners = Listeners(engine)
     webhooks = PostgresWebhookStore(engine, listeners, limit=settings.webhook_limit_per_project)
-    store = PostgresEvaluationStore(engine, writer, listeners, reader)
+    store = PostgresEvaluationStore(engine, writer, listeners)
     admission = Admission(limit=settings.admission_limit, wait_seconds=settings.admission_wait_seconds)
-    comparisons = PostgresComparisonStore(engine, reader)
-    gates = PostgresGateStore(engine, reader)
+    comparisons = PostgresComparisonStore(engine)
+    gates = PostgresGateStore(engine)
     jobs = PostgresJobStore(engine, JobLimits(settings.job_limit, settings.job_limit_per_project))
     keys = PostgresKeyStore(engine)
     idempotency = IdempotencyService(
@@ -132,7 +128,7 @@ async def build_services(
     guard = Guard(keys, required=_REQUIRED[settings.authentication], rate=settings.key_rate)
     exposition = sampler = None
     if telemetry.metrics is not None:
-        shown = levels(telemetry.metrics, admission, compute, writer, engine, replica)
+        shown = levels(telemetry.metrics, admission, compute, writer, engine)
         sampler = Sampler(telemetry.metrics, shown, lost=lambda: watch.lost, ask=readiness.check)
         exposition = Exposition(telemetry.metrics.registry, sampler.look)
 
@@ -167,8 +163,6 @@ async def build_services(
         # Once the first requests can be answered: a start is not to wait for it.
         asyncio.get_running_loop().call_later(_WARM_UP_AFTER_SECONDS, compute.warm_up)
         retention.start()
-        if replica is not None:
-            replica.start()
         if sampler is not None:
             sampler.start()
         async with contextlib.AsyncExitStack() as stack:
@@ -199,24 +193,8 @@ async def build_services(
         await retention.close()
         await guard.close()
         await idempotency.close()
-        if replica is not None:
-            await replica.close()
         await store.close()
         await engine.dispose()
-
-
-def _replica(settings: Settings, url: str, observers: Observers) -> Replica | None:
-    if settings.read_database_url is None:
-        return None
-    engine = create_engine(
-        settings.read_database_url.get_secret_value(),
-        pool_size=settings.pool_size,
-        statement_timeout=settings.statement_timeout_seconds,
-        read_only=True,
-    )
-    # How far the database is gets asked over a connection of its own, also when all others are busy.
-    primary = create_engine(url, pool_size=1)
-    return Replica(engine, primary, most_seconds=settings.read_lag_seconds, observers=observers)
 
 
 def _pool_of_jobs(settings: Settings) -> ComputePool:

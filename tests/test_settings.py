@@ -159,12 +159,3 @@ def test_what_is_no_retention_stops_the_start(monkeypatch: pytest.MonkeyPatch, t
     monkeypatch.setenv("PREVAIL_RETENTION", text)
     with pytest.raises(ValidationError):
         Settings()
-
-
-def test_a_standby_is_one_of_a_database_that_is_named() -> None:
-    with pytest.raises(ValidationError, match="expected PREVAIL_DATABASE_URL, of which"):
-        Settings(read_database_url="postgresql://u:hunter2@h/d")
-    settings = Settings(database_url="postgresql://u@h/d", read_database_url="postgresql://u:hunter2@standby/d")
-    assert settings.read_database_url is not None
-    assert settings.read_database_url.get_secret_value() == "postgresql+asyncpg://u:hunter2@standby/d"
-    assert "hunter2" not in settings.model_dump_json()

@@ -18,7 +18,6 @@ from app.api.access import IDEMPOTENCY_KEY, PROJECT_HEADER, is_local, keeps, nee
 from app.api.bodies.keyed import keyed_by
 from app.api.documentation import PROBLEMS
 from app.api.problems import InvalidQuery, request_id
-from app.api.recency import is_list, wants_now
 from app.api.wire.etags import unless_known
 from app.domain.errors import Fault
 from app.domain.operations.access import DEFAULT_PROJECT, Scope, is_project_name
@@ -39,7 +38,6 @@ from app.services.processes.compute import ComputePool
 from app.services.processes.rendering import Renderer
 from app.services.project.what_if import WhatIfService
 from app.services.rank.leaderboards import LeaderboardService
-from app.services.recency import read_old
 from app.services.webhooks.webhooks import WebhookService
 
 # In the state of a request that is carried out as a job: whoever sent it was let pass when it came.
@@ -126,18 +124,16 @@ class StrictRoute(APIRoute):
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         """Check who asks, and the parameters, before anything else is done."""
-        handle, endpoint = super().get_route_handler(), self.endpoint
-        direct = _wants_context_only(endpoint)
+        handle = super().get_route_handler()
+        direct = _wants_context_only(self.endpoint)
         method = next(iter(self.methods or ()), "")
         scope, reads, path = needed_scope(self.operation_id or "", method), method == "GET", self.path
 
-        keeping, listing = keeps(self.operation_id or "", method), is_list(endpoint)
+        keeping = keeps(self.operation_id or "", method)
 
         async def check_and_handle(request: Request) -> Response:
             state = request.scope["state"]
             state["route"] = path
-            # Of every request, since a task may have begun in that of another.
-            read_old(may_be_old=listing and not wants_now(request))
             if CARRIED_OUT_BY not in state:
                 await self.admit(request, scope)
             if keeping and (key := request.headers.get(IDEMPOTENCY_KEY)) is not None:
@@ -151,7 +147,7 @@ class StrictRoute(APIRoute):
                 refuse_unknown_parameters(request)
             elif direct:
                 # Nothing is left for FastAPI to find out, which would take a tenth of a millisecond.
-                answer: Response = await endpoint(request, await context(request))
+                answer: Response = await self.endpoint(request, await context(request))
                 return answer
             return await handle(request)
 

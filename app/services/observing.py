@@ -63,15 +63,6 @@ class Observer:
     def database_back(self, seconds: float) -> None:
         """It answers again, so many seconds after it was lost."""
 
-    def read_list(self, source: str) -> None:
-        """Where there is a read replica: what may be a moment old was read at the ``replica`` or at the ``primary``."""
-
-    def replica_lost(self, reason: str) -> None:
-        """The read replica is not used any more."""
-
-    def replica_back(self, seconds: float) -> None:
-        """It is used again, so many seconds after it was lost."""
-
 
 class Observers(Observer):
     """Several observers as one; none at all is one too. Each request's tally is kept here."""
@@ -120,21 +111,6 @@ class Observers(Observer):
         """Told on."""
         for one in self._observers:
             one.database_back(seconds)
-
-    def read_list(self, source: str) -> None:
-        """Told on."""
-        for one in self._observers:
-            one.read_list(source)
-
-    def replica_lost(self, reason: str) -> None:
-        """Told on."""
-        for one in self._observers:
-            one.replica_lost(reason)
-
-    def replica_back(self, seconds: float) -> None:
-        """Told on."""
-        for one in self._observers:
-            one.replica_back(seconds)
 
 
 UNOBSERVED: Final = Observers()

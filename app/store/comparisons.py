@@ -12,8 +12,7 @@ from app.domain.evaluation import Page
 from app.domain.identifiers import time_of
 from app.domain.operations.access import Change, Kind
 from app.store.audit import note
-from app.store.database.engine import reading, writing
-from app.store.database.replica import Reader
+from app.store.database.engine import read_rows, reading, writing
 from app.store.database.tables import comparisons
 from app.store.idempotency import keep_result
 
@@ -21,10 +20,8 @@ from app.store.idempotency import keep_result
 class PostgresComparisonStore:
     """The memory of comparisons."""
 
-    def __init__(self, engine: AsyncEngine, reader: Reader | None = None) -> None:
-        """Take where lists are read; without it that is the database itself."""
+    def __init__(self, engine: AsyncEngine) -> None:
         self._engine = engine
-        self._reader = reader or Reader(engine)
 
     async def add(self, project: str, record: ComparisonRecord) -> None:
         """Keep a comparison; durable on return."""
@@ -60,7 +57,7 @@ class PostgresComparisonStore:
         wanted = wanted.where(columns.project == project).order_by(columns.id.desc()).limit(limit + 1)
         if before is not None:
             wanted = wanted.where(columns.id < before)
-        rows = await self._reader.rows(wanted)
+        rows = await read_rows(self._engine, wanted)
         items = tuple(
             ComparisonSummary(
                 id=UUID(int=row.id.int),

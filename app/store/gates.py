@@ -16,8 +16,7 @@ from app.domain.operations.access import Change, Kind
 from app.domain.operations.webhooks import Event, Happening
 from app.kernel.compare.gates import Verdict
 from app.store.audit import note
-from app.store.database.engine import reading, writing
-from app.store.database.replica import Reader
+from app.store.database.engine import read_rows, reading, writing
 from app.store.database.tables import gate_checks, gates
 from app.store.idempotency import keep_result
 from app.store.webhooks import announce
@@ -26,10 +25,8 @@ from app.store.webhooks import announce
 class PostgresGateStore:
     """The memory of gates. A deletion is a version without a definition, so no number of a version is used twice."""
 
-    def __init__(self, engine: AsyncEngine, reader: Reader | None = None) -> None:
-        """Take where lists are read; without it that is the database itself."""
+    def __init__(self, engine: AsyncEngine) -> None:
         self._engine = engine
-        self._reader = reader or Reader(engine)
 
     async def put(self, project: str, name: str, definition: Mapping[str, Any]) -> tuple[Gate, bool]:
         """Make the definition the latest version, unless it is that already; True when there was no such gate."""
@@ -77,7 +74,7 @@ class PostgresGateStore:
             latest = latest.where(gates.c.name > after)
         rows_of = latest.order_by(gates.c.name, gates.c.version.desc()).subquery("latest")
         wanted = select(rows_of).where(rows_of.c.definition.is_not(None)).order_by(rows_of.c.name).limit(limit + 1)
-        rows = await self._reader.rows(wanted)
+        rows = await read_rows(self._engine, wanted)
         items = tuple(_gate(row) for row in rows[:limit])
         return Page(items, items[-1].name if len(rows) > limit else None)
 
@@ -112,7 +109,7 @@ class PostgresGateStore:
         wanted = _checks(project, name).order_by(gate_checks.c.id.desc()).limit(limit + 1)
         if before is not None:
             wanted = wanted.where(gate_checks.c.id < before)
-        rows = await self._reader.rows(wanted)
+        rows = await read_rows(self._engine, wanted)
         items = tuple(_check(row) for row in rows[:limit])
         return Page(items, items[-1].id if len(rows) > limit else None)
 
@@ -122,7 +119,7 @@ class PostgresGateStore:
         # Gate by gate: each is the end of a stretch of an index.
         mine = select(gate_checks).where(gate_checks.c.project == project, gate_checks.c.gate == wanted.c.name)
         last = mine.order_by(gate_checks.c.id.desc()).limit(1).lateral("last")
-        rows = await self._reader.rows(select(last).select_from(wanted.join(last, true())))
+        rows = await read_rows(self._engine, select(last).select_from(wanted.join(last, true())))
         return {row.gate: _check(row) for row in rows}
 
 

@@ -170,6 +170,5 @@ class Names:
 
     async def _load(self, connection: AsyncConnection) -> None:
         rows = (await connection.execute(select(metric_slots.c.key, metric_slots.c.slot))).all()
-        # Added to what is known: a replica may not have the last ones yet.
         self._slots |= {row.key: row.slot for row in rows}
         self._keys |= {row.slot: row.key for row in rows}

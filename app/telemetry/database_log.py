@@ -1,4 +1,4 @@
-"""Lines of JSON about the database and its read replica, among those about requests: lost, and back."""
+"""Lines of JSON about the database among those about requests: lost, and back."""
 
 import logging
 from datetime import UTC, datetime
@@ -22,14 +22,6 @@ class DatabaseLog(Observer):
     def database_back(self, seconds: float) -> None:
         """One line."""
         _write("database_back", seconds=round(seconds, 3))
-
-    def replica_lost(self, reason: str) -> None:
-        """One line."""
-        _write("replica_lost", reason=reason)
-
-    def replica_back(self, seconds: float) -> None:
-        """One line."""
-        _write("replica_back", seconds=round(seconds, 3))
 
 
 def _write(event: str, **facts: Any) -> None:

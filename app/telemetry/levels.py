@@ -6,7 +6,6 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from app.services.admission import Admission
 from app.services.processes.compute import ComputePool
-from app.store.database.replica import Replica
 from app.store.evaluations.writer import EvaluationWriter
 from app.telemetry.metrics import ServiceMetrics
 from app.telemetry.sampling import Level
@@ -18,7 +17,6 @@ def levels(
     compute: ComputePool,
     writer: EvaluationWriter,
     engine: AsyncEngine,
-    replica: Replica | None = None,
 ) -> list[Level]:
     """What metrics show of queues and connections."""
     # No overflow is allowed, so it has no other kind.
@@ -34,16 +32,4 @@ def levels(
         Level("database_connections", connections, pool.checkedout, ("state", "in_use")),
         Level("database_connections", connections, pool.checkedin, ("state", "idle")),
         Level("database_pool_size", "Connections that the pool may have.", pool.size),
-        *([] if replica is None else _levels_of(replica)),
-    ]
-
-
-def _levels_of(replica: Replica) -> list[Level]:
-    pool: Any = replica.engine.pool
-    connections, age = "Connections to the read replica by state.", "How old its answers may be; the oldest of all."
-    return [
-        Level("replica_connections", connections, pool.checkedout, ("state", "in_use")),
-        Level("replica_connections", connections, pool.checkedin, ("state", "idle")),
-        Level("replica_in_use", "Workers that read lists at the read replica.", lambda: float(replica.keeps_up)),
-        Level("replica_age_seconds", age, lambda: replica.age, mode="livemax"),
     ]

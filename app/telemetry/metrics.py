@@ -71,12 +71,6 @@ class ServiceMetrics(Observer):
         self._lost = self._counter("database_lost", "How often the database stopped answering.")
         self._back = self._counter("database_back", "How often it answered again.")
         self._lost_seconds = self._counter("database_lost_seconds", "How long it was away, counted when it is back.")
-        self._list_reads = self._counter(
-            "list_reads", "With a read replica: reads that may be a moment old, by where they were answered.", "source"
-        )
-        self._replica_lost = self._counter("replica_lost", "How often the read replica was not used any more.")
-        self._replica_back = self._counter("replica_back", "How often it was used again.")
-        self._replica_lost_seconds = self._counter("replica_lost_seconds", "How long it was not, counted at the end.")
         self._delay = self._histogram("event_loop_delay_seconds", "How late the event loop comes to what is due.")
 
     def _counter(self, name: str, said: str, *labels: str) -> Counter:
@@ -161,19 +155,6 @@ class ServiceMetrics(Observer):
         """See there."""
         self._back.inc()
         self._lost_seconds.inc(seconds)
-
-    def read_list(self, source: str) -> None:
-        """See there."""
-        self._list_reads.labels(source).inc()
-
-    def replica_lost(self, reason: str) -> None:  # noqa: ARG002 - as above
-        """See there."""
-        self._replica_lost.inc()
-
-    def replica_back(self, seconds: float) -> None:
-        """See there."""
-        self._replica_back.inc()
-        self._replica_lost_seconds.inc(seconds)
 
     # What is looked at from time to time.
 

@@ -27,7 +27,7 @@ ELSEWHERE = {
     "docs/export.md": "the commands: tests/cli; the files: tests/transfer",
     "docs/gates.md": "the script: test_gate_script.py; test_the_gate",
     "docs/operations.md": "needs Docker, a database server of its own or Prometheus",
-    "docs/scale.md": "needs Docker, or a database server of its own: test_compose.py and tests/replica",
+    "docs/scale.md": "needs Docker, or a database server of its own: test_compose.py",
     "docs/tutorial.md": "test_tutorial.py",
     "docs/webhooks.md": "needs a key of the scope admin and a receiver: tests/outbound and tests/api have both",
     "examples/README.md": "test_examples.py",

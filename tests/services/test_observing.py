@@ -29,9 +29,6 @@ def test_all_observers_are_told() -> None:
     both.waited_to_compute(0.1)
     both.database_lost("OSError")
     both.database_back(2.0)
-    both.read_list("replica")
-    both.replica_lost("it is away")
-    both.replica_back(2.0)
     assert first.said == second.said == [("gate", 1.0, True), (3, 0.5)]
 
 

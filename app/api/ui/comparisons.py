@@ -10,7 +10,6 @@ from starlette.responses import Response
 from app.api.cursors import Cursor, Pages
 from app.api.deps import UseContext
 from app.api.plots.registry import Given, Json, Subject, as_answered
-from app.api.recency import lists
 from app.api.report.comparison_page import comparison_page
 from app.api.report.pictures import Picture
 from app.api.texts.lines import shown
@@ -28,7 +27,6 @@ _MOST_NAMED = 4
 
 
 @router.get("/comparisons")
-@lists
 async def show_comparisons(request: Request, context: UseContext, cursor: Cursor = None) -> Response:
     """List the comparisons, latest first."""
     pages: Pages[UUID] = Pages({"list": "comparisons"}, (UUID,))

@@ -10,7 +10,6 @@ from starlette.responses import Response
 from app.api.cursors import Cursor, Pages
 from app.api.deps import UseContext
 from app.api.plots.registry import as_answered
-from app.api.recency import lists
 from app.api.report.check_page import check_page
 from app.api.texts.check_text import rule_words
 from app.api.texts.lines import shown, whole
@@ -26,7 +25,6 @@ Json = Mapping[str, Any]
 
 
 @router.get("/gates")
-@lists
 async def show_gates(request: Request, context: UseContext, cursor: Cursor = None) -> Response:
     """List the gates with what their last check said."""
     pages: Pages[str] = Pages({"list": "gates"}, (str,))
@@ -40,7 +38,6 @@ async def show_gates(request: Request, context: UseContext, cursor: Cursor = Non
 
 
 @router.get("/gates/{name}")
-@lists
 async def show_gate(name: GateName, request: Request, context: UseContext, cursor: Cursor = None) -> Response:
     """Show a gate: its rules, all checks, and the rules of earlier versions."""
     versions = [_gate(as_answered(one)) for one in await context.services.gates.versions(context.project, name)]

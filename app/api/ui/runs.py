@@ -11,7 +11,6 @@ from app.api.cursors import Cursor
 from app.api.deps import Context, UseContext
 from app.api.plots.registry import as_answered
 from app.api.problems import InvalidQuery
-from app.api.recency import lists
 from app.api.report.leaderboard_page import leaderboard_row
 from app.api.report.numbers import shown_value
 from app.api.texts.lines import shown, whole
@@ -40,7 +39,6 @@ Json = Mapping[str, Any]
 
 
 @router.get("")
-@lists
 async def show_runs(
     request: Request,
     context: UseContext,

@@ -13,7 +13,6 @@ from app.api.deps import UseContext, routes
 from app.api.documentation import body_schema, made
 from app.api.jobs.deferral import LATER, deferrable
 from app.api.presentation import AS_USUAL, COMPARISON, AskedOfComparison, prefers_page, view_of, written_as
-from app.api.recency import lists
 from app.api.v1.figures.pages import comparison_page
 from app.api.v1.requests import comparisons as requests
 from app.api.v1.reread import compare_elsewhere
@@ -48,7 +47,6 @@ async def create_comparison(request: Request, context: UseContext, asked: AskedO
 @router.get(
     "/comparisons", responses=answers(Listing[ComparisonSummary], name="ComparisonPage"), operation_id="listComparisons"
 )
-@lists
 async def list_comparisons(context: UseContext, limit: Limit = 50, cursor: Cursor = None) -> Response:
     """List the comparisons of the project, latest first."""
     pages: Pages[UUID] = Pages({"list": "comparisons"}, (UUID,))

@@ -14,7 +14,6 @@ from app.api.deps import UseContext, routes
 from app.api.documentation import body_schema, made
 from app.api.jobs.deferral import LATER, deferrable
 from app.api.presentation import AS_USUAL, CHECK, AskedOfCheck, view_of, written_as
-from app.api.recency import lists
 from app.api.v1.requests import gates as requests
 from app.api.v1.requests.fields import GateName, named
 from app.domain.decisions import CheckSummary, GateVersion
@@ -42,7 +41,6 @@ async def put_gate(name: GateName, request: Request, context: UseContext) -> Res
 
 
 @router.get("/gates", responses=answers(Listing[GateVersion], name="GatePage"), operation_id="listGates")
-@lists
 async def list_gates(context: UseContext, limit: Limit = 50, cursor: Cursor = None) -> Response:
     """List the gates in their latest versions, by name."""
     pages: Pages[str] = Pages({"list": "gates"}, (str,))
@@ -100,7 +98,6 @@ async def create_check(
     responses=answers(Listing[CheckSummary], name="CheckPage"),
     operation_id="listChecks",
 )
-@lists
 async def list_checks(name: GateName, context: UseContext, limit: Limit = 50, cursor: Cursor = None) -> Response:
     """List the checks of a gate, latest first."""
     pages: Pages[UUID] = Pages({"list": "checks", "gate": name}, (UUID,))

@@ -8,7 +8,6 @@ from starlette.responses import Response
 from app.api.deps import UseContext, routes
 from app.api.presentation import AS_USUAL, LEADERBOARD, AskedOfLeaderboard, view_of, written_as
 from app.api.problems import InvalidQuery
-from app.api.recency import lists
 from app.api.v1.listing.filters import Conditions, value_conditions
 from app.api.v1.requests.fields import (
     SOUGHT,
@@ -31,7 +30,6 @@ Name = Annotated[str, Query(min_length=1, max_length=256), SOUGHT]
     responses=written_as(LEADERBOARD),
     operation_id="getLeaderboard",
 )
-@lists
 async def get_leaderboard(
     request: Request,
     context: UseContext,

@@ -1,13 +1,14 @@
 """The connections to Postgres."""
 
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import orjson
+from sqlalchemy import Row, Select
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
 from app.services.ports.state import StoreFullError
@@ -44,7 +45,6 @@ def create_engine(
     connect_timeout: float = 5.0,
     disk: Disk = Disk(),
     watch: DatabaseWatch | None = None,
-    read_only: bool = False,
 ) -> AsyncEngine:
     """Create the engine of one process; nothing is connected yet.
 
@@ -55,9 +55,7 @@ def create_engine(
         connect_timeout: Seconds to wait for a connection, from the server as from the pool.
         disk: Where the database lies: `writing` and `require_room` ask it.
         watch: Looks on; one that tells nobody when it is left out.
-        read_only: Postgres refuses every change.
     """
-    reading_only = {"default_transaction_read_only": "on"} if read_only else {}
     engine = create_async_engine(
         url,
         pool_size=pool_size,
@@ -77,7 +75,6 @@ def create_engine(
                 "jit": "off",
                 # Datasets hold ten evaluations or a hundred thousand: a plan for the average one fits neither.
                 "plan_cache_mode": "force_custom_plan",
-                **reading_only,
             },
         },
     )
@@ -102,6 +99,13 @@ async def reading(engine: AsyncEngine) -> AsyncIterator[AsyncConnection]:
     with watch_of(engine).use("read"), translated():
         async with engine.connect() as connection:
             yield connection
+
+
+async def read_rows(engine: AsyncEngine, statement: Select[Any]) -> Sequence[Row[Any]]:
+    """All rows of a statement, read over a connection of its own. Raises as `reading` does."""
+    async with reading(engine) as connection:
+        rows: Sequence[Any] = (await connection.execute(statement)).all()
+        return rows
 
 
 def require_room(engine: AsyncEngine, size: int = 0) -> None:

@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -31,9 +30,8 @@ from app.domain.operations.webhooks import Event, Happening
 from app.services.idempotency import present_mark
 from app.services.ports.evaluations import SampleLabels
 from app.store.audit import note
-from app.store.database.engine import reading, require_room, writing
+from app.store.database.engine import read_rows, reading, require_room, writing
 from app.store.database.failures import translated
-from app.store.database.replica import Reader
 from app.store.database.tables import evaluations
 from app.store.evaluations.rows import decode_record, decode_summary, encode_record
 from app.store.evaluations.writer import INSERT, EvaluationWriter
@@ -55,11 +53,8 @@ class PostgresEvaluationStore:
         engine: AsyncEngine,
         writer: EvaluationWriter,
         listeners: Listeners | None = None,
-        reader: Reader | None = None,
     ) -> None:
-        """Take where lists are read; without it that is the database itself."""
         self._engine = engine
-        self._reader = reader or Reader(engine)
         self._listeners = listeners or Listeners(engine)
         self._writer = writer
         self._names = Names(engine)
@@ -127,12 +122,14 @@ class PostgresEvaluationStore:
     async def read_labels(self, project: str, identifiers: Sequence[UUID]) -> Mapping[UUID, SampleLabels]:
         """Return the samples of those evaluations of which they were kept with ids or weights."""
         columns = ("truth", "predicted", "ids", "groups", "weights")
-        found = await self._reader.read(lambda connection: find_samples(connection, project, identifiers, columns))
+        async with reading(self._engine) as connection:
+            found = await find_samples(connection, project, identifiers, columns)
         return await asyncio.to_thread(found.labels)
 
     async def read_outputs(self, project: str, identifiers: Sequence[UUID]) -> Mapping[UUID, Samples]:
         """Return the samples of those evaluations of which they were kept, with their probabilities or scores."""
-        found = await self._reader.read(lambda connection: find_samples(connection, project, identifiers))
+        async with reading(self._engine) as connection:
+            found = await find_samples(connection, project, identifiers)
         return await asyncio.to_thread(found.samples)
 
     async def read_part(self, project: str, identifier: UUID) -> Mapping[str, Any] | None:
@@ -147,13 +144,11 @@ class PostgresEvaluationStore:
 
     async def get_many(self, project: str, identifiers: Sequence[UUID]) -> Mapping[UUID, EvaluationRecord]:
         """Return those of the records that the project has."""
-
-        async def fetch(connection: AsyncConnection) -> list[EvaluationRecord]:
+        async with reading(self._engine) as connection:
             rows = await _fetch(connection, statements.select_records(project, identifiers))
             keys = await self._names.keys_up_to(connection, max((len(r.metric_values) for r in rows), default=0))
-            return [decode_record(row._mapping, keys) for row in rows]
-
-        return {record.id: record for record in await self._reader.read(fetch)}
+        records = (decode_record(row._mapping, keys) for row in rows)
+        return {record.id: record for record in records}
 
     async def replace_tags(self, project: str, identifier: UUID, tags: Mapping[str, str]) -> EvaluationRecord | None:
         """Put `tags` in the place of all tags and return the record as it is now, or None when there is none."""
@@ -177,11 +172,11 @@ class PostgresEvaluationStore:
 
     async def page(self, project: str, query: EvaluationQuery) -> Page[EvaluationSummary, Position]:
         """Return up to `query.limit` summaries in the order asked for."""
-        nothing: Page[EvaluationSummary, Position] = Page((), None)
-        return await self._reader.read(partial(self._page, project, query), nothing=nothing)
+        async with reading(self._engine) as connection:
+            return await self._page(connection, project, query)
 
     async def _page(
-        self, project: str, query: EvaluationQuery, connection: AsyncConnection
+        self, connection: AsyncConnection, project: str, query: EvaluationQuery
     ) -> Page[EvaluationSummary, Position]:
         scope = await find_scope(connection, self._names, project, query)
         if scope is None:
@@ -223,8 +218,7 @@ class PostgresEvaluationStore:
     ) -> tuple[Standing, ...]:
         """Rank the latest evaluation of each model version on a dataset; undefined values last, without a rank."""
         query = EvaluationQuery(dataset=dataset.name, dataset_version=dataset.version, split=dataset.split, where=where)
-
-        async def fetch(connection: AsyncConnection) -> tuple[Standing, ...]:
+        async with reading(self._engine) as connection:
             slot = await self._names.slot_of(connection, metric)
             scope = await find_scope(connection, self._names, project, query)
             if scope is None:
@@ -240,8 +234,6 @@ class PostgresEvaluationStore:
                 for value, item in zip(values, items, strict=True)
             )
 
-        return await self._reader.read(fetch, nothing=())
-
     async def _read(self, connection: AsyncConnection, project: str, identifier: UUID) -> EvaluationRecord | None:
         row = (await connection.execute(statements.select_record(project, identifier))).one_or_none()
         if row is None:
@@ -256,7 +248,7 @@ class PostgresEvaluationStore:
     async def _list(
         self, table: NameTable[Ref], ref: type[Ref], project: str, limit: int, after: Ref | None
     ) -> Page[Ref, Ref]:
-        rows = await self._reader.rows(table.select_used(project, limit + 1, after))
+        rows = await read_rows(self._engine, table.select_used(project, limit + 1, after))
         items = tuple(ref(*row) for row in rows[:limit])
         return Page(items, items[-1] if len(rows) > limit else None)
 

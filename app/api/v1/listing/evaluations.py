@@ -11,7 +11,6 @@ from app.api.answers import answers, json_response
 from app.api.cursors import Cursor, Limit, Listing, Pages
 from app.api.deps import Context, UseContext, routes
 from app.api.problems import InvalidQuery
-from app.api.recency import lists
 from app.api.v1.listing.filters import Filters, UseFilters, selected_metrics, stored_metric
 from app.domain.evaluation import EvaluationSummary, Position
 from app.domain.inventory import Removal
@@ -25,7 +24,6 @@ DryRun = Annotated[bool, Query(description="true: count what would be removed, a
     responses=answers(Listing[EvaluationSummary], name="EvaluationPage"),
     operation_id="listEvaluations",
 )
-@lists
 async def list_evaluations(
     context: UseContext,
     filters: UseFilters,

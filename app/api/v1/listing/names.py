@@ -8,7 +8,6 @@ from starlette.responses import Response
 from app.api.answers import answers, json_response
 from app.api.cursors import Cursor, Limit, Listing, Pages
 from app.api.deps import UseContext, routes
-from app.api.recency import lists
 from app.api.v1.listing.evaluations import DryRun
 from app.api.v1.requests.fields import SOUGHT_IN_PATH
 from app.domain.evaluation import DatasetRef, ModelRef
@@ -24,7 +23,6 @@ NounName = Annotated[str, Path(min_length=1, max_length=256, description=_DESCRI
     responses=answers(Listing[ModelRef], name="ModelPage"),
     operation_id="listModels",
 )
-@lists
 async def list_models(context: UseContext, limit: Limit = 50, cursor: Cursor = None) -> Response:
     """List the model versions that have an evaluation, by name."""
     pages = Pages({"list": "models"}, (str, str | None), ModelRef)
@@ -38,7 +36,6 @@ async def list_models(context: UseContext, limit: Limit = 50, cursor: Cursor = N
     responses=answers(Listing[DatasetRef], name="DatasetPage"),
     operation_id="listDatasets",
 )
-@lists
 async def list_datasets(context: UseContext, limit: Limit = 50, cursor: Cursor = None) -> Response:
     """List the datasets that have an evaluation, by name."""
     pages = Pages({"list": "datasets"}, (str, str | None, str | None), DatasetRef)
