@@ -1,4 +1,4 @@
-"""Numbers as messages and findings write them: one rounding for all of them.
+"""Numbers and names as messages, texts and pages write them: one rounding for all of them.
 
 What is rounded is the shortest decimal that stands for the number, 0.9525 for the double nearest to it, and halves go
 away from zero. Formatting the double would decide halves by its binary digits: up here and down there.
@@ -6,7 +6,8 @@ away from zero. Formatting the double would decide halves by its binary digits: 
 
 import re
 from collections.abc import Sequence
-from decimal import ROUND_HALF_UP, Context, Decimal
+from dataclasses import dataclass
+from decimal import ROUND_CEILING, ROUND_HALF_UP, Context, Decimal
 from math import isnan
 from typing import Final
 
@@ -14,55 +15,42 @@ from typing import Final
 _EXACTLY = Context(prec=800, rounding=ROUND_HALF_UP)
 
 
+# --- numbers ---------------------------------------------------------------------------------------------------------
+
+
 def rounded(value: float, digits: int = 3) -> str:
-    """The number with so many decimals: ``rounded(0.9525)`` is 0.953."""
+    """Write a number with so many decimals: ``rounded(0.9525)`` is 0.953."""
     return _written(value, 1, digits)
 
 
 def percent(value: float, digits: int | None = 1) -> str:
-    """A share in percent: ``percent(0.9525)`` is 95.3 %. With ``digits=None`` it has as many decimals as it needs."""
-    return f"{_written(value, 100, digits)} %"
+    """Write a share in percent: ``percent(0.9525)`` is 95.3 %. With ``digits=None`` it has as many decimals as it
+    needs. A share that is not 0 or 1 has the decimals that show it: ``percent(6 / 42777)`` is 0.01 %.
+    """
+    if digits is None or not 0.0 < value < 1.0:
+        return f"{_written(value, 100, digits)} %"
+    for more in range(digits, _MOST):
+        text = _written(value, 100, more)
+        if Decimal(text) not in (0, 100):
+            return f"{text} %"
+    return "<0.0001 %" if value < _HALF else ">99.9999 %"
 
 
 def share(part: float) -> str:
-    """A share of cases: ``share(0.158)`` is 16 %. What is not all or none never reads as if it were."""
+    """Write a share of cases: ``share(0.158)`` is 16 %. A share that is not all or none never reads as if it were."""
     if 0.0 < part < _RARE:
-        return f"{significant(100.0 * part, 2)} %"
+        return f"{significant(100.0 * part, 2)} %" if part >= _LEAST_SHARE else "less than 0.001 %"
     if 1.0 - _RARE < part < 1.0:
         return "more than 99 %"
     return percent(part, 0)
 
 
-# Shares below this have two digits.
-_RARE = 0.01
-
-
-def name(label: str) -> str:
-    """A class in a sentence: as it is where it reads as a name, else in quotes."""
-    return label if _PLAIN.fullmatch(label) else f'"{label}"'
-
-
-def names(labels: Sequence[str]) -> str:
-    """Classes or metrics in a sentence, the first ten of many: A, B and C."""
-    said = [name(label) for label in labels[:MOST_NAMED]]
-    if len(labels) > MOST_NAMED:
-        said.append(f"{len(labels) - MOST_NAMED} more")
-    *most, last = said
-    return f"{', '.join(most)} and {last}" if most else last
-
-
-def classes(labels: Sequence[str]) -> str:
-    """Class A, or classes A and B."""
-    return f"{'classes' if len(labels) > 1 else 'class'} {names(labels)}"
-
-
-# Messages and evidence name this many classes; the rest is counted.
-MOST_NAMED: Final = 10
-_PLAIN: Final = re.compile(r"\w+([ :/&+.-]*\w+)*")
+# Shares below the first have two digits, those below the second a bound.
+_RARE, _LEAST_SHARE = 0.01, 1e-5
 
 
 def significant(value: float, digits: int = 4) -> str:
-    """The number with so many significant digits at most, small and large ones with an exponent."""
+    """Write a number with so many significant digits at most, small and large ones with an exponent."""
     exact = Decimal(repr(float(value)))
     if not exact.is_finite() or not exact:
         return _written(value, 1, None)
@@ -73,10 +61,180 @@ def significant(value: float, digits: int = 4) -> str:
     return f"{nearest:f}" if -5 < power < digits else f"{nearest.scaleb(-power, _EXACTLY):f}e{power:+03d}"
 
 
-def two_digits(value: float) -> str:
-    """A number of samples to two digits, with commas: ``two_digits(23385)`` is 23,000."""
-    exact = Decimal(repr(float(value)))
-    return f"{exact.quantize(Decimal(1).scaleb(max(exact.adjusted() - 1, 0)), context=_EXACTLY):,f}"
+def about(samples: float) -> str:
+    """Write a needed number of samples, rounded up to two digits: ``about(23385)`` is 24,000."""
+    exact = Decimal(repr(float(samples)))
+    return f"{exact.quantize(Decimal(1).scaleb(max(exact.adjusted() - 1, 0)), ROUND_CEILING, _EXACTLY):,f}"
+
+
+def whole(number: float) -> str:
+    """Write a number of things with commas; weights have three decimals at most."""
+    text = rounded(number)
+    return f"{Decimal(text):,f}".rstrip("0").rstrip(".")
+
+
+def samples(count: int) -> str:
+    """Write a number of samples: 1 sample, 2,000 samples."""
+    return f"{count:,} sample{'' if count == 1 else 's'}"
+
+
+def chance(probability: float | None) -> str:
+    """Write a probability that was counted in draws, which never show that something is sure."""
+    if probability is None:
+        return PLAIN.absent
+    if probability < 0.01:
+        return "<1 %"
+    return ">99 %" if probability > 0.99 else percent(probability, 0)
+
+
+def p_value(p: float | None) -> str:
+    """Write a p value with two digits below 0.1 and two decimals above; ``< 0.001`` below that."""
+    if p is None:
+        return PAGE.absent
+    return "< 0.001" if p < 0.001 else rounded(p, 3 if p < 0.1 else 2)
+
+
+def p_said(p: float, *, bound: bool = False) -> str:
+    """Write a p value in a sentence: p = 0.020, p < 0.001; an upper bound of one is rounded up: p at most 0.020."""
+    text = p_value(_up(p) if bound else p)
+    return f"p {text}" if text.startswith("<") else f"p {'at most' if bound else '='} {text}"
+
+
+def _up(p: float) -> float:
+    return float(Decimal(repr(float(p))).quantize(Decimal("0.001" if p < 0.1 else "0.01"), ROUND_CEILING))
+
+
+@dataclass(frozen=True, slots=True)
+class Notation:
+    """One way to write values with their limits.
+
+    All numbers of one estimate have the same number of decimals. What is not 0 or 1 never reads as one of them: it has
+    up to five decimals, and beyond these a bound, such as >0.99999. A whole number of 2 or more that has no limits is a
+    count and has no decimals; other numbers from 10 on have two, from 100 on one, and from 10,000 on none.
+
+    Attributes:
+        minus: The sign of negative numbers.
+        absent: Stands for what has no value.
+        follows: Decimals follow the width of the interval, and exactly 0 and 1 have none; else there are three.
+    """
+
+    minus: str = "-"
+    absent: str = "-"
+    follows: bool = False
+
+    def value(self, value: float | None, *, sign: bool = False, near: Sequence[float] = ()) -> str:
+        """Write a value without limits."""
+        return self.estimate(value, None, None, sign=sign, near=near)[0]
+
+    def interval(self, low: float | None, high: float | None, *, sign: bool = False) -> str:
+        """Write both ends of an interval; an absent one is empty where decimals follow, else a dash."""
+        return self.estimate(None, low, high, sign=sign)[1]
+
+    def estimate(
+        self,
+        value: float | None,
+        low: float | None,
+        high: float | None,
+        *,
+        sign: bool = False,
+        near: Sequence[float] = (),
+    ) -> tuple[str, str]:
+        """Write a value and its interval.
+
+        Args:
+            value: None for an undefined one.
+            low: Lower end of the interval; None without one.
+            high: Upper end.
+            sign: Positive numbers have a sign too, since they are differences.
+            near: Limits of a rule, which no other number may read as.
+        """
+        digits = self.decimals(value, low, high, near=near)
+        if low is None and high is None:
+            text = self.fixed(value, digits, sign=sign, count=True)
+            return text, "" if self.follows else self.absent
+        ends = (self.fixed(end, digits, sign=sign) for end in (low, high))
+        return self.fixed(value, digits, sign=sign), " to ".join(ends)
+
+    def said(self, value: float | None, low: float | None, high: float | None, *, sign: bool = False) -> str:
+        """Write a value in a sentence, its interval behind it where there is one: 0.958 (0.948 to 0.966)."""
+        text, ends = self.estimate(value, low, high, sign=sign)
+        return text if ends in ("", self.absent) else f"{text} ({ends})"
+
+    def decimals(
+        self, value: float | None, low: float | None = None, high: float | None = None, *, near: Sequence[float] = ()
+    ) -> int:
+        """Return how many decimals a value and its limits have."""
+        known = [one for one in (value, low, high) if one is not None]
+        least = 3
+        if self.follows and low is not None and high is not None:
+            least = 2 if high - low >= 0.1 else 3 if high - low >= 0.002 else 4
+        size = abs(known[0]) if known else 0.0
+        least = min(least, 1 if size >= 100.0 else 2 if size >= 10.0 else 4)
+        return max((_apart(one, least, (0.0, 1.0, -1.0, *near)) for one in known), default=least)
+
+    def fixed(self, value: float | None, digits: int, *, sign: bool = False, count: bool = False) -> str:
+        """Write one number with so many decimals, or as a bound where they do not tell it from 0 or 1.
+
+        Args:
+            value: None for an absent one.
+            digits: Of the estimate that it belongs to.
+            sign: Positive numbers have a sign too.
+            count: A whole number of 2 or more has no decimals.
+        """
+        if value is None:
+            return self.absent
+        if sign and abs(value) < _NOISE:
+            value = 0.0
+        text, relation = _number(value, digits, exact=self.follows, count=count)
+        plus = "+" if sign and value > 0.0 else ""
+        return relation + (plus + text).replace("-", self.minus)
+
+
+PLAIN: Final = Notation()
+PAGE: Final = Notation(minus="\u2212", absent="\u2013", follows=True)
+
+
+def number(value: float | None) -> str:
+    """Write a value in a sentence or a text, without limits."""
+    return PLAIN.value(value)
+
+
+# Decimals at most; from the first size on there are none, from the second on an exponent.
+_MOST: Final = 5
+_LARGE, _HUGE = 1e4, 1e9
+# A difference nearer to 0, or a value nearer to 1, is what arithmetic left over.
+_NOISE: Final = 1e-12
+_HALF: Final = 0.5
+
+
+def _apart(value: float, least: int, others: Sequence[float]) -> int:
+    """Return the decimals from which on a number reads as none of the others; ``least`` where there are none."""
+    if not abs(value) < _LARGE:
+        return least
+    kept = [Decimal(repr(float(one))) for one in others if one != value]
+    for digits in range(least, _MOST + 1):
+        text = Decimal(rounded(value, digits))
+        if all(text != one for one in kept):
+            return digits
+    return least
+
+
+def _number(value: float, digits: int, *, exact: bool, count: bool) -> tuple[str, str]:
+    """Return a number without its sign of a difference, and ``<`` or ``>`` where it is a bound only."""
+    if abs(abs(value) - 1.0) < _NOISE:
+        value = float(round(value))
+    size = abs(value)
+    if not size < _LARGE:
+        return significant(value) if not size < _HUGE else f"{Decimal(rounded(value, 0)):,f}", ""
+    if (count and size >= 2.0 and value == int(value)) or (exact and value in (0.0, 1.0, -1.0)):
+        return f"{int(value):,}", ""
+    text = rounded(value, digits)
+    if value in (0.0, 1.0, -1.0) or abs(Decimal(text)) not in (0, 1) or size > 1.0:
+        return f"{Decimal(text):,f}", ""
+    # It lies between 0 and 1 and would read as one of them.
+    unit = Decimal(1).scaleb(-_MOST)
+    bound = unit if size < _HALF else 1 - unit
+    return f"{bound.copy_sign(Decimal(value)):f}", "<" if (size < _HALF) == (value > 0.0) else ">"
 
 
 def _written(value: float, scale: int, digits: int | None) -> str:
@@ -91,3 +249,30 @@ def _written(value: float, scale: int, digits: int | None) -> str:
         text = f"{scaled.quantize(Decimal(1).scaleb(-digits), context=_EXACTLY):f}"
     # What rounds to zero has no sign.
     return text if Decimal(text) else text.removeprefix("-")
+
+
+# --- names -----------------------------------------------------------------------------------------------------------
+
+
+def name(label: str) -> str:
+    """Write a class in a sentence: as it is where it reads as a name, else in quotes."""
+    return label if _PLAIN.fullmatch(label) else f'"{label}"'
+
+
+def names(labels: Sequence[str]) -> str:
+    """Write classes or metrics in a sentence, the first ten of many: A, B and C."""
+    said = [name(label) for label in labels[:MOST_NAMED]]
+    if len(labels) > MOST_NAMED:
+        said.append(f"{len(labels) - MOST_NAMED} more")
+    *most, last = said
+    return f"{', '.join(most)} and {last}" if most else last
+
+
+def classes(labels: Sequence[str]) -> str:
+    """Write class A, or classes A and B."""
+    return f"{'classes' if len(labels) > 1 else 'class'} {names(labels)}"
+
+
+# Messages and evidence name this many classes; the rest is counted.
+MOST_NAMED: Final = 10
+_PLAIN: Final = re.compile(r"\w+([ :/&+.-]*\w+)*")

@@ -131,8 +131,8 @@ def test_metrics_that_disagree(client: httpx.Client) -> None:
         {"evaluation": second, "metrics": ["h_mean", "balanced_accuracy"]},
     ]
     assert found["message"] == (
-        "accuracy prefers lazy (0.9091) to careful (0.8909), but h_mean (0.8471 against 0.1817) and balanced_accuracy "
-        "(0.85 against 0.545) prefer careful to lazy."
+        "accuracy prefers lazy (0.909) to careful (0.891), but h_mean (0.847 against 0.182) and balanced_accuracy "
+        "(0.850 against 0.545) prefer careful to lazy."
     )
 
 

@@ -10,6 +10,7 @@ import pytest
 from app.api.answers import answer_model
 from app.api.v1.requests.gates import CHECKS, GATES
 from app.domain.decisions import GateVersion
+from app.domain.wording import about
 from app.services.gate.answers import CheckAnswer
 from tests.api.answers import Json, check_json, check_problem, check_shape
 from tests.api.decisions import Matrix, keep, with_ids
@@ -170,7 +171,7 @@ def test_the_number_of_samples_that_would_settle_it(client: httpx.Client) -> Non
     assert found["verdict"] == "inconclusive"
     reach, gap = found["value"] - found["low"], found["value"] - 0.89
     assert found["needed_samples"] == pytest.approx(1000 * (reach / gap) ** 2, abs=2)
-    assert str(found["needed_samples"]) in found["message"]
+    assert about(found["needed_samples"]) in found["message"]
     settled = keep(client, matrix(found["needed_samples"] // 20, found["needed_samples"]))
     assert judged(client, {"metric": "accuracy", "min": 0.889}, settled)["verdict"] == "pass"
     never = judged(client, {"metric": "accuracy", "min": 0.9}, run)

@@ -17,10 +17,11 @@ from app.api.texts.check_text import check_text, rule_words
 from app.api.texts.comparison_text import comparison_text, outcomes
 from app.api.texts.evaluation_text import evaluation_text
 from app.api.texts.leaderboard_text import leaderboard_text
-from app.api.texts.lines import Style, Track, chance, columns_of, limits, number, shortened, shown, wrapped
+from app.api.texts.lines import Style, Track, columns_of, limits, shortened, shown, wrapped
 from app.api.texts.markdown import check_markdown, code, comparison_markdown, evaluation_markdown, leaderboard_markdown
 from app.api.texts.table_csv import EVALUATION, check_csv, comparison_csv, evaluation_csv, leaderboard_csv
 from app.api.v1.requests.evaluations import EvaluationRequest
+from app.domain.wording import chance, number
 from app.services.evaluate.apart import evaluate_alone
 from tests.golden.playing import read_answers
 from tests.golden.requests import GROUPS
@@ -277,10 +278,10 @@ def test_rules_in_words(rule: Json, words: str) -> None:
         (0.9997, "0.9997"),
         (-0.9997, "-0.9997"),
         (0.0003, "0.0003"),
-        (1 - 2e-11, "1-2e-11"),
+        (1 - 2e-11, ">0.99999"),
         (None, "-"),
-        (12345678.0, "1.235e+07"),
-        (4.6e-48, "4.6e-48"),
+        (12345678.0, "12,345,678"),
+        (4.6e-48, "<0.00001"),
     ],
 )
 def test_numbers(value: float | None, text: str) -> None:

@@ -9,7 +9,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.domain.wording import percent, rounded, significant
+from app.domain.wording import (
+    PAGE,
+    PLAIN,
+    Notation,
+    about,
+    chance,
+    p_said,
+    p_value,
+    percent,
+    rounded,
+    samples,
+    share,
+    significant,
+    whole,
+)
 
 
 def test_one_value_is_written_alike_as_a_share_and_in_percent() -> None:
@@ -87,3 +101,110 @@ def test_decimals_are_rounded_as_by_hand(units: int, digits: int) -> None:
     nearest = (abs(exact) * scale + Fraction(1, 2)).__floor__()
     expected = Decimal(nearest) / scale * (-1 if units < 0 and nearest else 1)
     assert rounded(units / 10**6, digits) == f"{expected.quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP):f}"
+
+
+VALUES: list[tuple[str, tuple[float | None, float | None, float | None], str, str]] = [
+    ("three decimals, or those of the interval", (0.432, 0.304, 0.56), "0.432 (0.304 to 0.560)", "0.43 (0.30 to 0.56)"),
+    ("a narrow interval", (0.9581, 0.9579, 0.9583), "0.958 (0.958 to 0.958)", "0.9581 (0.9579 to 0.9583)"),
+    ("no interval", (0.9525, None, None), "0.953", "0.953"),
+    ("nothing", (None, None, None), "-", "–"),
+    ("exactly 1", (1.0, 0.995, 1.0), "1.000 (0.995 to 1.000)", "1 (0.995 to 1)"),
+    ("not 1", (0.9997, None, None), "0.9997", "0.9997"),
+    (
+        "value and limits have one number of digits",
+        (0.99997, 0.9999, 0.99999),
+        "0.99997 (0.99990 to 0.99999)",
+        "0.99997 (0.99990 to 0.99999)",
+    ),
+    ("so near to 1 that no digit shows it", (1 - 2e-11, None, None), ">0.99999", ">0.99999"),
+    ("1 but for the rounding of doubles", (1 - 1e-16, None, None), "1.000", "1"),
+    ("next to 0", (4.6e-48, None, None), "<0.00001", "<0.00001"),
+    ("next to -1", (-1 + 1e-9, None, None), "<-0.99999", "<−0.99999"),
+    ("below 0", (-6.1e-05, -0.017, 0.006), "-0.0001 (-0.0170 to 0.0060)", "−0.0001 (−0.0170 to 0.0060)"),
+    (
+        "ends that no digit shows",
+        (0.5, 4.6e-48, 1 - 1e-10),
+        "0.500 (<0.00001 to >0.99999)",
+        "0.50 (<0.00001 to >0.99999)",
+    ),
+    ("a count", (122.0, None, None), "122", "122"),
+    ("a large count", (12345678.0, None, None), "12,345,678", "12,345,678"),
+    ("a count with limits", (122.0, 100.5, 140.0), "122.0 (100.5 to 140.0)", "122.0 (100.5 to 140.0)"),
+    ("a ratio", (25.3, 3.2, 20000.0), "25.30 (3.20 to 20,000)", "25.30 (3.20 to 20,000)"),
+    ("a huge ratio", (4.166e14, None, None), "4.166e+14", "4.166e+14"),
+]
+
+
+@pytest.mark.parametrize(("estimate", "plain", "page"), [row[1:] for row in VALUES], ids=[row[0] for row in VALUES])
+def test_values_and_their_limits(
+    estimate: tuple[float | None, float | None, float | None], plain: str, page: str
+) -> None:
+    assert PLAIN.said(*estimate) == plain
+    assert PAGE.said(*estimate) == page
+
+
+def test_differences_have_signs() -> None:
+    assert PLAIN.said(0.06, -0.02, 0.14, sign=True) == "+0.060 (-0.020 to +0.140)"
+    assert PAGE.said(-0.06, None, None, sign=True) == "−0.060"
+    assert PLAIN.said(0.0, None, None, sign=True) == "0.000"
+    # What arithmetic left over is no difference.
+    assert PLAIN.value(-1.1e-16, sign=True) == "0.000"
+    assert PLAIN.value(-8e-12, sign=True) == ">-0.00001"
+
+
+def test_no_number_reads_as_the_limit_that_it_is_compared_with() -> None:
+    assert PLAIN.estimate(0.85, 0.7996, 0.9, near=(0.8,)) == ("0.8500", "0.7996 to 0.9000")
+    assert PLAIN.value(0.8, near=(0.8,)) == "0.800"
+
+
+def test_shares_that_are_not_all_or_none_do_not_read_so() -> None:
+    assert [percent(one) for one in (0.0, 6 / 42777, 1e-9, 0.99999, 1.0)] == [
+        "0.0 %",
+        "0.01 %",
+        "<0.0001 %",
+        "99.999 %",
+        "100.0 %",
+    ]
+    assert [share(one) for one in (0.0, 6 / 42777, 1e-9, 0.158, 0.999, 1.0)] == [
+        "0 %",
+        "0.014 %",
+        "less than 0.001 %",
+        "16 %",
+        "more than 99 %",
+        "100 %",
+    ]
+    drawn = [chance(one) for one in (0.0, 0.004, 0.5, 0.991, 1.0, None)]
+    assert drawn == [
+        "<1 %",
+        "<1 %",
+        "50 %",
+        ">99 %",
+        ">99 %",
+        "-",
+    ]
+
+
+def test_p_values_have_no_exponent() -> None:
+    assert [p_value(one) for one in (6.6e-16, 0.0078, 0.02, 0.251, None)] == ["< 0.001", "0.008", "0.020", "0.25", "–"]
+    assert p_said(6.6e-16) == "p < 0.001"
+    # An upper bound stays one.
+    assert [p_said(one, bound=True) for one in (6.6e-16, 0.02, 0.0054)] == [
+        "p at most 0.001",
+        "p at most 0.020",
+        "p at most 0.006",
+    ]
+    assert p_said(0.251) == "p = 0.25"
+
+
+def test_numbers_of_things() -> None:
+    assert [whole(one) for one in (0, 122.0, 42777, 83.5, 1234.25)] == ["0", "122", "42,777", "83.5", "1,234.25"]
+    assert [about(one) for one in (7, 100, 712, 23385)] == ["7", "100", "720", "24,000"]
+    assert [samples(one) for one in (1, 2000)] == ["1 sample", "2,000 samples"]
+
+
+@given(st.floats(-2e4, 2e4), st.booleans(), st.booleans())
+def test_what_is_not_0_or_1_never_reads_so(value: float, follows: bool, sign: bool) -> None:
+    text = Notation(follows=follows).value(value, sign=sign)
+    if min(abs(value), abs(abs(value) - 1.0)) > 1e-12 and abs(value) < 1.0:
+        assert text.lstrip("+-").rstrip("0") not in ("", "0", "0.", "1", "1.")
+    assert "e" not in text

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from app.domain.wording import about
 from app.kernel.compare.gates import paired_sample_size
 from app.kernel.uncertainty import simulation
 from tests.services.memory import Bench, labelled, matrix, rule
@@ -65,7 +66,7 @@ def test_how_many_samples_settle_the_difference_of_a_paired_rate(bench: Bench) -
     needed = paired_sample_size(0.054, difference=0.006, margin=0.0, alpha=0.025, power=0.8)
     assert accuracy["needed_samples"] == error["needed_samples"] == needed
     assert accuracy["power"] == 0.8
-    assert f"About {needed:.0f} samples instead of 1000 would settle it" in accuracy["message"]
+    assert f"About {about(needed)} samples instead of 1,000 would settle it" in accuracy["message"]
     assert "with a chance of 80 %" in accuracy["message"]
     assert "power" not in mcc
     # Twice the samples that would do it in half of the cases.

@@ -86,7 +86,7 @@ def test_a_class_that_gets_too_little() -> None:
     assert entry["p_value"] == pytest.approx(binom.sf(11, 42, 5.4 / 42))
     assert finding.message == (
         "Class B gets too little probability: 12 of its 12 samples were given at most 0.5 for it. If the probabilities "
-        "were right, about 5.4 would be (p at most 0.0054)."
+        "were right, about 5.4 would be (p at most 0.006)."
     )
 
 

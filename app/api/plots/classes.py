@@ -4,14 +4,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from app.api.plots.look import Figure, Look, Spec
-from app.api.plots.marks import NUMBERS, ROW_HEIGHT, Row, apart, data, level_of, listed, sentences, with_limits
+from app.api.plots.marks import NUMBERS, ROW_HEIGHT, Row, apart, data, level_of, listed, sentences
 from app.api.plots.registry import Given, Json, Needs, figure, needs_classes
-from app.api.texts.lines import shown, whole
+from app.api.texts.lines import shown
 from app.api.texts.reading import class_word, ends_of, precision_of, recalls_of, weakest_classes
 from app.domain.errors import NoFigure
 from app.domain.expressions.syntax import write_label
 from app.domain.named_metrics import PRECISION, RECALL
-from app.domain.wording import name, share
+from app.domain.wording import PLAIN, name, share, whole
 
 # More rows than this are not read.
 _MOST = 40
@@ -89,11 +89,11 @@ def _rate_layers(metric: str, named: Sequence[str], style: str) -> list[Spec]:
 
 def _weakest(report: Json, label: str) -> str:
     value = recalls_of(report)[label]
-    limits = with_limits(value, *ends_of(report, f"{RECALL}@{write_label(label)}"))
+    limits = PLAIN.said(value, *ends_of(report, f"{RECALL}@{write_label(label)}"))
     n = next((one["n"] for one in [report["headline"]["weakest_class"]] if one and one["label"] == label), None)
     of = "" if n is None else f", of {whole(n)} samples"
     precision = precision_of(report, label)
-    behind = "" if precision is None else f" Its precision is {with_limits(precision, None, None)}."
+    behind = "" if precision is None else f" Its precision is {PLAIN.said(precision, None, None)}."
     word = class_word(report).capitalize()
     return f"{word} {name(shown(label))} has the lowest recall: {limits}{of}.{behind}"
 
@@ -121,7 +121,7 @@ def phi(given: Given) -> Figure:
             zones_said(right, wrong, "the left"),
         ),
         text=sentences(
-            f"Class {name(shown(order[0]))} has the lowest median phi, {with_limits(medians[order[0]], None, None)}.",
+            f"Class {name(shown(order[0]))} has the lowest median phi, {PLAIN.said(medians[order[0]], None, None)}.",
             f"Of its samples {_per_cent(lowest, 'certainly_wrong')} lie where its class could not win, and "
             f"{_per_cent(lowest, 'certainly_right')} where nothing else could."
             if lowest.get("shares")

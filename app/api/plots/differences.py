@@ -7,11 +7,11 @@ from app.api.plots.look import Figure, Look, Spec
 from app.api.plots.marks import NUMBERS, ROW_HEIGHT, Row, apart, data, listed, sentences, with_halo
 from app.api.plots.registry import Given, Json, Needs, figure
 from app.api.texts.comparison_text import BETTER, EQUAL, OPEN, WORSE, is_of_class, outcome
-from app.api.texts.lines import limits, number, shown, signed
+from app.api.texts.lines import shown
 from app.api.texts.names import run_name, run_names
 from app.domain.errors import NoFigure
+from app.domain.wording import PLAIN, number, percent
 from app.domain.wording import names as listed_names
-from app.domain.wording import percent
 
 _MOST_ROWS: Final = 80
 # As many are read out.
@@ -103,7 +103,7 @@ def _rows(answer: Json, names: Mapping[str, str], a: str, b: str) -> list[Row]:
                     "p_adjusted": pair["p_adjusted"],
                     "outcome": outcome(metric, pair),
                     # With the minus that the axis has.
-                    "said": _signed(pair["difference"], pair["low"], pair["high"]).replace("-", "\u2212"),
+                    "said": PLAIN.said(pair["difference"], pair["low"], pair["high"], sign=True).replace("-", "\u2212"),
                 }
             )
     return rows
@@ -125,13 +125,7 @@ def _told(rows: Sequence[Row]) -> str:
 
 def _in_words(row: Row) -> str:
     said = {BETTER: "better", WORSE: "worse", EQUAL: "the same", OPEN: "not settled"}[row["outcome"]]
-    return f"{row['metric']} {said}, {_signed(row['difference'], row['low'], row['high'])}"
-
-
-def _signed(difference: float, low: float | None, high: float | None) -> str:
-    """A difference, its limits behind it where it has any."""
-    behind = "" if low is None and high is None else f" ({limits(low, high, sign=True)})"
-    return f"{signed(difference)}{behind}"
+    return f"{row['metric']} {said}, {PLAIN.said(row['difference'], row['low'], row['high'], sign=True)}"
 
 
 def _forest(look: Look, rows: Sequence[Row], metrics: Sequence[str], rope: float, *, data_inside: bool) -> list[Spec]:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from app.api.plots.look import Look, Spec
-from app.api.texts.lines import limits, number, shown
+from app.api.texts.lines import shown
 from app.domain.wording import percent
 
 Row = dict[str, Any]
@@ -110,11 +110,6 @@ def apart(names: Sequence[str]) -> list[str]:
         seen[name] = seen.get(name, 0) + 1
         found.append(name if seen[name] == 1 else f"{name} ({seen[name]})")
     return found
-
-
-def with_limits(value: float | None, low: float | None, high: float | None) -> str:
-    """A value, its interval behind it where there is one."""
-    return number(value) if low is None and high is None else f"{number(value)} ({limits(low, high)})"
 
 
 def level_of(intervals: Mapping[str, Mapping[str, Any]]) -> str:

@@ -7,9 +7,8 @@ from typing import Any, Final
 from app.api.plots.look import BREAKS, Figure, Look, Spec
 from app.api.plots.marks import ROW_HEIGHT, Row, apart, data, listed, sentences
 from app.api.plots.registry import Given, Needs, Run, figure, matrix_of
-from app.api.texts.lines import whole
 from app.domain.errors import NoFigure
-from app.domain.wording import name, share
+from app.domain.wording import name, share, whole
 
 # Up to this many classes a cell has its count and its share, and up to that many a share.
 _WITH_COUNTS = 7

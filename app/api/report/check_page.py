@@ -6,11 +6,12 @@ from typing import Any, Final
 
 from app.api.report.numbers import decimals, shown_interval, shown_value, signed_interval, signed_value
 from app.api.texts.check_text import rule_words
-from app.api.texts.lines import shown, whole
+from app.api.texts.lines import shown
 from app.api.texts.names import dataset_name, run_name
 from app.domain.catalogue import describe_metric, metric_by_name
 from app.domain.errors import NotFound
 from app.domain.rules import Demand
+from app.domain.wording import whole
 
 Json = Mapping[str, Any]
 _ORDER: Final = ("fail", "inconclusive", "pass")

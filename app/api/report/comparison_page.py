@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from app.api.report.numbers import decimals, p_value, shown_value, signed_interval, signed_value
+from app.api.report.numbers import decimals, shown_value, signed_interval, signed_value
 from app.api.texts.comparison_text import (
     BETTER,
     EQUAL,
@@ -15,10 +15,10 @@ from app.api.texts.comparison_text import (
     pairing_sentence,
     result_sentence,
 )
-from app.api.texts.lines import chance, shown, whole
+from app.api.texts.lines import shown
 from app.api.texts.names import dataset_name, run_name, run_names
+from app.domain.wording import chance, p_value, percent, whole
 from app.domain.wording import names as listed_names
-from app.domain.wording import percent
 
 Json = Mapping[str, Any]
 # Rows of a table that are not folded.

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from app.api.plots.matrices import beside_each_other
 from app.api.report.numbers import decimals, shown_interval, shown_value, strip
-from app.api.texts.lines import shown, whole
+from app.api.texts.lines import shown
 from app.api.texts.names import dataset_name, run_name
 from app.api.texts.reading import (
     by_severity,
@@ -25,7 +25,7 @@ from app.domain.catalogue import describe_metric, metric_by_name
 from app.domain.errors import DomainError
 from app.domain.expressions.syntax import write_label
 from app.domain.named_metrics import F1, PRECISION, RECALL
-from app.domain.wording import percent, share
+from app.domain.wording import percent, share, whole
 
 Json = Mapping[str, Any]
 _MOST_FINDINGS: Final = 4

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from app.api.report.numbers import decimals, shown_interval, shown_value, strip
-from app.api.texts.lines import shown, whole
+from app.api.texts.lines import shown
 from app.api.texts.names import dataset_name, run_name
-from app.domain.wording import percent
+from app.domain.wording import percent, whole
 
 Json = Mapping[str, Any]
 # What is said of a model beside the best, by whether the two can be told apart.

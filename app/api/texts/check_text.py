@@ -3,10 +3,10 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from app.api.texts.lines import Style, columns_of, left, limits, number, opposite, right, shown, signed, whole, wrapped
+from app.api.texts.lines import Style, columns_of, left, limits, opposite, right, shown, signed, wrapped
 from app.api.texts.names import run_title
 from app.domain.rules import Bound, Demand
-from app.domain.wording import percent, two_digits
+from app.domain.wording import about, number, percent, whole
 
 _RULE, _VALUE, _WIDTH_OF_VALUE, _MOST_SAID = 15, 48, 6, 3
 # What a rule that looks at another end than usual says of it, by whether it is about a baseline.
@@ -113,5 +113,5 @@ def _settled_by(answer: Mapping[str, Any], style: Style) -> list[str]:
     }
     if not needed:
         return []
-    each = ", ".join(f"{two_digits(samples)} for {metric}" for metric, samples in needed.items())
+    each = ", ".join(f"{about(samples)} for {metric}" for metric, samples in needed.items())
     return wrapped("SETTLE", f"about {each} samples, if the values stay as they are.", style.width)

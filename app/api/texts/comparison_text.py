@@ -4,22 +4,9 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from app.api.texts.lines import (
-    Style,
-    chance,
-    columns_of,
-    left,
-    limits,
-    number,
-    opposite,
-    right,
-    shortened,
-    shown,
-    signed,
-    wrapped,
-)
+from app.api.texts.lines import Style, columns_of, left, limits, opposite, right, shortened, shown, signed, wrapped
 from app.api.texts.names import dataset_name, run_name, run_names
-from app.domain.wording import MOST_NAMED, percent
+from app.domain.wording import MOST_NAMED, chance, number, percent
 
 # How likely a difference within the region of equivalence has to be for runs to be called the same.
 SAME = 0.95

@@ -3,19 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from app.api.texts.lines import (
-    Style,
-    Track,
-    cell,
-    columns_of,
-    left,
-    limits,
-    number,
-    opposite,
-    shown,
-    whole,
-    wrapped,
-)
+from app.api.texts.lines import Style, Track, cell, columns_of, left, limits, opposite, shown, wrapped
 from app.api.texts.matrix_text import matrix_lines
 from app.api.texts.names import run_title
 from app.api.texts.reading import (
@@ -30,7 +18,7 @@ from app.api.texts.reading import (
 )
 from app.domain.expressions.syntax import write_label
 from app.domain.named_metrics import RECALL
-from app.domain.wording import percent
+from app.domain.wording import number, percent, whole
 
 _NAMES, _VALUES, _INTERVALS, _LAST = 2, 29, 36, 54
 _MOST_FINDINGS, _MOST_REQUESTED = 5, 10
@@ -159,7 +147,8 @@ class _Headline:
             lines[0] = left(" " * _NAMES + shown(name), _VALUES) + lines[0][_VALUES:]
             return lines
         beside = self._track.drawn(value, low, high) if last is None else last
-        text = cell(cell(number(value), _INTERVALS - _VALUES) + limits(low, high), _LAST - _VALUES) + beside
+        text = cell(cell(number(value), _INTERVALS - _VALUES) + limits(low, high), _LAST - _VALUES)
+        text += beside if _VALUES + columns_of(text + beside) <= self._style.width or last is not None else ""
         named = " " * _NAMES + shown(name)
         # A name is never cut, since it can be asked for again as it stands.
         if columns_of(named) >= _VALUES:

@@ -3,22 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from app.api.texts.lines import (
-    Style,
-    Track,
-    columns_of,
-    left,
-    limits,
-    number,
-    opposite,
-    right,
-    shortened,
-    shown,
-    whole,
-    wrapped,
-)
+from app.api.texts.lines import Style, Track, columns_of, left, limits, opposite, right, shortened, shown, wrapped
 from app.api.texts.names import dataset_name, run_name
-from app.domain.wording import percent
+from app.domain.wording import number, percent, whole
 
 
 def leaderboard_text(answer: Mapping[str, Any], style: Style) -> str:

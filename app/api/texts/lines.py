@@ -5,7 +5,7 @@ import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from app.domain.wording import rounded, significant
+from app.domain.wording import PLAIN
 
 NARROWEST, USUAL, WIDEST = 60, 80, 200
 # Categories of characters that would do something to a terminal in place of being shown: controls, formats such as
@@ -119,59 +119,14 @@ def _fitting(text: str, width: int) -> str:
     return "".join(taken)
 
 
-def whole(number: float) -> str:
-    """A number of things with commas; weights with three decimals at most."""
-    if number == int(number):
-        return f"{int(number):,}"
-    text = rounded(number).rstrip("0").rstrip(".")
-    return f"{int(text.split('.')[0]):,}" + (f".{text.split('.')[1]}" if "." in text else "")
-
-
-def number(value: float | None) -> str:
-    """A value in three decimals; what is not 0 or 1 is not shown as one."""
-    if value is None:
-        return "-"
-    size = abs(value)
-    if size >= _LARGE or 0.0 < size < _SMALL:
-        return significant(value, 2 if size < 1.0 else 4)
-    for digits in range(3, _MOST_DIGITS + 1):
-        text = rounded(value, digits)
-        if size in (0.0, 1.0) or text.lstrip("-").rstrip("0") != "1.":
-            return text
-    away = significant(abs(1.0 - size), 1)
-    return f"{'-' if value < 0.0 else ''}1{'-' if size < 1.0 else '+'}{away}"
-
-
-# Below and from here on three decimals say too little, or too much.
-_SMALL, _LARGE, _MOST_DIGITS = 0.0005, 1e6, 5
-
-
 def signed(value: float | None) -> str:
     """A difference, with its sign."""
-    if value is None:
-        return "-"
-    text = number(value)
-    return text if text.startswith("-") or value == 0 else f"+{text}"
+    return PLAIN.value(value, sign=True)
 
 
 def limits(low: float | None, high: float | None, *, sign: bool = False) -> str:
     """Both ends of an interval; a dash where there is none."""
-    if low is None and high is None:
-        return "-"
-    write = signed if sign else number
-    return f"{write(low)} to {write(high)}"
-
-
-def chance(probability: float | None) -> str:
-    """A probability from draws, which never show that something is sure."""
-    if probability is None:
-        return "-"
-    in_percent = rounded(100.0 * probability, 0)
-    if in_percent == "0" or probability < 0.01:
-        return "<1 %"
-    if in_percent == "100" or probability > 0.99:
-        return ">99 %"
-    return f"{in_percent} %"
+    return PLAIN.interval(low, high, sign=sign)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from typing import Any
 
 from app.api.texts.check_text import rule_words, shown_limits, shown_value
 from app.api.texts.comparison_text import chances, pairing_sentence, result_sentence
-from app.api.texts.lines import limits, number, shown, signed, whole
+from app.api.texts.lines import limits, shown, signed
 from app.api.texts.names import dataset_name, run_name, run_names
 from app.api.texts.reading import (
     by_severity,
@@ -24,7 +24,7 @@ from app.api.texts.reading import (
 )
 from app.domain.expressions.syntax import write_label
 from app.domain.named_metrics import RECALL
-from app.domain.wording import percent, two_digits
+from app.domain.wording import about, number, percent, whole
 
 _MOST_ROWS, _MOST_CLASSES = 60, 30
 _SIGNS = {"pass": "✅", "fail": "❌", "inconclusive": "⚠️"}
@@ -142,7 +142,7 @@ def _verdict_sentence(verdict: str, counted: int, rules: int) -> str:
 
 def _remark(result: Mapping[str, Any]) -> str:
     if result["needed_samples"] is not None:
-        return f"about {two_digits(result['needed_samples'])} samples would settle it"
+        return f"about {about(result['needed_samples'])} samples would settle it"
     return f"decided by {code(result['decided_by'])}" if result.get("decided_by") else ""
 
 

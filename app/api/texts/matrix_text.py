@@ -5,10 +5,11 @@ from typing import Any
 
 import numpy as np
 
-from app.api.texts.lines import Style, columns_of, left, limits, number, right, shortened, shown, whole
+from app.api.texts.lines import Style, columns_of, left, limits, right, shortened, shown
 from app.api.texts.reading import ends_of, precision_of, recalls_of, weakest_classes
 from app.domain.expressions.syntax import write_label
 from app.domain.named_metrics import RECALL
+from app.domain.wording import number, whole
 
 _WEAKEST, _CONFUSIONS = 8, 4
 

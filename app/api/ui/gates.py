@@ -12,12 +12,13 @@ from app.api.deps import UseContext
 from app.api.plots.registry import as_answered
 from app.api.report.check_page import check_page
 from app.api.texts.check_text import rule_words
-from app.api.texts.lines import shown, whole
+from app.api.texts.lines import shown
 from app.api.texts.names import run_title
 from app.api.ui.routing import page_routes
 from app.api.ui.writing import render
 from app.api.v1.requests.fields import GateName
 from app.domain.decisions import CheckSummary
+from app.domain.wording import whole
 
 router = page_routes()
 _ON_A_PAGE = 25

@@ -13,7 +13,7 @@ from app.api.plots.registry import as_answered
 from app.api.problems import InvalidQuery
 from app.api.report.leaderboard_page import leaderboard_row
 from app.api.report.numbers import shown_value
-from app.api.texts.lines import shown, whole
+from app.api.texts.lines import shown
 from app.api.texts.names import dataset_name, run_name
 from app.api.ui.routing import page_routes
 from app.api.ui.writing import render
@@ -24,7 +24,7 @@ from app.domain.catalogue import describe_metric, metric_by_name
 from app.domain.errors import InvalidExpression, OutOfReach
 from app.domain.evaluation import DatasetRef
 from app.domain.named_metrics import ACCURACY, BALANCED, HEADLINE, RANKED
-from app.domain.wording import percent
+from app.domain.wording import percent, whole
 from app.services.rank.ranking import LeaderboardQuery
 
 router = page_routes()

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from app.domain.wording import significant
+from app.domain.wording import number
 from app.kernel.numerics.arrays import Array
 from app.services.compare.answers import Disagreement, Preferring
 from app.services.runs.comparison import Comparison
@@ -82,13 +82,10 @@ def _preference(comparison: Comparison, group: Sequence[ComparedValue], best: in
     if len(group) == 1:
         (one,) = group
         return (
-            f"{one.name} prefers {runs.name(best)} ({significant(one.values[best])}) to {runs.name(rival)} "
-            f"({significant(one.values[rival])})"
+            f"{one.name} prefers {runs.name(best)} ({number(one.values[best])}) to {runs.name(rival)} "
+            f"({number(one.values[rival])})"
         )
-    named = [
-        f"{one.name} ({significant(one.values[best])} against {significant(one.values[rival])})"
-        for one in group[:_NAMED]
-    ]
+    named = [f"{one.name} ({number(one.values[best])} against {number(one.values[rival])})" for one in group[:_NAMED]]
     rest = len(group) - len(named)
     last = f"{rest} more" if rest else named.pop()
     return f"{', '.join(named)} and {last} prefer {runs.name(best)} to {runs.name(rival)}"

@@ -13,7 +13,7 @@ from app.domain.expressions.expressions import parse
 from app.domain.inputs.content import Content
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.inputs.samples import DecidedBy
-from app.domain.wording import percent, rounded
+from app.domain.wording import chance, number, percent
 from app.kernel.decide.class_weights import WeightRule, points_of, search_weights, weight_surface
 from app.kernel.decide.rules import Constraint, Corrected, NoFeasibleRule, chances_of
 from app.kernel.decide.rules import Correction as Correction
@@ -305,7 +305,7 @@ class _Search:
         else:
             notes.append(
                 f"The same search in {corrected.resamples} resamples puts the optimism at "
-                f"{rounded(corrected.optimism, 4)}: expect about {rounded(corrected.value, 4)} on new data of the same "
+                f"{number(corrected.optimism)}: expect about {number(corrected.value)} on new data of the same "
                 "kind."
             )
         if self.question.guarantee is not None:
@@ -316,7 +316,7 @@ class _Search:
         elif together is not None:
             notes.append(
                 "The constraints are met on these samples; that they are in the population has a probability of about "
-                f"{percent(together, 0)}. A guarantee can be asked for."
+                f"{chance(together)}. A guarantee can be asked for."
             )
         elif self.constraints:
             notes.append(

@@ -6,7 +6,7 @@ from app.domain.findings import Finding
 from app.domain.inputs.content import Content
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.options import IntervalChoice, Options
-from app.domain.wording import classes
+from app.domain.wording import classes, samples
 from app.kernel.numerics.arrays import Array
 from app.kernel.uncertainty.closed_forms import Caution, cautions, few_samples
 from app.kernel.uncertainty.draws import Prior
@@ -42,8 +42,8 @@ def headline_cautions(source: MatrixInput, options: Options) -> list[Finding]:
         found.append(
             Finding.note(
                 "headline_intervals_narrow",
-                f"With {len(actual)} classes and only {smallest} samples in one, the quick intervals of h_mean, g_mean "
-                'and balanced_accuracy are a little too narrow. Use "intervals": "all".',
+                f"With {len(actual)} classes and only {samples(smallest)} in one, the quick intervals of h_mean, "
+                'g_mean and balanced_accuracy are a little too narrow. Use "intervals": "all".',
                 n_classes=len(actual),
                 smallest=smallest,
             )
@@ -78,7 +78,7 @@ def _worded(caution: Caution, actual: Array, labels: Sequence[str], prior: Prior
         case Caution.MANY_SMALL_CLASSES:
             return Finding.warning(
                 "intervals_of_many_small_classes",
-                f"With {len(labels)} classes, some of them weak, and only {int(present.min())} samples in one, "
+                f"With {len(labels)} classes, some of them weak, and only {samples(int(present.min()))} in one, "
                 "intervals of g_mean, h_mean and other means that weigh weak classes can lie too low and miss their "
                 "level by some points.",
                 n_classes=len(labels),

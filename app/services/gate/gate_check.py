@@ -9,7 +9,7 @@ from app.domain.evaluation import EvaluationRecord
 from app.domain.findings import Finding
 from app.domain.inputs.content import Content
 from app.domain.rules import Definition, Demand, Rule
-from app.domain.wording import percent, significant
+from app.domain.wording import PLAIN, about, percent, significant, whole
 from app.kernel.compare.gates import (
     MOST_SAMPLES,
     Bound,
@@ -221,15 +221,15 @@ def _threshold(rule: Rule, interval: ValueWithLimits, sign: float) -> float:
     return rule.limit if interval.value > 0 else -rule.limit
 
 
-def _limits(alternative: Alternative, interval: ValueWithLimits, level: float) -> str:
-    """Those that were asked for."""
-    covered = percent(round(level, 5), None)
+def _limits(alternative: Alternative, ends: str, level: float) -> str:
+    """Return the limits that were asked for in words; ``ends`` are both of them as they are written."""
+    covered, (low, high) = percent(round(level, 5), None), ends.split(" to ")
     match alternative:
         case Alternative.GREATER:
-            return f"a lower {covered} limit of {significant(interval.low)}"
+            return f"a lower {covered} limit of {low}"
         case Alternative.LESS:
-            return f"an upper {covered} limit of {significant(interval.high)}"
-    return f"{covered} limits {significant(interval.low)} and {significant(interval.high)}"
+            return f"an upper {covered} limit of {high}"
+    return f"{covered} limits {low} and {high}"
 
 
 def _sentence(rule: Rule, judged: _Judged, chances: int, threshold: float, needed: float, power: float | None) -> str:
@@ -239,13 +239,21 @@ def _sentence(rule: Rule, judged: _Judged, chances: int, threshold: float, neede
     if isnan(interval.value):
         run = "" if rule.demand.needs_baseline else " for this run"
         return f"{what} is undefined{run}{one.undefined or ', so nothing can be said'}."
-    shown = f"{what} is {significant(interval.value)}"
+    limited = isfinite(interval.low)
+    value, ends = PLAIN.estimate(
+        interval.value,
+        interval.low if limited else None,
+        interval.high if limited else None,
+        sign=rule.demand.needs_baseline,
+        near=(threshold,),
+    )
+    shown = f"{what} is {value}"
     if rule.bound is Bound.VALUE:
         relation = "on the right side of" if verdict is Verdict.PASS else "on the wrong side of"
         return f"{shown}, {relation} {limit}; the uncertainty of the value was not considered."
-    if isnan(interval.low):
+    if not limited:
         return f"{shown}, without an interval{one.why}: no bound can be compared with {limit}."
-    shown += f" with {_limits(rule.alternative, interval, one.level)}"
+    shown += f" with {_limits(rule.alternative, ends, one.level)}"
     match verdict:
         case Verdict.PASS if rule.bound is Bound.UPPER:
             return f"{shown}: not beyond {limit} for certain."
@@ -259,6 +267,6 @@ def _sentence(rule: Rule, judged: _Judged, chances: int, threshold: float, neede
         return f"{shown}: {limit} cannot be excluded, and no number of samples settles it if the values stay."
     chance = "" if power is None else f", with a chance of {percent(power, None)}"
     return (
-        f"{shown}: {limit} cannot be excluded. About {int(needed)} samples instead of {int(one.samples)} would settle "
-        f"it if the values stayed{chance}."
+        f"{shown}: {limit} cannot be excluded. About {about(needed)} samples instead of {whole(one.samples)} would "
+        f"settle it if the values stayed{chance}."
     )

@@ -9,7 +9,7 @@ import numpy as np
 from app.domain.findings import Finding
 from app.domain.inputs.kinds import CLUSTERS_FACT, FEATURES_FACT
 from app.domain.inputs.matrices import MatrixInput
-from app.domain.wording import names, rounded
+from app.domain.wording import names, number
 from app.kernel.matrix.contingency import Contingency
 from app.kernel.matrix.table import at_equal_prevalence
 from app.kernel.metrics.card import INPUTS_OF, Inputs, Task
@@ -120,7 +120,7 @@ def _against_classes(source: MatrixInput, values: Mapping[str, float | None]) ->
     if many and pure is not None and adjusted is not None and pure - adjusted > _OVERSTATED:
         yield Finding.warning(
             "purity_overstates",
-            f"Purity is {rounded(pure)}, and the adjusted Rand index {rounded(adjusted)}: with {counts.shape[1]} "
+            f"Purity is {number(pure)}, and the adjusted Rand index {number(adjusted)}: with {counts.shape[1]} "
             f"clusters for {counts.shape[0]} classes purity is high however the classes are split up.",
             purity=pure,
             adjusted_rand=adjusted,

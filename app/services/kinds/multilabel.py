@@ -9,7 +9,7 @@ import numpy as np
 from app.domain.findings import Finding
 from app.domain.inputs.content import Content
 from app.domain.inputs.matrices import MatrixInput
-from app.domain.wording import name, names, rounded, share
+from app.domain.wording import name, names, number, share
 from app.kernel.matrix.table import LabelTable
 from app.kernel.metrics.card import INPUTS_OF, Inputs, Task
 from app.kernel.metrics.expression import Subject
@@ -113,7 +113,7 @@ def _hidden(source: MatrixInput, values: Mapping[str, float | None], per_class: 
         worst = min(weak, key=weak.__getitem__)
         yield Finding.warning(
             "weak_labels_hidden",
-            f"{hamming_loss.key} hides weak labels: it is {rounded(loss)}, because most answers are that a rare label "
+            f"{hamming_loss.key} hides weak labels: it is {number(loss)}, because most answers are that a rare label "
             f"is absent. Less than half of the samples that have {names(list(weak))} are found; of {name(worst)} it is "
             f"{share(weak[worst])}.",
             recalls={label: weak[label] for label in list(weak)[:_MOST_NAMED]},

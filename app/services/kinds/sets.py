@@ -8,7 +8,7 @@ import numpy as np
 
 from app.domain.findings import Finding
 from app.domain.inputs.matrices import MatrixInput
-from app.domain.wording import names, rounded
+from app.domain.wording import names, number
 from app.kernel.metrics.card import INPUTS_OF, Inputs, Task
 from app.kernel.metrics.expression import Subject
 from app.kernel.metrics.families.label_sets import samples_f1, samples_jaccard
@@ -58,8 +58,8 @@ def _findings(source: MatrixInput, _: Subject, values: Mapping[str, float | None
         better = "large" if pooled > per_item else "small"
         yield Finding.note(
             "size_matters",
-            f"{samples_jaccard.key}, in which all items count alike, is {rounded(per_item)}; {pooled_jaccard.key}, in "
-            f"which large items count most, is {rounded(pooled)}: {better} items are predicted better than others.",
+            f"{samples_jaccard.key}, in which all items count alike, is {number(per_item)}; {pooled_jaccard.key}, in "
+            f"which large items count most, is {number(pooled)}: {better} items are predicted better than others.",
             per_item=per_item,
             pooled=pooled,
         )

@@ -11,7 +11,6 @@ import numpy as np
 from app.domain.errors import InvalidExpression
 from app.domain.evaluation import DatasetRef, EvaluationRecord, ModelRef, ValueCondition
 from app.domain.members import LEFT_OUT
-from app.domain.wording import significant
 from app.kernel.compare.rankings import confidence_set, separable_groups, winner_optimism
 from app.kernel.metrics.card import Task
 from app.kernel.metrics.expression import is_improper
@@ -378,6 +377,14 @@ def _grouped(board: Leaderboard, better: Preference, entrants: Sequence[_Entrant
     return replace(board, items=tuple(lines), winner=_winner(lines[entrants[0].place], better, scores, estimates))
 
 
+def _luck(runs: int, value: float, corrected: float) -> str:
+    """Return how much of the value of the best run is luck, in words."""
+    found, expected = number(value), number(corrected)
+    if found == expected:
+        return f"Being the best of {runs} runs has hardly raised its value: expect {expected} on new samples too."
+    return f"The best of {runs} runs was partly lucky: expect {expected} on new samples, not {found}."
+
+
 def _winner(line: LeaderboardLine, better: Preference, scores: Array, estimates: Array) -> LeaderboardWinner | None:
     if better.better is Better.NEAREST or line.value is None:
         return None
@@ -388,7 +395,5 @@ def _winner(line: LeaderboardLine, better: Preference, scores: Array, estimates:
         value=line.value,
         expected_optimism=optimism,
         corrected_value=corrected,
-        message=f"The best of {estimates.size} runs is chosen because of its value, which luck has raised: expect "
-        f"about {significant(abs(luck), 3)} {'less' if optimism > 0 else 'more'} of it on new samples, "
-        f"{significant(corrected)} instead of {significant(line.value)}.",
+        message=_luck(estimates.size, line.value, corrected),
     )

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from app.domain.findings import Finding
-from app.domain.wording import significant
+from app.domain.wording import number
 from app.kernel.metrics.card import INPUTS_OF_CLASSES, Scope
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.expression import is_improper
@@ -108,4 +108,4 @@ def _finding(
 
 
 def _both(score: _Score, best: int, rival: int) -> str:
-    return " against ".join(significant(score.values[run]) for run in (best, rival))
+    return " against ".join(number(score.values[run]) for run in (best, rival))

@@ -15,9 +15,9 @@ from app.api.plots.matrices import (
     sparse_labels,
 )
 from app.api.plots.registry import Given, Json, Needs, figure
-from app.api.texts.lines import shown, whole
+from app.api.texts.lines import shown
 from app.domain.errors import NoFigure
-from app.domain.wording import name, share
+from app.domain.wording import name, share, whole
 
 # Up to this many rows and columns a cell has its count in it.
 _WITH_COUNTS: Final = 10

@@ -5,9 +5,9 @@ from typing import Final
 from app.api.plots.look import Figure, Look, Spec
 from app.api.plots.marks import WIDE, Row, data, quantity, rate, sentences, side_by_side
 from app.api.plots.registry import Given, Needs, figure
-from app.api.texts.lines import number, whole
 from app.domain.errors import NoFigure
 from app.domain.inputs.kinds import RANKING, SETS
+from app.domain.wording import number, whole
 from app.services.decide.unit_spreads import UnitSpread, unit_spreads
 
 _BINS: Final = 20

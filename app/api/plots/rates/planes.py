@@ -6,10 +6,10 @@ from typing import Final
 from app.api.plots.look import Figure, Spec
 from app.api.plots.marks import DASHES, RATES, SQUARE, STROKES, Row, by_run, data, in_order, rate, sentences
 from app.api.plots.registry import Given, Json, Needs, Run, as_answered, class_of, figure
-from app.api.texts.lines import number, shown
+from app.api.texts.lines import shown
 from app.domain.errors import NoFigure
 from app.domain.named_metrics import RECALL, SPECIFICITY
-from app.domain.wording import name
+from app.domain.wording import name, number
 from app.services.decide.isocurves import isocurves as isocurves_through
 
 _STEPS: Final = 201

@@ -7,10 +7,10 @@ from app.api.plots.look import Figure, Look, Spec
 from app.api.plots.marks import DASHES, RATES, STROKES, Row, data, in_order, rate, sentences, side_by_side
 from app.api.plots.rates.planes import MEANS
 from app.api.plots.registry import Given, Json, Needs, Run, as_answered, class_of, figure, matrix_of, needs_classes
-from app.api.texts.lines import number, shown
+from app.api.texts.lines import shown
 from app.domain.errors import NoFigure
 from app.domain.named_metrics import ACCURACY, RANKED, RECALL
-from app.domain.wording import name
+from app.domain.wording import name, number
 from app.services.decide.h_mean_bounds import RecallSweep, Sweep, recalls_swept
 
 _STEPS, _SIDE = 101, 230

@@ -6,8 +6,8 @@ from app.api.plots.look import Figure, Look, Spec
 from app.api.plots.marks import RATES, Row, data, rate, sentences, side_by_side
 from app.api.plots.rates.planes import MEANS, point_of, points_on
 from app.api.plots.registry import Given, Needs, as_answered, class_of, figure
-from app.api.texts.lines import number, shown
-from app.domain.wording import name
+from app.api.texts.lines import shown
+from app.domain.wording import name, number
 from app.services.decide.isocurves import isocurves
 
 _STEPS, _SIDE = 81, 180

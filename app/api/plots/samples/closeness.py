@@ -6,8 +6,8 @@ from app.api.plots.classes import zones, zones_said
 from app.api.plots.look import Figure, Spec
 from app.api.plots.marks import HIGH, WIDE, Row, apart, data, in_order, sentences
 from app.api.plots.registry import Given, Json, Needs, figure, weakest_first
-from app.api.texts.lines import number, shown
-from app.domain.wording import name, percent
+from app.api.texts.lines import shown
+from app.domain.wording import name, number, percent
 from app.services.decide.curves import CurveName, CurveQuestion
 
 # Bars are drawn with the widths that they have in the full data, so that few of them may be left out.

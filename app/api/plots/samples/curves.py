@@ -22,10 +22,10 @@ from app.api.plots.marks import (
     with_halo,
 )
 from app.api.plots.registry import Given, Json, Needs, Run, figure, place_in, weakest_first
-from app.api.texts.lines import number, shown
+from app.api.texts.lines import shown
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.named_metrics import PRECISION, RECALL
-from app.domain.wording import name
+from app.domain.wording import name, number
 from app.services.decide.curves import CurveName, CurveQuestion
 
 # With so many classes each has a line of its own; of more, those of the lowest recall.

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from app.domain.findings import Finding, Severity
 from app.domain.inputs.content import IGNORED_FACT, Content
 from app.domain.inputs.matrices import MatrixInput
-from app.domain.wording import MOST_NAMED, classes, name, rounded, share, significant
+from app.domain.wording import MOST_NAMED, PLAIN, classes, name, number, share, significant
 from app.kernel.metrics.families import rates, recall_means
 
 # A recall this far below the accuracy is a class that accuracy hides: whoever reads 95 % does not expect 75 %. Over 18
@@ -165,7 +165,7 @@ def _constant_prediction(matrix: _Margins) -> Finding | None:
     return Finding.critical(
         "constant_prediction",
         f"Every sample is predicted as {name(label)}, so the model tells no classes apart. "
-        f"Its accuracy, {rounded(part)}, is the share of that class in the data.",
+        f"Its accuracy, {number(part)}, is the share of that class in the data.",
         accuracy=part,
         share=part,
         **{"class": label},
@@ -235,14 +235,14 @@ def _hidden_classes(matrix: _Margins, k: int, recall: float, accuracy: float, co
     label, part = name(matrix.labels[k]), matrix.actual[k] / matrix.n
     found = _found(matrix, k, recall)
     if count > 1:
-        return f"Accuracy {rounded(accuracy)} hides {count} weak classes. The weakest, {label}, is found in {found}."
+        return f"Accuracy {number(accuracy)} hides {count} weak classes. The weakest, {label}, is found in {found}."
     small = part * len(matrix.labels) < 1.0
     because = f"{label} is only {share(part)} of the data" if small else "the other classes outweigh it"
-    return f"Class {label} is found in {found}. Accuracy hides this: it is {rounded(accuracy)}, because {because}."
+    return f"Class {label} is found in {found}. Accuracy hides this: it is {number(accuracy)}, because {because}."
 
 
 def _every_class_alike(h_mean: float) -> str:
-    return f"{recall_means.h_mean.key} counts every class alike: {rounded(h_mean)}."
+    return f"{recall_means.h_mean.key} counts every class alike: {number(h_mean)}."
 
 
 def _found(matrix: _Margins, k: int, recall: float) -> str:
@@ -263,7 +263,7 @@ def _few_of(matrix: _Margins, k: int) -> str:
     low, high = _wilson(matrix.correct[k], matrix.actual[k], LEVEL)
     return (
         f" {_sentence_case(matrix.quantity(matrix.actual[k]))} {'is' if matrix.actual[k] == 1 else 'are'} few: the "
-        f"recall may be anywhere from {rounded(low)} to {rounded(high)}{_beyond(matrix)}."
+        f"recall may be anywhere from {PLAIN.interval(low, high)}{_beyond(matrix)}."
     )
 
 
@@ -285,14 +285,14 @@ def _majority_not_beaten(matrix: _Margins, values: Mapping[str, float | None]) -
     balanced, guessing = values.get(recall_means.balanced_accuracy.key), 1.0 / len(matrix.labels)
     still = (
         f" Yet it tells the classes apart, which accuracy does not reward: {recall_means.balanced_accuracy.key} is "
-        f"{rounded(balanced)}, where guessing gives {rounded(guessing)}."
+        f"{number(balanced)}, where guessing gives {number(guessing)}."
         if balanced is not None and balanced > guessing
         else ""
     )
     return Finding.warning(
         "majority_not_beaten",
-        f"Always predicting {name(label)} would have an accuracy of {rounded(baseline)}. This model has "
-        f"{rounded(accuracy)}.{still}",
+        f"Always predicting {name(label)} would have an accuracy of {number(baseline)}. This model has "
+        f"{number(accuracy)}.{still}",
         accuracy=accuracy,
         no_information_rate=baseline,
         balanced_accuracy=balanced,
@@ -348,7 +348,7 @@ def _too_few(matrix: _Margins, severity: Severity, bound: int, members: Sequence
         "too_few_samples",
         severity,
         f"{_subject(matrix, members)} {size}, {judged}: the recall{whose}, {matrix.correct[first]:.0f} of "
-        f"{matrix.actual[first]:.0f}, may be anywhere from {rounded(low)} to {rounded(high)}{_beyond(matrix)}.",
+        f"{matrix.actual[first]:.0f}, may be anywhere from {PLAIN.interval(low, high)}{_beyond(matrix)}.",
         {
             "classes": [
                 {

@@ -9,7 +9,7 @@ import numpy as np
 from app.domain.findings import Finding
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.report import Value
-from app.domain.wording import MOST_NAMED, name, names, rounded, share, significant
+from app.domain.wording import MOST_NAMED, name, names, number, p_said, rounded, share
 from app.kernel.metrics.families.calibration import expected_calibration_error
 from app.kernel.metrics.families.imcp import median_phi
 from app.kernel.metrics.families.rates import recall
@@ -110,10 +110,10 @@ def miscalibrated(by_chance: Mapping[str, Any], excess: Callable[[], Excess], *,
         direction, words = "underconfident", "On average they are too low"
     return Finding.warning(
         "miscalibrated",
-        f"The probabilities are not calibrated: {expected_calibration_error.key} is {rounded(error['observed'])}. "
-        f"Perfect probabilities would show about {rounded(error['expected_if_calibrated'])} on as many "
-        f"{'independent ' if grouped else ''}samples (p = {significant(error['p_value'], 2)}). "
-        f"{words}: {rounded(confidence)} for the predicted class, and {rounded(confidence - gap)} of the predictions "
+        f"The probabilities are not calibrated: {expected_calibration_error.key} is {number(error['observed'])}. "
+        f"Perfect probabilities would show about {number(error['expected_if_calibrated'])} on as many "
+        f"{'independent ' if grouped else ''}samples ({p_said(error['p_value'])}). "
+        f"{words}: {number(confidence)} for the predicted class, and {number(confidence - gap)} of the predictions "
         "are right.",
         direction=direction,
         confidence=confidence,
@@ -148,7 +148,7 @@ def _unsure_classes(source: MatrixInput, scores: Scores, medians: Sequence[Value
         "unsure_class",
         f"Class {name(source.labels[code])} gets too little probability: {count:,} of its {size:,} samples were given "
         f"at most 0.5 for it. If the probabilities were right, about {rounded(expected, 1)} would be "
-        f"(p at most {significant(p_value, 2)})." + (f" The same holds for {names(others)}." if others else ""),
+        f"({p_said(p_value, bound=True)})." + (f" The same holds for {names(others)}." if others else ""),
         classes=[
             {
                 "class": source.labels[code],
@@ -184,11 +184,11 @@ def _hidden_by_auc(run: RunData, areas: Sequence[Value]) -> Finding | None:
     if not found:
         return None
     worst = found[0]
-    least = "" if worst.area_low is None else f" (at least {rounded(worst.area_low)})"
+    least = "" if worst.area_low is None else f" (at least {number(worst.area_low)})"
     most = "" if worst.share_high is None else f" (at most {share(worst.share_high)})"
     return Finding.warning(
         "auc_hides_class",
-        f"The AUC of class {name(worst.label)} is {rounded(worst.area)}{least}, yet only {share(worst.share)}{most} of "
+        f"The AUC of class {name(worst.label)} is {number(worst.area)}{least}, yet only {share(worst.share)}{most} of "
         "its cases are found. The order of the scores is good, and the decision does not use it. A lower threshold, or "
         "more weight for the class, finds more cases and makes more false alarms.",
         classes=[
