@@ -3,6 +3,10 @@
 `POST /v1/evaluations` with a matrix of ten classes, kept, the full report as the answer. Every round asks all three
 servers at every number of connections, one after another; the table holds medians over the rounds. Client, servers and
 Postgres share the machine. Postgres is the embedded one with fsync on.
+
+A second table says what one worker takes: its first start on a new data folder, database made, until it is ready, and
+its memory after light use, as proportional set sizes. `--against FOLDER ...` puts other checkouts of the service under
+the same load in the same rounds: to compare releases, where processor time says more than rates on a busy machine.
 """
 
 import argparse
@@ -27,7 +31,7 @@ import numpy as np
 
 from app.embedded import EmbeddedPostgres
 from benchmarks import floor, mlflow_store
-from benchmarks.processes import busy_seconds, tree_seconds
+from benchmarks.processes import busy_seconds, tree_megabytes, tree_seconds
 
 WORKERS = 2
 CONNECTIONS = (1, 16, 64)
@@ -36,6 +40,9 @@ _READY_SECONDS = 90.0
 _WARM_UP_SECONDS = 1.0
 # One evaluation takes MLflow so long that a short window would hold a handful.
 _SLOW_PEER = 2.0
+# What the service does by itself once it is ready, such as its first compute process, is done by then.
+_SETTLE_SECONDS = 12.0
+ROOT = Path(__file__).resolve().parent.parent
 
 Conversations = list[list[tuple[str, str]]]
 
@@ -127,9 +134,11 @@ def post_all(port: int, path: str, bodies: Sequence[Any]) -> list[bytes]:
 
 
 @contextmanager
-def serving(command: Sequence[str], **environment: str) -> Iterator["subprocess.Popen[bytes]"]:
-    """Run a server until the end of the block."""
-    process = subprocess.Popen(command, env=os.environ | environment, stdout=subprocess.DEVNULL, start_new_session=True)
+def serving(command: Sequence[str], folder: Path = ROOT, **environment: str) -> Iterator["subprocess.Popen[bytes]"]:
+    """Run a server in a folder until the end of the block."""
+    process = subprocess.Popen(
+        command, cwd=folder, env=os.environ | environment, stdout=subprocess.DEVNULL, start_new_session=True
+    )
     with ending(process):
         yield process
 
@@ -150,18 +159,62 @@ def ending(process: "subprocess.Popen[bytes]") -> Iterator[None]:
 
 @contextmanager
 def prevail(
-    dsn: str, bodies: list[dict[str, Any]], name: str = "Prevail", key: str = "", **settings: str
+    dsn: str,
+    bodies: list[dict[str, Any]],
+    name: str = "Prevail",
+    key: str = "",
+    folder: Path = ROOT,
+    **settings: str,
 ) -> Iterator[Target]:
-    """The service, migrated and warm."""
+    """The service of a checkout, migrated and warm."""
     port = free_port()
     environment = {"PREVAIL_DATABASE_URL": dsn, "PREVAIL_PORT": str(port), "PREVAIL_WORKERS": str(WORKERS), **settings}
+    environment |= _of_checkout(folder)
     subprocess.run(
-        [sys.executable, "-m", "app", "migrate"], env=os.environ | environment, check=True, stdout=subprocess.DEVNULL
+        [sys.executable, "-m", "app", "migrate"],
+        cwd=folder,
+        env=os.environ | environment,
+        check=True,
+        stdout=subprocess.DEVNULL,
     )
-    with serving([sys.executable, "-m", "app", "serve"], **environment, PREVAIL_LOG_LEVEL="warning") as process:
+    with serving([sys.executable, "-m", "app", "serve"], folder, **environment) as process:
         wait_for(port, "/readyz", process)
         conversations = [[("/v1/evaluations", json.dumps(body))] for body in bodies]
         yield Target(name, port, process, conversations, key=key)
+
+
+def _of_checkout(folder: Path) -> dict[str, str]:
+    return {"PYTHONPATH": os.pathsep.join((str(folder), str(folder / "client/src"))), "PREVAIL_LOG_LEVEL": "warning"}
+
+
+@dataclass(frozen=True)
+class Start:
+    """What one worker of a checkout took. Processor time without that of Postgres.
+
+    Attributes:
+        seconds: From its command on a new data folder until it was ready.
+        cpu: Processor time until then.
+        megabytes: Proportional set sizes after light use, by process, the largest first.
+    """
+
+    seconds: float
+    cpu: float
+    megabytes: dict[str, float]
+
+
+def start_once(folder: Path, bodies: Sequence[Any]) -> Start:
+    """Start a checkout with one worker on a database that does not exist yet, and use it a little."""
+    port = free_port()
+    with tempfile.TemporaryDirectory(prefix="prevail-bench-") as data:
+        settings = {"PREVAIL_DATA_DIR": data, "PREVAIL_PORT": str(port), "PREVAIL_WORKERS": "1"}
+        began = time.monotonic()
+        with serving([sys.executable, "-m", "app", "serve"], folder, **settings, **_of_checkout(folder)) as process:
+            wait_for(port, "/readyz", process)
+            seconds, cpu = time.monotonic() - began, tree_seconds(process.pid, leave_out="postgres")
+            runs = [json.loads(answer)["id"] for answer in post_all(port, "/v1/evaluations", bodies)]
+            post_all(port, "/v1/comparisons", [{"evaluations": runs[:2]}])
+            time.sleep(_SETTLE_SECONDS)
+            return Start(seconds, cpu, tree_megabytes(process.pid, leave_out="postgres"))
 
 
 @contextmanager
@@ -249,7 +302,9 @@ def measure(target: Target, connections: int, seconds: float, postmaster: int) -
 Results = dict[tuple[str, int], list[Sample]]
 
 
-def run(rounds: int, seconds: float, connections: Sequence[int], *, peer: bool) -> tuple[Results, list[str]]:
+def run(
+    rounds: int, seconds: float, connections: Sequence[int], others: Sequence[Path], *, peer: bool
+) -> tuple[Results, list[str]]:
     """All rounds; the samples, and what else is to be said."""
     bodies = requests()
     results: Results = {}
@@ -260,6 +315,8 @@ def run(rounds: int, seconds: float, connections: Sequence[int], *, peer: bool) 
         postmaster = int((postgres.home / "cluster" / "postmaster.pid").read_text().split()[0])
         for name in ("prevail", "floor", "mlflow", "mlflow_tuned"):
             postgres.create_database(name)
+        for index in range(len(others)):
+            postgres.create_database(f"prevail_{index}")
         service = stack.enter_context(prevail(postgres.dsn("prevail"), bodies))
         answers = post_all(service.port, "/v1/evaluations", bodies)
         row_bytes = asyncio.run(average_row_bytes(postgres.dsn("prevail"), "evaluations"))
@@ -269,6 +326,9 @@ def run(rounds: int, seconds: float, connections: Sequence[int], *, peer: bool) 
         # 24 bytes of header, 16 of the id, some of the name: what is left is the payload.
         payload = row_bytes - 24 - 16 - 12
         targets = [service, stack.enter_context(floor_server(postgres.dsn("floor"), bodies, payload, answer_bytes))]
+        for index, other in enumerate(others):
+            dsn = postgres.dsn(f"prevail_{index}")
+            targets.append(stack.enter_context(prevail(dsn, bodies, name=other.name, folder=other)))
         if python is None:
             notes.append("MLflow is not installed here (extra `bench`, or MLFLOW_PYTHON): left out.")
         else:
@@ -327,20 +387,45 @@ def table(results: Results) -> list[str]:
     return lines
 
 
+def start_table(starts: dict[str, list[Start]]) -> list[str]:
+    """The medians as markdown."""
+    lines = [
+        "| one worker | first start s | its CPU s | memory MB | of its processes |",
+        "| --- | ---: | ---: | ---: | --- |",
+    ]
+    for name, samples in starts.items():
+        middle = sorted(samples, key=lambda sample: sum(sample.megabytes.values()))[len(samples) // 2].megabytes
+        lines.append(
+            f"| {name} | {statistics.median(sample.seconds for sample in samples):.1f} "
+            f"| {statistics.median(sample.cpu for sample in samples):.1f} | {sum(middle.values()):.0f} "
+            f"| {', '.join(f'{name} {size:.0f}' for name, size in middle.items())} |"
+        )
+    return lines
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=4.0)
     parser.add_argument("--connections", type=int, nargs="+", default=list(CONNECTIONS))
     parser.add_argument("--no-peer", action="store_true", help="leave MLflow out")
+    parser.add_argument("--against", type=Path, nargs="+", default=[], help="checkouts of other releases of the service")
     chosen = parser.parse_args()
-    results, notes = run(chosen.rounds, chosen.seconds, chosen.connections, peer=not chosen.no_peer)
+    others = [folder.resolve() for folder in chosen.against]
+    starts: dict[str, list[Start]] = {}
+    for _ in range(min(chosen.rounds, 3)):
+        for name, folder in (("Prevail", ROOT), *((other.name, other) for other in others)):
+            starts.setdefault(name, []).append(start_once(folder, requests(16)))
+            print(f"{name}: {starts[name][-1]}", file=sys.stderr, flush=True)
+    results, notes = run(chosen.rounds, chosen.seconds, chosen.connections, others, peer=not chosen.no_peer)
     print(
         f"Medians of {chosen.rounds} rounds, {WORKERS} workers, {os.cpu_count()} cores for everything. "
         + " ".join(notes)
     )
     print()
     print("\n".join(table(results)))
+    print()
+    print("\n".join(start_table(starts)))
     print()
     print(
         '"Other load" is what else ran on the machine, of all its cores; "by CPU" compares the processor time of one '

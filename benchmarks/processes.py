@@ -15,18 +15,38 @@ def _stat(pid: int) -> list[str] | None:
     return text.rpartition(")")[2].split()
 
 
-def tree_seconds(root: int) -> float:
-    """User and system time of a process, its descendants, and those of them that ended and were waited for."""
-    parents: dict[int, int] = {}
-    used: dict[int, int] = {}
+def _tree(root: int, leave_out: str | None) -> dict[int, list[str]]:
+    """Fields of a process and its descendants; without those of a program that is left out."""
+    found: dict[int, list[str]] = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit() and (fields := _stat(int(entry.name))) is not None:
-            parents[int(entry.name)] = int(fields[1])
-            used[int(entry.name)] = sum(map(int, fields[11:15]))
+            found[int(entry.name)] = fields
     members = {root}
-    while more := {pid for pid, parent in parents.items() if parent in members} - members:
+    while more := {pid for pid, fields in found.items() if int(fields[1]) in members} - members:
         members |= more
-    return sum(used.get(pid, 0) for pid in members) / _TICK
+    return {pid: found[pid] for pid in members & found.keys() if leave_out is None or leave_out not in _command(pid)}
+
+
+def _command(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_text().replace("\0", " ")
+    except OSError:
+        return ""
+
+
+def tree_seconds(root: int, leave_out: str | None = None) -> float:
+    """User and system time of a process, its descendants, and those of them that ended and were waited for."""
+    return sum(sum(map(int, fields[11:15])) for fields in _tree(root, leave_out).values()) / _TICK
+
+
+def tree_megabytes(root: int, leave_out: str | None = None) -> dict[str, float]:
+    """Proportional set sizes of a process and its descendants: pages that n processes share count as an n-th each."""
+    sizes: dict[str, float] = {}
+    for pid in sorted(_tree(root, leave_out)):
+        rollup = Path(f"/proc/{pid}/smaps_rollup").read_text()
+        kilobytes = next(line.split()[1] for line in rollup.splitlines() if line.startswith("Pss:"))
+        sizes[f"{pid - root:+d}"] = int(kilobytes) / 1024
+    return dict(sorted(sizes.items(), key=lambda item: -item[1]))
 
 
 def busy_seconds() -> float:
