@@ -42,7 +42,7 @@ _WARM_UP_SECONDS = 1.0
 _SLOW_PEER = 2.0
 # What the service does by itself once it is ready, such as its first compute process, is done by then.
 _SETTLE_SECONDS = 12.0
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = str(Path(__file__).resolve().parent.parent)
 
 Conversations = list[list[tuple[str, str]]]
 
@@ -134,7 +134,7 @@ def post_all(port: int, path: str, bodies: Sequence[Any]) -> list[bytes]:
 
 
 @contextmanager
-def serving(command: Sequence[str], folder: Path = ROOT, **environment: str) -> Iterator["subprocess.Popen[bytes]"]:
+def serving(command: Sequence[str], folder: str = ROOT, **environment: str) -> Iterator["subprocess.Popen[bytes]"]:
     """Run a server in a folder until the end of the block."""
     process = subprocess.Popen(
         command, cwd=folder, env=os.environ | environment, stdout=subprocess.DEVNULL, start_new_session=True
@@ -163,7 +163,7 @@ def prevail(
     bodies: list[dict[str, Any]],
     name: str = "Prevail",
     key: str = "",
-    folder: Path = ROOT,
+    folder: str = ROOT,
     **settings: str,
 ) -> Iterator[Target]:
     """The service of a checkout, migrated and warm."""
@@ -183,8 +183,8 @@ def prevail(
         yield Target(name, port, process, conversations, key=key)
 
 
-def _of_checkout(folder: Path) -> dict[str, str]:
-    return {"PYTHONPATH": os.pathsep.join((str(folder), str(folder / "client/src"))), "PREVAIL_LOG_LEVEL": "warning"}
+def _of_checkout(folder: str) -> dict[str, str]:
+    return {"PYTHONPATH": os.pathsep.join((folder, f"{folder}/client/src")), "PREVAIL_LOG_LEVEL": "warning"}
 
 
 @dataclass(frozen=True)
@@ -202,7 +202,7 @@ class Start:
     megabytes: dict[str, float]
 
 
-def start_once(folder: Path, bodies: Sequence[Any]) -> Start:
+def start_once(folder: str, bodies: Sequence[Any]) -> Start:
     """Start a checkout with one worker on a database that does not exist yet, and use it a little."""
     port = free_port()
     with tempfile.TemporaryDirectory(prefix="prevail-bench-") as data:
@@ -328,7 +328,7 @@ def run(
         targets = [service, stack.enter_context(floor_server(postgres.dsn("floor"), bodies, payload, answer_bytes))]
         for index, other in enumerate(others):
             dsn = postgres.dsn(f"prevail_{index}")
-            targets.append(stack.enter_context(prevail(dsn, bodies, name=other.name, folder=other)))
+            targets.append(stack.enter_context(prevail(dsn, bodies, name=other.name, folder=str(other))))
         if python is None:
             notes.append("MLflow is not installed here (extra `bench`, or MLFLOW_PYTHON): left out.")
         else:
@@ -409,12 +409,14 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=4.0)
     parser.add_argument("--connections", type=int, nargs="+", default=list(CONNECTIONS))
     parser.add_argument("--no-peer", action="store_true", help="leave MLflow out")
-    parser.add_argument("--against", type=Path, nargs="+", default=[], help="checkouts of other releases of the service")
+    parser.add_argument(
+        "--against", type=Path, nargs="+", default=[], help="checkouts of other releases of the service"
+    )
     chosen = parser.parse_args()
     others = [folder.resolve() for folder in chosen.against]
     starts: dict[str, list[Start]] = {}
     for _ in range(min(chosen.rounds, 3)):
-        for name, folder in (("Prevail", ROOT), *((other.name, other) for other in others)):
+        for name, folder in (("Prevail", ROOT), *((other.name, str(other)) for other in others)):
             starts.setdefault(name, []).append(start_once(folder, requests(16)))
             print(f"{name}: {starts[name][-1]}", file=sys.stderr, flush=True)
     results, notes = run(chosen.rounds, chosen.seconds, chosen.connections, others, peer=not chosen.no_peer)

@@ -4,6 +4,8 @@ import asyncio
 import os
 import pickle
 import signal
+import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -62,6 +64,33 @@ def in_steps() -> str:
     for done in range(5):
         progressed(done, 4)
     return "done"
+
+
+_FORKED_FROM_HERE = """
+import json, os, pickle, string, sys, tempfile
+from pathlib import Path
+from app.services.processes.worker import Limits, Worker, fork_from_here
+
+def in_compute():
+    return string.marked, sorted(str(each.resolve()) for each in Path("/proc/self/fd").iterdir())
+
+if __name__ == "__main__":
+    string.marked = "imported once"
+    with tempfile.NamedTemporaryFile() as held:
+        fork_from_here(("string",))
+        for _ in range(2):
+            worker = Worker(Limits(10, 1 << 28), ("string",))
+            marked, opened = worker.call(pickle.dumps(in_compute), None).value
+            worker.close()
+            print(json.dumps([marked, held.name in opened]))
+"""
+
+
+def test_compute_processes_share_what_their_service_has_imported_and_hold_none_of_its_files(tmp_path: Path) -> None:
+    script = tmp_path / "service.py"
+    script.write_text(_FORKED_FROM_HERE)
+    ran = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True, timeout=60)
+    assert (ran.stdout.splitlines(), ran.stderr) == (['["imported once", false]'] * 2, "")
 
 
 def test_how_far_it_is_is_told_to_who_wants_to_know(pool: ComputePool) -> None:

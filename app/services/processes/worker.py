@@ -15,7 +15,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
-from multiprocessing import reduction
+from itertools import pairwise
+from multiprocessing import forkserver, reduction, resource_tracker, util
 from multiprocessing.connection import Connection
 from pathlib import Path
 from traceback import format_exc
@@ -33,6 +34,40 @@ _CONTEXT = multiprocessing.get_context("forkserver")
 _GARBAGE_THRESHOLD = 100_000
 # Between two words of how far the work is.
 _TELL_SECONDS = 0.25
+
+
+def fork_from_here(modules: Sequence[str]) -> None:
+    """Start the process that compute processes are forked from as a fork of this one, which has the modules imported.
+
+    Else it is a new interpreter that imports them again: seconds at every start, and all of their memory twice. Call it
+    before this process has connections and threads that hold locks.
+    """
+    _CONTEXT.set_forkserver_preload(list(modules))
+    # Also started by `spawnv_passfds`, as a new interpreter.
+    resource_tracker.ensure_running()
+    new_interpreter = util.spawnv_passfds
+    util.spawnv_passfds = _forked
+    try:
+        forkserver.ensure_running()
+    finally:
+        util.spawnv_passfds = new_interpreter
+
+
+def _forked(path: bytes, args: Sequence[Any], passfds: Sequence[int]) -> int:  # noqa: ARG001 - of the library
+    """Have a fork of this process do what a new interpreter is told by ``-c``; returns its id."""
+    identifier = os.fork()
+    if identifier:
+        return identifier
+    try:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, signal.SIG_DFL)
+        ends = [2, *sorted(passfds), os.sysconf("SC_OPEN_MAX")]
+        for before, behind in pairwise(ends):
+            os.closerange(before + 1, behind)
+        exec(args[-1], {})  # noqa: S102 - the library's own command
+    finally:
+        # Nothing of what this process was in the middle of is to go on.
+        os._exit(0)
 
 
 @dataclass(frozen=True, slots=True)
