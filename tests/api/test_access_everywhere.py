@@ -24,6 +24,7 @@ from tests.api.answers import check_problem, evaluation
 from tests.api.generated.kept import DATASETS, PROBABILITIES
 from tests.api.jobs import LATER
 from tests.api.keys import bearer, execute, expire, make_key
+from tests.bank import each
 from tests.openapi import DOCUMENT
 from tests.serving import Served
 
@@ -236,7 +237,7 @@ def test_every_operation_is_tried() -> None:
         assert DOCUMENT["paths"][path][method.lower()]["security"] == [{"key": [scope]}, {}]
 
 
-@pytest.mark.parametrize("operation", OPERATIONS)
+@each("operation", OPERATIONS)
 def test_without_a_good_key_nothing_is_done(world: World, operation: str) -> None:
     details = set()
     for authorization in (None, *world.wrong.values()):
@@ -250,7 +251,7 @@ def test_without_a_good_key_nothing_is_done(world: World, operation: str) -> Non
     assert len(details) == 1
 
 
-@pytest.mark.parametrize("operation", OPERATIONS)
+@each("operation", OPERATIONS)
 def test_a_lower_scope_is_not_enough(world: World, operation: str) -> None:
     needed = needed_scope(operation, DOCUMENTED[operation][0]).value
     for scope in ("read", "write", "admin"):
@@ -262,7 +263,7 @@ def test_a_lower_scope_is_not_enough(world: World, operation: str) -> None:
         assert SECRET not in reply.text
 
 
-@pytest.mark.parametrize("operation", OPERATIONS)
+@each("operation", OPERATIONS)
 def test_another_project_sees_nothing(world: World, operation: str) -> None:
     ask = OPERATIONS[operation]
     headers = bearer(world.others["admin"])
@@ -294,7 +295,7 @@ def test_another_project_sees_nothing(world: World, operation: str) -> None:
         assert identifier in world.put_in(sent) or identifier not in reply.text
 
 
-@pytest.mark.parametrize("operation", OPERATIONS)
+@each("operation", OPERATIONS)
 def test_the_project_itself_succeeds(world: World, operation: str) -> None:
     """The requests above are right ones: with the least scope that is enough all of them succeed."""
     scope = needed_scope(operation, DOCUMENTED[operation][0]).value
@@ -318,7 +319,7 @@ def check_headers(operation: str, reply: httpx.Response) -> None:
     assert required <= set(reply.headers)
 
 
-@pytest.mark.parametrize("operation", OPERATIONS)
+@each("operation", OPERATIONS)
 def test_answers_have_the_headers_that_are_documented(world: World, operation: str) -> None:
     """Refusals too, and of a key with a rate."""
     scope = needed_scope(operation, DOCUMENTED[operation][0]).value

@@ -14,6 +14,7 @@ from app.domain.catalogue import MetricCard
 from app.kernel.metrics.catalogue import catalogue
 from app.services.decide.h_mean_bounds import BoundsOfRecalls, BoundsOfWeakClasses
 from tests.api.answers import check_json, check_problem, check_shape
+from tests.bank import each
 
 
 @pytest.fixture(scope="module")
@@ -236,9 +237,9 @@ def test_bounds_of_weak_classes(client: httpx.Client) -> None:
     assert "0.5" in out_of_reach["message"]
 
 
-@pytest.mark.parametrize("target", [1e-9, 1e-6, 0.3, 1])
-@pytest.mark.parametrize("max_recall", [1e-9, 0.3, 1])
-@pytest.mark.parametrize(("classes", "weak"), [(1, 1), (1_000_000, 1), (1_000_000, 1_000_000)])
+@each("target", [1e-9, 1e-6, 0.3, 1])
+@each("max_recall", [1e-9, 0.3, 1])
+@each(("classes", "weak"), [(1, 1), (1_000_000, 1), (1_000_000, 1_000_000)])
 def test_bounds_at_the_ends(client: httpx.Client, target: float, max_recall: float, classes: int, weak: int) -> None:
     answer = bounds(client, classes=classes, weak=weak, max_recall=max_recall, target=target)
     assert (answer["critical_recall"] is None) == (target > max_recall)
@@ -246,7 +247,7 @@ def test_bounds_at_the_ends(client: httpx.Client, target: float, max_recall: flo
         assert 0 <= answer["critical_recall_rounded"] <= answer["critical_recall"] <= max_recall * (1 + 1e-9)
 
 
-@pytest.mark.parametrize(
+@each(
     "members",
     [
         {},

@@ -15,6 +15,7 @@ from sklearn.datasets import load_wine
 
 from tests.api.answers import Json, check_problem, compute, create, evaluation, refused
 from tests.api.decisions import compare
+from tests.bank import each
 
 WINE = load_wine()
 FEATURES = (WINE.data - WINE.data.mean(axis=0)) / WINE.data.std(axis=0)
@@ -301,7 +302,7 @@ REFUSED: list[tuple[Json, str, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("source", "pointer", "code"), REFUSED)
+@each(("source", "pointer", "code"), REFUSED)
 def test_bad_input_says_where(client: httpx.Client, source: Json, pointer: str, code: str) -> None:
     fault = refused(client, {"kind": "clustering", **source})
     assert (fault["pointer"], fault["code"]) == (pointer, code)

@@ -13,6 +13,7 @@ from app.api.bodies.columns import COLUMNS, MOST_BESIDE, parse_large_body, split
 from app.api.problems import MalformedRequest
 from app.api.v1.requests.evaluations import EvaluationRequest
 from app.api.v1.requests.inputs.any_input import FoldsInput, ProbabilitiesInput
+from tests.bank import each
 
 ROWS = np.random.default_rng(0).dirichlet(np.ones(3), 500)
 TEXTS = ["a", "", " ", ",", "]", "[", '"', "\\", '\\"', '", "', '"],', "é", "\n", '{"y_true": [1]}', "x" * 50]
@@ -137,7 +138,7 @@ def test_folds_have_a_matrix_each() -> None:
         np.testing.assert_array_equal(fold.probabilities, part)
 
 
-@pytest.mark.parametrize(
+@each(
     "rows",
     [
         "[]",
@@ -166,7 +167,7 @@ def test_folds_have_a_matrix_each() -> None:
         '"[[1,2]]"',
     ],
 )
-@pytest.mark.parametrize("piece", [20, 1 << 20])
+@each("piece", [20, 1 << 20])
 def test_anything_else_stays_where_it_is(monkeypatch: pytest.MonkeyPatch, rows: str, piece: int) -> None:
     monkeypatch.setattr(columns, "_PIECE", piece)
     body = ('{"probabilities": ' + rows + "}").encode()

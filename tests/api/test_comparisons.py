@@ -11,6 +11,7 @@ from app.api.v1.requests.comparisons import COMPARISONS
 from app.services.compare.answers import RunComparison
 from tests.api.answers import check_problem, create, evaluation, matrix_input
 from tests.api.decisions import compare, keep, only, with_ids
+from tests.bank import each
 
 C2 = [[40, 10], [5, 45]]
 BETTER = [[45, 5], [6, 44]]
@@ -271,7 +272,7 @@ def test_pairing_that_cannot_be_is_refused(client: httpx.Client, pair: tuple[str
     assert compare(client, *pair, paired=False)["design"]["reason"] == "asked for as independent runs"
 
 
-@pytest.mark.parametrize(
+@each(
     ("members", "code", "pointer"),
     [
         ({"metrics": ["support@0"]}, "not_comparable", "/metrics/0"),

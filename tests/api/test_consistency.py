@@ -9,6 +9,7 @@ from app.api.answers import answer_model
 from app.api.v1.requests.consistency import CONSISTENCY
 from app.services.consistency.answers import ConsistencyAnswer
 from tests.api.answers import Json, check_json, check_problem
+from tests.bank import each
 
 
 def check(client: httpx.Client, **body: Any) -> Json:
@@ -181,7 +182,7 @@ def test_folds_taken_together(client: httpx.Client) -> None:
     assert {"swapped_classes", "swapped_counts"} <= {reading["code"] for reading in swapped["alternatives"]}
 
 
-@pytest.mark.parametrize(
+@each(
     ("body", "code", "pointer"),
     [
         ({"p": 10, "n": 10, "scores": {}}, "invalid_request", "/scores"),

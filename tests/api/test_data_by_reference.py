@@ -19,6 +19,7 @@ from tests.api.answers import Json, check_problem, compute, evaluation
 from tests.api.jobs import LATER, ended, read, result, running
 from tests.api.keys import bearer, make_key
 from tests.api.referenced import PREDICTIONS, keep, later, lists, named, settings_for
+from tests.bank import each
 from tests.serving import Served
 
 ROWS = 600
@@ -271,7 +272,7 @@ HOSTILE = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("address", HOSTILE)
+@each("address", HOSTILE)
 def test_only_what_lies_below_a_prefix_is_read(client: httpx.Client, folder: Path, address: str) -> None:
     uri = address.replace("{folder}", str(folder)).replace("{root}", str(folder.parent))
     for headers in ({}, LATER):

@@ -9,6 +9,7 @@ from statsmodels.stats.proportion import proportion_confint
 
 from tests.api.answers import Json, check_problem, compute, create, evaluation, refused
 from tests.api.decisions import compare
+from tests.bank import each
 
 SICK, DECISIONS = ["healthy", "sick"], ["wait", "test", "treat"]
 MATRIX = [[700, 180, 20], [10, 30, 60]]
@@ -219,7 +220,7 @@ def test_decisions_that_are_the_classes_make_a_matrix_of_classes(client: httpx.C
     assert compute(client, source) == compute(client, plain)
 
 
-@pytest.mark.parametrize(
+@each(
     ("members", "options", "pointer", "code"),
     [
         ({"decisions": None}, {}, "/input/matrix/0", "not_square"),

@@ -22,6 +22,7 @@ from tests.api.answers import (
     evaluation,
     matrix_input,
 )
+from tests.bank import each
 
 KINDS: dict[str, Any] = {
     **examples.EVALUATIONS,
@@ -217,7 +218,7 @@ def test_names_of_any_text(client: httpx.Client, name: str) -> None:
     assert made["model"] == {"name": name, "version": name}
 
 
-@pytest.mark.parametrize(
+@each(
     ("members", "pointer"),
     [
         ({"model": {"name": ""}}, "/model/name"),

@@ -14,6 +14,7 @@ from app.domain.wording import about
 from app.services.gate.answers import CheckAnswer
 from tests.api.answers import Json, check_json, check_problem, check_shape
 from tests.api.decisions import Matrix, keep, with_ids
+from tests.bank import each
 
 
 def matrix(wrong: int, total: int = 1000) -> Matrix:
@@ -98,8 +99,8 @@ def test_a_deleted_gate_ends_and_its_history_stays(client: httpx.Client, name: s
 def test_gates_are_listed_in_pages(client: httpx.Client) -> None:
     prefix = f"z{uuid4().hex[:6]}"
     names = [f"{prefix}-{index}" for index in range(5)]
-    for each in names:
-        put(client, each, {"metric": "accuracy", "min": 0.5})
+    for name in names:
+        put(client, name, {"metric": "accuracy", "min": 0.5})
     client.delete(f"/v1/gates/{names[1]}")
 
     def walk() -> Iterator[str]:
@@ -119,7 +120,7 @@ def test_gates_are_listed_in_pages(client: httpx.Client) -> None:
 # Verdicts.
 
 
-@pytest.mark.parametrize(
+@each(
     ("rule", "verdict"),
     [
         ({"metric": "h_mean", "min": 0.8}, "pass"),

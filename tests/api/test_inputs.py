@@ -8,6 +8,7 @@ import pytest
 
 from tests.api.answers import check_problem, compute, matrix_input, refused
 from tests.api.sent_inputs import HEADERS, PREDICTIONS, either_size, nothing_stored_when_refused, post_text, with_input
+from tests.bank import each
 
 __all__ = ["nothing_stored_when_refused"]
 
@@ -29,7 +30,7 @@ BAD_NUMBERS = {
 }
 
 
-@pytest.mark.parametrize(("number", "code"), BAD_NUMBERS.items(), ids=[name[:12] for name in BAD_NUMBERS])
+@each(("number", "code"), BAD_NUMBERS.items(), ids=[name[:12] for name in BAD_NUMBERS])
 @either_size
 def test_what_is_no_finite_number(client: httpx.Client, number: str, code: str, padding: str) -> None:
     reply = post_text(client, with_input(f'{{"kind": "confusion_matrix", "matrix": [[1, 2], [3, {number}]]}}'), padding)
@@ -56,8 +57,8 @@ def test_what_is_no_finite_number_in_a_batch(client: httpx.Client, number: str) 
 BAD_LABELS = ("NaN", "1e400", "null", "true", "1.5", "[1]", "{}", "10000000000000000000000")
 
 
-@pytest.mark.parametrize("name", ["y_true", "y_pred"])
-@pytest.mark.parametrize("label", BAD_LABELS)
+@each("name", ["y_true", "y_pred"])
+@each("label", BAD_LABELS)
 @either_size
 def test_what_is_no_label(client: httpx.Client, name: str, label: str, padding: str) -> None:
     columns = {"y_true": "[0, 1, 1]", "y_pred": "[0, 1, 0]"} | {name: f"[0, {label}, 1]"}
@@ -68,7 +69,7 @@ def test_what_is_no_label(client: httpx.Client, name: str, label: str, padding: 
     assert fault["code"] == ("label_too_large" if label.startswith("1000") else "not_a_label")
 
 
-@pytest.mark.parametrize("weight", ["NaN", "-1", "1e400", "null", "true", '"1"', "[]", "1" + "0" * 400])
+@each("weight", ["NaN", "-1", "1e400", "null", "true", '"1"', "[]", "1" + "0" * 400])
 @either_size
 def test_what_is_no_weight(client: httpx.Client, weight: str, padding: str) -> None:
     columns = f'"y_true": [0, 1, 1], "y_pred": [0, 1, 0], "sample_weight": [1, 0.5, {weight}]'
@@ -120,7 +121,7 @@ def test_what_is_no_matrix(client: httpx.Client, matrix: list[list[Any]], pointe
     assert (fault["pointer"], fault["code"]) == (f"/input{pointer}", code)
 
 
-@pytest.mark.parametrize(
+@each(
     ("members", "pointer", "code"),
     [
         ({"labels": ["a"]}, "/labels", "wrong_label_count"),

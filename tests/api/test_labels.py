@@ -9,6 +9,7 @@ import pytest
 from app.domain.expressions.syntax import write_label
 from tests.api.answers import compute, create, evaluation, matrix_input, refused
 from tests.api.sent_inputs import PREDICTIONS, nothing_stored_when_refused
+from tests.bank import each
 
 __all__ = ["nothing_stored_when_refused"]
 
@@ -61,7 +62,7 @@ def test_the_order_of_classes(client: httpx.Client) -> None:
     assert compute(client, far)["input"]["labels"] == [str(-(2**63)), "0", str(2**63 - 1)]
 
 
-@pytest.mark.parametrize(
+@each(
     ("members", "pointer", "code"),
     [
         ({"y_true": []}, "/y_true", "no_samples"),

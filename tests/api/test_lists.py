@@ -10,6 +10,7 @@ import pytest
 from app.api.cursors import Listing, decode_cursor, encode_cursor
 from app.domain.evaluation import EvaluationSummary
 from tests.api.answers import Json, check_json, check_problem, check_shape, create, evaluation, matrix_input
+from tests.bank import each
 
 # H is undefined in the last: a class has no samples. The two first tie in everything.
 MATRICES = [[[4, 1], [1, 4]], [[8, 2], [2, 8]], [[9, 1], [5, 5]], [[3, 7], [6, 4]], [[7, 3], [0, 0]]]
@@ -129,8 +130,8 @@ FILTERS: list[tuple[dict[str, Any], Any]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("parameters", "passes"), FILTERS, ids=[str(parameters) for parameters, _ in FILTERS])
-@pytest.mark.parametrize("sort", ["-created_at", "created_at", "-h_mean", "accuracy"])
+@each(("parameters", "passes"), FILTERS, ids=[str(parameters) for parameters, _ in FILTERS])
+@each("sort", ["-created_at", "created_at", "-h_mean", "accuracy"])
 def test_filters(client: httpx.Client, kept: list[Json], parameters: dict[str, Any], passes: Any, sort: str) -> None:
     expected = {item["id"] for item in kept if passes(item)}
     found = [item["id"] for item in walk(client, **parameters, sort=sort, limit=7)]
@@ -154,8 +155,8 @@ def test_times(client: httpx.Client, kept: list[Json]) -> None:
         assert client.get("/v1/evaluations", params={"created_before": far}).status_code == 200
 
 
-@pytest.mark.parametrize("metric", ["h_mean", "accuracy", "mcc", "kappa", "gps_upm", "chi_squared", "ac_score"])
-@pytest.mark.parametrize("limit", [1, 3, 200])
+@each("metric", ["h_mean", "accuracy", "mcc", "kappa", "gps_upm", "chi_squared", "ac_score"])
+@each("limit", [1, 3, 200])
 def test_sorting_by_a_metric(client: httpx.Client, kept: list[Json], metric: str, limit: int) -> None:
     """By key or alias, in both directions; undefined last in both; ties in the order of time."""
     key = {"kappa": "cohen_kappa", "ac_score": "h_mean"}.get(metric, metric)
@@ -209,8 +210,8 @@ def test_a_cursor_belongs_to_its_list(client: httpx.Client, kept: list[Json]) ->
     assert client.get("/v1/evaluations", params={"limit": 9, "model": "m", "cursor": cursor}).status_code == 200
 
 
-@pytest.mark.parametrize("path", ["/v1/evaluations", "/v1/models", "/v1/datasets"])
-@pytest.mark.parametrize(
+@each("path", ["/v1/evaluations", "/v1/models", "/v1/datasets"])
+@each(
     "cursor",
     [
         "x",
@@ -265,7 +266,7 @@ def test_models_and_datasets(client: httpx.Client, kept: list[Json]) -> None:
     assert datasets == [{"name": n, "version": "1", "split": s} for n in ("d", "e") for s in ("test", "train")]
 
 
-@pytest.mark.parametrize(
+@each(
     ("query", "parameter", "code"),
     [
         ("limit=0", "limit", "greater_than_equal"),

@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 
 from app.kernel.numerics.arrays import dispersion, geometric_mean, harmonic_mean, mean
+from tests.bank import each
 
 Entry = dict[str, Any]
 Value = float | None
@@ -253,8 +254,8 @@ def is_truncated(entry: Entry) -> bool:
     return "truncated instead of rounded" in entry.get("verdict", "")
 
 
-@pytest.mark.parametrize("turned", [False, True], ids=["printed", "turned"])
-@pytest.mark.parametrize("entry", MATRIX_ENTRIES, ids=[entry["id"] for entry in MATRIX_ENTRIES])
+@each("turned", [False, True], ids=["printed", "turned"])
+@each("entry", MATRIX_ENTRIES, ids=[entry["id"] for entry in MATRIX_ENTRIES])
 def test_a_printed_value(entry: Entry, answers: dict[tuple[str, bool], Answers], *, turned: bool) -> None:
     answer = answers[json.dumps(entry["input"]), turned]
     asked, printed = expression(entry), entry["printed"]
@@ -372,7 +373,7 @@ ARITHMETIC: dict[str, Callable[[Entry], float]] = {
 ARITHMETIC_ENTRIES = [entry for entry in ENTRIES if entry["metric"] in ARITHMETIC]
 
 
-@pytest.mark.parametrize("entry", ARITHMETIC_ENTRIES, ids=[entry["id"] for entry in ARITHMETIC_ENTRIES])
+@each("entry", ARITHMETIC_ENTRIES, ids=[entry["id"] for entry in ARITHMETIC_ENTRIES])
 def test_arithmetic_on_printed_numbers(entry: Entry) -> None:
     value, printed = ARITHMETIC[entry["metric"]](entry), entry["printed"]
     if "verdict" in entry:

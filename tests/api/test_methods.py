@@ -3,9 +3,9 @@
 import re
 
 import httpx
-import pytest
 
 from tests.api.answers import check_problem, create, evaluation
+from tests.bank import each
 from tests.openapi import DOCUMENT
 
 READ = [path for path, methods in DOCUMENT["paths"].items() if "get" in methods]
@@ -18,7 +18,7 @@ def address(path: str) -> str:
     return re.sub(r"\{(\w+)\}", lambda found: NAMED.get(found[1], UNKNOWN), path)
 
 
-@pytest.mark.parametrize("path", [*READ, "/openapi.json", "/docs"])
+@each("path", [*READ, "/openapi.json", "/docs"])
 def test_head_says_what_get_says(client: httpx.Client, path: str) -> None:
     read, asked = client.get(address(path)), client.head(address(path))
     assert asked.content == b""
@@ -39,7 +39,7 @@ def test_head_of_what_is_there(client: httpx.Client) -> None:
     assert client.head(path, headers={"If-None-Match": read.headers["etag"]}).status_code == 304
 
 
-@pytest.mark.parametrize("path", DOCUMENT["paths"])
+@each("path", DOCUMENT["paths"])
 def test_other_methods_are_refused_with_those_that_are_taken(client: httpx.Client, path: str) -> None:
     documented = {method.upper() for method in DOCUMENT["paths"][path]}
     taken = documented | {"OPTIONS"} | ({"HEAD"} if "GET" in documented else set())

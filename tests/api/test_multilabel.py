@@ -13,6 +13,7 @@ from app.api.bodies.columns import split_columns
 from tests.api.answers import Json, check_problem, compute, create, evaluation, refused
 from tests.api.decisions import compare
 from tests.api.test_multipart import FORMATS, Columns, as_csv, as_npz, as_parquet, send
+from tests.bank import each
 
 LABELS = ["cat", "dog", "bird"]
 
@@ -182,7 +183,7 @@ def test_what_makes_no_sense_for_labels_is_refused(client: httpx.Client) -> None
     check_problem(answer, 422, "incomparable_runs")
 
 
-@pytest.mark.parametrize(
+@each(
     ("change", "pointer", "code"),
     [
         ({"y_true": []}, "/input/y_true", "no_samples"),

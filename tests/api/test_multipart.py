@@ -15,6 +15,7 @@ import pytest
 
 from tests.api.answers import check_problem, compute, create, evaluation
 from tests.api.test_probabilities import make, make_scores
+from tests.bank import each
 
 Json = dict[str, Any]
 Columns = dict[str, Any]
@@ -172,7 +173,7 @@ FAULTS: dict[str, tuple[Json, bytes, str, str]] = {
 }
 
 
-@pytest.mark.parametrize(("members", "data", "pointer", "code"), FAULTS.values(), ids=FAULTS.keys())
+@each(("members", "data", "pointer", "code"), FAULTS.values(), ids=FAULTS.keys())
 def test_faults_have_their_place(client: httpx.Client, members: Json, data: bytes, pointer: str, code: str) -> None:
     reply = send(client, {"kind": "probabilities", **members}, data)
     problem = check_problem(reply, 422, reply.json()["code"])
@@ -243,8 +244,8 @@ def dealt(source: Json, folds: list[Any]) -> Json:
     }
 
 
-@pytest.mark.parametrize("names", [range(5), ("e", "a", "d", "c", "b"), (10, 9, 2, -1, 0)], ids=str)
-@pytest.mark.parametrize("write", FORMATS.values(), ids=FORMATS.keys())
+@each("names", [range(5), ("e", "a", "d", "c", "b"), (10, 9, 2, -1, 0)], ids=str)
+@each("write", FORMATS.values(), ids=FORMATS.keys())
 def test_folds_of_probabilities(
     client: httpx.Client, source: Json, write: Callable[[Columns], bytes], names: Any
 ) -> None:

@@ -7,11 +7,12 @@ import httpx
 import pytest
 
 from tests.api.answers import create, evaluation
+from tests.bank import each
 
 LARGE = "/v1/metrics"
 
 
-@pytest.mark.parametrize(
+@each(
     ("accepted", "coding"),
     [("", None), ("gzip", "gzip"), ("gzip, deflate, br, zstd", "gzip"), ("zstd", None), ("identity", None)],
 )

@@ -11,6 +11,7 @@ from sklearn import metrics as sk
 from app.kernel.metrics.card import INPUTS_OF_CLASSES, Scope, Task
 from app.kernel.metrics.catalogue import catalogue
 from tests.api.answers import check_problem, compute, create, evaluation, refused
+from tests.bank import each
 
 Json = dict[str, Any]
 
@@ -240,8 +241,8 @@ FAULTS: dict[str, tuple[Json, str, str]] = {
 }
 
 
-@pytest.mark.parametrize(("members", "pointer", "code"), FAULTS.values(), ids=FAULTS.keys())
-@pytest.mark.parametrize("padding", ["", " " * 300_000], ids=["small", "large"])
+@each(("members", "pointer", "code"), FAULTS.values(), ids=FAULTS.keys())
+@each("padding", ["", " " * 300_000], ids=["small", "large"])
 def test_faults_have_their_place(client: httpx.Client, members: Json, pointer: str, code: str, padding: str) -> None:
     """However large the body: the fast reader must see what the careful one sees."""
     rows = [[0.5, 0.5], [0.25, 0.75], [1, 0]]

@@ -14,6 +14,7 @@ import pytest
 from app.api.problem_types import PROBLEM_TYPES
 from app.services.evaluate import evaluations
 from tests.api.answers import check_problem, count_stored, create, evaluation, matrix_input
+from tests.bank import each
 
 ROUTES = [
     ("POST", "/v1/evaluations"),
@@ -23,7 +24,7 @@ ROUTES = [
     ("POST", "/v1/bounds/h-mean"),
     ("PATCH", "/v1/evaluations/0197e0a0-0000-7000-8000-000000000000"),
 ]
-by_route = pytest.mark.parametrize(("method", "path"), ROUTES)
+by_route = each(("method", "path"), ROUTES)
 
 
 @pytest.fixture(autouse=True)
@@ -34,9 +35,7 @@ def nothing_is_kept(client: httpx.Client) -> Iterator[None]:
 
 
 @by_route
-@pytest.mark.parametrize(
-    "media_type", [None, "", "text/plain", "application/x-www-form-urlencoded", "application/jsonx"]
-)
+@each("media_type", [None, "", "text/plain", "application/x-www-form-urlencoded", "application/jsonx"])
 def test_bodies_are_announced_as_json(client: httpx.Client, method: str, path: str, media_type: str | None) -> None:
     headers = {} if media_type is None else {"Content-Type": media_type}
     problem = check_problem(client.request(method, path, content=b"{}", headers=headers), 415, "unsupported_media_type")
@@ -230,8 +229,8 @@ def test_long_answers_are_packed_for_who_asks(client: httpx.Client) -> None:
             assert plain.headers["vary"] == small.headers["vary"] == "Accept-Encoding"
 
 
-@pytest.mark.parametrize("method", ["GET", "PATCH", "DELETE"])
-@pytest.mark.parametrize("name", ["abc", "0", "0197e0a0-0000-7000-8000-00000000000", "%00", "é"])
+@each("method", ["GET", "PATCH", "DELETE"])
+@each("name", ["abc", "0", "0197e0a0-0000-7000-8000-00000000000", "%00", "é"])
 def test_what_is_no_identifier(client: httpx.Client, method: str, name: str) -> None:
     reply = client.request(method, f"/v1/evaluations/{name}", json={"tags": {}} if method == "PATCH" else None)
     assert check_problem(reply, 422, "invalid_query")["errors"][0]["parameter"] == "identifier"

@@ -13,6 +13,7 @@ from app.services.project.answers import Projection
 from app.services.project.prevalence_estimate import PrevalenceEstimate
 from tests.api.answers import FOUR_CLASSES, Json, check_json, check_problem
 from tests.api.decisions import keep, with_ids
+from tests.bank import each
 
 C2 = [[45, 5], [10, 40]]
 
@@ -229,7 +230,7 @@ def test_rates_are_projected_without_intervals(client: httpx.Client) -> None:
     assert any("numbers of samples" in note for note in answer["notes"])
 
 
-@pytest.mark.parametrize(
+@each(
     ("body", "code", "pointer"),
     [
         ({}, "invalid_request", ""),

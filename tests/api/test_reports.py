@@ -10,6 +10,7 @@ import pytest
 from app.kernel.metrics.card import Inputs, Scope
 from app.kernel.metrics.catalogue import catalogue
 from tests.api.answers import FOUR_CLASSES, Json, check_problem, compute, evaluation, matrix_input
+from tests.bank import each
 
 OF_MATRICES = [metric for metric in catalogue().of_matrices.reported.metrics if metric.card.inputs is Inputs.MATRIX]
 
@@ -50,8 +51,8 @@ def gaps(groups: dict[str, dict[str, Any]]) -> Iterator[tuple[str, str]]:
         yield from ((group, key) for key, value in values.items() if value is None)
 
 
-@pytest.mark.parametrize("members", CONTENTS.values(), ids=CONTENTS.keys())
-@pytest.mark.parametrize("matrix", MATRICES.values(), ids=MATRICES.keys())
+@each("members", CONTENTS.values(), ids=CONTENTS.keys())
+@each("matrix", MATRICES.values(), ids=MATRICES.keys())
 def test_every_metric_is_there_and_every_gap_is_explained(
     client: httpx.Client, matrix: list[list[Any]], members: dict[str, Any]
 ) -> None:
@@ -193,8 +194,8 @@ def test_no_intervals_when_none_are_wanted(client: httpx.Client) -> None:
     assert "no_intervals" not in [finding["code"] for finding in answer["findings"]]
 
 
-@pytest.mark.parametrize("level", [5e-324, 1e-300, 1e-9, 0.5, 0.999999, 1 - 1e-12, 1 - 2**-53])
-@pytest.mark.parametrize("matrix", [MATRICES["binary"], MATRICES["perfect"], MATRICES["empty row"]])
+@each("level", [5e-324, 1e-300, 1e-9, 0.5, 0.999999, 1 - 1e-12, 1 - 2**-53])
+@each("matrix", [MATRICES["binary"], MATRICES["perfect"], MATRICES["empty row"]])
 def test_levels_at_the_ends(client: httpx.Client, level: float, matrix: list[list[Any]]) -> None:
     answer = compute(client, matrix_input(matrix), level=level)
     for interval in answer["intervals"].values():

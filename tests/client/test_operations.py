@@ -7,8 +7,9 @@ import tomllib
 from pathlib import Path
 
 import prevail
-import pytest
 from prevail.wire.steps import Operation
+
+from tests.bank import each
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "client" / "src" / "prevail"
@@ -115,7 +116,7 @@ def test_what_has_a_reason_has_no_method() -> None:
     assert all(REASONS.values())
 
 
-@pytest.mark.parametrize("method", sorted(set(METHODS.values())))
+@each("method", sorted(set(METHODS.values())))
 def test_both_clients_have_the_method(method: str) -> None:
     found = inspect.getattr_static(prevail.Client, method)
     assert isinstance(found, Operation)

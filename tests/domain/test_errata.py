@@ -10,6 +10,7 @@ from app.domain.expressions.expressions import parse
 from app.kernel.matrix.h_mean_bounds import critical_recall, h_mean_upper_bound
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.expression import compute
+from tests.bank import each
 
 PAGE = (Path(__file__).parent.parent.parent / "docs" / "errata.md").read_text(encoding="utf-8")
 BASE = [[55, 5], [10, 30]]
@@ -29,7 +30,7 @@ def value(matrix: list[list[int]], text: str, *, predicted_rows: bool = False) -
     return float(compute(parse(text, labels, 1 if len(rows) == 2 else None), Table(rows)))
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "printed"),
     [
         ("recall", "0.75"),
@@ -76,7 +77,7 @@ def test_formulas_of_the_gps_paper() -> None:
     assert f"{2 * 600 / (2 * 600 + 120):.3f}" == "0.909"
 
 
-@pytest.mark.parametrize(
+@each(
     ("matrix", "text", "right", "printed"),
     [
         (VEHICLE_B, "gps_npv", 0.86, 0.80),

@@ -15,6 +15,7 @@ from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.expression import Combination, Every, Measure
 from app.kernel.metrics.families.combinations import COMBINATIONS
 from app.kernel.metrics.parameters import Choice, Number
+from tests.bank import each
 from tests.domain.test_expressions import LABELS, NON_NEGATIVE, PLAIN, measure
 
 
@@ -24,7 +25,7 @@ def refusal(text: str, labels: tuple[str, ...] = LABELS, positive: int | None = 
     return caught.value
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "position", "words"),
     [
         ("", 0, "expected '(' or a metric or function at character 1, got the end"),
@@ -69,7 +70,7 @@ def test_what_cannot_be_read_is_said_with_its_place(text: str, position: int, wo
     assert error.position == position
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "position", "words"),
     [
         ("f_beta(gamma=2)@A", 7, "takes no parameter 'gamma'; it takes beta (a number above 0)"),
@@ -121,7 +122,7 @@ def test_a_whole_number_may_be_written_with_a_point() -> None:
     assert render(expression, LABELS) == "top_k_accuracy(k=3)"
 
 
-@pytest.mark.parametrize("name", sorted(m.key for m in catalogue().of_matrices.metrics if m.card.parameters))
+@each("name", sorted(m.key for m in catalogue().of_matrices.metrics if m.card.parameters))
 def test_the_bounds_of_every_parameter_hold(name: str) -> None:
     """The default is taken, a value just outside any bound is not, an inclusive bound itself is."""
     card = catalogue().of_matrices.by_name[name].card
@@ -144,7 +145,7 @@ def test_the_bounds_of_every_parameter_hold(name: str) -> None:
                 assert describe(parameter) in refusal(f"{name}({parameter.name}={exclusive!r}){at}").detail
 
 
-@pytest.mark.parametrize(
+@each(
     ("written", "meant"),
     [
         ("recal", "recall"),
@@ -210,8 +211,8 @@ def test_of_many_classes_the_nearest_are_offered() -> None:
     assert "'Biliary'" in refusal("recall@biliary", ("Biliary", *labels)).detail
 
 
-@pytest.mark.parametrize("function", sorted(NON_NEGATIVE))
-@pytest.mark.parametrize(
+@each("function", sorted(NON_NEGATIVE))
+@each(
     ("inside", "culprit"),
     [
         ("mcc", "mcc"),
@@ -231,8 +232,8 @@ def test_harmonic_and_geometric_means_refuse_what_can_be_negative(function: str,
     assert error.position is not None
 
 
-@pytest.mark.parametrize("inside", ["max(mcc, h_mean)", "range(mcc, cohen_kappa)", "gps(h_mean)", "recall@*", "lift@A"])
-@pytest.mark.parametrize("function", sorted(NON_NEGATIVE & PLAIN))
+@each("inside", ["max(mcc, h_mean)", "range(mcc, cohen_kappa)", "gps(h_mean)", "recall@*", "lift@A"])
+@each("function", sorted(NON_NEGATIVE & PLAIN))
 def test_harmonic_means_take_what_cannot_be_negative(function: str, inside: str) -> None:
     assert isinstance(parse(f"{function}({inside})", LABELS, None), Combination)
 
@@ -254,7 +255,7 @@ def test_a_metric_needs_its_inputs() -> None:
     assert render(both, LABELS) == "gps(recall@*, au_imcp)"
 
 
-@pytest.mark.parametrize("name", sorted(catalogue().of_probabilities.by_name))
+@each("name", sorted(catalogue().of_probabilities.by_name))
 def test_metrics_of_probabilities_can_be_written(name: str) -> None:
     metric = catalogue().of_probabilities.by_name[name]
     at = "@D" if metric.card.scope is Scope.CLASS else ""

@@ -19,6 +19,7 @@ from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.expression import Combination, Every, Expression, Measure, compute, is_list
 from app.kernel.metrics.families.combinations import COMBINATIONS
 from app.kernel.metrics.parameters import Choice, Number, Parameter
+from tests.bank import each
 
 LABELS = ("A", "B", "C", "D")
 BINARY = ("healthy", "ill")
@@ -37,7 +38,7 @@ def canonical(text: str, labels: tuple[str, ...] = LABELS, positive: int | None 
 # Meaning
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "expected"),
     [
         ("h_mean", measure("h_mean")),
@@ -85,8 +86,8 @@ NON_NEGATIVE = {key for key, card in COMBINATIONS.items() if card.mean_of_positi
 PLAIN = {key for key, card in COMBINATIONS.items() if card.weighted is None and card.arity is None}
 
 
-@pytest.mark.parametrize("function", sorted(PLAIN))
-@pytest.mark.parametrize("parts", [1, 2, 17])
+@each("function", sorted(PLAIN))
+@each("parts", [1, 2, 17])
 def test_every_function_takes_any_number_of_parts(function: str, parts: int) -> None:
     parsed = parse(f"{function}({', '.join(['recall@A'] * parts)})", LABELS, None)
     assert parsed == Combination(function, (measure("recall", 0),) * parts)
@@ -116,7 +117,7 @@ def test_values_are_those_of_the_metrics() -> None:
     np.testing.assert_allclose(compute(parse("recall@*", LABELS, None), MATRIX), [1, 1, 1, 0.16])
 
 
-@pytest.mark.parametrize(
+@each(
     ("written", "label"),
     [
         ("D", "D"),
@@ -169,7 +170,7 @@ def test_no_function_is_also_a_metric() -> None:
     assert not set(catalogue().of_matrices.by_name) & set(catalogue().of_probabilities.by_name)
 
 
-@pytest.mark.parametrize("name", sorted(catalogue().of_matrices.by_name))
+@each("name", sorted(catalogue().of_matrices.by_name))
 def test_every_key_and_alias_can_be_written(name: str) -> None:
     metric = catalogue().of_matrices.by_name[name]
     at = "@D" if metric.card.scope is Scope.CLASS else ""
@@ -192,7 +193,7 @@ def test_defaults_of_the_cards_are_those_of_the_functions() -> None:
 # Canonical text
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "expected"),
     [
         ("ac_score", "h_mean"),

@@ -7,6 +7,7 @@ from app.domain.expressions.expressions import parse, render
 from app.domain.expressions.foreign import resolve
 from app.kernel.metrics.card import Inputs, Task
 from app.kernel.metrics.catalogue import catalogue
+from tests.bank import each
 
 LABELS = ["a", "b"]
 
@@ -15,7 +16,7 @@ def meaning(text: str) -> str:
     return render(parse(text, LABELS, 1, inputs=frozenset(Inputs)), LABELS)
 
 
-@pytest.mark.parametrize(
+@each(
     ("written", "meant"),
     [
         ("f1_score@a", "f1@a"),
@@ -70,7 +71,7 @@ def test_what_is_no_part_of_a_name_is_a_parameter() -> None:
         meaning("pycm.f1_score")
 
 
-@pytest.mark.parametrize("key", [metric.key for metric in catalogue().metrics if metric.card.elsewhere])
+@each("key", [metric.key for metric in catalogue().metrics if metric.card.elsewhere])
 def test_no_name_of_a_card_means_another_metric(key: str) -> None:
     """Each is resolved to its metric, offered among several, or in words that are no name."""
     for library, written in catalogue().by_name[key].card.elsewhere.items():

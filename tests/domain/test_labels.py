@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from app.domain.errors import InvalidInput
 from app.domain.inputs.labels import Coded, encode, first_fraction, listed, shown
+from tests.bank import each
 
 integers = st.integers(-(2**63), 2**63 - 1)
 columns = st.one_of(
@@ -47,7 +48,7 @@ def test_declared_classes_keep_their_order(column: list[int], declared: list[str
         assert [declared[index] for index in coded.codes["y_true"]] == [str(label) for label in column]
 
 
-@pytest.mark.parametrize(
+@each(
     ("y_true", "y_pred", "declared", "pointer", "fault"),
     [
         ([0, 1.5], [0, 1], None, "/input/y_true/1", "not_a_label"),

@@ -2,10 +2,9 @@
 
 import re
 
-import pytest
-
 from app.kernel.metrics.catalogue import catalogue
 from tests import papers
+from tests.bank import each
 from tests.papers import MANY, PAGE, THREE, TWO, Row, page, read_rows, routes, service_value
 
 ROWS = read_rows()
@@ -32,7 +31,7 @@ def test_the_page_is_up_to_date() -> None:
     assert PAGE.read_text(encoding="utf-8") == page()
 
 
-@pytest.mark.parametrize("name", sorted(set(FORMULAS)))
+@each("name", sorted(set(FORMULAS)))
 def test_formulas_agree_with_fractions(name: str) -> None:
     assert papers.formula_difference(name) <= 1e-12
 
@@ -46,7 +45,7 @@ def test_printed_values_agree_as_far_as_they_are_rounded() -> None:
     assert papers.table_7_difference() == 0
 
 
-@pytest.mark.parametrize("row", ROWS, ids=[f"{row.paper} {row.place} {row.what}" for row in ROWS])
+@each("row", ROWS, ids=[f"{row.paper} {row.place} {row.what}" for row in ROWS])
 def test_what_answers_a_place_exists(row: Row) -> None:
     """Routes, metrics and expressions; what is out has a reason."""
     kind, _, rest = row.check.partition(":")

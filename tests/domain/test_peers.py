@@ -4,6 +4,7 @@ import pytest
 
 from app.domain.expressions.expressions import parse, render
 from app.kernel.metrics.card import Inputs
+from tests.bank import each
 from tests.papers import routes
 from tests.peers import AGREEMENT, PAGE, PEERS, Row, difference, names_of, page, read_rows, same_labels
 
@@ -42,17 +43,17 @@ def test_no_name_is_missing(peer: str) -> None:
     assert len(whole) == len(set(whole))
 
 
-@pytest.mark.parametrize("row", of_kind("measured"), ids=[f"{r.peer} {r.names}" for r in of_kind("measured")])
+@each("row", of_kind("measured"), ids=[f"{r.peer} {r.names}" for r in of_kind("measured")])
 def test_values_are_theirs(row: Row) -> None:
     assert difference(row) <= AGREEMENT
 
 
-@pytest.mark.parametrize("row", of_kind("labels"), ids=[row.names for row in of_kind("labels")])
+@each("row", of_kind("labels"), ids=[row.names for row in of_kind("labels")])
 def test_words_are_theirs(row: Row) -> None:
     assert same_labels(row)
 
 
-@pytest.mark.parametrize("row", ROWS, ids=NAMES)
+@each("row", ROWS, ids=NAMES)
 def test_what_answers_a_name_exists(row: Row) -> None:
     kind, _, rest = row.check.partition(":")
     assert (row.answer == "out") == (kind == "reason")

@@ -26,6 +26,7 @@ from app.kernel.metrics.card import Inputs
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.references import REFERENCES
 from app.kernel.numerics.arrays import silently
+from tests.bank import each
 
 METRICS = {
     row["key"]: row["inputs"]
@@ -86,7 +87,7 @@ def ask(**answers: object) -> list[str]:
     return keys(recommend(Request(**answers)))  # type: ignore[arg-type]  # as the API gives them
 
 
-@pytest.mark.parametrize("request_", REQUESTS, ids=str)
+@each("request_", REQUESTS, ids=str)
 def test_every_request_is_answered_with_metrics_path_and_reasons(request_: Request) -> None:
     answer = recommend(request_)
     assert answer.metrics
@@ -104,7 +105,7 @@ def test_every_request_is_answered_with_metrics_path_and_reasons(request_: Reque
         assert advice.inputs is Inputs.MATRIX or Inputs.PROBABILITIES in request_.inputs
 
 
-@pytest.mark.parametrize("request_", REQUESTS, ids=str)
+@each("request_", REQUESTS, ids=str)
 def test_every_answer_of_the_request_is_on_the_path(request_: Request) -> None:
     path = recommend(request_).path
     answers = {step.question: step.answer for step in path}
@@ -185,7 +186,7 @@ def test_advice_that_needs_probabilities_is_replaced_or_left_out() -> None:
         assert noted is (wanted and not request_.has_probabilities)
 
 
-@pytest.mark.parametrize(
+@each(
     ("answers", "first"),
     [
         ({"classes": "binary", "balanced": True}, ["accuracy", "f1"]),
@@ -257,7 +258,7 @@ def test_what_is_advised_as_corrected_for_chance_gives_nothing_to_a_constant_mod
             assert not (values > 0.01).any(), key
 
 
-@pytest.mark.parametrize("request_", REQUESTS, ids=str)
+@each("request_", REQUESTS, ids=str)
 def test_a_proper_score_stands_beside_every_other_score_of_probabilities(request_: Request) -> None:
     cards = [catalogue().by_name[key].card for key in keys(recommend(request_))]
     known = {card.inference.proper for card in cards}

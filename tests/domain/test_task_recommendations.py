@@ -14,6 +14,7 @@ from app.domain.errors import InvalidInput
 from app.kernel.metrics.card import INPUTS_OF, Inputs, Task
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.references import REFERENCES
+from tests.bank import each
 
 
 def forks(node: Node) -> Iterator[Fork]:
@@ -46,7 +47,7 @@ def advised(task: str, **answers: Any) -> list[str]:
     return [one.metric for one in ask(task, **answers).metrics]
 
 
-@pytest.mark.parametrize("request_", REQUESTS, ids=str)
+@each("request_", REQUESTS, ids=str)
 def test_every_request_is_answered_with_metrics_of_its_task(request_: TaskRequest) -> None:
     answer = recommend(request_)
     assert answer.metrics

@@ -6,6 +6,7 @@ from app.domain.errors import InvalidExpression, InvalidParameter, UnknownLabel
 from app.domain.expressions.check import parse_for_any_classes
 from app.domain.expressions.expressions import parse, render
 from app.kernel.metrics.expression import Combination, Measure
+from tests.bank import each
 
 LABELS = ("A", "B", "C")
 
@@ -37,7 +38,7 @@ def test_weights_by_position_and_by_class_mean_the_same(written: str, weights: t
     assert parameters(f"wmean(recall@*, {written})") == {"weights": weights}
 
 
-@pytest.mark.parametrize(
+@each(
     ("label", "written"),
     [
         ("ICD:C50", 'weights="ICD:C50:2,b:1"'),
@@ -72,7 +73,7 @@ def test_canonical_text_has_weights_by_position() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@each(
     ("inside", "position", "words"),
     [
         ("recall@*", 0, 'wmean needs weights: write for example wmean(recall@*, weights="A:2,B:1"), or mean(...)'),

@@ -6,8 +6,7 @@ from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
 
-import pytest
-
+from tests.bank import each
 from tests.examples.documents import FENCE, ROOT, documents
 
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
@@ -19,7 +18,7 @@ def anchors(path: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
-@pytest.mark.parametrize("document", list(documents()))
+@each("document", list(documents()))
 def test_links_lead_somewhere(document: str) -> None:
     page = ROOT / document
     for link in LINK.findall(FENCE.sub("", page.read_text())):

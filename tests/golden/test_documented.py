@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
-import pytest
 from jsonschema_rs import Draft202012Validator
 
+from tests.bank import each
 from tests.golden.playing import read_answers
 from tests.golden.requests import GROUPS
 from tests.openapi import DOCUMENT
@@ -64,7 +64,7 @@ def answered(group: str) -> Iterator[tuple[str, str, str, int, Any]]:
             yield call.name, method, path, answer["status"], answer["body"]
 
 
-@pytest.mark.parametrize("group", GROUPS)
+@each("group", GROUPS)
 def test_answers_are_documented_to_the_last_member(group: str) -> None:
     looked_at = 0
     for name, method, path, status, body in answered(group):

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.engine import Explainer
+from tests.bank import each
 from tests.kernel.closeness import value_of
 
 ALPHA = catalogue().of_matrices.by_name["aickin_alpha"]
@@ -50,8 +51,8 @@ def test_below_chance_it_has_no_value_and_says_so(counts: list[list[int]]) -> No
     assert gap.condition.code == "below_chance"
 
 
-@pytest.mark.parametrize("classes", [2, 3, 7])
-@pytest.mark.parametrize("counts", [(20, 14), (23, 21), (21, 16), (21, 4), (10**6, 1)])
+@each("classes", [2, 3, 7])
+@each("counts", [(20, 14), (23, 21), (21, 16), (21, 4), (10**6, 1)])
 def test_with_even_margins_it_is_kappa(classes: int, counts: tuple[int, int]) -> None:
     """Then a_k = b_k = 1/K solves the equations: the root is the end of the bracket, which rounding must not lose."""
     right, wrong = counts

@@ -15,15 +15,16 @@ from app.kernel.matrix.h_mean_bounds import (
     needed_recall,
     rounded_down,
 )
+from tests.bank import each
 
 
 def harmonic(recalls: list[Fraction]) -> Fraction:
     return len(recalls) / sum(1 / recall for recall in recalls)  # type: ignore[return-value]
 
 
-@pytest.mark.parametrize(("classes", "weak"), [(2, 1), (3, 1), (3, 2), (10, 1), (10, 4), (5, 5)])
-@pytest.mark.parametrize("weak_recall", [Fraction(1, 20), Fraction(1, 2), Fraction(9, 10)])
-@pytest.mark.parametrize("max_recall", [Fraction(9, 10), Fraction(1)])
+@each(("classes", "weak"), [(2, 1), (3, 1), (3, 2), (10, 1), (10, 4), (5, 5)])
+@each("weak_recall", [Fraction(1, 20), Fraction(1, 2), Fraction(9, 10)])
+@each("max_recall", [Fraction(9, 10), Fraction(1)])
 def test_the_bound_is_reached_and_never_passed(
     classes: int, weak: int, weak_recall: Fraction, max_recall: Fraction
 ) -> None:
@@ -37,8 +38,8 @@ def test_the_bound_is_reached_and_never_passed(
         assert classes / (1 / np.concatenate([low, high])).sum() <= bound * (1 + 1e-12)
 
 
-@pytest.mark.parametrize(("classes", "weak"), [(2, 1), (4, 1), (4, 3), (7, 7)])
-@pytest.mark.parametrize("target", [0.1, 0.5, 0.8])
+@each(("classes", "weak"), [(2, 1), (4, 1), (4, 3), (7, 7)])
+@each("target", [0.1, 0.5, 0.8])
 def test_the_critical_recall_is_where_the_bound_meets_the_target(classes: int, weak: int, target: float) -> None:
     recall = critical_recall(classes=classes, weak=weak, max_recall=0.95, target=target)
     assert recall is not None

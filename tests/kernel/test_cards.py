@@ -21,12 +21,13 @@ from app.kernel.samples.points import Points
 from app.kernel.samples.scores import Scores
 from app.kernel.units.overlaps import Overlaps
 from app.kernel.units.queries import Queries
+from tests.bank import each
 from tests.kernel.closeness import value_of
 from tests.kernel.kinds.registry import kind_of
 from tests.kernel.matrices import matrices
 
 ALL = catalogue().metrics
-EACH = pytest.mark.parametrize("metric", ALL, ids=[metric.key for metric in ALL])
+EACH = each("metric", ALL, ids=[metric.key for metric in ALL])
 
 
 @EACH
@@ -234,8 +235,8 @@ def improves_always(key: str, **parameters: float) -> bool:
     return True
 
 
-@pytest.mark.parametrize("q", POWERS)
-@pytest.mark.parametrize("p", POWERS)
+@each("q", POWERS)
+@each("p", POWERS)
 def test_a_gini_mean_is_monotone_exactly_where_no_caution_is_given(p: float, q: float) -> None:
     caution = catalogue().of_matrices.by_name["gini_mean_recall"].card.caution
     assert caution is not None
@@ -283,8 +284,8 @@ def test_power_means_tend_to_the_extremes(r: float) -> None:
     assert min(extreme, bound) * (1 - 1e-14) <= got <= max(extreme, bound) * (1 + 1e-14)
 
 
-@pytest.mark.parametrize("p", [-1.0, 0.5, 1.0, 2.0])
-@pytest.mark.parametrize("distance", [1e-4, 1e-6, 1e-8, 1e-12])
+@each("p", [-1.0, 0.5, 1.0, 2.0])
+@each("distance", [1e-4, 1e-6, 1e-8, 1e-12])
 def test_gini_means_with_nearly_equal_powers_meet_their_limit(p: float, distance: float) -> None:
     gini = recall_means.gini_mean_recall
     limit = float(value_of(gini, RECALLS, p=p, q=p))

@@ -34,6 +34,7 @@ from app.kernel.matrix.table import Table
 from app.kernel.metrics.card import Scope
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.numerics.arrays import silently
+from tests.bank import each
 from tests.kernel.exact import CLASS, OVERALL, Infinite, Undefined, Whole, decimal, fractions
 
 SCORES = scores_of_two_classes()
@@ -129,7 +130,7 @@ def also_transposed() -> list[Score]:
     return [*SCORES.values(), *(score.turned() for score in SCORES.values() if score.exact.transposable)]
 
 
-@pytest.mark.parametrize("score", also_transposed(), ids=str)
+@each("score", also_transposed(), ids=str)
 def test_every_score_finds_what_trying_all_matrices_finds(score: Score) -> None:
     for p, n in ((5, 9), (8, 4), (1, 1), (6, 6)):
         values = {(tp, tn): witnessed(score, tp, tn, p, n) for tp, tn in product(range(p + 1), range(n + 1))}
@@ -156,7 +157,7 @@ PARAMETERS = [
 ]
 
 
-@pytest.mark.parametrize(("key", "parameters"), PARAMETERS)
+@each(("key", "parameters"), PARAMETERS)
 def test_scores_with_parameters(key: str, parameters: dict[str, Any]) -> None:
     """Held against the metric itself on every matrix, far from the ends of what a printed value stands for."""
     metric, score = catalogue().of_matrices.by_name[key], score_of(key, parameters, 1)
@@ -187,7 +188,7 @@ def test_what_a_report_of_two_classes_is_made_of_is_known() -> None:
     assert wanted <= set(SCORES)
 
 
-@pytest.mark.parametrize("score", also_transposed(), ids=str)
+@each("score", also_transposed(), ids=str)
 def test_scores_rise_or_fall(score: Score) -> None:
     """With each of the two counts while the other stays, undefined at the ends at most: what searching rests on."""
     for p, n in product((1, 2, 6, 25, 45), (1, 3, 9, 30, 60)):
@@ -200,7 +201,7 @@ def test_scores_rise_or_fall(score: Score) -> None:
             assert (rises | falls).all(), (p, n)
 
 
-@pytest.mark.parametrize("name", SCORES)
+@each("name", SCORES)
 def test_scores_are_those_of_the_catalogue(name: str) -> None:
     p, n, score = 6, 9, SCORES[name]
     metric = catalogue().of_matrices.by_name[score.key]
@@ -319,7 +320,7 @@ def test_what_can_be_said_of_several_classes() -> None:
     assert not {"f1", "precision", "mcc", "g_mean"} & set(linear_means())
 
 
-@pytest.mark.parametrize("name", LINEAR)
+@each("name", LINEAR)
 def test_scores_of_several_classes_against_all_matrices(name: str) -> None:
     """Which values printed to two digits some matrix of 3, 2 and 2 has, for the first class or for all."""
     rows = [[row for row in product(range(size + 1), repeat=3) if sum(row) == size] for size in (3, 2, 2)]

@@ -22,6 +22,7 @@ from app.kernel.metrics.expression import (
 )
 from app.kernel.metrics.families.combinations import COMBINATIONS
 from app.kernel.metrics.references import REFERENCES
+from tests.bank import each
 
 COUNTS = np.array([[8, 1, 1], [2, 5, 3], [0, 0, 20]])
 RECALLS = [Fraction(8, 10), Fraction(5, 10), Fraction(1)]
@@ -86,7 +87,7 @@ def exact(function: str, parts: list[Fraction]) -> float:
     return answers[function]
 
 
-@pytest.mark.parametrize("function", OF_ANY)
+@each("function", OF_ANY)
 def test_combinations_of_lists_and_single_measures(function: str) -> None:
     parts: tuple[Expression, ...] = (EVERY_RECALL, measure("precision", Every.CLASS), measure("accuracy"))
     flat = [*RECALLS, *PRECISIONS, Fraction(33, 40)]
@@ -117,7 +118,7 @@ def test_a_dispersion_needs_two_parts_and_no_zero() -> None:
     assert np.isnan(compute(Combination("gps_sd", (EVERY_RECALL,)), Table([[0, 5], [1, 4]])))
 
 
-@pytest.mark.parametrize("function", OF_ANY)
+@each("function", OF_ANY)
 def test_a_batch_gives_what_its_matrices_give(function: str) -> None:
     batch = np.random.default_rng(8).integers(1, 40, (2, 5, 3, 3))
     tree = combination(function, (EVERY_RECALL, measure("precision", 2), measure("macro_f1")), 5)
@@ -140,7 +141,7 @@ def test_an_expression_is_as_insensitive_as_its_parts() -> None:
 # What is declared of the functions.
 
 
-@pytest.mark.parametrize("key", COMBINATIONS)
+@each("key", COMBINATIONS)
 def test_a_card_of_a_function_says_what_a_reader_needs(key: str) -> None:
     card = COMBINATIONS[key]
     assert card.key == key
@@ -160,7 +161,7 @@ def test_slopes_are_derivatives(key: str) -> None:
     np.testing.assert_allclose(card.slopes(parts, **parameters), numeric, rtol=1e-8)
 
 
-@pytest.mark.parametrize("key", OF_ANY)
+@each("key", OF_ANY)
 def test_values_keep_to_the_bounds(key: str) -> None:
     """Lists count with all their values, metrics of several ranges with theirs."""
     signed = () if COMBINATIONS[key].mean_of_positives is not None else (measure("mcc"), measure("informedness", 0))

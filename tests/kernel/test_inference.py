@@ -12,6 +12,7 @@ from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.families import imcp, proper_scores
 from app.kernel.metrics.proportion import Cells, Line, Rate
 from app.kernel.samples.scores import Scores
+from tests.bank import each
 from tests.kernel.closeness import value_of
 from tests.kernel.matrices import matrices
 
@@ -40,8 +41,8 @@ def counted(rate: Rate, counts: np.ndarray) -> tuple[float, float]:
     return hits, among
 
 
-@pytest.mark.parametrize("name", MATRICES)
-@pytest.mark.parametrize("metric", PROPORTIONS, ids=[metric.key for metric in PROPORTIONS])
+@each("name", MATRICES)
+@each("metric", PROPORTIONS, ids=[metric.key for metric in PROPORTIONS])
 def test_a_proportion_is_the_line_of_its_rate(metric: Metric[Table], name: str) -> None:
     """Cells counted one by one, by the actual and the predicted class of each, whatever the parameters are."""
     counts = matrices()[name].astype(np.float64)
@@ -54,7 +55,7 @@ def test_a_proportion_is_the_line_of_its_rate(metric: Metric[Table], name: str) 
             assert found == pytest.approx(value, rel=1e-12, abs=1e-12)
 
 
-@pytest.mark.parametrize(
+@each(
     ("one", "of", "other", "other_of", "line"),
     [
         ("specificity", 1, "recall", 0, Line()),

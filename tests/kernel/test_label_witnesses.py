@@ -18,6 +18,7 @@ from app.kernel.metrics.expression import Subject, compute
 from app.kernel.numerics.arrays import silently
 from app.kernel.samples.label_units import LabelSets
 from app.kernel.uncertainty.units import LabelUnits
+from tests.bank import each
 
 LABELS = ("a", "b", "c", "d")
 FOR_LABELS = catalogue().for_task(Task.MULTILABEL, INPUTS_OF[Task.MULTILABEL])
@@ -75,8 +76,8 @@ SKLEARN: dict[str, Callable[[LabelUnits], Any]] = {
 }
 
 
-@pytest.mark.parametrize("seed", [0, 1, 2])
-@pytest.mark.parametrize("text", SKLEARN)
+@each("seed", [0, 1, 2])
+@each("text", SKLEARN)
 def test_scikit_learn(text: str, seed: int) -> None:
     example = units(seed)
     np.testing.assert_allclose(value(text, example.subject()), SKLEARN[text](example), rtol=RELATIVE)
@@ -161,7 +162,7 @@ def test_pycm_has_the_same_tables() -> None:
             assert float(ours) == pytest.approx(getattr(matrix, name)[1], rel=RELATIVE)
 
 
-@pytest.mark.parametrize("metric", [one for one in OF_TABLES if one.card.scope is Scope.CLASS], ids=lambda one: one.key)
+@each("metric", [one for one in OF_TABLES if one.card.scope is Scope.CLASS], ids=lambda one: one.key)
 def test_a_label_is_one_of_two_classes(metric: AnyMetric) -> None:
     """What holds of a label is what holds of the class of those that have it, against those that do not."""
     cells = np.random.default_rng(3).integers(0, 30, (3, 6, 2, 2)).astype(float)
@@ -170,7 +171,7 @@ def test_a_label_is_one_of_two_classes(metric: AnyMetric) -> None:
     np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-12)
 
 
-@pytest.mark.parametrize("metric", OF_TABLES, ids=lambda one: one.key)
+@each("metric", OF_TABLES, ids=lambda one: one.key)
 def test_prevalence_of_a_label(metric: AnyMetric) -> None:
     """Insensitive: unchanged when those that have a label, or those that do not, are replicated in its table, each
     label by other numbers. Sensitive: some example shows it.
@@ -188,7 +189,7 @@ def test_prevalence_of_a_label(metric: AnyMetric) -> None:
     assert moved is not metric.card.prevalence.is_insensitive(2)
 
 
-@pytest.mark.parametrize("metric", [one for one in OF_TABLES if one.card.has_twin(2)], ids=lambda one: one.key)
+@each("metric", [one for one in OF_TABLES if one.card.has_twin(2)], ids=lambda one: one.key)
 def test_twins_are_the_value_with_every_label_in_half_of_the_samples(metric: AnyMetric) -> None:
     """The twin is the table in which rows are replicated until both are equally large, with as many samples."""
     cells = np.random.default_rng(4).integers(1, 12, (4, 2, 2)).astype(float)

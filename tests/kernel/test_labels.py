@@ -8,10 +8,11 @@ from numpy.typing import DTypeLike
 from sklearn.metrics import confusion_matrix
 
 from app.kernel.matrix.table import confusion_counts
+from tests.bank import each
 
 
-@pytest.mark.parametrize("dtype", [np.int64, np.int32, np.uint8])
-@pytest.mark.parametrize(("classes", "n"), [(2, 1), (3, 1000), (10, 200_001), (200, 70_000)])
+@each("dtype", [np.int64, np.int32, np.uint8])
+@each(("classes", "n"), [(2, 1), (3, 1000), (10, 200_001), (200, 70_000)])
 def test_counts_are_those_of_scikit_learn(dtype: DTypeLike, classes: int, n: int) -> None:
     rng = np.random.default_rng(classes)
     actual, predicted = (rng.integers(0, classes, n).astype(dtype) for _ in range(2))

@@ -14,13 +14,14 @@ from app.kernel.matrix.table import Table, at_equal_prevalence
 from app.kernel.metrics.card import Inputs, Metric, Orientation
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.engine import evaluate_table
+from tests.bank import each
 from tests.kernel.closeness import CANCELLING, RELATIVE, assert_close, is_of_class, value_of
 from tests.kernel.matrices import dense, matrices, sparse, with_regular_margins
 from tests.kernel.test_properties import check_gaps
 
 METRICS = catalogue().of_matrices.metrics
 KEYS = [metric.key for metric in METRICS]
-EACH = pytest.mark.parametrize("metric", METRICS, ids=KEYS)
+EACH = each("metric", METRICS, ids=KEYS)
 
 
 def cases(classes: int, repeats: int = 4) -> Iterator[NDArray[np.int64]]:
@@ -62,7 +63,7 @@ def is_constant(metric: Metric[Table], classes: int) -> bool:
 
 
 @EACH
-@pytest.mark.parametrize("classes", [2, 3])
+@each("classes", [2, 3])
 def test_equal_prevalence(metric: Metric[Table], classes: int) -> None:
     """Computed on rows of equal weight every metric is insensitive, and differs from the plain value only if it was
     sensitive.
@@ -107,7 +108,7 @@ def test_symmetry(metric: Metric[Table]) -> None:
 
 
 @EACH
-@pytest.mark.parametrize("factor", [0.7, 1e-3])
+@each("factor", [0.7, 1e-3])
 def test_weights(metric: Metric[Table], factor: float) -> None:
     """All counts multiplied by what leaves no counts: the value stands or is multiplied too, unless it
     needs numbers of samples.
@@ -124,7 +125,7 @@ def test_weights(metric: Metric[Table], factor: float) -> None:
 
 
 @EACH
-@pytest.mark.parametrize("classes", [2, 3])
+@each("classes", [2, 3])
 def test_only_what_the_number_of_samples_does_not_move_has_a_twin_at_balanced_prevalence(
     metric: Metric[Table], classes: int
 ) -> None:
@@ -145,7 +146,7 @@ RATIOS = {"lift", "likelihood_ratio_positive", "likelihood_ratio_negative", "dia
 
 
 @EACH
-@pytest.mark.parametrize("classes", [2, 3, 4])
+@each("classes", [2, 3, 4])
 def test_chance(metric: Metric[Table], classes: int) -> None:
     """Chance-corrected: 0 (ratios: 1) when predictions are independent of the data. Others are not constantly so."""
     rng = np.random.default_rng(classes)
@@ -166,7 +167,7 @@ def test_chance(metric: Metric[Table], classes: int) -> None:
 
 
 @EACH
-@pytest.mark.parametrize("classes", [2, 3, 5])
+@each("classes", [2, 3, 5])
 def test_company_changes_nothing(metric: Metric[Table], classes: int) -> None:
     """With one more axis in front a matrix has the same value to the bit, alone and in a batch."""
     batch = np.stack([counts for name, counts in matrices().items() if name.split("-")[1] == str(classes)])

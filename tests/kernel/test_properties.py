@@ -12,12 +12,13 @@ from app.kernel.metrics.card import AnyMetric, Inputs, Orientation, Prevalence
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.engine import DIVISION_BY_ZERO, INFINITE, Explainer
 from app.kernel.numerics.arrays import silently
+from tests.bank import each
 from tests.kernel.closeness import RELATIVE, assert_close, is_of_class
 from tests.kernel.kinds.kind import Kind
 from tests.kernel.kinds.registry import KINDS, kind_of
 
 METRICS = catalogue().metrics
-EACH = pytest.mark.parametrize("metric", METRICS, ids=[metric.key for metric in METRICS])
+EACH = each("metric", METRICS, ids=[metric.key for metric in METRICS])
 # Of two classes these cannot move: the UPM is one and the same number, the two most probable are both, there is but one
 # pair of classes.
 # Whoever recognises everything with certainty has nothing to be calibrated, and what is decided need not be a class.
@@ -64,7 +65,7 @@ def test_is_insensitive() -> None:
 
 
 @EACH
-@pytest.mark.parametrize("classes", [2, 3, 5])
+@each("classes", [2, 3, 5])
 def test_prevalence(metric: AnyMetric, classes: int) -> None:
     """Insensitive: unchanged when whole classes are replicated. Sensitive: some example shows it."""
     kind = kind_of(metric)
@@ -77,7 +78,7 @@ def test_prevalence(metric: AnyMetric, classes: int) -> None:
 
 
 @EACH
-@pytest.mark.parametrize("classes", [2, 3])
+@each("classes", [2, 3])
 def test_sample_size(metric: AnyMetric, classes: int) -> None:
     """Three times the same data: the value stands, or is multiplied too, or the metric needs numbers of samples."""
     kind = kind_of(metric)
@@ -160,7 +161,7 @@ def test_perfection(metric: AnyMetric) -> None:
 
 
 @EACH
-@pytest.mark.parametrize("classes", [2, 3, 5])
+@each("classes", [2, 3, 5])
 def test_a_batch_is_its_members_one_by_one(metric: AnyMetric, classes: int) -> None:
     """With one and with two leading axes, missing values included."""
     kind = kind_of(metric)
@@ -175,9 +176,7 @@ def test_a_batch_is_its_members_one_by_one(metric: AnyMetric, classes: int) -> N
 # Missing values
 
 
-@pytest.mark.parametrize(
-    ("inputs", "name"), [(inputs, name) for inputs, kind in KINDS.items() for name in kind.degenerate()]
-)
+@each(("inputs", "name"), [(inputs, name) for inputs, kind in KINDS.items() for name in kind.degenerate()])
 def test_missing_values_have_a_reason(inputs: Inputs, name: str) -> None:
     check_gaps(inputs, KINDS[inputs].degenerate()[name])
 

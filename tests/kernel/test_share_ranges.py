@@ -10,6 +10,7 @@ from app.kernel.matrix.prevalence import Extremes, ShareRanges, extremes, projec
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.numerics.arrays import Array, silently
+from tests.bank import each
 
 THREE = np.array([[70.0, 20, 10], [5, 80, 15], [12, 8, 30]])
 FOUR = np.array([[40.0, 5, 3, 2], [6, 30, 10, 4], [1, 9, 50, 20], [8, 2, 7, 13]])
@@ -33,8 +34,8 @@ def found_in(low: list[float], high: list[float], function: Callable[[Array], Ar
     return extremes(ranges, function, points, function(points), most=10**6)
 
 
-@pytest.mark.parametrize("key", ["cohen_kappa", "mcc", "macro_f1", "accuracy"])
-@pytest.mark.parametrize("recalls", [(0.9, 0.95), (0.99, 0.6), (0.7, 0.7)])
+@each("key", ["cohen_kappa", "mcc", "macro_f1", "accuracy"])
+@each("recalls", [(0.9, 0.95), (0.99, 0.6), (0.7, 0.7)])
 def test_one_range_has_the_extremes_of_another_optimiser(key: str, recalls: tuple[float, float]) -> None:
     """Kappa and MCC of two classes are highest somewhere between the ends, where no grid point lies."""
     counts = np.array([[recalls[0], 1 - recalls[0]], [1 - recalls[1], recalls[1]]]) * 1000

@@ -16,6 +16,7 @@ from app.kernel.matrix.table import Table
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.expression import Combination, Every, Measure, bounds, compute
 from app.kernel.metrics.families.combinations import COMBINATIONS, stolarsky_mean
+from tests.bank import each
 from tests.kernel.matrices import matrices
 
 with warnings.catch_warnings():
@@ -35,7 +36,7 @@ def weighted(function: str, counts: NDArray[Any], weights: NDArray[np.float64]) 
     return float(compute(Combination(function, RECALLS, {"weights": tuple(weights.tolist())}), Table(counts)))
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each("name", NAMES)
 def test_weighted_means_are_those_of_scipy(name: str) -> None:
     counts = matrices()[name]
     recalls, weights = np.diag(counts) / counts.sum(axis=1), weights_for(len(counts))
@@ -97,9 +98,9 @@ def test_the_named_means_are_stolarsky_means(p: float, q: float, known: float) -
     assert stolarsky(Y, X, p, q) == pytest.approx(known, rel=1e-14)
 
 
-@pytest.mark.parametrize("p", [-40.0, -2.5, -0.01, 0.25, 3.0, 17.0])
-@pytest.mark.parametrize("q", [-39.0, -1.5, 0.02, 0.75, 5.0])
-@pytest.mark.parametrize(("x", "y"), [(0.3, 0.85), (0.5, 0.501), (1e-6, 1.0), (0.999999, 1.0)])
+@each("p", [-40.0, -2.5, -0.01, 0.25, 3.0, 17.0])
+@each("q", [-39.0, -1.5, 0.02, 0.75, 5.0])
+@each(("x", "y"), [(0.3, 0.85), (0.5, 0.501), (1e-6, 1.0), (0.999999, 1.0)])
 def test_the_formula_in_sixty_digits(x: float, y: float, p: float, q: float) -> None:
     getcontext().prec = 60
     a, b, first, second = (Decimal(value) for value in (x, y, p, q))
@@ -108,8 +109,8 @@ def test_the_formula_in_sixty_digits(x: float, y: float, p: float, q: float) -> 
     assert stolarsky(x, y, p, q) == pytest.approx(want, rel=2e-13)
 
 
-@pytest.mark.parametrize("distance", [1e-3, 1e-4, 1e-6, 1e-9])
-@pytest.mark.parametrize("at", [0.0, 1.0, -2.0])
+@each("distance", [1e-3, 1e-4, 1e-6, 1e-9])
+@each("at", [0.0, 1.0, -2.0])
 def test_its_limits_are_passed_smoothly(at: float, distance: float) -> None:
     limit = stolarsky(X, Y, at, at)
     assert stolarsky(X, Y, at + distance, at - distance) == pytest.approx(limit, rel=1e-10 + distance**2)
@@ -151,7 +152,7 @@ def kappa(counts: NDArray[Any], weights: NDArray[np.float64] | str) -> float:
     return float(NAMED["weighted_kappa"].compute(Table(counts), weights=given))
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each("name", NAMES)
 def test_kappa_takes_any_weights(name: str) -> None:
     """Equation 23 of the survey in fractions, and PyCM with the disagreements, whole numbers there."""
     counts = matrices()[name]
@@ -170,7 +171,7 @@ def test_kappa_takes_any_weights(name: str) -> None:
     assert kappa(counts, w) == pytest.approx(theirs, rel=1e-11)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each("name", NAMES)
 def test_named_weights_are_matrices(name: str) -> None:
     counts = matrices()[name]
     size = len(counts)
@@ -197,8 +198,8 @@ def test_kappa_with_weights_of_its_own_has_no_lower_end() -> None:
 # F-beta of macro averages
 
 
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("beta", [0.5, 1.0, 2.0])
+@each("name", NAMES)
+@each("beta", [0.5, 1.0, 2.0])
 def test_both_forms_of_macro_f_beta(name: str, beta: float) -> None:
     """Equation 20 of the survey from scikit-learn's macro precision and recall; and its own mean of scores."""
     counts = matrices()[name]

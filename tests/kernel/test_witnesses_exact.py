@@ -21,6 +21,7 @@ import tests.kernel.exact_similarity  # noqa: F401 - importing them fills CLASS 
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.card import Inputs, Metric, Scope
 from app.kernel.metrics.catalogue import catalogue
+from tests.bank import each
 from tests.kernel.closeness import CANCELLING, RELATIVE, assert_close, value_of
 from tests.kernel.exact import CLASS, OVERALL, Whole, decimal, fractions, settle
 from tests.kernel.matrices import matrices
@@ -61,7 +62,7 @@ def floor_of(metric: Metric[Table], counts: NDArray[Any]) -> float:
     return CANCELLING if metric.key in ("sensitivity_index", "fager_mcgowan") else 0.0
 
 
-@pytest.mark.parametrize("name", matrices())
+@each("name", matrices())
 def test_default_parameters(name: str) -> None:
     for metric in METRICS:
         floor = floor_of(metric, matrices()[name])
@@ -108,7 +109,7 @@ PARAMETERS: list[tuple[str, dict[str, Any]]] = [
 SMALL = [name for name in matrices() if int(name.split("-")[1]) <= 5 and name.endswith("-0")]
 
 
-@pytest.mark.parametrize(("key", "parameters"), PARAMETERS, ids=[f"{key}-{list(p.values())}" for key, p in PARAMETERS])
+@each(("key", "parameters"), PARAMETERS, ids=[f"{key}-{list(p.values())}" for key, p in PARAMETERS])
 def test_other_parameters(key: str, parameters: dict[str, Any]) -> None:
     exact_parameters = {
         name: Fraction(value) if isinstance(value, float) and math.isfinite(value) else value
@@ -174,7 +175,7 @@ WEIGHTED: dict[str, Callable[[Any], Any]] = {
 }
 
 
-@pytest.mark.parametrize("key", [*AVERAGED, *WEIGHTED])
+@each("key", [*AVERAGED, *WEIGHTED])
 def test_counting_undefined_as_zero(key: str) -> None:
     """As scikit-learn does with ``zero_division=0``."""
     for name in matrices():

@@ -16,6 +16,7 @@ import pytest
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.card import Metric
 from app.kernel.metrics.catalogue import catalogue
+from tests.bank import each
 from tests.kernel.closeness import CANCELLING, RELATIVE, is_of_class, value_of
 from tests.kernel.matrices import matrices
 
@@ -118,13 +119,13 @@ def compared(metric: Metric[Table], name: str) -> int:
     return numbers
 
 
-@pytest.mark.parametrize("name", matrices())
+@each("name", matrices())
 def test_every_key(name: str) -> None:
     numbers = sum(compared(metric, name) for key, metric in METRICS.items() if key not in ITERATED)
     assert numbers > 20
 
 
-@pytest.mark.parametrize("key", METRICS)
+@each("key", METRICS)
 def test_no_key_is_all_gaps(key: str) -> None:
     if key not in ITERATED:
         assert compared(METRICS[key], "dense-3-0") > 0

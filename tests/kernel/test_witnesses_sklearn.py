@@ -17,6 +17,7 @@ from sklearn import metrics as sk
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.card import Metric
 from app.kernel.metrics.catalogue import catalogue
+from tests.bank import each
 from tests.kernel.closeness import CANCELLING, assert_close, value_of
 from tests.kernel.matrices import matrices, with_regular_margins
 
@@ -164,7 +165,7 @@ def test_every_entry_of_the_cards_is_asked() -> None:
     assert with_card_entry("imblearn") == IMBALANCED.keys()
 
 
-@pytest.mark.parametrize("key", QUESTIONS)
+@each("key", QUESTIONS)
 def test_scikit_learn(key: str) -> None:
     """Labels are compared where every class occurs and is predicted; missing ones have tests of their own below."""
     parameters, question = QUESTIONS[key]
@@ -202,7 +203,7 @@ def compare(
     assert_close(metric, value_of(metric, counts, **parameters), want, absolute=CANCELLING, where=name)
 
 
-@pytest.mark.parametrize("name", matrices())
+@each("name", matrices())
 def test_missing_classes(name: str) -> None:
     """NaN on request per class, 0 in the variant that counts them as 0, left out in the variant that does that."""
     counts = matrices()[name]

@@ -9,6 +9,7 @@ import pytest
 
 from app.outbound.addresses import AddressRefused, addresses_of, is_public
 from app.outbound.posting import WebhookPoster
+from tests.bank import each
 
 # This machine, private networks, links, groups, documentation, and what stands for an address of the other kind.
 OURS = [
@@ -21,7 +22,7 @@ OURS = [
 ]
 
 
-@pytest.mark.parametrize("address", OURS)
+@each("address", OURS)
 def test_what_is_not_of_the_internet(address: str) -> None:
     assert not is_public(ip_address(address))
 

@@ -21,6 +21,7 @@ from app.services.runs.comparison import Comparison
 from app.services.runs.differences import BOTH_INFINITE, NO_VALUE, NOT_REACHED, ONE_INFINITE, RunDifference
 from app.services.runs.draws.resampling import InferenceSettings
 from app.services.runs.reading import KeptSamples
+from tests.bank import each
 
 
 def kept(matrix: Any, dataset: str) -> EvaluationRecord:
@@ -116,7 +117,7 @@ def random_runs(seed: int) -> tuple[Any, Any, Any]:
     return first, second, truth
 
 
-@pytest.mark.parametrize("seed", range(40))
+@each("seed", range(40))
 def test_limits_p_probabilities_and_verdicts_of_paired_runs_agree(seed: int) -> None:
     runs = random_runs(seed)
     level = (0.8, 0.95, 0.99)[seed % 3]

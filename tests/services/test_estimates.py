@@ -35,6 +35,7 @@ from app.services.gate.rule_estimates import rule_estimands
 from app.services.rank.ranking import Candidate, LeaderboardQuery, rank_candidates
 from app.services.runs.aligned import Runs
 from app.services.runs.reading import KeptSamples
+from tests.bank import each
 from tests.kernel.matrices import matrices
 from tests.kernel.probability.problems import softmax_problem
 from tests.services.records import record_of, scored
@@ -185,8 +186,8 @@ def test_the_lowest_of_all_is_not_the_one_that_came_out_lowest() -> None:
     assert ends(one) == ends(of_d)
 
 
-@pytest.mark.parametrize("kind", ["dense", "accurate", "dominant_class", "sparse"])
-@pytest.mark.parametrize("size", [2, 3, 5])
+@each("kind", ["dense", "accurate", "dominant_class", "sparse"])
+@each("size", [2, 3, 5])
 def test_a_metric_has_the_values_of_the_function_of_metrics_that_it_says_it_is(kind: str, size: int) -> None:
     counts = matrices()[f"{kind}-{size}-0"]
     labels = tuple(map(str, range(size)))
@@ -210,8 +211,8 @@ EXPRESSIONS = (
 )
 
 
-@pytest.mark.parametrize("metric", EXPRESSIONS)
-@pytest.mark.parametrize("counts", [TWO, [[50, 0], [0, 60]], [[40, 2], [0, 3]]])
+@each("metric", EXPRESSIONS)
+@each("counts", [TWO, [[50, 0], [0, 60]], [[40, 2], [0, 3]]])
 def test_gate_and_leaderboard_have_the_limits_of_the_one_way(metric: str, counts: Any) -> None:
     record = record_of(counts, positive=1)
     (own,) = found(run_data(record), metric)

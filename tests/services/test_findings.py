@@ -15,6 +15,7 @@ from app.kernel.metrics.engine import evaluate_table
 from app.kernel.uncertainty.intervals import wilson
 from app.services.evaluate.sections import findings
 from app.services.evaluate.sections.findings import matrix_findings, tie_finding
+from tests.bank import each
 
 PAPER = [[800, 0, 0, 0], [0, 600, 0, 0], [0, 0, 500, 0], [40, 24, 20, 16]]
 OVERALL = ("accuracy", "h_mean", "balanced_accuracy", "no_information_rate")
@@ -273,8 +274,8 @@ def test_only_counts_are_judged_by_size(content: str) -> None:
     assert found_in([[3.0, 0.5], [0.5, 3.0]], content=content) == {}
 
 
-@pytest.mark.parametrize(("x", "n"), [(0, 1), (1, 1), (0, 7), (7, 7), (3, 7), (81, 263)])
-@pytest.mark.parametrize("level", [0.9, 0.95, 1 - 0.05 / 35])
+@each(("x", "n"), [(0, 1), (1, 1), (0, 7), (7, 7), (3, 7), (81, 263)])
+@each("level", [0.9, 0.95, 1 - 0.05 / 35])
 def test_the_interval_is_that_of_the_kernel(x: int, n: int, level: float) -> None:
     low, high = wilson(np.array([float(x)]), np.array([float(n)]), level)
     assert findings._wilson(x, n, level) == pytest.approx((low[0], high[0]), rel=1e-12, abs=1e-15)
@@ -283,7 +284,7 @@ def test_the_interval_is_that_of_the_kernel(x: int, n: int, level: float) -> Non
 # In general
 
 
-@pytest.mark.parametrize("seed", range(30))
+@each("seed", range(30))
 def test_findings_are_ordered_and_fit_for_json(seed: int) -> None:
     generator = np.random.default_rng(seed)
     size = int(generator.integers(2, 12))

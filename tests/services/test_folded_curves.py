@@ -20,6 +20,7 @@ from app.kernel.matrix.table import confusion_counts
 from app.kernel.numerics.arrays import Array
 from app.services.decide.curves import BandForm, CalibrationForm, CurveName, CurveQuestion, curve_of
 from app.services.stored import FoldedInput
+from tests.bank import each
 
 N, LABELS = 4000, ("a", "b", "c")
 RANDOM = np.random.default_rng(5)
@@ -54,8 +55,8 @@ def folded(tmp_path_factory: pytest.TempPathFactory) -> FoldedInput:
     return FoldedInput.of(record, json.loads(json.dumps(curves)))
 
 
-@pytest.mark.parametrize("name", OF_CUTS)
-@pytest.mark.parametrize("label", LABELS)
+@each("name", OF_CUTS)
+@each("label", LABELS)
 def test_kept_points_lie_on_the_curve_and_none_lies_far_from_them(
     folded: FoldedInput, name: CurveName, label: str
 ) -> None:

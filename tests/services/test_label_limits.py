@@ -15,6 +15,7 @@ from app.kernel.uncertainty.intervals import logit_limits, two_sided_z
 from app.services.estimands import Estimand, make_estimand
 from app.services.estimates.estimates import estimate
 from app.services.estimates.run_data import RunData
+from tests.bank import each
 
 LABELS = ("cat", "dog", "bird", "fish")
 SIZE = 150
@@ -39,7 +40,7 @@ def estimand(text: str, n_labels: int = 4) -> Estimand:
     return make_estimand(text, LABELS[:n_labels], None, INPUTS_OF[Task.MULTILABEL], Task.MULTILABEL)
 
 
-@pytest.mark.parametrize("text", ASKED)
+@each("text", ASKED)
 def test_samples_of_one_weight_have_the_limits_of_those_without(text: str) -> None:
     (plain,), (weighted,) = (
         estimate([estimand(text)], RunData(source(weights)))[0] for weights in (None, np.full(SIZE, 2.5))

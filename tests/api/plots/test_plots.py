@@ -13,6 +13,7 @@ from tests.api.answers import Json, check_problem, create, evaluation, matrix_in
 from tests.api.plots.world import HOSTILE, check_specification, confused, keep_matrix, layer, values_of
 from tests.api.test_probabilities import make, make_scores
 from tests.api.test_tournaments import judge, keep_table
+from tests.bank import each
 from tests.kernel.compare.test_across_datasets import SCORES
 
 OF_REPORTS = [name for (of, name), plot in PLOTS.items() if plot.needs in (Needs.REPORT, Needs.SWEEP) and name != "phi"]
@@ -46,8 +47,8 @@ def read(client: httpx.Client, identifier: str, name: str, **parameters: Any) ->
     return check_specification(client.get(f"/v1/evaluations/{identifier}/plots/{name}.json", params=parameters))
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("name", OF_EVALUATIONS)
+@each("theme", ["light", "dark"])
+@each("name", OF_EVALUATIONS)
 def test_every_figure_of_an_evaluation(client: httpx.Client, two: str, three: str, name: str, theme: str) -> None:
     for identifier in (two, three):
         specification = read(client, identifier, name, theme=theme)

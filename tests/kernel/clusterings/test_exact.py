@@ -15,6 +15,7 @@ from app.kernel.metrics.families import clusterings
 from app.kernel.metrics.families.agreement import adjusted_rand
 from app.kernel.numerics.arrays import silently
 from app.kernel.samples.points import Points
+from tests.bank import each
 from tests.kernel.clusterings import exact
 
 OF_TABLES: dict[str, Metric[Any]] = {
@@ -51,7 +52,7 @@ def same(got: float, want: float) -> bool:
     return abs(got - want) <= RATIO * abs(want) + 4e-15
 
 
-@pytest.mark.parametrize("table", tables(), ids=lambda table: "x".join(map(str, table.shape)))
+@each("table", tables(), ids=lambda table: "x".join(map(str, table.shape)))
 def test_tables_against_exact_arithmetic(table: NDArray[np.int64]) -> None:
     found = Contingency(table)
     for name, want in exact.values(table.tolist()).items():
@@ -82,8 +83,8 @@ def labelled(n: int, classes: int, clusters: int) -> tuple[NDArray[np.int64], ND
     return y, np.where(rng.random(n) < 0.5, y % clusters, rng.integers(0, clusters, n))
 
 
-@pytest.mark.parametrize("key", SKLEARN)
-@pytest.mark.parametrize(("n", "classes", "clusters"), [(60, 2, 3), (400, 6, 4), (900, 3, 20)])
+@each("key", SKLEARN)
+@each(("n", "classes", "clusters"), [(60, 2, 3), (400, 6, 4), (900, 3, 20)])
 def test_tables_against_scikit_learn(key: str, n: int, classes: int, clusters: int) -> None:
     y, p = labelled(n, classes, clusters)
     found = Contingency(sk.cluster.contingency_matrix(y, p))
@@ -104,8 +105,8 @@ def test_purity_against_a_majority_vote() -> None:
 # The expected information
 
 
-@pytest.mark.parametrize("rows", [[1, 1, 1, 1, 2], [6], [2, 2, 2], [5, 1]])
-@pytest.mark.parametrize("columns", [[3, 3], [1, 2, 3], [1] * 6, [6]])
+@each("rows", [[1, 1, 1, 1, 2], [6], [2, 2, 2], [5, 1]])
+@each("columns", [[3, 3], [1, 2, 3], [1] * 6, [6]])
 def test_expected_information_of_all_shufflings(rows: list[int], columns: list[int]) -> None:
     """The mean over all 720 ways to hand out the clusters."""
     y, p = np.repeat(np.arange(len(rows)), rows), np.repeat(np.arange(len(columns)), columns)
@@ -174,8 +175,8 @@ OF_POINTS: dict[str, tuple[Metric[Any], Any]] = {
 }
 
 
-@pytest.mark.parametrize("key", OF_POINTS)
-@pytest.mark.parametrize(("points", "clusters"), POINTS)
+@each("key", OF_POINTS)
+@each(("points", "clusters"), POINTS)
 def test_shapes_against_exact_arithmetic(key: str, points: list[list[int]], clusters: list[int]) -> None:
     metric, witness = OF_POINTS[key]
     assert value(metric, Points(clusters, points)) == pytest.approx(float(witness(points, clusters)), rel=RATIO)
@@ -249,7 +250,7 @@ NO_VALUE: list[tuple[str, Any, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("key", "table", "code"), NO_VALUE)
+@each(("key", "table", "code"), NO_VALUE)
 def test_what_has_no_value_says_why(key: str, table: Any, code: str) -> None:
     metric, found = OF_TABLES[key], Contingency(table)
     assert np.isnan(value(metric, found))
@@ -327,7 +328,7 @@ def test_class_sizes_by_hand(key: str, table: list[list[int]], times: list[int],
     assert value(OF_TABLES[key], Contingency(replicated)) == pytest.approx(after, rel=1e-14, abs=1e-15)
 
 
-@pytest.mark.parametrize("key", OF_TABLES)
+@each("key", OF_TABLES)
 def test_every_measure_of_a_table_moves_with_class_sizes(key: str) -> None:
     """In exact arithmetic: a difference that is no rounding."""
     table = [[5, 1, 0], [2, 4, 3]]

@@ -20,6 +20,7 @@ from app.kernel.compare.cost_ratios import (
 )
 from app.kernel.numerics.monotone import upper_hull
 from app.kernel.uncertainty.intervals import two_sided_z
+from tests.bank import each
 
 RATIOS = [Fraction(k, 7) for k in range(1, 60)] + [Fraction(10**k) for k in (-6, -3, 2, 4, 6)]
 
@@ -51,7 +52,7 @@ def test_two_rules_by_hand() -> None:
     assert cost_ranges(RateGaps(0.0, 0.1), 0.3) == [CostRange(0.0, inf, -1)]
 
 
-@pytest.mark.parametrize("seed", range(20))
+@each("seed", range(20))
 def test_trying_ratios_in_fractions(seed: int) -> None:
     random = np.random.default_rng(seed)
     positives, negatives = (int(size) for size in random.integers(1, 30, 2))
@@ -85,7 +86,7 @@ def curves(random: Any, positives: int, negatives: int) -> tuple[Any, Any]:
     return points[0], points[1]
 
 
-@pytest.mark.parametrize("seed", range(20))
+@each("seed", range(20))
 def test_curves_by_trying_all_thresholds_in_fractions(seed: int) -> None:
     random = np.random.default_rng(seed)
     positives, negatives = (int(size) for size in random.integers(1, 25, 2))
@@ -130,7 +131,7 @@ def test_a_curve_against_itself_and_against_one_that_is_never_below() -> None:
     assert found[-1].low == pytest.approx(18 / 20 * 10 / 2)
 
 
-@pytest.mark.parametrize("seed", range(12))
+@each("seed", range(12))
 def test_certain_ranges_are_where_the_difference_is_beyond_its_deviation(seed: int) -> None:
     random = np.random.default_rng(seed)
     gaps = RateGaps(*random.normal(0, 0.1, 2), *random.uniform(1e-4, 0.01, 2))

@@ -8,6 +8,7 @@ from scipy.optimize import minimize_scalar
 from statsmodels.stats.proportion import confint_proportions_2indep, score_test_proportions_2indep
 
 from app.kernel.compare.differences import newcombe_interval, restricted_shares, score_z
+from tests.bank import each
 
 
 def test_published_newcombe_interval() -> None:
@@ -24,8 +25,8 @@ def test_published_score_at_a_margin_where_statsmodels_errs() -> None:
     assert abs(theirs.statistic - 1.6706) > 5e-3
 
 
-@pytest.mark.parametrize("difference", [-0.3, -0.05, 0.0, 0.02, 0.4])
-@pytest.mark.parametrize("table", [(92, 100, 90, 100), (7, 34, 1, 34), (0, 10, 4, 12), (10, 10, 3, 9), (5, 50, 45, 50)])
+@each("difference", [-0.3, -0.05, 0.0, 0.02, 0.4])
+@each("table", [(92, 100, 90, 100), (7, 34, 1, 34), (0, 10, 4, 12), (10, 10, 3, 9), (5, 50, 45, 50)])
 def test_restricted_shares_maximise_the_likelihood(table: tuple[int, int, int, int], difference: float) -> None:
     x1, n1, x2, n2 = table
 

@@ -15,6 +15,7 @@ from app.kernel.compare.paired.tests import mcnemar_mid_p
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.numerics.arrays import Array
+from tests.bank import each
 from tests.kernel.compare.tango import tango_interval
 
 KEYS = ("balanced_accuracy", "g_mean", "h_mean", "mcc", "cohen_kappa", "macro_f1", "macro_precision", "weighted_f1")
@@ -50,8 +51,8 @@ def both(effects: Effects) -> tuple[Array, PairedScore]:
 # One class is Tango's interval.
 
 
-@pytest.mark.parametrize(("b", "c", "n"), [(40, 20, 160), (9, 7, 150), (30, 34, 3000), (0, 0, 20), (0, 5, 40)])
-@pytest.mark.parametrize("level", [0.8, 0.95, 0.99])
+@each(("b", "c", "n"), [(40, 20, 160), (9, 7, 150), (30, 34, 3000), (0, 0, 20), (0, 5, 40)])
+@each("level", [0.8, 0.95, 0.99])
 def test_one_rate_has_tangos_limits_where_mcnemar_agrees(b: int, c: int, n: int, level: float) -> None:
     found = PairedScore(rate_effects(b, c, n)).limits(level)
     np.testing.assert_allclose(np.ravel(found), tango_interval(b, c, n, level), atol=1e-9)
@@ -94,8 +95,8 @@ def test_what_a_class_of_few_may_hide_counts() -> None:
 # One story.
 
 
-@pytest.mark.parametrize("shift", [0.0, 0.3])
-@pytest.mark.parametrize("seed", range(12))
+@each("shift", [0.0, 0.3])
+@each("seed", range(12))
 def test_limits_p_and_probability_agree(seed: int, shift: float) -> None:
     effects = paired_effects(some_runs(seed, shift=shift), METRICS)
     p, score = both(effects)

@@ -20,6 +20,7 @@ from app.kernel.compare.paired.tests import (
     stuart_maxwell,
 )
 from app.kernel.numerics.arrays import Array
+from tests.bank import each
 from tests.kernel.compare.tango import tango_interval, tango_z
 
 
@@ -240,8 +241,8 @@ def rejection_rates(items: int, discordant: float) -> tuple[float, float]:
     return float(found[0]), float(found[1])
 
 
-@pytest.mark.parametrize("items", [40, 100, 300])
-@pytest.mark.parametrize("discordant", [1, 5, 10, 15, 20])
+@each("items", [40, 100, 300])
+@each("discordant", [1, 5, 10, 15, 20])
 def test_equal_runs_are_rarely_called_different(items: int, discordant: int) -> None:
     """Never in more than 6 of 100 cases, and from ten discordant items on in no fewer than 4."""
     for rate in rejection_rates(items, discordant):

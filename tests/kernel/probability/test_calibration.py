@@ -19,6 +19,7 @@ from app.kernel.samples.calibration import (
     spiegelhalter,
 )
 from app.kernel.samples.scores import Scores
+from tests.bank import each
 from tests.kernel.probability.problems import Codes, softmax_problem, tied_problem, value
 
 PROBLEMS = {
@@ -27,7 +28,7 @@ PROBLEMS = {
     for classes in (2, 4)
     for n in (60, 5000)
 }
-PROBLEM = pytest.mark.parametrize("problem", PROBLEMS)
+PROBLEM = each("problem", PROBLEMS)
 
 
 def gaps(p: Array, hit: Array, bins: int, weights: Array) -> list[tuple[float, float]]:
@@ -49,8 +50,8 @@ def top_label(y: Codes, p: Array) -> tuple[Array, Array]:
 
 
 @PROBLEM
-@pytest.mark.parametrize("bins", [1, 5, 15])
-@pytest.mark.parametrize("weighted", [False, True])
+@each("bins", [1, 5, 15])
+@each("weighted", [False, True])
 def test_errors_by_definition(problem: str, bins: int, weighted: bool) -> None:
     y, p = PROBLEMS[problem]
     weights = np.random.default_rng(0).gamma(1.0, size=y.size) if weighted else np.ones(y.size)
@@ -290,7 +291,7 @@ def test_weights_in_the_simulation() -> None:
 
 
 @PROBLEM
-@pytest.mark.parametrize("weighted", [False, True])
+@each("weighted", [False, True])
 def test_decomposition_without_bins(problem: str, weighted: bool) -> None:
     """Against an isotonic regression that is not ours."""
     y, p = PROBLEMS[problem]

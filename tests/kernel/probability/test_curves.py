@@ -11,6 +11,7 @@ from sklearn.isotonic import IsotonicRegression
 from app.kernel.samples import curves
 from app.kernel.samples.curves import CLASS_CURVES, OVERALL_CURVES, Curve, CurveName, UndefinedCurve, thin
 from app.kernel.samples.scores import Scores
+from tests.bank import each
 from tests.kernel.probability.problems import softmax_problem, tied_problem, value
 
 PROBLEMS = {
@@ -19,7 +20,7 @@ PROBLEMS = {
     for classes in (2, 4)
     for n in (80, 5000)
 }
-PROBLEM = pytest.mark.parametrize("problem", PROBLEMS)
+PROBLEM = each("problem", PROBLEMS)
 
 
 def weights_of(y: np.ndarray) -> np.ndarray:
@@ -27,7 +28,7 @@ def weights_of(y: np.ndarray) -> np.ndarray:
 
 
 @PROBLEM
-@pytest.mark.parametrize("weighted", [False, True])
+@each("weighted", [False, True])
 def test_roc_and_det(problem: str, weighted: bool) -> None:
     y, p = PROBLEMS[problem]
     w = weights_of(y) if weighted else None
@@ -44,7 +45,7 @@ def test_roc_and_det(problem: str, weighted: bool) -> None:
 
 
 @PROBLEM
-@pytest.mark.parametrize("weighted", [False, True])
+@each("weighted", [False, True])
 def test_precision_recall(problem: str, weighted: bool) -> None:
     y, p = PROBLEMS[problem]
     w = weights_of(y) if weighted else None
@@ -128,7 +129,7 @@ def test_gain_and_lift(problem: str) -> None:
 
 
 @PROBLEM
-@pytest.mark.parametrize("weighted", [False, True])
+@each("weighted", [False, True])
 def test_performance(problem: str, weighted: bool) -> None:
     y, p = PROBLEMS[problem]
     scores = Scores(y, p, weights_of(y) if weighted else None)
@@ -199,8 +200,8 @@ def indices(full: Curve, thinned: Curve) -> list[int]:
     return found
 
 
-@pytest.mark.parametrize("name", sorted(CLASS_CURVES))
-@pytest.mark.parametrize("points", [2, 100, 1000])
+@each("name", sorted(CLASS_CURVES))
+@each("points", [2, 100, 1000])
 def test_thinning_keeps_the_shape(name: CurveName, points: int) -> None:
     y, p = softmax_problem(5000, 3, 1)
     full = CLASS_CURVES[name](Scores(y, p), 2)

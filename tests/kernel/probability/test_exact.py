@@ -9,6 +9,7 @@ from scipy.stats import beta
 
 from app.kernel.metrics.families.score_ranking import severity
 from app.kernel.samples.scores import Scores
+from tests.bank import each
 from tests.kernel.probability import exact
 from tests.kernel.probability.problems import exact_tied_problem, softmax_problem, tied_problem, value
 
@@ -30,9 +31,9 @@ def assert_close(ours: object, theirs: object) -> None:
     np.testing.assert_allclose(np.asarray(ours, dtype=float), np.asarray(theirs, dtype=float), rtol=1e-12, atol=1e-15)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("classes", [2, 3, 5])
-@pytest.mark.parametrize("seed", SEEDS)
+@each("kind", KINDS)
+@each("classes", [2, 3, 5])
+@each("seed", SEEDS)
 def test_areas_per_class(kind: str, classes: int, seed: int) -> None:
     y, scores, rows = problem(kind, 25, classes, seed)
     sides = [exact.of_class(y, rows, code) for code in range(classes)]
@@ -53,9 +54,9 @@ def test_areas_per_class(kind: str, classes: int, seed: int) -> None:
         assert_close(value("partial_roc_auc", scores, max_fpr=limit), expected)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("classes", [2, 3, 5])
-@pytest.mark.parametrize("seed", SEEDS)
+@each("kind", KINDS)
+@each("classes", [2, 3, 5])
+@each("seed", SEEDS)
 def test_areas_of_all_classes(kind: str, classes: int, seed: int) -> None:
     y, scores, rows = problem(kind, 25, classes, seed)
     assert_close(value("roc_auc_ovo_macro", scores), exact.hand_till(y, rows))
@@ -64,9 +65,9 @@ def test_areas_of_all_classes(kind: str, classes: int, seed: int) -> None:
     assert_close(value("macro_pr_auc", scores), exact.macro_pr(y, rows))
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("severity_parameters", [(1, 1), (2, 2), (2, 5), (4, 1)])
-@pytest.mark.parametrize("seed", range(2))
+@each("kind", KINDS)
+@each("severity_parameters", [(1, 1), (2, 2), (2, 5), (4, 1)])
+@each("seed", range(2))
 def test_h_measure_with_whole_parameters(kind: str, severity_parameters: tuple[int, int], seed: int) -> None:
     a, b = severity_parameters
     y, scores, rows = problem(kind, 24, 2 + seed % 2, seed)

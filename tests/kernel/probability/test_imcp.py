@@ -16,6 +16,7 @@ from app.kernel.metrics.families.imcp import phi_quartiles, regions
 from app.kernel.samples.curves import imbalanced_performance, performance
 from app.kernel.samples.losses import phi_of, threshold_correct, threshold_incorrect
 from app.kernel.samples.scores import Scores
+from tests.bank import each
 from tests.kernel.probability.problems import softmax_problem, tied_problem, value
 
 DATA = Path(__file__).parents[2] / "data" / "imcp"
@@ -158,9 +159,9 @@ def test_printed_region_shares() -> None:
     assert [round(share, 2) for share in found] == [1.07, 15.14, 83.79]
 
 
-@pytest.mark.parametrize("n", [9, 40, 401, 9001])
-@pytest.mark.parametrize("classes", [2, 3])
-@pytest.mark.parametrize("problem", [softmax_problem, tied_problem])
+@each("n", [9, 40, 401, 9001])
+@each("classes", [2, 3])
+@each("problem", [softmax_problem, tied_problem])
 def test_quartiles(n: int, classes: int, problem: object) -> None:
     y, p = problem(n, classes, n)  # type: ignore[operator]
     ours = phi_quartiles(Scores(y, p))

@@ -7,6 +7,7 @@ import pytest
 from sklearn import metrics as sk
 
 from app.kernel.samples.scores import Scores
+from tests.bank import each
 from tests.kernel.probability import exact
 from tests.kernel.probability.problems import exact_tied_problem, softmax_problem, tied_problem, value
 
@@ -17,11 +18,9 @@ def found(scores: Scores, limit: float) -> list[np.ndarray]:
     return [value(key, scores, **{given: limit}) for key, given in KEYS.items()]
 
 
-@pytest.mark.parametrize("classes", [2, 3, 5])
-@pytest.mark.parametrize(
-    "limit", [Fraction(1, 10), Fraction(1, 3), Fraction(1, 2), Fraction(4, 5), Fraction(9, 10), Fraction(1)]
-)
-@pytest.mark.parametrize("kind", ["tied", "distinct"])
+@each("classes", [2, 3, 5])
+@each("limit", [Fraction(1, 10), Fraction(1, 3), Fraction(1, 2), Fraction(4, 5), Fraction(9, 10), Fraction(1)])
+@each("kind", ["tied", "distinct"])
 def test_by_trying_every_threshold(kind: str, limit: Fraction, classes: int) -> None:
     for seed in range(3):
         if kind == "tied":

@@ -14,6 +14,7 @@ from app.domain.expressions.expressions import parse
 from app.kernel.metrics.card import Inputs
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.samples.scores import Scores
+from tests.bank import each
 from tests.kernel.probability import exact
 from tests.kernel.probability.problems import exact_tied_problem, softmax_problem, value
 
@@ -64,9 +65,9 @@ def _area(points: list[tuple[Fraction, Fraction]], low: Fraction, high: Fraction
     return found
 
 
-@pytest.mark.parametrize("classes", [2, 3, 5])
-@pytest.mark.parametrize("kind", ["tied", "distinct"])
-@pytest.mark.parametrize("bounds", [("0", "1/8"), ("1/4", "3/8"), ("1/2", "1"), ("0", "1"), ("5/16", "11/32")])
+@each("classes", [2, 3, 5])
+@each("kind", ["tied", "distinct"])
+@each("bounds", [("0", "1/8"), ("1/4", "3/8"), ("1/2", "1"), ("0", "1"), ("5/16", "11/32")])
 def test_fractions(kind: str, classes: int, bounds: tuple[str, str]) -> None:
     low, high = map(Fraction, bounds)
     if kind == "tied":

@@ -8,10 +8,11 @@ from app.kernel.metrics.card import Metric
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.numerics.arrays import Array, silently
 from app.kernel.samples.scores import Scores
+from tests.bank import each
 from tests.kernel.probability.problems import Codes, softmax_problem, tied_problem
 
 METRICS = catalogue().of_probabilities.metrics
-METRIC = pytest.mark.parametrize("metric", METRICS, ids=lambda metric: metric.key)
+METRIC = each("metric", METRICS, ids=lambda metric: metric.key)
 PROBLEMS = {
     (classes, kind): make(120, classes, classes)
     for classes in (2, 3, 5)
@@ -30,7 +31,7 @@ def compute(metric: Metric[Scores], y: Codes, p: Array, weights: Array | None = 
 
 
 @METRIC
-@pytest.mark.parametrize("problem", PROBLEMS, ids=str)
+@each("problem", PROBLEMS, ids=str)
 def test_the_order_of_the_samples_is_nothing(metric: Metric[Scores], problem: tuple[int, str]) -> None:
     y, p = PROBLEMS[problem]
     shuffled = np.random.default_rng(0).permutation(y.size)
@@ -38,7 +39,7 @@ def test_the_order_of_the_samples_is_nothing(metric: Metric[Scores], problem: tu
 
 
 @METRIC
-@pytest.mark.parametrize("problem", PROBLEMS, ids=str)
+@each("problem", PROBLEMS, ids=str)
 def test_weights_count_as_replication(metric: Metric[Scores], problem: tuple[int, str]) -> None:
     """Also with weights of 0, which are samples that are not there."""
     if metric.key in NO_WEIGHTS:

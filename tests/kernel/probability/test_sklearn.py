@@ -13,6 +13,7 @@ from app.kernel.numerics.arrays import Array
 from app.kernel.samples.losses import phi_of
 from app.kernel.samples.scores import Scores
 from app.kernel.uncertainty.influence import Influences, variance
+from tests.bank import each
 from tests.kernel.probability.problems import Codes, softmax_problem, tied_problem, value
 
 Witness = Callable[[Codes, Array, Array | None], object]
@@ -100,7 +101,7 @@ def cases() -> list[tuple[str, int, str, bool]]:
     ]
 
 
-@pytest.mark.parametrize(("key", "classes", "kind", "weighted"), cases())
+@each(("key", "classes", "kind", "weighted"), cases())
 def test_values(key: str, classes: int, kind: str, weighted: bool) -> None:
     if kind == "tied":
         y, p = tied_problem(400, classes, 3)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from app.kernel.numerics.sorting import ascending_order
+from tests.bank import each
 
 RNG = np.random.default_rng(0)
 SIZES = (1, 2, 63, 2048, 5000, 70_000)
@@ -35,8 +36,8 @@ def test_probabilities(n: int) -> None:
         assert np.array_equal(np.sort(order), np.arange(n)), name
 
 
-@pytest.mark.parametrize("scale", [1e-300, 1.0, 1e18, 1e300])
-@pytest.mark.parametrize("shift", [0.0, 1.0, -1e6])
+@each("scale", [1e-300, 1.0, 1e18, 1e300])
+@each("shift", [0.0, 1.0, -1e6])
 def test_any_scores(scale: float, shift: float) -> None:
     values = (RNG.normal(size=30_000) + shift) * scale
     order, ordered = ascending_order(values)

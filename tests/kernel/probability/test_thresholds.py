@@ -13,6 +13,7 @@ from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.expression import Combination, Every, Expression, Measure, compute
 from app.kernel.numerics.arrays import Array
 from app.kernel.samples.scores import Scores
+from tests.bank import each
 from tests.kernel.probability.problems import Codes, softmax_problem, tied_problem
 
 
@@ -78,9 +79,9 @@ def test_neighbouring_numbers_are_parted() -> None:
     assert cuts.thresholds.tolist() == [np.nextafter(high, np.inf), high, low]
 
 
-@pytest.mark.parametrize("objective", OBJECTIVES)
-@pytest.mark.parametrize("positive", [0, 1])
-@pytest.mark.parametrize("make", [softmax_problem, tied_problem])
+@each("objective", OBJECTIVES)
+@each("positive", [0, 1])
+@each("make", [softmax_problem, tied_problem])
 def test_best_threshold(objective: str, positive: int, make: object) -> None:
     y, p = make(90, 2, 5)  # type: ignore[operator]
     expression = OBJECTIVES[objective]

@@ -21,6 +21,7 @@ from app.kernel.uncertainty.closed_forms import (
 )
 from app.kernel.uncertainty.intervals import logit_limits, mean_limits, two_sided_z, undercovers, wilson
 from app.kernel.uncertainty.simulation import posterior_intervals
+from tests.bank import each
 
 FOUR = np.array([[800, 0, 0, 0], [0, 600, 0, 0], [0, 0, 500, 0], [40, 24, 20, 16]])
 GRADIENTS = {metric.key: gradient for metric, gradient in headline_metrics().gradients}
@@ -167,8 +168,8 @@ def exact_coverage(sizes: tuple[int, int], recalls: tuple[float, float]) -> dict
     return {key: held[key] / defined[key] for key in SMOOTH}
 
 
-@pytest.mark.parametrize("recalls", [(0.8, 0.5), (0.95, 0.6), (0.9, 0.2), (0.99, 0.8)])
-@pytest.mark.parametrize("sizes", [(50, 2), (50, 4), (100, 8), (20, 20)])
+@each("recalls", [(0.8, 0.5), (0.95, 0.6), (0.9, 0.2), (0.99, 0.8)])
+@each("sizes", [(50, 2), (50, 4), (100, 8), (20, 20)])
 def test_limits_hold_the_truth_with_a_class_of_a_few_samples(
     sizes: tuple[int, int], recalls: tuple[float, float]
 ) -> None:

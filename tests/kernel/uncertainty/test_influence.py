@@ -24,6 +24,7 @@ from app.kernel.uncertainty.influence import (
     newcombe_area_limits,
     variance,
 )
+from tests.bank import each
 from tests.kernel.delong import delong, macro_area
 from tests.kernel.probability.problems import Codes, softmax_problem, tied_problem, value
 
@@ -68,9 +69,9 @@ def test_which_metrics_have_a_closed_form() -> None:
     assert sorted(known) == sorted(CLOSED)
 
 
-@pytest.mark.parametrize("key", [key for key in CLOSED if key not in TRAPEZOIDS])
-@pytest.mark.parametrize("problem", [softmax_problem, tied_problem])
-@pytest.mark.parametrize("classes", [2, 3, 5])
+@each("key", [key for key in CLOSED if key not in TRAPEZOIDS])
+@each("problem", [softmax_problem, tied_problem])
+@each("classes", [2, 3, 5])
 def test_an_influence_is_the_derivative_by_the_weight_of_a_sample(key: str, problem: Problem, classes: int) -> None:
     """The metric with one sample weighing a little more, of every sample, against what is summed for the variance.
 

@@ -14,6 +14,7 @@ from app.kernel.samples.label_units import LabelPairs
 from app.kernel.uncertainty.closed_forms import headline
 from app.kernel.uncertainty.influence import LabelInfluences, cell_derivatives
 from app.kernel.uncertainty.units import LabelUnits
+from tests.bank import each
 
 LABELS = ["a", "b", "c", "d", "e"]
 SMOOTH = [
@@ -58,7 +59,7 @@ def test_pairs_count_and_sum_as_loops_do() -> None:
         assert pairs.sums(values) == pytest.approx(values[np.arange(labels), cell].sum(axis=1), rel=1e-12)
 
 
-@pytest.mark.parametrize("text", SMOOTH)
+@each("text", SMOOTH)
 def test_leaving_samples_out_moves_values_as_influences_say(text: str) -> None:
     """The jackknife: n - 1 times the move is the influence, up to terms of the second order."""
     truth, predicted = problem(600)

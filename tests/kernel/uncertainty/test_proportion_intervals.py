@@ -16,6 +16,7 @@ from app.kernel.uncertainty.intervals import (
     wald,
     wilson,
 )
+from tests.bank import each
 
 METHODS = {"wilson": wilson, "jeffreys": jeffreys, "clopper_pearson": clopper_pearson, "wald": wald}
 # What statsmodels calls them.
@@ -40,8 +41,8 @@ def test_published_limits(method: str, x: float, n: int, expected: tuple[float, 
     assert limits(method, x, n) == pytest.approx(expected, abs=5e-5)
 
 
-@pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("n", [1, 2, 7, 20, 263, 1000, 123_456_789])
+@each("method", METHODS)
+@each("n", [1, 2, 7, 20, 263, 1000, 123_456_789])
 def test_closed_ends_are_exact_and_limits_mirror(method: str, n: int) -> None:
     x = np.array([0.0, 1.0, n // 2, n - 1.0, n])
     low, high = METHODS[method](x, np.full(5, float(n)), 0.95)
@@ -75,8 +76,8 @@ def test_limits_agree_with_statsmodels(method: str) -> None:
             assert limits(method, x, n, level) == pytest.approx((low, min(high, 1.0)), rel=1e-12, abs=1e-14)
 
 
-@pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("n", [1, 7, 20, 1000])
+@each("method", METHODS)
+@each("n", [1, 7, 20, 1000])
 def test_edges_agree_with_statsmodels(method: str, n: int) -> None:
     """Jeffreys is forced to the edge there (Brown, Cai & DasGupta 2001), which statsmodels leaves to its reader."""
     for x, edge in [(0, 0), (n, 1)]:

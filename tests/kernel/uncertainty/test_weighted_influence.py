@@ -13,6 +13,7 @@ from app.kernel.numerics.arrays import Array
 from app.kernel.samples.influence import LinearMethod
 from app.kernel.samples.scores import Scores
 from app.kernel.uncertainty.influence import Influences, limits, variance
+from tests.bank import each
 
 LINEAR = [
     metric
@@ -28,8 +29,8 @@ def samples(n_classes: int, size: int) -> tuple[Array, Array, Array]:
     return truth, rows, random.gamma(2.0, 1.0, size) + 0.1
 
 
-@pytest.mark.parametrize("n_classes", [2, 3])
-@pytest.mark.parametrize("metric", LINEAR, ids=lambda metric: metric.key)
+@each("n_classes", [2, 3])
+@each("metric", LINEAR, ids=lambda metric: metric.key)
 def test_samples_of_one_weight_have_the_influences_of_those_without(metric: Metric[Scores], n_classes: int) -> None:
     truth, rows, _ = samples(n_classes, 90)
     plain, weighted = Influences(Scores(truth, rows)), Influences(Scores(truth, rows, np.full(90, 2.5)))
@@ -50,7 +51,7 @@ def test_samples_of_one_weight_have_the_influences_of_those_without(metric: Metr
         np.testing.assert_allclose([found.low, found.high], [without.low, without.high], rtol=1e-10)
 
 
-@pytest.mark.parametrize("metric", LINEAR, ids=lambda metric: metric.key)
+@each("metric", LINEAR, ids=lambda metric: metric.key)
 def test_a_class_of_weight_0_changes_nothing(metric: Metric[Scores]) -> None:
     """What says nothing has no influence, whatever the logarithm of its share is."""
     truth, rows, weights = samples(3, 60)
@@ -70,9 +71,9 @@ def test_a_class_of_weight_0_changes_nothing(metric: Metric[Scores]) -> None:
 AREAS = [metric for metric in LINEAR if getattr(metric.card.inference.influence, "area", None) is not None]
 
 
-@pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
-@pytest.mark.parametrize("n_classes", [2, 3])
-@pytest.mark.parametrize("metric", AREAS, ids=lambda metric: metric.key)
+@each("weighted", [False, True], ids=["plain", "weighted"])
+@each("n_classes", [2, 3])
+@each("metric", AREAS, ids=lambda metric: metric.key)
 def test_equal_scores_and_perfect_ones_leave_no_influence_on_areas(
     metric: Metric[Scores], n_classes: int, weighted: bool
 ) -> None:
@@ -92,7 +93,7 @@ def test_equal_scores_and_perfect_ones_leave_no_influence_on_areas(
             assert ends is None or (ends.method is LinearMethod.NEWCOMBE and ends.high - ends.low > 1e-3)
 
 
-@pytest.mark.parametrize("metric", LINEAR, ids=lambda metric: metric.key)
+@each("metric", LINEAR, ids=lambda metric: metric.key)
 def test_influences_are_derivatives_by_the_weights(metric: Metric[Scores]) -> None:
     truth, rows, weights = samples(3, 40)
     code = 1 if metric.card.scope is Scope.CLASS else None

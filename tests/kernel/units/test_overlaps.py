@@ -17,6 +17,7 @@ from app.kernel.metrics.expression import Subject
 from app.kernel.numerics.arrays import silently
 from app.kernel.units.overlaps import Overlaps
 from app.services.kinds.sets import SETS_KIND
+from tests.bank import each
 
 CLOSE = 1e-12
 METRICS = catalogue().for_task(Task.SETS, {Inputs.LABELS, Inputs.OVERLAPS, Inputs.CLASS_OVERLAPS})
@@ -85,7 +86,7 @@ def test_every_metric_has_an_exact_definition() -> None:
     assert EXACT.keys() == {metric.key for metric in METRICS.metrics}
 
 
-@pytest.mark.parametrize("key", EXACT)
+@each("key", EXACT)
 @settings(max_examples=40, deadline=None)
 @given(items=ITEMS)
 def test_against_exact_fractions(key: str, items: list[Item]) -> None:

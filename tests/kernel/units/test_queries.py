@@ -20,6 +20,7 @@ from app.kernel.metrics.expression import Measure
 from app.kernel.numerics.arrays import Array
 from app.kernel.units import queries
 from app.kernel.units.queries import Queries
+from tests.bank import each
 from tests.kernel.units import exact
 
 CLOSE = 1e-12
@@ -62,7 +63,7 @@ def test_every_metric_has_an_exact_definition() -> None:
     assert {name.partition(" ")[0] for name in exact.OF_ONE} == {metric.key for metric in METRICS}
 
 
-@pytest.mark.parametrize("name", exact.OF_ONE)
+@each("name", exact.OF_ONE)
 @settings(max_examples=40, deadline=None)
 @given(queries=QUERIES, k=st.integers(1, 8))
 def test_ties_count_with_the_mean_over_all_their_orders(name: str, queries: list[Query], k: int) -> None:
@@ -77,7 +78,7 @@ def test_ties_count_with_the_mean_over_all_their_orders(name: str, queries: list
     assert float(value) == pytest.approx(np.mean(known) if known else np.nan, rel=CLOSE, abs=CLOSE, nan_ok=True)
 
 
-@pytest.mark.parametrize("text", RECORDED["values"])
+@each("text", RECORDED["values"])
 def test_values_of_trec_eval_and_ranx(text: str) -> None:
     data = queries_of(list(zip(RECORDED["relevance"], RECORDED["scores"], strict=True)))
     measure = parse(text, [], None, inputs={Inputs.QUERIES})
@@ -117,7 +118,7 @@ def test_rankings_of_labels_without_ties_in_sklearn() -> None:
     assert float(by_name["query_auc"](data)) == pytest.approx(1.0 - label_ranking_loss(relevance, scores), rel=CLOSE)
 
 
-@pytest.mark.parametrize("metric", METRICS, ids=lambda metric: metric.key)
+@each("metric", METRICS, ids=lambda metric: metric.key)
 @settings(max_examples=40, deadline=None)
 @given(queries=QUERIES, data=st.data())
 def test_weights_count_queries(metric: Metric[Queries], queries: list[Query], data: st.DataObject) -> None:
@@ -148,7 +149,7 @@ def test_marked_insensitive_to_how_many_items_are_relevant(
     assert found.tolist() == pytest.approx(expected.tolist(), rel=CLOSE, abs=CLOSE, nan_ok=True)
 
 
-@pytest.mark.parametrize("metric", [m for m in METRICS if not m.card.prevalence.is_insensitive(2)], ids=lambda m: m.key)
+@each("metric", [m for m in METRICS if not m.card.prevalence.is_insensitive(2)], ids=lambda m: m.key)
 def test_marked_sensitive_and_moved_by_irrelevant_items(metric: Metric[Queries]) -> None:
     queries: list[Query] = [([0, 2, 0, 0, 1, 0], [0.9, 0.8, 0.7, 0.6, 0.5, 0.4]), ([1, 0], [0.3, 0.6])]
     both = [queries_of(queries), queries_of(replicated(queries, 1, 2))]
@@ -156,7 +157,7 @@ def test_marked_sensitive_and_moved_by_irrelevant_items(metric: Metric[Queries])
     assert any(abs(before - after) > 1e-3 for before, after in found)
 
 
-@pytest.mark.parametrize("metric", METRICS, ids=lambda metric: metric.key)
+@each("metric", METRICS, ids=lambda metric: metric.key)
 @settings(max_examples=40, deadline=None)
 @given(queries=QUERIES, times=st.integers(2, 3))
 def test_replicating_all_queries_moves_nothing(metric: Metric[Queries], queries: list[Query], times: int) -> None:
@@ -164,7 +165,7 @@ def test_replicating_all_queries_moves_nothing(metric: Metric[Queries], queries:
     assert float(metric(queries_of(queries * times))) == pytest.approx(expected, rel=CLOSE, abs=CLOSE, nan_ok=True)
 
 
-@pytest.mark.parametrize("metric", METRICS, ids=lambda metric: metric.key)
+@each("metric", METRICS, ids=lambda metric: metric.key)
 @settings(max_examples=40, deadline=None)
 @given(queries=QUERIES, k=st.integers(1, 9))
 def test_within_the_range_and_undefined_only_with_a_reason(
@@ -178,7 +179,7 @@ def test_within_the_range_and_undefined_only_with_a_reason(
     assert np.isnan(value) or (low or 0.0) - CLOSE <= value <= (np.inf if high is None else high + CLOSE)
 
 
-@pytest.mark.parametrize("metric", METRICS, ids=lambda metric: metric.key)
+@each("metric", METRICS, ids=lambda metric: metric.key)
 def test_the_best_order_has_the_ideal_value(metric: Metric[Queries]) -> None:
     data = queries_of([([3, 1, 0, 0], [0.4, 0.3, 0.2, 0.1]), ([1, 1, 0], [3.0, 2.0, 1.0])])
     if metric.card.ideal is None or metric.key == "fall_out_at_k":
