@@ -14,6 +14,7 @@ from app.api.bodies.files.limits import MOST_ROWS
 from app.api.bodies.referenced import Asked, read_data
 from app.domain.data import DataFormat, DataReference
 from app.domain.errors import DataNotAllowed, InvalidInput, TooLarge
+from app.outbound.data import places
 from app.outbound.data.addresses import allowed_address, read_address, read_prefix
 from app.outbound.data.http_files import HttpFile
 from app.outbound.data.places import DataPlaces
@@ -101,14 +102,37 @@ def test_patterns_are_answered_by_lists(folder: Path, pattern: str, names: list[
     assert [file.path.removeprefix(f"{folder}/a/") for file in found] == names
 
 
-def test_no_pattern_takes_long(folder: Path) -> None:
-    """Patterns of as many signs as an address has room for."""
-    (folder / "a" / ("a" * 200)).write_text("")
-    places = DataPlaces((str(folder),))
-    with pytest.raises(InvalidInput, match="there is none"):
-        places.files(f"{folder}/a/{'*a' * 190}b")
-    deep = places.files(f"{folder}/{'**/' * 300}3.csv").files
-    assert [file.path for file in deep] == [f"{folder}/a/b/3.csv"]
+def test_the_stars_of_a_pattern_are_bounded(folder: Path) -> None:
+    assert DataPlaces((str(folder),)).files(f"{folder}/" + "**/" * 6 + "*.csv").files
+    for pattern in ("**/" * 300 + "3.csv", "a/" + "*a" * 190 + "b"):
+        with pytest.raises(DataNotAllowed, match="at most 16 stars"):
+            DataPlaces((str(folder),)).files(f"{folder}/{pattern}")
+
+
+def test_links_that_lead_back_are_not_followed(folder: Path) -> None:
+    for name in range(6):
+        (folder / "a" / f"back{name}").symlink_to(folder)
+        (folder / "a" / "b" / f"up{name}").symlink_to("..")
+    (folder / "a" / "itself").symlink_to("itself")
+    (folder / "a" / "nowhere").symlink_to("gone")
+    found = DataPlaces((str(folder),)).files(f"{folder}/**").files
+    assert [Path(file.path).relative_to(folder).as_posix() for file in found] == [
+        "a/1.csv",
+        "a/2.csv",
+        "a/4.txt",
+        "a/b/3.csv",
+        "b/5.csv",
+    ]
+
+
+def test_folders_that_link_to_each_other_are_looked_at_so_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(places, "_MOST_SEEN", 5000)
+    for one in range(8):
+        (tmp_path / str(one)).mkdir()
+        for other in range(8):
+            (tmp_path / str(one) / str(other)).symlink_to(tmp_path / str(other))
+    with pytest.raises(InvalidInput, match="at most 5000 files and folders"):
+        DataPlaces((str(tmp_path),)).files(f"{tmp_path}/**")
 
 
 def test_only_stars_have_a_meaning(folder: Path) -> None:

@@ -20,6 +20,7 @@ _BUCKET: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{1,254}")
 _HOST: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?(:[0-9]{1,5})?")
 # A sign of a pattern; the others of shells have no meaning here.
 WILDCARD: Final = "*"
+_MOST_WILDCARDS: Final = 16
 # Each with why it is refused.
 _SIGNS: Final = {
     "%": "percent-encoding: an address of data is plain text",
@@ -67,6 +68,8 @@ def read_address(text: str) -> Address:
     found = next((words for sign, words in _SIGNS.items() if sign in text), None)
     if found is not None:
         raise DataNotAllowed(f"expected an address such as s3://bucket/folder/*.parquet, got one with {found}")
+    if text.count(WILDCARD) > _MOST_WILDCARDS:
+        raise DataNotAllowed(f"expected a pattern with at most {_MOST_WILDCARDS} stars")
     match = _SCHEME.match(text)
     scheme, rest = (match[1].lower(), text[match.end() :]) if match else (FILE, text)
     host, slash, path = rest.partition("/")

@@ -1,6 +1,8 @@
 """Where data lies: files are listed and opened there, below the prefixes of the operator and nowhere else."""
 
+import errno
 import os
+import stat
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -14,6 +16,8 @@ from app.outbound.data.http_files import HttpFile
 
 _WHERE: Final = "/input/data/uri"
 _MOST_FILES: Final = 10_000
+# Files and folders that are looked at to find them.
+_MOST_SEEN: Final = 500_000
 # As a part of a pattern: any number of folders.
 _DEEP: Final = "**"
 _REGION: Final = ("AWS_REGION", "AWS_DEFAULT_REGION")
@@ -157,10 +161,49 @@ def _listed(filesystem: Any, address: Address) -> Iterator[DataFile]:
             return
     pattern = pattern or (_DEEP,)
     deep = len(pattern) > 1 or _DEEP in pattern
-    for info in filesystem.get_file_info(fs.FileSelector(base.path, recursive=deep)):
-        inner = info.path[len(base.path) :].strip("/")
-        if info.type == fs.FileType.File and _fits(inner, pattern) and not _is_aside(inner):
-            yield _file(info)
+    if address.scheme == FILE:
+        files = _local_files(base.path, deep=deep)
+    else:
+        infos = filesystem.get_file_info(fs.FileSelector(base.path, recursive=deep))
+        files = (_file(info) for info in infos if info.type == fs.FileType.File)
+    for file in files:
+        inner = file.path[len(base.path) :].strip("/")
+        if _fits(inner, pattern) and not _is_aside(inner):
+            yield file
+
+
+def _local_files(base: str, *, deep: bool) -> Iterator[DataFile]:
+    """Files of a folder and, if asked for, of those below it; a link to a folder above itself is not followed.
+
+    Raises:
+        InvalidInput: there is too much to look at.
+    """
+    seen = 0
+    waiting: list[tuple[str, frozenset[tuple[int, int]]]] = [(base, frozenset())]
+    while waiting:
+        folder, above = waiting.pop()
+        status = Path(folder).stat()
+        here = (status.st_dev, status.st_ino)
+        if here in above:
+            continue
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                seen += 1
+                if seen > _MOST_SEEN:
+                    raise InvalidInput.at(
+                        _WHERE, "too_many_files", f"expected at most {_MOST_SEEN} files and folders to look at"
+                    )
+                try:
+                    status = entry.stat()
+                except OSError as error:
+                    # A link that leads nowhere, or to itself.
+                    if error.errno not in (errno.ENOENT, errno.ELOOP):
+                        raise
+                    continue
+                if deep and stat.S_ISDIR(status.st_mode):
+                    waiting.append((entry.path, above | {here}))
+                elif stat.S_ISREG(status.st_mode):
+                    yield DataFile(entry.path, status.st_size, str(status.st_mtime_ns))
 
 
 def _is_aside(path: str) -> bool:
