@@ -114,7 +114,7 @@ def test_predictions_with_everything(client: httpx.Client) -> None:
 def test_ten_thousand_classes_are_too_many(client: httpx.Client) -> None:
     names = [f"class {index}" for index in range(10_000)]
     fault = refused(client, {"kind": "predictions", "y_true": names, "y_pred": names})
-    assert (fault["pointer"], fault["code"]) == ("/input", "too_many_classes")
+    assert (fault["pointer"], fault["code"]) == ("/input/y_true/1000", "too_many_classes")
     fault = refused(client, {"kind": "predictions", "y_true": list(range(10_000)), "y_pred": list(range(10_000))})
     assert fault["code"] == "too_many_classes"
     fault = refused(client, {"kind": "predictions", "y_true": ["a"], "y_pred": ["b"], "labels": names})

@@ -412,3 +412,24 @@ def test_one_name_in_two_spellings_is_one_class(client: httpx.Client, write: Cal
     answer = send(client, {"kind": "predictions"}, write(columns)).json()
     assert answer["input"]["labels"] == ["x", "\u00e9"]
     assert answer["input"]["confusion_matrix"] == [[1, 0], [1, 1]]
+
+
+@pytest.mark.parametrize("write", FORMATS.values(), ids=FORMATS)
+@pytest.mark.parametrize("of", [str, lambda index: f"c{index}", lambda index: index << 40])
+def test_a_file_is_refused_at_the_first_class_too_many(
+    client: httpx.Client, write: Callable[[Columns], bytes], of: Callable[[int], Any]
+) -> None:
+    names = [of(index) for index in range(100_000)]
+    reply = send(client, {"kind": "predictions"}, write({"y_true": [of(0)] * len(names), "y_pred": names}))
+    (fault,) = check_problem(reply, 422, "invalid_input")["errors"]
+    assert fault["code"] == "too_many_classes"
+    assert fault["pointer"] in {"/data", "/input/y_pred/1000"}
+
+
+@pytest.mark.parametrize("write", FORMATS.values(), ids=FORMATS)
+def test_classes_to_be_ignored_do_not_count(client: httpx.Client, write: Callable[[Columns], bytes]) -> None:
+    names = [f"c{index:04}" for index in range(1400)]
+    data = write({"y_true": names, "y_pred": [*names[:900], *names[:500]], "sample_id": list(range(1400))})
+    answer = send(client, {"kind": "predictions", "ignore": names[900:]}, data)
+    assert answer.status_code == 200, answer.text
+    assert answer.json()["input"]["n_classes"] == 900

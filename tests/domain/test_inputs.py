@@ -10,7 +10,8 @@ from app.domain.errors import InvalidInput
 from app.domain.inputs.beside import read_ids
 from app.domain.inputs.content import LARGEST_TOTAL, Content
 from app.domain.inputs.folds import pooled
-from app.domain.inputs.matrices import MOST_CLASSES, MatrixInput, from_binary_counts, from_matrix, from_predictions
+from app.domain.inputs.labels import MOST_CLASSES
+from app.domain.inputs.matrices import MatrixInput, from_binary_counts, from_matrix, from_predictions
 
 
 def matrix(rows: Any, **members: Any) -> MatrixInput:

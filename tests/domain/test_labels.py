@@ -1,3 +1,5 @@
+import tracemalloc
+from collections.abc import Callable
 from typing import Any
 from unicodedata import normalize
 
@@ -7,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.domain.errors import InvalidInput
-from app.domain.inputs.labels import Coded, encode, first_fraction, listed, shown
+from app.domain.inputs.labels import Coded, CodedTexts, encode, first_fraction, listed, shown
 from tests.bank import each
 
 integers = st.integers(-(2**63), 2**63 - 1)
@@ -82,3 +84,27 @@ def test_messages_stay_short() -> None:
     assert shown("x" * 1000) == repr("x" * 59 + "…")
     assert listed([str(k) for k in range(12)]).endswith("'9' and 2 more")
     assert listed(["a", "b"]) == "'a', 'b'"
+
+
+@pytest.mark.parametrize("of", [str, int, lambda index: index << 40])
+def test_no_column_is_read_beyond_the_first_class_too_many(of: Callable[[int], Any]) -> None:
+    column = [of(index % 1000) for index in range(5000)] + [of(index) for index in range(500_000)]
+    tracemalloc.start()
+    try:
+        with pytest.raises(InvalidInput) as caught:
+            code(column if of is str else np.array(column), [of(0)] * len(column))
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    (fault,) = caught.value.faults
+    assert (fault.pointer, fault.code) == ("/input/y_true/6000", "too_many_classes")
+    # The column as an array, and its codes, take 4 MB each.
+    assert peak < 13e6
+
+
+def test_of_coded_texts_the_first_class_too_many_has_its_place() -> None:
+    column = CodedTexts(np.arange(1500)[::-1].repeat(2), [f"c{index}" for index in range(2000)])
+    with pytest.raises(InvalidInput) as caught:
+        code(column, column)
+    assert caught.value.faults[0].pointer == "/input/y_true/2000"
+    assert encode({"y_true": column}, None, "/input", 1500).labels[:2] == ("c0", "c1")

@@ -176,3 +176,17 @@ def test_too_many_groups_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(counted, "MOST_GROUPS", 59)
     with pytest.raises(TooLarge, match="at most 59 groups, got 60"):
         counts(TABLE, None).finish()
+
+
+def test_too_many_labels_are_refused_before_all_are_read() -> None:
+    names = pa.array([f"c{index}" for index in range(3000)])
+    table = pa.table({"y_true": names, "y_pred": names})
+    state = RowCounts(table.schema, ["y_true", "y_pred"], ["y_true", "y_pred"], None, MEMORY)
+
+    def read() -> None:
+        for _ in range(1000):
+            state.add(*table.to_batches())
+
+    with pytest.raises(InvalidInput, match="at most 1000 classes, got more in the column 'y_true'"):
+        read()
+    assert state.rows < 1_000_000

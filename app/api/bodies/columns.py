@@ -23,7 +23,8 @@ from pydantic import BaseModel
 from app.api.bodies.parsing import once, parse_body, parse_value
 from app.api.problems import MalformedRequest
 from app.domain.errors import Fault
-from app.domain.inputs.matrices import MOST_CLASSES, MOST_SAMPLES
+from app.domain.inputs.labels import MOST_CLASSES
+from app.domain.inputs.matrices import MOST_SAMPLES
 
 Model = TypeVar("Model", bound=BaseModel)
 Buffer = bytes | mmap.mmap

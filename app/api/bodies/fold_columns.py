@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from app.domain.errors import InvalidInput
-from app.domain.inputs.labels import Column, as_labels, declared_label, encode, taken
+from app.domain.inputs.labels import MOST_CLASSES, Column, as_labels, declared_label, encode, taken
 from app.domain.inputs.samples import ids_as_array
 
 MOST_FOLDS = 1000
@@ -53,7 +53,7 @@ def _classes(columns: Mapping[str, Any], ignore: Any) -> list[str]:
     what cannot be read as labels is refused later, with its place.
     """
     ignored = [declared_label(one) for one in ignore] if isinstance(ignore, list) else []
-    coded = encode(columns, None, "/input")
+    coded = encode(columns, None, "/input", MOST_CLASSES + len(ignored))
     codes = [*coded.codes.values()]
     left = ~np.isin(codes[0], [code for code, text in enumerate(coded.labels) if text in ignored])
     occurring = np.unique(np.concatenate([column[left] for column in codes]))

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.domain.errors import Fault, InvalidInput
-from app.domain.inputs.labels import Coded, Label, check_lengths, encode, label_text, listed, shown, taken
+from app.domain.inputs.labels import MOST_CLASSES, Coded, Label, check_lengths, encode, label_text, listed, shown, taken
 from app.domain.inputs.samples import Tally
 
 _TRUTH = "y_true"
@@ -68,7 +68,8 @@ def rows_left(ignore: Sequence[Label], truth: Any, pointer: str) -> NDArray[np.i
 
 
 def _kept(ignore: Sequence[Label], truth: Any, pointer: str) -> tuple[Coded, NDArray[np.intp]]:
-    coded, texts = encode({_TRUTH: truth}, None, pointer), {label_text(one) for one in ignore}
+    texts = {label_text(one) for one in ignore}
+    coded = encode({_TRUTH: truth}, None, pointer, MOST_CLASSES + len(texts))
     kept = np.array([text not in texts for text in coded.labels])
     return coded, np.flatnonzero(kept[coded.codes[_TRUTH]])
 

@@ -17,10 +17,15 @@ from app.domain.errors import InvalidInput
 from app.domain.inputs.names import normalized
 
 Label = str | int
+MOST_CLASSES = 1000
 # Integer labels that lie this close together are coded by a table; others by a sort.
 _TABLE_SPAN = 1 << 16
 # Doubles hold every whole number up to here.
 _LARGEST_WHOLE = 2.0**53
+# Entries that are looked at together until there are too many classes.
+_BLOCK = 1 << 12
+# As `str` writes an integer.
+_INTEGER = re.compile(r"0|-?[1-9][0-9]{0,17}")
 # Messages list this many labels.
 _MOST_LISTED = 10
 _LONGEST_SHOWN = 60
@@ -107,17 +112,20 @@ def check_lengths(y_true: Column, columns: Mapping[str, Any], pointer: str) -> i
     return size
 
 
-def encode(columns: Mapping[str, Column], declared: Sequence[str] | None, pointer: str) -> Coded:
-    """Code columns of labels by one common set of classes.
+def encode(
+    columns: Mapping[str, Column], declared: Sequence[str] | None, pointer: str, most: int = MOST_CLASSES
+) -> Coded:
+    """Code columns of labels by one common set of classes. No column is read beyond the first class too many.
 
     Args:
         columns: By name, the name being the last part of the pointer to it.
         declared: The classes; None takes those that occur, integers by value, strings by alphabet.
         pointer: JSON pointer to the object that holds the columns.
+        most: Classes that may occur when none are declared.
 
     Raises:
-        InvalidInput: a label that is neither string, integer nor boolean, mixed types without declared classes, or a
-            label that is not among the declared ones.
+        InvalidInput: a label that is neither string, integer nor boolean, mixed types without declared classes, a label
+            that is not among the declared ones, or too many classes.
     """
     plain = {name: as_labels(column, f"{pointer}/{name}") for name, column in columns.items()}
     arrays = {name: column for name, column in plain.items() if isinstance(column, np.ndarray)}
@@ -126,13 +134,13 @@ def encode(columns: Mapping[str, Column], declared: Sequence[str] | None, pointe
         if all(array.dtype.kind == "b" for array in arrays.values()):
             spelled = [_boolean(code, declared) for code in (0, 1)].__getitem__
         whole = {name: array.astype(np.int64, copy=False) for name, array in arrays.items()}
-        return _encode_integers(whole, declared, spelled, pointer)
+        return _encode_integers(whole, declared, spelled, pointer, most)
     if declared is None and arrays:
         name = next(iter(arrays))
         raise InvalidInput.at(
             f"{pointer}/{name}", "mixed_labels", f"expected strings as in the other column, got {_kind(arrays[name])}"
         )
-    return _encode_texts({name: _as_texts(column, declared) for name, column in plain.items()}, declared, pointer)
+    return _encode_texts({name: _as_texts(column, declared) for name, column in plain.items()}, declared, pointer, most)
 
 
 def _kind(array: NDArray[Any]) -> str:
@@ -243,67 +251,110 @@ def _encode_integers(
     declared: Sequence[str] | None,
     spelled: Callable[[int], str],
     pointer: str,
+    most: int,
 ) -> Coded:
     low = min(int(array.min()) for array in arrays.values())
     high = max(int(array.max()) for array in arrays.values())
-    if high - low < _TABLE_SPAN:
+    near = high - low < _TABLE_SPAN
+    if near:
         present = sum(np.bincount(array - low, minlength=high - low + 1) for array in arrays.values())
         values = np.flatnonzero(present) + low
-        shifted = {name: array - low for name, array in arrays.items()}
-        places = values - low
-        span = high - low + 1
     else:
-        values, inverse = np.unique(np.concatenate(list(arrays.values())), return_inverse=True)
-        ends = np.cumsum([len(array) for array in arrays.values()])[:-1]
-        shifted = dict(zip(arrays, np.split(inverse, ends), strict=True))
-        places = np.arange(len(values))
-        span = len(values)
+        # One that occurs among them, so that there is one.
+        values = np.unique([high, *(int(text) for text in declared or () if _INTEGER.fullmatch(text))])
+    if declared is None and (not near or len(values) > most):
+        values = _occurring_integers(arrays, pointer, most)
     texts = [spelled(value) for value in values.tolist()]
     labels = tuple(texts) if declared is None else tuple(declared)
     order = {text: code for code, text in enumerate(labels)}
-    table = np.full(span, -1, dtype=np.int64)
-    table[places] = [order.get(text, -1) for text in texts]
-    codes = {name: table[array] for name, array in shifted.items()}
-    _refuse_unknown(codes, lambda name, index: spelled(int(arrays[name][index])), labels, pointer)
-    return Coded(labels, codes)
+    known = np.array([order.get(text, -1) for text in texts], dtype=np.int64)
+    table = np.full(high - low + 1 if near else 0, -1, dtype=np.int64)
+    if near:
+        table[values - low] = known
 
+    def coded(array: NDArray[np.int64]) -> NDArray[np.int64]:
+        if near:
+            return np.asarray(table[array - low])
+        places = np.minimum(np.searchsorted(values, array), len(values) - 1)
+        return np.where(values[places] == array, known[places], -1)
 
-def _encode_texts(columns: Mapping[str, list[str] | CodedTexts], declared: Sequence[str] | None, pointer: str) -> Coded:
-    """Texts are compared as they are seen: NFC and NFD of one text are one class."""
-    found = {name: _distinct(column) for name, column in columns.items()}
-    spelled = {text: normalized(text) for text in set().union(*found.values())}
-    labels = tuple(declared) if declared is not None else tuple(sorted(set(spelled.values())))
-    order = {text: code for code, text in enumerate(labels)}
-    code_of = {text: order.get(spelled[text], -1) for text in spelled}
-    codes: dict[str, NDArray[np.int64]] = {}
-    for name, column in columns.items():
-        if isinstance(column, CodedTexts):
-            table = np.array([code_of.get(text, -1) for text in column.texts], dtype=np.int64)
-            codes[name] = table[column.codes]
-        else:
-            codes[name] = np.fromiter(map(code_of.__getitem__, column), dtype=np.int64, count=len(column))
-    _refuse_unknown(codes, lambda name, index: columns[name][index], labels, pointer)
-    return Coded(labels, codes)
-
-
-def _distinct(column: list[str] | CodedTexts) -> set[str]:
-    if not isinstance(column, CodedTexts):
-        return set(column)
-    occurring = np.flatnonzero(np.bincount(column.codes, minlength=len(column.texts)))
-    return {column.texts[code] for code in occurring.tolist()}
-
-
-def _refuse_unknown(
-    codes: Mapping[str, NDArray[np.int64]], text_at: Callable[[str, int], str], labels: Sequence[str], pointer: str
-) -> None:
+    codes = {name: coded(array) for name, array in arrays.items()}
     for name, column in codes.items():
         if column.min() < 0:
             index = int(np.argmin(column))
-            raise InvalidInput.at(
-                f"{pointer}/{name}/{index}",
-                "unknown_label",
-                f"expected one of {listed(labels)}, got {shown(text_at(name, index))}",
-            )
+            raise _unknown(f"{pointer}/{name}/{index}", spelled(int(arrays[name][index])), labels)
+    return Coded(labels, codes)
+
+
+def _occurring_integers(arrays: Mapping[str, NDArray[np.int64]], pointer: str, most: int) -> NDArray[np.int64]:
+    """The different integers, in order; raises InvalidInput at the first beyond ``most``."""
+    found = np.empty(0, dtype=np.int64)
+    for name, array in arrays.items():
+        for start in range(0, len(array), _BLOCK):
+            values, first = np.unique(array[start : start + _BLOCK], return_index=True)
+            new = ~np.isin(values, found)
+            if len(found) + np.count_nonzero(new) > most:
+                index = start + int(np.sort(first[new])[most - len(found)])
+                raise _too_many(f"{pointer}/{name}/{index}", most)
+            found = np.union1d(found, values)
+    return found
+
+
+def _encode_texts(
+    columns: Mapping[str, list[str] | CodedTexts], declared: Sequence[str] | None, pointer: str, most: int
+) -> Coded:
+    """Texts are compared as they are seen: NFC and NFD of one text are one class."""
+    spelled: dict[str, str] = {}
+    classes = dict.fromkeys(declared or ())
+    for name, column in columns.items():
+        places = _first_places(column)
+        for start in range(0, len(places), _BLOCK):
+            some = places[start : start + _BLOCK]
+            block = column[start : start + _BLOCK] if isinstance(column, list) else [column[index] for index in some]
+            new = {text: normalized(text) for text in {*block} - spelled.keys()}
+            if classes.keys() >= {*new.values()}:
+                spelled |= new
+                continue
+            for index, text in zip(some, block, strict=True):
+                if text in new and new[text] not in classes:
+                    if declared is not None:
+                        raise _unknown(f"{pointer}/{name}/{index}", text, declared)
+                    if len(classes) == most:
+                        raise _too_many(f"{pointer}/{name}/{index}", most)
+                    classes[new[text]] = None
+            spelled |= new
+    labels = tuple(declared) if declared is not None else tuple(sorted(classes))
+    order = {text: code for code, text in enumerate(labels)}
+    code_of = {text: order[one] for text, one in spelled.items()}
+    codes: dict[str, NDArray[np.int64]] = {}
+    for name, column in columns.items():
+        if isinstance(column, CodedTexts):
+            table = np.full(len(column.texts), -1, dtype=np.int64)
+            for index in _first_places(column):
+                table[column.codes[index]] = code_of[column[index]]
+            codes[name] = table[column.codes]
+        else:
+            codes[name] = np.fromiter(map(code_of.__getitem__, column), dtype=np.int64, count=len(column))
+    return Coded(labels, codes)
+
+
+def _first_places(column: list[str] | CodedTexts) -> Sequence[int]:
+    """Places of a column that have all of its texts: of one that holds each once where they occur first, in order."""
+    if not isinstance(column, CodedTexts):
+        return range(len(column))
+    first = np.full(len(column.texts), len(column), dtype=np.int64)
+    # Of several that are written to one place the last stays.
+    first[column.codes[::-1]] = np.arange(len(column))[::-1]
+    places: list[int] = np.sort(first[first < len(column)]).tolist()
+    return places
+
+
+def _unknown(pointer: str, text: str, labels: Sequence[str]) -> InvalidInput:
+    return InvalidInput.at(pointer, "unknown_label", f"expected one of {listed(labels)}, got {shown(text)}")
+
+
+def _too_many(pointer: str, most: int) -> InvalidInput:
+    return InvalidInput.at(pointer, "too_many_classes", f"expected at most {most} classes, here is one more")
 
 
 def shown(text: str) -> str:

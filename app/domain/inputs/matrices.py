@@ -15,13 +15,23 @@ from app.domain.inputs.beside import group_facts, read_groups, read_ids, read_we
 from app.domain.inputs.content import GROUPS_FACT, IGNORED_FACT, LARGEST_TOTAL, WEIGHTS_FACT, Content
 from app.domain.inputs.ignored import classes_left
 from app.domain.inputs.kinds import DECISIONS_FACT, size_of, task_of
-from app.domain.inputs.labels import Coded, Column, Label, Numbers, check_lengths, encode, label_text, listed, shown
+from app.domain.inputs.labels import (
+    MOST_CLASSES,
+    Coded,
+    Column,
+    Label,
+    Numbers,
+    check_lengths,
+    encode,
+    label_text,
+    listed,
+    shown,
+)
 from app.domain.inputs.names import fault_of_name
 from app.domain.inputs.samples import Samples, Tally
 from app.kernel.matrix.table import confusion_counts
 from app.kernel.metrics.card import Task
 
-MOST_CLASSES = 1000
 MOST_SAMPLES = 10_000_000
 # Products of four margins stay far inside the range of doubles between these.
 SMALLEST_ENTRY = 1e-15

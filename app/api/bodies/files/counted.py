@@ -8,15 +8,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from app.api.bodies.files.limits import check_labels
 from app.api.bodies.files.table import is_text, refuse_missing
 from app.domain.data import MOST_GROUPS
 from app.domain.errors import InvalidInput, TooLarge
 from app.domain.inputs.content import LARGEST_TOTAL
-from app.domain.inputs.matrices import MOST_CLASSES
 from app.domain.inputs.samples import Tally, WeightSums
 
-# Pairs of labels that are gathered before they are counted together.
-_MOST_PAIRS: Final = (MOST_CLASSES + 100) ** 2
 # Rows of batches, already counted by themselves, that are gathered before they are counted together.
 _GATHERED: Final = 1 << 18
 _TIMES: Final = "times"
@@ -156,21 +154,13 @@ class RowCounts:
     def _compact(self) -> None:
         self._table, self._parts = self._together([self._table, *self._parts]), []
         table = self._table
-        if table.num_rows > _MOST_PAIRS:
-            named = [name for name, key in zip(self._names, self._keys.names, strict=True) if key in self._pair]
-            pairs = table.group_by(named, use_threads=False).aggregate([]).num_rows
-            if pairs > _MOST_PAIRS:
-                raise InvalidInput.at(
-                    "/data",
-                    "too_many_classes",
-                    f"expected at most {MOST_CLASSES} classes, got {_MOST_PAIRS} pairs of labels",
-                )
         for name, key in zip(self._names, self._keys.names, strict=True):
-            if key not in self._pair and table.num_rows > MOST_GROUPS:
-                groups = pc.count_distinct(table.column(name)).as_py()
-                if groups > MOST_GROUPS:
-                    raise TooLarge(f"expected at most {MOST_GROUPS} groups, got {groups}", pointer="/data")
-        if table.nbytes > self._memory and len(self._names) > len(self._pair):
+            different = pc.count_distinct(table.column(name)).as_py()
+            if key in self._pair:
+                check_labels(different, key)
+            elif different > MOST_GROUPS:
+                raise TooLarge(f"expected at most {MOST_GROUPS} groups, got {different}", pointer="/data")
+        if table.nbytes > self._memory:
             raise TooLarge(
                 f"expected groups and labels of at most {self._memory} bytes (PREVAIL_DATA_MEMORY_BYTES), got "
                 f"{table.num_rows} different rows",

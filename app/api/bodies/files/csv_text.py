@@ -11,7 +11,7 @@ import pyarrow.csv
 from numpy.typing import NDArray
 
 from app.api.bodies.files.limits import MOST_COLUMNS, check_names, check_rows, too_large
-from app.api.bodies.files.table import Table, TableFile, arrow_table, coded_texts
+from app.api.bodies.files.table import Table, TableFile, arrow_table, coded_texts, refuse_many
 from app.domain.errors import InvalidInput
 from app.domain.inputs.labels import CodedTexts, Column
 
@@ -35,8 +35,8 @@ def open_csv(file: BinaryIO) -> TableFile:
     check_names(names)
 
     def load(labels: Sequence[str], numbers: Sequence[str]) -> Table:
-        # Labels and ids as texts: 007 is another id than 7. Of each text there is one.
-        types = dict.fromkeys(labels, pa.dictionary(pa.int32(), pa.string())) | dict.fromkeys(numbers, pa.float64())
+        # Labels and ids as texts: 007 is another id than 7.
+        types = dict.fromkeys(labels, pa.string()) | dict.fromkeys(numbers, pa.float64())
         file.seek(0)
         batches, rows = [], 0
         try:
@@ -53,8 +53,8 @@ def open_csv(file: BinaryIO) -> TableFile:
         read = arrow_table(rows, table.column, len(types))
         return replace(
             read,
-            labels=lambda name: as_written(table.column(name), ids=False),
-            ids=lambda name: as_written(table.column(name), ids=True),
+            labels=lambda name: as_written(table.column(name), name, ids=False),
+            ids=lambda name: as_written(table.column(name), name, ids=True),
         )
 
     return TableFile(names, load)
@@ -117,13 +117,13 @@ class Spelling:
         )
 
 
-def as_written(column: pa.ChunkedArray, *, ids: bool, spelling: Spelling | None = None) -> Column:
+def as_written(column: pa.ChunkedArray, name: str, *, ids: bool, spelling: Spelling | None = None) -> Column:
     """Labels written as integers, other numbers or booleans as such, so that 2 comes before 10; all others as texts.
 
     Integers with leading zeros or a plus sign stay texts, and so do ids unless they are whole: nothing of them is lost.
     Of a part of a column the spelling of all of it decides.
     """
-    coded = coded_texts(column)
+    coded = coded_texts((column if ids else refuse_many(column, name)).dictionary_encode())
     texts = pa.array(coded.texts, pa.string())
     if not len(texts):
         return coded

@@ -152,8 +152,9 @@ class Dataset:
             return read
 
         def written(name: str, *, ids: bool) -> Column:
-            column = refuse_missing(table.column(name), name).dictionary_encode()
-            return as_written(column, ids=ids, spelling=self.spellings.get(name))
+            return as_written(
+                refuse_missing(table.column(name), name), name, ids=ids, spelling=self.spellings.get(name)
+            )
 
         return replace(read, labels=partial(written, ids=False), ids=partial(written, ids=True))
 

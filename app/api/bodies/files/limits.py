@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from app.domain.errors import InvalidInput, TooLarge
-from app.domain.inputs.matrices import MOST_CLASSES
+from app.domain.inputs.labels import MOST_CLASSES
 
 # As in JSON.
 MOST_ROWS = 10_000_000
@@ -13,6 +13,8 @@ MOST_ENTRIES = 50_000_000
 MOST_BYTES = 2**29
 # The classes and what may stand beside them.
 MOST_COLUMNS = MOST_CLASSES + 24
+# Different labels of a column: the classes, and as many that are to be ignored.
+MOST_LABELS = 2 * MOST_CLASSES
 # Of what describes the columns: names, types, places.
 MOST_DESCRIPTION = 2**24
 
@@ -29,6 +31,14 @@ def check_bytes(size: int, what: str) -> None:
     """Refuse what takes more room once it is unpacked than a request may have."""
     if size > MOST_BYTES:
         raise too_large(f"at most {MOST_BYTES} bytes {what}, got {size} or more")
+
+
+def check_labels(count: int, column: str) -> None:
+    """Refuse more different labels in a column than a request may have."""
+    if count > MOST_LABELS:
+        raise InvalidInput.at(
+            "/data", "too_many_classes", f"expected at most {MOST_CLASSES} classes, got more in the column {column!r}"
+        )
 
 
 def check_description(size: int) -> None:

@@ -8,7 +8,14 @@ from typing import IO, Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from app.api.bodies.files.limits import MOST_DESCRIPTION, check_bytes, check_description, check_names, check_rows
+from app.api.bodies.files.limits import (
+    MOST_DESCRIPTION,
+    check_bytes,
+    check_description,
+    check_labels,
+    check_names,
+    check_rows,
+)
 from app.api.bodies.files.table import Table, TableFile
 from app.domain.errors import InvalidInput
 from app.domain.inputs.labels import CodedTexts, Column
@@ -37,13 +44,10 @@ def open_npz(file: BinaryIO) -> TableFile:
         rows = arrays[(*labels, *numbers)[0]].shape[0]
         check_rows(rows, max(len(arrays), *(array.shape[-1] for array in arrays.values() if len(array.shape) == 2), 1))
 
-        def of_labels(name: str) -> Column:
-            return _labels(arrays[name].column())
-
         return Table(
             rows=rows,
-            labels=of_labels,
-            ids=of_labels,
+            labels=lambda name: _labels(arrays[name].column(), name),
+            ids=lambda name: _labels(arrays[name].column()),
             numbers=lambda name: _numbers(arrays[name].column(), name),
             matrix=lambda name: _numbers(arrays[name].read(), name),
             flags=lambda name: _flags(arrays[name].read(), name),
@@ -123,7 +127,8 @@ def _header(member: IO[bytes], name: str) -> tuple[tuple[int, ...], bool, np.dty
     return read(member)
 
 
-def _labels(array: NDArray[Any]) -> Column:
+def _labels(array: NDArray[Any], limited: str | None = None) -> Column:
+    """A column of ids, or of labels when it is named: then it is read up to the first label too many."""
     if array.dtype.kind != "U":
         return array.astype(array.dtype.newbyteorder("="), copy=False)
     places: dict[str, int] = {}
@@ -131,6 +136,8 @@ def _labels(array: NDArray[Any]) -> Column:
     for start in range(0, len(array), _TEXTS_AT_ONCE):
         texts = array[start : start + _TEXTS_AT_ONCE].tolist()
         codes[start : start + len(texts)] = [places.setdefault(text, len(places)) for text in texts]
+        if limited is not None:
+            check_labels(len(places), limited)
     return CodedTexts(codes, list(places))
 
 

@@ -9,9 +9,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from app.api.bodies.files.limits import check_bytes, check_rows
+from app.api.bodies.files.limits import check_bytes, check_labels, check_rows
 from app.domain.errors import InvalidInput
 from app.domain.inputs.labels import CodedTexts, Column
+
+# Whose texts are looked at together.
+_ROWS = 1 << 14
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,13 +55,10 @@ def arrow_table(rows: int, read: Callable[[str], pa.ChunkedArray], columns: int)
     """A table whose columns are read as arrays of Arrow."""
     check_rows(rows, columns)
 
-    def labels(name: str) -> Column:
-        return _labels(refuse_missing(read(name), name), name)
-
     return Table(
         rows=rows,
-        labels=labels,
-        ids=labels,
+        labels=lambda name: _labels(refuse_many(refuse_missing(read(name), name), name), name),
+        ids=lambda name: _labels(refuse_missing(read(name), name), name),
         numbers=lambda name: _numbers(refuse_missing(read(name), name), name),
         matrix=lambda name: _numbers(refuse_missing(read(name), name), name),
         flags=lambda name: _flags(refuse_missing(read(name), name), name),
@@ -82,6 +82,26 @@ def refuse_missing(column: pa.ChunkedArray, name: str, before: int = 0) -> pa.Ch
             "/data", "missing_value", f"expected no missing values, got one in {name!r} at row {index}"
         )
     return column
+
+
+def refuse_many(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
+    """The column of labels, which has no more different texts than may be. It is read up to the first one too many.
+
+    Raises:
+        InvalidInput: there are more.
+    """
+    found = pa.array([], pa.large_string())
+    for chunk in column.chunks if is_text(_value_type(column)) else ():
+        for start in range(0, len(chunk), _ROWS):
+            some = chunk.slice(start, _ROWS).unique()
+            some = some.dictionary_decode() if pa.types.is_dictionary(some.type) else some
+            found = pa.concat_arrays([found, some.cast(pa.large_string())]).unique()
+            check_labels(len(found), name)
+    return column
+
+
+def _value_type(column: pa.ChunkedArray) -> pa.DataType:
+    return column.type.value_type if pa.types.is_dictionary(column.type) else column.type
 
 
 def _is_number(kind: pa.DataType) -> bool:
@@ -120,7 +140,7 @@ def _whole_or_double(column: pa.ChunkedArray, kind: pa.DataType) -> NDArray[Any]
 
 
 def _numbers(column: pa.ChunkedArray, name: str) -> NDArray[np.float64]:
-    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    kind = _value_type(column)
     if is_text(kind):
         raise InvalidInput.at("/data", "not_numbers", f"expected numbers in the column {name!r}")
     if not _is_number(kind):

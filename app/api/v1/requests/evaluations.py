@@ -21,7 +21,7 @@ from app.api.v1.requests.fields import (
 )
 from app.api.v1.requests.inputs.any_input import AnyInput, PredictionsInput, ProbabilitiesInput, ScoresInput
 from app.api.v1.requests.inputs.units import MultilabelInput
-from app.domain.inputs.matrices import MOST_CLASSES
+from app.domain.inputs.labels import MOST_CLASSES
 from app.domain.inputs.samples import Tally
 from app.domain.options import (
     DRAWS,

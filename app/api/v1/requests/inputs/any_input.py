@@ -26,12 +26,8 @@ from app.domain.inputs.content import IGNORED_FACT
 from app.domain.inputs.decisions import from_matrix_of
 from app.domain.inputs.folds import pooled
 from app.domain.inputs.ignored import TALLY, without_ignored
-from app.domain.inputs.matrices import (
-    MOST_CLASSES,
-    MatrixInput,
-    from_binary_counts,
-    from_predictions,
-)
+from app.domain.inputs.labels import MOST_CLASSES
+from app.domain.inputs.matrices import MatrixInput, from_binary_counts, from_predictions
 from app.domain.inputs.probabilities import SUM_TOLERANCE, Accompanying, from_probabilities, from_scores
 from app.domain.inputs.samples import Tally
 

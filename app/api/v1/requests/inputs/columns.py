@@ -9,8 +9,8 @@ from pydantic_core import PydanticCustomError
 
 from app.api.v1.requests.fields import LABEL_TEXT, LabelField
 from app.domain.inputs.content import LARGEST_TOTAL
-from app.domain.inputs.labels import CodedTexts
-from app.domain.inputs.matrices import MOST_CLASSES, MOST_SAMPLES
+from app.domain.inputs.labels import MOST_CLASSES, CodedTexts
+from app.domain.inputs.matrices import MOST_SAMPLES
 from app.domain.inputs.names import LONGEST_NAME
 
 GROUPS = (

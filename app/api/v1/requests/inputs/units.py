@@ -25,7 +25,8 @@ from app.api.v1.requests.inputs.columns import (
     WeightColumn,
 )
 from app.domain.errors import InvalidInput
-from app.domain.inputs.matrices import MOST_CLASSES, MatrixInput
+from app.domain.inputs.labels import MOST_CLASSES
+from app.domain.inputs.matrices import MatrixInput
 from app.domain.inputs.units import clustering, overlaps
 from app.domain.inputs.units.multilabel import Beside, from_label_probabilities, from_label_sets
 from app.domain.inputs.units.rankings import CUTOFFS, from_ranking
