@@ -1,10 +1,11 @@
 # The service without a database: it wants PREVAIL_DATABASE_URL. `serve` refuses a schema that is not its own, so
 # `migrate` runs first, as a step of its own (see docker-compose.yml).
 
-ARG PYTHON=3.13
+# With its digest, once `python -m scripts.digests` has asked the registry for it.
+ARG BASE=python:3.13-slim
 
 # First stage: the pinned packages, in an environment that has no installer of its own.
-FROM python:${PYTHON}-slim AS build
+FROM ${BASE} AS build
 # `cluster` has what scheduler and workers of Dask need too (docs/scale.md).
 ARG REQUIREMENTS=base
 COPY requirements/${REQUIREMENTS}.txt /tmp/requirements.txt
@@ -15,7 +16,7 @@ RUN --mount=type=cache,target=/root/.cache/pip \
         -type d -name tests -prune -exec rm -rf {} +
 
 # Last stage: the packages and the code, owned by root, run by nobody in particular; the base image's installer goes.
-FROM python:${PYTHON}-slim
+FROM ${BASE}
 RUN rm -rf /usr/local/bin/pip* /usr/local/lib/python3*/ensurepip /usr/local/lib/python3*/site-packages/pip*
 COPY --from=build /opt/venv /opt/venv
 ENV PATH=/opt/venv/bin:$PATH \

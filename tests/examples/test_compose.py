@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from app.settings import Settings, describe_unknown_variables
+from scripts import digests
 from scripts.requirements import FILES
 from tests.examples.documents import blocks
 
@@ -99,6 +100,24 @@ def test_the_image_can_be_built_with_what_they_ask_for(name: str) -> None:
         if "PREVAIL_DASK_ADDRESS" in one["environment"]:
             assert "dask" in FILES[f"{given}.txt"]
     assert "ARG REQUIREMENTS=base\nCOPY requirements/${REQUIREMENTS}.txt " in dockerfile
+
+
+def test_containers_have_limits() -> None:
+    for service, one in read("docker-compose.yml")["services"].items():
+        assert re.fullmatch(r"\d+g", one["mem_limit"]), service
+        assert one["pids_limit"] >= 256, service
+        assert all(re.fullmatch(r"/tmp:size=\d+g", place) for place in one.get("tmpfs", [])), service  # noqa: S108
+
+
+def test_every_image_gets_its_digest(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(digests, "digest", lambda image, tag: f"sha256:{(image + tag).encode().hex().zfill(64)[:64]}")
+    for name in digests.FILES:
+        text = (ROOT / name).read_text()
+        once = digests.pinned(text)
+        assert digests.pinned(once) == once != text
+        for line in once.splitlines():
+            if re.match(r"(ARG BASE=| +image: )", line) and not line.endswith("image: prevail"):
+                assert re.search(r":[\w.-]+@sha256:[0-9a-f]{64}$", line), line
 
 
 def test_connections_of_all_of_them_are_fewer_than_the_database_allows() -> None:
