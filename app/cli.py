@@ -13,13 +13,15 @@ import socket
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
+from urllib.parse import urlsplit
 
 from pydantic import SecretStr, ValidationError
 
 from app import serving
-from app.embedded import EmbeddedPostgres, EmbeddedPostgresError, running_dsn
+from app.embedded import EmbeddedPostgres, EmbeddedPostgresError, has_database, running_dsn
 from app.settings import Authentication, Settings, describe_unknown_variables, normalize_database_url
 
 if TYPE_CHECKING:
@@ -58,6 +60,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if unknown:
             return _fail("\n".join(unknown))
         settings = Settings()
+        if chosen.command in _PROJECT_COMMANDS:
+            refuse_service_elsewhere(settings, chosen.command)
         match chosen.command:
             case "serve":
                 serve(settings)
@@ -201,15 +205,75 @@ def _bracketed(host: str) -> str:
     return f"[{host}]" if ":" in host else host
 
 
+# --- the service in use ----------------------------------------------------------------------------------------------
+
+
+def named_service() -> tuple[str, str | None] | None:
+    """Address of the service that `PREVAIL_URL` or else `prevail login` names, and its key; None without either.
+
+    Raises:
+        CommandError: what `prevail login` wrote cannot be used.
+    """
+    # Whoever has not installed the client has never logged in.
+    if find_spec("prevail") is None:
+        url = os.environ.get("PREVAIL_URL")
+        return (url.rstrip("/"), os.environ.get("PREVAIL_API_KEY")) if url else None
+    from prevail import settings as kept
+    from prevail.errors import PrevailError
+
+    try:
+        found = kept.found(None, None)
+    except PrevailError as error:
+        raise CommandError(str(error)) from error
+    return None if found.url_from == kept.USUAL else (found.url, found.key)
+
+
+def refuse_service_elsewhere(settings: Settings, command: str) -> None:
+    """Go on with a command on a whole database only when that is the database of the service in use.
+
+    Raises:
+        CommandError: `PREVAIL_URL` or `prevail login` names a service whose database is not known here.
+    """
+    named = named_service()
+    if named is None or settings.database_url is not None:
+        return
+    local = listens_on_loopback(urlsplit(named[0]).hostname or "")
+    if not local or running_dsn(settings.data_dir) is None:
+        raise CommandError(
+            f"{command} works on the database itself, and that of the service at {named[0]} is not known here: set "
+            "PREVAIL_DATABASE_URL, or PREVAIL_DATA_DIR where it runs on this machine"
+        )
+
+
+@contextlib.contextmanager
+def database_in_use(settings: Settings) -> Iterator[SecretStr]:
+    """URL of the configured database, or of the embedded one of a data folder that exists, started when nobody runs it.
+
+    Raises:
+        CommandError: there is none. Only `serve` makes one.
+    """
+    with _terminable(), contextlib.ExitStack() as stack:
+        url = settings.database_url
+        if url is None:
+            dsn = running_dsn(settings.data_dir)
+            if dsn is None:
+                if not has_database(settings.data_dir):
+                    raise CommandError(
+                        f"there is no database in {settings.data_dir.absolute()}: set PREVAIL_DATABASE_URL, or "
+                        "PREVAIL_DATA_DIR to the folder of the service; only `prevail serve` makes a database"
+                    )
+                dsn = stack.enter_context(start_embedded(settings.data_dir)).dsn()
+                upgrade(SecretStr(normalize_database_url(dsn)), "head")
+            url = SecretStr(normalize_database_url(dsn))
+        yield url
+
+
 # --- migrate ---------------------------------------------------------------------------------------------------------
 
 
 def migrate_database(settings: Settings, revision: str) -> None:
     """Bring the configured database, or the embedded one, up to a revision."""
-    with _terminable(), contextlib.ExitStack() as stack:
-        url = settings.database_url
-        if url is None:
-            url = SecretStr(normalize_database_url(stack.enter_context(start_embedded(settings.data_dir)).dsn()))
+    with database_in_use(settings) as url:
         read_revisions(url, settings.database_wait_seconds)
         upgrade(url, revision)
         print(f"The schema is at revision {', '.join(sorted(read_revisions(url, 0)))}.")
@@ -305,31 +369,32 @@ def _add_key_arguments(parser: argparse.ArgumentParser, arguments: Sequence[str]
 
 
 def run_on_keys(settings: Settings, chosen: argparse.Namespace) -> str:
-    """Carry out a command about keys; returns what is to be printed. Raises as `run_on_database` does."""
-    from app.domain.errors import DomainError
-    from app.key_commands import run
+    """Carry out a command about keys, at the service that is named or in the database; returns what is to be printed.
 
+    Raises:
+        CommandError: it cannot be done; the message says why.
+    """
+    from app.domain.errors import DomainError
+    from app.key_commands import RefusedAtService, run, run_at
+
+    named = named_service()
+    if named is not None:
+        try:
+            return run_at(*named, chosen)
+        except RefusedAtService as error:
+            raise CommandError(str(error)) from error
     return run_on_database(settings, lambda url: run(url, chosen), DomainError)
 
 
 def run_on_database(settings: Settings, run: Callable[[str], Result], *refused: type[Exception]) -> Result:
     """Carry out a command on the database of the service; returns what it returns.
 
-    Without a database of its own that is the embedded one, of the running service or else started for it.
-
     Raises:
         CommandError: it cannot be done; the message says why.
     """
     from app.services.ports.state import StoreFullError, StoreUnavailableError
 
-    with _terminable(), contextlib.ExitStack() as stack:
-        url = settings.database_url
-        if url is None:
-            dsn = running_dsn(settings.data_dir)
-            if dsn is None:
-                dsn = stack.enter_context(start_embedded(settings.data_dir)).dsn()
-                upgrade(SecretStr(normalize_database_url(dsn)), "head")
-            url = SecretStr(normalize_database_url(dsn))
+    with database_in_use(settings) as url:
         refuse_outdated_schema(url, settings.database_wait_seconds)
         refusals: tuple[type[Exception], ...] = (StoreFullError, StoreUnavailableError, *refused)
         try:
@@ -371,7 +436,7 @@ def run_on_project(settings: Settings, chosen: argparse.Namespace) -> tuple[str,
 
 
 def ask_health(settings: Settings, path: str) -> str:
-    """Ask the service on this machine; returns its answer.
+    """Ask the service that is named, or the one on this machine; returns its answer.
 
     Raises:
         CommandError: it does not answer, or not with 200.
@@ -379,16 +444,18 @@ def ask_health(settings: Settings, path: str) -> str:
     import http.client  # only here: a server has no use for it
 
     host = ANY_ADDRESS.get(settings.host, settings.host)
-    url = f"http://{_bracketed(host)}:{settings.port}{path}"
-    connection = http.client.HTTPConnection(host, settings.port, timeout=HEALTH_SECONDS)
+    named = named_service()
+    url = urlsplit(named[0] if named else f"http://{_bracketed(host)}:{settings.port}")
+    kind = http.client.HTTPSConnection if url.scheme == "https" else http.client.HTTPConnection
+    connection = kind(url.hostname or "", url.port, timeout=HEALTH_SECONDS)
     try:
-        connection.request("GET", path)
+        connection.request("GET", f"{url.path}{path}")
         answer = connection.getresponse()
         text = answer.read().decode(errors="replace")
     except (OSError, http.client.HTTPException) as error:
-        raise CommandError(f"{url} does not answer: {error}") from error
+        raise CommandError(f"{url.geturl()}{path} does not answer: {error}") from error
     finally:
         connection.close()
     if answer.status != http.HTTPStatus.OK:
-        raise CommandError(f"{url} answered {answer.status}: {text[:500]}")
+        raise CommandError(f"{url.geturl()}{path} answered {answer.status}: {text[:500]}")
     return text

@@ -1,4 +1,6 @@
-"""`prevail keys …`: keys made, listed, rotated and revoked in the database itself, whether or not the service runs."""
+"""`prevail keys …`: keys made, listed, rotated and revoked at a service, or in the database itself, whether or not the
+service runs.
+"""
 
 import argparse
 import asyncio
@@ -6,6 +8,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
+
+import httpx
+from pydantic import TypeAdapter
 
 from app.domain.operations.access import DEFAULT_PROJECT, Actor, KeyFacts, KeyMade, NewKey, Scope, is_project_name
 from app.services.access.keys import KeyService
@@ -55,6 +60,49 @@ def run(url: str, chosen: argparse.Namespace) -> str:
     return asyncio.run(carry_out())
 
 
+class RefusedAtService(Exception):
+    """The service does not answer, or refuses; the message says why."""
+
+
+def run_at(url: str, key: str | None, chosen: argparse.Namespace) -> str:
+    """Carry out a command at the service at `url`; returns what is to be printed.
+
+    Raises:
+        RefusedAtService: it does not answer, or refuses.
+    """
+    headers = {"X-Prevail-Project": chosen.project} | ({"Authorization": f"Bearer {key}"} if key else {})
+    with httpx.Client(headers=headers, timeout=30) as client:
+
+        def ask(method: str, path: str = "", **request: Any) -> Any:
+            try:
+                answer = client.request(method, f"{url}/v1/keys{path}", **request)
+            except httpx.HTTPError as error:
+                raise RefusedAtService(f"{url} does not answer: {error}") from error
+            if answer.is_error:
+                raise RefusedAtService(f"{url} answered {answer.status_code}: {answer.text[:500]}")
+            return answer.json() if answer.content else None
+
+        match chosen.task:
+            case "create":
+                expires = None if chosen.expires is None else chosen.expires.isoformat()
+                asked = {"expires_at": expires, "rate": chosen.rate, "daily_quota": chosen.quota}
+                given = {name: value for name, value in asked.items() if value is not None}
+                return f"{ask('POST', json={'name': chosen.name, 'scopes': chosen.scopes, **given})['key']}\n"
+            case "rotate":
+                made = ask("POST", f"/{chosen.id}/rotations", json={"overlap_seconds": chosen.overlap})
+                return f"{made['key']}\n"
+            case "revoke":
+                ask("DELETE", f"/{chosen.id}")
+                return _revoked(chosen)
+        found: list[KeyFacts] = []
+        page: dict[str, Any] = {"next_cursor": ""}
+        while page["next_cursor"] is not None:
+            after = {"cursor": page["next_cursor"]} if page["next_cursor"] else {}
+            page = ask("GET", params={"limit": _PAGE, **after})
+            found += TypeAdapter(list[KeyFacts]).validate_python(page["items"])
+        return _listed(found)
+
+
 async def _create(keys: KeyService, chosen: argparse.Namespace) -> str:
     new = NewKey(
         name=chosen.name,
@@ -76,6 +124,10 @@ async def _list(keys: KeyService, chosen: argparse.Namespace) -> str:
         place = page.next_position
         if place is None:
             break
+    return _listed(found)
+
+
+def _listed(found: Sequence[KeyFacts]) -> str:
     rows: list[tuple[str, ...]] = [("id", "name", "scopes", "expires", "last used", "revoked")]
     rows += [
         (
@@ -95,7 +147,11 @@ async def _rotate(keys: KeyService, chosen: argparse.Namespace) -> str:
 
 async def _revoke(keys: KeyService, chosen: argparse.Namespace) -> str:
     await keys.revoke(chosen.project, chosen.id)
-    return f"{chosen.id} is revoked; running services know it within two seconds."
+    return _revoked(chosen)
+
+
+def _revoked(chosen: argparse.Namespace) -> str:
+    return f"{chosen.id} is revoked; running services know it within two seconds.\n"
 
 
 _TASKS: dict[str, Callable[[KeyService, argparse.Namespace], Awaitable[str]]] = {

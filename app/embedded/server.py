@@ -226,11 +226,8 @@ def running_dsn(data_dir: Path) -> str | None:
     Raises:
         EmbeddedPostgresError: the folder belongs to another user, or the password is gone.
     """
-    home = data_dir.expanduser().resolve()
     try:
-        note = home / "location"
-        if note.exists():
-            home = Path(note.read_text().strip())
+        home = _home_of(data_dir)
         if not (home / "lock").exists():
             return None
         with open_lock(home / "lock") as lock:
@@ -242,3 +239,22 @@ def running_dsn(data_dir: Path) -> str | None:
     except PermissionError as error:
         raise EmbeddedPostgresError(f"{data_dir} belongs to another user ({error})") from error
     return None
+
+
+def has_database(data_dir: Path) -> bool:
+    """Is there a database in `data_dir`, whether or not a service runs on it?
+
+    Raises:
+        EmbeddedPostgresError: the folder belongs to another user.
+    """
+    try:
+        return (_home_of(data_dir) / "cluster" / "PG_VERSION").exists()
+    except PermissionError as error:
+        raise EmbeddedPostgresError(f"{data_dir} belongs to another user ({error})") from error
+
+
+def _home_of(data_dir: Path) -> Path:
+    """The folder of the server's files, which lies elsewhere when a note says so."""
+    home = data_dir.expanduser().resolve()
+    note = home / "location"
+    return Path(note.read_text().strip()) if note.exists() else home

@@ -212,11 +212,27 @@ def test_a_schema_of_a_newer_release_is_refused(external: Service) -> None:
     assert "is at revision third, this release needs second; run the release that it was migrated for" in refused.stdout
 
 
-def test_migrate_reaches_the_embedded_database_too(service: Service) -> None:
-    migrated = service.command("migrate")
+def test_migrate_reaches_the_embedded_database_too(made_service: Service) -> None:
+    migrated = made_service.command("migrate")
     assert migrated.returncode == 0, migrated.stdout
     assert "second" in migrated.stdout
-    assert service.leftovers() == []
+    assert made_service.leftovers() == []
+
+
+def test_migrate_makes_no_database(service: Service) -> None:
+    refused = service.command("migrate")
+    assert refused.returncode == 1
+    assert "only `prevail serve` makes a database" in refused.stdout
+    assert not service.data_dir.exists()
+
+
+def test_health_is_that_of_the_service_that_is_named(made_service: Service) -> None:
+    made_service.start()
+    elsewhere = Service(made_service.house, made_service.data_dir)
+    elsewhere.settings["PREVAIL_URL"] = f"http://127.0.0.1:{made_service.port}/"
+    asked = elsewhere.command("health")
+    assert asked.returncode == 0, asked.stdout
+    assert json.loads(asked.stdout)["pid"]
 
 
 def test_an_unknown_revision_is_refused(external: Service) -> None:

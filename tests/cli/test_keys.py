@@ -10,22 +10,28 @@ import pytest
 
 from app.embedded import EmbeddedPostgres, EmbeddedPostgresError, running_dsn
 from app.embedded.cluster import read_password
+from app.settings import Settings
+from tests.serving import Served
 
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def keys(url: str, *arguments: str) -> "subprocess.CompletedProcess[str]":
+def run(settings: dict[str, str], *arguments: str) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(
-        [sys.executable, "-m", "app", "keys", *arguments],
+        [sys.executable, "-m", "app", *arguments],
         cwd=ROOT,
-        env=dict(os.environ) | {"PREVAIL_DATABASE_URL": url, "PYTHONDONTWRITEBYTECODE": "1"},
+        env=dict(os.environ) | {"PYTHONDONTWRITEBYTECODE": "1"} | settings,
         capture_output=True,
         text=True,
         check=False,
         timeout=120,
     )
+
+
+def keys(url: str, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    return run({"PREVAIL_DATABASE_URL": url}, "keys", *arguments)
 
 
 def test_a_key_from_its_making_to_its_end(database_url: str) -> None:
@@ -67,3 +73,40 @@ def test_the_embedded_database_of_a_running_service_is_found(tmp_path: Path) -> 
     except EmbeddedPostgresError as error:
         pytest.fail(str(error))
     assert running_dsn(data) is None
+
+
+@pytest.mark.parametrize("command", ["keys list", "keys create --scope read", "export out", "import out", "check"])
+def test_nothing_but_serve_makes_a_database(tmp_path: Path, command: str) -> None:
+    refused = run({"PREVAIL_DATA_DIR": str(tmp_path / "data")}, *command.split())
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert "only `prevail serve` makes a database" in refused.stderr
+    assert not (tmp_path / "data").exists()
+
+
+def test_keys_are_those_of_the_service_that_is_named(database_url: str, tmp_path: Path) -> None:
+    settings = Settings.model_validate({"database_url": database_url, "authentication": "off"})
+    with Served(settings) as url:
+        named = {"PREVAIL_URL": url, "PREVAIL_DATA_DIR": str(tmp_path / "data")}
+        made = run(named, "keys", "create", "--name", "ci", "--scope", "read", "--project", "named", "--quota", "7")
+        assert made.returncode == 0, made.stderr
+        identifier = made.stdout[3:35]
+        listed = run(named, "keys", "list", "--project", "named").stdout
+        assert [line.split()[1:3] for line in listed.splitlines()[1:]] == [["ci", "read"]]
+        assert listed == keys(database_url, "list", "--project", "named").stdout
+        assert run(named, "keys", "rotate", identifier, "--project", "named").stdout[:36] == made.stdout[:36]
+        assert run(named, "keys", "revoke", identifier, "--project", "named").returncode == 0
+        refused = run(named, "keys", "rotate", identifier, "--project", "named")
+        assert (refused.returncode, refused.stdout) == (1, "")
+        assert refused.stderr.startswith(f"prevail: {url} answered 404")
+    gone = run(named, "keys", "list")
+    assert gone.stderr.startswith(f"prevail: {url} does not answer")
+
+
+def test_a_whole_project_is_of_the_service_that_is_named(tmp_path: Path) -> None:
+    (tmp_path / "prevail").mkdir()
+    (tmp_path / "prevail" / "config.toml").write_text('url = "https://prevail.example"\n')
+    named = {"XDG_CONFIG_HOME": str(tmp_path), "PREVAIL_DATA_DIR": str(tmp_path / "data")}
+    for command in ("export out", "import out", "check"):
+        refused = run(named, *command.split())
+        assert refused.returncode == 1
+        assert "that of the service at https://prevail.example is not known here" in refused.stderr

@@ -17,6 +17,7 @@ from typing import Any, Final
 from prevail.errors import InvalidInput, NotAllowed
 
 DEFAULT_URL: Final = "http://127.0.0.1:8000"
+USUAL: Final = "the usual one"
 _FOR_OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
 
 
@@ -125,7 +126,7 @@ def found(url: str | None, key: str | None) -> Found:
         return Found(normal(address), address_from, secret, secret_from)
     file = kept()
     if not address:
-        address, address_from = (file.url, str(path())) if file.url else (DEFAULT_URL, "the usual one")
+        address, address_from = (file.url, str(path())) if file.url else (DEFAULT_URL, USUAL)
     address = normal(address)
     if not secret:
         secret, secret_from = file.keys.get(address), str(path())
