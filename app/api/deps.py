@@ -182,7 +182,7 @@ async def let_pass_as(request: Request, scope: Scope, authorization: str | None,
     if named is not None and not is_project_name(named):
         detail = "expected the name of a project: up to 64 lower-case letters, digits, dots, _ and -"
         raise InvalidQuery.at(PROJECT_HEADER, "invalid_project", detail)
-    act_as(admitted.actor)
+    act_as(admitted.actor, admitted.project)
     state = request.scope["state"]
     state["project"], state["key_id"] = admitted.project, admitted.actor.key
     state["administers"] = admitted.administers

@@ -15,14 +15,25 @@ _LOCAL: Final = Actor("local")
 _ACTOR: ContextVar[Actor] = ContextVar("actor", default=_LOCAL)
 
 
-def act_as(actor: Actor) -> None:
-    """What this task, and those it starts, changes from now on is changed by somebody."""
+_PROJECT: ContextVar[str | None] = ContextVar("project", default=None)
+
+
+def act_as(actor: Actor, project: str | None = None) -> None:
+    """What this task, and those it starts, changes from now on is changed by somebody, for a project."""
     _ACTOR.set(actor)
+    _PROJECT.set(project)
 
 
 def actor() -> Actor:
     """Who acts."""
     return _ACTOR.get()
+
+
+def sharer() -> str | None:
+    """The project with whose other requests the present one shares processes; None where nobody needs a key, since
+    then all requests are of one owner.
+    """
+    return None if actor().key is None else _PROJECT.get()
 
 
 # The id of what a job makes, chosen when the job was taken; None where it is chosen when it is made.

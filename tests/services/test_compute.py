@@ -14,11 +14,14 @@ from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
+from uuid import UUID
 
 import numpy as np
 import pytest
 
 from app.domain.errors import DeadlinePassed, Fault, InvalidInput, NotEnoughMemory, Overloaded, ProcessLost
+from app.domain.operations.access import Actor
+from app.services.acting import act_as
 from app.services.processes.compute import ComputePool
 from app.services.processes.progress import progressed, tell_progress
 from app.services.processes.worker import Limits, Worker
@@ -302,3 +305,39 @@ def test_work_ends_with_the_service_that_wanted_it() -> None:
     worker._line.close()
     worker._process.join(120)
     assert worker._process.exitcode == -signal.SIGKILL
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_no_project_takes_the_processes_of_all(processes: int, tmp_path: Path) -> None:
+    gate = tmp_path / "open"
+
+    async def of(project: str, work: Callable[[], Any]) -> Any:
+        act_as(Actor("key", UUID(int=1)), project)
+        return await made.run(work)
+
+    async def crowd() -> tuple[int, str]:
+        many = [asyncio.create_task(of("many", partial(wait_for, gate))) for _ in range(8)]
+        while made.running == 0:
+            await asyncio.sleep(0.01)
+        one = asyncio.create_task(of("one", in_steps))
+        if processes == 1:
+            # Its turn comes after the computation that runs, before the seven others.
+            while made.waiting < 8:
+                await asyncio.sleep(0.01)
+            gate.touch()
+        answer = await one
+        left = sum(not task.done() for task in many)
+        gate.touch()
+        assert await asyncio.gather(*many) == [True] * 8
+        return left, answer
+
+    with closing(pool_of(processes, Limits(60.0, 256 * 1024 * 1024))) as made:
+        left, answer = run(crowd)
+    assert answer == "done"
+    assert left >= 6
+
+
+def wait_for(gate: Path) -> bool:
+    while not gate.exists():
+        time.sleep(0.01)
+    return True

@@ -88,7 +88,7 @@ class JobRunner:
         await self._end(task, answered)
 
     async def _answered(self, task: Task) -> Answered:
-        act_as(task.actor)
+        act_as(task.actor, task.project)
         make_as(task.makes)
         progress = _Progress(self._store, task)
         tell_progress(progress)

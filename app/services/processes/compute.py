@@ -12,9 +12,13 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractAsyncContextManager, nullcontext
+from functools import partial
 from typing import Any, BinaryIO, TypeVar
+from weakref import WeakValueDictionary
 
 from app.domain.errors import DeadlinePassed, NotEnoughMemory, ProcessLost
+from app.services.acting import sharer
 from app.services.admission import Admission
 from app.services.observing import UNOBSERVED, Observers, kind_of
 from app.services.processes.progress import Tell, listener
@@ -43,7 +47,11 @@ class ComputePool:
         self._threads = ThreadPoolExecutor(max_workers=processes + 1, thread_name_prefix="compute")
         self._idle: queue.SimpleQueue[Worker] = queue.SimpleQueue()
         # By time, not by number: many short computations in a row are no reason to refuse one, a few long ones are.
-        self._places = Admission(limit=processes, wait_seconds=wait_seconds, what="large computations", retry_after=5)
+        self._admitting = partial(Admission, wait_seconds=wait_seconds, what="large computations", retry_after=5)
+        self._places = self._admitting(limit=processes)
+        # Of each project as long as it computes: it has all processes but one at most, and where there is one only the
+        # next place after those of others, so that nobody's long computations leave the others without.
+        self._shares: WeakValueDictionary[str, Admission] = WeakValueDictionary()
         self._jobs: set[_Job] = set()
         # Where there are several processes, one is left for requests that are alone.
         self._in_turn = asyncio.Semaphore(max(processes - 1, 1))
@@ -62,8 +70,17 @@ class ComputePool:
             ProcessLost: its process ended under it, or the service ends.
         """
         asked = time.perf_counter()
-        async with self._places:
+        async with self._share(), self._places:
             return await self._begin(function, file, asked)
+
+    def _share(self) -> AbstractAsyncContextManager[None]:
+        project = sharer()
+        if project is None:
+            return nullcontext()
+        share = self._shares.get(project)
+        if share is None:
+            share = self._shares[project] = self._admitting(limit=max(self._processes - 1, 1))
+        return share
 
     async def _begin(self, function: Callable[..., Result], file: BinaryIO | None, asked: float) -> Result:
         """Have a function computed now that was asked for a while ago."""
@@ -92,7 +109,7 @@ class ComputePool:
     @property
     def waiting(self) -> int:
         """Computations that wait for one."""
-        return self._places.waiting
+        return self._places.waiting + sum(share.waiting for share in self._shares.values())
 
     async def run_in_turn(self, function: Callable[..., Result]) -> Result:
         """The same for one of many functions of a request: it waits for those before it, of all such requests.
