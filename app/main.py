@@ -26,6 +26,7 @@ from app.api.v1 import (
     leaderboard,
     metrics,
     projections,
+    usage,
     webhooks,
 )
 from app.api.v1.evaluations import batches, evaluations
@@ -61,6 +62,7 @@ ROUTERS = (
     reports.router,
     jobs.router,
     keys.router,
+    usage.router,
     webhooks.router,
     operations.router,
 )
@@ -126,8 +128,7 @@ def create_app(settings: Settings, telemetry: Telemetry | None = None, *, job_gr
         max_bodies_bytes=settings.max_bodies_bytes,
         addresses=addresses,
     )
-    if telemetry.sinks:
-        app.add_middleware(Observed, sinks=telemetry.sinks, addresses=addresses)
+    app.add_middleware(Observed, sinks=[*telemetry.sinks, usage.UsageCount(app)], addresses=addresses)
     if telemetry.provider is not None:
         # Only when it is asked for: OpenTelemetry is an extra.
         from app.telemetry.tracing import Traced

@@ -185,6 +185,17 @@ class Settings(BaseSettings):
         description="How often a key may be used that has no rate of its own, such as `100/second; 10000/hour`; "
         "per worker. Unset: as often as it likes.",
     )
+    quota_evaluations: int | None = Field(
+        None, ge=1, description="Evaluations that a project may keep in a day (UTC); one more is answered `429`."
+    )
+    quota_bytes: int | None = Field(
+        None,
+        ge=1,
+        description="Bytes that a project may send to be kept in a day (UTC), as bodies; beyond that `507`.",
+    )
+    quota_compute_seconds: float | None = Field(
+        None, gt=0, description="Seconds that a project may have computed in a day (UTC); beyond that `429`."
+    )
     cors_origins: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_separated)] = Field(
         (),
         description="Origins whose pages browsers let ask this service, such as `https://board.example`, with commas "

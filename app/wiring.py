@@ -17,6 +17,7 @@ from app.outbound.data.places import DataPlaces
 from app.outbound.posting import WebhookPoster
 from app.services.access.guard import Guard
 from app.services.access.keys import KeyService
+from app.services.access.quotas import Quotas
 from app.services.admission import Admission
 from app.services.compare.comparisons import ComparisonService
 from app.services.compare.tournaments import TournamentService
@@ -50,6 +51,7 @@ from app.store.jobs import JobLimits, PostgresJobStore, work_on_jobs
 from app.store.keys import PostgresKeyStore
 from app.store.queue.waiting import DELIVERIES, JOBS, Queue
 from app.store.queue.worker import QueueWorker, Work, WorkerSettings
+from app.store.usage import PostgresUsageStore
 from app.store.webhooks import Listeners, PostgresWebhookStore, work_on_deliveries
 from app.telemetry.exposition import Exposition
 from app.telemetry.levels import levels
@@ -126,6 +128,14 @@ async def build_services(
     trail = PostgresTrail(engine)
     retention = Retention(inventory, trail, settings.retention or {}, trail_days=settings.audit_days)
     guard = Guard(keys, required=_REQUIRED[settings.authentication], rate=settings.key_rate)
+    quotas = Quotas(
+        PostgresUsageStore(engine),
+        {
+            "evaluations": settings.quota_evaluations,
+            "bytes": settings.quota_bytes,
+            "compute_seconds": settings.quota_compute_seconds,
+        },
+    )
     exposition = sampler = None
     if telemetry.metrics is not None:
         shown = levels(telemetry.metrics, admission, compute, writer, engine)
@@ -149,6 +159,7 @@ async def build_services(
             keys=KeyService(keys),
             idempotency=idempotency,
             guard=guard,
+            quotas=quotas,
             compute=compute,
             data=NamedData(places, data, settings.data_memory_bytes, cluster),
             renderer=renderer,
@@ -170,7 +181,7 @@ async def build_services(
                 compute_apart = _pool_of_jobs(settings)
                 compute_data = _pool_of_data(settings)
                 apart = services_with(compute_apart, _admission_of_jobs(settings), compute_data)
-                runner = JobRunner(jobs, requests(apart), attempts=settings.job_attempts)
+                runner = JobRunner(jobs, requests(apart), attempts=settings.job_attempts, note=quotas.note)
                 stack.callback(compute_apart.close)
                 stack.callback(compute_data.close)
                 keep_seconds = settings.job_keep_hours * 3600.0
@@ -192,6 +203,7 @@ async def build_services(
         renderer.close()
         await retention.close()
         await guard.close()
+        await quotas.close()
         await idempotency.close()
         await store.close()
         await engine.dispose()

@@ -45,6 +45,8 @@ ADMINISTRATION: Final = frozenset(
         *("putWebhook", "getWebhook", "listWebhooks", "deleteWebhook", "listDeliveries", "retryDelivery"),
     }
 )
+# They keep evaluations, with what was sent for them.
+STORING: Final = frozenset({"createEvaluation", "createEvaluations"})
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
 from starlette.responses import Response
 
-from app.api.access import IDEMPOTENCY_KEY, PROJECT_HEADER, is_local, keeps, needed_scope, rate_headers
+from app.api.access import IDEMPOTENCY_KEY, PROJECT_HEADER, STORING, is_local, keeps, needed_scope, rate_headers
 from app.api.bodies.keyed import keyed_by
 from app.api.documentation import PROBLEMS
 from app.api.problems import InvalidQuery, request_id
@@ -23,6 +23,7 @@ from app.domain.errors import Fault
 from app.domain.operations.access import DEFAULT_PROJECT, Scope, is_project_name
 from app.services.access.guard import Asking, Guard
 from app.services.access.keys import KeyService
+from app.services.access.quotas import Quotas
 from app.services.acting import act_as
 from app.services.compare.comparisons import ComparisonService
 from app.services.compare.tournaments import TournamentService
@@ -83,6 +84,7 @@ class Services:
     webhooks: WebhookService
     keys: KeyService
     guard: Guard
+    quotas: Quotas
     idempotency: IdempotencyService
     compute: ComputePool
     data: NamedData
@@ -136,6 +138,9 @@ class StrictRoute(APIRoute):
             state["route"] = path
             if CARRIED_OUT_BY not in state:
                 await self.admit(request, scope)
+                if method == "POST" and "project" in state:
+                    stores = state["stores"] = self.operation_id in STORING
+                    await request.app.state.services.quotas.check(state["project"], keeping=stores)
             if keeping and (key := request.headers.get(IDEMPOTENCY_KEY)) is not None:
                 asked = await context(request)
                 return await keyed_by(request, key, asked.services.idempotency, asked.project).answer(answered, request)

@@ -20,6 +20,10 @@ PROBLEM_TYPES = {
     "foreign_form": "The form was not sent by a page of this service. Reload the page and try again.",
     "rate_limited": "The key was used more often than its rate. Nothing was kept; see `Retry-After` and `RateLimit`.",
     "quota_used_up": "The key has used up its quota for the day (UTC). Nothing was kept; see `Retry-After`.",
+    "project_quota_used_up": "The project has used what it may in a day (UTC): PREVAIL_QUOTA_EVALUATIONS or "
+    "PREVAIL_QUOTA_COMPUTE_SECONDS. Nothing was kept; GET /v1/usage has the numbers, see `Retry-After`.",
+    "storage_quota_used_up": "The project has sent as many bytes to be kept as it may in a day (UTC): "
+    "PREVAIL_QUOTA_BYTES. Nothing was kept; GET /v1/usage has the numbers, see `Retry-After`.",
     "idempotency_key_reused": "The Idempotency-Key was used for another request before. Each request needs a key of "
     "its own.",
     "idempotency_key_in_flight": "A request with this Idempotency-Key is under way; ask again after `Retry-After`.",

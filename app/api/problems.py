@@ -35,6 +35,7 @@ from app.domain.errors import (
     ResultDeleted,
     SchemaOutdated,
     ShownOnce,
+    StorageQuotaUsedUp,
     TooLarge,
     TooManyJobs,
     TooManyRequests,
@@ -53,6 +54,7 @@ STATUSES: tuple[tuple[type[DomainError], HTTPStatus], ...] = (
     (Unauthenticated, HTTPStatus.UNAUTHORIZED),
     (Forbidden, HTTPStatus.FORBIDDEN),
     (TooManyRequests, HTTPStatus.TOO_MANY_REQUESTS),
+    (StorageQuotaUsedUp, HTTPStatus.INSUFFICIENT_STORAGE),
     (TooManyJobs, HTTPStatus.TOO_MANY_REQUESTS),
     (TooManyWebhooks, HTTPStatus.CONFLICT),
     (JobEnded, HTTPStatus.CONFLICT),
@@ -274,7 +276,7 @@ def _headers_of(error: DomainError) -> Mapping[str, str]:
     """What a client is to be told beside the problem: how to say who it is, when to try again."""
     if isinstance(error, Unauthenticated):
         return {"WWW-Authenticate": 'Bearer realm="prevail"' + (', error="invalid_token"' if error.presented else "")}
-    if isinstance(error, TooManyJobs):
+    if isinstance(error, (TooManyJobs, StorageQuotaUsedUp)):
         return {"Retry-After": str(error.retry_after)}
     if isinstance(error, TooManyRequests):
         wait = error.retry_after

@@ -92,6 +92,22 @@ class QuotaUsedUp(TooManyRequests):
     code = "quota_used_up"
 
 
+class ProjectQuotaUsedUp(QuotaUsedUp):
+    """A project has used what it may in a day of evaluations or of seconds to compute. Nothing was kept."""
+
+    code = "project_quota_used_up"
+
+
+class StorageQuotaUsedUp(DomainError):
+    """A project has sent as many bytes to be kept as it may in a day. Nothing was kept."""
+
+    code = "storage_quota_used_up"
+
+    def __init__(self, detail: str, *, retry_after: int) -> None:
+        super().__init__(detail)
+        self.retry_after = retry_after
+
+
 class IdempotencyKeyReused(DomainError):
     """The key belongs to another request."""
 

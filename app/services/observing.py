@@ -13,15 +13,17 @@ _ROUTES: Final = "app.api.v1."
 
 @dataclass(slots=True)
 class Tally:
-    """What one request has taken so far, in seconds.
+    """What one request has taken so far, of time in seconds.
 
     Attributes:
         compute: Of arithmetic, its own or its share of what was computed for several at once.
         database: Of waiting for the database; statements that run side by side count each.
+        evaluations: How many were kept.
     """
 
     compute: float = 0.0
     database: float = 0.0
+    evaluations: int = 0
 
 
 _TALLY: ContextVar[Tally | None] = ContextVar("tally", default=None)

@@ -130,6 +130,7 @@ OPERATIONS: dict[str, Ask] = {
     "rotateKey": Ask("missing", {}, named={"identifier": "$key"}),
     "revokeKey": Ask("missing", named={"identifier": "$gone_key"}),
     "listAuditEntries": Ask("own"),
+    "getUsage": Ask("own"),
     "getServiceMetrics": Ask("same"),
 }
 

@@ -20,6 +20,7 @@ METHODS = {
     "getVersion": "status",
     "getProblemType": "problem",
     "listAuditEntries": "audit",
+    "getUsage": "usage",
     "boundHMean": "bounds",
     "boundHMeanOfEvaluation": "bounds",
     "listComparisons": "comparisons",

@@ -75,7 +75,7 @@ class Answers:
 async def run(memory: Any, answer: Callable[[], Answered]) -> Answers:
     requests = Answers(answer)
     # As the queue does it: who acts is a matter of the task.
-    await asyncio.create_task(JobRunner(memory, requests, attempts=3).run("p", memory.task.id))
+    await asyncio.create_task(JobRunner(memory, requests, attempts=3, note=lambda *_: None).run("p", memory.task.id))
     return requests
 
 

@@ -45,6 +45,7 @@ from app.services.evaluate.batching import Reports
 from app.services.evaluate.marks import marks_of
 from app.services.evaluate.sections.kept import sections_as_json, sections_from_json
 from app.services.idempotency import Mark, keep_under
+from app.services.observing import tally
 from app.services.ports.evaluations import EvaluationStore
 from app.services.processes.compute import ComputePool
 from app.services.stored import FoldedInput, options_as_json, refuse_kind, stored_request
@@ -156,6 +157,7 @@ class EvaluationService:
         """Make a record durable. Raises as `PendingWrite.done` does."""
         async with self._admission:
             await self._store.add(project, record)
+        _count_kept()
 
     async def keep_together(
         self, project: str, records: Sequence[tuple[EvaluationRecord, Mark | None]]
@@ -166,6 +168,7 @@ class EvaluationService:
             # In a task of its own.
             keep_under(mark)
             await self._store.add(project, record)
+            _count_kept()
 
         # They share their commits, so that they are no more work than one.
         try:
@@ -355,3 +358,10 @@ def _found(record: EvaluationRecord | None, identifier: UUID) -> EvaluationRecor
 
 def _missing(identifier: UUID) -> NotFound:
     return NotFound(f"there is no evaluation {identifier}")
+
+
+def _count_kept() -> None:
+    """One more was kept for the present request."""
+    own = tally()
+    if own is not None:
+        own.evaluations += 1

@@ -2,14 +2,16 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 from uuid import UUID
 
 from app.domain.errors import DomainError, JobLost
 from app.domain.operations.jobs import JobEnd, JobResult, JobStatus, Task
+from app.domain.operations.usage import Used
 from app.services.acting import act_as, make_as
+from app.services.observing import begin_tally
 from app.services.ports.messages import Waits
 from app.services.ports.requests import JobStore
 from app.services.ports.state import StoreFullError, StoreUnavailableError
@@ -50,11 +52,15 @@ class Requests(Protocol):
         ...
 
 
+NoteUse = Callable[[str, Used], None]
+
+
 class JobRunner:
     """Works on jobs, whatever their kind: a new kind is a new request."""
 
-    def __init__(self, store: JobStore, requests: Requests, *, attempts: int) -> None:
-        """``attempts`` is how often a job may lose its worker before it is given up."""
+    def __init__(self, store: JobStore, requests: Requests, *, attempts: int, note: NoteUse) -> None:
+        """``attempts`` is how often a job may lose its worker before it is given up; ``note`` is told what it used."""
+        self._note = note
         self._store = store
         self._requests = requests
         self._attempts = attempts
@@ -92,9 +98,11 @@ class JobRunner:
         make_as(task.makes)
         progress = _Progress(self._store, task)
         tell_progress(progress)
+        tally = begin_tally()
         try:
             return await self._requests.answer(task, self._store.body(task.project, task.id))
         finally:
+            self._note(task.project, Used(tally.evaluations, 0, tally.compute))
             await progress.close()
 
     async def _end(self, task: Task, answered: Answered) -> None:

@@ -246,6 +246,17 @@ key_usage = Table(
     PrimaryKeyConstraint("key_id", "day"),
 )
 
+project_usage = Table(
+    "project_usage",
+    metadata,
+    Column("project", Text, nullable=False),
+    Column("day", Date, nullable=False, comment="UTC."),
+    Column("evaluations", BigInteger, nullable=False),
+    Column("bytes", BigInteger, nullable=False),
+    Column("compute_seconds", Double, nullable=False),
+    PrimaryKeyConstraint("project", "day"),
+)
+
 # Written in the transaction of what they tell.
 audit_entries = Table(
     "audit_entries",

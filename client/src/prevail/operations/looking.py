@@ -115,6 +115,11 @@ class Looking(Asking):
         return (yield from self._facts("GET", f"/problems/{segment(code)}"))
 
     @operation
+    def usage(self) -> Flow[Facts]:
+        """What the project has used today of its quotas, and when they are free again."""
+        return (yield from self._facts("GET", "/v1/usage"))
+
+    @operation
     def create_key(self, /, name: str, scopes: list[str], **options: Any) -> Flow[Facts]:
         """Make a key; its text is answered this once."""
         return (yield from self._facts("POST", "/v1/keys", {"name": name, "scopes": scopes, **options}))

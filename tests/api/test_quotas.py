@@ -1,0 +1,91 @@
+"""Quotas of projects: what is used is counted, what is used up is refused, and other projects notice nothing."""
+
+from datetime import UTC, datetime, timedelta
+
+import httpx
+import pytest
+from pydantic import SecretStr
+
+from app.domain.operations.usage import Usage
+from app.settings import Authentication, Settings
+from tests.api.answers import check_json, check_problem, check_shape, evaluation
+from tests.api.jobs import result
+from tests.serving import Served
+
+
+def limited(database_url: str, **limits: float) -> Settings:
+    return Settings.model_validate(
+        {"database_url": SecretStr(database_url), "authentication": Authentication.off, **limits}
+    )
+
+
+def client_of(url: str, project: str) -> httpx.Client:
+    return httpx.Client(base_url=url, timeout=60, headers={"X-Prevail-Project": project})
+
+
+def test_evaluations_of_a_day_are_limited_over_restarts(database_url: str) -> None:
+    settings = limited(database_url, quota_evaluations=4)
+    with Served(settings) as url, client_of(url, "few") as client:
+        body = evaluation()
+        assert client.post("/v1/evaluations", json=body).status_code == 201
+        batch = client.post("/v1/evaluations/batch", json={"evaluations": [body, body]})
+        assert batch.status_code == 207
+        # What is refused or keeps nothing is not counted.
+        assert client.post("/v1/evaluations", json={}).status_code == 422
+        assert client.post("/v1/metrics/compute", json={"input": body["input"]}).status_code == 200
+    with Served(settings) as url, client_of(url, "few") as client:
+        used = client.get("/v1/usage")
+        check_json(used)
+        check_shape(used, Usage)
+        assert used.json()["evaluations"] == {"used": 3, "limit": 4}
+        assert used.json()["bytes"]["used"] > 0
+        assert used.json()["bytes"]["limit"] is None
+        assert client.post("/v1/evaluations", json=body).status_code == 201
+        reply = client.post("/v1/evaluations", json=body)
+        problem = check_problem(reply, 429, "project_quota_used_up")
+        midnight = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0) + timedelta(days=1)
+        assert f"used 4 of 4 evaluations of this day (UTC), which ends at {midnight.isoformat()}" in problem["detail"]
+        assert 0 < int(reply.headers["Retry-After"]) <= 86_400
+        assert reply.headers["RateLimit-Policy"].endswith("q=4;w=86400")
+        # What keeps no evaluation goes on, and so do others.
+        assert client.post("/v1/metrics/compute", json={"input": body["input"]}).status_code == 200
+        assert len(client.get("/v1/evaluations").json()["items"]) == 4
+        with client_of(url, "others") as other:
+            assert other.post("/v1/evaluations", json=body).status_code == 201
+
+
+def test_bytes_of_a_day_are_limited(database_url: str) -> None:
+    with Served(limited(database_url, quota_bytes=100)) as url, client_of(url, "bytes") as client:
+        body = evaluation()
+        assert client.post("/v1/evaluations", json=body).status_code == 201
+        reply = client.post("/v1/evaluations", json=body)
+        problem = check_problem(reply, 507, "storage_quota_used_up")
+        assert "of 100 bytes of this day" in problem["detail"]
+        assert int(reply.headers["Retry-After"]) > 0
+        assert client.get("/v1/usage").json()["evaluations"] == {"used": 1, "limit": None}
+
+
+def test_seconds_of_arithmetic_are_limited_and_jobs_count(database_url: str) -> None:
+    with Served(limited(database_url, quota_compute_seconds=1e-9)) as url, client_of(url, "busy") as client:
+        body = evaluation()
+        later = client.post("/v1/evaluations", json=body, headers={"Prefer": "respond-async"})
+        assert later.status_code == 202, later.text
+        assert result(client, later.json()).status_code == 200
+        problem = check_problem(
+            client.post("/v1/metrics/compute", json={"input": body["input"]}), 429, "project_quota_used_up"
+        )
+        assert "1e-09 compute seconds" in problem["detail"]
+        used = client.get("/v1/usage").json()
+        assert used["evaluations"]["used"] == 1
+        assert used["compute_seconds"]["used"] > 0
+
+
+@pytest.fixture(scope="module")
+def settings(database_url: str) -> Settings:
+    return limited(database_url)
+
+
+def test_without_limits_use_is_counted_all_the_same(client: httpx.Client) -> None:
+    before = client.get("/v1/usage").json()["evaluations"]["used"]
+    assert client.post("/v1/evaluations", json=evaluation()).status_code == 201
+    assert client.get("/v1/usage").json()["evaluations"] == {"used": before + 1, "limit": None}
