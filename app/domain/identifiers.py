@@ -10,6 +10,8 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
 _VERSION_AND_VARIANT = 0x7 << 76 | 0b10 << 62
 _SEQUENCE_END = 1 << 12
+# A clock set back by more than these milliseconds is followed: it was wrong before.
+_MOST_AHEAD = 10_000
 _LAST_MILLISECOND = (1 << 48) - 1
 # Ids reach to the year 10889, moments do not.
 _FIRST_BEYOND = (datetime(9999, 1, 1, tzinfo=UTC) - _EPOCH) // _MILLISECOND
@@ -22,13 +24,14 @@ def new_id() -> UUID:
     """Make an id greater than every id this process has made before.
 
     48 bits of milliseconds, a 12-bit sequence that starts anew at random in each millisecond, 62 random bits.
-    A full sequence borrows the next millisecond, and a clock set back waits at the last one.
+    A full sequence borrows the next millisecond, and a clock set back waits at the last one. One set back by more than
+    ten seconds does not: ids of a day that is not yet would be made until that day has come.
     """
     global _previous
     noise = int.from_bytes(os.urandom(10), "big")
     fresh = (time.time_ns() // 1_000_000) * _SEQUENCE_END + (noise >> 64) % (_SEQUENCE_END // 2)
     with _lock:
-        if fresh // _SEQUENCE_END <= _previous // _SEQUENCE_END:
+        if 0 <= _previous // _SEQUENCE_END - fresh // _SEQUENCE_END <= _MOST_AHEAD:
             fresh = _previous + 1
         _previous = fresh
     milliseconds, sequence = divmod(fresh, _SEQUENCE_END)

@@ -1,3 +1,4 @@
+import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from uuid import RFC_4122, UUID, uuid4
@@ -25,12 +26,24 @@ def test_ids_of_a_process_only_grow_whatever_the_thread() -> None:
     assert min(shared) > ids[-1]
 
 
-def test_a_clock_set_back_does_not_make_smaller_ids(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_clock_set_back_a_little_does_not_make_smaller_ids(monkeypatch: pytest.MonkeyPatch) -> None:
     last = new_id()
-    monkeypatch.setattr("app.domain.identifiers.time.time_ns", lambda: 1_000_000_000)
+    back = time.time_ns() - 5_000_000_000
+    monkeypatch.setattr("app.domain.identifiers.time.time_ns", lambda: back)
     following = [new_id() for _ in range(5_000)]
     assert [last, *following] == sorted({last, *following})
     assert {identifier.version for identifier in following} == {7}
+
+
+def test_a_clock_that_was_a_day_ahead_is_followed_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = time.time_ns()
+    with monkeypatch.context() as patched:
+        patched.setattr("app.domain.identifiers.time.time_ns", lambda: now + 86_400_000_000_000)
+        ahead = new_id()
+        patched.setattr("app.domain.identifiers.time.time_ns", lambda: now)
+        following = [new_id() for _ in range(5_000)]
+    assert time_of(following[-1]) < time_of(ahead) - timedelta(hours=23)
+    assert following == sorted(set(following))
 
 
 @pytest.mark.parametrize("microseconds", [0, 1, 500, 999, 1_000, 123_456])
