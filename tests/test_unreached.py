@@ -88,5 +88,6 @@ def test_an_entry_allows_what_it_names_and_is_needed(tree: Path) -> None:
     assert problem == "unreached.toml: gone in app/api/* needs no entry any more: something that is gone"
 
 
+@pytest.mark.slow
 def test_the_service_has_none() -> None:
     assert list(problems()) == []

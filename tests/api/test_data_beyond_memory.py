@@ -65,6 +65,7 @@ def test_sets_of_labels_beyond_memory_are_folded(client: httpx.Client, folder: P
     assert [limits["low"], limits["high"]] == pytest.approx(proportion_confint(exact.sum(), many, method="wilson"))
 
 
+@pytest.mark.slow
 def test_probabilities_of_labels_beyond_memory_are_folded(client: httpx.Client, folder: Path) -> None:
     many = 80_000
     random = np.random.default_rng(23)

@@ -196,6 +196,7 @@ def test_what_cannot_be_given_is_refused(
     assert [(fault["pointer"], fault["code"]) for fault in problem["errors"]] == [(pointer, code)]
 
 
+@pytest.mark.slow
 def test_other_requests_are_answered_meanwhile(client: httpx.Client, base_url: str) -> None:
     """A simulation runs in a thread of its own: the service is alive while it does."""
     from concurrent.futures import ThreadPoolExecutor

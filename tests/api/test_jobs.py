@@ -283,6 +283,7 @@ def test_more_jobs_than_may_wait_are_refused(waiting: httpx.Client) -> None:
     waiting.delete(f"/v1/jobs/{job['id']}", headers=other).raise_for_status()
 
 
+@pytest.mark.slow
 def test_jobs_outlive_the_service(serve: Serve) -> None:
     with serve() as url, httpx.Client(base_url=url) as client:
         jobs = [put_aside(client, "/v1/evaluations", evaluation(dataset="restarted")) for _ in range(3)]
@@ -293,6 +294,7 @@ def test_jobs_outlive_the_service(serve: Serve) -> None:
         assert len(made) == 3
 
 
+@pytest.mark.slow
 def test_a_stop_gives_back_what_is_worked_on(serve: Serve) -> None:
     with serve(job_concurrency=1) as url, httpx.Client(base_url=url) as client:
         job = put_aside(client, "/v1/metrics/compute", SLOW)
@@ -329,6 +331,7 @@ def worker(url: str) -> Iterator["subprocess.Popen[bytes]"]:
         process.wait(timeout=30)
 
 
+@pytest.mark.slow
 def test_a_killed_worker_s_job_is_done_by_another_one(serve: Serve, own_database: str) -> None:
     with serve() as url, httpx.Client(base_url=url) as client:
         job = put_aside(client, "/v1/evaluations", evaluation(dataset="killed", **SOME))
@@ -349,6 +352,7 @@ def test_a_killed_worker_s_job_is_done_by_another_one(serve: Serve, own_database
         assert len(listed) == len(shared) == 10
 
 
+@pytest.mark.slow
 def test_a_worker_that_is_told_to_stop_leaves_its_job_to_others(serve: Serve, own_database: str) -> None:
     with serve() as url, httpx.Client(base_url=url) as client:
         job = put_aside(client, "/v1/metrics/compute", SLOW)

@@ -264,6 +264,7 @@ def empty_url(template_database: Template) -> Iterator[str]:
     template_database.execute(f'DROP DATABASE "{name}" WITH (FORCE)')
 
 
+@pytest.mark.slow
 def test_without_any_key_this_machine_needs_none_until_there_is_one(empty_url: str) -> None:
     settings = Settings(database_url=SecretStr(empty_url))
     assert settings.authentication is Authentication.auto

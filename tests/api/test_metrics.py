@@ -235,6 +235,7 @@ def test_without_the_database_a_token_still_reads_it(caplog: pytest.LogCaptureFi
     assert "secret" not in caplog.text
 
 
+@pytest.mark.slow
 def test_open_and_off(database_url: str) -> None:
     url = SecretStr(database_url)
     opened = Settings(database_url=url, authentication=Authentication.keys, metrics_access=MetricsAccess.open)
@@ -249,6 +250,7 @@ def test_open_and_off(database_url: str) -> None:
 # --- several workers -------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_any_worker_tells_of_all(database_url: str, tmp_path: Path) -> None:
     """Whichever worker is asked, and when one of them was killed: nothing is counted twice, nothing forgotten."""
     logging.getLogger("httpx").setLevel(logging.WARNING)

@@ -250,6 +250,7 @@ def test_a_database_that_stops_and_comes_back(gated_client: httpx.Client, gate: 
     assert client.post("/v1/evaluations", json=evaluation()).status_code == 201
 
 
+@pytest.mark.slow
 def test_loss_and_return_of_the_database_are_told(
     gated_client: httpx.Client, gate: Gate, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -293,6 +294,7 @@ def post_many(base_url: str, count: int, body: Any) -> list[httpx.Response]:
     return asyncio.run(run())
 
 
+@pytest.mark.slow
 def test_sixty_four_at_once_are_all_kept_or_refused(database_url: str, client: httpx.Client) -> None:
     settings = Settings(database_url=SecretStr(database_url), pool_size=2, admission_wait_seconds=0.2)
     before = count_stored(client)[0]

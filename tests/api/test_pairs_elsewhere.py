@@ -229,6 +229,7 @@ def test_more_samples_than_memory_holds_are_joined_in_parts(
     assert "only 200 of 240 sample ids are common" in job["problem"]["detail"]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("computed_here")
 @pytest.mark.parametrize("name", ["probabilities", "scores", "probabilities with weights"])
 def test_probabilities_of_more_samples_than_memory_holds_are_compared(

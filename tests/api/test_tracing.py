@@ -115,6 +115,7 @@ def test_the_log_has_the_trace(
     assert f'"trace":"{context.trace_id:032x}"' in line
 
 
+@pytest.mark.slow
 def test_nothing_of_it_is_imported_unasked() -> None:
     code = "import sys, app.main; app.main.create(); print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -40,6 +40,10 @@ class Case:
     def __str__(self) -> str:
         return self.name
 
+    def content(self) -> bytes | Iterable[bytes]:
+        """The request, made now if it has to be made."""
+        return self.request() if callable(self.request) else self.request
+
 
 def http(method: str, path: str, body: bytes = b"", headers: Mapping[str, str] = JSON, *, length: bool = True) -> bytes:
     """A request as it goes over the wire; the connection is closed after its answer."""

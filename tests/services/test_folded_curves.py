@@ -128,6 +128,7 @@ def test_blocks_do_not_show() -> None:
         assert kept_of(scores, members, others, ends) == expected
 
 
+@pytest.mark.slow
 def test_orders_of_any_number_of_runs_keep_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runs, "_LEAST", 16)
     found = []

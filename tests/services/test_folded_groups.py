@@ -164,6 +164,7 @@ def test_the_report_is_that_of_the_rows(form: tuple[str, list[str], str], interv
     assert second.requested["roc_auc@*"] == first.requested["roc_auc@*"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
 def test_no_split_and_no_order_shows(form: tuple[str, list[str], str], tmp_path: Path) -> None:
     kind, classes, names = form

@@ -122,6 +122,7 @@ def test_what_has_to_be_resampled_has_a_reason(tmp_path: Path) -> None:
     assert any(one.get("reason") == RESAMPLED for one in found["intervals"].values())
 
 
+@pytest.mark.slow
 def test_many_labels_are_read_in_batches_of_fewer_rows(tmp_path: Path) -> None:
     """A batch holds so many entries, however many columns there are."""
     random, rows, names = np.random.default_rng(2), 90_000, [f"l{place}" for place in range(300)]

@@ -91,6 +91,7 @@ def test_a_model_is_tested_against_one_that_always_says_the_same(tmp_path: Path,
         check_close(asdict(folded(asked, some, tmp_path / str(number))), asdict(expected))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("classes", [2, 3])
 def test_splits_orders_memory_and_processes_change_no_bit(tmp_path: Path, classes: int, *, weighted: bool) -> None:

@@ -75,6 +75,7 @@ def test_what_is_lost_is_counted(tmp_path: Path, ties: int, cuts: int) -> None:
                 assert {float(one.products[code, first, second]) for one in found} == {float(exact)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ties", [0, ROWS])
 @pytest.mark.parametrize("spread", [0.0, 3.0, 40.0])
 def test_what_is_lost_is_weighed(tmp_path: Path, ties: int, spread: float) -> None:
@@ -105,6 +106,7 @@ def test_what_is_lost_is_weighed(tmp_path: Path, ties: int, spread: float) -> No
         assert all(np.array_equal(ours, theirs) for ours, theirs in zip(one, found[0], strict=True))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tied", [False, True])
 def test_memory_does_not_grow_with_the_blocks(tmp_path: Path, *, tied: bool) -> None:
     each, taken = 10_000, []

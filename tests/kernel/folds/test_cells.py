@@ -110,6 +110,7 @@ def spreads(
     return np.array(sides[0]), np.array(sides[1])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("counts", [ClassCounts.FIXED, ClassCounts.RANDOM])
 @pytest.mark.parametrize(
     ("draw", "metrics", "code", "classes"),

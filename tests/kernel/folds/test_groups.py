@@ -133,6 +133,7 @@ def test_scores_without_bounds_have_them_too(classes: int, tmp_path: Path) -> No
     assert len(found) == classes
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["one column tied", "two columns", "three classes"])
 def test_no_split_and_no_order_shows(name: str, tmp_path: Path) -> None:
     problem = PROBLEMS[name]
@@ -193,6 +194,7 @@ def test_areas_are_exact_fractions(tmp_path: Path) -> None:
     np.testing.assert_allclose(found, sums, rtol=1e-13)
 
 
+@pytest.mark.slow
 def test_one_score_of_all_samples_is_looked_at_in_little_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

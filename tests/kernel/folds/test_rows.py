@@ -33,6 +33,7 @@ def expected(problem: Problem) -> list[float]:
     return [variance(line) for line in lines if line is not None]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["three classes", "three classes tied", "three classes of float32", "ten classes"])
 def test_few_rows_say_everything(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runs, "_LEAST", 16)
@@ -60,6 +61,7 @@ def test_of_a_rare_class_all_rows_are_kept(monkeypatch: pytest.MonkeyPatch) -> N
     assert variances(fold) == pytest.approx(expected(problem), rel=0.04)
 
 
+@pytest.mark.slow
 def test_no_split_and_no_order_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows that are there often among them, which are kept with their number."""
     monkeypatch.setattr(joint, "_MOST", 20)

@@ -142,6 +142,7 @@ def states_of(parts: Sequence[Problem], folder: Path, generator: np.random.Gener
         yield pickle.loads(pickle.dumps(fold)) if generator.random() < 0.5 else fold  # noqa: S301 - its own
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["one column tied", "two columns", "three classes"])
 def test_no_split_and_no_order_shows(name: str, tmp_path: Path, many_runs: None) -> None:
     whole = PROBLEMS[name]
@@ -199,6 +200,7 @@ def peak(rows: int, folder: Path, budget: int) -> int:
         tracemalloc.stop()
 
 
+@pytest.mark.slow
 def test_memory_is_bounded_whatever_comes(tmp_path: Path) -> None:
     budget, beside = 1 << 20, 1 << 20
     few, many = peak(60_000, tmp_path, budget), peak(240_000, tmp_path, budget)

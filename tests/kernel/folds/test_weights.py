@@ -193,6 +193,7 @@ def test_areas_are_those_of_whole_fractions(of: str) -> None:
     assert values[score_ranking.average_precision.key][1] == pytest.approx(float(precision / positives), rel=2e-15)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("of", WEIGHTS)
 @pytest.mark.parametrize("name", ["one column tied", "two columns of float32", "three classes tied", "all equal"])
 def test_no_split_and_no_order_shows(name: str, of: str, tmp_path: Path) -> None:
@@ -258,6 +259,7 @@ def test_one_score_of_many_samples_with_weights_takes_little(tmp_path: Path) -> 
         assert folded_values(fold.finish())[score_ranking.roc_auc.key].tolist() == [0.5, 0.5]
 
 
+@pytest.mark.slow
 def test_memory_is_bounded_however_many_digits_weights_have(tmp_path: Path) -> None:
     random, budget = np.random.default_rng(15), 1 << 20
     tracemalloc.start()

@@ -81,6 +81,7 @@ def test_expressions_are_tested_as_rates_are() -> None:
     assert found.allowed.sum() >= 0.9 * (exact <= 0.7 * 0.05 / 6).sum()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "least", "share", "size"),
     [

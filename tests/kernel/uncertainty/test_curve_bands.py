@@ -147,6 +147,7 @@ def test_limits_of_a_single_rate_are_those_of_two_beta_distributions() -> None:
     assert mixed(high[0]) == pytest.approx(0.95, abs=0.006)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("read", "resampled"),
     [

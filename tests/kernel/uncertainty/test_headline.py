@@ -168,6 +168,7 @@ def exact_coverage(sizes: tuple[int, int], recalls: tuple[float, float]) -> dict
     return {key: held[key] / defined[key] for key in SMOOTH}
 
 
+@pytest.mark.slow
 @each("recalls", [(0.8, 0.5), (0.95, 0.6), (0.9, 0.2), (0.99, 0.8)])
 @each("sizes", [(50, 2), (50, 4), (100, 8), (20, 20)])
 def test_limits_hold_the_truth_with_a_class_of_a_few_samples(

@@ -133,6 +133,7 @@ def test_two_runs_on_the_same_samples_have_delongs_covariance() -> None:
     assert covariance(*ours) == pytest.approx(both.covariance[0, 1], rel=1e-11)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("key", "theirs"),
     [
