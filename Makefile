@@ -18,7 +18,7 @@ export OMP_NUM_THREADS ?= 1
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-all test-fast fuzz check check-generated bench fmt migrate openapi docs site lock clean
+.PHONY: help run test test-all test-fast fuzz check check-generated golden bench fmt migrate openapi docs site lock clean
 
 help: ## this list
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -53,6 +53,9 @@ check-generated: $(VENV)/.installed-dev ## are the files that are written from c
 
 bench: $(VENV)/.installed-bench ## measure against the peers, in one run on this machine
 	$(PY) -m benchmarks $(BENCH_ARGS)
+
+golden: $(VENV)/.installed-dev ## record the golden answers anew, and say by path what differs
+	$(PY) -m tests.golden.record
 
 fmt: $(VENV)/.installed-dev ## format the code and fix what can be fixed
 	$(PY) -m ruff check --fix .

@@ -100,10 +100,8 @@ def test_every_curl_line_is_in_a_block_that_is_run() -> None:
 
 
 def test_the_readme_counts_the_metrics() -> None:
-    metrics = catalogue().metrics
-    on_request = sum(metric.card.on_request for metric in metrics)
-    said = f"Each of its {len(metrics)} metrics ({on_request} of them on request)"
-    assert said in " ".join((ROOT / "README.md").read_text().split())
+    hundreds = len(catalogue().metrics) // 100 * 100
+    assert f"Each of its more than {hundreds} metrics" in " ".join((ROOT / "README.md").read_text().split())
 
 
 def test_cross_validation_shows_where_accuracy_and_h_disagree(

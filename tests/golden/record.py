@@ -41,9 +41,10 @@ def main() -> int:
                 write_answers(name, {call: new[call] if call in found else old[call] for call in new})
                 print(f"{name}: {len(new)} answers, {len(found)} of them other than before")
     if asked.diff and different:
-        print(report(different, full=asked.full), "", "By path:", summary(different), sep="\n")
-    if asked.diff:
-        print(f"{len(different)} requests are answered differently")
+        print(report(different, full=asked.full), "")
+    if different:
+        print("By path:", summary(different), sep="\n")
+    print(f"{len(different)} requests are answered differently")
     return 1 if asked.diff and different else 0
 
 
