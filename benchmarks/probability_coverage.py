@@ -17,7 +17,12 @@ from app.kernel.metrics.card import Scope
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.expression import Measure
 from app.kernel.numerics.arrays import Array, silently
-from app.kernel.samples.calibration import Chance, expected_by_chance, expected_by_chance_of_classes, largest_by_chance
+from app.kernel.samples.calibration import (
+    ErrorByChance,
+    expected_by_chance,
+    expected_by_chance_of_classes,
+    largest_by_chance,
+)
 from app.kernel.samples.scores import Scores
 from app.kernel.uncertainty.draws import generator
 from app.kernel.uncertainty.influence import Influences, limits
@@ -46,7 +51,7 @@ RESAMPLED = (
 LEVEL = 0.95
 DRAWS = 300
 SIMULATED = 200
-BY_CHANCE: dict[str, Callable[[Scores], Chance]] = {
+BY_CHANCE: dict[str, Callable[[Scores], ErrorByChance]] = {
     "expected_calibration_error": partial(expected_by_chance, draws=SIMULATED),
     "adaptive_calibration_error": partial(expected_by_chance, adaptive=True, draws=SIMULATED),
     "maximum_calibration_error": partial(largest_by_chance, draws=SIMULATED),

@@ -11,7 +11,7 @@ import numpy as np
 from scipy.stats import norm
 
 from app.domain.expressions.expressions import parse
-from app.kernel.decide.rules import Constraint, NoFeasibleRule, chances_of, scalar
+from app.kernel.decide.rules import Constraint, NoFeasibleRule, constraint_probabilities, scalar
 from app.kernel.decide.thresholds import search_threshold
 from app.kernel.matrix.table import Table
 from app.kernel.samples.scores import Scores
@@ -58,7 +58,7 @@ def row(task: tuple[float, str, str, float], size: int, guarantee: float | None,
         found.append(
             [
                 float(constraint.met(truth)),
-                chances_of(rule.counts, [constraint], rule.optimism, seed).all,
+                constraint_probabilities(rule.counts, [constraint], rule.optimism, seed).all,
                 float(scalar(expression, truth)),
                 rule.objective,
                 rule.corrected.value,

@@ -13,11 +13,11 @@ from app.kernel.matrix.contingency import Contingency
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.card import AnyMetric, Inputs, Orientation, Scope, Task
 from app.kernel.metrics.catalogue import Catalogue, catalogue
-from app.kernel.metrics.families import recall_means
+from app.kernel.metrics.families import rate_means
 from app.kernel.metrics.parameters import Choice, DecisionName, Number, Parameter
 from app.kernel.metrics.references import REFERENCES
 from app.kernel.samples.label_units import LabelScores, LabelSets
-from app.kernel.samples.points import Points
+from app.kernel.samples.points import ClusteredPoints
 from app.kernel.samples.scores import Scores
 from app.kernel.units.overlaps import Overlaps
 from app.kernel.units.queries import Queries
@@ -176,7 +176,7 @@ TAKES = {
     Inputs.CLASS_OVERLAPS: Overlaps,
     Inputs.CONTINGENCY: Contingency,
     Inputs.DECISIONS: Contingency,
-    Inputs.FEATURES: Points,
+    Inputs.FEATURES: ClusteredPoints,
 }
 
 
@@ -252,7 +252,7 @@ def test_a_lehmer_mean_is_monotone_exactly_where_no_caution_is_given(r: float) -
 
 def test_the_contraharmonic_mean_punishes_an_improvement() -> None:
     """Recalls (1, 0.2) and (1, 0.4): 0.867 and 0.829."""
-    lehmer = recall_means.lehmer_mean_recall
+    lehmer = rate_means.lehmer_mean_recall
     assert value_of(lehmer, np.array([[10, 0], [8, 2]]), r=1.0) == pytest.approx(1.04 / 1.2, rel=1e-15)
     assert value_of(lehmer, np.array([[10, 0], [6, 4]]), r=1.0) == pytest.approx(1.16 / 1.4, rel=1e-15)
 
@@ -270,24 +270,24 @@ RECALLS = np.array([[90, 10, 0], [5, 20, 25], [0, 2, 38]])
 @pytest.mark.parametrize("r", [1e-3, 1e-6, 1e-9, 1e-13, -1e-9])
 def test_power_means_pass_smoothly_through_the_geometric_mean(r: float) -> None:
     """M_r = G (1 + r Var(ln x)/2 + ...): tiny powers keep their digits."""
-    geometric = float(value_of(recall_means.g_mean, RECALLS))
+    geometric = float(value_of(rate_means.g_mean, RECALLS))
     logs = np.log(np.diag(RECALLS) / RECALLS.sum(axis=1))
     expected = geometric * math.exp(r * logs.var() / 2)
-    assert value_of(recall_means.power_mean_recall, RECALLS, r=r) == pytest.approx(expected, rel=1e-14 + r * r)
+    assert value_of(rate_means.power_mean_recall, RECALLS, r=r) == pytest.approx(expected, rel=1e-14 + r * r)
 
 
 @pytest.mark.parametrize("r", [300.0, -300.0, 5000.0, -5000.0])
 def test_power_means_tend_to_the_extremes(r: float) -> None:
-    extreme = value_of(recall_means.max_recall if r > 0 else recall_means.min_recall, RECALLS)
+    extreme = value_of(rate_means.max_recall if r > 0 else rate_means.min_recall, RECALLS)
     bound = extreme * 3.0 ** (-1 / r)
-    got = value_of(recall_means.power_mean_recall, RECALLS, r=r)
+    got = value_of(rate_means.power_mean_recall, RECALLS, r=r)
     assert min(extreme, bound) * (1 - 1e-14) <= got <= max(extreme, bound) * (1 + 1e-14)
 
 
 @each("p", [-1.0, 0.5, 1.0, 2.0])
 @each("distance", [1e-4, 1e-6, 1e-8, 1e-12])
 def test_gini_means_with_nearly_equal_powers_meet_their_limit(p: float, distance: float) -> None:
-    gini = recall_means.gini_mean_recall
+    gini = rate_means.gini_mean_recall
     limit = float(value_of(gini, RECALLS, p=p, q=p))
     near = float(value_of(gini, RECALLS, p=p + distance, q=p - distance))
     assert near == pytest.approx(limit, rel=1e-10 + distance**2)
@@ -295,7 +295,7 @@ def test_gini_means_with_nearly_equal_powers_meet_their_limit(p: float, distance
 
 def test_a_recall_of_zero_is_a_limit_from_above() -> None:
     counts = np.array([[0, 5], [1, 9]])
-    power, gini = recall_means.power_mean_recall, recall_means.gini_mean_recall
+    power, gini = rate_means.power_mean_recall, rate_means.gini_mean_recall
     for r in (0.0, -1e-9, -1.0, -math.inf):
         assert value_of(power, counts, r=r) == 0
     assert value_of(power, counts, r=2.0) == pytest.approx(0.9 / math.sqrt(2), rel=1e-15)

@@ -10,7 +10,7 @@ from app.kernel.matrix.table import Table
 from app.kernel.metrics.card import Inputs, Metric, Scale, Scope, Task
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.families import imcp, proper_scores
-from app.kernel.metrics.proportion import Cells, Line, Rate
+from app.kernel.metrics.proportion import ConfusionCells, LinearMap, Rate
 from app.kernel.samples.scores import Scores
 from tests.bank import each
 from tests.kernel.closeness import value_of
@@ -58,32 +58,34 @@ def test_a_proportion_is_the_line_of_its_rate(metric: Metric[Table], name: str) 
 @each(
     ("one", "of", "other", "other_of", "line"),
     [
-        ("specificity", 1, "recall", 0, Line()),
-        ("specificity", 0, "recall", 1, Line()),
-        ("npv", 1, "precision", 0, Line()),
-        ("fnr", 1, "recall", 1, Line(1.0, -1.0)),
-        ("fpr", 1, "recall", 0, Line(1.0, -1.0)),
-        ("fdr", 1, "precision", 1, Line(1.0, -1.0)),
-        ("false_omission_rate", 1, "precision", 0, Line(1.0, -1.0)),
-        ("accuracy_ovr", 0, "accuracy", 0, Line()),
-        ("accuracy_ovr", 1, "accuracy", 0, Line()),
-        ("error_rate_ovr", 1, "accuracy", 0, Line(1.0, -1.0)),
-        ("error_rate", 0, "accuracy", 0, Line(1.0, -1.0)),
-        ("micro_fnr", 0, "accuracy", 0, Line(1.0, -1.0)),
-        ("micro_fpr", 0, "accuracy", 0, Line(1.0, -1.0)),
-        ("micro_specificity", 0, "accuracy", 0, Line()),
-        ("micro_npv", 0, "accuracy", 0, Line()),
-        ("micro_f_beta", 0, "accuracy", 0, Line()),
-        ("average_accuracy", 0, "accuracy", 0, Line()),
-        ("bennett_s", 0, "accuracy", 0, Line(-1.0, 2.0)),
-        ("kappa_no_prevalence", 0, "accuracy", 0, Line(-1.0, 2.0)),
-        ("zero_one_loss_count", 0, "accuracy", 0, Line(1.0, -1.0)),
-        ("hamming_distance", 1, "accuracy", 0, Line(1.0, -1.0)),
-        ("prevalence", 1, "prevalence", 0, Line(1.0, -1.0)),
-        ("predicted_prevalence", 1, "predicted_prevalence", 0, Line(1.0, -1.0)),
+        ("specificity", 1, "recall", 0, LinearMap()),
+        ("specificity", 0, "recall", 1, LinearMap()),
+        ("npv", 1, "precision", 0, LinearMap()),
+        ("fnr", 1, "recall", 1, LinearMap(1.0, -1.0)),
+        ("fpr", 1, "recall", 0, LinearMap(1.0, -1.0)),
+        ("fdr", 1, "precision", 1, LinearMap(1.0, -1.0)),
+        ("false_omission_rate", 1, "precision", 0, LinearMap(1.0, -1.0)),
+        ("accuracy_ovr", 0, "accuracy", 0, LinearMap()),
+        ("accuracy_ovr", 1, "accuracy", 0, LinearMap()),
+        ("error_rate_ovr", 1, "accuracy", 0, LinearMap(1.0, -1.0)),
+        ("error_rate", 0, "accuracy", 0, LinearMap(1.0, -1.0)),
+        ("micro_fnr", 0, "accuracy", 0, LinearMap(1.0, -1.0)),
+        ("micro_fpr", 0, "accuracy", 0, LinearMap(1.0, -1.0)),
+        ("micro_specificity", 0, "accuracy", 0, LinearMap()),
+        ("micro_npv", 0, "accuracy", 0, LinearMap()),
+        ("micro_f_beta", 0, "accuracy", 0, LinearMap()),
+        ("average_accuracy", 0, "accuracy", 0, LinearMap()),
+        ("bennett_s", 0, "accuracy", 0, LinearMap(-1.0, 2.0)),
+        ("kappa_no_prevalence", 0, "accuracy", 0, LinearMap(-1.0, 2.0)),
+        ("zero_one_loss_count", 0, "accuracy", 0, LinearMap(1.0, -1.0)),
+        ("hamming_distance", 1, "accuracy", 0, LinearMap(1.0, -1.0)),
+        ("prevalence", 1, "prevalence", 0, LinearMap(1.0, -1.0)),
+        ("predicted_prevalence", 1, "predicted_prevalence", 0, LinearMap(1.0, -1.0)),
     ],
 )
-def test_with_two_classes_one_quantity_has_one_rate(one: str, of: int, other: str, other_of: int, line: Line) -> None:
+def test_with_two_classes_one_quantity_has_one_rate(
+    one: str, of: int, other: str, other_of: int, line: LinearMap
+) -> None:
     found, known = rates_of(one, 2)[of], rates_of(other, 2)[other_of]
     assert found.same_as(known)
     assert found.line == line
@@ -104,8 +106,8 @@ def test_rates_that_runs_on_the_same_samples_share_follow_from_the_truth() -> No
 
 def test_limits_of_a_complement_change_places() -> None:
     for line, ends, expected_ends in (
-        (Line(1.0, -1.0), (0.2, 0.3), [0.7, 0.8]),
-        (Line(-1.0, 2.0), (0.5, 1.0), [0.0, 1.0]),
+        (LinearMap(1.0, -1.0), (0.2, 0.3), [0.7, 0.8]),
+        (LinearMap(-1.0, 2.0), (0.5, 1.0), [0.0, 1.0]),
     ):
         low, high = line.limits(*map(np.array, ends))
         assert [float(low), float(high)] == pytest.approx(expected_ends)
@@ -113,10 +115,10 @@ def test_limits_of_a_complement_change_places() -> None:
 
 def test_cells_of_one_class_and_of_all() -> None:
     actual, predicted = np.array([0, 0, 1, 2, 2]), np.array([0, 1, 1, 0, 1])
-    assert Cells.TP.hold(actual, predicted, 0).tolist() == [True, False, False, False, False]
-    assert Cells.PREDICTED.hold(actual, predicted, 1).tolist() == [False, True, True, False, True]
-    assert Cells.RIGHT.hold(actual, predicted, 2).tolist() == [True, True, True, False, False]
-    assert Cells.RIGHT.hold(actual, predicted, None).tolist() == [True, False, True, False, False]
+    assert ConfusionCells.TP.hold(actual, predicted, 0).tolist() == [True, False, False, False, False]
+    assert ConfusionCells.PREDICTED.hold(actual, predicted, 1).tolist() == [False, True, True, False, True]
+    assert ConfusionCells.RIGHT.hold(actual, predicted, 2).tolist() == [True, True, True, False, False]
+    assert ConfusionCells.RIGHT.hold(actual, predicted, None).tolist() == [True, False, True, False, False]
 
 
 def test_the_named_list_is_what_the_cards_say() -> None:

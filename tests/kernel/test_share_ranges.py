@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize_scalar
 
-from app.kernel.matrix.prevalence import Extremes, ShareRanges, extremes, project
+from app.kernel.matrix.prevalence import ShareExtremes, ShareRanges, extremes, project
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.numerics.arrays import Array, silently
@@ -28,7 +28,9 @@ def metric_of(counts: Array, *keys: str) -> Callable[[Array], Array]:
     return values
 
 
-def found_in(low: list[float], high: list[float], function: Callable[[Array], Array], per_axis: int = 21) -> Extremes:
+def found_in(
+    low: list[float], high: list[float], function: Callable[[Array], Array], per_axis: int = 21
+) -> ShareExtremes:
     ranges = ShareRanges(np.array(low), np.array(high))
     points = ranges.points(per_axis)
     return extremes(ranges, function, points, function(points), most=10**6)

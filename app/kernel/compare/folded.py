@@ -22,7 +22,7 @@ from app.kernel.metrics.expression import Every, Expression, Measure, is_smooth,
 from app.kernel.numerics.arrays import Array, Mask, silently
 from app.kernel.numerics.exact_sums import BLOCK, ExactSums, Halves, products
 from app.kernel.samples.areas import ROUNDING
-from app.kernel.samples.influence import AreaOf, Form, LinearMethod, Over, Skill, Strata, Values
+from app.kernel.samples.influence import AreaOf, InfluenceForm, LinearMethod, Over, Skill, Strata, Values
 from app.kernel.samples.losses import Codes, sums_by_code
 from app.kernel.samples.scores import Scores
 from app.kernel.uncertainty.influence import Linearisation
@@ -277,7 +277,7 @@ class Leaf:
     metric: Metric[Scores]
     of: int | None
     parameters: Mapping[str, Any]
-    form: Form
+    form: InfluenceForm
 
     @classmethod
     def made(cls, metric: Any, of: int | None, parameters: Mapping[str, Any] | None) -> "Leaf | None":

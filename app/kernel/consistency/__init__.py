@@ -1,1 +1,1 @@
-"""Could any confusion matrix have produced what was reported?"""
+"""Consistency of reported scores with whole counts: search for confusion matrices that produce them."""

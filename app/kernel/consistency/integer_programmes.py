@@ -1,13 +1,10 @@
-"""Reported scores of more than two classes, or averaged over folds: does any set of whole counts fit?
+"""Consistency of reported scores of several classes, or of means over folds, with whole counts.
 
-As far as scores are linear in the counts, or linear ratios of them, this is an integer programme, which is solved;
-what it finds is verified in exact fractions. Scores that are neither (macro precision, F1 averaged over folds) are
-refused rather than guessed.
+Where scores are linear in the counts, or ratios of linear forms, this is an integer programme. Solutions are verified
+in exact fractions. Other scores (macro precision, F1 averaged over folds) are refused rather than guessed.
 
-Counts that are not known yet: sums of them with exact weights, and quotients of two such sums.
-
-The exact form of a metric is computed with these in the place of counts. What comes out is a linear form, a quotient of
-two, or nothing that an integer programme can take.
+``Linear`` stands for counts that are not known yet: sums with exact weights, and quotients of two such sums. The exact
+form of a metric computed with it gives such a form, or an error where no integer programme can express it.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -22,94 +19,94 @@ import numpy as np
 from app.kernel.consistency.reported_scores import Score, ScoreRange, scores_of_two_classes
 from app.kernel.metrics.exact import Confusion, OneVsRest
 from app.kernel.metrics.families.accuracy import accuracy
+from app.kernel.metrics.families.rate_means import balanced_accuracy
 from app.kernel.metrics.families.rates import recall, specificity
-from app.kernel.metrics.families.recall_means import balanced_accuracy
 from app.kernel.numerics.arrays import Array
 from app.kernel.numerics.scipy_bridge import find_integers
 
-# Weights of counts by their position; that of the constant stands at -1.
+# Weights of counts by their position; -1 is the constant.
 CONSTANT = -1
 Weights = Mapping[int, Fraction]
 
 
 class NotLinearError(ArithmeticError):
-    """It is no linear form and no quotient of two."""
+    """The result is neither a linear form nor a quotient of two."""
 
 
 @dataclass(frozen=True, slots=True)
-class Linear:
-    """A sum of counts over another one, which is 1 for what is linear itself."""
+class LinearForm:
+    """Weighted sum of counts over another one, which is 1 for a linear form."""
 
     top: Weights
     bottom: Weights = field(default_factory=lambda: {CONSTANT: Fraction(1)})
 
     @classmethod
-    def count(cls, position: int) -> "Linear":
+    def count(cls, position: int) -> "LinearForm":
         """One unknown count."""
         return cls({position: Fraction(1)})
 
     @classmethod
-    def of(cls, value: Union["Linear", int, Fraction]) -> "Linear":
-        """A number as a linear form; forms as they are."""
-        return value if isinstance(value, Linear) else cls({CONSTANT: Fraction(value)})
+    def of(cls, value: Union["LinearForm", int, Fraction]) -> "LinearForm":
+        """Number as a linear form; forms unchanged."""
+        return value if isinstance(value, LinearForm) else cls({CONSTANT: Fraction(value)})
 
     @property
     def is_quotient(self) -> bool:
-        """Is there a count below the line?"""
+        """True if the denominator holds counts."""
         return any(position != CONSTANT for position in self.bottom)
 
-    def __add__(self, other: Union["Linear", int, Fraction]) -> "Linear":
-        added = Linear.of(other)
+    def __add__(self, other: Union["LinearForm", int, Fraction]) -> "LinearForm":
+        added = LinearForm.of(other)
         if self.bottom == added.bottom:
-            return Linear(_sum(self.top, added.top), self.bottom)
+            return LinearForm(_sum(self.top, added.top), self.bottom)
         if added.is_quotient:
             return added + self if not self.is_quotient else _fail()
-        return Linear(_sum(self.top, _times(self.bottom, added._number())), self.bottom)
+        return LinearForm(_sum(self.top, _times(self.bottom, added._number())), self.bottom)
 
     __radd__ = __add__
 
-    def __neg__(self) -> "Linear":
+    def __neg__(self) -> "LinearForm":
         return self * -1
 
-    def __sub__(self, other: Union["Linear", int, Fraction]) -> "Linear":
+    def __sub__(self, other: Union["LinearForm", int, Fraction]) -> "LinearForm":
         return self + -other
 
-    def __rsub__(self, other: int | Fraction) -> "Linear":
+    def __rsub__(self, other: int | Fraction) -> "LinearForm":
         return -self + other
 
-    def __mul__(self, other: Union["Linear", int, Fraction]) -> "Linear":
-        factor = Linear.of(other)
+    def __mul__(self, other: Union["LinearForm", int, Fraction]) -> "LinearForm":
+        factor = LinearForm.of(other)
         if not self.top.keys() - {CONSTANT} and not self.is_quotient:
             self, factor = factor, self
-        return Linear(_times(self.top, factor._number()), self.bottom)
+        return LinearForm(_times(self.top, factor._number()), self.bottom)
 
     __rmul__ = __mul__
 
-    def __truediv__(self, other: Union["Linear", int, Fraction]) -> "Linear":
-        divisor = Linear.of(other)
+    def __truediv__(self, other: Union["LinearForm", int, Fraction]) -> "LinearForm":
+        divisor = LinearForm.of(other)
         if self.is_quotient or not divisor.top.keys() - {CONSTANT}:
-            return Linear(_times(self.top, 1 / divisor._number()), self.bottom)
-        return Linear(self.top, divisor.top) if not divisor.is_quotient else _fail()
+            return LinearForm(_times(self.top, 1 / divisor._number()), self.bottom)
+        return LinearForm(self.top, divisor.top) if not divisor.is_quotient else _fail()
 
-    def __rtruediv__(self, other: int | Fraction) -> "Linear":
-        return Linear.of(other) / self
+    def __rtruediv__(self, other: int | Fraction) -> "LinearForm":
+        return LinearForm.of(other) / self
 
-    def __abs__(self) -> "Linear":
+    def __abs__(self) -> "LinearForm":
         return _fail()
 
     def _number(self) -> Fraction:
-        """What it is if it has no counts."""
+        """Value of a form without counts."""
         if self.is_quotient or self.top.keys() - {CONSTANT}:
             _fail()
         return self.top.get(CONSTANT, Fraction(0))
 
-    def whole(self) -> "Linear":
-        """The same with whole weights below the line, so that a value above 0 there is at least 1."""
+    def whole(self) -> "LinearForm":
+        """Equal form with whole weights in the denominator, so that a positive denominator is at least 1."""
         factor = Fraction(lcm(*(weight.denominator for weight in self.bottom.values())))
-        return Linear(_times(self.top, factor), _times(self.bottom, factor))
+        return LinearForm(_times(self.top, factor), _times(self.bottom, factor))
 
 
-def _fail() -> "Linear":
+def _fail() -> "LinearForm":
     raise NotLinearError
 
 
@@ -130,17 +127,17 @@ def value_of(weights: Weights, counts: Sequence[int]) -> Fraction:
     )
 
 
-# The solver's own tolerance is 1e-6 on rows of size 1: ranges are widened by this before they are handed over.
+# Ranges are widened by this, above the solver's own tolerance of 1e-6 on rows of size 1.
 _SLACK = 1e-7
-# For the answer, and for each end of an implied range.
+# Time limits in seconds: for the answer, and for each end of an implied range.
 _SECONDS, _SECONDS_EACH = 20.0, 2.0
 IMPLIED_OF_FOLDS = tuple(metric.key for metric in (accuracy, recall, specificity, balanced_accuracy))
 
 
 class Answer(StrEnum):
-    """Whether counts exist.
+    """Result of a search for counts.
 
-    UNDECIDED: what the solver found fits only within rounding and no other was found, or it ran out of time.
+    UNDECIDED: the solution found fits only up to rounding and there is no other, or the solver ran out of time.
     """
 
     CONSISTENT = "consistent"
@@ -150,11 +147,11 @@ class Answer(StrEnum):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Feasibility:
-    """The answer and, when there is one, an example of counts.
+    """Result of a search and, if it succeeded, an example of counts.
 
     Attributes:
-        answer: Whether counts exist.
-        example: Some that do.
+        answer: Result of the search.
+        example: Counts that fit.
         implied: Smallest and largest value of further scores over all counts that fit, to within 1e-6.
     """
 
@@ -165,13 +162,13 @@ class Feasibility:
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A score of counts lies in a range."""
+    """Score of counts that lies in a range."""
 
-    score: Linear
+    score: LinearForm
     wanted: ScoreRange
 
     def rows(self, size: int) -> tuple[Array, Array, Array]:
-        """As rows of low <= A x <= high, cleared of the denominator, which is at least 1 where it varies."""
+        """Rows of low <= A x <= high, cleared of the denominator, which is at least 1 where it varies."""
         score = self.score.whole()
         ends = ((score.top, self.wanted.low, 1), (score.top, self.wanted.high, -1))
         bounds = [
@@ -186,13 +183,13 @@ class Statement:
         return matrix, np.array([low for _, low in bounds]), np.full(len(bounds), np.inf)
 
     def holds(self, counts: Sequence[int]) -> bool:
-        """Is it true of these counts? A denominator of 0 makes it false."""
+        """True if the counts satisfy it; a denominator of 0 does not."""
         top, bottom = value_of(self.score.top, counts), value_of(self.score.bottom, counts)
         return bottom > 0 and self.wanted.low * bottom <= top <= self.wanted.high * bottom
 
 
 def _row(weights: Mapping[int, Fraction | int], size: int, least: float) -> tuple[Array, float]:
-    """A sum of counts that is at least something, its constant brought to the other side."""
+    """Row and bound for a sum of counts that is at least ``least``, with its constant on the other side."""
     row = np.zeros(size)
     for position, weight in weights.items():
         if position != CONSTANT:
@@ -202,12 +199,12 @@ def _row(weights: Mapping[int, Fraction | int], size: int, least: float) -> tupl
 
 @dataclass(frozen=True, slots=True)
 class Programme:
-    """Whole counts 0 <= x <= upper that make every statement true.
+    """Whole counts 0 <= x <= upper that satisfy every statement.
 
     Attributes:
-        statements: what the scores say.
-        upper: largest value of each count.
-        equal: groups of positions whose counts sum to a number.
+        statements: Scores with their ranges.
+        upper: Largest value of each count.
+        equal: Groups of positions whose counts have a fixed sum.
     """
 
     statements: Sequence[Statement]
@@ -215,7 +212,7 @@ class Programme:
     equal: Sequence[tuple[Sequence[int], int]] = ()
 
     def solve(self) -> Feasibility:
-        """Search such counts."""
+        """Search for such counts."""
         try:
             found = self._search()
         except TimeoutError:
@@ -227,8 +224,8 @@ class Programme:
         fits = sums and all(statement.holds(counts) for statement in self.statements)
         return Feasibility(Answer.CONSISTENT, found) if fits else Feasibility(Answer.UNDECIDED, None)
 
-    def extremes(self, scores: Mapping[str, Linear]) -> dict[str, tuple[float, float]]:
-        """Smallest and largest value of linear scores by name; what takes too long is left out."""
+    def extremes(self, scores: Mapping[str, LinearForm]) -> dict[str, tuple[float, float]]:
+        """Smallest and largest value of linear scores by name; those that take too long are left out."""
         ranges = {}
         for name, score in scores.items():
             objective, _ = _row(score.top, len(self.upper), 0.0)
@@ -269,15 +266,16 @@ Reported = Sequence[tuple[Score, ScoreRange]]
 
 
 def check_classes(actual: Sequence[int], reported: Reported) -> Feasibility:
-    """Could a matrix with these row sums have the scores? The example is the matrix (K, K); implied are ranges of
-    ``accuracy``, ``balanced_accuracy`` and, by ``recall@<class index>``, of the recalls.
+    """Search for a matrix with these row sums and scores. The example is the matrix (K, K).
+
+    Implied are ranges of ``accuracy``, ``balanced_accuracy`` and, as ``recall@<class index>``, of the recalls.
 
     Args:
-        actual: items of each class, positive.
-        reported: scores and what was printed.
+        actual: Items of each class, positive.
+        reported: Scores and printed texts.
 
     Raises:
-        NotLinearError: a score is neither linear in the counts nor a quotient of two that are.
+        NotLinearError: a score is neither linear in the counts nor a quotient of two linear forms.
         ValueError: a class without items.
     """
     size = len(actual)
@@ -285,7 +283,7 @@ def check_classes(actual: Sequence[int], reported: Reported) -> Feasibility:
         raise ValueError("every class needs items")
     confusion = _of_classes(actual)
     programme = Programme(
-        [Statement(Linear.of(score.in_terms_of(confusion)), wanted) for score, wanted in reported],
+        [Statement(LinearForm.of(score.in_terms_of(confusion)), wanted) for score, wanted in reported],
         [count for count in actual for _ in range(size)],
         [(range(k * size, (k + 1) * size), actual[k]) for k in range(size)],
     )
@@ -300,34 +298,35 @@ def check_classes(actual: Sequence[int], reported: Reported) -> Feasibility:
 def _of_classes(actual: Sequence[int]) -> Confusion:
     """Unknown counts of a matrix, row by row, with these row sums."""
     size = len(actual)
-    cells = [[Linear.count(row * size + column) for column in range(size)] for row in range(size)]
+    cells = [[LinearForm.count(row * size + column) for column in range(size)] for row in range(size)]
     return Confusion(
         [
             OneVsRest(
                 cells[k][k],
-                sum((cells[row][k] for row in range(size) if row != k), Linear.of(0)),
-                Linear.of(actual[k]),
-                Linear.of(sum(actual) - actual[k]),
+                sum((cells[row][k] for row in range(size) if row != k), LinearForm.of(0)),
+                LinearForm.of(actual[k]),
+                LinearForm.of(sum(actual) - actual[k]),
             )
             for k in range(size)
         ]
     )
 
 
-def _recall(one: OneVsRest) -> Linear:
-    share: Linear = one.tp / one.actual
+def _recall(one: OneVsRest) -> LinearForm:
+    share: LinearForm = one.tp / one.actual
     return share
 
 
 def check_folds(folds: Sequence[tuple[int, int]], reported: Reported) -> Feasibility:
-    """Could folds of these sizes have these means of their binary scores? The example is tp and tn of each fold (F, 2).
+    """Search for counts of cross-validation folds of these sizes whose binary scores have these means. The example is
+    tp and tn of each fold (F, 2).
 
-    This is the mean of scores; a score of the pooled counts is a binary check of the sums. Implied are the ranges of
-    the means of accuracy, recall, specificity and balanced accuracy.
+    These are means of scores over folds; a score of the pooled counts is a binary check of the sums. Implied are the
+    ranges of the means of accuracy, recall, specificity and balanced accuracy.
 
     Args:
         folds: (positive, negative) items of each fold, positive numbers.
-        reported: scores and what was printed of their means.
+        reported: Scores and printed texts of their means.
 
     Raises:
         NotLinearError: the mean of a score is not linear in the counts.
@@ -336,7 +335,7 @@ def check_folds(folds: Sequence[tuple[int, int]], reported: Reported) -> Feasibi
     if not folds or min(min(fold) for fold in folds) < 1:
         raise ValueError("every fold needs items of both classes")
     parts = [
-        Confusion.of_two(Linear.count(2 * fold), Linear.count(2 * fold + 1), Linear.of(p), Linear.of(n))
+        Confusion.of_two(LinearForm.count(2 * fold), LinearForm.count(2 * fold + 1), LinearForm.of(p), LinearForm.of(n))
         for fold, (p, n) in enumerate(folds)
     ]
     programme = Programme(
@@ -351,22 +350,22 @@ def check_folds(folds: Sequence[tuple[int, int]], reported: Reported) -> Feasibi
     return Feasibility(found.answer, found.example.reshape(-1, 2), ranges)
 
 
-def _mean(score: Score, parts: Sequence[Confusion]) -> Linear:
-    values = [Linear.of(score.in_terms_of(part)) for part in parts]
+def _mean(score: Score, parts: Sequence[Confusion]) -> LinearForm:
+    values = [LinearForm.of(score.in_terms_of(part)) for part in parts]
     if any(value.is_quotient for value in values):
         raise NotLinearError
-    return sum(values, Linear.of(0)) / len(values)
+    return sum(values, LinearForm.of(0)) / len(values)
 
 
 def linear_scores(size: int) -> list[str]:
-    """Keys of what ``check_classes`` knows for so many classes."""
+    """Keys of the scores that ``check_classes`` supports for this number of classes."""
     confusion = _of_classes([2] * size)
     return _without_error(lambda score: score.in_terms_of(confusion))
 
 
 def linear_means() -> list[str]:
-    """Keys of what ``check_folds`` knows."""
-    part = Confusion.of_two(Linear.count(0), Linear.count(1), Linear.of(2), Linear.of(3))
+    """Keys of the scores that ``check_folds`` supports."""
+    part = Confusion.of_two(LinearForm.count(0), LinearForm.count(1), LinearForm.of(2), LinearForm.of(3))
     return _without_error(lambda score: _mean(score, [part]))
 
 

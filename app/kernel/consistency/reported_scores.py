@@ -1,6 +1,6 @@
-"""Scores as they are reported: what a printed number stands for, and the metric whose value it is.
+"""Reported scores: the range of values that a printed number stands for, the metric it is of, and alternative readings.
 
-Other ways to read a report that no matrix fits. None of them is an accusation; each is a question to the authors.
+When no matrix fits a report, other readings may. None of them is an accusation; each is a question to the authors.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,7 +22,7 @@ from app.kernel.numerics.arrays import Array, silently
 
 
 class Printed(StrEnum):
-    """How a score may have been cut to its digits.
+    """Rounding of a printed score.
 
     NEAREST is within half a unit of the last digit, TRUNCATED lies from the printed value up to one unit above, ANY
     within one unit to either side.
@@ -35,13 +35,15 @@ class Printed(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ScoreRange:
-    """The values that a printed score stands for, ends included, as exact numbers."""
+    """Range of the values that a printed score stands for, ends included, as exact fractions."""
 
     low: Fraction
     high: Fraction
 
     def holds(self, value: Fraction, *, squared: bool = False) -> bool:
-        """Is the value inside? With ``squared`` it is a signed square, compared with the signed squares of the ends."""
+        """True if the value lies inside. With ``squared`` it is a signed square, compared with the signed squares of
+        the ends.
+        """
         low, high = (_signed_square(self.low), _signed_square(self.high)) if squared else (self.low, self.high)
         return low <= value <= high
 
@@ -51,7 +53,8 @@ def _signed_square(value: Fraction) -> Fraction:
 
 
 def printed_range(text: str, printed: Printed = Printed.NEAREST) -> ScoreRange:
-    """What a printed number such as ``0.9567`` stands for. The digits after the point count, trailing zeros too.
+    """Range of the values behind a printed number such as ``0.9567``. All digits after the point count, trailing zeros
+    too.
 
     Raises:
         ValueError: it is not a finite number.
@@ -73,12 +76,12 @@ def printed_range(text: str, printed: Printed = Printed.NEAREST) -> ScoreRange:
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """A metric that has an exact form, as it may have been reported.
+    """Metric with an exact form, as it may have been reported.
 
     Attributes:
-        key: Of the metric.
+        key: Key of the metric.
         parameters: Numbers as they were written.
-        of: Index of the class, of a metric of one class.
+        of: Index of the class, for a metric of one class.
         transposed: Computed with rows and columns exchanged.
     """
 
@@ -89,19 +92,19 @@ class Score:
 
     @property
     def exact(self) -> Exact:
-        """The form of the metric."""
+        """Exact form of the metric."""
         found = catalogue().by_name[self.key].card.inference.exact
         assert found is not None  # noqa: S101 - see `score_of`
         return found
 
     def in_terms_of(self, confusion: Confusion, kind: type = Fraction) -> Any:
-        """The form with counts of any kind, parameters being numbers of that kind."""
+        """Exact form with counts of any kind; parameters are numbers of that kind."""
         seen = confusion.transposed() if self.transposed else confusion
         numbers = {name: kind(number) for name, number in self.parameters}
         return self.exact.form(seen if self.of is None else seen.classes[self.of], **numbers)
 
     def value(self, tp: int, tn: int, positives: int, negatives: int) -> Fraction | None:
-        """Of a matrix of two classes, squared where the form is; None where undefined or infinite."""
+        """Value for a matrix of two classes, squared where the form is; None where undefined or infinite."""
         try:
             found = self.in_terms_of(Confusion.of_two(*map(Fraction, (tp, tn, positives, negatives))))
         except ZeroDivisionError:
@@ -109,26 +112,26 @@ class Score:
         return Fraction(found)
 
     def is_infinite(self, tp: int, tn: int, positives: int, negatives: int) -> bool:
-        """Is it a number over 0, and not 0 over 0?"""
+        """True if the value is a nonzero number over 0."""
         return bool(np.isinf(self.floating(*(np.array(float(count)) for count in (tp, tn, positives, negatives)))))
 
     def floating(self, tp: Array, tn: Array, positives: Array, negatives: Array) -> Array:
-        """Of many matrices, to within rounding; NaN where undefined."""
+        """Values for many matrices, up to rounding; NaN where undefined."""
         with silently():
             found = np.asarray(self.in_terms_of(Confusion.of_two(tp, tn, positives, negatives), float))
             return np.sign(found) * np.sqrt(np.abs(found)) if self.exact.squared else found
 
     def of_the_other_class(self) -> "Score":
-        """The same with the other of two classes taken as positive."""
+        """Score with the other of two classes as the positive one."""
         return self if self.of is None else replace(self, of=1 - self.of)
 
     def turned(self) -> "Score":
-        """The same with rows and columns taken for each other."""
+        """Score with rows and columns exchanged."""
         return replace(self, transposed=not self.transposed)
 
 
 def score_of(key: str, parameters: Mapping[str, Any], of: int | None) -> Score:
-    """The score that a metric with all its parameters is, for a class if it is one of a class.
+    """Score of a metric with all its parameters, for a class if it is a metric of one class.
 
     Raises:
         KeyError: the metric has no exact form, or none for these parameters.
@@ -148,7 +151,7 @@ def scores_of_two_classes() -> Mapping[str, Score]:
     """Every metric with an exact form by its key, class metrics for the positive class."""
     known = (metric.card for metric in catalogue().metrics if metric.card.inference.exact is not None)
     found = {card.key: score_of(card.key, card.defaults, 1) for card in known}
-    # The only score of the other class that has a name here and no metric.
+    # The only score of the other class with a name of its own and no metric.
     return found | {"jaccard_negative": replace(found[jaccard.key], of=0)}
 
 
@@ -157,7 +160,7 @@ PrintedScores = Sequence[tuple[Score, str]]
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """Which scores were meant, of which classes, and what 0/0 was printed as."""
+    """Interpretation of a report: the scores meant, their classes, and the value printed for 0/0."""
 
     code: str
     sentence: str
@@ -167,12 +170,12 @@ class Reading:
 
 
 def as_printed(scores: PrintedScores, printed: Printed) -> tuple[tuple[Score, ScoreRange], ...]:
-    """Every score with what its text stands for."""
+    """Every score with the range of its text."""
     return tuple((score, printed_range(text, printed)) for score, text in scores)
 
 
 def readings(scores: PrintedScores, printed: Printed) -> Iterator[Reading]:
-    """Readings of scores of two classes beside the plain one, those that differ from it."""
+    """Readings of scores of two classes other than the plain one, if they differ from it."""
     plain = as_printed(scores, printed)
     turned_around = [
         ("swapped_classes", "the other class was taken as positive", Score.of_the_other_class),

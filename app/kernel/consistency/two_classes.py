@@ -1,8 +1,8 @@
-"""Could any confusion matrix have produced the scores that were reported? Fazekas & Kovács (2024).
+"""Consistency of reported scores of two classes with whole counts. Fazekas & Kovács (2024).
 
-No statistics: counts are whole numbers and a printed score stands for an interval, so either some matrix fits or none
-does. The fitting values of one of tp and tn are a range for each value of the other, and O(min(p, n)) steps find all.
-The ends of every range are settled in exact fractions.
+There are no statistics: counts are whole numbers and a printed score stands for an interval, so either some matrix fits
+or none does. The fitting values of one of tp and tn are a range for each value of the other, and O(min(p, n)) steps
+find all. The ends of every range are decided in exact fractions.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -20,14 +20,14 @@ from app.kernel.numerics.arrays import Array, Mask
 
 Integers = NDArray[np.int64]
 
-# Added to the ranges while floating point narrows them down; what is let in is settled exactly.
+# Widens the ranges while floating point narrows them down; the rest is decided exactly.
 _SLACK = 1e-10
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Feasible:
-    """All binary matrices that fit: for each of some tp, the tn from ``low`` to ``high``; with ``swapped`` the other
-    way round.
+    """All binary matrices that fit: for each of some tp, the tn from ``low`` to ``high``; with ``swapped``, the
+    reverse.
 
     Attributes:
         positives: p.
@@ -47,11 +47,11 @@ class Feasible:
 
     @property
     def count(self) -> int:
-        """How many matrices fit."""
+        """Number of matrices that fit."""
         return int((self.high - self.low + 1).sum())
 
     def examples(self, most: int = 5) -> list[tuple[int, int]]:
-        """Up to that many (tp, tn) that fit, spread over all of them."""
+        """At most ``most`` pairs (tp, tn) that fit, spread over all of them."""
         if not self.count:
             return []
         ends = np.cumsum(self.high - self.low + 1)
@@ -64,8 +64,8 @@ class Feasible:
     def implied(self) -> dict[str, tuple[float, float]]:
         """Range of every bounded score over the matrices that fit and for which it is defined; empty when none fits.
 
-        A score rises or falls from the smallest to the largest count of a row, and is undefined at most at an end of
-        all that there could be: the counts next to the ends are looked at too.
+        A score is monotone between the smallest and the largest count of a row, and is undefined at most at an end of
+        the possible counts. So the counts next to the ends are evaluated too.
         """
         inner = np.minimum(self.low + 1, self.high), np.maximum(self.high - 1, self.low)
         looked_at = np.concatenate([self.low, *inner, self.high])
@@ -79,17 +79,17 @@ class Feasible:
         return ranges
 
     def _cells(self, fixed: Integers, moving: Integers) -> tuple[Array, Array]:
-        """(tp, tn) of some rows and counts."""
+        """Counts (tp, tn) of some rows and other counts."""
         tp, tn = (moving, fixed) if self.swapped else (fixed, moving)
         return tp.astype(np.float64), tn.astype(np.float64)
 
 
 @cache
 def implied_scores() -> Mapping[str, Score]:
-    """What is said of matrices that fit: bounded scores without parameters, each quantity under one name."""
+    """Scores that are reported for matrices that fit: bounded, without parameters, each quantity under one name."""
     known = scores_of_two_classes()
     cards = {name: catalogue().by_name[score.key].card for name, score in known.items()}
-    # What a report shows first, what is known of a class, and the rest; of names for one quantity the first.
+    # Headline metrics, metrics of one class, and the rest; of names for one quantity the first.
     order = sorted(known, key=lambda name: (not cards[name].inference.headline, known[name].of is None))
     tp, tn = (side.ravel() for side in np.meshgrid(np.arange(8.0), np.arange(13.0)))
     found: dict[str, Score] = {}
@@ -114,8 +114,8 @@ def feasible_matrices(
     Args:
         positives: p >= 1.
         negatives: n >= 1.
-        reported: scores and what was printed; a score may come twice.
-        undefined_as_zero: read a printed score that would be 0/0 as 0; otherwise it fits nothing.
+        reported: Scores and printed texts; a score may come twice.
+        undefined_as_zero: Read a printed score that would be 0/0 as 0; otherwise it fits nothing.
 
     Raises:
         ValueError: a class is empty.
@@ -138,7 +138,7 @@ def feasible_matrices(
 
 @dataclass(frozen=True, slots=True)
 class Fitting:
-    """Sizes of the classes for which matrices fit, with one of them."""
+    """Class sizes for which matrices fit, with one of these matrices."""
 
     positives: int
     negatives: int
@@ -149,25 +149,25 @@ class Fitting:
 def fitting_sizes(
     sizes: Sequence[tuple[int, int]], reported: Reported, *, undefined_as_zero: bool = False
 ) -> list[Fitting]:
-    """Those of some sizes (p, n) of the classes, for reports that do not say them, that a matrix fits.
+    """Class sizes (p, n) for which a matrix fits, for reports that do not state them.
 
-    All are searched together, ``search_rows`` says at what price.
+    All are searched together; ``search_rows`` gives the cost.
 
     Args:
         sizes: p >= 1 and n >= 1.
-        reported: scores and what was printed.
-        undefined_as_zero: as for ``feasible_matrices``.
+        reported: Scores and printed texts.
+        undefined_as_zero: As for ``feasible_matrices``.
     """
     return [found for part in _parts(sizes) for found in _fitting(part, reported, undefined_as_zero=undefined_as_zero)]
 
 
 def search_rows(sizes: Sequence[tuple[int, int]]) -> int:
-    """Rows that a search over these sizes takes, some microseconds each."""
+    """Number of rows that a search over these sizes takes, some microseconds each."""
     return sum(min(size) + 1 for size in sizes)
 
 
 def _parts(sizes: Sequence[tuple[int, int]]) -> Iterator[list[tuple[int, int]]]:
-    """The sizes in portions of so many rows that arrays stay small."""
+    """Sizes in portions whose arrays stay small."""
     part: list[tuple[int, int]] = []
     rows = 0
     for size in sizes:
@@ -194,18 +194,18 @@ def _fitting(sizes: Sequence[tuple[int, int]], reported: Reported, *, undefined_
             yield Fitting(*rows.sizes(first[0]), *rows.matrix(*first))
 
 
-# Rows narrowed at a time: some arrays of 1 MB.
+# Rows per piece: arrays of 1 MB.
 _ROWS_AT_ONCE = 1 << 17
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Rows:
-    """Values of the count of the smaller class, for one or many sizes of the classes, one after another.
+    """Values of the count of the smaller class, for one or many class sizes, one after another.
 
-    Counts are whole numbers in floating point. All (R), or (1) what is the same for all rows.
+    Counts are whole numbers in floating point. All (R), or (1) where all rows agree.
 
     Attributes:
-        owner: Position of the size that a row belongs to.
+        owner: Index of the size that a row belongs to.
         fixed: Value of tp, or of tn where swapped.
         p: Positive items.
         n: Negative items.
@@ -236,7 +236,7 @@ class _Rows:
         return (int(self.p[row]), int(self.n[row])) if self.p.size > 1 else (int(self.p[0]), int(self.n[0]))
 
     def matrix(self, row: int, moving: int) -> tuple[int, int]:
-        """(tp, tn) of a row with the other count."""
+        """Counts (tp, tn) of a row with the other count."""
         fixed, swapped = int(self.fixed[row]), self.swapped[row if self.swapped.size > 1 else 0]
         return (moving, fixed) if swapped else (fixed, moving)
 
@@ -244,7 +244,7 @@ class _Rows:
         return _fits(*self.matrix(row, moving), *self.sizes(row), reported, undefined_as_zero=undefined_as_zero)
 
     def narrowed(self, reported: Reported) -> "_Rows":
-        """The rows that may fit, to within rounding."""
+        """Rows that may fit, up to rounding."""
         rows = self
         for score, wanted in reported:
             if rows.owner.size == 0:
@@ -261,7 +261,7 @@ class _Rows:
         return _Rows(self.owner[kept], self.fixed[kept], p, n, swapped, self.low[kept], self.high[kept])
 
     def _within(self, score: Score, least: float, most: float) -> tuple[Array, Array]:
-        """First and last count (R) at which the score is between two numbers, by bisection: it rises or falls."""
+        """First and last count (R) at which a monotone score lies between two numbers, by bisection."""
         low, high = self.low, self.high
         start, end = self._values(score, low), self._values(score, high)
         near_start, near_end = (
@@ -272,13 +272,13 @@ class _Rows:
         last = np.where(np.isnan(end), near_end, end)
         falls = last < first
         lowest, highest = np.where(falls, last, first), np.where(falls, first, last)
-        # What is undefined, at an end only, counts as 0 or as near to it as keeps the score rising or falling.
+        # An undefined score, possible at an end only, counts as 0, or as near to 0 as keeps it monotone.
         lowest = np.where(np.isnan(np.where(falls, end, start)), np.fmin(lowest, 0.0), lowest)
         highest = np.where(np.isnan(np.where(falls, start, end)), np.fmax(highest, 0.0), highest)
         most_steps = high - low
 
         def rising(step: Array) -> Array:
-            """The score from its lowest to its highest value."""
+            """Score in rising order of the steps."""
             values = self._values(score, np.where(falls, high - step, low + step))
             return np.where(step == 0, lowest, np.where(step == most_steps, highest, values))
 
@@ -296,7 +296,9 @@ class _Rows:
 
 
 def _first(reached: Callable[[Array], Mask], most: Array) -> Array:
-    """Smallest whole number from 0 to ``most`` (R) at which something begins to hold, one more where it never does."""
+    """Smallest whole number from 0 to ``most`` (R) at which a monotone condition holds, ``most`` + 1 where it never
+    does.
+    """
     low, high = np.zeros_like(most), most + 1.0
     while (low < high).any():
         middle = np.floor((low + high) / 2.0)

@@ -1,9 +1,7 @@
-"""The class weights for argmax of weight times probability that are best for any metric expression.
+"""Class weights for argmax of weight times probability that are best for any metric expression, and grids of them.
 
-Every class weight of a grid on the simplex: the objective as a surface, and the best trade-offs between recalls.
-
-A point with weights w decides for the class with the highest weight times probability. What no other point of the grid
-beats in one recall without losing in another is on the front of Pareto.
+The grid on the simplex gives the objective as a surface and the best trade-offs between recalls. The Pareto front holds
+the points that no other point beats in one recall without losing in another.
 """
 
 from collections.abc import Sequence
@@ -19,7 +17,7 @@ from app.kernel.decide.rules import (
     Corrected,
     Correction,
     NoFeasibleRule,
-    drawn_again,
+    bootstrap_counts,
     evaluate,
     feasible,
     scalar,
@@ -30,16 +28,15 @@ from app.kernel.numerics.arrays import Array, Mask, silently
 from app.kernel.samples.rankings import Positions
 from app.kernel.samples.scores import Codes, Scores
 
-# Candidate weights looked at for each class in each sweep.
+# Candidate weights of each class in each sweep.
 _WEIGHTS_TRIED = 512
 
 
 @dataclass(frozen=True, slots=True)
 class WeightRule:
-    """Predict the class with the highest weight times probability, ties to the lowest index.
+    """Rule that predicts the class with the highest weight times probability, ties to the lowest index.
 
-    Weights are scaled to a geometric mean of 1. ``optimism`` (m) is by how much the constraints are met too
-    well, None without resamples.
+    Weights are scaled to a geometric mean of 1. ``optimism`` (m) is that of the constraints, None without resamples.
     """
 
     weights: Array
@@ -56,7 +53,7 @@ def decide(scores: Scores, weights: Array) -> Codes:
 
 
 def confusion(scores: Scores, predicted: Codes) -> Array:
-    """Confusion matrix (K, K), rows actual, by the weights (n,) of the samples."""
+    """Confusion matrix (K, K), rows actual, with the weights (n,) of the samples."""
     return confusion_counts(scores.y, predicted, scores.n_classes, scores.weights).astype(np.float64)
 
 
@@ -72,23 +69,23 @@ def search_weights(
     resamples: int = 20,
     seed: int = 0,
 ) -> WeightRule:
-    """Class weights for argmax of weight times probability that are best for an expression.
+    """Best class weights for an expression, for argmax of weight times probability.
 
-    One class after the other: with the weights of the others fixed, each sample changes sides at one value of the
-    weight, so all rules along that line are matrices of one batch. Sweeps go on until none helps, from equal weights,
-    from inverse prevalences and from random starts. A local search: the tests compare it with trying everything on
-    small cases.
+    Coordinate search: with the weights of the others fixed, each sample changes sides at one value of the weight of a
+    class, so all rules along that line are matrices of one batch. Sweeps continue until none improves, from equal
+    weights, from inverse prevalences and from random starts. The search is local; the tests compare it with exhaustive
+    search on small cases.
 
     Args:
-        scores: any number of classes, weights (n,) or none.
-        objective: one value per matrix.
-        constraints: all must be met.
+        scores: Any number of classes, weights (n,) or none.
+        objective: One value per matrix.
+        constraints: All must be met.
         maximize: False when smaller is better.
-        starts: points to start from, at least one.
-        sweeps: most sweeps over the classes from each.
-        correction: how to correct the value for the search; NONE spares the resamples.
-        resamples: how many of them.
-        seed: of random starts and resamples.
+        starts: Number of starts, at least one.
+        sweeps: Most sweeps over the classes from each start.
+        correction: Method of correcting the value for the search; NONE needs no resamples.
+        resamples: Number of resamples.
+        seed: Seed of random starts and resamples.
 
     Raises:
         NoFeasibleRule: none was found.
@@ -123,7 +120,7 @@ class _WeightSearch:
         return float(scalar(self.objective, Table(confusion(self.scores, decide(self.scores, weights)))))
 
     def kept(self, weights: Array) -> list[float]:
-        """Value of every constraint under a rule."""
+        """Values of the constraints under a rule."""
         table = Table(confusion(self.scores, decide(self.scores, weights)))
         return [float(scalar(constraint.expression, table)) for constraint in self.constraints]
 
@@ -152,7 +149,7 @@ class _WeightSearch:
             for code in range(self.scores.n_classes):
                 improved, candidate = self._line(weights, code)
                 if improved > rating:
-                    # Recomputed as it will be applied: rounding may put a sample on the other side.
+                    # Recomputed as it will be applied: rounding may move a sample to the other side.
                     candidate = _normalised(candidate)
                     actual = float(self._rated(confusion(self.scores, decide(self.scores, candidate))[None])[0])
                     if actual > rating:
@@ -184,7 +181,7 @@ class _WeightSearch:
         moved = np.zeros((ends.size + 1, classes, classes))
         moved[0] = np.bincount(scores.y * classes + rival, each, classes * classes).reshape(classes, classes)
         if ends.size:
-            # Which matrix first shows the sample on the other side.
+            # First matrix with the sample on the other side.
             step = np.searchsorted(ends, np.arange(usable), side="left") + 1
             picked = order[:usable]
             y, was, weight = scores.y.take(picked), rival.take(picked), each.take(picked)
@@ -204,12 +201,12 @@ class _WeightSearch:
     def attempts(
         self, rng: np.random.Generator, method: Correction, resamples: int, *, starts: int, sweeps: int
     ) -> Attempts:
-        """What the rules found in resamples are worth."""
+        """Performance of the rules found in resamples."""
         base = np.ones(self.scores.n_samples) if self.scores.weights is None else self.scores.weights
         members = [np.flatnonzero(self.scores.y == code) for code in range(self.scores.n_classes)]
         attempts = Attempts()
         for _ in range(resamples):
-            times = drawn_again(members, self.scores.n_samples, rng)
+            times = bootstrap_counts(members, self.scores.n_samples, rng)
             again = _WeightSearch(self.scores.with_weights(base * times), self.objective, self.constraints, self.sign)
             try:
                 found = again.run(rng, starts, sweeps)
@@ -225,7 +222,7 @@ class _WeightSearch:
 
 
 def _between(limits: Array, ends: Positions, state: int) -> float:
-    """A weight that takes over the samples up to ``ends[state - 1]`` and no other: midway, by ratio, of two limits."""
+    """Weight that takes over the samples up to ``ends[state - 1]`` and no other: the geometric mean of two limits."""
     if ends.size == 0:
         return 1.0
     lower = float(limits[ends[state - 1]]) if state else 0.0
@@ -239,25 +236,25 @@ def _between(limits: Array, ends: Positions, state: int) -> float:
 
 
 def _normalised(weights: Array) -> Array:
-    """Scaled to a geometric mean of 1."""
+    """Weights scaled to a geometric mean of 1."""
     scaled: Array = weights / np.exp(np.mean(np.log(weights)))
     return scaled
 
 
-# Recalls that are nearer than this are equal, reached by other sums.
+# Recalls nearer than this are equal up to the order of summation.
 _EQUAL = 1e-12
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WeightSurface:
-    """P rules.
+    """Rules at the P points of a grid of weights.
 
     Attributes:
         weights: (P, K), positive, with sum 1, in lexicographic order.
         objectives: (P), NaN where there is no value.
-        feasible: (P), are all constraints met?
+        feasible: (P), True if all constraints are met.
         recalls: (P, K), NaN for a class without samples.
-        front: (P), is no point better in one recall and worse in none?
+        front: (P), True on the Pareto front of the recalls.
         best: The feasible point with the best objective, the first of equal ones; None where there is none.
     """
 
@@ -269,8 +266,8 @@ class WeightSurface:
     best: int | None
 
 
-def points_of(n_classes: int, steps: int) -> int:
-    """How many points the grid of so many steps has: C(steps - 1, K - 1)."""
+def simplex_size(n_classes: int, steps: int) -> int:
+    """Number of points of the grid: C(steps - 1, K - 1)."""
     return comb(steps - 1, n_classes - 1)
 
 
@@ -302,7 +299,7 @@ def weight_surface(
         scores: Probabilities of two classes or more, weights (n) or none.
         objective: One value per matrix.
         steps: Weights are multiples of 1 / steps.
-        constraints: What the best point has to meet.
+        constraints: Constraints on the best point.
         maximize: False when smaller is better.
     """
     weights = simplex(scores.n_classes, steps)
@@ -317,13 +314,14 @@ def weight_surface(
 
 
 def pareto_front(values: Array) -> Mask:
-    """Which points (P, K) no other one beats in one value without losing in another; equal points stay together.
+    """Mask of the points (P, K) that no other point beats in one value without losing in another; equal points stay
+    together.
 
-    What has no value in any point is left out of account.
+    Columns that are NaN throughout are ignored.
     """
     known = values[:, ~np.isnan(values).all(axis=0)]
     distinct, members = np.unique(np.round(known / _EQUAL) * _EQUAL, axis=0, return_inverse=True)
-    # Whatever beats a point has a larger sum.
+    # A point that beats another has a larger sum.
     order = np.argsort(-distinct.sum(axis=1), kind="stable")
     front = np.zeros(len(distinct), dtype=bool)
     best = np.empty((0, distinct.shape[1]))

@@ -1,12 +1,8 @@
-"""What searches for decision rules share: constraints, batches of matrices, and what a search owes to chance.
+"""Common parts of searches for decision rules: constraints, batches of matrices, and correction for optimism.
 
-What is best on the data is too good to be true on new data: the optimism is estimated by searching again in resamples
-(Efron & Gong 1983; Harrell, Lee & Mark 1996).
-
-How likely it is that a rule meets its constraints beyond the samples that it was chosen on.
-
-A rule that just meets a constraint on the data was often taken because of luck. The posterior of its matrix is moved by
-what such a search was seen to owe to chance in resamples.
+The value of a rule found by a search is too high on the same data. The optimism is estimated by repeating the search in
+resamples (Efron & Gong 1983; Harrell, Lee & Mark 1996). The same holds for constraints that a rule just meets: the
+posterior of its matrix is shifted by the optimism.
 """
 
 from collections.abc import Sequence
@@ -24,12 +20,12 @@ from app.kernel.uncertainty.simulation import draw_matrices
 
 # Matrices evaluated at once.
 _BATCH = 1 << 16
-# Values as near as this, relative, are equal.
+# Relative difference up to which values are equal.
 EQUAL = 1e-12
 
 
 class Correction(StrEnum):
-    """How to correct the value of a searched rule for having been searched."""
+    """Method of correcting the value of a rule for having been found by a search."""
 
     NONE = "none"
     OPTIMISM = "optimism"
@@ -42,18 +38,18 @@ class NoFeasibleRule(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Constraint:
-    """Lower and upper limit, both allowed values, of an expression."""
+    """Lower and upper limit of an expression; both are allowed values."""
 
     expression: Expression
     minimum: float | None = None
     maximum: float | None = None
 
     def met(self, table: Table) -> Mask:
-        """Shape (...); where the expression has no value it is not met."""
+        """Mask (...) of the matrices that meet it; a matrix without a value does not."""
         return self.keeps(scalar(self.expression, table))
 
     def keeps(self, values: Array) -> Mask:
-        """Which values (...) are allowed."""
+        """Mask (...) of the allowed values."""
         kept = ~np.isnan(values)
         with np.errstate(invalid="ignore"):
             if self.minimum is not None:
@@ -63,7 +59,7 @@ class Constraint:
         return kept
 
     def slack(self, values: Array) -> Array:
-        """How far values (...) are inside of what is allowed, negative outside."""
+        """Distance of values (...) to the nearer limit, negative outside."""
         below = np.inf if self.minimum is None else values - self.minimum
         above = np.inf if self.maximum is None else self.maximum - values
         found: Array = np.minimum(below, above) + np.zeros(values.shape)
@@ -72,7 +68,7 @@ class Constraint:
 
 @dataclass(frozen=True, slots=True)
 class Corrected:
-    """The value of the best rule less what the search itself contributed, over ``resamples`` of the data."""
+    """Value of the best rule less the optimism of the search, over ``resamples`` of the data."""
 
     value: float
     optimism: float
@@ -85,7 +81,7 @@ def scalar(expression: Expression, table: Table) -> Array:
     """Values (...) of an expression.
 
     Raises:
-        ValueError: it gives one value per class.
+        ValueError: it has one value per class.
     """
     if is_list(expression):
         raise ValueError("the expression gives one value per class: name a class, or take the mean or the minimum")
@@ -99,7 +95,7 @@ def evaluate(expression: Expression, counts: Array) -> Array:
 
 
 def feasible(constraints: Sequence[Constraint], counts: Array) -> Mask:
-    """Which of matrices (m, K, K) meet all constraints, shape (m,)."""
+    """Mask (m,) of the matrices (m, K, K) that meet all constraints."""
     kept = np.ones(counts.shape[0], dtype=bool)
     for constraint in constraints:
         for i in range(0, counts.shape[0], _BATCH):
@@ -107,8 +103,8 @@ def feasible(constraints: Sequence[Constraint], counts: Array) -> Mask:
     return kept
 
 
-def drawn_again(sides: Sequence[Positions], size: int, rng: np.random.Generator) -> Array:
-    """How often each of so many samples occurs in a bootstrap sample; drawn within classes, so that none is lost."""
+def bootstrap_counts(sides: Sequence[Positions], size: int, rng: np.random.Generator) -> Array:
+    """Multiplicity of each sample in a bootstrap sample, drawn within the classes, so that none is lost."""
     times = np.zeros(size)
     for side in sides:
         if side.size:
@@ -118,12 +114,12 @@ def drawn_again(sides: Sequence[Positions], size: int, rng: np.random.Generator)
 
 @dataclass(slots=True)
 class Attempts:
-    """What the rules found in resamples are worth, one entry per resample that has a rule.
+    """Performance of the rules found in resamples, one entry per resample with a rule.
 
     Attributes:
-        gaps: Value of the objective there less that on the data, for the same rule.
-        outside: Its value on the samples that were not drawn.
-        kept: The same gap of every constraint.
+        gaps: Objective in the resample less that on the data, for the same rule.
+        outside: Objective on the samples that were not drawn.
+        kept: The same difference for every constraint.
     """
 
     gaps: list[float] = field(default_factory=list)
@@ -131,7 +127,7 @@ class Attempts:
     kept: list[list[float]] = field(default_factory=list)
 
     def corrected(self, apparent: float, method: Correction, seed: int) -> Corrected:
-        """The apparent value less the optimism: the mean gap, or for B632 what mixing in the samples outside takes off.
+        """Apparent value less the optimism: the mean gap or, for B632, the mixture with the samples outside.
 
         Raises:
             NoFeasibleRule: no resample had a rule.
@@ -143,7 +139,7 @@ class Attempts:
         return Corrected(value, apparent - value, method, len(self.gaps), seed)
 
     def optimism(self) -> Array:
-        """By how much each constraint (m) is met too well for having been searched."""
+        """Mean excess (m) of the constraints in resamples over the data, due to the search."""
         return np.array([_mean(gaps) for gaps in zip(*self.kept, strict=True)])
 
 
@@ -156,21 +152,23 @@ _DRAWS = 4000
 
 
 @dataclass(frozen=True, slots=True)
-class Chances:
-    """Probabilities that the population meets each of some constraints, and all of them."""
+class ConstraintProbabilities:
+    """Probabilities that the population meets each constraint, and all of them."""
 
     each: tuple[float, ...]
     all: float
 
 
-def chances_of(counts: Array, constraints: Sequence[Constraint], optimism: Array, seed: int) -> Chances:
-    """Chances that a rule with a matrix (K, K) of counts meets constraints.
+def constraint_probabilities(
+    counts: Array, constraints: Sequence[Constraint], optimism: Array, seed: int
+) -> ConstraintProbabilities:
+    """Probabilities that a rule with a matrix (K, K) of counts meets constraints in the population.
 
     Args:
-        counts: Of the samples that the rule was chosen on, which are independent.
+        counts: Counts of the independent samples on which the rule was chosen.
         constraints: At least one.
-        optimism: (m) by how much the value of each constraint is too high for having been searched.
-        seed: Of the draws.
+        optimism: (m) excess of each constraint due to the search.
+        seed: Seed of the draws.
     """
     random = np.random.default_rng(seed)
     table = Table(np.concatenate(list(draw_matrices(counts, draws=_DRAWS, random=random, shares=Shares.SAMPLED))))
@@ -179,6 +177,6 @@ def chances_of(counts: Array, constraints: Sequence[Constraint], optimism: Array
         drawn = scalar(constraint.expression, table)
         present = drawn[~np.isnan(drawn)]
         found = float(scalar(constraint.expression, Table(counts)))
-        # The draws keep their spread; their mean is the value found less what of it is luck.
+        # The draws keep their spread; their mean is shifted by the optimism.
         row[:] = constraint.keeps(drawn + (found - luck - float(present.mean()) if present.size else 0.0))
-    return Chances(tuple(met.mean(axis=1).tolist()), float(met.all(axis=0).mean()))
+    return ConstraintProbabilities(tuple(met.mean(axis=1).tolist()), float(met.all(axis=0).mean()))

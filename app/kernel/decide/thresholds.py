@@ -1,14 +1,12 @@
-"""The threshold of two classes that is best for any metric expression.
+"""Best threshold of two classes for any metric expression, and thresholds that meet constraints with a guarantee.
 
-Every distinct cut is one confusion matrix of a batch, so any expression over matrices can be the objective and no cut
-inside tied scores is ever considered.
+Every distinct cut is one confusion matrix of a batch, so any expression of matrices can be the objective. No cut
+divides tied scores.
 
-Thresholds that meet constraints in the population with a stated probability, whatever is chosen among them.
-
-Each cut is tested: is the constraint broken there? Cuts are tested in an order that does not depend on the outcome, and
-only as long as each is rejected, so that no error has to be shared among them: fixed sequences of Learn then Test
-(Angelopoulos, Bates, Candès, Jordan & Lei 2021). For a recall or a specificity this is the umbrella algorithm of
-Neyman-Pearson classification (Tong, Feng & Li 2018), and the error is kept exactly.
+Guarantee: each cut is tested for a broken constraint, in an order that does not depend on the outcome, and only while
+each test rejects. So the cuts do not share the error: fixed sequences of Learn then Test (Angelopoulos, Bates, Candès,
+Jordan & Lei 2021). For a recall or a specificity this is the umbrella algorithm of Neyman-Pearson classification (Tong,
+Feng & Li 2018), and the error is exact.
 """
 
 from collections.abc import Sequence
@@ -24,43 +22,43 @@ from app.kernel.decide.rules import (
     Corrected,
     Correction,
     NoFeasibleRule,
-    drawn_again,
+    bootstrap_counts,
     evaluate,
     feasible,
 )
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.expression import Expression, Measure
-from app.kernel.metrics.proportion import Cells, Rate
+from app.kernel.metrics.proportion import ConfusionCells, Rate
 from app.kernel.numerics.arrays import Array, Mask
 from app.kernel.numerics.scipy_bridge import binomial_upper_tail
 from app.kernel.samples.curves import cuts_of
 from app.kernel.samples.rankings import Positions, Ranking, cumulative
 from app.kernel.samples.scores import Scores
 
-# Where sequences start for what does not rise or fall with the threshold: predicted positives over actual ones. Two
-# sequences from each, one each way; their error is shared.
+# Starts of test sequences for constraints that are not monotone in the threshold, as predicted per actual positives.
+# Two sequences leave each start, one in either direction, and share the error.
 _STARTS = (0.5, 1.0, 3.0)
-# Cuts that are tested by simulation, and draws for each.
+# Cuts that are tested by simulation, and draws for each cut.
 _MOST_CUTS, _DRAWS = 200, 2000
 _DRAWN_AT_ONCE = 200
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Guaranteed:
-    """Cuts (g) that may be chosen, and what the data have to show there: the constraints as they must hold on them."""
+    """Mask (g) of the cuts that may be chosen, and the constraints as they must hold on the data."""
 
     allowed: Mask
     constraints: tuple[Constraint, ...]
 
 
 def guaranteed(counts: Array, constraints: Sequence[Constraint], error: float, seed: int) -> Guaranteed:
-    """Cuts of two classes at which all constraints are met in the population but for a probability.
+    """Cuts of two classes at which all constraints are met in the population, up to an error probability.
 
     Args:
         counts: (g, 2, 2) of independent samples at every cut, from predicting nothing to predicting everything.
         constraints: At least one; each gets its part of the error.
-        error: Largest probability that a constraint is broken in the population by a rule chosen among these cuts.
-        seed: Of what is simulated.
+        error: Largest probability that a rule chosen among these cuts breaks a constraint in the population.
+        seed: Seed of the simulation.
 
     Raises:
         NoFeasibleRule: no cut can be guaranteed.
@@ -87,11 +85,11 @@ def guaranteed(counts: Array, constraints: Sequence[Constraint], error: float, s
 
 
 def _kept(counts: Array, constraint: Constraint, error: float, seed: int) -> Mask:
-    """Cuts (g) at which one constraint is met but for the error, all of them together."""
+    """Mask (g) of the cuts at which one constraint is met, with the error for all of them together."""
     rate = _rate(constraint)
     one_sided = (constraint.minimum is None) != (constraint.maximum is None)
-    if rate is not None and one_sided and rate.by_truth and rate.among is not Cells.ALL:
-        # Rises or falls with the threshold: from the safer end on until one cut fails.
+    if rate is not None and one_sided and rate.by_truth and rate.among is not ConfusionCells.ALL:
+        # Monotone in the threshold: test from the safer end until one cut fails.
         met = _tested(counts, constraint, rate) <= error
         values = rate.line(_share(counts[[0, -1]], rate))
         rising = constraint.slack(values)[1] > constraint.slack(values)[0]
@@ -100,7 +98,7 @@ def _kept(counts: Array, constraint: Constraint, error: float, seed: int) -> Mas
     some = counts[chosen]
     kept = np.zeros(len(counts), dtype=bool)
     predicted, members = some.sum(axis=1), some[0].sum(axis=1)
-    # The class of which more are predicted from cut to cut.
+    # The class with more and more predictions from cut to cut.
     positive = int(predicted[-1, 1] > predicted[0, 1])
     starts = np.searchsorted(predicted[:, positive], members[positive] * np.array(_STARTS)).clip(max=len(some) - 1)
     own = error / (2 * starts.size)
@@ -110,7 +108,7 @@ def _kept(counts: Array, constraint: Constraint, error: float, seed: int) -> Mas
 
 
 def _rate(constraint: Constraint) -> Rate | None:
-    """What a constraint is a rate of, if it is one."""
+    """Rate of which a constraint is a bound, if it is one."""
     expression = constraint.expression
     if not isinstance(expression, Measure) or (proportion := expression.metric.card.inference.proportion) is None:
         return None
@@ -125,34 +123,35 @@ def _share(counts: Array, rate: Rate) -> Array:
 
 
 def _tested(counts: Array, constraint: Constraint, rate: Rate) -> Array:
-    """P (g) of the exact binomial test that a rate breaks its constraint."""
+    """P-values (g) of the exact binomial test of a rate against its constraint."""
     hits, among = rate.counts(Table(counts))
     p_values = np.zeros(len(counts))
     for limit, least in ((constraint.minimum, True), (constraint.maximum, False)):
         if limit is None:
             continue
         bound = np.clip((limit - rate.line.offset) / rate.line.slope, 0.0, 1.0)
-        # A falling line makes the least of the value the most of the rate, which is the least of its complement.
+        # With a falling line, a lower limit of the value is one of the complement of the rate.
         turned = least != (rate.line.slope > 0)
         chance = np.full(hits.shape, 1.0 - bound if turned else bound)
         tail = binomial_upper_tail(among - hits if turned else hits, among, chance, 1.0 - chance)
-        # What is always kept needs no samples, and without samples nothing else is.
+        # A constraint that always holds needs no samples; without samples no other one is met.
         p_values = np.maximum(p_values, np.where(chance == 0.0, 0.0, np.where(among > 0, tail, 1.0)))
     return p_values
 
 
 def _simulated(counts: Array, constraint: Constraint, error: float, seed: int) -> Mask:
-    """At which cuts (g) any expression breaks its constraint with at most this p, by draws of both recalls on the
-    unfavourable side.
+    """Mask (g) of the cuts at which an expression meets its constraint with a p-value of at most ``error``, by draws of
+    both recalls, shifted to the unfavourable side.
 
-    Of a single recall this is the exact binomial test: Beta(x, n - x + 1) is what its lower limits come from. p is the
-    share of the draws that break it, one more counted; a cut that has broken it too often already is drawn no further.
+    For a single recall this is the exact binomial test: its lower limits are quantiles of Beta(x, n - x + 1). The
+    p-value is the share of the draws that break the constraint, with one more counted. A cut stops once too many draws
+    have broken it.
     """
     random = np.random.default_rng(seed)
     actual = counts.sum(axis=-1)
     right = np.diagonal(counts, axis1=-2, axis2=-1)
     shares = random.beta(actual[0, 1] + 0.5, actual[0, 0] + 0.5, _DRAWS)
-    # One more answer counts, on the side that makes the constraint harder to keep.
+    # One more answer counts, on the side that makes the constraint harder to meet.
     better = np.stack([_better_with(counts, code, constraint) for code in (0, 1)], axis=1)
     hits, misses = right + ~better, actual - right + better
     broken, open_ = np.zeros(len(counts), dtype=np.intp), np.arange(len(counts))
@@ -176,7 +175,7 @@ def _simulated(counts: Array, constraint: Constraint, error: float, seed: int) -
 
 
 def _better_with(counts: Array, code: int, constraint: Constraint) -> Mask:
-    """Is the constraint kept better (g) when more of a class are recognised?"""
+    """Mask (g) of the cuts at which a higher recall of a class helps to meet the constraint."""
     step = 0.01 * counts[0, code].sum()
     found = []
     for sign in (-1.0, 1.0):
@@ -189,27 +188,27 @@ def _better_with(counts: Array, code: int, constraint: Constraint) -> Mask:
 
 
 def _connected(met: Mask, starts: NDArray[np.intp]) -> Mask:
-    """Cuts (g) that can be reached from some start by cuts that all are met."""
-    # Runs of cuts that are met have one number each.
+    """Mask (g) of the cuts that are connected to a start by cuts that all meet the constraint."""
+    # Each run of cuts that meet the constraint has a number.
     runs = np.cumsum(np.diff(met, prepend=met[:1]))
     kept: Mask = met & np.isin(runs, runs[starts[met[starts]]])
     return kept
 
 
-# Cuts looked at in each resample; beyond that they are thinned evenly, and the chosen one is always among them.
+# Most cuts per resample. More are thinned evenly, and the chosen one is always kept.
 _CUTS_RESAMPLED = 1000
-# Cuts, or samples, of the resamples that are looked at together.
+# Cuts, or samples, of resamples per piece.
 _ENTRIES = 1 << 17
 
 
 @dataclass(frozen=True, slots=True)
 class ThresholdRule:
-    """Predict the positive class when its score is at least ``threshold``.
+    """Rule that predicts the positive class for scores of at least ``threshold``.
 
     ``thresholds``, ``objectives`` and ``feasible`` (g + 1,) are those of every distinct cut, falling, from predicting
-    nothing. ``low`` and ``high`` are the middle 95 % of the thresholds found in the resamples, ``optimism`` (m) is by
-    how much the constraints are met too well; None without resamples. ``required`` are the constraints as they had to
-    hold on the data, tightened where that was asked for.
+    nothing. ``low`` and ``high`` bound the middle 95 % of the thresholds found in resamples, and ``optimism`` (m) is
+    that of the constraints; None without resamples. ``required`` are the constraints as they had to hold on the data,
+    tightened for a guarantee.
     """
 
     threshold: float
@@ -228,9 +227,8 @@ class ThresholdRule:
 
 @dataclass(frozen=True, slots=True)
 class CutMatrices:
-    """Matrices (g + 1, 2, 2), rows actual, of all distinct cuts, and thresholds midway between the scores they part.
-
-    ``ranking`` is what was cut.
+    """Matrices (g + 1, 2, 2), rows actual, of all distinct cuts of ``ranking``, and thresholds midway between the
+    scores on both sides.
     """
 
     thresholds: Array
@@ -239,7 +237,7 @@ class CutMatrices:
 
 
 def cut_matrices(scores: Scores, positive: int) -> CutMatrices:
-    """Everything a threshold can do to two classes, from predicting nothing as positive to predicting everything.
+    """Matrices at all thresholds of two classes, from predicting no sample as positive to predicting all.
 
     Raises:
         ValueError: there are more than two classes, or a batch of weights.
@@ -250,14 +248,14 @@ def cut_matrices(scores: Scores, positive: int) -> CutMatrices:
     cuts = cuts_of(ranking)
     values = cuts.thresholds[1:]
     between = 0.5 * values[:-1] + 0.5 * values[1:]
-    # Between neighbours of the number format nothing fits: the upper one is the cut then.
+    # There is no number between adjacent floats: then the upper one is the cut.
     between = np.where(between > values[1:], between, values[:-1])
     thresholds = np.concatenate([[np.nextafter(values[0], np.inf)], between, values[-1:]])
     return CutMatrices(thresholds, _matrices(cuts.tp, cuts.fp, positive), ranking)
 
 
 def _matrices(tp: Array, fp: Array, positive: int) -> Array:
-    """Matrices (..., 2, 2) of cumulative counts (..., g + 1) whose last entry is the total."""
+    """Matrices (..., 2, 2) from cumulative counts (..., g + 1) that end with the totals."""
     counts = np.empty((*tp.shape, 2, 2))
     negative = 1 - positive
     counts[..., positive, positive] = tp
@@ -292,23 +290,23 @@ def search_threshold(
     seed: int = 0,
     guarantee: float | None = None,
 ) -> ThresholdRule:
-    """The threshold that is best for an expression of the confusion matrix, over all distinct cuts at once.
+    """Best threshold for an expression of the confusion matrix, over all distinct cuts at once.
 
     Args:
-        scores: two classes, weights (n,) or none.
-        objective: one value per matrix.
-        positive: the class predicted at and above the threshold.
-        constraints: all must be met.
-        default_threshold: of equally good rules the one nearest to it is taken; 0.5 for probabilities when not given.
+        scores: Two classes, weights (n,) or none.
+        objective: One value per matrix.
+        positive: The class predicted at and above the threshold.
+        constraints: All must be met.
+        default_threshold: Of equally good rules the nearest one is taken; None is 0.5 for probabilities.
         maximize: False when smaller is better.
-        correction: how to correct the value for the search.
-        resamples: how many of them.
-        seed: of the resamples.
-        guarantee: probability with which the rule is to meet all constraints in the population; samples have to be
+        correction: Method of correcting the value for the search.
+        resamples: Number of resamples.
+        seed: Seed of the resamples.
+        guarantee: Probability with which the rule has to meet all constraints in the population; samples have to be
             independent.
 
     Raises:
-        NoFeasibleRule: no cut will do.
+        NoFeasibleRule: no cut is feasible.
         ValueError: more than two classes, or an objective with a value per class.
     """
     if default_threshold is None and scores.are_probabilities:
@@ -345,7 +343,7 @@ def search_threshold(
 
 
 class _Resampled:
-    """Searches again in bootstrap samples, drawn within the classes so that none is lost."""
+    """Repeats the search in bootstrap samples, drawn within the classes so that none is lost."""
 
     def __init__(
         self,
@@ -373,25 +371,25 @@ class _Resampled:
         self.sides = (np.flatnonzero(~ranking.members), np.flatnonzero(ranking.members))
 
     def _counts(self, times: Array) -> Array:
-        """Matrices (..., g, 2, 2) at the kept cuts when each sample occurs so many times (..., n)."""
+        """Matrices (..., g, 2, 2) at the kept cuts, for multiplicities (..., n) of the samples."""
         weights = self.weights * times
         tp, fp = (cumulative(weights * side).take(self.bounds, axis=-1) for side in (self.members, ~self.members))
         # The kept cuts end with the one that predicts everything.
         return _matrices(tp, fp, self.positive)
 
     def attempts(self, method: Correction, resamples: int, seed: int) -> tuple[Attempts, list[float]]:
-        """What the rules found in resamples are worth, and their thresholds."""
+        """Performance of the rules found in resamples, and their thresholds."""
         rng = np.random.default_rng(seed)
         found, thresholds = Attempts(), []
         at_once = max(1, _ENTRIES // max(self.bounds.size, self.members.size))
         for start in range(0, resamples, at_once):
             size = min(at_once, resamples - start)
-            times = np.stack([drawn_again(self.sides, self.members.size, rng) for _ in range(size)])
+            times = np.stack([bootstrap_counts(self.sides, self.members.size, rng) for _ in range(size)])
             thresholds += self._attempted(times, method, found)
         return found, thresholds
 
     def _attempted(self, times: Array, method: Correction, found: Attempts) -> list[float]:
-        """The same of some resamples (d, n)."""
+        """Thresholds found in resamples with multiplicities (d, n); appends their performance to ``found``."""
         middle = np.abs(self.thresholds - float(np.median(self.thresholds)))
         counts, thresholds = self._counts(times), []
         shape, matrices = counts.shape[:2], counts.reshape(-1, 2, 2)

@@ -14,9 +14,16 @@ from app.kernel.folds.groups import GroupArea, GroupSums, area_of_groups
 from app.kernel.folds.runs import Between, Cuts, InGroups, InOrder, Reader, Run, Stretch, between, placed
 from app.kernel.folds.sums import SMALL, BinSums, FoldedBins, MassSums, WeightedBins, WeightedMass
 from app.kernel.numerics.arrays import Array, Mask
-from app.kernel.numerics.exact_sums import BLOCK, ExactSums, total_of, weighted_spread
+from app.kernel.numerics.exact_sums import BLOCK, ExactSums, row_sums, weighted_spread
 from app.kernel.numerics.monotone import STRETCH, Amounts, outside, rows_outside, upper_hull
-from app.kernel.samples.rankings import Block, Ranking, Row, equal_error_rate, precision_at, standardised_partial_area
+from app.kernel.samples.rankings import (
+    CutBlock,
+    Ranking,
+    Row,
+    equal_error_rate,
+    precision_at,
+    standardised_partial_area,
+)
 from app.kernel.samples.scores import Codes, Scores
 
 
@@ -266,8 +273,8 @@ class CutByCut(ABC):
     ) -> None:
         self.positives, self.negatives, self._sizes = positives, negatives, sizes
         # Nothing is predicted yet.
-        self.crossing = Block(*np.zeros((5, 1)))
-        self.edge: Block | None = None
+        self.crossing = CutBlock(*np.zeros((5, 1)))
+        self.edge: CutBlock | None = None
         self.points, self.medians = points, medians
         slack = _SLACK * sizes[0]
         self._sought = {
@@ -347,13 +354,13 @@ class CutByCut(ABC):
             self.edge = other.edge
         self._hull = upper_hull(*inserted(self._hull, *(side[1:-1] for side in other._hull)))
 
-    def _look(self, scores: Array, block: Block, held: Amounts) -> int:
+    def _look(self, scores: Array, block: CutBlock, held: Amounts) -> int:
         """Look at the next cuts (c) with members, of which so many are held. Tells how many cuts lie within the largest
         false positive rate.
         """
         heights = precision_at(block.tp, block.fp)
         values = np.stack([heights, heights + precision_at(block.tp_before, block.fp_before)])
-        self._precision.add(values * held, total_of)
+        self._precision.add(values * held, row_sums)
         for sought in chain.from_iterable(self._sought.values()):
             sought.look(scores, block)
         if not self.negatives:
@@ -368,7 +375,7 @@ class CutByCut(ABC):
         self.edge = _cut(block, inside) if inside < fpr.size else None
         return inside
 
-    def _crossed(self, block: Block) -> Mask:
+    def _crossed(self, block: CutBlock) -> Mask:
         crossed: Mask = block.fp / self._sizes[1] + block.tp / self._sizes[0] >= 1.0
         return crossed
 
@@ -380,7 +387,7 @@ class _Sought:
         self.score = np.nan
         self._members, self._side, self._found = members, side, False
 
-    def look(self, scores: Array, block: Block) -> None:
+    def look(self, scores: Array, block: CutBlock) -> None:
         if not self._found:
             at = int(np.searchsorted(block.tp, self._members, side=self._side))
             self._found = at < scores.size
@@ -398,8 +405,8 @@ def inserted(hull: tuple[Amounts, Amounts], tp: Amounts, fp: Amounts) -> Iterato
         yield np.concatenate([side[:-1], new.astype(side.dtype), side[-1:]])
 
 
-def _cut(block: Block, at: int) -> Block:
-    return Block(*(side[at : at + 1] for side in block if side is not None))
+def _cut(block: CutBlock, at: int) -> CutBlock:
+    return CutBlock(*(side[at : at + 1] for side in block if side is not None))
 
 
 # Halves of whole numbers, such that their products with counts add up to less than 2^63.
@@ -549,7 +556,7 @@ class Along(CutByCut):
         if at.size:
             held, others, tp, fp = (values.take(at) for values in part[1:])
             fp_before = fp - others
-            block = Block(*(values.astype(np.float64) for values in (tp, fp, tp - held, fp_before, held)))
+            block = CutBlock(*(values.astype(np.float64) for values in (tp, fp, tp - held, fp_before, held)))
             twice = fp + fp_before
             self.twice_lost += exact_dot(held, twice)
             self._add_squares(exact_squares(held, twice, few=self._few), 0)
@@ -804,13 +811,13 @@ class AlongWeights(CutByCut):
         rows = [with_held]
         for own, above in zip(squares, twice, strict=True):
             rows += [own, own * above, own * above * above]
-        self._sums.add(np.stack(rows), total_of)
+        self._sums.add(np.stack(rows), row_sums)
         at = np.flatnonzero(held)
         if at.size:
             # What is before a cut with members is what is after the last one.
-            block = Block(*(side.take(at) for side in (tp[1:], fp[1:], tp[:-1], fp[:-1], held)))
+            block = CutBlock(*(side.take(at) for side in (tp[1:], fp[1:], tp[:-1], fp[:-1], held)))
             inside = self._look(scores.take(at), block, held.take(at))
-            self._inside.add(np.stack([held, with_held]).take(at[:inside], axis=1), total_of)
+            self._inside.add(np.stack([held, with_held]).take(at[:inside], axis=1), row_sums)
 
 
 def along_weighed(begun: Callable[..., AlongWeights], part: tuple[Weighed, tuple[int, int]]) -> AlongWeights:

@@ -18,7 +18,7 @@ from app.kernel.folds.sums import FoldedBins
 from app.kernel.metrics.card import Inputs, Metric
 from app.kernel.metrics.expression import Subject
 from app.kernel.numerics.arrays import Array, lazy, silently
-from app.kernel.samples.calibration import NORMAL_FROM, Chance, chance_of
+from app.kernel.samples.calibration import NORMAL_FROM, ErrorByChance, error_by_chance
 from app.kernel.samples.losses import Codes
 from app.kernel.samples.rankings import Ranking
 from app.kernel.samples.scores import Scores
@@ -26,7 +26,9 @@ from app.kernel.uncertainty.draws import generator
 from app.kernel.uncertainty.units import Units
 
 
-def simulated_by_chance(metric: Metric[Scores], observed: float, cells: "Cells", draws: int, seed: int) -> Chance:
+def simulated_by_chance(
+    metric: Metric[Scores], observed: float, cells: "Cells", draws: int, seed: int
+) -> ErrorByChance:
     """A calibration error beside that of perfect probabilities.
 
     Raises:
@@ -36,7 +38,7 @@ def simulated_by_chance(metric: Metric[Scores], observed: float, cells: "Cells",
         raise TypeError("expected cells of bins")
     simulated = cells.scores.by_chance(cells.counts, draws, generator(seed))
     with silently():
-        return chance_of(observed, metric.compute(simulated), seed)
+        return error_by_chance(observed, metric.compute(simulated), seed)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

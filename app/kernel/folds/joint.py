@@ -12,7 +12,7 @@ from app.kernel.folds.along import FEW, exact_dot, exact_squares, variance_of
 from app.kernel.folds.entries import Counts, Probabilities, score_of, starts_of
 from app.kernel.folds.runs import Between, Cuts, InOrder, Reader, floors_of, floors_of_scores, taken_from
 from app.kernel.numerics.arrays import Array, Mask
-from app.kernel.numerics.exact_sums import BLOCK, ExactSums, total_of
+from app.kernel.numerics.exact_sums import BLOCK, ExactSums, row_sums
 from app.kernel.numerics.sorting import GOLDEN, Hashes, scrambled
 from app.kernel.samples.losses import Codes
 from app.kernel.samples.rankings import precision_anywhere
@@ -396,7 +396,7 @@ class EntrySums:
         twice, heights = (np.stack(side) for side in zip(*passed, strict=True))
         lost = twice.sum(axis=0)
         self._twice_lost += exact_dot(held, lost)
-        self._precision[code].add(heights * held, total_of)
+        self._precision[code].add(heights * held, row_sums)
         if len(passed) == _TWO:
             self._squares += exact_squares(held, lost, few=self._few)
 

@@ -32,7 +32,7 @@ from app.kernel.metrics.families.label_sets import (
 )
 from app.kernel.metrics.families.score_ranking import roc_auc_ovr_macro
 from app.kernel.numerics.arrays import Array, Mask, each, lazy
-from app.kernel.numerics.exact_sums import BLOCK, ExactSums, Whole, spread, total_of, weighted_powers, weighted_spread
+from app.kernel.numerics.exact_sums import BLOCK, ExactSums, Whole, row_sums, spread, weighted_powers, weighted_spread
 from app.kernel.numerics.weighted_units import Terms, WeightedUnits, mean_terms
 from app.kernel.samples.influence import LinearMethod, Strata
 from app.kernel.samples.label_units import CELLS, CountedSets, LabelMoments, LabelPairs, LabelScores, LabelSets
@@ -376,7 +376,7 @@ class LabelScoresFold(Fold):
             values = said_of_samples(OF_SAMPLES, LabelScores(truth[part], probabilities[part]))
             if self._in_groups is not None and groups is not None:
                 self._in_groups.add(groups[part], values)
-            self._sums.add(np.stack([values, values * values]), total_of)
+            self._sums.add(np.stack([values, values * values]), row_sums)
         for label, order in enumerate(self._orders):
             order.add(np.ascontiguousarray(probabilities[:, label]), truth[:, label], groups)
         return self
@@ -801,14 +801,14 @@ class WeightedLabelFold:
 
     def _add(self, truth: Mask, predicted: Mask, weights: Array) -> None:
         both = np.stack([weights, weights * weights])
-        self._totals.add(both.copy(), total_of)
+        self._totals.add(both.copy(), row_sums)
         cells = np.concatenate([predicted & ~truth, truth & ~predicted, truth & predicted], axis=1).astype(np.float64)
         self._pairs.add(both, partial(_in_pairs, cells))
         values = said_of_samples(OF_SETS, LabelSets(truth, predicted))
         # By weights and by their squares; what rounding took stands last.
         parts = zip(weighted_powers(weights, values), weighted_powers(weights * weights, values), strict=True)
         rows = np.concatenate([own for part in parts for own in part])
-        self._values.add(rows.reshape(2 * _PRODUCTS, len(OF_SETS), -1), total_of)
+        self._values.add(rows.reshape(2 * _PRODUCTS, len(OF_SETS), -1), row_sums)
 
 
 def _in_pairs(cells: Array, rows: Array) -> Array:

@@ -10,7 +10,7 @@ from app.kernel.folds.along import Points
 from app.kernel.folds.entries import Counts
 from app.kernel.folds.runs import Cuts, Stretch
 from app.kernel.numerics.arrays import Array, silently
-from app.kernel.numerics.exact_sums import BLOCK, ExactSums, total_of
+from app.kernel.numerics.exact_sums import BLOCK, ExactSums, row_sums
 from app.kernel.samples.recalibration import expit, intercept, line, log_odds
 
 # Cells are so many to a doubling of the distance from a place, and end where float64 ends.
@@ -209,7 +209,7 @@ class LineSums:
         rows[5] = members * (rest * rest) + others * (chance * chance)
         for row in (1, 3, 4, 6, 7):
             np.multiply(rows[row - 1], away, out=rows[row])
-        self._sums.add(rows, total_of)
+        self._sums.add(rows, row_sums)
 
     def merge(self, other: Self) -> None:
         """Take in what another has looked at."""

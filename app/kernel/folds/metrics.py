@@ -21,7 +21,7 @@ from app.kernel.folds.sums import COSINE, LOG_LOSS, PHI, RULED_OUT, SQUARED_ERRO
 from app.kernel.metrics.card import Metric
 from app.kernel.metrics.families import calibration, imcp, proper_scores, score_ranking
 from app.kernel.numerics.arrays import Array, silently
-from app.kernel.samples.calibration import Chance
+from app.kernel.samples.calibration import ErrorByChance
 from app.kernel.samples.influence import LinearMethod, Strata
 from app.kernel.samples.losses import CLIP
 from app.kernel.samples.scores import Scores
@@ -346,7 +346,7 @@ def draw_of(metric: Metric[Scores]) -> Draw | None:
     return _BY_KEY[metric.key].drawn
 
 
-def folded_chance(scores: FoldedSamples, metric: Metric[Scores], draws: int, seed: int) -> Chance | None:
+def folded_chance(scores: FoldedSamples, metric: Metric[Scores], draws: int, seed: int) -> ErrorByChance | None:
     """A calibration error at its default parameters beside that of perfect probabilities; None where classes have no
     joint draw.
     """

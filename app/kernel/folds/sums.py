@@ -25,7 +25,7 @@ from app.kernel.numerics.exact_sums import (
     weighted_spread,
 )
 from app.kernel.samples.calibration import Excess, width_limits
-from app.kernel.samples.losses import CLIP, TOLERANCE, Codes, Losses, entries_of_truth, phi_of, sums_by_code
+from app.kernel.samples.losses import CLIP, TOLERANCE, Codes, Losses, phi_of, sums_by_code, true_probabilities
 from app.kernel.samples.rankings import Ranking
 
 Counts = NDArray[np.int64]
@@ -511,7 +511,7 @@ class LossSums:
             if self.n_classes > 2 or code == 1:
                 away = column - (y == code)
                 squared_error += away * away
-        return entries_of_truth(np.ascontiguousarray(probabilities, dtype=np.float64), y), squared_length
+        return true_probabilities(np.ascontiguousarray(probabilities, dtype=np.float64), y), squared_length
 
     def _gather(self, y: Codes) -> Gather:
         """Sums rows (r, n) by class, (r, K)."""

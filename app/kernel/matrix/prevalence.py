@@ -260,7 +260,7 @@ class ShareRanges:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Extremes:
+class ShareExtremes:
     """Points (2, V, d) at which V values are lowest and highest, and the values (2, V) there; NaN where there are none.
 
     ``settled`` is False when the search reached its limit of points before it converged.
@@ -273,7 +273,7 @@ class Extremes:
 
 def extremes(
     ranges: ShareRanges, function: Callable[[Array], Array], points: Array, values: Array, *, most: int
-) -> Extremes:
+) -> ShareExtremes:
     """Refine the lowest and the highest of values found at some points: pattern search from several of them.
 
     Steps go in all directions along the axes and between them, and are halved where none improves (Hooke & Jeeves 1961;
@@ -317,7 +317,7 @@ def extremes(
         if own_starts.size:
             top = own_starts[height[own_starts].argmax()]
             where[index], what[index] = best[top], signs[index] * height[top]
-    return Extremes(where.reshape(2, count, -1), what.reshape(2, count), settled)
+    return ShareExtremes(where.reshape(2, count, -1), what.reshape(2, count), settled)
 
 
 def _starts(points: Array, heights: Array, width: float) -> NDArray[np.intp]:

@@ -276,7 +276,7 @@ _QUARTER = HALF * HALF
 _NEAR_INDEPENDENCE = np.array(0.05)
 
 
-class Rates(NamedTuple):
+class OneVsRestRates(NamedTuple):
     """One quantity for each of the four one-vs-rest rates."""
 
     recall: Array
@@ -303,29 +303,29 @@ class Table(Counts):
         return np.reciprocal(self.rate_block)
 
     @lazy
-    def rates(self) -> Rates:
+    def rates(self) -> OneVsRestRates:
         """The four rates, each (..., K)."""
-        return Rates(*self.rate_block)
+        return OneVsRestRates(*self.rate_block)
 
     @lazy
-    def reciprocals(self) -> Rates:
+    def reciprocals(self) -> OneVsRestRates:
         """Reciprocals of the four rates, each (..., K)."""
-        return Rates(*self.reciprocal_block)
+        return OneVsRestRates(*self.reciprocal_block)
 
     @lazy
-    def mean_rates(self) -> Rates:
+    def mean_rates(self) -> OneVsRestRates:
         """Arithmetic means of the four rates over the classes, each (...)."""
-        return Rates(*mean(self.rate_block))
+        return OneVsRestRates(*mean(self.rate_block))
 
     @lazy
-    def harmonic_rates(self) -> Rates:
+    def harmonic_rates(self) -> OneVsRestRates:
         """Harmonic means of the four rates over the classes, each (...)."""
-        return Rates(*(self.n_classes / total(self.reciprocal_block)))
+        return OneVsRestRates(*(self.n_classes / total(self.reciprocal_block)))
 
     @lazy
-    def rate_dispersions(self) -> Rates:
+    def rate_dispersions(self) -> OneVsRestRates:
         """Dispersions around the harmonic means (Martín De Diego et al. 2022, eq. 9), each (...)."""
-        return Rates(*dispersion_of_reciprocals(self.reciprocal_block))
+        return OneVsRestRates(*dispersion_of_reciprocals(self.reciprocal_block))
 
     @lazy
     def recall(self) -> Array:
@@ -602,7 +602,7 @@ class AdditiveGradient:
     columns: Array
 
 
-def of_recalls(t: Table, slopes: Array) -> AdditiveGradient:
+def recall_gradient(t: Table, slopes: Array) -> AdditiveGradient:
     """Gradient of a function of the recalls from its derivatives (..., K) by them."""
     per_sample = slopes * t.n_each / t.actual
     return AdditiveGradient(per_sample, -per_sample * t.recall, np.zeros_like(per_sample))

@@ -16,11 +16,11 @@ import numpy as np
 from app.kernel.matrix.table import AdditiveGradient, Table
 from app.kernel.metrics.exact import Exact
 from app.kernel.metrics.parameters import Parameter
-from app.kernel.metrics.proportion import Cells, Proportion
+from app.kernel.metrics.proportion import ConfusionCells, Proportion
 from app.kernel.numerics.arrays import Array, Mask, silently
 from app.kernel.numerics.weighted_units import Terms, WeightedUnits, mean_terms
-from app.kernel.samples.calibration import Chance
-from app.kernel.samples.influence import Form
+from app.kernel.samples.calibration import ErrorByChance
+from app.kernel.samples.influence import InfluenceForm
 from app.kernel.samples.scores import Scores
 from app.kernel.units.queries import Queries
 
@@ -209,7 +209,7 @@ class Part:
     """
 
     of: Callable[..., tuple[Array, Array]]
-    among: Cells
+    among: ConfusionCells
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -254,9 +254,9 @@ class Inference:
     same_as: str | None = None
     mean_of_recalls: Mean | None = None
     gradient: Gradient | None = None
-    by_chance: Callable[..., Chance] | None = None
+    by_chance: Callable[..., ErrorByChance] | None = None
     details: Callable[[Scores], Mapping[str, Array | float]] | None = None
-    influence: Form | None = None
+    influence: InfluenceForm | None = None
     terms: Callable[..., Terms] | None = None
     is_share: bool = False
     exact: Exact | None = None

@@ -104,12 +104,12 @@ def matrix_of_costs(costs: Costs, n_classes: int) -> Array:
     return 1.0 - np.eye(n_classes) if isinstance(costs, str) else np.array(costs)
 
 
-def paid_in_all(counts: Array, costs: Array) -> Array:
+def total_cost(counts: Array, costs: Array) -> Array:
     """Total cost (...) of decisions: ``counts`` (..., K, M) of actual classes and decisions times their costs."""
     return np.asarray(np.sum(counts * costs, axis=(-2, -1)))
 
 
-def costs_of_constants(actual: Array, costs: Array) -> Array:
+def constant_costs(actual: Array, costs: Array) -> Array:
     """Total cost (..., M) of always taking one decision, for each decision, with class sizes (..., K)."""
     return np.asarray(actual @ costs)
 
@@ -119,5 +119,5 @@ def relative_cost(counts: Array, actual: Array, costs: Array) -> Array:
 
     NaN where a constant decision costs nothing: then nothing can be saved.
     """
-    constant = np.min(costs_of_constants(actual, costs), axis=-1)
-    return paid_in_all(counts, costs) / np.where(constant > 0.0, constant, np.nan)
+    constant = np.min(constant_costs(actual, costs), axis=-1)
+    return total_cost(counts, costs) / np.where(constant > 0.0, constant, np.nan)

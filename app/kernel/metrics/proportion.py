@@ -18,7 +18,7 @@ from app.kernel.numerics.arrays import Array, Mask
 from app.kernel.samples.losses import Codes
 
 
-class Cells(Flag):
+class ConfusionCells(Flag):
     """Subset of the four cells of one class against the rest.
 
     Without a class, it refers to all classes together, where there are only right and wrong.
@@ -46,35 +46,42 @@ class Cells(Flag):
         all together.
         """
         if of is None:
-            cell = np.where(actual == predicted, Cells.TP.value, Cells.FN.value)
+            cell = np.where(actual == predicted, ConfusionCells.TP.value, ConfusionCells.FN.value)
         else:
-            found = np.where(predicted == of, Cells.TP.value, Cells.FN.value)
-            cell = np.where(actual == of, found, np.where(predicted == of, Cells.FP.value, Cells.TN.value))
+            found = np.where(predicted == of, ConfusionCells.TP.value, ConfusionCells.FN.value)
+            cell = np.where(
+                actual == of, found, np.where(predicted == of, ConfusionCells.FP.value, ConfusionCells.TN.value)
+            )
         held: Mask = (cell & self.value) != 0
         return held
 
-    def seen_from_the_rest(self) -> "Cells":
+    def seen_from_the_rest(self) -> "ConfusionCells":
         """Cells with members and non-members exchanged."""
-        return Cells(sum(other.value for one, other in _PLACES.items() if one in self))
+        return ConfusionCells(sum(other.value for one, other in _PLACES.items() if one in self))
 
 
 _COLUMNS = {
-    Cells.TP: "tp",
-    Cells.FN: "fn",
-    Cells.FP: "fp",
-    Cells.TN: "tn",
-    Cells.ACTUAL: "actual",
-    Cells.REST: "rest",
-    Cells.PREDICTED: "predicted",
-    Cells.PREDICTED_REST: "predicted_rest",
-    Cells.RIGHT: "correct_ovr",
-    Cells.WRONG: "errors",
-    Cells.ALL: "n_each",
+    ConfusionCells.TP: "tp",
+    ConfusionCells.FN: "fn",
+    ConfusionCells.FP: "fp",
+    ConfusionCells.TN: "tn",
+    ConfusionCells.ACTUAL: "actual",
+    ConfusionCells.REST: "rest",
+    ConfusionCells.PREDICTED: "predicted",
+    ConfusionCells.PREDICTED_REST: "predicted_rest",
+    ConfusionCells.RIGHT: "correct_ovr",
+    ConfusionCells.WRONG: "errors",
+    ConfusionCells.ALL: "n_each",
 }
-_PLACES = {Cells.TP: Cells.TN, Cells.FN: Cells.FP, Cells.FP: Cells.FN, Cells.TN: Cells.TP}
+_PLACES = {
+    ConfusionCells.TP: ConfusionCells.TN,
+    ConfusionCells.FN: ConfusionCells.FP,
+    ConfusionCells.FP: ConfusionCells.FN,
+    ConfusionCells.TN: ConfusionCells.TP,
+}
 
 
-class Line(NamedTuple):
+class LinearMap(NamedTuple):
     """Linear map from a rate to a value: ``offset + slope * rate``."""
 
     offset: float = 0.0
@@ -88,12 +95,12 @@ class Line(NamedTuple):
         """Limits of the value from those of the rate; a negative slope exchanges them."""
         return (self(low), self(high)) if self.slope >= 0.0 else (self(high), self(low))
 
-    def of_complement(self) -> "Line":
+    def of_complement(self) -> "LinearMap":
         """Line that gives the same value from 1 minus the rate."""
-        return Line(self.offset + self.slope, -self.slope)
+        return LinearMap(self.offset + self.slope, -self.slope)
 
 
-ITSELF = Line()
+ITSELF = LinearMap()
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,16 +117,16 @@ class Rate:
         counted: The metric is the rate times the number of samples.
     """
 
-    hits: Cells
-    among: Cells
+    hits: ConfusionCells
+    among: ConfusionCells
     of: int | None
-    line: Line = ITSELF
+    line: LinearMap = ITSELF
     counted: bool = False
 
     @property
     def by_truth(self) -> bool:
         """True if the actual classes alone determine the denominator, so that runs on the same samples share it."""
-        return self.among in (Cells.ALL, Cells.ACTUAL, Cells.REST)
+        return self.among in (ConfusionCells.ALL, ConfusionCells.ACTUAL, ConfusionCells.REST)
 
     def same_as(self, other: "Rate") -> bool:
         """True if both are rates of the same samples."""
@@ -134,7 +141,7 @@ class Rate:
 
 
 # Share of right answers among all samples.
-ACCURACY = Rate(Cells.RIGHT, Cells.ALL, None)
+ACCURACY = Rate(ConfusionCells.RIGHT, ConfusionCells.ALL, None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,9 +155,9 @@ class Proportion:
         counted: The metric is the rate times the number of samples.
     """
 
-    hits: Cells
-    among: Cells
-    line: Callable[[int], Line] | None = None
+    hits: ConfusionCells
+    among: ConfusionCells
+    line: Callable[[int], LinearMap] | None = None
     counted: bool = False
 
     @property
@@ -176,23 +183,23 @@ class Proportion:
 class _Form(NamedTuple):
     """One way to write a rate: numerator and denominator seen from one class, or the complement of the numerator."""
 
-    hits: Cells
-    among: Cells
+    hits: ConfusionCells
+    among: ConfusionCells
     of: int | None
     is_complement: bool = False
 
 
 @cache
-def _preferred(hits: Cells, among: Cells, of: int | None) -> _Form:
+def _preferred(hits: ConfusionCells, among: ConfusionCells, of: int | None) -> _Form:
     """Canonical one among all equivalent ways to write a rate; ``of`` is one of two classes, or None."""
     forms = [_Form(hits, among, of)]
     if of is not None:
         forms.append(_Form(hits.seen_from_the_rest(), among.seen_from_the_rest(), 1 - of))
     forms += [form._replace(hits=form.among & ~form.hits, is_complement=True) for form in forms]
     best = min(forms, key=_rank)
-    together = of is not None and best.hits is Cells.RIGHT and best.among is Cells.ALL
+    together = of is not None and best.hits is ConfusionCells.RIGHT and best.among is ConfusionCells.ALL
     return best._replace(of=None) if together else best
 
 
 def _rank(form: _Form) -> tuple[int, bool, int]:
-    return -(form.hits & Cells.RIGHT).value.bit_count(), Cells.TP not in form.hits, form.of or 0
+    return -(form.hits & ConfusionCells.RIGHT).value.bit_count(), ConfusionCells.TP not in form.hits, form.of or 0

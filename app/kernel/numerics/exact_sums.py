@@ -105,7 +105,7 @@ class ExactSums:
         self._levels, self._held = {}, 0
 
 
-def total_of(values: Array) -> Array:
+def row_sums(values: Array) -> Array:
     """Row sums: gathers values (r, b) to (r)."""
     summed: Array = values.sum(axis=-1)
     return summed

@@ -1,8 +1,7 @@
-"""Where every sample stands in the areas under ROC curves: the influences of areas and of their averages.
+"""Influences of samples on areas under ROC curves and their averages, and partial areas.
 
-One sort per class serves its members and all others (Sun & Xu 2014); ties count half.
-
-Areas under a part of the ROC curve, which is a polygon: samples of one score are one straight edge.
+One sort per class serves its members and all others (Sun & Xu 2014); ties count half. A ROC curve is a polygon: samples
+of one score are one straight edge.
 """
 
 from collections.abc import Callable
@@ -12,19 +11,19 @@ import numpy as np
 
 from app.kernel.numerics.arrays import Array, Mask
 from app.kernel.numerics.sorting import ascending_order
-from app.kernel.samples.losses import Codes, entries_of_truth
+from app.kernel.samples.losses import Codes, true_probabilities
 from app.kernel.samples.rankings import Ranking, Row
 from app.kernel.samples.scores import Scores
 
-# Relative to values, differences below this are rounding.
+# Differences below this, relative to the values, are rounding.
 ROUNDING = 1e-12
 
 
 def centred(values: Array, weights: Array | None = None, size: float = 0.0) -> Array:
     """Influence of samples on the mean of values (n): their deviations over sqrt(n (n - 1)).
 
-    Of samples in weights (n) w (v - v_) / sum w, times sqrt(n / (n - 1)): linearised, drawn with replacement. 0 where
-    values differ by no more than rounding, of what is as large as they are or ``size``.
+    With weights (n) it is w (v - v_) / sum w, times sqrt(n / (n - 1)): linearised, under sampling with replacement. 0
+    where values differ by no more than rounding, relative to their size or to ``size``.
     """
     if weights is not None:
         return centred_by_class(values, np.zeros(values.size, dtype=np.intp), 1, weights, size)
@@ -36,8 +35,9 @@ def centred(values: Array, weights: Array | None = None, size: float = 0.0) -> A
 
 
 def centred_by_class(values: Array, y: Codes, n_classes: int, weights: Array | None = None, size: float = 0.0) -> Array:
-    """Influence on the sum over the classes of their mean of values (n), of samples in weights (n) or without; 0 in
-    classes in which they differ by rounding, as in `centred`. What samples of weight 0 have says nothing.
+    """Influence on the sum over the classes of their mean of values (n), with weights (n) or without.
+
+    0 in classes whose values differ by rounding only, as in `centred`. Values of samples of weight 0 have no effect.
     """
     if weights is not None:
         used = weights > 0
@@ -55,7 +55,7 @@ def centred_by_class(values: Array, y: Codes, n_classes: int, weights: Array | N
 
 
 def _same(values: Array, y: Codes, n_classes: int, size: float) -> Mask:
-    """In which classes (K) values (n) differ by no more than rounding."""
+    """Mask (K) of the classes in which values (n) differ by no more than rounding."""
     low, high = np.full(n_classes, np.inf), np.full(n_classes, -np.inf)
     np.minimum.at(low, y, values)
     np.maximum.at(high, y, values)
@@ -70,9 +70,9 @@ def _is_rounding(low: Array, high: Array, size: float) -> Mask:
 def area_influences(scores: Scores) -> tuple[Array, Array]:
     """Areas (K) of the classes against the rest, and the influence (K, n) of every sample on them.
 
-    DeLong, DeLong & Clarke-Pearson (1988): members and all others centred apart. NaN for a class without either. Of
-    weighted samples each side counts by its weights, and members and others are a part of one sample drawn with
-    replacement (Yao, Li & Graubard 2015).
+    DeLong, DeLong & Clarke-Pearson (1988): members and non-members are centred separately. NaN for a class without
+    either. With weights each side counts by its weights, and both sides are parts of one sample drawn with replacement
+    (Yao, Li & Graubard 2015).
     """
     size = scores.n_classes
     areas, influence = np.full(size, np.nan), np.full((size, scores.n_samples), np.nan)
@@ -122,8 +122,9 @@ def pair_influence(scores: Scores, weights: Array) -> tuple[Array, Array]:
 def micro_influence(scores: Scores) -> Array:
     """Influence (n) on the area of all n K entries against the one-hot truth.
 
-    Every sample is a cluster of one entry of the actual class and K - 1 others (Obuchowski 1997). Of two classes these
-    are p and 1 - p, so the place of one is that of the other, but for ties that the rounding of 1 - p makes or undoes.
+    Every sample is a cluster of one entry of the actual class and K - 1 others (Obuchowski 1997). For two classes these
+    are p and 1 - p, so the place of one follows from that of the other, except for ties that the rounding of 1 - p
+    makes or breaks.
     """
     order, below = _ordered(scores.probabilities.ravel())
     actual = (scores.y[:, None] == np.arange(scores.n_classes)).ravel()[order]
@@ -137,12 +138,12 @@ def micro_influence(scores: Scores) -> Array:
     )
     by_sample = placed.reshape(scores.n_samples, -1)
     if scores.is_mirrored:
-        return centred(2.0 * entries_of_truth(by_sample, scores.y), scores.weights, 1.0)
+        return centred(2.0 * true_probabilities(by_sample, scores.y), scores.weights, 1.0)
     return centred(by_sample.sum(axis=1), scores.weights, 1.0)
 
 
 def _ordered(values: Array) -> tuple[Codes, Callable[[Array], Array]]:
-    """The rising order of values (n), and what sums a mass (n) in that order below each value, that of ties half."""
+    """Rising order of values (n), and a function that sums a mass (n) in that order below each value, ties half."""
     order, ordered = ascending_order(values)
     starts = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
     ends = np.append(starts[1:], order.size)
@@ -160,7 +161,7 @@ def area_variance(ranking: Ranking) -> float:
     """DeLong's variance of the area of one class from the counts along its cuts, without another sort.
 
     Args:
-        ranking: Without weights, with members and non-members.
+        ranking: Unweighted, with members and non-members.
     """
     members, others = float(ranking.positives), float(ranking.negatives)
     fp, fp_before, tp, tp_before = ranking.fp, ranking.fp_before, ranking.tp, ranking.tp_before
@@ -174,7 +175,7 @@ def area_variance(ranking: Ranking) -> float:
 
 
 def _spread(values: Array, counts: Array) -> float:
-    """Variance of values that occur so many times, over n - 1."""
+    """Variance over n - 1 of values with multiplicities."""
     size = float(counts.sum())
     away = values - float(counts @ values) / size
     return float(counts @ (away * away)) / max(size - 1.0, 1.0)
@@ -201,7 +202,7 @@ def mean_over_log_fpr(ranking: Ranking, low: float, high: float) -> Array:
 
 def _along_fpr(row: Row) -> Edges:
     tp, fp, tp_before, fp_before = row.part(0, row.size)
-    # Level up to each cut, then its edge, and level to the end.
+    # Level up to each cut, then the edge of the cut; level to the end after the last.
     x = np.concatenate([[0.0], np.stack([fp_before, fp], axis=-1).ravel() / row.negatives, [1.0]])
     y = np.concatenate([[0.0], np.stack([tp_before, tp], axis=-1).ravel() / row.positives, [1.0]])
     return x[:-1], x[1:], y[:-1], y[1:]
@@ -220,7 +221,7 @@ def _along_recall(row: Row) -> Edges:
 def _under(
     edges: Edges, low: float, high: float, integral: Callable[[Array, Array, Array, Array, Array], Array]
 ) -> float:
-    """Integral of the heights between two places."""
+    """Integral of the heights between two abscissae."""
     x1, x2, y1, y2 = edges
     start, end = np.maximum(x1, low), np.minimum(x2, high)
     held = start < end
@@ -229,31 +230,31 @@ def _under(
 
 
 def _plain(start: Array, end: Array, x: Array, y: Array, slope: Array) -> Array:
-    """Of y + slope (u - x) over u."""
+    """Integral of y + slope (u - x) over u from start to end."""
     middle: Array = 0.5 * (start + end) - x
     return (end - start) * (y + slope * middle)
 
 
 def _logarithmic(start: Array, end: Array, x: Array, y: Array, slope: Array) -> Array:
-    """Of the same over ln u."""
+    """Integral of y + slope (u - x) over ln u from start to end."""
     width: Array = np.log(end / start)
     return y * width + slope * ((end - start) - x * width)
 
 
 def standardised(area: Array, low: float, high: float) -> Array:
-    """McClish's (1989) form of an area: 1/2 is that of the diagonal, 1 the largest that there is."""
+    """Area in McClish's (1989) form: 1/2 for the diagonal, 1 for the largest possible."""
     chance, largest = 0.5 * (high - low) * (high + low), high - low
     return 0.5 * (1.0 + (area - chance) / (largest - chance))
 
 
 def standardised_of_recalls(area: Array, low: float, high: float) -> Array:
-    """The same of an area over recalls, where the diagonal falls."""
+    """Area over recalls in McClish's (1989) form; the diagonal falls there."""
     return standardised(area, 1.0 - high, 1.0 - low)
 
 
 def hanley_mcneil_error(area: Array, positives: Array, negatives: Array) -> Array:
-    """Standard error of an area from itself and the class sizes, as if the scores were exponential. Hanley & McNeil
-    (1982), equations 1 and 2.
+    """Standard error of an area from itself and the class sizes, for exponential scores. Hanley & McNeil (1982),
+    equations 1 and 2.
     """
     square = area * area
     of_members = area / (2.0 - area) - square

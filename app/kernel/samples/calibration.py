@@ -1,11 +1,10 @@
-"""Do the probabilities mean what they say? Bins over a ranking, and measures without bins.
+"""Calibration: bins over a ranking, decompositions without bins, and errors simulated under perfect calibration.
 
-A ranking's scores are the probabilities and its members the samples for which the event happened: the class itself
-for a class, a correct prediction for the top label.
+The scores of a ranking are the probabilities, and its members the samples with the event: membership of a class, or a
+correct prediction for the top label.
 
-Calibration errors that the probabilities would show by chance were they right: outcomes are simulated from them.
-
-Bröcker & Smith (2007). All bins, and all classes, of one simulated data set follow from one outcome per sample.
+Simulation follows Bröcker & Smith (2007). All bins, and all classes, of one simulated data set use one outcome per
+sample.
 """
 
 import itertools
@@ -20,14 +19,12 @@ from app.kernel.numerics.arrays import Array, ratio, silently, total
 from app.kernel.samples.rankings import Positions, Ranking
 from app.kernel.samples.scores import Scores
 
-# A probability this near to the upper limit of a bin belongs to it: 0.1 + 0.2 lies in (0.2, 0.3].
+# Tolerance at the upper limit of a bin: 0.1 + 0.2 lies in (0.2, 0.3].
 TOLERANCE = 1e-12
 
 
 class Excess(NamedTuple):
-    """Mean of stated probabilities, by how much it is above the frequency of the events, and the standard error of
-    that.
-    """
+    """Mean stated probability, its excess over the frequency of the events, and the standard error of the excess."""
 
     stated: float
     gap: float
@@ -35,7 +32,7 @@ class Excess(NamedTuple):
 
 
 def excess_of_top_label(scores: Scores) -> Excess:
-    """Of the probability of the predicted class, and how often it is right; one vector of weights at most."""
+    """Excess of the probability of the predicted class over the accuracy; one vector of weights at most."""
     weights = np.ones(scores.n_samples) if scores.weights is None else scores.weights
     above = scores.confidence - (scores.truth_rank == 0)
     stated, gap = (float(np.average(values, weights=weights)) for values in (scores.confidence, above))
@@ -44,8 +41,8 @@ def excess_of_top_label(scores: Scores) -> Excess:
 
 @dataclass(frozen=True, slots=True)
 class Bins:
-    """Weight, summed probabilities and weight of the events in each bin, from the highest bin down, each of shape
-    (..., b).
+    """Weight, summed probabilities and weight of the events of each bin, from the highest bin down, each of shape (...,
+    b).
     """
 
     weight: Array
@@ -54,18 +51,18 @@ class Bins:
 
     @property
     def gaps(self) -> Array:
-        """Observed less expected frequency as a share of all weight, shape (..., b): they add up to the error."""
+        """Observed less expected frequency of each bin, times its share of the weight, shape (..., b); the error is the
+        sum of their sizes.
+        """
         return ratio(self.observed - self.expected, self.weight.sum(axis=-1, keepdims=True))
 
     @property
     def gaps_within(self) -> Array:
-        """The same as a share of the weight of the bin, 0 where a bin is empty."""
+        """Observed less expected frequency of each bin, 0 where it is empty, shape (..., b)."""
         return ratio(self.observed - self.expected, np.where(self.weight > 0, self.weight, 1.0))
 
     def gaps_of(self, norm: str) -> Array:
-        """Those of which the sum of sizes (l1) is the error, the root of the sum of squares (l2) the root mean square,
-        and the largest (max) the largest, shape (..., b).
-        """
+        """Gaps (..., b) whose norm is a calibration error: l1 the mean, l2 the root mean square, max the largest."""
         if norm == "l1":
             return self.gaps
         return self.gaps_within * np.sqrt(self._shares) if norm == "l2" else self.gaps_within
@@ -99,7 +96,9 @@ def equal_width(ranking: Ranking, bins: int) -> Bins:
 
 
 def equal_mass(ranking: Ranking, bins: int) -> Bins:
-    """Bins of equal weight. Samples of one probability stay together, in the bin of the middle of their weight."""
+    """Bins of equal weight. Samples of one probability stay together, in the bin that holds the middle
+    of their weight.
+    """
     return Bins(*ranking.in_parts(bins))
 
 
@@ -109,23 +108,23 @@ def binned(ranking: Ranking, starts: Positions) -> Bins:
 
 
 def width_starts(ranking: Ranking, bins: int) -> Positions:
-    """Positions (b + 1) between which the bins of equal width lie."""
+    """Positions (b + 1) that bound the bins of equal width."""
     return ranking.starts_between(width_limits(bins))
 
 
 def width_limits(bins: int) -> Array:
-    """Upper limits (b - 1) of all of them but the highest, falling."""
+    """Upper limits (b - 1), falling, of all bins of equal width but the highest."""
     limits: Array = np.arange(bins - 1, 0, -1) / bins + TOLERANCE
     return limits
 
 
 @dataclass(frozen=True, slots=True)
 class Decomposition:
-    """Brier score of one class against the rest, taken apart in two ways, each part of shape (...).
+    """Two decompositions of the Brier score of one class against the rest, each part of shape (...).
 
     Brier = miscalibration - discrimination + uncertainty, without bins: the calibrated forecast is the isotonic
     regression of the outcomes (Dimitriadis, Gneiting & Jordan 2021). Brier = reliability - resolution + uncertainty,
-    over the distinct forecasts (Murphy 1973), which says little where hardly any two are equal.
+    over the distinct forecasts (Murphy 1973), which is uninformative where hardly any two are equal.
     """
 
     brier: Array
@@ -149,9 +148,9 @@ def decompose(scores: Scores, code: int) -> Decomposition:
         up, right = np.diff(tp), np.diff(fp)
         weight = up + right
         share = float(positives[row]) / float(everyone[row])
-        # Variance of the calibrated forecast: what it tells beyond the share of the class.
+        # Variance of the calibrated forecast around the share of the class.
         discrimination[row] = float(weight @ (up / weight - share) ** 2) / float(everyone[row])
-    # Forecasts that all differ are as far apart as the outcomes are from them.
+    # Where all forecasts differ, the resolution is the variance of the outcomes.
     resolution = uncertainty if ranking.ends is None else _resolution(ranking)
     return Decomposition(
         brier=brier,
@@ -180,7 +179,7 @@ def spiegelhalter(scores: Scores, code: int) -> tuple[float, float]:
     """Spiegelhalter's Z for the probabilities of a class, and its two-sided p (1986). Unweighted.
 
     Returns:
-        NaN twice where every probability is 0, 1/2 or 1, which leaves the statistic without variance.
+        NaN twice if every probability is 0, 1/2 or 1: then the statistic has no variance.
 
     Raises:
         ValueError: the scores carry weights, for which the statistic has no known distribution.
@@ -199,18 +198,18 @@ def spiegelhalter(scores: Scores, code: int) -> tuple[float, float]:
 # Sums of more independent outcomes than this much variance are drawn from the normal distribution.
 NORMAL_FROM = 200.0
 _DRAWN_AT_ONCE = 1 << 20
-# Samples, and outcomes of them, looked at together: what fits in the second-level cache.
+# Samples, and their outcomes, per block: they fit in the second-level cache.
 _BLOCK = 16384
-# Of random numbers that are looked at first: 15 bits.
+# Levels of the first 15 bits of random numbers.
 _LEVELS = 1 << 15
 
 
 @dataclass(frozen=True, slots=True)
-class Chance:
-    """A calibration error as it would come out were the probabilities right: mean and 95 % quantile over simulated
+class ErrorByChance:
+    """Calibration error with its distribution under perfect calibration: mean and 95 % quantile over simulated
     outcomes.
 
-    ``p_value`` is the share of simulations with at least the observed error, the observed one counted in.
+    ``p_value`` is the share of simulations with at least the observed error, the observed one included.
     """
 
     observed: float
@@ -223,20 +222,21 @@ class Chance:
 
 def expected_by_chance(
     scores: Scores, *, bins: int = 15, adaptive: bool = False, draws: int = 1000, seed: int = 0
-) -> Chance:
-    """The top-label calibration error with the value it would have under perfect calibration.
+) -> ErrorByChance:
+    """Top-label calibration error, with its distribution under perfect calibration.
 
-    The error is never negative, so even perfect probabilities show one: only what exceeds this counts.
+    The error is never negative, so even perfect probabilities have one. Only the excess over it counts.
 
     Raises:
         ValueError: the scores carry a batch of weights.
     """
     found, deviations = _top_label(scores, bins, draws, seed, adaptive=adaptive)
-    return chance_of(float(found.error), np.abs(deviations).sum(axis=0) / found.weight.sum(), seed)
+    return error_by_chance(float(found.error), np.abs(deviations).sum(axis=0) / found.weight.sum(), seed)
 
 
-def largest_by_chance(scores: Scores, *, bins: int = 15, draws: int = 1000, seed: int = 0) -> Chance:
-    """The same for the maximum calibration error, which the bin with the fewest samples mostly decides.
+def largest_by_chance(scores: Scores, *, bins: int = 15, draws: int = 1000, seed: int = 0) -> ErrorByChance:
+    """Maximum calibration error, with its distribution under perfect calibration. The bin with the fewest samples
+    mostly decides it.
 
     Raises:
         ValueError: the scores carry a batch of weights.
@@ -244,11 +244,13 @@ def largest_by_chance(scores: Scores, *, bins: int = 15, draws: int = 1000, seed
     found, deviations = _top_label(scores, bins, draws, seed)
     filled = found.weight > 0
     gaps = np.abs(deviations[filled]) / found.weight[filled, None]
-    return chance_of(float(found.largest), gaps.max(axis=0), seed)
+    return error_by_chance(float(found.largest), gaps.max(axis=0), seed)
 
 
-def expected_by_chance_of_classes(scores: Scores, *, bins: int = 15, draws: int = 1000, seed: int = 0) -> Chance:
-    """The same for the class-wise error: a simulated outcome counts for its own class and against all others.
+def expected_by_chance_of_classes(scores: Scores, *, bins: int = 15, draws: int = 1000, seed: int = 0) -> ErrorByChance:
+    """Class-wise calibration error, with its distribution under perfect calibration.
+
+    A simulated outcome counts for its own class and against all others.
 
     Raises:
         ValueError: the scores carry a batch of weights.
@@ -262,15 +264,15 @@ def expected_by_chance_of_classes(scores: Scores, *, bins: int = 15, draws: int 
         summed = _of_two_classes(scores, starts, draws, rng)
     else:
         summed = _of_classes(scores, bins, draws, rng)
-    return chance_of(observed, summed / (scores.n_classes * float(found[0].weight.sum())), seed)
+    return error_by_chance(observed, summed / (scores.n_classes * float(found[0].weight.sum())), seed)
 
 
 def _top_label(scores: Scores, bins: int, draws: int, seed: int, *, adaptive: bool = False) -> tuple[Bins, Array]:
-    """Bins by the highest probability, and simulated deviations (b, draws) of what is right in each."""
+    """Bins by the highest probability, and simulated deviations (b, draws) of the correct predictions in each."""
     _refuse_batch(scores)
     ranking = scores.top_label
     starts = ranking.starts_of_parts(bins) if adaptive else width_starts(ranking, bins)
-    # Several errors follow from one simulation.
+    # Several errors share one simulation.
     simulated = (starts.tobytes(), draws, seed)
     if simulated not in ranking.simulated:
         ranking.simulated[simulated] = _deviations(ranking, starts, draws, np.random.default_rng(seed))
@@ -300,8 +302,8 @@ def _deviations(ranking: Ranking, starts: Positions, draws: int, rng: np.random.
 def _of_two_classes(scores: Scores, starts: list[Positions], draws: int, rng: np.random.Generator) -> Array:
     """Absolute deviations (draws,) summed over the bins of both classes.
 
-    What one class has too much the other lacks, and the order of one is that of the other reversed: deviations are
-    drawn for pieces that lie in one bin of either, and added up.
+    An excess of one class is a deficit of the other, and the order by one is the reverse of the order by the other. So
+    deviations are drawn for the pieces that lie in one bin of each, and added up.
     """
     ranking = scores.ranking(1)
     sides = (starts[1], ranking.members.size - starts[0][::-1])
@@ -315,7 +317,7 @@ def _of_two_classes(scores: Scores, starts: list[Positions], draws: int, rng: np
 
 
 def _of_classes(scores: Scores, bins: int, draws: int, rng: np.random.Generator) -> Array:
-    """The same for more classes, sample by sample."""
+    """Absolute deviations (draws,) summed over the bins of several classes, simulated sample by sample."""
     cells = scores.n_classes * bins
     deviations = np.zeros((draws, cells))
     for start in range(0, scores.n_samples, _BLOCK):
@@ -337,7 +339,7 @@ def _of_classes(scores: Scores, bins: int, draws: int, rng: np.random.Generator)
 
 
 def _cumulated(columns: Array) -> Array:
-    """Probabilities of the first 1, 2, ... K - 1 classes together, shape (K - 1, n)."""
+    """Cumulative probabilities of the first 1, 2, ... K - 1 classes, shape (K - 1, n)."""
     reached = columns[:-1].copy()
     for before, after in itertools.pairwise(reached):
         after += before
@@ -345,15 +347,16 @@ def _cumulated(columns: Array) -> Array:
 
 
 def _rough(reached: Array) -> NDArray[np.int16]:
-    """The same in 15 bits, cut off, and a last row that none of them has, shape (K, n)."""
+    """Cumulative probabilities cut to 15 bits, and a last row that no random number reaches, shape (K, n)."""
     cut = np.minimum(np.floor(reached * _LEVELS), _LEVELS - 1)
     return np.vstack([cut, np.full((1, reached.shape[1]), -1.0)]).astype(np.int16)
 
 
 def _outcomes(reached: Array, rough: NDArray[np.int16], rows: int, rng: np.random.Generator) -> NDArray[np.intp]:
-    """Simulated classes (rows, n), as places in an array (K, n): how many of the sums a random number reaches.
+    """Simulated classes (rows, n), as indices into an array (K, n): the number of cumulative probabilities that a
+    random number reaches.
 
-    In nearly all cases 15 bits of it say so, which are compared four times as fast.
+    In nearly all cases its first 15 bits decide, which are compared four times as fast.
     """
     size = reached.shape[1]
     chosen = rng.random((rows, size))
@@ -365,7 +368,7 @@ def _outcomes(reached: Array, rough: NDArray[np.int16], rows: int, rng: np.rando
     places = codes.astype(np.intp)
     places *= size
     places += np.arange(size)
-    # Bits that are those of the next sum say nothing of it.
+    # Equal leading bits do not decide.
     open_ = np.flatnonzero(rough.take(places) == bits)
     flat = places.reshape(-1)
     while open_.size:
@@ -380,11 +383,11 @@ def _refuse_batch(scores: Scores) -> None:
         raise ValueError("one vector of weights at a time")
 
 
-def chance_of(observed: float, simulated: Array, seed: int) -> Chance:
-    """An error beside simulated ones (draws)."""
+def error_by_chance(observed: float, simulated: Array, seed: int) -> ErrorByChance:
+    """Observed error with the mean, quantile and p-value of simulated ones (draws)."""
     draws = simulated.size
     reached = int(np.count_nonzero(simulated >= observed * (1.0 - TOLERANCE)))
-    return Chance(
+    return ErrorByChance(
         observed=observed,
         mean=float(simulated.mean()),
         upper=float(np.quantile(simulated, 0.95)),

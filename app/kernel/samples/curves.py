@@ -1,11 +1,7 @@
-"""Curves of probabilities and scores: points on the full data, their exact area, and thinning that keeps the shape.
+"""Curves of probabilities and scores, thinning that keeps their shape, and rates at a required value of another rate.
 
-One ROC curve of several classes: all decisions about all classes pooled, or the mean of the curves.
-
-What one rate is at the threshold where another has a given value, read off the cuts of a ranking.
-
-Samples of one score are never split and nothing is interpolated: some threshold reaches the value on these samples.
-Members and non-members only grow along the cuts, so most of them are never looked at.
+Areas are those of the full data. Samples of one score are never split, and rates are not interpolated: a threshold on
+these samples reaches them.
 """
 
 from bisect import bisect_right
@@ -27,7 +23,7 @@ from app.kernel.samples.scores import Codes, Scores
 
 
 class CurveName(StrEnum):
-    """The curves there are."""
+    """Curves by name."""
 
     ROC = "roc"
     PR = "pr"
@@ -42,7 +38,9 @@ class CurveName(StrEnum):
 
 
 class UndefinedCurve(Exception):
-    """The data have no such curve. ``code`` and the message say why, as the conditions of metrics do."""
+    """The curve does not exist for these data. ``code`` and the message give the reason, as conditions
+    of metrics do.
+    """
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)
@@ -54,8 +52,8 @@ class Curve:
     """Points of a curve in drawing order.
 
     ``thresholds`` belong to the points, NaN where a point has none. ``area`` is that of the full data, however few
-    points are left, None where it means nothing. ``references`` are named companions over the same x. ``codes`` and
-    ``widths`` are the classes and widths of points that are bars, -1 and NaN at the ends, which are none.
+    points are kept, or None where it has no meaning. ``references`` are named companion curves over the same x.
+    ``codes`` and ``widths`` are the classes and widths of points that are bars, -1 and NaN for the two end points.
     """
 
     x: Array
@@ -69,7 +67,7 @@ class Curve:
     widths: Array | None = None
 
     def at(self, kept: Codes) -> Self:
-        """The same curve with some of its points, by index."""
+        """Curve with a selection of its points, by index."""
         return replace(
             self,
             x=self.x[kept],
@@ -83,9 +81,9 @@ class Curve:
 
 
 @dataclass(frozen=True, slots=True)
-class Cuts:
-    """All distinct cuts of a ranking with the empty one in front: predicted are scores of at least the threshold
-    (NaN: none).
+class DistinctCuts:
+    """All distinct cuts of a ranking, the empty one first. Samples with scores of at least the threshold (NaN: none)
+    are predicted.
     """
 
     thresholds: Array
@@ -99,20 +97,20 @@ class Cuts:
 
     @property
     def negatives(self) -> float:
-        """Weight of all others."""
+        """Weight of all non-members."""
         return float(self.fp[-1])
 
 
-def cuts_of(ranking: Ranking) -> Cuts:
+def cuts_of(ranking: Ranking) -> DistinctCuts:
     """Every distinct cut, with or without members.
 
     Raises:
         ValueError: the ranking carries a batch of weights.
     """
-    return Cuts(*ranking.cuts())
+    return DistinctCuts(*ranking.cuts())
 
 
-def _cuts(scores: Scores, code: int, *, members: bool = True, others: bool = True) -> Cuts:
+def _cuts(scores: Scores, code: int, *, members: bool = True, others: bool = True) -> DistinctCuts:
     cuts = cuts_of(scores.ranking(code))
     if members and cuts.positives == 0:
         raise UndefinedCurve("no_actual_samples", "the class has no actual samples")
@@ -140,13 +138,13 @@ def roc(scores: Scores, code: int) -> Curve:
 
 
 def precision_recall(scores: Scores, code: int) -> Curve:
-    """Precision against recall from (0, 1); the area is the trapezoid, the reference the precision of a random
+    """Precision against recall from (0, 1). The area is by trapezoids; the reference is the precision of a random
     order.
     """
     cuts = _cuts(scores, code, others=False)
     with silently():
         precision = cuts.tp / (cuts.tp + cuts.fp)
-    # Nothing is predicted at the empty cut, nor while samples weigh nothing.
+    # Nothing is predicted at the empty cut, nor at cuts of weight 0.
     precision[np.isnan(precision)] = 1.0
     area = float(scores.ranking(code).precision_sum / cuts.positives)
     share = cuts.positives / (cuts.positives + cuts.negatives)
@@ -165,7 +163,7 @@ def detection_error(scores: Scores, code: int) -> Curve:
 def performance(scores: Scores, code: int | None = None) -> Curve:
     """MCP: phi of the samples in rising order, each a bar of width 1/n (or its weight); the area is the mean.
 
-    With a class, of its members only: the conditional classification performance.
+    With a class, the conditional curve of its members only.
     """
     _need_probabilities(scores)
     values, codes, weights = scores.by_p_true
@@ -178,9 +176,10 @@ def performance(scores: Scores, code: int | None = None) -> Curve:
 
 
 def imbalanced_performance(scores: Scores, code: int | None = None) -> Curve:
-    """IMCP: the same with bars of width 1/(K n_class), so that every class takes up the same room.
+    """IMCP: phi of the samples in rising order, as bars of width 1/(K n_class), so that every class has the same total
+    width.
 
-    With a class, its bars alone at the places that they have among all; the area is their part of the whole.
+    With a class, its bars only, at their places among all; the area is their part of the whole.
     """
     _need_probabilities(scores)
     if (scores.actual == 0).any():
@@ -199,8 +198,8 @@ def imbalanced_performance(scores: Scores, code: int | None = None) -> Curve:
 
 
 def _bars(p_true: Array, codes: Codes, widths: Array, n_classes: int, axis: str) -> Curve:
-    """Points at the middle of bars of the height phi, and the two ends; the area is that of the bars. The references
-    are the heights from which p_true says that the prediction is right or wrong.
+    """Points at the middle of bars of height phi, and the two ends; the area is that of the bars. The references are
+    the heights above or below which p_true implies a right or wrong prediction.
     """
     present = widths > 0
     p_true, codes, widths = p_true[present], codes[present], widths[present]
@@ -223,10 +222,10 @@ def _bars(p_true: Array, codes: Codes, widths: Array, n_classes: int, axis: str)
 
 
 def calibration(scores: Scores, code: int | None = None, *, bins: int = 15) -> Curve:
-    """Reliability diagram: observed frequency against mean probability of each bin that is not empty, rising.
+    """Reliability diagram: observed frequency against mean probability of each non-empty bin, rising.
 
-    Of a class, or without one of the top label. ``weights`` are the shares of the bins; the area is the calibration
-    error.
+    It is that of a class or, without one, of the top label. ``weights`` are the shares of the bins; the area is the
+    calibration error.
     """
     _need_probabilities(scores)
     ranking = scores.top_label if code is None else scores.ranking(code)
@@ -250,8 +249,8 @@ def isotonic(scores: Scores, code: int | None = None) -> Curve:
     """Reliability without bins: the isotonic regression of the outcomes on the probability, as steps (Dimitriadis,
     Gneiting & Jordan 2021).
 
-    Of a class, or without one of the top label. The area is the mean distance from what was stated: the calibration
-    error without bins. ``weights`` are the shares of the samples with each probability.
+    It is that of a class or, without one, of the top label. The area is the mean distance from the stated probability,
+    a calibration error without bins. ``weights`` are the shares of the samples with each probability.
     """
     _need_probabilities(scores)
     cuts = cuts_of(scores.top_label if code is None else scores.ranking(code))
@@ -270,9 +269,9 @@ def decision(scores: Scores, code: int, *, prevalence: float | None = None) -> C
     """Net benefit TP/n - FP/n t/(1-t) over the threshold probability t (Vickers & Elkin 2006).
 
     Args:
-        scores: probabilities.
-        code: the class that is acted upon.
-        prevalence: share of the class where the decision is taken; as observed when not given.
+        scores: Probabilities.
+        code: The class for which one acts.
+        prevalence: Share of the class where decisions are taken; None for the observed one.
     """
     _need_probabilities(scores)
     cuts = _cuts(scores, code)
@@ -290,13 +289,12 @@ def decision(scores: Scores, code: int, *, prevalence: float | None = None) -> C
 def cost(scores: Scores, code: int) -> Curve:
     """Lower envelope of the normalised expected cost FNR PC + FPR (1 - PC) over the probability cost PC.
 
-    PC = pi c_FN / (pi c_FN + (1 - pi) c_FP) (Drummond & Holte 2006); thresholds are those of the cut that is best
-    there.
+    PC = pi c_FN / (pi c_FN + (1 - pi) c_FP) (Drummond & Holte 2006). Each threshold is that of the cheapest cut.
     """
     cuts = _cuts(scores, code)
     tp, fp = upper_hull(cuts.tp, cuts.fp)
     fnr, fpr = 1.0 - tp / cuts.positives, fp / cuts.negatives
-    # Two neighbouring cuts cost the same where FNR_1 PC + FPR_1 (1 - PC) = FNR_2 PC + FPR_2 (1 - PC).
+    # Neighbouring cuts cost the same where FNR_1 PC + FPR_1 (1 - PC) = FNR_2 PC + FPR_2 (1 - PC).
     saved, spent = fnr[:-1] - fnr[1:], fpr[1:] - fpr[:-1]
     x = np.concatenate([[0.0], spent / (saved + spent), [1.0]])
     y = np.concatenate([fnr * x[:-1] + fpr * (1.0 - x[:-1]), fnr[-1:]])
@@ -307,7 +305,7 @@ def cost(scores: Scores, code: int) -> Curve:
 
 
 def gain(scores: Scores, code: int) -> Curve:
-    """Recall against the share of samples predicted: how much of the class the highest scores hold."""
+    """Recall against the share of samples predicted."""
     cuts = _cuts(scores, code, others=False)
     everyone = cuts.positives + cuts.negatives
     x, y = (cuts.tp + cuts.fp) / everyone, cuts.tp / cuts.positives
@@ -327,7 +325,7 @@ def lift(scores: Scores, code: int) -> Curve:
     return Curve(x, y, cuts.thresholds[some], None, ("share predicted", "lift"), references)
 
 
-# Those of one class. Three are in both: without a class the calibration curve is that of the top label.
+# Curves of one class. Three are in both tables: without a class the calibration curve is that of the top label.
 CLASS_CURVES: dict[CurveName, Callable[[Scores, int], Curve]] = {
     CurveName.ROC: roc,
     CurveName.PR: precision_recall,
@@ -348,10 +346,11 @@ OVERALL_CURVES: dict[CurveName, Callable[[Scores], Curve]] = {
 
 
 def thin(curve: Curve, max_points: int) -> Curve:
-    """At most so many points, chosen where leaving one out would show most; the area stays that of the full curve.
+    """Curve with at most ``max_points`` points, chosen by their visible effect; the area stays that of the full curve.
 
-    Points on straight lines go without loss. Beyond that the curve is split, again and again, at the point furthest
-    from the line that would replace it (Ramer 1972, Douglas & Peucker 1973), in units of the extent of the curve.
+    Points on straight lines are dropped without loss. Beyond that the curve is split, again and again, at the point
+    furthest from the line that would replace it (Ramer 1972, Douglas & Peucker 1973), in units of the extent of the
+    curve.
 
     Raises:
         ValueError: fewer than two points are allowed.
@@ -369,7 +368,7 @@ def _unit(values: Array) -> Array:
 
 
 def _outstanding(x: Array, y: Array, count: int) -> Codes:
-    """Indices, rising, of the points that a polygon of so many corners needs most."""
+    """Rising indices of the ``count`` points that a polygon needs most."""
     kept = [0, x.size - 1]
     waiting: list[tuple[float, int, int, int]] = []
 
@@ -396,7 +395,9 @@ def _outstanding(x: Array, y: Array, count: int) -> Codes:
 
 
 def pooled(scores: Scores) -> Scores:
-    """Every class against the rest, all of them as one problem of n K samples (micro average): class 1 is "it is"."""
+    """One-vs-rest scores of all classes pooled into one problem of n K samples (micro average), with class 1 for
+    members.
+    """
     truth = (scores.y[:, None] == np.arange(scores.n_classes)).ravel().astype(np.intp)
     values = scores.probabilities.ravel()
     weights = None if scores.weights is None else np.repeat(scores.weights, scores.n_classes)
@@ -406,7 +407,7 @@ def pooled(scores: Scores) -> Scores:
 
 
 def macro_roc(scores: Scores) -> Curve:
-    """Mean true positive rate of all classes at every false positive rate; the area is the mean of theirs.
+    """Mean true positive rate of all classes at every false positive rate; the area is the mean of their areas.
 
     Raises:
         UndefinedCurve: a class has no samples, or there is no other.
@@ -418,7 +419,7 @@ def macro_roc(scores: Scores) -> Curve:
             raise UndefinedCurve("no_actual_samples", "a class has no actual samples, or all of them")
         curves.append((cuts.fp / cuts.negatives, cuts.tp / cuts.positives))
     x = np.unique(np.concatenate([fpr for fpr, _ in curves]))
-    # Steps have two ends at one x.
+    # A step has two ends at one x.
     lower = _mean([np.interp(-x, -fpr[::-1], tpr[::-1]) for fpr, tpr in curves])
     upper = _mean([np.interp(x, fpr, tpr) for fpr, tpr in curves])
     points = np.stack([np.repeat(x, 2), np.column_stack([lower, upper]).ravel()])
@@ -441,7 +442,7 @@ def _mean(values: list[Array]) -> Array:
     return mean
 
 
-# Relative width within which a sum of weights reaches a limit: 0.9 of 10 samples are 9 of them.
+# Relative tolerance for a sum of weights to reach a limit: 0.9 of 10 samples are 9 of them.
 _SLACK = 1e-12
 
 
@@ -475,7 +476,7 @@ def _needed(ranking: Ranking, recall: float) -> Array:
 
 
 def _cuts_within(ranking: Ranking, allowed: Array) -> Positions:
-    """How many cuts (...) have at most so many non-members."""
+    """Number of cuts (...) with at most this many non-members."""
     if ranking.plain:
         at = ranking.at
         return np.asarray(bisect_right(range(at.size), float(allowed), key=lambda cut: at[cut] - cut))
@@ -483,7 +484,7 @@ def _cuts_within(ranking: Ranking, allowed: Array) -> Positions:
 
 
 def _cuts_short(ranking: Ranking, recall: float) -> Positions:
-    """How many cuts (...) have fewer members than this recall takes."""
+    """Number of cuts (...) whose recall is below this one."""
     needed = _needed(ranking, recall)
     if ranking.plain:
         return np.asarray(max(ceil(float(needed)) - 1, 0))
@@ -491,7 +492,7 @@ def _cuts_short(ranking: Ranking, recall: float) -> Positions:
 
 
 def _counts(ranking: Ranking, cuts: Positions) -> tuple[Array, Array]:
-    """Members and non-members (...) at cuts (...); something where there is no such cut."""
+    """Members and non-members (...) at cuts (...); arbitrary where there is no such cut."""
     if not ranking.at.size:
         return np.zeros(cuts.shape), np.zeros(cuts.shape)
     place = np.clip(cuts, 0, ranking.at.size - 1)

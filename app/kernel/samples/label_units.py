@@ -1,16 +1,10 @@
-"""What samples have of each label and what was predicted of it, four labels to a byte: counted and summed by table.
+"""Samples with several labels each: packed pairs of actual and predicted labels, their second moments, scores and sets.
 
-A byte has 256 values, so a sum over four labels of any numbers that follow from these two facts is one look-up.
+Two facts about four labels make a byte, so a sum over them of any function of these facts is one look-up in a table of
+256.
 
-What samples that went by leave behind of their labels: how often each two cells of labels came together.
-
-A sum over the labels of a sample of numbers by the cell that each label is in is linear in these cells. So squares of
-such sums, added up over the samples, follow from second moments: the counts of pairs of cells, which are whole numbers.
-
-Scores of labels of which a sample can have several: each label against its absence, and the labels of a sample
-against each other.
-
-The labels that samples have and those that were predicted, set by set.
+A sum over the labels of a sample of values by cell is linear in the cells. So the sum of squares of such sums over all
+samples follows from second moments: the counts of pairs of cells, which are integers.
 """
 
 from functools import cached_property
@@ -25,23 +19,23 @@ from app.kernel.samples.scores import Scores
 
 Bytes = NDArray[np.uint8]
 
-# Cells of a label: neither, predicted alone, there alone, both. The place of a cell is 2 * there + predicted.
+# Cells of a label: neither, predicted only, actual only, both. The index of a cell is 2 * actual + predicted.
 CELLS = 4
 _LABELS = 4
 _VALUES = np.arange(256)
 _THERE, _PREDICTED = ((_VALUES[:, None] >> np.arange(first, first - _LABELS, -1)) & 1 for first in (7, 3))
-# (256, 4), the cell that each of the four labels of a byte is in.
+# (256, 4), the cell of each of the four labels of a byte.
 _CELL = 2 * _THERE + _PREDICTED
-# (256, 4, 4), 1 for the cell of each label.
+# (256, 4, 4), one-hot cells.
 _IN_CELL = (_CELL[..., None] == np.arange(CELLS)).astype(np.int64)
 
 
 class LabelPairs:
-    """Two facts about each of L labels of n samples.
+    """Actual and predicted labels of n samples, packed.
 
     Args:
-        truth: (n, L), does the sample have the label?
-        predicted: (n, L), was it predicted?
+        truth: (n, L), True if the sample has the label.
+        predicted: (n, L), True if it was predicted.
     """
 
     def __init__(self, truth: Mask, predicted: Mask) -> None:
@@ -61,18 +55,18 @@ class LabelPairs:
         return found
 
     def deviations(self, values: Array) -> Array:
-        """Of these sums from their mean (n)."""
+        """Deviations (n) of the sums of values (L, 4) by cell from their mean."""
         sums = self.sums(values)
         found: Array = sums - np.ones(self.n_samples) @ sums / self.n_samples
         return found
 
     def squares(self, values: Array) -> float:
-        """Sum of the squares of these sums where they add up to 0."""
+        """Sum of squares of the sums of values (L, 4) by cell, which add up to 0."""
         sums = self.sums(values)
         return float(sums @ sums)
 
     def sums(self, values: Array) -> Array:
-        """For each sample (n) the sum over its labels of the values (L, 4) of the cells that these are in."""
+        """Sum over the labels of each sample (n) of the values (L, 4) of their cells."""
         filled = np.zeros((len(self.columns) * _LABELS, CELLS))
         filled[: self.n_labels] = values
         summed = np.zeros(self.n_samples)
@@ -86,19 +80,19 @@ Counts = NDArray[np.int64]
 
 # Cells and rows whose products are added up in float32: each is 0 or 1, so the sums are exact.
 _ENTRIES, _MOST_ROWS, _FEWEST_ROWS = 1 << 23, 1 << 16, 1 << 10
-# Products of so many samples fit into 64 bits.
+# Up to this many samples the products fit into 64 bits.
 _MANY = 3_000_000_000
 
 
 class LabelMoments:
-    """Two facts about each of L labels of samples that are not at hand any more. Adds up in any order.
+    """Counts and second moments of actual and predicted labels of streamed samples, merged in any order.
 
     Args:
         n_labels: L.
 
     Attributes:
-        counts: (L, 4), samples in each cell of each label, as `LabelPairs` has them.
-        pairs: (3 L, 3 L), samples that are in two cells at once: those of all labels but the first, cell by cell.
+        counts: (L, 4), samples in each cell of each label, as in `LabelPairs`.
+        pairs: (3 L, 3 L), samples in each pair of cells; the first cell of each label is left out.
     """
 
     def __init__(self, n_labels: int) -> None:
@@ -109,7 +103,7 @@ class LabelMoments:
         self._centred: Array | None = None
 
     def add(self, truth: Mask, predicted: Mask) -> None:
-        """Add samples: labels that they have (n, L), and those that were predicted (n, L)."""
+        """Add samples with their labels (n, L) and the predicted labels (n, L)."""
         self._centred = None
         self.n_samples += len(truth)
         self.counts += LabelPairs(truth, predicted).counts
@@ -120,27 +114,27 @@ class LabelMoments:
             self.pairs += (cells.T @ cells).astype(np.int64)
 
     def merge(self, other: "LabelMoments") -> None:
-        """Take in others, of the same labels."""
+        """Add the counts of another instance of the same labels."""
         self._centred = None
         self.n_samples += other.n_samples
         self.counts = self.counts + other.counts
         self.pairs = self.pairs + other.pairs
 
     def deviations(self, values: Array) -> Array:
-        """One number, whose square is that of the deviations of all samples: of sums over their labels of the values
-        (L, 4) of the cells that these are in, from their mean.
+        """Array of one number: the root of the sum of squared deviations, over all samples, of the sums of values (L,
+        4) by cell from their mean.
         """
         return np.sqrt([self.squares(values)])
 
     def squares(self, values: Array) -> float:
-        """That square."""
+        """Sum of squared deviations, over all samples, of the sums of values (L, 4) by cell from their mean."""
         if self._centred is None:
             self._centred = self._products()
         each = (values[:, 1:] - values[:, :1]).T.ravel()
         return max(float(each @ self._centred @ each), 0.0)
 
     def _products(self) -> Array:
-        """Sums (3 L, 3 L) of products of deviations, in whole numbers up to one division, row by row."""
+        """Sums (3 L, 3 L) of products of deviations, in integers up to one division, row by row."""
         totals, whole = self.counts[:, 1:].T.ravel(), object if self.n_samples > _MANY else np.int64
         found = np.empty(self.pairs.shape)
         for row, pairs, total in zip(found, self.pairs, totals.astype(whole), strict=True):
@@ -149,13 +143,13 @@ class LabelMoments:
 
 
 class LabelScores(Scores, WeightedUnits):
-    """What a model said about every label of n samples, beside the truth.
+    """Scores of the labels of n samples, beside the truth.
 
-    What a `Scores` reads off the order of the samples by the score of a class is read off here in the same way.
+    Statistics of the order of the samples by the score of a label are those of `Scores` for a class.
 
     Args:
-        truth: (n, L), does the sample have the label?
-        probabilities: (n, L), the higher the more likely.
+        truth: (n, L), True if the sample has the label.
+        probabilities: (n, L), higher for more likely labels.
         weights: (..., n), 0 or more; None is 1 each.
     """
 
@@ -169,14 +163,14 @@ class LabelScores(Scores, WeightedUnits):
         self._rankings = {}
 
     def with_weights(self, weights: ArrayLike | None) -> "LabelScores":
-        """The same samples weighted otherwise; the order of the labels of each is kept."""
+        """Copy with other weights; the order of the labels of each sample is kept."""
         other = LabelScores(self.truth, self.probabilities, weights)
         other.__dict__.update({name: self.__dict__[name] for name in ("in_order", "_terms") if name in self.__dict__})
         return other
 
     @property
     def is_mirrored(self) -> bool:
-        """Never: two labels have an order each."""
+        """False: each of two labels has its own order."""
         return False
 
     def members(self, code: int) -> Mask:
@@ -197,7 +191,7 @@ class LabelScores(Scores, WeightedUnits):
 
     @lazy
     def rest(self) -> Array:
-        """Weight of those without it, shape (..., L)."""
+        """Weight of the samples without each label, shape (..., L)."""
         return each(self.n) - self.actual
 
     def _rank(self, code: int) -> Ranking:
@@ -206,19 +200,19 @@ class LabelScores(Scores, WeightedUnits):
 
     @lazy
     def in_order(self) -> "OrderedLabels":
-        """The labels of every sample by falling score."""
+        """Labels of every sample by falling score."""
         return OrderedLabels(self.truth, self.probabilities)
 
 
 class OrderedLabels:
-    """The labels (n, L) of every sample by falling score, those with one score together.
+    """Labels (n, L) of every sample by falling score; labels of one score share their counts.
 
     Attributes:
-        relevant: Has the sample the label at this place?
+        relevant: The sample has the label at this place.
         above: Labels with at least the score of this place.
-        relevant_above: Those of them that the sample has.
-        first: Labels (n) that share the highest score, and `relevant_first` (n) of them that the sample has.
-        count: Labels (n) that the sample has.
+        relevant_above: Labels of the sample among them.
+        first: Labels (n) that share the highest score, and `relevant_first` (n) those of the sample among them.
+        count: Labels (n) of the sample.
     """
 
     def __init__(self, truth: NDArray[np.bool_], scores: Array) -> None:
@@ -238,11 +232,11 @@ class OrderedLabels:
 
 
 class LabelSets(WeightedUnits):
-    """Sets of labels of n samples. Leading axes of the weights are a batch over the same samples.
+    """Actual and predicted label sets of n samples. Leading axes of the weights are a batch over the same samples.
 
     Args:
-        truth: (n, L), does the sample have the label?
-        predicted: (n, L), was it predicted?
+        truth: (n, L), True if the sample has the label.
+        predicted: (n, L), True if it was predicted.
         weights: (..., n), 0 or more; None is 1 each.
 
     Raises:
@@ -259,7 +253,7 @@ class LabelSets(WeightedUnits):
         super().__init__(self.n_samples, weights)
 
     def with_weights(self, weights: Array | None) -> "LabelSets":
-        """The same samples weighted otherwise; what is known of each is not counted again."""
+        """Copy with other weights; the counts of each sample are kept."""
         other = LabelSets.__new__(LabelSets)
         other.__dict__.update(self.__dict__)
         other.weights = weights
@@ -267,48 +261,48 @@ class LabelSets(WeightedUnits):
 
     @lazy
     def pairs(self) -> LabelPairs:
-        """What is there and what was predicted, packed."""
+        """Actual and predicted labels, packed."""
         return LabelPairs(self.truth, self.predicted)
 
     @lazy
     def hits(self) -> Array:
-        """Labels (n) that a sample has and that were predicted for it."""
+        """Number of labels (n) of a sample that were predicted for it."""
         return self._count((0.0, 0.0, 0.0, 1.0))
 
     @lazy
     def actual(self) -> Array:
-        """Labels (n) that it has."""
+        """Number of labels (n) of a sample."""
         return self._count((0.0, 0.0, 1.0, 1.0))
 
     @lazy
     def predicted_size(self) -> Array:
-        """Labels (n) that were predicted for it."""
+        """Number of labels (n) predicted for a sample."""
         return self._count((0.0, 1.0, 0.0, 1.0))
 
     @lazy
     def right(self) -> Mask:
-        """Samples (n) whose labels are those predicted, and no others."""
+        """Mask (n) of the samples whose labels are exactly those predicted."""
         same: Mask = (self.hits == self.actual) & (self.hits == self.predicted_size)
         return same
 
     def _count(self, cells: tuple[float, ...]) -> Array:
-        """Labels (n) in some of the cells of `LabelPairs`."""
+        """Number of labels (n) in some of the cells of `LabelPairs`."""
         return self.pairs.sums(np.tile(cells, (self.n_labels, 1)))
 
 
 class CountedSets(LabelSets):
-    """Sets of which the sizes are known, and in how many samples these are so.
+    """Label sets of known sizes, with their multiplicities.
 
     Args:
-        hits: Labels (m) that are there and predicted.
-        actual: Labels (m) that are there.
+        hits: Labels (m) that are actual and predicted.
+        actual: Labels (m) that are actual.
         predicted_size: Labels (m) that are predicted.
-        n_labels: All labels.
-        times: (m), how many samples.
+        n_labels: Number of labels.
+        times: (m), number of samples with these sizes.
     """
 
     def __init__(self, hits: Array, actual: Array, predicted_size: Array, n_labels: int, times: Array) -> None:
         WeightedUnits.__init__(self, hits.size, times)
         self.n_samples, self.n_labels = hits.size, n_labels
-        # In the places where sets put what they count.
+        # `LabelSets` computes these lazily from its labels.
         self.__dict__.update(hits=hits, actual=actual, predicted_size=predicted_size)

@@ -1,4 +1,4 @@
-"""What is added up over the samples: phi, proper losses and shares, in pieces small enough for the cache."""
+"""Sums over samples of phi, proper losses and counts, in pieces that fit in the cache."""
 
 from math import sqrt
 from typing import NamedTuple
@@ -10,22 +10,22 @@ from app.kernel.numerics.arrays import Array, silently
 
 Codes = NDArray[np.intp]
 
-# Probabilities of 0 cost this instead of infinitely much, as in scikit-learn.
+# Probabilities below this are raised to it, as in scikit-learn.
 CLIP = float(np.finfo(np.float64).eps)
-# Shares such as 1/3 have no exact binary form: probabilities this near to a limit lie on it.
+# Tolerance of limits such as 1/3, which have no exact binary form.
 TOLERANCE = 1e-12
-# Entries handled at once: the arrays of a piece fit in the second-level cache.
+# Entries per piece: the arrays of a piece fit in the second-level cache.
 _BLOCK = 32768
-# Up to so many classes a product with the one-hot truth is faster than counting.
+# Up to this many classes a product with the one-hot truth is faster than counting.
 _BY_PRODUCT = 8
 
 
 class Losses(NamedTuple):
     """Sums over the samples of each class, shape (..., K), and the extremes of p_true.
 
-    ``log_loss`` is -ln p_true, clipped; the squared error is (y - p)^2 for two classes, the sum over all classes for
-    more; ``cosine`` is p_true / ||p||; ``sure`` counts p_true > 1/2, ``ruled_out`` p_true < 1/K and ``undecided``
-    what is neither, by itself: a difference of sums of weights is not 0 where nothing is left.
+    ``log_loss`` is -ln p_true, clipped. The squared error is (y - p)^2 for two classes and the sum over all classes for
+    more. ``cosine`` is p_true / ||p||. ``sure`` counts p_true > 1/2 and ``ruled_out`` p_true < 1/K. ``undecided``
+    counts the others by itself: a difference of sums of weights would not be exactly 0.
     """
 
     log_loss: Array
@@ -39,7 +39,7 @@ class Losses(NamedTuple):
 
 
 class Piece(NamedTuple):
-    """Some samples: p_true (b,), squared error (b,), squared length of the row (b,), one-hot truth (K, b)."""
+    """Consecutive samples: p_true (b,), squared error (b,), squared length of the row (b,), one-hot truth (K, b)."""
 
     p_true: Array
     squared_error: Array
@@ -48,7 +48,7 @@ class Piece(NamedTuple):
     weights: Array | None
 
     def add(self, values: Array, sums: Array) -> None:
-        """Add values (r, b) up by class into sums (..., r, K)."""
+        """Add the sums by class of values (r, b) to ``sums`` (..., r, K)."""
         sums += (values if self.weights is None else self.weights[..., None, :] * values) @ self.truth.T
 
 
@@ -71,8 +71,8 @@ def threshold_incorrect(n_classes: int) -> float:
     return 1.0 - sqrt(1.0 - 1.0 / sqrt(n_classes))
 
 
-def entries_of_truth(probabilities: Array, y: Codes) -> Array:
-    """p_true of rows (n, K)."""
+def true_probabilities(probabilities: Array, y: Codes) -> Array:
+    """p_true (n,): the entry of the actual class in each row (n, K)."""
     size, n_classes = probabilities.shape
     entries = np.arange(0, size * n_classes, n_classes)
     entries += y
@@ -96,7 +96,7 @@ def phi_by_class(probabilities: Array, y: Codes, weights: Array | None) -> Array
     size = _BLOCK // 4
     for start in range(0, y.size, size):
         part = slice(start, start + size)
-        phi = phi_of(entries_of_truth(probabilities[part], y[part]))
+        phi = phi_of(true_probabilities(probabilities[part], y[part]))
         if weights is not None:
             phi = phi * weights[..., part]
         if n_classes < _BY_PRODUCT:
@@ -109,7 +109,7 @@ def phi_by_class(probabilities: Array, y: Codes, weights: Array | None) -> Array
 def losses_by_class(probabilities: Array, y: Codes, weights: Array | None) -> Losses:
     """All sums over rows (n, K) with codes (n,) and weights (..., n)."""
     n_classes = probabilities.shape[1]
-    made = _Sums(() if weights is None else weights.shape[:-1], n_classes)
+    made = _ClassSums(() if weights is None else weights.shape[:-1], n_classes)
     one_hot = np.eye(n_classes)
     lowest, highest = np.inf, -np.inf
     size = max(_BLOCK // n_classes, 1)
@@ -121,14 +121,14 @@ def losses_by_class(probabilities: Array, y: Codes, weights: Array | None) -> Lo
         columns -= truth
         error = columns[-1:] if n_classes == 2 else columns
         squared_error = np.einsum("kn,kn->n", error, error)
-        p_true = entries_of_truth(probabilities[part], y[part])
+        p_true = true_probabilities(probabilities[part], y[part])
         lowest, highest = min(lowest, float(p_true.min())), max(highest, float(p_true.max()))
         here = None if weights is None else weights[..., part]
         made.add(Piece(p_true, squared_error, squared_length, truth, here))
     return made.total(lowest, highest)
 
 
-class _Sums:
+class _ClassSums:
     def __init__(self, batch: tuple[int, ...], n_classes: int) -> None:
         self.sums = np.zeros((*batch, 5, n_classes))
         self.undecided = np.zeros((*batch, 1, n_classes))

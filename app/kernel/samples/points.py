@@ -1,4 +1,4 @@
-"""Points in clusters with everything that more than one measure of the clusters' shape needs, each computed once."""
+"""Points in clusters, with everything that more than one measure of cluster shape needs, each computed once."""
 
 from collections.abc import Iterator
 from typing import NamedTuple, Self
@@ -11,41 +11,41 @@ from app.kernel.numerics.arrays import Array, Mask, each, lazy, total
 
 Codes = NDArray[np.intp]
 
-# Distances in memory at once: 8 MB of them.
+# Distances per block: 8 MB.
 _AT_ONCE = 1 << 20
-# What is nearer, of the largest coordinate, is one place: the mean of equal numbers is not always that number.
+# Relative to the largest coordinate: nearer places are one, since the mean of equal numbers is not always that number.
 _ROUNDING = 1e-13
 
 
 class Neighbours(NamedTuple):
-    """What all distances come to, point by point, each (..., n).
+    """Distances summed up for each point, each (..., n).
 
     Attributes:
         own: Sum of the distances to the other points of its cluster.
-        nearest_mean: Mean distance to the points of the cluster where it is smallest, of all that are not its own.
+        nearest_mean: Mean distance to the points of the nearest other cluster.
     """
 
     own: Array
     nearest_mean: Array
 
 
-class Extremes(NamedTuple):
-    """The smallest distance of two points of different clusters, the largest one of two points of one."""
+class DistanceExtremes(NamedTuple):
+    """Smallest distance between points of different clusters, and largest distance within a cluster."""
 
     separation: float
     diameter: float
 
 
-class Points:
-    """Points with d features that are put into S clusters.
+class ClusteredPoints:
+    """Points with d features in S clusters.
 
-    Leading axes are a batch of weight vectors over the same points, as a bootstrap needs: a point that weighs 2 is two
-    points in one place. Entries are finite and checked. There is never more than a block of the distances in memory.
+    Leading axes are a batch of weight vectors over the same points, as a bootstrap needs: a point of weight 2 is two
+    points in one place. Entries are finite and already checked. At most one block of the distances is in memory.
 
     Args:
-        clusters: codes 0..S-1, shape (n,).
-        features: shape (n, d).
-        weights: whole numbers, shape (..., n); None is 1 each.
+        clusters: Codes 0..S-1, shape (n,).
+        features: Shape (n, d).
+        weights: Whole numbers, shape (..., n); None is 1 each.
 
     Raises:
         ValueError: the shapes do not fit, a code is out of range, or there is no point.
@@ -67,12 +67,12 @@ class Points:
         self.n_clusters: int = int(self.clusters.max()) + 1
 
     def with_weights(self, weights: ArrayLike | None) -> Self:
-        """The same points weighted otherwise."""
+        """Same points with other weights, shape (..., n); None is 1 each."""
         return type(self)(self.clusters, self.features, weights)
 
     @lazy
     def mass(self) -> Array:
-        """What each point weighs (..., n)."""
+        """Weight of each point (..., n)."""
         return np.ones(self.n_samples) if self.weights is None else self.weights
 
     @lazy
@@ -82,7 +82,7 @@ class Points:
 
     @lazy
     def n(self) -> Array:
-        """All points (...)."""
+        """Number of points by weight (...)."""
         return total(self.mass)
 
     @lazy
@@ -98,19 +98,19 @@ class Points:
 
     @lazy
     def one_cluster(self) -> Mask:
-        """Are all points in one cluster (...)?"""
+        """Mask (...): all points are in one cluster."""
         return np.asarray(self.filled < 2)
 
     @lazy
     def all_alone(self) -> Mask:
-        """Is every point a cluster of its own (...)?"""
+        """Mask (...): every point is a cluster of its own."""
         return np.asarray(self.filled == self.n)
 
     # Centres: (..., S, d), NaN for a cluster without points.
 
     @lazy
     def centred(self) -> Array:
-        """The features less their mean (n, d): sums of squares keep their digits."""
+        """Features less their mean (n, d): sums of squares keep their digits."""
         centred: Array = self.features - self.features.mean(axis=0)
         return centred
 
@@ -123,7 +123,7 @@ class Points:
 
     @lazy
     def one_place(self) -> float:
-        """The distance up to which two places are one."""
+        """Distance up to which two places count as one."""
         return _ROUNDING * float(np.abs(self.centred).max())
 
     @lazy
@@ -132,7 +132,7 @@ class Points:
         return self.length(self.centred - np.take(self.centroids, self.clusters, axis=-2))
 
     def length(self, away: Array) -> Array:
-        """Lengths (...) of differences (..., d), 0 where they are rounding."""
+        """Lengths (...) of differences (..., d), 0 within rounding."""
         found: Array = np.sqrt(np.vecdot(away, away))
         return np.where(found <= self.one_place, 0.0, found)
 
@@ -143,7 +143,7 @@ class Points:
 
     @lazy
     def between(self) -> Array:
-        """Sum of squared distances of the centroids from the mean of all points, each as often as it has points."""
+        """Sum of squared distances of the centroids from the mean of all points, weighted by cluster sizes (...)."""
         centre = (self.mass @ self.centred) / each(self.n)
         away = self.centroids - centre[..., None, :]
         return _sum_of(self.sizes, self.length(away) ** 2)
@@ -160,7 +160,7 @@ class Points:
     def neighbours(self) -> Neighbours:
         """Sums and means of the distances of each point."""
         batch = self.mass.reshape(-1, self.n_samples)
-        # Columns are the clusters of each weighting: one product gives the sums of all of them.
+        # Columns are the clusters under each weighting: one product gives all sums.
         weighted = (self.membership[:, None, :] * batch.T[:, :, None]).reshape(self.n_samples, -1)
         sizes = self.sizes.reshape(len(batch), self.n_clusters)
         own, nearest = np.empty(batch.shape), np.empty(batch.shape)
@@ -177,23 +177,23 @@ class Points:
         return Neighbours(own.reshape(shape), nearest.reshape(shape))
 
     @lazy
-    def extremes(self) -> Extremes:
-        """Of the points as they are, whatever they weigh."""
+    def extremes(self) -> DistanceExtremes:
+        """Extreme distances of the points; weights have no effect."""
         codes = self.clusters
         separation, diameter = np.inf, 0.0
         for start, distances in self._blocks():
             same = codes[start : start + len(distances), None] == codes
             diameter = max(diameter, float(distances.max(where=same, initial=0.0)))
             separation = min(separation, float(distances.min(where=~same, initial=np.inf)))
-        return Extremes(separation, diameter)
+        return DistanceExtremes(separation, diameter)
 
     def _blocks(self) -> Iterator[tuple[int, Array]]:
-        """Where a block of rows starts, and its distances (b, n) from all points."""
+        """First row and distances (b, n) from all points, for each block of rows."""
         size = max(1, _AT_ONCE // self.n_samples)
         for start in range(0, self.n_samples, size):
             yield start, scipy_bridge.euclidean_distances(self.features[start : start + size], self.features)
 
 
 def _sum_of(weights: Array, values: Array) -> Array:
-    """Sum over the last axis of values in weights; what weighs nothing adds nothing, even where it has no value."""
+    """Weighted sum over the last axis; entries of weight 0 add 0, even where their value is NaN."""
     return total(np.where(weights > 0, values, 0.0) * weights)

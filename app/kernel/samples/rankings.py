@@ -1,8 +1,7 @@
-"""Cuts of an order of samples in pieces, and what is read off them: precision, points and areas of the ROC curve.
+"""Samples in the order of a score: cumulative counts at every cut, and the areas, hulls, quantiles and sums derived
+from them.
 
-Samples ordered by a score: the cumulative counts at every cut.
-
-What is read off the samples in the order of a score: areas, hulls, quantiles and sums along the cuts.
+Cuts are processed in pieces that fit in the cache.
 """
 
 from collections.abc import Callable, Iterator
@@ -16,15 +15,15 @@ from app.kernel.numerics.arrays import Array, Mask, lazy, ratio, silently
 from app.kernel.numerics.monotone import STRETCH, outside, upper_hull
 from app.kernel.samples.losses import sums_by_code
 
-# Sums of weights, or whole numbers where every sample counts 1.
+# Sums of weights, or integers where every sample counts 1.
 Amounts = NDArray[np.floating | np.integer]
 
-# Cuts handled at once: the arrays of a piece fit in the second-level cache.
+# Cuts per piece: the arrays of a piece fit in the second-level cache.
 BLOCK = 8192
 
 
-class Block(NamedTuple):
-    """Some cuts of a ranking; ``held`` are the members of each, None for one each."""
+class CutBlock(NamedTuple):
+    """Consecutive cuts of a ranking; ``held`` are the members of each, None for one each."""
 
     tp: Array
     fp: Array
@@ -33,12 +32,14 @@ class Block(NamedTuple):
     held: Array | None
 
     def total(self, values: Array) -> Array:
-        """Sum of the members times a value, shape (...)."""
+        """Sum of a value over the members, shape (...)."""
         return np.asarray(np.add.reduce(values)) if self.held is None else np.vecdot(self.held, values)
 
 
 class Sums(NamedTuple):
-    """Pairs lost, sum of precision at the members, and the same by trapezoids; each of shape (...)."""
+    """Sums along the cuts: pairs lost, precision at the members, and the same precision by trapezoids; each of shape
+    (...).
+    """
 
     losses: Array
     precision: Array
@@ -46,11 +47,11 @@ class Sums(NamedTuple):
 
 
 class Row:
-    """The cuts of one row of a batch, asked for in pieces."""
+    """Cuts of one row of a batch, provided in pieces."""
 
     def __init__(
         self,
-        block: Callable[[int, int], Block],
+        block: Callable[[int, int], CutBlock],
         size: int,
         row: tuple[int, ...],
         *,
@@ -61,7 +62,7 @@ class Row:
         self.positives, self.negatives = positives, negatives
 
     def part(self, start: int, stop: int) -> tuple[Array, Array, Array, Array]:
-        """tp, fp, tp_before and fp_before of some cuts."""
+        """Arrays tp, fp, tp_before and fp_before of the cuts from start to stop."""
         block, row = self._block(start, stop), self._row
         return block.tp[row], block.fp[row], block.tp_before[row], block.fp_before[row]
 
@@ -71,7 +72,7 @@ class Row:
         return tp / self.positives, fp / self.negatives, tp_before / self.positives, fp_before / self.negatives
 
     def first(self, reached: Callable[[float, float], bool]) -> int:
-        """First cut whose (TPR, FPR) fulfil a condition that, once true, stays true; ``size`` if none does."""
+        """First cut at which a monotone condition on (TPR, FPR) holds; ``size`` if it never does."""
         low, high = 0, self.size
         while low < high:
             middle = (low + high) // 2
@@ -83,7 +84,7 @@ class Row:
 
 
 def counted(members: Mask) -> NDArray[np.int32]:
-    """Members among the first 0, 1, ... n: whole numbers add up several times faster than floats."""
+    """Members among the first 0, 1, ... n, as int32: integers add up several times faster than floats."""
     counts = np.zeros(members.size + 1, dtype=np.int32)
     np.cumsum(members, out=counts[1:])
     return counts
@@ -97,15 +98,15 @@ def cumulative(values: Array) -> Array:
 
 
 def precision_at(tp: Array, fp: Array) -> Array:
-    """Precision along cuts, 1 in front where nothing is predicted yet."""
+    """Precision along cuts; 1 at the start, where nothing is predicted."""
     return precision_of(tp, tp + fp)
 
 
 def precision_of(tp: Amounts, predicted: Array) -> Array:
-    """The same by how many samples are predicted."""
+    """Precision along cuts from members and samples predicted; 1 at the start, where nothing is predicted."""
     with silently():
         values: Array = tp / predicted
-    # Only the first cuts can be empty: the one above all, or those of samples that weigh nothing.
+    # Only the first cuts can be empty: the one above all samples, or those of samples of weight 0.
     if np.isnan(values[..., :1]).any():
         values[np.isnan(values)] = 1.0
     return values
@@ -122,11 +123,11 @@ def precision_anywhere(tp: Amounts, predicted: Amounts) -> Array:
 
 
 def equal_error_rate(row: Row) -> float:
-    """FPR where it equals FNR on the polygon of the ROC curve."""
+    """False positive rate at which it equals the false negative rate, on the polygon of the ROC curve."""
     cut = min(row.first(lambda tpr, fpr: fpr + tpr >= 1.0), row.size - 1)
     tpr, fpr, tpr_before, fpr_before = row.rates(cut)
     if fpr_before + tpr_before >= 1.0:
-        # Reached on the level stretch before the cut.
+        # It lies on the level segment before the cut.
         return 1.0 - tpr_before
     share = (1.0 - fpr_before - tpr_before) / (fpr - fpr_before + tpr - tpr_before)
     return fpr_before + share * (fpr - fpr_before)
@@ -147,7 +148,9 @@ def partial_auc(row: Row, max_fpr: float) -> float:
 def standardised_partial_area(
     area: float, edge: tuple[Array, Array, Array, Array] | None, positives: float, negatives: float, max_fpr: float
 ) -> float:
-    """The same by the area in pairs of the cuts that lie within the limit, and the first cut beyond it, if any."""
+    """McClish-standardised area up to a false positive rate, from the area in pairs of the cuts within the limit and
+    the first cut beyond it, if any.
+    """
     limit = max_fpr * negatives
     if edge is not None:
         tp, fp, tp_before, fp_before = edge
@@ -163,18 +166,18 @@ Positions = NDArray[np.intp]
 
 
 class CumulativeCounts:
-    """Samples by falling score, and the cuts at which members of a class are reached.
+    """Samples by falling score, with cumulative counts at the cuts that hold members of a class.
 
-    Samples of one score are one cut, never split. Only cuts with members count, because nothing but precision changes
-    at the others: ``tp`` and ``fp`` (..., c) are the members and the non-members, by count or weight, with a score of
-    at least that of the cut, ``tp_before`` and ``fp_before`` those above it. Leading axes are a batch of weights over
-    the one order.
+    Samples of one score are one cut, never split. Cuts without members are left out, because only precision changes
+    there. ``tp`` and ``fp`` (..., c) are the members and the non-members, by count or weight, with a score of at least
+    that of the cut; ``tp_before`` and ``fp_before`` those above it. Leading axes are a batch of weights over the one
+    order.
 
     Args:
-        values: scores (n,), falling.
-        members: is the sample a member, shape (n,), in that order.
-        weights: shape (..., n) in that order, or None for 1 each.
-        distinct: no two scores are equal, which is already known.
+        values: Scores (n,), falling.
+        members: Mask (n,) of the members, in that order.
+        weights: Shape (..., n) in that order, or None for 1 each.
+        distinct: True if no two scores are known to be equal.
     """
 
     def __init__(
@@ -192,7 +195,7 @@ class CumulativeCounts:
 
     @cached_property
     def at(self) -> Positions:
-        """Positions of the members, or with ties the last positions of the cuts that hold any."""
+        """Positions of the members; with ties, the last positions of the cuts that hold members."""
         if self.ends is None:
             return np.flatnonzero(self.members)
         reached = np.cumsum(self.members, dtype=np.int64).take(self.ends)
@@ -223,7 +226,7 @@ class CumulativeCounts:
 
     @cached_property
     def _before(self) -> Positions:
-        """How many samples stand before each cut that holds members."""
+        """Number of samples before each cut that holds members."""
         if self.ends is None:
             return self.at
         starts = np.concatenate([[0], self.ends[:-1] + 1])
@@ -275,51 +278,51 @@ class CumulativeCounts:
 
     @property
     def plain(self) -> bool:
-        """Does every member count 1 and stand alone? Then the positions say everything."""
+        """True if every member counts 1 and is not tied: then the positions determine all counts."""
         return self.weights is None and self.ends is None
 
-    def part(self, start: int, stop: int) -> Block:
-        """Some of the cuts, each array of shape (..., stop - start)."""
+    def part(self, start: int, stop: int) -> CutBlock:
+        """Cuts from start to stop, each array of shape (..., stop - start)."""
         if self.plain:
             at = self.at[start:stop]
             before = np.arange(float(start), float(start + at.size))
             fp = at - before
-            return Block(before + 1.0, fp, before, fp, None)
+            return CutBlock(before + 1.0, fp, before, fp, None)
         part = slice(start, stop)
         tp, before = self.tp[..., part], self.tp_before[..., part]
-        return Block(tp, self.fp[..., part], before, self.fp_before[..., part], tp - before)
+        return CutBlock(tp, self.fp[..., part], before, self.fp_before[..., part], tp - before)
 
-    def blocks(self) -> Iterator[Block]:
+    def blocks(self) -> Iterator[CutBlock]:
         """All cuts in pieces small enough for the cache."""
         for start in range(0, self.at.size, BLOCK):
             yield self.part(start, start + BLOCK)
 
     def above(self, limits: Array) -> Positions:
-        """How many samples score more than each limit."""
+        """Number of samples that score more than each limit."""
         return self.members.size - np.searchsorted(self.values[::-1], limits, side="right")
 
     def up_to(self, counts: Positions) -> tuple[Amounts, Amounts]:
-        """Tp and predicted samples by weight among the first so many samples, shape (..., q)."""
+        """Members and samples, by weight, among the first ``counts`` samples, each of shape (..., q)."""
         tp = self._members_among.take(counts, axis=-1)
         return tp, counts if self.weights is None else self._samples_among.take(counts, axis=-1)
 
 
 def last_of_ties(ordered: Array) -> Positions | None:
-    """Index of the last of each run of equal values, or None when all differ."""
+    """Last index of each run of equal values, or None when all differ."""
     changes = ordered[1:] != ordered[:-1]
     if changes.all():
         return None
     return np.append(np.flatnonzero(changes), ordered.size - 1)
 
 
-# From so many cuts on, the hull of some of them is used to drop most others.
+# From this many cuts on, the hull of a sample of them is used to drop most others.
 _MANY = 8 * BLOCK
-# Relative width within which a cumulative weight stands exactly at a quantile.
+# Relative tolerance within which a cumulative weight equals a quantile.
 _SLACK = 1e-12
 
 
 class Ranking(CumulativeCounts):
-    """Samples by falling score, with what is read off the cuts. Arguments are those of ``CumulativeCounts``."""
+    """Samples by falling score, with the statistics along the cuts. Arguments are those of ``CumulativeCounts``."""
 
     @cached_property
     def _slices(self) -> dict[bytes, tuple[Array, Array, Array]]:
@@ -327,12 +330,12 @@ class Ranking(CumulativeCounts):
 
     @cached_property
     def simulated(self) -> dict[tuple[bytes, int, int], Array]:
-        """Deviations (b, draws) by chance between positions, by these, the number of draws and the seed."""
+        """Cache of simulated calibration deviations (b, draws) by positions, number of draws and seed."""
         return {}
 
     @cached_property
     def sums(self) -> Sums:
-        """Everything that is added up along the cuts, in one pass."""
+        """All sums along the cuts, in one pass."""
         if self.plain:
             return self._sums_by_position()
         losses = precision = twice = np.zeros(self.positives.shape)
@@ -344,7 +347,9 @@ class Ranking(CumulativeCounts):
         return Sums(0.5 * losses, precision, 0.5 * twice)
 
     def _sums_by_position(self) -> Sums:
-        """The same where the i-th member, counted from 0, stands after i members and at[i] - i others."""
+        """All sums along the cuts of an untied, unweighted ranking: member i, from 0, stands after i members and at[i]
+        - i others.
+        """
         precision = above = 0.0
         for start in range(0, self.at.size, BLOCK):
             predicted = self.at[start : start + BLOCK].astype(np.float64)
@@ -373,17 +378,17 @@ class Ranking(CumulativeCounts):
         lost = self.positives[..., None] - 0.5 * (upper + lower)
         if self.weights is not None:
             lost = lost * self.weights
-        # A non-member loses to the members above it; what is left of the members are those that lose to it.
+        # Members not above a non-member lose to it.
         return sums_by_code(codes, lost, n_classes)
 
     @lazy
     def wins(self) -> Array:
-        """The other pairs, shape (...)."""
+        """Pairs of a member and a non-member in which the member scores higher, ties half, shape (...)."""
         return self.positives * self.negatives - self.losses
 
     @lazy
     def auc(self) -> Array:
-        """P(>) + P(=)/2, shape (...)."""
+        """Area under the ROC curve, P(>) + P(=)/2, shape (...)."""
         return ratio(self.wins, self.positives * self.negatives)
 
     @lazy
@@ -408,7 +413,9 @@ class Ranking(CumulativeCounts):
 
     @lazy
     def equal_error_rate(self) -> Array:
-        """FPR where it equals FNR on the polygon of the ROC curve, shape (...)."""
+        """False positive rate at which it equals the false negative rate, on the polygon of the ROC
+        curve, shape (...).
+        """
         return self.each_row(equal_error_rate)
 
     def partial_auc(self, max_fpr: float) -> Array:
@@ -461,7 +468,7 @@ class Ranking(CumulativeCounts):
         return hull_of([outside(block.tp[row], block.fp[row], coarse) for block in self.blocks()])
 
     def each_row(self, function: Callable[[Row], float]) -> Array:
-        """A function of every row of the batch, NaN where members or non-members are missing."""
+        """Values of a function for every row of the batch, NaN where members or non-members are missing."""
         rows = self.positives.shape
         values = np.full(rows, np.nan)
         for row in np.ndindex(rows):
@@ -472,7 +479,7 @@ class Ranking(CumulativeCounts):
 
     def between(self, limits: Array) -> tuple[Array, Array, Array]:
         """Weight, sum of scores and weight of members between falling limits (l), each of shape (..., l + 1). A score
-        that equals a limit lies below it.
+        equal to a limit lies below it.
         """
         return self.slices(self.starts_between(limits))
 
@@ -481,15 +488,15 @@ class Ranking(CumulativeCounts):
         return np.concatenate([[0], self.above(limits), [self.members.size]])
 
     def in_parts(self, parts: int) -> tuple[Array, Array, Array]:
-        """The same in parts of equal weight, each of shape (..., parts). Samples of one score stay together, in the
-        part of the middle of their weight.
+        """Weight, sum of scores and weight of members in parts of equal weight, each of shape (..., parts). Samples of
+        one score stay together, in the part that holds the middle of their weight.
         """
         if self.weights is None or self.weights.ndim == 1:
             return self.slices(self.starts_of_parts(parts))
         return self._parts_of_batch(self.weights, parts)
 
     def starts_of_parts(self, parts: int) -> Positions:
-        """Positions (parts + 1) that bound these; one vector of weights at most."""
+        """Positions (parts + 1) that bound parts of equal weight; one vector of weights at most."""
         size = self.members.size
         if self.plain:
             inner = np.ceil(np.arange(1, parts) * (size / parts) - 0.5).astype(np.intp)
@@ -502,9 +509,11 @@ class Ranking(CumulativeCounts):
         return np.concatenate([[0], firsts.take(cuts), [size]])
 
     def _parts_of_batch(self, weights: Array, parts: int) -> tuple[Array, Array, Array]:
-        """The same where there are many weights (..., n) of the samples: every row has parts of its own."""
+        """Weight, sum of scores and weight of members in parts of equal weight, for a batch of weights (..., n), each
+        row with its own parts.
+        """
         rows, ends, size = weights.reshape(-1, weights.shape[-1]), self.last, self.members.size
-        # Weight, and what it adds up to, of the first 0, 1, ... samples.
+        # Cumulative weights of the first 0, 1, ... samples.
         sums = [cumulative(rows * each) for each in (1.0, self.values, self.members)]
         reached = sums[0].take(ends + 1, axis=1)
         middle = (reached - 0.5 * np.diff(reached, prepend=0.0, axis=1)) * parts
@@ -519,8 +528,8 @@ class Ranking(CumulativeCounts):
         return weight, scores, members
 
     def cuts(self) -> tuple[Array, Array, Array]:
-        """Thresholds, members and others predicted at every distinct cut, with or without members: predicted are scores
-        of at least the threshold. In front the empty one, of threshold NaN.
+        """Thresholds, members and others predicted at every distinct cut, with or without members. Samples with scores
+        of at least the threshold are predicted. The empty cut comes first, with threshold NaN.
 
         Raises:
             ValueError: the ranking carries a batch of weights.
@@ -565,11 +574,11 @@ class Ranking(CumulativeCounts):
         return weight, values, members
 
     def at_thresholds(self, queries: Array, *, besides: Mask) -> tuple[Amounts, Array]:
-        """Samples predicted, and precision, where a threshold passes the queries: the mean of before and after.
+        """Samples predicted, and precision, at thresholds: the mean of just before and just after each.
 
         Args:
-            queries: thresholds (q,), rising.
-            besides: queries that need no answer, shape (q,).
+            queries: Thresholds (q,), rising.
+            besides: Mask (q,) of queries that need no answer.
 
         Returns:
             Both of shape (..., q).

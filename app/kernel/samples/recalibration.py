@@ -1,21 +1,23 @@
-"""How stated and actual chances of a class go together: logistic recalibration, and a smooth curve between the two."""
+"""Actual against stated chances of a class: logistic recalibration, and a smooth curve."""
 
 import numpy as np
 
 from app.kernel.numerics.arrays import Array, Mask
 
-# The smooth curve is fitted at so many points between the lowest and the highest probability, straight between them.
+# Number of points at which the smooth curve is fitted; it is linear between them.
 GRID = 51
-# The share of the samples, by weight, that a fit at one point looks at.
+# Share of the samples, by weight, that a fit at one point uses.
 SPAN = 0.75
-# More distinct probabilities are put together with their neighbours.
+# Most distinct probabilities; beyond, neighbours are merged.
 _MOST_POINTS = 1000
 _MOST_STEPS = 100
 _CLOSE_ENOUGH = 1e-13
 
 
 def log_odds(probability: Array, clip: float) -> Array:
-    """Logarithm of p / (1 - p) with p at least ``clip`` away from 0 and 1, any shape; infinite at the ends without."""
+    """Logarithm of p / (1 - p), any shape, with p at least ``clip`` away from 0 and 1; infinite at the ends if ``clip``
+    is 0.
+    """
     inside = np.clip(probability, clip, 1.0 - clip)
     return np.asarray(np.log(inside) - np.log1p(-inside))
 
@@ -26,7 +28,7 @@ def expit(values: Array) -> Array:
 
 
 def intercept(odds: Array, hit: Mask, weights: Array | None = None) -> float:
-    """The a of logit P(hit) = a + log odds, by maximum likelihood; NaN where all hit or none.
+    """Maximum likelihood estimate of a in logit P(hit) = a + log odds; NaN if all or none hit.
 
     Args:
         odds: (n), finite.
@@ -41,7 +43,7 @@ def intercept(odds: Array, hit: Mask, weights: Array | None = None) -> float:
     for _ in range(_MOST_STEPS):
         chance = expit(odds + found)
         slope = float((weight * chance * (1.0 - chance)).sum())
-        # Far away the curve is flat and a step of Newton's would overshoot.
+        # Far from the optimum the likelihood is flat and a Newton step would overshoot.
         step = float(np.clip((hits - float(weight @ chance)) / max(slope, np.finfo(float).tiny), -2.0, 2.0))
         found += step
         if abs(step) <= _CLOSE_ENOUGH * max(1.0, abs(found)):
@@ -50,10 +52,10 @@ def intercept(odds: Array, hit: Mask, weights: Array | None = None) -> float:
 
 
 def line(odds: Array, hit: Mask, weights: Array | None = None) -> tuple[float, float]:
-    """The a and b of logit P(hit) = a + b log odds, by maximum likelihood.
+    """Maximum likelihood estimates of a and b in logit P(hit) = a + b log odds.
 
-    NaN twice where all hit or none, or where all odds are equal; b is infinite, and a NaN, where a threshold separates
-    hits from others, so that no finite b is the most likely one. Arguments as of ``intercept``.
+    NaN twice if all or none hit, or if all odds are equal. Where a threshold separates hits from others, b is infinite
+    and a NaN: no finite b is the most likely one. The arguments are those of ``intercept``.
     """
     weight = np.ones(odds.size) if weights is None else weights
     there = weight > 0
@@ -73,7 +75,9 @@ def line(odds: Array, hit: Mask, weights: Array | None = None) -> tuple[float, f
 
 
 def lines_of(stated: Array, hit: Mask, weights: Array | None, clip: float, *, sloped: bool) -> Array:
-    """The a and b (..., 2) of stated chances (n), for every row of weights (..., n); b is 1 where it is not fitted."""
+    """Coefficients a and b (..., 2) for stated chances (n), for every row of weights (..., n); b is 1 unless it is
+    fitted.
+    """
     rows = () if weights is None else weights.shape[:-1]
     odds, found = log_odds(stated, clip), np.full((*rows, 2), np.nan)
     if np.isfinite(odds).all():
@@ -84,7 +88,9 @@ def lines_of(stated: Array, hit: Mask, weights: Array | None, clip: float, *, sl
 
 
 def _newton(columns: Array, hit: Array, weight: Array, found: Array) -> Array:
-    """Coefficients (2) of a logistic regression on columns (2, n); halved steps, so that the likelihood never falls."""
+    """Coefficients (2) of a logistic regression on columns (2, n); steps are halved so that the
+    likelihood never falls.
+    """
     height = _likelihood(columns, hit, weight, found)
     for _ in range(_MOST_STEPS):
         chance = expit(found @ columns)
@@ -106,7 +112,9 @@ def _likelihood(columns: Array, hit: Array, weight: Array, found: Array) -> floa
 
 
 def intercept_influence(odds: Array, hit: Mask, found: float) -> Array:
-    """What each sample (n) adds to the sampling error of the intercept: the square root of White's variance (HC1)."""
+    """Influence of each sample (n) on the intercept; the square root of its sum of squares is White's standard error
+    (HC1).
+    """
     chance = expit(odds + found)
     size = odds.size
     influence: Array = (hit - chance) / (chance * (1.0 - chance)).sum() * np.sqrt(size / max(size - 1, 1))
@@ -114,7 +122,9 @@ def intercept_influence(odds: Array, hit: Mask, found: float) -> Array:
 
 
 def slope_influence(odds: Array, hit: Mask, found: tuple[float, float]) -> Array:
-    """The same of the slope."""
+    """Influence of each sample (n) on the slope; the square root of its sum of squares is White's
+    standard error (HC1).
+    """
     chance = expit(found[0] + found[1] * odds)
     size, curvature = odds.size, chance * (1.0 - chance)
     middle = float(curvature @ odds) / float(curvature.sum())
@@ -124,7 +134,9 @@ def slope_influence(odds: Array, hit: Mask, found: tuple[float, float]) -> Array
 
 
 def points_of(probability: Array) -> tuple[Array, np.ndarray]:
-    """Rising points (g) that stand for probabilities (n), and the point of each: all distinct ones up to 1,000."""
+    """Rising points (g) that represent probabilities (n), and the point of each sample: all distinct values up to
+    1,000.
+    """
     points, at = np.unique(probability, return_inverse=True)
     if points.size <= _MOST_POINTS:
         return points, at
@@ -140,12 +152,12 @@ def points_of(probability: Array) -> tuple[Array, np.ndarray]:
 def smoothed(points: Array, weight: Array, hits: Array) -> Array:
     """Actual chances (g) at points: locally linear regression with tricube weights, without robustness steps.
 
-    Cleveland (1979), as ``lowess`` of R and statsmodels with no iterations. A fit looks at the nearest samples that
-    make up three quarters of the weight. Chances below 0 and above 1 are 0 and 1.
+    Cleveland (1979), as ``lowess`` of R and statsmodels with no iterations. Each fit uses the nearest samples that make
+    up three quarters of the weight. Chances are clipped to [0, 1].
 
     Args:
         points: (g), rising.
-        weight: (g) of the samples at each point.
+        weight: (g) total weight of the samples at each point.
         hits: (g) weight of the hits among them.
     """
     there = weight > 0
@@ -153,7 +165,7 @@ def smoothed(points: Array, weight: Array, hits: Array) -> Array:
     grid = np.linspace(inside[0], inside[-1], GRID)
     distances, radii = np.abs(grid[:, None] - inside), _radii(grid, inside, mass)[:, None]
     weights = _cubed(np.maximum(1.0 - _cubed(distances / radii), 0.0)) * mass
-    # Where all stand on the rim tricube weights leave nothing.
+    # If all points lie on the rim, all tricube weights are 0.
     empty = weights.sum(axis=1) <= 1e-15 * mass.sum()
     weights[empty] = (distances[empty] <= radii[empty] * (1.0 + 1e-9)) * mass
     weights /= weights.sum(axis=1, keepdims=True)
@@ -166,24 +178,24 @@ def smoothed(points: Array, weight: Array, hits: Array) -> Array:
 
 
 def _radii(grid: Array, points: Array, mass: Array) -> Array:
-    """How far from each of the grid one has to go for the span of the mass."""
+    """Distance from each grid point within which the span of the mass lies."""
     reached = np.concatenate([[0.0], np.cumsum(mass)])
     needed = SPAN * reached[-1] * (1.0 - 1e-12)
-    # The shortest run of points from each on that has it: the nearest of these runs is what has to be reached.
+    # Shortest run of points from each one that has the span; the nearest of these runs sets the radius.
     ends = np.searchsorted(reached[1:], reached[:-1] + needed)
     first, last = points[ends < points.size], points[ends[ends < points.size]]
     radii = np.maximum(grid[:, None] - first, last - grid[:, None]).min(axis=1)
-    # 0 where all that is needed stands at one point.
+    # 0 where one point has the whole span.
     return np.asarray(np.maximum(radii, np.finfo(float).tiny))
 
 
 def _cubed(values: Array) -> Array:
-    """Many times as fast as the power of numpy."""
+    """Cubes; many times as fast as the power of numpy."""
     return values * values * values
 
 
 def share_quantile(values: Array, weight: Array, share: float) -> float:
-    """Smallest of the values (g) that is not exceeded by this share of the weight (g)."""
+    """Smallest of the values (g) that this share of the weight (g) does not exceed."""
     order = np.argsort(values, kind="stable")
     reached = np.cumsum(weight[order])
     return float(values[order[np.searchsorted(reached, share * reached[-1] * (1.0 - 1e-12))]])

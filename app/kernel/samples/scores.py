@@ -1,4 +1,4 @@
-"""Probabilities (or scores) of samples with everything that more than one metric needs, each computed once."""
+"""Probabilities or scores of samples, with everything that more than one metric needs, each computed once."""
 
 from functools import cached_property
 from typing import NamedTuple, Self
@@ -8,26 +8,19 @@ from numpy.typing import ArrayLike, NDArray
 
 from app.kernel.numerics.arrays import Array, Mask, lazy, ratio, total
 from app.kernel.numerics.sorting import ascending_order
-from app.kernel.samples.losses import (
-    Losses,
-    entries_of_truth,
-    losses_by_class,
-    phi_by_class,
-    phi_of,
-    sums_by_code,
-)
+from app.kernel.samples.losses import Losses, losses_by_class, phi_by_class, phi_of, sums_by_code, true_probabilities
 from app.kernel.samples.rankings import Ranking, last_of_ties
 from app.kernel.samples.recalibration import lines_of
 
 Codes = NDArray[np.intp]
 
-# Up to so many classes are counted faster one by one than together.
+# Up to this many classes, counting one class at a time is faster.
 _FEW_CLASSES = 16
 _BLOCK = 65536
 
 
 class TiedGroups(NamedTuple):
-    """Values that occur with members of a class, by value and class: the value, the class and how many, each (g,)."""
+    """Distinct pairs of value and class: value, class code and number of samples, each (g,)."""
 
     values: Array
     codes: Codes
@@ -35,7 +28,7 @@ class TiedGroups(NamedTuple):
 
 
 def tied_groups(rising: Array, codes: NDArray[np.intp | np.bool_], n_classes: int) -> TiedGroups | None:
-    """Samples (n,) of one value and one class as one; None where so few are tied that it would not pay."""
+    """Samples (n,) grouped by value and class; None where too few are tied for grouping to pay."""
     ends = last_of_ties(rising)
     if ends is None or ends.size * n_classes > rising.size:
         return None
@@ -48,15 +41,15 @@ def tied_groups(rising: Array, codes: NDArray[np.intp | np.bool_], n_classes: in
 
 
 class Scores:
-    """What a model said about n samples of K classes, beside the truth.
+    """Scores of n samples for K classes, beside the true classes.
 
-    Attributes of shape (..., K) look at every class against the rest, those of shape (...) at everything. The leading
-    axes are a batch of weight vectors over the same samples, as a bootstrap needs. Entries are finite and checked.
+    Attributes of shape (..., K) are one-vs-rest, those of shape (...) are overall. The leading axes are a batch of
+    weight vectors over the same samples, as a bootstrap needs. Entries are finite and already checked.
 
     Args:
-        y: class codes 0..K-1, shape (n,).
-        probabilities: shape (n, K), rows summing to 1.
-        weights: non-negative, shape (..., n); None is 1 each.
+        y: Class codes 0..K-1, shape (n,).
+        probabilities: Shape (n, K), rows summing to 1.
+        weights: Non-negative, shape (..., n); None is 1 each.
 
     Raises:
         ValueError: the shapes do not fit, a code is out of range, or there is no sample.
@@ -83,30 +76,32 @@ class Scores:
 
     @classmethod
     def of_scores(cls, y: ArrayLike, scores: ArrayLike, weights: ArrayLike | None = None) -> Self:
-        """Two classes and any real scores (n,), higher for class 1. Only metrics of the order have a value."""
+        """Scores of two classes by any real numbers (n,), higher for class 1. Only metrics of the order are defined."""
         values = np.asarray(scores, dtype=np.float64)
         return cls.of_class_scores(y, np.column_stack([-values, values]), weights)
 
     @classmethod
     def of_class_scores(cls, y: ArrayLike, scores: ArrayLike, weights: ArrayLike | None = None) -> Self:
-        """Any real scores (n, K), each column higher for its class. Only metrics of the order have a value."""
+        """Scores by any real numbers (n, K), each column higher for its class. Only metrics of the
+        order are defined.
+        """
         made = cls(y, scores, weights)
         made.are_probabilities = False
         return made
 
     def with_weights(self, weights: ArrayLike | None) -> Self:
-        """The same samples weighted otherwise."""
+        """Same samples with other weights, shape (..., n); None is 1 each."""
         other = type(self)(self.y, self.probabilities, weights)
         other.are_probabilities = self.are_probabilities
         return other
 
     @property
     def is_mirrored(self) -> bool:
-        """Is the order by one column that by the other the other way round?"""
+        """True if the order by one column is the reverse of the order by the other."""
         return self.n_classes == 2
 
     def members(self, code: int) -> Mask:
-        """Samples (n) of a class."""
+        """Mask (n) of the samples of a class."""
         members: Mask = self.y == code
         return members
 
@@ -138,7 +133,7 @@ class Scores:
 
     @lazy
     def prevalence(self) -> Array:
-        """Shape (..., K)."""
+        """Share of the weight in each class, shape (..., K)."""
         return ratio(self.actual, self.n[..., None])
 
     def share(self, mask: Mask) -> Array:
@@ -150,7 +145,7 @@ class Scores:
 
     @cached_property
     def columns(self) -> Array:
-        """The probabilities of each class in one piece, shape (K, n)."""
+        """Probabilities by class, contiguous, shape (K, n)."""
         return np.ascontiguousarray(self.probabilities.T)
 
     @lazy
@@ -158,7 +153,7 @@ class Scores:
         """Probability given to the actual class; NaN for scores that are no probabilities."""
         if not self.are_probabilities:
             return np.full(self.n_samples, np.nan)
-        return entries_of_truth(self.probabilities, self.y)
+        return true_probabilities(self.probabilities, self.y)
 
     @lazy
     def phi(self) -> Array:
@@ -174,7 +169,9 @@ class Scores:
 
     @cached_property
     def losses(self) -> Losses:
-        """What is added up over the samples, all NaN for scores that are no probabilities."""
+        """Sums of phi, losses and counts over the samples of each class; all NaN for scores that are
+        no probabilities.
+        """
         if not self.are_probabilities:
             unknown = np.full(self.actual.shape, np.nan)
             return Losses(unknown, unknown, unknown, unknown, unknown, unknown, lowest=np.nan, highest=np.nan)
@@ -184,14 +181,14 @@ class Scores:
         """Weighted sum of values (n,) over the samples of each class, shape (..., K)."""
         if self.weights is None:
             return sums_by_code(self.y, values, self.n_classes)
-        # What weighs nothing adds nothing, be it infinite.
+        # Samples of weight 0 add 0, even if their value is infinite.
         weighted = np.multiply(self.weights, values, out=np.zeros_like(self.weights), where=self.weights > 0)
         return sums_by_code(self.y, weighted, self.n_classes)
 
     @cached_property
     def truth_rank(self) -> NDArray[np.int32]:
-        """How many classes come before the actual one when the most probable comes first, ties by index, shape (n,)."""
-        own = self.p_true if self.are_probabilities else entries_of_truth(self.probabilities, self.y)
+        """Number of classes ranked before the actual one by falling probability, ties by index, shape (n,)."""
+        own = self.p_true if self.are_probabilities else true_probabilities(self.probabilities, self.y)
         count = np.zeros(self.n_samples, dtype=np.int32)
         for code, column in enumerate(self.columns):
             count += column > own
@@ -215,7 +212,7 @@ class Scores:
 
     @lazy
     def confidence(self) -> Array:
-        """The highest probability of each row."""
+        """Highest probability of each row, shape (n,)."""
         highest: Array = np.maximum.reduce(self.columns, axis=0)
         return highest
 
@@ -230,7 +227,7 @@ class Scores:
 
     @property
     def rankings(self) -> list[Ranking]:
-        """Those of all classes."""
+        """Samples ordered by the probability of each class."""
         return [self.ranking(code) for code in range(self.n_classes)]
 
     def _rank(self, code: int) -> Ranking:
@@ -241,8 +238,8 @@ class Scores:
         return made
 
     def falling(self, code: int | None) -> tuple[Ranking, Codes]:
-        """Samples by falling probability of a class, or of the one that is predicted and whether it is right, without
-        weights; and their places (n) in that order.
+        """Unweighted ranking by falling probability of a class, and the places (n) of the samples in it. Without a
+        class: by the top probability, members being the correct predictions.
         """
         values = self.confidence if code is None else self.columns[code]
         members = self.predicted == self.y if code is None else self.y == code
@@ -250,7 +247,7 @@ class Scores:
         return Ranking(falling, members.take(order)), order
 
     def _falling(self, values: Array) -> tuple[Codes, Array, Array | None]:
-        """The order of falling values (n,), the values in it, and the weights."""
+        """Order of falling values (n,), the values in that order, and the weights in that order."""
         order, rising = ascending_order(values)
         order = order[::-1]
         return order, rising[::-1], None if self.weights is None else self.weights.take(order, axis=-1)
@@ -261,31 +258,33 @@ class Scores:
 
     @lazy
     def pair_losses(self) -> Array:
-        """Entry (i, j): pairs of samples of i and of j in which that of j has the higher p_i, ties half.
+        """Pairs of a sample of i and one of j in which that of j has the higher p_i, ties half, as entry (i, j).
 
-        Shape (..., K, K); the diagonal means nothing.
+        Shape (..., K, K); the diagonal has no meaning.
         """
         rankings = self.rankings
         return np.stack([self._pair_losses[code] for code in range(len(rankings))], axis=-2)
 
     @cached_property
     def top_label(self) -> Ranking:
-        """Samples ordered by their highest probability; members are the correctly classified ones."""
+        """Samples ordered by their highest probability; members are the correct predictions."""
         order, falling, weights = self._falling(self.confidence)
         return Ranking(falling, (self.truth_rank == 0).take(order), weights)
 
     def recalibrated(self, code: int, clip: float, *, sloped: bool) -> Array:
-        """The a and b of logit P(member of a class) = a + b log odds, shape (..., 2); b is 1 where it is not fitted."""
+        """Coefficients a and b of logit P(member of a class) = a + b log odds, shape (..., 2); b is 1 unless it is
+        fitted.
+        """
         return lines_of(self.columns[code], self.y == code, self.weights, clip, sloped=sloped)
 
     @property
     def unfitted(self) -> Mask:
-        """Of which classes (K) a line of recalibration was given up: of none while samples are at hand."""
+        """Mask (K) of the classes whose recalibration line could not be fitted; all False for data in memory."""
         return np.zeros(self.n_classes, dtype=np.bool_)
 
     @lazy
     def ends(self) -> Array:
-        """Lowest and highest probability of the others and of the members of each class, shape (K, 2, 2); infinite
+        """Lowest and highest probability of the non-members and of the members of each class, shape (K, 2, 2); infinite
         where there are none.
         """
         found = np.full((self.n_classes, 2, 2), [np.inf, -np.inf])
@@ -298,8 +297,8 @@ class Scores:
 
     @cached_property
     def by_p_true(self) -> tuple[Array, Codes, Array | None]:
-        """p_true rising, with codes and weights; ties by class, so that the order of the input does not show
-        through.
+        """p_true in rising order with class codes and weights; ties by class, so that the order of the input has no
+        effect.
         """
         order, rising = ascending_order(self.p_true)
         if last_of_ties(rising) is not None:
@@ -311,11 +310,11 @@ class Scores:
 
     @cached_property
     def common_threshold(self) -> tuple[Array, Array]:
-        """What all columns look like at the thresholds p_true, the probabilities of the actual classes.
+        """Statistics of all columns at the thresholds p_true, the probabilities of the actual classes.
 
         Returns:
-            How many of the n K entries lie above the threshold (ties half), summed over the samples, shape (...); and
-            the precision of class l along the members of class k, trapezoid, shape (..., K, K) as [k, l].
+            The number of the n K entries above the threshold (ties half), summed over the samples, shape (...); and the
+                precision of class l along the members of class k, by trapezoids, shape (..., K, K) as [k, l].
         """
         above = np.zeros(self.n.shape)
         precision = np.zeros((*self.n.shape, self.n_classes, self.n_classes))

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from app.kernel.matrix.table import AdditiveGradient, Table, additive_variance, stack
 from app.kernel.metrics.card import AnyMetric, Gradient, Mean, Metric, Scale, Scope
 from app.kernel.metrics.catalogue import catalogue
-from app.kernel.metrics.proportion import Cells, Proportion, Rate
+from app.kernel.metrics.proportion import ConfusionCells, Proportion, Rate
 from app.kernel.numerics.arrays import Array, Mask, inner, ratio, silently, total
 from app.kernel.uncertainty import intervals
 from app.kernel.uncertainty.draws import ClassCounts, Functional, Prior, pseudo_counts
@@ -63,11 +63,11 @@ class Refusal(StrEnum):
 
 # What limits of a rate among such samples take as fixed.
 GIVEN = {
-    Cells.ALL: Given.SAMPLES,
-    Cells.ACTUAL: Given.ACTUAL,
-    Cells.REST: Given.ACTUAL,
-    Cells.PREDICTED: Given.PREDICTED,
-    Cells.PREDICTED_REST: Given.PREDICTED,
+    ConfusionCells.ALL: Given.SAMPLES,
+    ConfusionCells.ACTUAL: Given.ACTUAL,
+    ConfusionCells.REST: Given.ACTUAL,
+    ConfusionCells.PREDICTED: Given.PREDICTED,
+    ConfusionCells.PREDICTED_REST: Given.PREDICTED,
 }
 
 

@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from app.kernel.matrix.table import AdditiveGradient, Table, additive_variance, of_recalls, stack
+from app.kernel.matrix.table import AdditiveGradient, Table, additive_variance, recall_gradient, stack
 from app.kernel.metrics.card import Metric
 from app.kernel.metrics.families.rates import recall
 from app.kernel.metrics.proportion import Proportion
@@ -462,7 +462,7 @@ def _recall_means(runs: GroupedRuns, table: Table, rates: RateIntervals, varianc
         """For two sides (2, K): the variance of moves in standard errors is that of the sum of all of them."""
         varies = error > 0
         shares = np.where(varies, moved / error, 0.0)
-        together = [float(group_variance(additive_influences(runs, of_recalls(table, row)))) for row in shares]
+        together = [float(group_variance(additive_influences(runs, recall_gradient(table, row)))) for row in shares]
         alone = np.where(varies, 0.0, moved)
         found: Array = np.sqrt(np.array(together) + (alone * alone).sum(axis=-1))
         return found

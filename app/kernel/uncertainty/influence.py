@@ -9,13 +9,13 @@ import numpy as np
 from app.kernel.matrix.table import AdditiveGradient, LabelTable
 from app.kernel.metrics.card import Inputs, Mean, Metric, Scale
 from app.kernel.metrics.expression import Expression, Measure, Subject, bounds, compute, measures
-from app.kernel.metrics.proportion import Cells, Rate
+from app.kernel.metrics.proportion import ConfusionCells, Rate
 from app.kernel.numerics.arrays import Array, kish_effective_n, silently
 from app.kernel.numerics.roots import last_inside
 from app.kernel.numerics.scipy_bridge import student_quantile
 from app.kernel.numerics.weighted_units import Terms
 from app.kernel.samples.areas import hanley_mcneil_error
-from app.kernel.samples.influence import Influence, LinearMethod, Sampled, Strata
+from app.kernel.samples.influence import Influence, LinearMethod, Strata, WeightedSamples
 from app.kernel.samples.label_units import CELLS, LabelMoments, LabelPairs
 from app.kernel.samples.losses import sums_by_code
 from app.kernel.samples.scores import Scores
@@ -76,7 +76,7 @@ class LinearLimits:
     method: LinearMethod
 
 
-class Influences(Sampled):
+class Influences(WeightedSamples):
     """Metrics of one set of samples, linearised; what several of them need is computed once."""
 
     @property
@@ -371,7 +371,7 @@ class UnitInfluences:
         return counted.size, kish_effective_n(counted) if counted.size else 0.0
 
 
-_RECALL = Rate(Cells.TP, Cells.ACTUAL, None)
+_RECALL = Rate(ConfusionCells.TP, ConfusionCells.ACTUAL, None)
 # Relative to the samples of a cell: so far it is moved up and down for a derivative.
 _STEP = 2.0**-13
 # Relative to the largest derivative: the two sides of a smooth function differ by less.

@@ -16,7 +16,7 @@ from app.kernel.metrics.proportion import Rate
 from app.kernel.numerics.arrays import Array, Mask
 from app.kernel.samples.label_units import LabelPairs, LabelScores, LabelSets
 from app.kernel.samples.losses import Codes, sums_by_code
-from app.kernel.samples.points import Points
+from app.kernel.samples.points import ClusteredPoints
 from app.kernel.samples.scores import Scores
 from app.kernel.uncertainty.weights import WeightedRate
 from app.kernel.units.overlaps import Overlaps
@@ -399,7 +399,7 @@ _PER_CHANCE = 0.4
 _PER_TABLE = 1500
 
 
-def subject_of(table: Contingency | None, points: Points | None) -> Subject:
+def subject_of(table: Contingency | None, points: ClusteredPoints | None) -> Subject:
     """What metrics of clusterings take of a table, of points, or of both."""
     parts: dict[Inputs, Any] = {}
     if table is not None:
@@ -481,7 +481,7 @@ class ClusterUnits(Units):
     clusters: Codes
     shape: tuple[int, int]
     features: Array | None = None
-    _known: dict[str, Points] = field(default_factory=dict, init=False, repr=False)
+    _known: dict[str, ClusteredPoints] = field(default_factory=dict, init=False, repr=False)
 
     @property
     def n_units(self) -> int:
@@ -511,10 +511,10 @@ class ClusterUnits(Units):
             table = Contingency(counts.reshape(*counts.shape[:-1], size, width))
         return subject_of(table, self._points(weights))
 
-    def _points(self, weights: Array | None) -> Points | None:
+    def _points(self, weights: Array | None) -> ClusteredPoints | None:
         if self.features is None:
             return None
-        points = self._known.setdefault("points", Points(self.clusters, self.features))
+        points = self._known.setdefault("points", ClusteredPoints(self.clusters, self.features))
         return points if weights is None else points.with_weights(weights)
 
     def part(self, chosen: Codes) -> "ClusterUnits":

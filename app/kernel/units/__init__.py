@@ -1,1 +1,1 @@
-"""Data of independent units: queries with their ranked items, samples with their regions or answers."""
+"""Independent units: queries with their ranked items, and pairs of overlapping sets such as regions or answers."""

@@ -1,6 +1,7 @@
-"""Items of which each is a set beside a set: a region and the one that was found, an answer and the one that was given.
+"""Pairs of an actual and a predicted set: regions, answers and other sets, known by their sizes and that of their
+overlap.
 
-How much belongs to both is all that is known: numbers of pixels, of tokens, of ids, or areas.
+Sizes are numbers of pixels, tokens or ids, or areas.
 """
 
 from functools import cached_property
@@ -16,25 +17,26 @@ Codes = NDArray[np.intp]
 
 
 class Overlaps(WeightedUnits):
-    """The sizes of two sets for each of U items. Leading axes of the weights are a batch over the same items.
+    """Sizes of the actual and the predicted set of each of U items. Leading axes of the weights are a batch over the
+    same items.
 
-    Those metrics of sets of labels that look at one sample after another take it as they take label sets.
+    Metrics of label sets that are means over samples take it in place of label sets.
 
     Attributes:
-        actual: (U) how much there is.
-        predicted_size: (U) how much was predicted.
-        hits: (U) how much belongs to both.
-        right: (U) is all that was predicted exactly what is there?
-        codes: (U) the class of each item; None where items have none.
-        n_classes: How many classes there are.
+        actual: (U) sizes of the actual sets.
+        predicted_size: (U) sizes of the predicted sets.
+        hits: (U) sizes of the overlaps.
+        right: (U), True if both sets are equal.
+        codes: (U) class codes of the items; None if they have none.
+        n_classes: Number of classes.
 
     Args:
         actual: (U), 0 or more.
         predicted: (U), 0 or more.
         common: (U), at most the smaller of both.
-        exact: (U); None where that is so if both sizes are those of the common part.
+        exact: (U), True if both sets are equal; None to conclude it from the sizes.
         codes: (U), or None.
-        n_classes: How many classes.
+        n_classes: Number of classes.
         weights: (..., U), 0 or more; None is 1 each.
     """
 
@@ -58,7 +60,7 @@ class Overlaps(WeightedUnits):
         self.codes, self.n_classes = codes, n_classes
 
     def with_weights(self, weights: ArrayLike | None) -> Self:
-        """The same items weighted otherwise."""
+        """Copy with other weights."""
         other = object.__new__(type(self))
         other.__dict__.update(self.__dict__)
         other.__dict__.pop("classes", None)
@@ -67,12 +69,12 @@ class Overlaps(WeightedUnits):
 
     @cached_property
     def union(self) -> Array:
-        """How much belongs to either (U)."""
+        """Sizes of the unions (U)."""
         return self.actual + self.predicted_size - self.hits
 
     @cached_property
     def classes(self) -> tuple[Array, Array, Array]:
-        """Sums (..., K) of what is there, of what was predicted and of what belongs to both, class by class.
+        """Sums (..., K) by class of the actual, the predicted and the overlapping sizes.
 
         Raises:
             ValueError: the items have no class.
@@ -86,7 +88,7 @@ class Overlaps(WeightedUnits):
         return actual, predicted, common
 
     def _by_class(self, values: Array) -> Array:
-        """Sums (..., K) of values (..., U)."""
+        """Sums (..., K) by class of values (..., U)."""
         order, present, starts = self._in_classes
         found = np.zeros((*values.shape[:-1], self.n_classes))
         found[..., present] = np.add.reduceat(values.take(order, axis=-1), starts, axis=-1)
@@ -94,7 +96,7 @@ class Overlaps(WeightedUnits):
 
     @cached_property
     def _in_classes(self) -> tuple[Codes, Codes, Codes]:
-        """Items class by class, the classes that occur, and where each begins."""
+        """Items sorted by class, the classes that occur, and the first index of each."""
         codes = np.asarray(self.codes)
         order = np.argsort(codes, kind="stable")
         present, starts = np.unique(codes.take(order), return_index=True)

@@ -1,9 +1,7 @@
-"""Queries with their items, graded and ranked: everything that more than one metric needs, each computed once.
+"""Queries with graded and ranked items, with everything that more than one metric needs, each computed once.
 
-Items of equal score come in every order equally often, so what depends on their order has its expectation over all
-orders, in closed form: a place among tied items holds the mean of what these items hold (McSherry & Najork 2008).
-
-What first happens among tied items in random order, in closed form.
+Items of equal score are in random order. Statistics that depend on it have their expectation over all orders, in closed
+form: a place among tied items holds their mean (McSherry & Najork 2008).
 """
 
 from collections.abc import Callable
@@ -19,12 +17,12 @@ from app.kernel.numerics.weighted_units import WeightedUnits
 
 Positions = NDArray[np.intp]
 
-# Queries are sorted as rows of one length where that takes at most so many times the room of their items.
+# Queries are sorted as padded rows if that takes at most this many times the memory of their items.
 _PADDED = 4
 
 
 class Blocks(NamedTuple):
-    """Items of one query and one score, best first: the B blocks of all queries one after another, each (B)."""
+    """Blocks of tied items, best first, of all queries one after another, each (B)."""
 
     starts: Positions
     sizes: Positions
@@ -35,7 +33,7 @@ class Blocks(NamedTuple):
 
 
 class FirstRelevant(NamedTuple):
-    """The first block of each query that holds a relevant item, each (Q): items before it, its size, its relevant
+    """First block of each query with a relevant item, each (Q): number of items before it, its size, its relevant
     items. The sizes are 0 for a query without one.
     """
 
@@ -45,23 +43,23 @@ class FirstRelevant(NamedTuple):
 
 
 class Head(NamedTuple):
-    """The first k places of each query: positions (m), or None for all items, and where each query begins (Q)."""
+    """First k places of each query: positions (m), or None for all items, and the first index of each query (Q)."""
 
     positions: Positions | None
     starts: Positions
 
 
 class Queries(WeightedUnits):
-    """Items of Q queries, each query in the order of falling scores, and tied items in that of falling relevance.
+    """Items of Q queries, each query by falling score, and tied items by falling relevance.
 
     Attributes of shape (n) follow that order, queries one after another. The leading axes of the weights are a batch
     over the same queries, as a bootstrap needs.
 
     Args:
-        query: codes 0..Q-1, each at least once, shape (n,).
-        relevance: 0 and above, shape (n,); what is above 0 is relevant.
-        scores: finite, higher comes first, shape (n,). Ranks are scores with the sign turned.
-        weights: of the queries, shape (..., Q); None is 1 each.
+        query: Codes 0..Q-1, each at least once, shape (n,).
+        relevance: 0 and above, shape (n,); items above 0 are relevant.
+        scores: Finite, higher comes first, shape (n,). Ranks are scores with the sign reversed.
+        weights: Weights of the queries, shape (..., Q); None is 1 each.
 
     Raises:
         ValueError: the shapes do not fit, there is no item, a code has none, or a relevance is negative.
@@ -93,7 +91,7 @@ class Queries(WeightedUnits):
             _order_ties(self.relevance, np.diff(self._block_starts, append=self.n_items))
 
     def with_weights(self, weights: ArrayLike | None) -> Self:
-        """The same queries weighted otherwise; what was computed of the items is kept."""
+        """Copy with other weights; the statistics of the items are kept."""
         other = object.__new__(type(self))
         terms = self._terms
         other.__dict__.update(self.__dict__)
@@ -105,7 +103,7 @@ class Queries(WeightedUnits):
 
     @cached_property
     def query(self) -> Positions:
-        """Code of the query."""
+        """Codes of the queries."""
         return np.repeat(np.arange(self.n_units), self.sizes)
 
     @cached_property
@@ -132,7 +130,7 @@ class Queries(WeightedUnits):
 
     @cached_property
     def expected_relevant(self) -> Array:
-        """Chance that the item at this place is relevant."""
+        """Probability that the item at this place is relevant."""
         return self.expected(self.relevant)
 
     @cached_property
@@ -146,10 +144,10 @@ class Queries(WeightedUnits):
 
     @cached_property
     def expected_precision(self) -> Array:
-        """Expectation of the precision at this place, counted where the item is relevant and 0 where it is not.
+        """Expected precision at this place, counted as 0 where the item is not relevant.
 
-        Of t tied items of which r are relevant, one is at the m-th place with chance r/t, and then (m - 1)(r - 1)/(t -
-        1) others are expected above it.
+        If r of t tied items are relevant, a relevant one is at place m of them with probability r/t, and then (m - 1)(r
+        - 1)/(t - 1) others are expected above it.
         """
         blocks = self.blocks
         if blocks is None:
@@ -161,7 +159,7 @@ class Queries(WeightedUnits):
 
     @cached_property
     def irrelevant_above(self) -> Array:
-        """Irrelevant items of the query with a higher score, and half of the tied ones."""
+        """Number of irrelevant items of the query with a higher score, tied ones half."""
         if (blocks := self.blocks) is None:
             return self.rank - self.relevant_so_far - (1.0 - self.relevant)
         irrelevant = blocks.before - blocks.relevant_before + 0.5 * (blocks.sizes - blocks.relevant)
@@ -185,7 +183,7 @@ class Queries(WeightedUnits):
 
     @cached_property
     def _block_starts(self) -> Positions | None:
-        """Where items of one query and one score begin (B); None where no items are tied."""
+        """First positions of the blocks of one query and one score (B); None where no items are tied."""
         if self.n_items == 1:
             return None
         first = np.empty(self.n_items, dtype=np.bool_)
@@ -209,7 +207,7 @@ class Queries(WeightedUnits):
 
     @cached_property
     def first_relevant(self) -> FirstRelevant:
-        """Where each query has its first relevant item."""
+        """First block of each query with a relevant item."""
         before, size, relevant = (np.zeros(self.n_units, dtype=np.intp) for _ in range(3))
         blocks = self.blocks
         if blocks is None:
@@ -229,14 +227,14 @@ class Queries(WeightedUnits):
         return np.cumsum(self.relevant)
 
     def _counted_before(self, positions: Positions) -> Array:
-        """Relevant items of all queries before these positions."""
+        """Number of relevant items before these positions, over all queries."""
         return np.where(positions > 0, self._counted.take(positions - 1), 0.0)
 
     # Per query, shape (Q).
 
     @cached_property
     def tied_items(self) -> Array:
-        """How many items have the score of another item."""
+        """Number of items that share their score."""
         blocks = self.blocks
         if blocks is None:
             return np.zeros(self.n_units)
@@ -245,12 +243,12 @@ class Queries(WeightedUnits):
 
     @cached_property
     def relevant_items(self) -> Array:
-        """How many items are relevant."""
+        """Number of relevant items."""
         return self.sums(self.relevant)
 
     @cached_property
     def irrelevant_items(self) -> Array:
-        """How many items are not."""
+        """Number of irrelevant items."""
         return self.sizes - self.relevant_items
 
     def sums(self, values: Array, k: int | None = None) -> Array:
@@ -263,7 +261,7 @@ class Queries(WeightedUnits):
         return self.sums(self.expected(gains) * self.discount, k)
 
     def head(self, k: int | None) -> Head:
-        """The first k places of each query."""
+        """First k places of each query."""
         if k is None or k >= self.sizes.max():
             return Head(None, self.starts)
         if k not in self._heads:
@@ -274,8 +272,8 @@ class Queries(WeightedUnits):
 
 
 def _order_ties(relevance: Array, sizes: Positions) -> None:
-    """Put tied items, blocks of so many (B) one after another, in the order of falling relevance, in place: sums over
-    them are rounded in one way, in whichever order they came.
+    """Sort blocks of tied items, of these sizes (B), by falling relevance, in place: sums over them round the same for
+    any input order.
     """
     tied = sizes > 1
     inside, blocks = np.repeat(tied, sizes), sizes[tied]
@@ -301,22 +299,22 @@ def _falling(codes: Positions, values: Array, sizes: Positions) -> Positions:
 
 
 def _by_query(codes: Positions, order: Positions, n_queries: int) -> Positions:
-    """An order of items sorted by query, stable: what numpy does by radix for 16 bits at a time."""
+    """Stable sort of an order of items by query: numpy sorts 16 bits at a time by radix."""
     for shift in range(0, max((n_queries - 1).bit_length(), 1), 16):
         digit = (codes >> shift).astype(np.uint16)
         order = order.take(np.argsort(digit.take(order), kind="stable"))
     return order
 
 
-# So many numbers are worked on at a time.
+# Numbers per piece.
 _MANY = 1 << 20
 
 
 def chance_of_a_hit(first: FirstRelevant, k: int) -> Array:
-    """Chance that a relevant item is among the first k, shape (Q).
+    """Probability that a relevant item is among the first k, shape (Q).
 
-    In the block that the cut goes through, j of t items are above it, and none of the r relevant ones is with chance
-    C(t - r, j) / C(t, j).
+    In the block that the cut divides, j of t items are above it. None of the r relevant ones is among them with
+    probability C(t - r, j) / C(t, j).
     """
     above = np.clip(k - first.before, 0, first.size)
     found: Array = ((first.size > 0) & (above == first.size)).astype(np.float64)
@@ -327,7 +325,7 @@ def chance_of_a_hit(first: FirstRelevant, k: int) -> Array:
 
 
 def expected_reciprocal(first: FirstRelevant) -> Array:
-    """Expectation of 1 / rank of the first relevant item, shape (Q); NaN for a query without one."""
+    """Expected reciprocal rank of the first relevant item, shape (Q); NaN for a query without one."""
     found = np.full(first.size.size, np.nan)
     alone = first.size == first.relevant
     np.divide(1.0, first.before + 1.0, out=found, where=alone & (first.size > 0))
@@ -338,21 +336,21 @@ def expected_reciprocal(first: FirstRelevant) -> Array:
 
 
 def expected_rank(first: FirstRelevant) -> Array:
-    """Expectation of the rank of the first relevant item, before + (t + 1) / (r + 1), shape (Q); NaN without one."""
+    """Expected rank of the first relevant item, before + (t + 1) / (r + 1), shape (Q); NaN without one."""
     ranks = first.before + (first.size + 1.0) / (first.relevant + 1.0)
     known: Array = np.where(first.size > 0, ranks, np.nan)
     return known
 
 
 def _each(function: Callable[..., Array], width: Positions, *others: Positions) -> Array:
-    """A function of tied blocks (b), whose work grows with a width: each distinct block once, those of like width
-    together.
+    """Values of a function of tied blocks (b) whose work grows with a width: each distinct block once, those of similar
+    width together.
     """
     distinct, inverse = np.unique(np.stack([width, *others]), axis=1, return_inverse=True)
     found = np.empty(distinct.shape[1])
     start = 0
     while start < found.size:
-        # The widths rise, so a few steps find how many rows fit.
+        # Widths rise, so a few steps find the number of rows that fit.
         stop = max(start + 1, int(np.searchsorted(distinct[0] * np.arange(1 - start, found.size + 1 - start), _MANY)))
         found[start:stop] = function(*distinct[:, start:stop])
         start = stop
@@ -360,7 +358,7 @@ def _each(function: Callable[..., Array], width: Positions, *others: Positions) 
 
 
 def _missed(sizes: Positions, relevant: Positions, above: Positions) -> Array:
-    """C(t - r, j) / C(t, j), by the smaller of r and j as a product; both are chosen from t without meeting."""
+    """C(t - r, j) / C(t, j) as a product over the smaller of r and j."""
     fewer, more = np.minimum(relevant, above)[:, None], np.maximum(relevant, above)[:, None]
     step = np.arange(fewer.max())
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -378,6 +376,6 @@ def _reciprocal(sizes: Positions, relevant: Positions, before: Positions) -> Arr
     steps[:, :1] = r / t
     steps[:, 1:] = np.where(place[1:] <= t - r + 1.0, steps[:, 1:], 0.0)
     chances = np.multiply.accumulate(steps, axis=1)
-    # One place after another: how many places other blocks have says nothing about the rounding of this one.
+    # Place by place: the widths of other blocks must not affect the rounding of this one.
     expected: Array = np.add.accumulate(chances / (before[:, None] + place), axis=1)[:, -1]
     return expected

@@ -14,8 +14,8 @@ from app.domain.inputs.content import Content
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.inputs.samples import DecidedBy
 from app.domain.wording import chance, number, percent
-from app.kernel.decide.class_weights import WeightRule, points_of, search_weights, weight_surface
-from app.kernel.decide.rules import Constraint, Corrected, NoFeasibleRule, chances_of
+from app.kernel.decide.class_weights import WeightRule, search_weights, simplex_size, weight_surface
+from app.kernel.decide.rules import Constraint, Corrected, NoFeasibleRule, constraint_probabilities
 from app.kernel.decide.rules import Correction as Correction
 from app.kernel.decide.thresholds import ThresholdRule, search_threshold
 from app.kernel.matrix.table import Table
@@ -27,13 +27,16 @@ from app.services.estimands import Better, preference
 from app.services.json_values import numbers
 from app.services.stored import scores_of
 
-# Entries of probabilities up to which a search for class weights is repeated in resamples: some seconds.
+# Most probabilities for which a search for class weights is repeated in resamples: some seconds.
 MOST_RESAMPLED = 60_000
 _RESAMPLES, _WEIGHT_RESAMPLES = 100, 20
 _STARTS, _FEW_STARTS = 8, 3
-# Of how many classes a grid of weights is looked at, with how many points, and decisions times classes in all: seconds.
+# Numbers of classes for which a grid of weights is evaluated.
 _FEWEST_ON_SURFACE, _MOST_ON_SURFACE = 3, 4
-_MOST_POINTS, _MOST_DECIDED = 5000, 200_000_000
+# Most points of a grid.
+_MOST_POINTS = 5000
+# Most points times probabilities of a grid: some seconds.
+_MOST_DECIDED = 200_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,13 +132,13 @@ def _check_surface(source: MatrixInput, question: RuleQuestion) -> None:
     samples = source.samples
     entries = size * (1 if samples is None else samples.size)
     most = min(_MOST_POINTS, _MOST_DECIDED // entries)
-    if points_of(size, steps) > most:
-        fitting = next(fewer for fewer in range(steps - 1, 0, -1) if points_of(size, fewer) <= most)
+    if simplex_size(size, steps) > most:
+        fitting = next(fewer for fewer in range(steps - 1, 0, -1) if simplex_size(size, fewer) <= most)
         raise InvalidInput.at(
             where,
             "surface_too_large",
-            f"expected at most {fitting} steps, which are {points_of(size, fitting)} points, for so many samples and "
-            f"classes; {steps} are {points_of(size, steps)}",
+            f"expected at most {fitting} steps, which are {simplex_size(size, fitting)} points, for so many samples "
+            f"and classes; {steps} are {simplex_size(size, steps)}",
         )
 
 
@@ -295,7 +298,7 @@ class _Search:
         """With which probability the population meets each constraint, and all of them."""
         if not self.constraints or found.optimism is None or not _independent(self.source):
             return [None] * len(self.constraints), None
-        chances = chances_of(found.counts, self.constraints, found.optimism, self.question.seed)
+        chances = constraint_probabilities(found.counts, self.constraints, found.optimism, self.question.seed)
         return chances.each, chances.all
 
     def _notes(self, corrected: Corrected | None, together: float | None) -> list[str]:

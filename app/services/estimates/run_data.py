@@ -21,7 +21,7 @@ from app.kernel.metrics.card import Inputs, Metric
 from app.kernel.metrics.expression import Subject, compute
 from app.kernel.numerics.arrays import Array
 from app.kernel.samples.areas import area_variance
-from app.kernel.samples.calibration import Chance
+from app.kernel.samples.calibration import ErrorByChance
 from app.kernel.samples.losses import Codes
 from app.kernel.samples.rankings import Ranking
 from app.kernel.samples.scores import Scores
@@ -52,7 +52,7 @@ class RunData:
         self.source, self._units, self.folded = source, units, folded
         self._closed_forms: dict[float, Headline] = {}
         self._group_forms: dict[float, GroupedHeadline] = {}
-        self._chances: dict[tuple[Any, ...], Chance] = {}
+        self._chances: dict[tuple[Any, ...], ErrorByChance] = {}
 
     @property
     def n_classes(self) -> int:
@@ -256,7 +256,7 @@ class RunData:
             self._group_forms[level] = group_headline(self.groups, level)
         return self._group_forms[level]
 
-    def by_chance(self, metric: Metric[Scores], parameters: Mapping[str, Any], seed: int) -> Chance | None:
+    def by_chance(self, metric: Metric[Scores], parameters: Mapping[str, Any], seed: int) -> ErrorByChance | None:
         """A calibration error beside that of perfect probabilities; None for what is no calibration error."""
         simulate = metric.card.inference.by_chance
         if simulate is None or not self.scores.are_probabilities:

@@ -15,7 +15,7 @@ from app.domain.report import ConstantDecision, DecisionCosts, DecisionRates, Sh
 from app.domain.wording import names
 from app.kernel.metrics.card import INPUTS_OF, Task
 from app.kernel.metrics.expression import Subject
-from app.kernel.metrics.parameters import costs_of_constants, paid_in_all, relative_cost
+from app.kernel.metrics.parameters import constant_costs, relative_cost, total_cost
 from app.kernel.numerics.arrays import Array, silently
 from app.kernel.uncertainty.intervals import wilson
 from app.kernel.uncertainty.units import DecisionUnits
@@ -70,10 +70,10 @@ def costs_of(counts: Array, costs: Array, decisions: Sequence[str]) -> DecisionC
     actual = counts.sum(axis=1)
     with silently():
         relative = float(relative_cost(counts, actual, costs))
-    constant = costs_of_constants(actual, costs) / actual.sum()
+    constant = constant_costs(actual, costs) / actual.sum()
     cheapest = int(constant.argmin())
     return DecisionCosts(
-        expected_cost=float(paid_in_all(counts, costs) / actual.sum()),
+        expected_cost=float(total_cost(counts, costs) / actual.sum()),
         normalized_cost=number(relative),
         cost_savings=number(1.0 - relative),
         best_constant=ConstantDecision(decision=decisions[cheapest], expected_cost=float(constant[cheapest])),

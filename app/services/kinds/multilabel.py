@@ -14,8 +14,8 @@ from app.kernel.matrix.table import LabelTable
 from app.kernel.metrics.card import INPUTS_OF, Inputs, Task
 from app.kernel.metrics.expression import Subject
 from app.kernel.metrics.families.label_sets import hamming_loss
+from app.kernel.metrics.families.rate_means import g_mean, h_mean
 from app.kernel.metrics.families.rates import precision, recall
-from app.kernel.metrics.families.recall_means import g_mean, h_mean
 from app.kernel.uncertainty.intervals import undercovers
 from app.kernel.uncertainty.units import LabelUnits
 from app.services.kinds.kind import PerClass, UnitKind

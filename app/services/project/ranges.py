@@ -5,7 +5,7 @@ from functools import partial
 
 import numpy as np
 
-from app.kernel.matrix.prevalence import Extremes, extremes
+from app.kernel.matrix.prevalence import ShareExtremes, extremes
 from app.kernel.numerics.arrays import Array
 from app.services.estimands import Estimand
 from app.services.json_values import number
@@ -57,7 +57,7 @@ def _values(run: ProjectedRun, estimand: Estimand, ranges: NamedRanges, points: 
 
 
 def _answered(
-    run: ProjectedRun, estimand: Estimand, ranges: NamedRanges, reached: Extremes, in_all: int
+    run: ProjectedRun, estimand: Estimand, ranges: NamedRanges, reached: ShareExtremes, in_all: int
 ) -> dict[str, ExtremeValues]:
     """Both ends of every value of an estimand, with the limits there."""
     observed = run.observed(estimand)

@@ -14,7 +14,7 @@ from app.kernel.metrics.card import Metric
 from app.kernel.metrics.families import clusterings
 from app.kernel.metrics.families.agreement import adjusted_rand
 from app.kernel.numerics.arrays import silently
-from app.kernel.samples.points import Points
+from app.kernel.samples.points import ClusteredPoints
 from tests.bank import each
 from tests.kernel.clusterings import exact
 
@@ -179,7 +179,9 @@ OF_POINTS: dict[str, tuple[Metric[Any], Any]] = {
 @each(("points", "clusters"), POINTS)
 def test_shapes_against_exact_arithmetic(key: str, points: list[list[int]], clusters: list[int]) -> None:
     metric, witness = OF_POINTS[key]
-    assert value(metric, Points(clusters, points)) == pytest.approx(float(witness(points, clusters)), rel=RATIO)
+    assert value(metric, ClusteredPoints(clusters, points)) == pytest.approx(
+        float(witness(points, clusters)), rel=RATIO
+    )
 
 
 def blobs(n: int, clusters: int, features: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
@@ -198,7 +200,7 @@ def test_shapes_against_scikit_learn(key: str) -> None:
         "calinski_harabasz": sk.calinski_harabasz_score,
     }[key]
     centred = x - x.mean(axis=0)  # their distances are differences of squares
-    got = value(OF_POINTS[key][0], Points(codes, x))
+    got = value(OF_POINTS[key][0], ClusteredPoints(codes, x))
     assert got == pytest.approx(theirs(centred, codes), rel=RATIO)
 
 
@@ -209,19 +211,19 @@ def test_weights_are_copies(key: str) -> None:
     weights = np.random.default_rng(1).multinomial(60, np.full(200, 1 / 200), (2, 3)).astype(float)
     metric = OF_POINTS[key][0]
     with silently():
-        got = metric.compute(Points(codes, x).with_weights(weights))
+        got = metric.compute(ClusteredPoints(codes, x).with_weights(weights))
     assert got.shape == (2, 3)
     for row, found in zip(weights.reshape(6, -1), got.ravel(), strict=True):
         chosen = np.repeat(np.arange(200), row.astype(int))
         kept = np.unique(codes[chosen], return_inverse=True)[1]
-        assert found == pytest.approx(value(metric, Points(kept, x[chosen])), rel=RATIO)
+        assert found == pytest.approx(value(metric, ClusteredPoints(kept, x[chosen])), rel=RATIO)
 
 
 def test_distances_are_never_in_memory_at_once() -> None:
     x, codes = blobs(6000, 4, 2)
     tracemalloc.start()
-    value(clusterings.silhouette, Points(codes, x))
-    value(clusterings.dunn, Points(codes, x))
+    value(clusterings.silhouette, ClusteredPoints(codes, x))
+    value(clusterings.dunn, ClusteredPoints(codes, x))
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 60e6 < 6000 * 6000 * 8
@@ -288,7 +290,7 @@ def test_one_class_is_homogeneous_and_one_cluster_complete() -> None:
     ],
 )
 def test_shapes_that_have_no_value_say_why(key: str, points: Any, clusters: list[int], code: str) -> None:
-    metric, found = OF_POINTS[key][0], Points(clusters, points)
+    metric, found = OF_POINTS[key][0], ClusteredPoints(clusters, points)
     assert np.isnan(value(metric, found))
     with silently():
         assert next(one.code for one in metric.card.undefined if np.all(one.holds(found))) == code
@@ -296,13 +298,13 @@ def test_shapes_that_have_no_value_say_why(key: str, points: Any, clusters: list
 
 def test_clusters_without_extent_or_distance() -> None:
     """Infinite where the numerator is there, without a value where it is not."""
-    flat = Points([0, 0, 0, 1, 1], [[0.1], [0.1], [0.1], [0.7], [0.7]])
+    flat = ClusteredPoints([0, 0, 0, 1, 1], [[0.1], [0.1], [0.1], [0.7], [0.7]])
     assert value(clusterings.calinski_harabasz, flat) == value(clusterings.dunn, flat) == np.inf
     assert value(clusterings.davies_bouldin, flat) == 0
     assert value(clusterings.silhouette, flat) == 1
-    crossed = Points([0, 0, 1, 1], [[-1.0, 0], [1.0, 0], [0, -1.0], [0, 1.0]])
+    crossed = ClusteredPoints([0, 0, 1, 1], [[-1.0, 0], [1.0, 0], [0, -1.0], [0, 1.0]])
     assert value(clusterings.davies_bouldin, crossed) == np.inf
-    heap = Points([0, 0, 0, 1, 1], np.full((5, 2), 0.1))
+    heap = ClusteredPoints([0, 0, 0, 1, 1], np.full((5, 2), 0.1))
     for metric in (clusterings.calinski_harabasz, clusterings.dunn, clusterings.davies_bouldin):
         assert np.isnan(value(metric, heap))
     assert value(clusterings.silhouette, heap) == 0
@@ -346,4 +348,4 @@ def test_copies_of_a_class_move_all_shapes_but_dunn() -> None:
     for key, (metric, witness) in OF_POINTS.items():
         moved = abs(float(witness(copied, codes)) - float(witness(points, clusters))) > 1e-6
         assert moved is not metric.card.prevalence.is_insensitive(2), key
-        assert value(metric, Points(codes, copied)) == pytest.approx(float(witness(copied, codes)), rel=RATIO)
+        assert value(metric, ClusteredPoints(codes, copied)) == pytest.approx(float(witness(copied, codes)), rel=RATIO)

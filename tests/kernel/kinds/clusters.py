@@ -7,7 +7,7 @@ import numpy as np
 from app.kernel.matrix.contingency import Contingency
 from app.kernel.metrics.card import AnyMetric
 from app.kernel.numerics.arrays import Array
-from app.kernel.samples.points import Points
+from app.kernel.samples.points import ClusteredPoints
 from tests.kernel.closeness import CANCELLING
 from tests.kernel.kinds.kind import Kind
 from tests.kernel.matrices import Counts
@@ -99,9 +99,9 @@ class OfPoints(Kind):
             "one centroid": (y[:4], np.array([0, 0, 1, 1]), np.array([[-1.0, 0], [1, 0], [0, -1], [0, 1]]), None),
         }
 
-    def data(self, example: Placed) -> Points:
+    def data(self, example: Placed) -> ClusteredPoints:
         _, clusters, features, weights = example
-        return Points(clusters, features, weights)
+        return ClusteredPoints(clusters, features, weights)
 
     def replicated(self, example: Placed, times: Sequence[int]) -> Placed:
         y, clusters, features, _ = example

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from app.domain.expressions.expressions import parse
-from app.kernel.decide.class_weights import pareto_front, points_of, simplex, weight_surface
+from app.kernel.decide.class_weights import pareto_front, simplex, simplex_size, weight_surface
 from app.kernel.decide.rules import Constraint
 from app.kernel.samples.scores import Scores
 
@@ -18,7 +18,7 @@ def test_the_grid_has_every_positive_weight_once(n_classes: int, steps: int) -> 
     expected = {parts for parts in product(range(1, steps), repeat=n_classes) if sum(parts) == steps}
     found = np.round(simplex(n_classes, steps) * steps).astype(int)
     assert set(map(tuple, found.tolist())) == expected
-    assert len(found) == len(expected) == points_of(n_classes, steps) == comb(steps - 1, n_classes - 1)
+    assert len(found) == len(expected) == simplex_size(n_classes, steps) == comb(steps - 1, n_classes - 1)
 
 
 def test_too_few_steps_leave_a_class_without_weight() -> None:

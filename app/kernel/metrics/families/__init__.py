@@ -1,1 +1,1 @@
-"""One module per idea; every metric is one function and one card."""
+"""Families of metrics: one module each, with the functions and their cards."""

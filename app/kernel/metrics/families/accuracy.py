@@ -9,7 +9,7 @@ from app.kernel.metrics.card import OVER_LABELS, Orientation, Prevalence, Scope,
 from app.kernel.metrics.conditions import NO_SAMPLES
 from app.kernel.metrics.exact import Exact
 from app.kernel.metrics.parameters import Number
-from app.kernel.metrics.proportion import Cells, Line, Proportion
+from app.kernel.metrics.proportion import ConfusionCells, LinearMap, Proportion
 from app.kernel.numerics import scipy_bridge
 from app.kernel.numerics.arrays import Array, total
 
@@ -17,9 +17,9 @@ _overall = partial(metric, scope=Scope.OVERALL, prevalence=Prevalence.SENSITIVE,
 _error = partial(_overall, orientation=Orientation.LOWER, ideal=0.0)
 
 
-def _of_pooled(n_classes: int) -> Line:
-    """Of K one-vs-rest tables together only n among (K - 1) n can be wrong."""
-    return Line((n_classes - 2) / (n_classes - 1), 1.0 / (n_classes - 1))
+def _of_pooled(n_classes: int) -> LinearMap:
+    """Line from accuracy to a rate of the pooled K one-vs-rest tables, in which only n of (K - 1) n can be wrong."""
+    return LinearMap((n_classes - 2) / (n_classes - 1), 1.0 / (n_classes - 1))
 
 
 @_overall(
@@ -37,7 +37,7 @@ def _of_pooled(n_classes: int) -> Line:
     symmetric=True,
     references=("aguilar2025", "wu2025", "martin2022", "beddar2025"),
     headline=True,
-    proportion=Proportion(Cells.RIGHT, Cells.ALL),
+    proportion=Proportion(ConfusionCells.RIGHT, ConfusionCells.ALL),
     gradient=lambda t: AdditiveGradient(np.ones_like(t.tp), np.zeros_like(t.tp), np.zeros_like(t.tp)),
     exact=Exact(lambda m: m.correct / m.n),
 )
@@ -58,7 +58,7 @@ def accuracy(t: Table) -> Array:
     undefined=(NO_SAMPLES,),
     symmetric=True,
     references=("martin2022", "beddar2025"),
-    proportion=Proportion(Cells.WRONG, Cells.ALL),
+    proportion=Proportion(ConfusionCells.WRONG, ConfusionCells.ALL),
     exact=Exact(lambda m: 1 - m.correct / m.n),
 )
 def error_rate(t: Table) -> Array:
@@ -73,7 +73,7 @@ def error_rate(t: Table) -> Array:
     range=(0.0, None),
     elsewhere={"pycm": "Zero-one Loss"},
     symmetric=True,
-    proportion=Proportion(Cells.WRONG, Cells.ALL, counted=True),
+    proportion=Proportion(ConfusionCells.WRONG, ConfusionCells.ALL, counted=True),
 )
 def zero_one_loss_count(t: Table) -> Array:
     return t.wrong
@@ -86,7 +86,7 @@ def zero_one_loss_count(t: Table) -> Array:
     elsewhere={"pycm": "TNR Micro"},
     undefined=(NO_SAMPLES,),
     symmetric=True,
-    proportion=Proportion(Cells.RIGHT, Cells.ALL, _of_pooled),
+    proportion=Proportion(ConfusionCells.RIGHT, ConfusionCells.ALL, _of_pooled),
     exact=Exact(lambda m: m.mean(lambda c: c.tn) * len(m.classes) / ((len(m.classes) - 1) * m.n)),
 )
 def micro_specificity(t: Table) -> Array:
@@ -100,7 +100,7 @@ def micro_specificity(t: Table) -> Array:
     elsewhere={"pycm": "FPR Micro"},
     undefined=(NO_SAMPLES,),
     symmetric=True,
-    proportion=Proportion(Cells.WRONG, Cells.ALL, lambda k: Line(0.0, 1.0 / (k - 1))),
+    proportion=Proportion(ConfusionCells.WRONG, ConfusionCells.ALL, lambda k: LinearMap(0.0, 1.0 / (k - 1))),
     exact=Exact(lambda m: (m.n - m.correct) / ((len(m.classes) - 1) * m.n)),
 )
 def micro_fpr(t: Table) -> Array:
@@ -114,7 +114,7 @@ def micro_fpr(t: Table) -> Array:
     elsewhere={"pycm": "FNR Micro"},
     undefined=(NO_SAMPLES,),
     symmetric=True,
-    proportion=Proportion(Cells.WRONG, Cells.ALL),
+    proportion=Proportion(ConfusionCells.WRONG, ConfusionCells.ALL),
     exact=Exact(lambda m: 1 - m.correct / m.n),
 )
 def micro_fnr(t: Table) -> Array:
@@ -128,7 +128,7 @@ def micro_fnr(t: Table) -> Array:
     elsewhere={"pycm": "NPV Micro"},
     undefined=(NO_SAMPLES,),
     symmetric=True,
-    proportion=Proportion(Cells.RIGHT, Cells.ALL, _of_pooled),
+    proportion=Proportion(ConfusionCells.RIGHT, ConfusionCells.ALL, _of_pooled),
     exact=Exact(lambda m: m.mean(lambda c: c.tn) * len(m.classes) / ((len(m.classes) - 1) * m.n)),
 )
 def micro_npv(t: Table) -> Array:
@@ -145,7 +145,7 @@ def micro_npv(t: Table) -> Array:
     undefined=(NO_SAMPLES,),
     symmetric=True,
     references=("beddar2025",),
-    proportion=Proportion(Cells.RIGHT, Cells.ALL),
+    proportion=Proportion(ConfusionCells.RIGHT, ConfusionCells.ALL),
     exact=Exact(lambda m, **_: m.correct / m.n),
     also=OVER_LABELS,
 )

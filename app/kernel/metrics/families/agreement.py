@@ -42,7 +42,7 @@ from app.kernel.metrics.exact import (
     signed_square,
 )
 from app.kernel.metrics.parameters import Choice, MatrixOf
-from app.kernel.metrics.proportion import Cells, Line, Proportion
+from app.kernel.metrics.proportion import ConfusionCells, LinearMap, Proportion
 from app.kernel.metrics.references import KAPPA_SCALES, KRIPPENDORFF, MATTHEWS
 from app.kernel.numerics.arrays import ONE, Array, Mask, each, every, inner, ones, some, total
 from app.kernel.numerics.roots import newton_root, rising_root, solve_where
@@ -187,7 +187,8 @@ _ANY_WEIGHTS = replace(
 
 
 def _of_mcc(t: Table) -> AdditiveGradient:
-    """Of R_K = (po - pe) / sqrt(x y) with x = 1 - sum P^2 and y = 1 - sum T^2:
+    """Gradient of R_K = (po - pe) / sqrt(x y) with x = 1 - sum P^2 and y = 1 - sum T^2.
+
     g_ij = ([i = j] - T_i - P_j) / sqrt(x y) + R_K (P_i/x + T_j/y).
     """
     n = t.n
@@ -297,7 +298,7 @@ def scott_pi(t: Table) -> Array:
     undefined=(NO_SAMPLES,),
     scales=KAPPA_SCALES,
     references=("bennett1954", "beddar2025"),
-    proportion=Proportion(Cells.RIGHT, Cells.ALL, lambda k: Line(-1.0 / (k - 1), k / (k - 1))),
+    proportion=Proportion(ConfusionCells.RIGHT, ConfusionCells.ALL, lambda k: LinearMap(-1.0 / (k - 1), k / (k - 1))),
     exact=Exact(lambda m: (m.correct / m.n * len(m.classes) - 1) / (len(m.classes) - 1)),
 )
 def bennett_s(t: Table) -> Array:
@@ -313,7 +314,7 @@ def bennett_s(t: Table) -> Array:
     undefined=(NO_SAMPLES,),
     chance_corrected=False,
     references=("byrt1993",),
-    proportion=Proportion(Cells.RIGHT, Cells.ALL, lambda _: Line(-1.0, 2.0)),
+    proportion=Proportion(ConfusionCells.RIGHT, ConfusionCells.ALL, lambda _: LinearMap(-1.0, 2.0)),
     exact=Exact(lambda m: 2 * (m.correct / m.n) - 1),
 )
 def kappa_no_prevalence(t: Table) -> Array:
@@ -526,12 +527,12 @@ _statistic = partial(
     references=("fleiss1969",),
 )
 def kappa_z(t: Table) -> Array:
-    # In counts, as a sum of terms of which none is below 0.
+    # In counts, as a sum of non-negative terms.
     both = t.actual * t.predicted
     chance = total(both)
     spread = inner(both, t.rest * t.predicted_rest + (chance[..., None] - both))
     return (t.n * t.correct - chance) * np.sqrt(t.n / spread)
 
 
-# The catalogue lists it behind the metrics that stand in reports.
+# The catalogue lists it after the metrics of reports.
 ON_REQUEST = (kappa_z,)

@@ -21,13 +21,13 @@ from app.kernel.metrics.conditions import (
 )
 from app.kernel.metrics.exact import Confusion, Exact, Quantity, harmonic
 from app.kernel.metrics.parameters import UNDEFINED, Choice, Number, filled
-from app.kernel.metrics.proportion import Cells, Line, Proportion
+from app.kernel.metrics.proportion import ConfusionCells, LinearMap, Proportion
 from app.kernel.numerics.arrays import Array, harmonic_mean_of_two, inner, mean, total
 
 _overall = partial(metric, scope=Scope.OVERALL, prevalence=Prevalence.SENSITIVE, references=("haghighi2018",))
 _error = partial(_overall, orientation=Orientation.LOWER, ideal=0.0)
 
-# Weighted averages leave out classes without actual samples; what is left needs a specificity.
+# Weighted averages leave out classes without actual samples; the others need a specificity.
 ONE_CLASS = where(
     "one_actual_class",
     "all samples belong to class {label}, so its specificity does not exist",
@@ -383,7 +383,7 @@ def global_performance_index(t: Table) -> Array:
     undefined=(NO_SAMPLES,),
     symmetric=True,
     references=("martin2022", "beddar2025"),
-    proportion=Proportion(Cells.RIGHT, Cells.ALL, lambda k: Line(1.0 - 2.0 / k, 2.0 / k)),
+    proportion=Proportion(ConfusionCells.RIGHT, ConfusionCells.ALL, lambda k: LinearMap(1.0 - 2.0 / k, 2.0 / k)),
     exact=Exact(lambda m: m.mean(lambda c: (c.tp + c.tn) / c.n)),
 )
 def average_accuracy(t: Table) -> Array:
@@ -446,5 +446,5 @@ def weighted_npv(t: Table, undefined: str = "strict") -> Array:
     return t.weighted_sum(filled(t.npv, undefined)) / t.n
 
 
-# The catalogue lists these behind the metrics that stand in reports.
+# The catalogue lists them after the metrics of reports.
 ON_REQUEST = (micro_jaccard, weighted_specificity, weighted_npv)

@@ -31,7 +31,7 @@ from app.kernel.samples.calibration import (
     expected_by_chance_of_classes,
     largest_by_chance,
 )
-from app.kernel.samples.influence import Form, Influence, LinearMethod, Parameters, Sampled
+from app.kernel.samples.influence import Influence, InfluenceForm, LinearMethod, Parameters, WeightedSamples
 from app.kernel.samples.losses import CLIP
 from app.kernel.samples.scores import Scores
 
@@ -188,14 +188,14 @@ def _lines(s: Scores, clip: float, *, sloped: bool) -> Array:
     return np.stack([s.recalibrated(code, clip, sloped=sloped) for code in range(s.n_classes)], axis=-2)
 
 
-def _linear(of: Callable[[Array, Mask], Array], lost: int) -> Form:
-    def make(data: Sampled, class_index: int | None, parameters: Parameters) -> Influence:
+def _linear(of: Callable[[Array, Mask], Array], lost: int) -> InfluenceForm:
+    def make(data: WeightedSamples, class_index: int | None, parameters: Parameters) -> Influence:
         code = 1 if class_index is None else class_index
         odds = recalibration.log_odds(data.scores.columns[code], parameters["clip"])
         freedom = float(max(data.scores.n_samples - lost, 1))
         return Influence(of(odds, data.scores.y == code), LinearMethod.INFLUENCE, freedom=freedom)
 
-    return Form(LinearMethod.INFLUENCE, make, of_weighted=False)
+    return InfluenceForm(LinearMethod.INFLUENCE, make, of_weighted=False)
 
 
 def _of_intercept(odds: Array, hit: Mask) -> Array:
@@ -272,7 +272,7 @@ def integrated_calibration_index(s: Scores, statistic: str = "mean") -> Array:
                 distances = np.abs(recalibration.smoothed(points, weight, hits) - points)
                 found[(*row, code)] = _summary(distances, weight, statistic)
     if s.n_classes == 2:
-        # What is off for one of two classes is off as much for the other.
+        # Both of two classes have the same error.
         found[..., 0] = found[..., 1]
     return found
 
@@ -284,13 +284,15 @@ def _summary(distances: Array, weight: Array, statistic: str) -> float:
 
 
 def _gains(s: Scores, code: int, threshold: float) -> Array:
-    """What each sample adds to the net benefit: 1 for a hit, the odds of the threshold less for a false alarm."""
+    """Contribution of each sample to the net benefit: 1 for a hit, minus the odds of the threshold for
+    a false alarm.
+    """
     worth = np.where(s.y == code, 1.0, -threshold / (1.0 - threshold))
     gains: Array = worth * (s.columns[code] >= threshold)
     return gains
 
 
-def _mean_gain(of: Sampled, class_index: int | None, parameters: Parameters) -> Influence:
+def _mean_gain(of: WeightedSamples, class_index: int | None, parameters: Parameters) -> Influence:
     code = 1 if class_index is None else class_index
     gains = _gains(of.scores, code, parameters["threshold"])
     return Influence(centred(gains, of.scores.weights), LinearMethod.T, freedom=of.freedom)
@@ -306,7 +308,7 @@ def _mean_gain(of: Sampled, class_index: int | None, parameters: Parameters) -> 
     parameters=(Number("threshold", 0.5, "probability from which on one acts", above=0.0, below=1.0),),
     undefined=(NOT_PROBABILITIES, NO_WEIGHT),
     references=("vickers2006",),
-    influence=Form(LinearMethod.T, _mean_gain),
+    influence=InfluenceForm(LinearMethod.T, _mean_gain),
 )
 def net_benefit_at(s: Scores, threshold: float = 0.5) -> Array:
     if not s.are_probabilities:

@@ -9,7 +9,7 @@ from app.kernel.matrix.contingency import Contingency
 from app.kernel.metrics.card import Condition, Inputs, Orientation, Prevalence, Scope, metric
 from app.kernel.metrics.parameters import Choice, Number
 from app.kernel.numerics.arrays import Array, Mask, ratio, total
-from app.kernel.samples.points import Points
+from app.kernel.samples.points import ClusteredPoints
 
 
 def overall(code: str, reason: str, holds: Callable[[Contingency], Mask]) -> Condition[Contingency]:
@@ -103,7 +103,7 @@ _removed = partial(_information, references=("rosenberg2007",), biased=True)
 
 
 def _share(information: Array, entropy: Array) -> Array:
-    """Share of an entropy (...) that is known, 1 by definition where there is none to know."""
+    """Part of an entropy (...) that is explained, 1 by definition where the entropy is 0."""
     return np.where(entropy == 0, 1.0, np.minimum(ratio(information, entropy), 1.0))
 
 
@@ -144,7 +144,7 @@ def completeness(c: Contingency) -> Array:
     headline=True,
 )
 def v_measure(c: Contingency, beta: float = 1.0) -> Array:
-    # The same without the quotients, which do not exist where an entropy is 0.
+    # Without quotients, which do not exist where an entropy is 0.
     bound = beta * c.cluster_entropy + c.class_entropy
     return _defined(_share((1.0 + beta) * c.information, bound), c)
 
@@ -216,13 +216,13 @@ def normalized_mutual_information(c: Contingency, average: str = "arithmetic") -
 def adjusted_mutual_information(c: Contingency, average: str = "arithmetic") -> Array:
     expected = c.expected_information
     bound = _bound(c, average) - expected
-    # Where the bound is what is expected, rounding would stand in the place of 0.
+    # Where the bound is the expectation, rounding would replace 0.
     free = ~(c.all_together | c.all_alone | _is_expected(c, average))
     return np.where(free, ratio(c.information - expected, bound), np.nan)
 
 
 def _is_expected(c: Contingency, average: str) -> Mask:
-    """Do all clusterings with these sizes reach the bound (...)?"""
+    """Mask (...) of the tables whose margins make all clusterings reach the bound."""
     together = (c.filled_classes == 1) | (c.filled_clusters == 1)
     alone = (c.filled_classes == c.n) | (c.filled_clusters == c.n)
     if average == "min":
@@ -239,7 +239,7 @@ def _bound(c: Contingency, average: str) -> Array:
     return np.minimum(first, second) if average == "min" else np.maximum(first, second)
 
 
-def _overall(code: str, reason: str, holds: Callable[[Points], Mask]) -> Condition[Points]:
+def _overall(code: str, reason: str, holds: Callable[[ClusteredPoints], Mask]) -> Condition[ClusteredPoints]:
     return Condition(code, reason, holds, overall=True)
 
 
@@ -260,18 +260,18 @@ _shape = partial(metric, scope=Scope.OVERALL, inputs=Inputs.FEATURES, prevalence
     degree=None,
     references=("rousseeuw1987", "beddar2025"),
 )
-def silhouette(p: Points) -> Array:
+def silhouette(p: ClusteredPoints) -> Array:
     nearest = p.neighbours.nearest_mean
     others = np.take(p.sizes, p.clusters, axis=-1) - 1.0
     mean = ratio(p.neighbours.own, others)
-    # Where a point is alone, and where both distances are equal, it is 0 by definition.
+    # 0 by definition where a point is alone or both distances are equal.
     values = np.where((others > 0) & (mean != nearest), ratio(nearest - mean, np.maximum(nearest, mean)), 0.0)
     found = ratio(total(np.where(p.mass > 0, values, 0.0) * p.mass), p.n)
     return np.where(p.one_cluster | p.all_alone, np.nan, found)
 
 
-def _likeness(p: Points) -> Array:
-    """Of each cluster (..., S) the largest (S_i + S_j) / d_ij; clusters without points are none."""
+def _likeness(p: ClusteredPoints) -> Array:
+    """Largest (S_i + S_j) / d_ij of each cluster (..., S); clusters without points are left out."""
     worst = np.full(p.sizes.shape, -np.inf)
     for code in range(p.n_clusters):
         away = p.centroids - p.centroids[..., code : code + 1, :]
@@ -281,7 +281,7 @@ def _likeness(p: Points) -> Array:
     return worst
 
 
-def _mean_likeness(p: Points) -> Array:
+def _mean_likeness(p: ClusteredPoints) -> Array:
     worst = np.where(p.sizes > 0, _likeness(p), 0.0)
     return np.where(p.one_cluster, np.nan, ratio(total(worst), p.filled))
 
@@ -312,7 +312,7 @@ def _mean_likeness(p: Points) -> Array:
     ),
     references=("davies1979",),
 )
-def davies_bouldin(p: Points) -> Array:
+def davies_bouldin(p: ClusteredPoints) -> Array:
     return _mean_likeness(p)
 
 
@@ -338,7 +338,7 @@ def davies_bouldin(p: Points) -> Array:
     degree=None,
     references=("calinski1974",),
 )
-def calinski_harabasz(p: Points) -> Array:
+def calinski_harabasz(p: ClusteredPoints) -> Array:
     between, within = ratio(p.between, p.filled - 1.0), ratio(p.within, p.n - p.filled)
     return np.where(p.one_cluster | p.all_alone, np.nan, ratio(between, within))
 
@@ -371,7 +371,7 @@ def calinski_harabasz(p: Points) -> Array:
     references=("dunn1974",),
     about_sample=True,
 )
-def dunn(p: Points) -> Array:
+def dunn(p: ClusteredPoints) -> Array:
     found = p.extremes
     value = ratio(np.asarray(found.separation), np.asarray(found.diameter))
     return np.where(p.one_cluster, np.nan, value)

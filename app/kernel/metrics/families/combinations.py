@@ -24,12 +24,11 @@ _SMALL = 0.1
 
 
 def stolarsky_mean(parts: Array, p: float, q: float) -> Array:
-    """(q (x^p - y^p) / (p (x^q - y^q)))^(1/(p - q)) of the two numbers on the last axis, none of them below 0.
+    """Stolarsky mean (q (x^p - y^p) / (p (x^q - y^q)))^(1/(p - q)) of the two non-negative numbers on the last axis.
 
     With x = m e^t and y = m e^-t, m their geometric mean, the logarithm of the mean is ln m + (L(pt) - L(qt))/(p - q)
-    with L(z) = ln(sinh z / z): there is no division by 0 left but that by p - q. Stolarsky (1975); the limits for
-    powers of 0, equal powers and equal numbers as in Czinder & Pales (2006). A number that is 0 is read as the limit
-    from above.
+    with L(z) = ln(sinh z / z), so the only division by 0 left is that by p - q. Stolarsky (1975); limits for powers of
+    0, equal powers and equal numbers as in Czinder & Pales (2006). A number of 0 is read as the limit from above.
     """
     first, second = np.log(parts[..., 0]), np.log(parts[..., 1])
     t = np.abs(first - second) / 2.0
@@ -62,7 +61,7 @@ def _log_sinhc(z: Array) -> Array:
 
 
 def _log_sinhc_slope(z: Array) -> Array:
-    """Its derivative coth z - 1/z."""
+    """Derivative coth z - 1/z of ln(sinh z / z)."""
     square = z * z
     series = z / 3.0 * (1.0 - square / 15.0 * (1.0 - square * (2.0 / 21.0) * (1.0 - square * 0.1)))
     return np.where(np.abs(z) < _SMALL, series, 1.0 / np.tanh(z) - 1.0 / z)
@@ -70,21 +69,21 @@ def _log_sinhc_slope(z: Array) -> Array:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CombinationCard:
-    """One function of metrics in data.
+    """Facts of one function of metrics.
 
     Attributes:
-        compute: From parts (..., P) to values (...), with the parameters by name, ``weights`` among them.
-        parameters: Numbers that it takes behind the parts.
-        weighted: It takes weights, one for each part; the function that it is when all weigh the same.
-        arity: How many parts it takes; None for any number.
-        orientation: Which direction is better; None for that of the parts.
-        range: Of the values; None for one between the ends of the parts.
-        lowest: The lower end of the values from those of the parts.
-        highest: The upper end.
-        mean_of_positives: What kind of mean it is that parts below 0 would leave undefined.
+        compute: Maps parts (..., P) to values (...), with the parameters by name, ``weights`` among them.
+        parameters: Numeric parameters that follow the parts.
+        weighted: It takes weights, one for each part: the function that it is for equal weights.
+        arity: Number of parts; None for any number.
+        orientation: Orientation; None for that of the parts.
+        range: Range of the values; None for between the ends of the parts.
+        lowest: Gives the lower end of the values from those of the parts.
+        highest: Gives the upper end of the values from those of the parts.
+        mean_of_positives: Name of the mean, if parts below 0 leave it undefined.
         slopes: Derivatives (P) by the parts (P), where they exist, with the same parameters.
-        picks: Which one of the parts it is: ``min`` or ``max``. A part that is picked for what it shows has limits that
-            hold for all parts together.
+        picks: ``min`` or ``max`` if it selects one of the parts. The limits of a part selected by its value hold for
+            all parts together.
     """
 
     key: str

@@ -32,10 +32,10 @@ from app.kernel.metrics.parameters import (
     DecisionName,
     MatrixOf,
     matrix_of_costs,
-    paid_in_all,
     relative_cost,
+    total_cost,
 )
-from app.kernel.metrics.proportion import Cells
+from app.kernel.metrics.proportion import ConfusionCells
 from app.kernel.numerics.arrays import Array, each, ratio, total
 from app.kernel.samples.influence import Parameters, mean_of
 from app.kernel.samples.losses import Codes
@@ -62,7 +62,7 @@ _cost = partial(
     references=("elkan2001",),
 )
 def expected_cost(t: Table, costs: Costs = "zero_one") -> Array:
-    return paid_in_all(t.counts, matrix_of_costs(costs, t.n_classes)) / t.n
+    return total_cost(t.counts, matrix_of_costs(costs, t.n_classes)) / t.n
 
 
 @_cost(
@@ -109,11 +109,11 @@ _NEVER_DECIDED: Condition[Contingency] = Condition(
 )
 
 
-def _share(among: Cells, **facts: object) -> Callable[[_Counted], Metric[Contingency]]:
+def _share(among: ConfusionCells, **facts: object) -> Callable[[_Counted], Metric[Contingency]]:
     """Turn a function that counts into a metric, the ratio of what it counts."""
 
     def declare(counted: _Counted) -> Metric[Contingency]:
-        # Which direction is better says nothing about the value.
+        # The direction that is better does not affect the value.
         def compute(t: Contingency, decision: Decision = NO_DECISION, better: str = _BETTER.default) -> Array:  # noqa: ARG001
             return ratio(*counted(t, decision))
 
@@ -135,7 +135,7 @@ def _share(among: Cells, **facts: object) -> Callable[[_Counted], Metric[Conting
 
 
 @_share(
-    Cells.ALL,
+    ConfusionCells.ALL,
     name="share of a decision",
     scope=Scope.OVERALL,
     prevalence=Prevalence.SENSITIVE,
@@ -148,7 +148,7 @@ def decision_share(t: Contingency, decision: Decision) -> tuple[Array, Array]:
 
 
 @_share(
-    Cells.ACTUAL,
+    ConfusionCells.ACTUAL,
     name="share of a class with a decision",
     scope=Scope.CLASS,
     prevalence=Prevalence.INSENSITIVE,
@@ -161,7 +161,7 @@ def decision_share_of_class(t: Contingency, decision: Decision) -> tuple[Array, 
 
 
 @_share(
-    Cells.PREDICTED,
+    ConfusionCells.PREDICTED,
     name="share of a decision with a class",
     scope=Scope.CLASS,
     prevalence=Prevalence.SENSITIVE,
@@ -182,7 +182,7 @@ _ANY_COSTS = replace(
 
 
 def cheapest_decisions(s: Scores, costs: Array) -> Codes:
-    """For each sample (n) the decision whose expected cost by its probabilities is lowest, the first of equals.
+    """Decision (n) with the lowest expected cost by the probabilities of each sample, the first of equals.
 
     Args:
         s: Probabilities.
@@ -211,7 +211,7 @@ def _paid(s: Scores, parameters: Parameters) -> Array:
     undefined=(NOT_PROBABILITIES, NO_WEIGHT),
     references=("elkan2001",),
     on_request=True,
-    # Products of matrices are rounded by how many rows there are, and so is what costs as much as something else.
+    # The rounding of matrix products depends on the number of rows, and so would ties between costs.
     influence=mean_of(_paid, is_mean=False),
 )
 def minimum_cost(s: Scores, costs: Costs = "zero_one") -> Array:

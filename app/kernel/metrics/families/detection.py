@@ -18,7 +18,7 @@ from app.kernel.metrics.conditions import (
 )
 from app.kernel.metrics.exact import Exact, harmonic, over
 from app.kernel.metrics.parameters import Number
-from app.kernel.metrics.proportion import Cells, Proportion
+from app.kernel.metrics.proportion import ConfusionCells, Proportion
 from app.kernel.numerics.arrays import FOUR, HALF, ONE, Array
 
 _FIVE = FOUR + ONE
@@ -347,7 +347,7 @@ def bray_curtis(t: Table) -> Array:
     elsewhere={"pycm": "HD"},
     symmetric=True,
     references=("haghighi2018",),
-    proportion=Proportion(Cells.WRONG, Cells.ALL, counted=True),
+    proportion=Proportion(ConfusionCells.WRONG, ConfusionCells.ALL, counted=True),
 )
 def hamming_distance(t: Table) -> Array:
     return t.errors

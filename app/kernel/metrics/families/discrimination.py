@@ -311,7 +311,7 @@ def weighted_h_mean(t: Table, beta: float = 1.0) -> Array:
     references=("batuwita2009",),
 )
 def adjusted_g_mean(t: Table) -> Array:
-    # With N/n multiplied out; the factor is 0 where nothing of the class is found, by definition.
+    # With N/n multiplied out; the factor is 0 by definition where the recall is 0.
     return (t.g_mean_ovr * t.n_each + t.tn) / (t.n_each + t.rest) * np.sign(t.tp)
 
 

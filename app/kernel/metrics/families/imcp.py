@@ -1,6 +1,4 @@
-"""How near the probabilities come to the truth: the (imbalanced) multiclass classification performance curves and
-phi.
-"""
+"""Closeness of probabilities to the truth: phi, and the (imbalanced) multiclass classification performance curves."""
 
 from functools import partial
 
@@ -14,7 +12,7 @@ from app.kernel.samples.influence import Parameters, mean_of, mean_of_class_mean
 from app.kernel.samples.losses import TOLERANCE, phi_of
 from app.kernel.samples.scores import Scores
 
-# Samples handled at once: the arrays of a piece fit in the second-level cache.
+# Samples per piece: the arrays of a piece fit in the second-level cache.
 _BLOCK = 16384
 _overall = partial(metric, scope=Scope.OVERALL, inputs=Inputs.PROBABILITIES, proper=False)
 _per_class = partial(metric, scope=Scope.CLASS, inputs=Inputs.PROBABILITIES, proper=False)

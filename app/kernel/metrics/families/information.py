@@ -264,7 +264,7 @@ def chi_squared(t: Table) -> Array:
     about_sample=True,
 )
 def chi_squared_df(t: Table) -> Array:
-    # The same for every matrix of a batch.
+    # One value for every matrix of a batch.
     return t.n * 0.0 + (t.n_classes - 1) ** 2
 
 

@@ -18,7 +18,7 @@ _of_sets = partial(
     undefined=(NO_WEIGHT_OF_SAMPLES,),
     references=("tsoumakas2010", "beddar2025"),
 )
-# The same of regions and answers, whose sizes may be areas.
+# Metrics that regions and answers have too; their sizes may be areas.
 _of_any_sets = partial(_of_sets, also=ANY_SETS)
 
 

@@ -1,6 +1,6 @@
-"""What a set and the one that was predicted for it have in common, added up over items: of all, and class by class.
+"""Overlap of actual and predicted sets, summed over items: of all items, and class by class.
 
-Means over the items of the same shares are the metrics of sets of labels (``families.labels.sets``).
+Means over items of the same shares are metrics of label sets (``families.label_sets``).
 """
 
 from functools import partial

@@ -49,7 +49,9 @@ def brier_of_shares(share: Array) -> tuple[float, Array]:
 
 
 def log_loss_of_shares(share: Array) -> tuple[float, Array]:
-    """The same of log loss. A constant is missing from the derivative; that of a class without samples is 0."""
+    """Log loss of always stating the class shares, and its derivative up to a constant; that of a class without samples
+    is 0.
+    """
     return -float(np.sum(x_log_x(share))), -np.log(np.where(share > 0, share, 1.0))
 
 
@@ -85,7 +87,7 @@ def log_loss(s: Scores, clip: float = CLIP) -> Array:
 
 
 def _entropy_of_shares(shares: Array) -> tuple[float, Array]:
-    """H = -sum pi ln pi: its derivative is -ln pi - 1, of which the constant cancels in the centring."""
+    """H = -sum pi ln pi and its derivative -ln pi - 1, of which the constant cancels in the centring."""
     return -float(np.sum(x_log_x(shares))), -np.log(shares)
 
 
@@ -165,7 +167,7 @@ def balanced_brier_score(s: Scores) -> Array:
 def brier_skill_score(s: Scores) -> Array:
     # sum pi (1 - pi) without the cancellation of 1 - sum pi^2; it is twice the binary form.
     spread = total(s.actual * s.rest) / (2.0 if s.n_classes == 2 else 1.0)
-    # Of one class nothing can be saved: without a reference there is no skill, however large the score.
+    # With one class the reference is perfect, so there is no skill, however large the score.
     return 1.0 - ratio(total(s.losses.squared_error) * s.n, np.where(spread > 0, spread, np.nan))
 
 
@@ -205,7 +207,7 @@ def spherical_score(s: Scores) -> Array:
 )
 def d2_log_loss(s: Scores, clip: float = CLIP) -> Array:
     entropy = -total(x_log_x(s.prevalence))
-    # Of one class nothing can be saved: without a reference there is no skill, however large the loss.
+    # With one class the reference is perfect, so there is no skill, however large the loss.
     return 1.0 - ratio(ratio(total(_log_loss_sums(s, clip)), s.n), np.where(entropy > 0, entropy, np.nan))
 
 

@@ -6,7 +6,7 @@ from app.kernel.matrix.table import Table
 from app.kernel.metrics.card import Orientation, Prevalence, Scope, metric
 from app.kernel.metrics.conditions import ALWAYS_PREDICTED, NEVER_PREDICTED, NO_ACTUAL, NO_REST, NO_SAMPLES
 from app.kernel.metrics.exact import Exact
-from app.kernel.metrics.proportion import Cells, Proportion
+from app.kernel.metrics.proportion import ConfusionCells, Proportion
 from app.kernel.numerics.arrays import Array
 
 _count = partial(
@@ -127,7 +127,7 @@ def predicted_negative(t: Table) -> Array:
     sentence="Share of the samples that belong to the class.",
     elsewhere={"pycm": "PRE"},
     undefined=(NO_SAMPLES,),
-    proportion=Proportion(Cells.ACTUAL, Cells.ALL),
+    proportion=Proportion(ConfusionCells.ACTUAL, ConfusionCells.ALL),
 )
 def prevalence(t: Table) -> Array:
     return t.prevalence
@@ -141,7 +141,7 @@ def prevalence(t: Table) -> Array:
     sentence="Share of the samples that were predicted as the class.",
     elsewhere={"pycm": "TOPR"},
     undefined=(NO_SAMPLES,),
-    proportion=Proportion(Cells.PREDICTED, Cells.ALL),
+    proportion=Proportion(ConfusionCells.PREDICTED, ConfusionCells.ALL),
     exact=Exact(lambda c: c.predicted / c.n),
 )
 def predicted_prevalence(t: Table) -> Array:
@@ -162,7 +162,7 @@ def predicted_prevalence(t: Table) -> Array:
         "torchmetrics": "MulticlassRecall(average=none)",
     },
     undefined=(NO_ACTUAL,),
-    proportion=Proportion(Cells.TP, Cells.ACTUAL),
+    proportion=Proportion(ConfusionCells.TP, ConfusionCells.ACTUAL),
     references=("aguilar2025", "wu2025", "martin2022", "beddar2025"),
     exact=Exact(lambda c: c.tp / c.actual),
 )
@@ -179,7 +179,7 @@ def recall(t: Table) -> Array:
     aliases=("miss_rate", "false_negative_rate"),
     elsewhere={"pycm": "FNR"},
     undefined=(NO_ACTUAL,),
-    proportion=Proportion(Cells.FN, Cells.ACTUAL),
+    proportion=Proportion(ConfusionCells.FN, ConfusionCells.ACTUAL),
     references=("beddar2025",),
     exact=Exact(lambda c: c.fn / c.actual),
 )
@@ -201,7 +201,7 @@ def fnr(t: Table) -> Array:
         "torchmetrics": "MulticlassSpecificity(average=none)",
     },
     undefined=(NO_REST,),
-    proportion=Proportion(Cells.TN, Cells.REST),
+    proportion=Proportion(ConfusionCells.TN, ConfusionCells.REST),
     references=("aguilar2025", "wu2025", "martin2022", "beddar2025"),
     exact=Exact(lambda c: c.tn / c.rest),
 )
@@ -218,7 +218,7 @@ def specificity(t: Table) -> Array:
     aliases=("fall_out", "false_positive_rate"),
     elsewhere={"pycm": "FPR"},
     undefined=(NO_REST,),
-    proportion=Proportion(Cells.FP, Cells.REST),
+    proportion=Proportion(ConfusionCells.FP, ConfusionCells.REST),
     references=("aguilar2025", "beddar2025"),
     exact=Exact(lambda c: c.fp / c.rest),
 )
@@ -239,7 +239,7 @@ def fpr(t: Table) -> Array:
         "torchmetrics": "MulticlassPrecision(average=none)",
     },
     undefined=(NEVER_PREDICTED,),
-    proportion=Proportion(Cells.TP, Cells.PREDICTED),
+    proportion=Proportion(ConfusionCells.TP, ConfusionCells.PREDICTED),
     references=("aguilar2025", "wu2025", "martin2022", "beddar2025"),
     exact=Exact(lambda c: c.tp / c.predicted),
 )
@@ -256,7 +256,7 @@ def precision(t: Table) -> Array:
     aliases=("negative_predictive_value", "precision_negative"),
     elsewhere={"pycm": "NPV", "torchmetrics": "MulticlassNegativePredictiveValue(average=none)"},
     undefined=(ALWAYS_PREDICTED,),
-    proportion=Proportion(Cells.TN, Cells.PREDICTED_REST),
+    proportion=Proportion(ConfusionCells.TN, ConfusionCells.PREDICTED_REST),
     references=("wu2025", "martin2022", "beddar2025"),
     exact=Exact(lambda c: c.tn / c.predicted_rest),
 )
@@ -273,7 +273,7 @@ def npv(t: Table) -> Array:
     aliases=("false_discovery_rate",),
     elsewhere={"pycm": "FDR"},
     undefined=(NEVER_PREDICTED,),
-    proportion=Proportion(Cells.FP, Cells.PREDICTED),
+    proportion=Proportion(ConfusionCells.FP, ConfusionCells.PREDICTED),
     references=("beddar2025",),
     exact=Exact(lambda c: c.fp / c.predicted),
 )
@@ -290,7 +290,7 @@ def fdr(t: Table) -> Array:
     aliases=("for",),
     elsewhere={"pycm": "FOR"},
     undefined=(ALWAYS_PREDICTED,),
-    proportion=Proportion(Cells.FN, Cells.PREDICTED_REST),
+    proportion=Proportion(ConfusionCells.FN, ConfusionCells.PREDICTED_REST),
     references=("haghighi2018",),
     exact=Exact(lambda c: c.fn / c.predicted_rest),
 )
@@ -306,7 +306,7 @@ def false_omission_rate(t: Table) -> Array:
     elsewhere={"pycm": "ACC"},
     undefined=(NO_SAMPLES,),
     symmetric=True,
-    proportion=Proportion(Cells.RIGHT, Cells.ALL),
+    proportion=Proportion(ConfusionCells.RIGHT, ConfusionCells.ALL),
     references=("haghighi2018",),
     exact=Exact(lambda c: (c.tp + c.tn) / c.n),
 )
@@ -322,7 +322,7 @@ def accuracy_ovr(t: Table) -> Array:
     elsewhere={"pycm": "ERR"},
     undefined=(NO_SAMPLES,),
     symmetric=True,
-    proportion=Proportion(Cells.WRONG, Cells.ALL),
+    proportion=Proportion(ConfusionCells.WRONG, ConfusionCells.ALL),
     references=("haghighi2018",),
     exact=Exact(lambda c: c.errors / c.n),
 )

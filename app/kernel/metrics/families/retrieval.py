@@ -22,7 +22,7 @@ _GAIN = Choice(
 )
 _over_queries = partial(over_units, inputs=Inputs.QUERIES, prevalence=Prevalence.SENSITIVE)
 
-# What other libraries do where this one leaves something out.
+# Differences of other libraries.
 COUNTED_AS_ZERO = (
     "counts a query without relevant items as 0, where it has no value here: multiply by the share of queries that have "
     "relevant items"

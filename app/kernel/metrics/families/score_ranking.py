@@ -1,8 +1,5 @@
-"""How well the scores order the samples: areas under ROC and precision-recall curves and what is read off them.
-
-One rate at the threshold where another has a given value: what is asked of a test before a threshold is chosen.
-
-Parts of the area under the ROC curve, and the standard error of all of it; each where an expression asks for it.
+"""Order of samples by score: areas under ROC and precision-recall curves, their parts, and rates at a required value of
+another rate.
 """
 
 from functools import partial
@@ -29,11 +26,11 @@ from app.kernel.samples.curves import precision_at_recall, recall_at_specificity
 from app.kernel.samples.influence import (
     Area,
     AreaOf,
-    Form,
     Influence,
+    InfluenceForm,
     LinearMethod,
     Parameters,
-    Sampled,
+    WeightedSamples,
     line_of_area,
     mean_of_areas,
     share_of,
@@ -49,23 +46,23 @@ def _stack(values: list[Array]) -> Array:
     return np.stack(values, axis=-1)
 
 
-def _weighted_areas(of: Sampled) -> Array:
+def _weighted_areas(of: WeightedSamples) -> Array:
     areas, influence = of.areas
-    # The shares of the classes are random too.
+    # The class shares are random too.
     weighted: Array = of.scores.prevalence @ influence + centred(areas[of.scores.y], of.scores.weights, 1.0)
     return weighted
 
 
-def _all_entries(of: Sampled, _class: int | None, _: Parameters) -> Influence:
+def _all_entries(of: WeightedSamples, _class: int | None, _: Parameters) -> Influence:
     return Influence(micro_influence(of.scores), LinearMethod.INFLUENCE_LOGIT)
 
 
-def _pairs(of: Sampled) -> Array:
+def _pairs(of: WeightedSamples) -> Array:
     size = of.scores.n_classes
     return pair_influence(of.scores, np.full((size, size), 1.0 / (size * (size - 1))))[1]
 
 
-def _weighted_pairs(of: Sampled) -> Array:
+def _weighted_pairs(of: WeightedSamples) -> Array:
     # Weights (pi_i + pi_j) / (2 (K - 1)), whose shares are random too.
     scores, pairs = of.scores, 2.0 * (of.scores.n_classes - 1)
     areas, influence = pair_influence(scores, (scores.prevalence[:, None] + scores.prevalence) / pairs)
@@ -73,9 +70,9 @@ def _weighted_pairs(of: Sampled) -> Array:
     return influence + centred(slope[scores.y], scores.weights, 1.0)
 
 
-def _among_first(of: Sampled, class_index: int | None, parameters: Parameters) -> Influence:
+def _among_first(of: WeightedSamples, class_index: int | None, parameters: Parameters) -> Influence:
     if parameters["k"] >= of.scores.n_classes:
-        # By definition 1: there is nothing to be unsure of.
+        # 1 by definition: it has no variance.
         return Influence(np.zeros(of.scores.n_samples), LinearMethod.INFLUENCE)
     return share_of(lambda s, p: (s.truth_rank < p["k"]).astype(np.float64)).make(of, class_index, parameters)
 
@@ -140,7 +137,7 @@ def roc_auc_ovr_weighted(s: Scores) -> Array:
     undefined=(NOT_PROBABILITIES, NO_WEIGHT),
     references=("fawcett2006", "aguilar2024"),
     scale=Scale.LOGIT,
-    influence=Form(LinearMethod.INFLUENCE_LOGIT, _all_entries, area=Area(AreaOf.ENTRIES)),
+    influence=InfluenceForm(LinearMethod.INFLUENCE_LOGIT, _all_entries, area=Area(AreaOf.ENTRIES)),
 )
 def roc_auc_ovr_micro(s: Scores) -> Array:
     if not s.are_probabilities:
@@ -389,7 +386,7 @@ def _saved_cost(tp: Array, fp: Array, a: float, b: float) -> float:
     parameters=(Number("k", 2.0, "how many classes may be named", minimum=1.0, integral=True),),
     undefined=(NO_WEIGHT,),
     references=("beddar2025",),
-    influence=Form(LinearMethod.WILSON, _among_first),
+    influence=InfluenceForm(LinearMethod.WILSON, _among_first),
 )
 def top_k_accuracy(s: Scores, k: float = 2.0) -> Array:
     if k >= s.n_classes:

@@ -46,8 +46,8 @@ def coefficient(
     sources: tuple[str, ...] = (),
     **facts: Any,
 ) -> Metric[Table]:
-    """A coefficient by its formula, with the facts of its card; they are sensitive, and better the higher, unless these
-    say otherwise. Most are the same with actual and predicted exchanged.
+    """Coefficient from its formula and the facts of its card. Unless these differ, it is sensitive to prevalence,
+    better the higher, and symmetric in actual and predicted.
     """
 
     def compute(t: Table) -> Array:
@@ -70,7 +70,7 @@ def coefficient(
 
 
 def distance(*row: Any, **facts: Any) -> Metric[Table]:
-    """A coefficient that is better the lower, 0 where nothing is wrong."""
+    """Coefficient for which lower is better, 0 where nothing is wrong."""
     return coefficient(*row, **{"orientation": Orientation.LOWER, "ideal": 0.0, **facts})
 
 
@@ -122,7 +122,7 @@ def _margin_modes(t: Table) -> Array:
 
 def _kent_foster(t: Table, common: Array) -> Array:
     """-FP FN / (u (FP + FN) - FP FN) with u = common + FP + FN: the formula with TP - TP + FP FN/u taken out."""
-    # Subtracted from 0, which leaves no negative zero.
+    # Subtracting from 0 avoids a negative zero.
     return 0.0 - t.mixed_up / ((common + t.errors) * t.errors - t.mixed_up)
 
 
@@ -528,7 +528,7 @@ BAULIEU: tuple[Metric[Table], ...] = (
         "baulieu_xi", "BaulieuXI", "Baulieu XI", r"\frac{FP+FN}{FP+FN+TN}", lambda t: t.errors / (t.errors + t.tn),
         "One less the Jaccard index of the rest.", undefined=(NO_SAMPLES, UNIVERSAL), sources=("baulieu1997",),
     ),
-    # 0 is added since 0 over -1 is a negative zero.
+    # Adding 0 turns the negative zero 0 / -1 into 0.
     distance(
         "baulieu_xii", "BaulieuXII", "Baulieu XII", r"\frac{FP+FN}{TP+FP+FN-1}", lambda t: t.errors / (t.union - 1.0) + 0.0,
         "One less the Jaccard index, with one member less.",

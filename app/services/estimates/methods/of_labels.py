@@ -8,7 +8,7 @@ import numpy as np
 
 from app.kernel.metrics.card import Part
 from app.kernel.metrics.expression import Measure
-from app.kernel.metrics.proportion import ITSELF, Cells, Line, Rate
+from app.kernel.metrics.proportion import ITSELF, ConfusionCells, LinearMap, Rate
 from app.kernel.numerics.arrays import Array, silently
 from app.kernel.uncertainty.closed_forms import GIVEN, Given, Method
 from app.kernel.uncertainty.influence import LabelInfluences
@@ -60,8 +60,8 @@ def _of_part(estimand: Estimand, part: Part, run: RunData, settings: LimitSettin
 def _of_counts(
     estimand: Estimand,
     counts: tuple[Array, Array],
-    line: Line,
-    of: Cells,
+    line: LinearMap,
+    of: ConfusionCells,
     run: RunData,
     settings: LimitSettings,
 ) -> Estimates:

@@ -12,7 +12,7 @@ from app.domain.findings import Finding, Severity
 from app.domain.inputs.content import IGNORED_FACT, Content
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.wording import MOST_NAMED, PLAIN, classes, name, number, share, significant
-from app.kernel.metrics.families import rates, recall_means
+from app.kernel.metrics.families import rate_means, rates
 
 # A recall this far below the accuracy is a class that accuracy hides: whoever reads 95 % does not expect 75 %. Over 18
 # benchmark datasets accuracy is 0.02 above H on average and 0.09 where a class is weak (Aguilar-Ruiz 2025, table 2).
@@ -192,7 +192,7 @@ def _never_predicted(matrix: _Margins) -> Finding | None:
 
 def _accuracy_overstates(matrix: _Margins, values: Mapping[str, float | None]) -> Finding | None:
     accuracy = matrix.right / matrix.n
-    h_mean = values.get(recall_means.h_mean.key)
+    h_mean = values.get(rate_means.h_mean.key)
     present = [(recall, k) for k, recall in enumerate(matrix.recall) if recall is not None and matrix.actual[k]]
     if h_mean is None:
         # H of all classes does not exist when one has no samples; what it says of the others still holds.
@@ -242,7 +242,7 @@ def _hidden_classes(matrix: _Margins, k: int, recall: float, accuracy: float, co
 
 
 def _every_class_alike(h_mean: float) -> str:
-    return f"{recall_means.h_mean.key} counts every class alike: {number(h_mean)}."
+    return f"{rate_means.h_mean.key} counts every class alike: {number(h_mean)}."
 
 
 def _found(matrix: _Margins, k: int, recall: float) -> str:
@@ -282,9 +282,9 @@ def _majority_not_beaten(matrix: _Margins, values: Mapping[str, float | None]) -
         return None
     label = matrix.labels[matrix.actual.index(largest)]
     accuracy, baseline = matrix.right / matrix.n, largest / matrix.n
-    balanced, guessing = values.get(recall_means.balanced_accuracy.key), 1.0 / len(matrix.labels)
+    balanced, guessing = values.get(rate_means.balanced_accuracy.key), 1.0 / len(matrix.labels)
     still = (
-        f" Yet it tells the classes apart, which accuracy does not reward: {recall_means.balanced_accuracy.key} is "
+        f" Yet it tells the classes apart, which accuracy does not reward: {rate_means.balanced_accuracy.key} is "
         f"{number(balanced)}, where guessing gives {number(guessing)}."
         if balanced is not None and balanced > guessing
         else ""
