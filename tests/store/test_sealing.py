@@ -11,7 +11,7 @@ from sqlalchemy.dialects.postgresql.asyncpg import dialect
 
 from app.store.database import tables
 from app.store.database.sealing import UnsealedStatement, seal
-from app.store.database.tables import comparisons, datasets, evaluations, extreme_scopes, gates, metadata, models
+from app.store.database.tables import comparisons, datasets, evaluations, gates, metadata, models
 
 STORE = Path(tables.__file__).parents[1]
 MINE = evaluations.c.project == "mine"
@@ -24,7 +24,7 @@ SEALED: dict[str, Any] = {
     "joined by such an id": select(models.c.name).join(evaluations, models.c.id == evaluations.c.model_id).where(MINE),
     "of an inner statement": select(select(evaluations.c.id).where(MINE).subquery().c.id),
     "change": update(comparisons).where(comparisons.c.project == "mine").values(kind="x"),
-    "deletion": delete(extreme_scopes).where(extreme_scopes.c.id == 1),
+    "deletion": delete(models).where(models.c.id == 1),
     "of no project": select(tables.metric_slots),
 }
 UNSEALED: dict[str, Any] = {

@@ -13,7 +13,7 @@ from sqlalchemy.engine import Dialect
 from sqlalchemy.sql import operators
 from sqlalchemy.sql.elements import Grouping
 
-from app.store.database.tables import api_keys, datasets, evaluations, extreme_scopes, model_names, models
+from app.store.database.tables import api_keys, datasets, evaluations, model_names, models
 
 # Ids that are given to names within one project, and found through it (`app/store/names.py`).
 _OWN_IDS: Final[Mapping[Table, frozenset[str]]] = {
@@ -21,7 +21,6 @@ _OWN_IDS: Final[Mapping[Table, frozenset[str]]] = {
     models: frozenset({"id"}),
     model_names: frozenset({"id"}),
     datasets: frozenset({"id"}),
-    extreme_scopes: frozenset({"id"}),
     # A key is found before anybody knows its project, by an id that comes with a secret. Lists name the project.
     api_keys: frozenset({"id"}),
 }

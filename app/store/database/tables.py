@@ -112,37 +112,7 @@ evaluations = Table(
     Column("counts", LargeBinary, nullable=False),
     Column("fold_counts", LargeBinary),
     Column("model_name_id", Integer, nullable=False),
-    Column(
-        "late_at",
-        DateTime(timezone=True),
-        server_default=text("clock_timestamp()"),
-        comment="When it was written, if that was long after its id was made.",
-    ),
     PrimaryKeyConstraint("project", "id"),
-)
-
-# The first evaluations of large scopes by every metric, made in the background: app/store/lists/top_entries.py.
-extreme_scopes = Table(
-    "extreme_scopes",
-    metadata,
-    Column("id", Integer, Identity(), primary_key=True),
-    Column("member", Integer, nullable=False, comment="Id of the dataset, model or name of a model; 0: the project."),
-    Column("kind", Text, nullable=False),
-    Column("project", Text, nullable=False),
-    Column(
-        "complete_to", DateTime(timezone=True), nullable=False, comment="What was written before has been looked at."
-    ),
-    UniqueConstraint("project", "kind", "member"),
-)
-
-extreme_values = Table(
-    "extreme_values",
-    metadata,
-    Column("scope_id", Integer, nullable=False),
-    Column("slot", SmallInteger, nullable=False),
-    Column("greatest", Boolean, nullable=False),
-    Column("entries", LargeBinary, nullable=False),
-    PrimaryKeyConstraint("scope_id", "slot", "greatest"),
 )
 
 # No foreign keys here either: evaluations are written and deleted in one place, which sees to these too.
@@ -406,13 +376,6 @@ Index("ix_evaluations_model", evaluations.c.model_id, evaluations.c.id)
 Index("ix_evaluations_model_name", evaluations.c.model_name_id, evaluations.c.id)
 Index("ix_evaluations_dataset", evaluations.c.dataset_id, evaluations.c.id)
 Index("ix_evaluations_dataset_model_name", evaluations.c.dataset_id, evaluations.c.model_name_id, evaluations.c.id)
-# As good as empty: most evaluations are written at once.
-Index(
-    "ix_evaluations_late",
-    evaluations.c.project,
-    evaluations.c.late_at,
-    postgresql_where=evaluations.c.late_at.is_not(None),
-)
 # Holds the values too, so that two questions are answered from it alone: a leaderboard, which jumps to the greatest id
 # of each model version, and a dataset sorted by any metric, which reads the dataset's part from end to end.
 Index(

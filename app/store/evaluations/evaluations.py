@@ -29,6 +29,7 @@ from app.domain.operations.access import Change, Kind
 from app.domain.operations.webhooks import Event, Happening
 from app.services.idempotency import present_mark
 from app.services.ports.evaluations import SampleLabels
+from app.store import lists
 from app.store.audit import note
 from app.store.database.engine import read_rows, reading, require_room, writing
 from app.store.database.failures import translated
@@ -36,10 +37,7 @@ from app.store.database.tables import evaluations
 from app.store.evaluations.rows import decode_record, decode_summary, encode_record
 from app.store.evaluations.writer import INSERT, EvaluationWriter
 from app.store.idempotency import keep_result, mark_values
-from app.store.lists import statements
-from app.store.lists.maintainer import TopEntriesMaintainer
-from app.store.lists.pages import fetch_by_metric, fetch_few
-from app.store.lists.scopes import find_scope
+from app.store.lists import find_scope
 from app.store.names import Names, NameTable, Ref
 from app.store.samples.samples import add_report, add_samples, find_samples, pack_samples, read_report, remove_samples
 from app.store.webhooks import Listeners, announce
@@ -58,20 +56,14 @@ class PostgresEvaluationStore:
         self._listeners = listeners or Listeners(engine)
         self._writer = writer
         self._names = Names(engine)
-        self._maintainer = TopEntriesMaintainer(engine)
 
     async def prepare(self, metrics: Sequence[str]) -> None:
         """Give the metrics of the catalogue their slots in its order; without it slots come as values come."""
         with translated():
             await self._names.slots_of(metrics)
 
-    async def rest(self) -> None:
-        """Wait until nothing is being made in the background for the lists that were asked for."""
-        await self._maintainer.rest()
-
     async def close(self) -> None:
         """Commit what waits and close all connections."""
-        await self._maintainer.close()
         await self._writer.close()
         await self._engine.dispose()
 
@@ -145,7 +137,7 @@ class PostgresEvaluationStore:
     async def get_many(self, project: str, identifiers: Sequence[UUID]) -> Mapping[UUID, EvaluationRecord]:
         """Return those of the records that the project has."""
         async with reading(self._engine) as connection:
-            rows = await _fetch(connection, statements.select_records(project, identifiers))
+            rows = await _fetch(connection, lists.select_records(project, identifiers))
             keys = await self._names.keys_up_to(connection, max((len(r.metric_values) for r in rows), default=0))
         records = (decode_record(row._mapping, keys) for row in rows)
         return {record.id: record for record in records}
@@ -182,16 +174,11 @@ class PostgresEvaluationStore:
         if scope is None:
             return Page((), None)
         # One more than asked for tells whether there is a next page.
-        slot = None if query.sort_metric is None else await self._names.slot_of(connection, query.sort_metric)
-        few = await fetch_few(connection, scope, query, slot=slot, maintainer=self._maintainer)
-        if few is not None:
-            rows = few
-        elif query.sort_metric is None:
-            rows = await _fetch(connection, statements.select_by_time(scope, query, query.limit + 1))
+        if query.sort_metric is None:
+            rows = await _fetch(connection, lists.select_by_time(scope, query, query.limit + 1))
         else:
-            rows = await fetch_by_metric(
-                connection, scope, query, slot=slot, maintainer=self._maintainer, datasets=self._names.datasets
-            )
+            slot = await self._names.slot_of(connection, query.sort_metric)
+            rows = await lists.fetch_by_metric(connection, scope, query, slot=slot, names=self._names)
         items = await self._summaries(connection, rows[: query.limit])
         if len(rows) <= query.limit:
             return Page(items, None)
@@ -225,7 +212,7 @@ class PostgresEvaluationStore:
                 return ()
             rows = await _fetch(
                 connection,
-                statements.select_leaderboard(scope, limit, slot=slot, higher_is_better=higher_is_better),
+                lists.select_leaderboard(scope, limit, slot=slot, higher_is_better=higher_is_better),
             )
             items = await self._summaries(connection, rows)
             values = [row._mapping["value"] for row in rows]
@@ -235,7 +222,7 @@ class PostgresEvaluationStore:
             )
 
     async def _read(self, connection: AsyncConnection, project: str, identifier: UUID) -> EvaluationRecord | None:
-        row = (await connection.execute(statements.select_record(project, identifier))).one_or_none()
+        row = (await connection.execute(lists.select_record(project, identifier))).one_or_none()
         if row is None:
             return None
         keys = await self._names.keys_up_to(connection, len(row.metric_values))

@@ -17,11 +17,11 @@ from app.domain.inventory import (
     NewestEvaluation,
 )
 from app.domain.operations.access import Change, Kind
+from app.store import lists
 from app.store.audit import note
 from app.store.database.engine import reading, writing
 from app.store.database.tables import datasets, evaluations, models
-from app.store.lists import statements
-from app.store.lists.scopes import find_scope
+from app.store.lists import find_scope
 from app.store.names import Names
 from app.store.samples.samples import remove_samples
 
@@ -77,7 +77,7 @@ class PostgresInventory:
             scope = await find_scope(connection, self._names, project, query)
             if scope is None:
                 return 0
-            return await connection.scalar(statements.select_count(scope, query)) or 0
+            return await connection.scalar(lists.select_count(scope, query)) or 0
 
     async def newest(self, project: str, query: EvaluationQuery) -> UUID | None:
         """Return the newest evaluation that passes."""
@@ -85,7 +85,7 @@ class PostgresInventory:
             scope = await find_scope(connection, self._names, project, query)
             if scope is None:
                 return None
-            found: UUID | None = await connection.scalar(statements.select_ids(scope, query, 1, descending=True))
+            found: UUID | None = await connection.scalar(lists.select_ids(scope, query, 1, descending=True))
             return None if found is None else UUID(int=found.int)
 
     async def remove_some(self, project: str, query: EvaluationQuery) -> int:
@@ -97,9 +97,7 @@ class PostgresInventory:
             # Two that remove the same take turns, so that they never wait for each other's rows.
             name = func.hashtextextended(f"removal {project}", 0)
             await connection.execute(select(func.pg_advisory_xact_lock(name)))
-            identifiers: Sequence[Any] = (
-                await connection.scalars(statements.select_ids(scope, query, query.limit))
-            ).all()
+            identifiers: Sequence[Any] = (await connection.scalars(lists.select_ids(scope, query, query.limit))).all()
             these = evaluations.c.id == func.any(literal(identifiers, ARRAY(Uuid)))
             remove = delete(evaluations).where(evaluations.c.project == project, these).returning(evaluations.c.id)
             gone = [UUID(int=identifier.int) for identifier in await connection.scalars(remove)]

@@ -25,10 +25,7 @@ _WEIGHT = np.dtype("<f8")
 def encode_record(
     project: str, record: EvaluationRecord, *, names: NameIds, slots: Mapping[str, int]
 ) -> dict[str, Any]:
-    """Return the row of a record, keyed by column, JSON columns as text, and who makes it.
-
-    `late_at` is for the database to say.
-    """
+    """Return the row of a record, keyed by column, JSON columns as text, and who makes it."""
     stored = _type_to_store(record)
     return {
         "id": record.id,
@@ -56,7 +53,7 @@ def encode_record(
 
 
 def decode_record(row: RowMapping, keys: Mapping[int, str]) -> EvaluationRecord:
-    """Return the record of a row that has the names of its model and dataset; see `statements.record_columns`."""
+    """Return the record of a row that has the names of its model and dataset; see `lists.RECORD`."""
     extra = row["extra"] or {}
     shape = shape_of(row["kind"], row["n_classes"], extra)
     content = Content(row["content"])
@@ -81,7 +78,7 @@ def decode_record(row: RowMapping, keys: Mapping[int, str]) -> EvaluationRecord:
 
 
 def decode_summary(row: RowMapping, keys: Mapping[int, str]) -> EvaluationSummary:
-    """Return the summary of a row that has the names of its model and dataset; see `statements.summary_columns`."""
+    """Return the summary of a row that has the names of its model and dataset; see `lists.SUMMARY`."""
     content, labels, positive = Content(row["content"]), row["labels"], row["positive"]
     return EvaluationSummary(
         id=_plain(row["id"]),

@@ -25,7 +25,6 @@ from app.store.database.engine import watch_of
 from app.store.database.failures import DRIVER_ERRORS, is_unavailable, translated
 from app.store.database.tables import audit_entries, evaluations
 from app.store.idempotency import MARKED, PRIMARY_KEY, beside_evaluation
-from app.store.lists.visibility import late_at
 
 # The id of the entry in the trail of changes: its time is when it was written, whenever the evaluation was made.
 ENTRY_ID: Final = "entry_id"
@@ -47,7 +46,7 @@ def compile_insert(*, keyed: bool = False) -> _Statement:
     # They come as text: `rows.encode_values`.
     values = evaluations.c.metric_values
     given[values.name] = cast(bindparam(values.name, type_=Text), values.type)
-    kept = evaluations.insert().values(given | {evaluations.c.late_at.name: late_at()}).cte("kept")
+    kept = evaluations.insert().values(given).cte("kept")
     told = {
         "id": bindparam(ENTRY_ID, type_=audit_entries.c.id.type),
         "project": given["project"],

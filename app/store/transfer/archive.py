@@ -16,13 +16,13 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from app.domain.evaluation import EvaluationQuery
 from app.services.ports.archive import Archived, ArchiveKind, SampleColumn
+from app.store import lists
 from app.store.database.engine import reading, writing
 from app.store.database.failures import translated
 from app.store.database.tables import evaluation_samples, evaluations, probability_reports, sample_columns
 from app.store.evaluations.rows import decode_record, encode_record
 from app.store.evaluations.writer import INSERT
-from app.store.lists import statements
-from app.store.lists.partitions import SearchScope
+from app.store.lists import SearchScope
 from app.store.names import Names
 from app.store.samples.columns import StoredColumn, pack, unpack
 from app.store.samples.samples import COLUMN_NAMES, PackedSamples, add_report, add_samples
@@ -41,7 +41,7 @@ class PostgresArchive:
 
     async def newest(self, project: str) -> UUID | None:
         """Return the newest evaluation."""
-        newest = statements.select_ids(SearchScope(project), EvaluationQuery(), 1, descending=True)
+        newest = lists.select_ids(SearchScope(project), EvaluationQuery(), 1, descending=True)
         async with reading(self._engine) as connection:
             found: UUID | None = await connection.scalar(newest)
         return None if found is None else UUID(int=found.int)
@@ -50,7 +50,7 @@ class PostgresArchive:
         """Return the next evaluations by id up to one of them: at most so many, and fewer where they are large."""
         async with reading(self._engine) as connection:
             identifiers = await _next(connection, project, after, last, most)
-            rows = (await connection.execute(statements.select_records(project, identifiers))).all()
+            rows = (await connection.execute(lists.select_records(project, identifiers))).all()
             keys = await self._names.keys_up_to(connection, max((len(row.metric_values) for row in rows), default=0))
             samples = await _samples_of(connection, project, identifiers)
             parts = await _parts_of(connection, project, identifiers)

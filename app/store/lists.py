@@ -1,11 +1,12 @@
-"""The reading SQL for evaluations.
+"""The reading SQL for evaluations, and where to search: names of a query become ids of its scope.
 
 A filter by name can stand for many versions. Each is searched by itself, through an index that already has the order
 asked for, and stops after one page (`JOIN LATERAL ... LIMIT`): a page costs the same however much lies behind it.
 """
 
-from collections.abc import Sequence
-from datetime import datetime
+import operator
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from enum import Enum, auto
 from typing import Any, assert_never
 from uuid import UUID
@@ -17,6 +18,7 @@ from sqlalchemy import (
     Double,
     FromClause,
     Integer,
+    Row,
     Select,
     Subquery,
     TableValuedAlias,
@@ -27,20 +29,120 @@ from sqlalchemy import (
     func,
     literal,
     null,
-    or_,
     select,
     true,
     tuple_,
-    union_all,
 )
 from sqlalchemy.dialects.postgresql import distinct_on
+from sqlalchemy.ext.asyncio import AsyncConnection
 
-from app.domain.evaluation import EvaluationQuery, Position
+from app.domain.evaluation import Bound, EvaluationQuery, Position
 from app.domain.identifiers import first_id_from
 from app.domain.named_metrics import HEADLINE
-from app.store.database.tables import datasets, evaluations, models, value_in_slot
-from app.store.lists.partitions import Partition, SearchScope
-from app.store.lists.visibility import in_time_since, late_since
+from app.store.database.tables import datasets, evaluations, model_names, models, value_in_slot
+from app.store.names import Names
+
+
+@dataclass(frozen=True, slots=True)
+class SlotCondition:
+    """What the value in a slot has to satisfy."""
+
+    slot: int
+    bound: Bound
+    number: float
+
+    def of(self, rows: FromClause = evaluations) -> ColumnElement[bool]:
+        """Return it as SQL; NULL, which an undefined value is, satisfies nothing."""
+        value, number = value_in_slot(self.slot, rows), literal(self.number, Double)
+        found: ColumnElement[bool] = _COMPARED[self.bound](value, number)
+        return found
+
+
+_COMPARED: dict[Bound, Callable[[Any, Any], Any]] = {
+    Bound.BELOW: operator.lt,
+    Bound.AT_MOST: operator.le,
+    Bound.ABOVE: operator.gt,
+    Bound.AT_LEAST: operator.ge,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class SearchScope:
+    """Where to search: ids of models, of datasets and of one name of a model; None is every one of the project.
+
+    Attributes:
+        where: What values have to satisfy.
+    """
+
+    project: str
+    model_ids: Sequence[int] | None = None
+    dataset_ids: Sequence[int] | None = None
+    model_name_id: int | None = None
+    where: tuple[SlotCondition, ...] = ()
+
+    @property
+    def is_whole_project(self) -> bool:
+        """Whether all evaluations of the project are in it, values aside."""
+        return self.model_ids is None and self.dataset_ids is None and self.model_name_id is None
+
+    @property
+    def is_of_model(self) -> bool:
+        """Whether it holds one model, or one version of it."""
+        return self.model_ids is not None or self.model_name_id is not None
+
+    def conditions(self) -> list[ColumnElement[bool]]:
+        """Return what is true of the evaluations in it, the project and values aside."""
+        conditions: list[ColumnElement[bool]] = []
+        if self.model_name_id is not None:
+            conditions.append(evaluations.c.model_name_id == self.model_name_id)
+        for column, ids in ((evaluations.c.model_id, self.model_ids), (evaluations.c.dataset_id, self.dataset_ids)):
+            if ids is not None:
+                conditions.append(column.in_(ids))
+        return conditions
+
+
+async def find_scope(
+    connection: AsyncConnection, names: Names, project: str, query: EvaluationQuery
+) -> SearchScope | None:
+    """Return the ids that the names in a query stand for, or None when a name stands for nothing."""
+    model_ids: Sequence[int] | None = None
+    dataset_ids: Sequence[int] | None = None
+    model_name_id: int | None = None
+    if query.model_version is not None:
+        wanted = names.models.select_ids(project, name=query.model, version=query.model_version)
+        model_ids = await _fetch_ids(connection, wanted)
+    elif query.model is not None:
+        model_name_id = await connection.scalar(names.model_names.select_ids(project, name=query.model))
+        if model_name_id is None:
+            return None
+    if query.dataset is not None or query.dataset_version is not None or query.split is not None:
+        wanted = names.datasets.select_ids(
+            project, name=query.dataset, version=query.dataset_version, split=query.split
+        )
+        dataset_ids = await _fetch_ids(connection, wanted)
+    where = await _find_slots(connection, names, query)
+    if model_ids == [] or dataset_ids == [] or where is None:
+        return None
+    return SearchScope(project, model_ids, dataset_ids, model_name_id, where)
+
+
+async def _find_slots(
+    connection: AsyncConnection, names: Names, query: EvaluationQuery
+) -> tuple[SlotCondition, ...] | None:
+    """Return the conditions on values by slot; None when no evaluation ever had one of these metrics."""
+    found = []
+    for condition in query.where:
+        slot = await names.slot_of(connection, condition.metric)
+        if slot is None:
+            return None
+        found.append(SlotCondition(slot, condition.bound, condition.number))
+    return tuple(found)
+
+
+async def _fetch_ids(connection: AsyncConnection, statement: Select[Any]) -> Sequence[int]:
+    ids: Sequence[int] = (await connection.scalars(statement)).all()
+    return ids
+
 
 NAMES = (
     models.c.name.label("model_name"),
@@ -110,8 +212,14 @@ def select_by_metric(
     """
     value = _value(slot)
     # The headline metrics have the first slots and an index per dataset.
-    indexed = has_index(slot) and scope.model_ids is None and scope.model_name_id is None
+    indexed = has_index(slot) and not scope.is_of_model
     conditions = _conditions(scope, query)
+    if scope.model_name_id is not None and not has_index(slot):
+        # The index that has all values knows versions, not their common name.
+        name = select(model_names.c.name).where(model_names.c.id == scope.model_name_id).scalar_subquery()
+        versions = select(models.c.id).where(models.c.project == scope.project, models.c.name == name)
+        conditions.append(evaluations.c.model_id == func.any(func.array(versions.scalar_subquery())))
+        scope = replace(scope, model_name_id=None)
     order: list[ColumnElement[Any]]
     after = query.after
     match segment:
@@ -133,108 +241,33 @@ def select_by_metric(
     return _summaries(scope.project, found, [_directed(column, descending=query.descending) for column in order])
 
 
+async def fetch_by_metric(
+    connection: AsyncConnection, scope: SearchScope, query: EvaluationQuery, *, slot: int | None, names: Names
+) -> Sequence[Row[Any]]:
+    """Fetch one evaluation more than the page has, in the order of a metric, each with its value.
+
+    First come those that have a value and, when these run out, those that have none.
+    """
+    if scope.dataset_ids is None and (scope.is_of_model or (has_index(slot) and not query.tags)):
+        # Indexes with values begin with a dataset: what lies in several is merged.
+        wanted = names.datasets.select_ids(scope.project)
+        if scope.is_of_model:
+            here = select(evaluations.c.id).where(evaluations.c.dataset_id == datasets.c.id, *scope.conditions())
+            wanted = wanted.where(here.exists())
+        scope = replace(scope, dataset_ids=await _fetch_ids(connection, wanted))
+    rows: list[Row[Any]] = []
+    past_the_defined = slot is None or (query.after is not None and query.after.value is None)
+    for segment in (Segment.undefined,) if past_the_defined else Segment:
+        missing = query.limit + 1 - len(rows)
+        if missing:
+            statement = select_by_metric(scope, query, missing, slot=slot, segment=segment)
+            rows.extend((await connection.execute(statement)).all())
+    return rows
+
+
 def has_index(slot: int | None) -> bool:
     """Whether every dataset has an index in the order of the metric."""
     return slot is not None and slot <= len(HEADLINE)
-
-
-def select_written_since(
-    scope: SearchScope, query: EvaluationQuery, partitions: Sequence[tuple[Partition, datetime | None]], *, slot: int
-) -> Select[Any]:
-    """Select ids and values for one page, of what was written to each partition since a moment, or of all of it.
-
-    An evaluation can come twice. What is beyond the end of a page does not come at all.
-    """
-    written = _written_since(scope, query, partitions, slot)
-    page = select(written.c.id, written.c.value).where(written.c.value.is_not(None))
-    if query.after is not None and query.after.value is not None:
-        page = page.where(_after(query.after, written.c.value, written.c.id, descending=query.descending))
-    order = _by_value(written, descending=query.descending)
-    return page.order_by(*order).limit(len(partitions) * 2 * (query.limit + 1))
-
-
-def select_all_written_since(
-    scope: SearchScope, query: EvaluationQuery, partitions: Sequence[tuple[Partition, datetime | None]]
-) -> Select[Any]:
-    """Select the ids of all that was written to each partition since a moment, or of all of it, and passes.
-
-    An evaluation can come twice.
-    """
-    return select(_written_since(scope, query, partitions, None).c.id)
-
-
-def _written_since(
-    scope: SearchScope,
-    query: EvaluationQuery,
-    partitions: Sequence[tuple[Partition, datetime | None]],
-    slot: int | None,
-) -> CTE:
-    columns = (evaluations.c.id, _value(slot).label("value"))
-    conditions = [*scope.conditions(), *_conditions(scope, query)]
-    selects = []
-    for partition, moment in partitions:
-        mine = select(*columns).where(partition.condition(), *conditions)
-        if moment is None:
-            selects.append(mine)
-        else:
-            late = mine.where(evaluations.c.project == partition.project, late_since(moment))
-            selects += [mine.where(in_time_since(moment)), late]
-    # Materialized, so that it is found by its ids: an index in the order of the metric would lead through everything.
-    return union_all(*selects).cte("written").prefix_with("MATERIALIZED")
-
-
-def select_among(scope: SearchScope, query: EvaluationQuery, identifiers: Sequence[UUID], *, slot: int) -> Select[Any]:
-    """Select the first of some evaluations that pass the filters, one more than a page has, with their value."""
-    one, passing = _among(scope, query, identifiers, slot)
-    found = _found(passing.order_by(*_by_value(one, descending=query.descending)))
-    return _summaries(scope.project, found, _by_value(found, descending=query.descending))
-
-
-def select_page_among(
-    scope: SearchScope, query: EvaluationQuery, identifiers: Sequence[UUID], *, slot: int | None
-) -> Select[Any]:
-    """Select the page of a list of which no other evaluations than these can be, with their value.
-
-    The slot is that of the metric of the order, None for one that no evaluation has.
-    """
-    one, passing = _among(scope, query, identifiers, slot)
-    if query.after is not None:
-        passing = passing.where(_beyond_page(query, query.after, one))
-    found = _found(passing.order_by(*_in_order(query, one)))
-    return _summaries(scope.project, found, _in_order(query, found))
-
-
-def _among(
-    scope: SearchScope, query: EvaluationQuery, identifiers: Sequence[UUID], slot: int | None
-) -> tuple[FromClause, Select[Any]]:
-    """Those of some evaluations that pass the filters, id and value, and the rows that they come from."""
-    wanted = func.unnest(literal(list(identifiers), ARRAY(Uuid))).table_valued("id", name="wanted").render_derived()
-    # Row by row, and not what an index finds: a tag can stand for a good part of all evaluations.
-    values = [evaluations.c.metric_values] if scope.where else []
-    mine = select(evaluations.c.id, evaluations.c.tags, _value(slot).label("value"), *values)
-    mine = mine.where(evaluations.c.project == scope.project, evaluations.c.id == wanted.c.id, *scope.conditions())
-    one = mine.offset(0).lateral("one")
-    passing = select(one.c.id, one.c.value).select_from(wanted.join(one, true()))
-    return one, passing.where(*_conditions(scope, query, one)).limit(query.limit + 1)
-
-
-def _in_order(query: EvaluationQuery, rows: FromClause) -> list[UnaryExpression[Any]]:
-    """The order of a list, whatever it is: undefined values last."""
-    by_id = _directed(rows.c.id, descending=query.descending)
-    if query.sort_metric is None:
-        return [by_id]
-    return [_directed(rows.c.value, descending=query.descending).nulls_last(), by_id]
-
-
-def _beyond_page(query: EvaluationQuery, place: Position, rows: FromClause) -> ColumnElement[bool]:
-    """Whether a row comes after the end of the page before, in that order."""
-    later = rows.c.id < place.id if query.descending else rows.c.id > place.id
-    if query.sort_metric is None:
-        return later
-    undefined = rows.c.value.is_(None)
-    if place.value is None:
-        return and_(undefined, later)
-    return or_(undefined, _after(place, rows.c.value, rows.c.id, descending=query.descending))
 
 
 def select_leaderboard(scope: SearchScope, limit: int, *, slot: int | None, higher_is_better: bool) -> Select[Any]:
@@ -348,20 +381,14 @@ def _with_names(statement: Select[Any], source: FromClause = evaluations) -> Sel
     )
 
 
-def _conditions(
-    scope: SearchScope, query: EvaluationQuery, rows: FromClause = evaluations
-) -> list[ColumnElement[bool]]:
-    conditions: list[ColumnElement[bool]] = [rows.c.tags.contains({key: value}) for key, value in query.tags]
-    conditions += [condition.of(rows) for condition in scope.where]
+def _conditions(scope: SearchScope, query: EvaluationQuery) -> list[ColumnElement[bool]]:
+    conditions: list[ColumnElement[bool]] = [evaluations.c.tags.contains({key: value}) for key, value in query.tags]
+    conditions += [condition.of() for condition in scope.where]
     if query.created_after is not None:
-        conditions.append(rows.c.id >= first_id_from(query.created_after))
+        conditions.append(evaluations.c.id >= first_id_from(query.created_after))
     if query.created_before is not None:
-        conditions.append(rows.c.id < first_id_from(query.created_before))
+        conditions.append(evaluations.c.id < first_id_from(query.created_before))
     return conditions
-
-
-def _by_value(rows: FromClause, *, descending: bool) -> list[UnaryExpression[Any]]:
-    return [_directed(column, descending=descending) for column in (rows.c.value, rows.c.id)]
 
 
 def _after(

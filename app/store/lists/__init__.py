@@ -1,1 +1,0 @@
-"""Lists of evaluations: the statements that read them, and what is kept of large ones in the order of a metric."""
