@@ -104,6 +104,8 @@ def create_app(settings: Settings, telemetry: Telemetry | None = None, *, job_gr
         redoc_url=None,
         # An address with a slash too many is a 404 like any other, not a redirect that clients forget to follow.
         redirect_slashes=False,
+        # The service traces and counts by itself, when it is told to; the framework would ask at every request.
+        telemetry={"tracing": False, "metrics": False, "logs": False},
     )
     for router in ROUTERS:
         app.include_router(router)

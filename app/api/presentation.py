@@ -7,6 +7,7 @@ where the answer is made, which may be another process.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from enum import StrEnum
+from functools import lru_cache
 from http import HTTPStatus
 from typing import Annotated, Any, NamedTuple, Union
 
@@ -257,6 +258,7 @@ def _negotiated(accept: str) -> Media:
     return best
 
 
+@lru_cache(maxsize=256)
 def _best(accept: str) -> Media | None:
     ranges = [_range(part) for part in accept.split(",") if part.strip()] or [("*/*", 1.0)]
     # The more specific range decides about a media type, and among equal weights the usual one is taken.

@@ -37,7 +37,8 @@ TAGS = frozenset(
 class Wire(BaseModel):
     """Base of all request models: no unknown fields, no coercion, no NaN or Infinity."""
 
-    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False, frozen=True)
+    # Built when the first request of its kind is read.
+    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False, frozen=True, defer_build=True)
 
 
 def check_media_type(request: Request) -> None:

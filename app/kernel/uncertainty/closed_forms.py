@@ -329,14 +329,21 @@ class Headline:
 
 @dataclass(frozen=True, slots=True)
 class Headlines:
-    """All headline intervals of a batch of B matrices: those of the overall metrics one matrix after another, and the
-    limits (..., K) of the recalls that those of their means follow from.
+    """All headline intervals of a batch of B matrices.
+
+    Attributes:
+        level: Of the intervals.
+        overall: Those of the overall metrics, one matrix after another.
+        rates: Those of the rates of each class.
+        recalls: Limits (..., K) of the recalls, which those of their means follow from.
+        gradients: Of the metrics that have limits by the delta method, of every matrix of the table.
     """
 
     level: float
     overall: tuple[tuple[OverallInterval, ...], ...]
     rates: RateIntervals
     recalls: Limits
+    gradients: AdditiveGradient
 
 
 # Which matrices of a batch, as an index of its leading axes.
@@ -368,8 +375,10 @@ def headlines(table: Table, level: float = 0.95, *, of: Selection = ()) -> Headl
     with silently():
         rates = rate_intervals(table, level, of=of)
         recalls = jeffreys(table.tp[of], table.actual[of], level)
-        parts = (*_shares(table, level, of), *_recall_means(table, recalls, of), *_smooth_metrics(table, level, of))
-    return Headlines(level, tuple(zip(*parts, strict=True)), rates, recalls)
+        gradients = stack([gradient(table) for _, gradient in headline_metrics().smooth])
+        smooth = _smooth_metrics(table, gradients, level, of)
+        parts = (*_shares(table, level, of), *_recall_means(table, recalls, of), *smooth)
+    return Headlines(level, tuple(zip(*parts, strict=True)), rates, recalls, gradients)
 
 
 def rate_intervals(table: Table, level: float = 0.95, *, of: Selection = ()) -> RateIntervals:
@@ -403,14 +412,16 @@ def _recall_means(table: Table, recalls: Limits, of: Selection) -> Iterator[list
         yield _intervals(metric.key, low, high, Method.MOVER, Given.ACTUAL)
 
 
-def _smooth_metrics(table: Table, level: float, of: Selection) -> Iterator[list[OverallInterval]]:
+def _smooth_metrics(
+    table: Table, gradients: AdditiveGradient, level: float, of: Selection
+) -> Iterator[list[OverallInterval]]:
     """By the delta method, which does not see what is unknown of a class without any spread.
 
     A class of a few samples that are all right or all wrong adds nothing to a variance by derivatives. What the value
     moves by when its recall goes to its Jeffreys limit is added by squares, as MOVER adds parts (Zou & Donner 2008).
     Where nothing varies at all, such as without a mistake, these moves of all classes at an edge are all there is.
     """
-    found = _by_derivatives(table, level, of)
+    found = _by_derivatives(table, gradients, level, of)
     size = table.n_classes
     counts = table.counts[of].reshape(-1, size, size)
     right, actual = (part[of].reshape(-1, size) for part in (table.tp, table.actual))
@@ -484,10 +495,10 @@ class Ends(NamedTuple):
         return OverallInterval(key, self.low, self.high, self.method, given, self.refusal)
 
 
-def _by_derivatives(table: Table, level: float, of: Selection) -> list[list[Ends]]:
+def _by_derivatives(table: Table, gradients: AdditiveGradient, level: float, of: Selection) -> list[list[Ends]]:
     """Limits value -+ half width, symmetric on the scale of the metric, matrix by matrix."""
     smooth = headline_metrics().smooth
-    variances = additive_variance(table, stack([gradient(table) for _, gradient in smooth]))
+    variances = additive_variance(table, gradients)
     half_widths = two_sided_z(level) * np.sqrt(variances)
     found = []
     for (metric, _), widths in zip(smooth, half_widths, strict=True):
@@ -547,8 +558,7 @@ def equal_share_headlines(table: Table, found: Headlines) -> tuple[tuple[Overall
     parts = [[one._replace(key=metric.key) for one in of_mean] for metric, _ in metrics.shares]
     with silently():
         low, high = (ends[:, 0] for ends in found.recalls)
-        gradients = stack([gradient(table) for _, gradient in metrics.smooth])
-        below, above = _reach(table, gradients, (low, high), two_sided_z(found.level))
+        below, above = _reach(table, found.gradients, (low, high), two_sided_z(found.level))
         for (metric, _), down, up in zip(metrics.smooth, below.tolist(), above.tolist(), strict=True):
             both = metric(table)
             # What has no value as it is has none in its twin: what rounding leaves of 0/0 there is none.
