@@ -37,6 +37,7 @@ from app.api.v1.replays import replay
 from app.api.wire.addresses import Addresses
 from app.api.wire.middleware import RequestEnvelope
 from app.api.wire.observed import Observed
+from app.api.wire.same_site import HeaderChecks
 from app.protocol import LIMITS, REFUSED, ConnectionLimits
 from app.settings import MetricsAccess, Settings
 from app.telemetry.telemetry import Telemetry
@@ -124,8 +125,14 @@ def create_app(settings: Settings, telemetry: Telemetry | None = None, *, job_gr
         open=settings.metrics_access is MetricsAccess.open,
         token=None if token is None else token.get_secret_value(),
     )
+    checks = HeaderChecks(
+        hosts=settings.allowed_hosts,
+        origins=settings.cors_origins,
+        needs_key=lambda: app.state.services.guard.needs_key(),
+    )
     app.add_middleware(
         RequestEnvelope,
+        checks=checks,
         max_body_bytes=settings.max_body_bytes,
         max_bodies_bytes=settings.max_bodies_bytes,
         addresses=addresses,

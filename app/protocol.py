@@ -4,10 +4,12 @@ uvicorn waits for ever for the rest of a header or of a body, keeps headers of a
 plain text. Every connection here has one timer that asks, when it is due, whether what is awaited has come.
 """
 
+import sys
 from asyncio import AbstractEventLoop, Transport
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum, auto
+from functools import partial
 from http import HTTPStatus
 from typing import Any, Final
 from uuid import uuid4
@@ -18,7 +20,7 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from uvicorn.server import ServerState
 
 from app.api.answers import write_json
-from app.api.problems import MEDIA_TYPE, Problem
+from app.api.problems import MEDIA_TYPE, Problem, internal_error
 
 # Where the application puts the limits for this protocol to find: in the state of its lifespan.
 LIMITS: Final = "connection_limits"
@@ -95,13 +97,18 @@ class GuardedProtocol(HttpToolsProtocol):
             self._expect_headers()
         self._header_bytes += len(data)
         super().data_received(data)
-        if self._awaited is _Awaited.headers and self._header_bytes > LARGEST_HEADERS:
+        if self._awaited is not None and self._header_bytes > LARGEST_HEADERS:
             self._refuse(_headers_too_large())
 
     def on_message_begin(self) -> None:
         """The first byte of a request."""
         super().on_message_begin()
         self._expect_headers()
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Take a header; one behind the body (a trailer) is dropped, since who may ask was decided without it."""
+        if self._awaited is _Awaited.headers:
+            super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
         """The headers of a request are there, and it goes to the application unless there are too many."""
@@ -118,10 +125,14 @@ class GuardedProtocol(HttpToolsProtocol):
         crowded = len(self.connections) > self._limits.connections
         self.app = _too_many_connections if crowded else self.config.loaded_app
         super().on_headers_complete()
+        # In place of uvicorn's, which is plain text that nobody counts.
+        self.cycle.send_500_response = partial(_internal_error, self.cycle)  # type: ignore[method-assign]
 
     def on_body(self, body: bytes) -> None:
         """A piece of a body."""
         super().on_body(body)
+        # What comes beside the body counts as headers do: trailers, and what chunks say of themselves.
+        self._header_bytes = 0
         self._body_bytes += len(body)
         allowed = self._body_start + self._body_bytes / LEAST_RATE
         self._deadline = min(self.loop.time(), allowed) + self._limits.body_seconds
@@ -234,17 +245,35 @@ def _headers_too_large() -> Problem:
     )
 
 
+async def _internal_error(cycle: RequestResponseCycle) -> None:
+    state: Any = cycle.scope["state"]
+    problem = internal_error(sys.exception(), state.setdefault("request_id", uuid4().hex))
+    await _answer(problem, state, cycle.send)
+
+
 async def _too_many_connections(scope: Scope, receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:  # noqa: ARG001 - an ASGI application
     problem = Problem(
         status=HTTPStatus.SERVICE_UNAVAILABLE,
         code="overloaded",
         detail="too many connections are open; nothing was kept, try again shortly",
+        headers={"retry-after": "1"},
     )
-    state: Any = scope.get("state", {})
+    await _answer(problem, scope.get("state", {}), send)
+
+
+async def _answer(problem: Problem, state: Any, send: Any) -> None:
+    """Answer in place of the application, and end the connection."""
     if REFUSED in state:
         state[REFUSED](problem.code)
-    body = write_json(problem.of_request(uuid4().hex))
-    headers = {"content-type": MEDIA_TYPE, "content-length": str(len(body)), "retry-after": "1", "connection": "close"}
+    request_id = state.get("request_id", uuid4().hex)
+    body = write_json(problem.of_request(request_id))
+    headers = {
+        "content-type": MEDIA_TYPE,
+        "content-length": str(len(body)),
+        "connection": "close",
+        "x-request-id": request_id,
+        **problem.headers,
+    }
     await send(
         {
             "type": "http.response.start",

@@ -4,7 +4,7 @@
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from enum import StrEnum
 from pathlib import Path
@@ -42,6 +42,13 @@ _OTHERS_VARIABLES = frozenset(
 )
 # … and what Kubernetes tells a pod of services whose names begin with "prevail".
 _SERVICE_LINK = re.compile(r"PREVAIL_(\w+_)?(SERVICE_(HOST|PORT\w*)=|PORT_\d+_(TCP|UDP|SCTP)\w*=|PORT=\w+://)")
+# As browsers write them: in small letters, without a path, and without the port that goes without saying.
+_ORIGIN = r"(?!http://.*:80$|https://.*:443$)[a-z][a-z0-9+.-]*://([a-z0-9_.-]+|\[[0-9a-f:.]+\])(:\d{1,5})?"
+_HOST = r"(\*\.)?[a-z0-9_-]+(\.[a-z0-9_-]+)*|[0-9a-f:.]*:[0-9a-f:.]*"
+
+# A year; and what Postgres and the system take for a number.
+_MOST_SECONDS = 366 * 86_400
+_MOST = 2**63 - 1
 
 
 class Authentication(StrEnum):
@@ -124,6 +131,18 @@ def _retention(value: Any) -> Any:
     return days
 
 
+def _each(form: str, example: str) -> Callable[[tuple[str, ...]], tuple[str, ...]]:
+    """A check that every part of a list has a form."""
+
+    def check(parts: tuple[str, ...]) -> tuple[str, ...]:
+        for part in parts:
+            if part != "*" and re.fullmatch(form, part, re.ASCII) is None:
+                raise ValueError(f"expected {example} or *, got {part!r}")
+        return parts
+
+    return check
+
+
 def _prefixes(prefixes: tuple[str, ...]) -> tuple[str, ...]:
     for prefix in prefixes:
         read_prefix(prefix)
@@ -143,6 +162,7 @@ class Settings(BaseSettings):
         frozen=True,
         extra="ignore",
         hide_input_in_errors=True,
+        allow_inf_nan=False,
         env_ignore_empty=True,
         validate_default=True,
     )
@@ -196,10 +216,26 @@ class Settings(BaseSettings):
     quota_compute_seconds: float | None = Field(
         None, gt=0, description="Seconds that a project may have computed in a day (UTC); beyond that `429`."
     )
-    cors_origins: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_separated)] = Field(
+    cors_origins: Annotated[
+        tuple[str, ...],
+        NoDecode,
+        BeforeValidator(_separated),
+        AfterValidator(_each(_ORIGIN, "an origin such as https://board.example")),
+    ] = Field(
         (),
         description="Origins whose pages browsers let ask this service, such as `https://board.example`, with commas "
         "between them; `*` is all. Unset: none.",
+    )
+    allowed_hosts: Annotated[
+        tuple[str, ...],
+        NoDecode,
+        BeforeValidator(_separated),
+        AfterValidator(_each(_HOST, "a name such as prevail.example, *.corp.example")),
+    ] = Field(
+        (),
+        description="Names under which the service is asked (`Host`), such as `prevail.example, *.corp.example`, with "
+        "commas between them; `*` is all. The machine's own (`localhost`, the address a connection was made to) are "
+        "always among them. Unset: all once a key is needed, until then only the machine's own.",
     )
 
     retention: Annotated[Mapping[str, Days] | None, NoDecode, BeforeValidator(_retention)] = Field(
@@ -362,6 +398,15 @@ class Settings(BaseSettings):
     webhook_keep_days: int = Field(
         7, ge=1, le=365, description="How many days deliveries are kept after they have arrived or failed."
     )
+
+    @field_validator("*")
+    @classmethod
+    def check_number(cls, value: Any, info: ValidationInfo) -> Any:
+        """Refuse numbers with which clocks and the database would overflow, later and elsewhere."""
+        most = _MOST_SECONDS if str(info.field_name).endswith(("_seconds", "_hours")) else _MOST
+        if isinstance(value, int | float) and value > most:
+            raise ValueError(f"expected at most {most}")
+        return value
 
     @field_validator("admission_limit")
     @classmethod

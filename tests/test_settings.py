@@ -159,3 +159,49 @@ def test_what_is_no_retention_stops_the_start(monkeypatch: pytest.MonkeyPatch, t
     monkeypatch.setenv("PREVAIL_RETENTION", text)
     with pytest.raises(ValidationError):
         Settings()
+
+
+NUMBERS = [name for name, field in Settings.model_fields.items() if field.annotation in (int, float)]
+
+
+@pytest.mark.parametrize("value", ["inf", "-inf", "nan", "1e400", "1e300", "9" * 30])
+@pytest.mark.parametrize("name", NUMBERS)
+def test_no_number_is_endless(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
+    monkeypatch.setenv(f"PREVAIL_{name.upper()}", value)
+    with pytest.raises(ValidationError) as refused:
+        Settings()
+    assert [error["loc"] for error in refused.value.errors()] == [(name,)]
+
+
+@pytest.mark.parametrize(
+    "origin",
+    [
+        *("example.com", "https://example.com/", "https://Example.com", "http://example.com:80", "null", "https://"),
+        *("https://example.com:443", "https://a b", "https://u@example.com", "*.example.com", "https://*.example.com"),
+    ],
+)
+def test_what_is_no_origin_is_refused(monkeypatch: pytest.MonkeyPatch, origin: str) -> None:
+    monkeypatch.setenv("PREVAIL_CORS_ORIGINS", f"https://board.example,{origin}")
+    with pytest.raises(ValidationError, match=r"expected an origin such as https://board\.example"):
+        Settings()
+
+
+def test_origins(monkeypatch: pytest.MonkeyPatch) -> None:
+    origins = ("*", "https://board.example", "http://localhost:3000", "http://[::1]:8080", "chrome-extension://abc")
+    monkeypatch.setenv("PREVAIL_CORS_ORIGINS", ", ".join(origins))
+    assert Settings().cors_origins == origins
+
+
+@pytest.mark.parametrize(
+    "host", ["https://x.example", "x.example:8000", "*x.example", "a.*.example", "X.example", "a b", ".x"]
+)
+def test_what_is_no_name_of_a_host_is_refused(monkeypatch: pytest.MonkeyPatch, host: str) -> None:
+    monkeypatch.setenv("PREVAIL_ALLOWED_HOSTS", host)
+    with pytest.raises(ValidationError, match=r"expected a name such as prevail\.example"):
+        Settings()
+
+
+def test_names_of_hosts(monkeypatch: pytest.MonkeyPatch) -> None:
+    hosts = ("*", "prevail", "my_host.example", "*.corp.example", "10.0.0.7", "fd00::7")
+    monkeypatch.setenv("PREVAIL_ALLOWED_HOSTS", ",".join(hosts))
+    assert Settings().allowed_hosts == hosts

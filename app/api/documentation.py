@@ -52,9 +52,9 @@ def problem(description: str, headers: Mapping[str, Any] | None = None) -> dict[
 
 
 PROBLEMS: dict[int | str, dict[str, Any]] = {
-    400: problem("The body is not JSON."),
+    400: problem("The body is not JSON, or the request no HTTP."),
     401: problem("A valid API key is needed.", {"WWW-Authenticate": _AUTHENTICATE}),
-    403: problem("The key is valid, but may not do this."),
+    403: problem("The key is valid, but may not do this; or a page of another site asks, or under an unknown `Host`."),
     404: problem("There is no such thing."),
     406: problem("`Accept` allows none of the media types that the answer can be written in."),
     408: problem("The rest of the request did not come in time."),

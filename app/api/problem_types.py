@@ -17,6 +17,9 @@ PROBLEM_TYPES = {
     "valid.",
     "forbidden": "The key is valid, but lacks the scope or acts in another project than the one named.",
     "data_not_allowed": "The data does not lie where the operator lets the service read: PREVAIL_DATA_PREFIXES.",
+    "cross_site": "A browser sent it for a page of another site. PREVAIL_CORS_ORIGINS names those that may ask.",
+    "unknown_host": "The name in `Host` is none of the service's: PREVAIL_ALLOWED_HOSTS. As long as no key is needed, "
+    "those of its machine are its only ones.",
     "foreign_form": "The form was not sent by a page of this service. Reload the page and try again.",
     "rate_limited": "The key was used more often than its rate. Nothing was kept; see `Retry-After` and `RateLimit`.",
     "quota_used_up": "The key has used up its quota for the day (UTC). Nothing was kept; see `Retry-After`.",

@@ -296,6 +296,12 @@ def _http_problem(error: HTTPException) -> Problem:
     )
 
 
+def not_found() -> Problem:
+    """An address that there is not."""
+    status = HTTPStatus.NOT_FOUND
+    return Problem(status=status, code=_CODES[status], detail=_DETAILS[status])
+
+
 def method_not_allowed(methods: str) -> Problem:
     """An address that takes these methods and no other."""
     status = HTTPStatus.METHOD_NOT_ALLOWED
@@ -308,7 +314,7 @@ def _retry(
     return Problem(status=status, code=code, detail=detail, headers={"Retry-After": str(seconds)})
 
 
-def internal_error(error: Exception, request_id: str) -> Problem:
+def internal_error(error: BaseException | None, request_id: str) -> Problem:
     """The problem for a fault of ours: the cause goes to the log, none of it to the caller."""
     _log.error("request %s failed", request_id, exc_info=error)
     return Problem(
@@ -374,6 +380,11 @@ def install(app: FastAPI) -> None:
         assert isinstance(error, RequestValidationError)  # noqa: S101 - registered for this class only
         return await known(request, refused_parameters(error))
 
+    async def unknown(_: Request, error: Exception) -> Response:
+        raise error
+
     for kind in REFUSALS:
         app.add_exception_handler(kind, known)
+    # What escapes from around the routes is answered by the server, which the framework would do in plain text.
+    app.add_exception_handler(Exception, unknown)
     app.add_exception_handler(RequestValidationError, invalid_query)

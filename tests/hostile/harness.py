@@ -47,7 +47,7 @@ class Case:
 
 def http(method: str, path: str, body: bytes = b"", headers: Mapping[str, str] = JSON, *, length: bool = True) -> bytes:
     """A request as it goes over the wire; the connection is closed after its answer."""
-    lines = [f"{method} {path} HTTP/1.1", "Host: test", "Connection: close"]
+    lines = [f"{method} {path} HTTP/1.1", "Host: localhost", "Connection: close"]
     lines += [f"{name}: {value}" for name, value in headers.items()]
     if length:
         lines.append(f"Content-Length: {len(body)}")

@@ -148,7 +148,7 @@ def test_filters_are_those_of_the_api(web: httpx.Client, world: World) -> None:
 
 def test_empty_fields_are_no_filters(web: httpx.Client) -> None:
     reply = web.get("/ui?dataset=&model=tumor-rf&tag=")
-    assert (reply.status_code, reply.headers["location"]) == (303, "ui?model=tumor-rf")
+    assert (reply.status_code, reply.headers["location"]) == (303, "?model=tumor-rf")
 
 
 def test_names_are_data(web: httpx.Client, world: World, pages: Mapping[str, Page]) -> None:

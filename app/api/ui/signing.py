@@ -1,9 +1,8 @@
 """Signing in with a key, which a cookie keeps until the browser is closed, and out again."""
 
-import re
 from http import HTTPStatus
 from typing import Final
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, quote, unquote
 
 from fastapi import FastAPI
 from starlette.requests import Request
@@ -17,8 +16,6 @@ from app.domain.errors import Unauthenticated
 from app.domain.operations.access import Scope
 
 _LONGEST_FORM: Final = 8192
-# A page of ours, from the root: no other host, nothing that climbs.
-_PAGE: Final = re.compile(r"ui(?:[/?](?:(?!\.\.)[A-Za-z0-9/_.~%?&=@:+,*()!'-])*)?")
 
 
 async def sign_in(request: Request) -> Response:
@@ -36,7 +33,7 @@ async def sign_in(request: Request) -> Response:
         return respond(write("sign_in.html", Web.of(request), page=page), HTTPStatus.UNAUTHORIZED, headers)
     except REFUSALS as error:
         return refused(request, refusal_of(error))
-    answer = RedirectResponse(f"../{after}" if _PAGE.fullmatch(after) else "../ui", HTTPStatus.SEE_OTHER)
+    answer = RedirectResponse(f"../{_own_page(after)}", HTTPStatus.SEE_OTHER)
     _keep(request, answer, KEY_COOKIE, key)
     if project is None:
         _drop(answer, PROJECT_COOKIE)
@@ -45,10 +42,8 @@ async def sign_in(request: Request) -> Response:
     return answer
 
 
-async def sign_out(request: Request) -> Response:
+async def sign_out(_: Request) -> Response:
     """Forget the key."""
-    if not _is_ours(request):
-        return _refused_form(request)
     answer = RedirectResponse("../ui", HTTPStatus.SEE_OTHER)
     _drop(answer, KEY_COOKIE)
     _drop(answer, PROJECT_COOKIE)
@@ -67,8 +62,8 @@ def _drop(answer: Response, name: str) -> None:
 
 
 async def _form(request: Request) -> dict[str, str] | None:
-    """The fields of a form of one of our own pages; None for anything else."""
-    if not _is_ours(request) or not _is_form(request):
+    """The fields of a form; None for anything else."""
+    if not _is_form(request):
         return None
     body = b""
     async for part in request.stream():
@@ -87,13 +82,11 @@ def _is_form(request: Request) -> bool:
     return kind == "application/x-www-form-urlencoded"
 
 
-def _is_ours(request: Request) -> bool:
-    """Was it sent by a page of this service? A browser says so itself; one that does not, names where it comes from."""
-    site = request.headers.get("sec-fetch-site")
-    if site is not None:
-        return site == "same-origin"
-    origin = request.headers.get("origin", "")
-    return bool(origin) and urlsplit(origin).netloc.lower() == request.headers.get("host", "").lower()
+def _own_page(after: str) -> str:
+    """An address below the root of the service, decoded and written again: its page, or else the first one."""
+    path, mark, asked = after.partition("?")
+    parts = unquote(path).split("/")
+    return quote("/".join(parts)) + mark + asked if parts[0] == "ui" and not {".", ".."}.intersection(parts) else "ui"
 
 
 def _refused_form(request: Request) -> Response:

@@ -14,10 +14,11 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.api.answers import write_json
 from app.api.bodies.budget import UNCOUNTED_BYTES, ByteBudget, Lease
-from app.api.problems import MEDIA_TYPE, Problem, internal_error, method_not_allowed
+from app.api.problems import MEDIA_TYPE, Problem, internal_error, method_not_allowed, problem_of
 from app.api.wire.addresses import Addresses
 from app.api.wire.compression import unpacked
 from app.api.wire.disconnects import DisconnectWatch
+from app.api.wire.same_site import HeaderChecks
 
 # Answers from so many bytes on are packed. Level 1 makes a quarter of a report in a fraction of a millisecond.
 _LEAST_PACKED = 16 * 1024
@@ -39,11 +40,13 @@ class RequestEnvelope:
     The id is the caller's ``X-Request-ID`` when that is a sane one.
     """
 
-    def __init__(self, app: ASGIApp, *, max_body_bytes: int, max_bodies_bytes: int, addresses: Addresses) -> None:
+    def __init__(
+        self, app: ASGIApp, *, max_body_bytes: int, max_bodies_bytes: int, addresses: Addresses, checks: HeaderChecks
+    ) -> None:
         self._app = GZipMiddleware(app, _LEAST_PACKED, _LEVEL)
         self._limit = max_body_bytes
         self._budget = ByteBudget(max_bodies_bytes)
-        self._addresses = addresses
+        self._addresses, self._checks = addresses, checks
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one ASGI connection."""
@@ -56,7 +59,21 @@ class RequestEnvelope:
         scope.setdefault("state", {})["request_id"] = request_id
         method = "GET" if scope["method"] == "HEAD" else scope["method"]
         answer = _Answer(send, scope["state"], without_body=method != scope["method"])
-        announced = _announced_length(headers)
+        try:
+            await self._answer(scope, receive, method, answer)
+        except Exception as error:
+            if answer.started:
+                raise
+            # Answered here and not by the server, which would close the connection under the next request on it.
+            await answer.refuse(problem_of(error) or internal_error(error, request_id))
+
+    async def _answer(self, scope: Scope, receive: Receive, method: str, answer: "_Answer") -> None:
+        refusal = await self._checks.refusal(scope)
+        if refusal is not None:
+            await answer.refuse(refusal)
+            return
+        headers = Headers(scope=scope)
+        announced = int(headers.get("content-length") or 0)
         refusal = self._refusal(scope["path"], method, announced)
         if refusal is not None:
             await answer.refuse(refusal)
@@ -86,11 +103,6 @@ class RequestEnvelope:
             if answer.started:
                 raise
             await answer.refuse(error.problem)
-        except Exception as error:
-            if answer.started:
-                raise
-            # Answered here and not by the server, which would close the connection under the next request on it.
-            await answer.refuse(internal_error(error, answer.request_id))
         finally:
             watch.stop()
             lease.end()
@@ -141,11 +153,6 @@ class _Answer:
         }
         await self.send(start)
         await self.send({"type": "http.response.body", "body": body})
-
-
-def _announced_length(headers: Headers) -> int:
-    length = headers.get("content-length", "")
-    return int(length) if length.isascii() and length.isdecimal() else 0
 
 
 def _within(limit: int, receive: Receive, lease: Lease, watch: DisconnectWatch) -> Receive:

@@ -4,6 +4,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from http import HTTPStatus
 from typing import Any, Protocol
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -83,6 +84,10 @@ class Observed:
             sink.begun()
         try:
             await self._app(scope, receive_counted, send_counted)
+        except BaseException:
+            # The server answers it.
+            status = status or HTTPStatus.INTERNAL_SERVER_ERROR.value
+            raise
         finally:
             seconds = time.perf_counter() - begin
             template = state.get("route") or self._addresses.template(scope["path"])

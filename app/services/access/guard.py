@@ -109,7 +109,7 @@ class Guard:
             TooManyRequests: its key was used too often.
             StoreUnavailableError: nobody knows whether its key is good.
         """
-        if self._never or (asking.authorization is None and asking.local and not await self._needs_key()):
+        if self._never or (asking.authorization is None and asking.local and not await self.needs_key()):
             return Admitted(actor=Actor("local", None, asking.request_id), project=asking.project or DEFAULT_PROJECT)
         key = await self._authenticate(asking.authorization)
         if not key.allows(scope):
@@ -138,8 +138,10 @@ class Guard:
 
     # Who it is.
 
-    async def _needs_key(self) -> bool:
-        """Whether there is a key at all, revoked or not; once there is, there always will be."""
+    async def needs_key(self) -> bool:
+        """Tell whether requests need a key: from the first one that was made on, though all be revoked."""
+        if self._never:
+            return False
         if not self._needs_keys and time.monotonic() >= self._open_until:
             self._needs_keys = await self._store.any()
             self._open_until = time.monotonic() + KNOWN_SECONDS
