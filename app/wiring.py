@@ -6,12 +6,14 @@ import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from datetime import timedelta
+from functools import partial
 
 from app.api.deps import NamedData, Services
 from app.api.problem_types import PROBLEM_TYPES
 from app.domain.errors import SchemaOutdated
 from app.kernel.metrics.card import Scope
 from app.kernel.metrics.catalogue import catalogue
+from app.outbound.addresses import can_be_reached
 from app.outbound.cluster.dask_cluster import DaskCluster
 from app.outbound.data.places import DataPlaces
 from app.outbound.posting import WebhookPoster
@@ -142,6 +144,7 @@ async def build_services(
         sampler = Sampler(telemetry.metrics, shown, lost=lambda: watch.lost, ask=readiness.check)
         exposition = Exposition(telemetry.metrics.registry, sampler.look)
 
+    reached = partial(can_be_reached, private=settings.webhook_private_addresses)
     places = DataPlaces(settings.data_prefixes, settings.data_s3_endpoint)
     cluster = None if settings.dask_address is None else DaskCluster(settings.dask_address)
 
@@ -155,7 +158,7 @@ async def build_services(
             gates=GateService(store, gates, labels=store, compute=compute, admission=admission),
             what_if=WhatIfService(store, compute=compute),
             jobs=JobService(jobs),
-            webhooks=WebhookService(webhooks),
+            webhooks=WebhookService(webhooks, reached),
             keys=KeyService(keys),
             idempotency=idempotency,
             guard=guard,

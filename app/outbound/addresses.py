@@ -30,6 +30,23 @@ def is_public(address: IPv4Address | IPv6Address) -> bool:
     return address.is_global and not (address.is_multicast or address.is_reserved or address.is_unspecified)
 
 
+def can_be_reached(host: str, *, private: bool) -> bool:
+    """Tell whether a host may ever be sent to: False for a name that is none, or an address that is always refused.
+
+    Args:
+        host: A name, or an address in any form that systems take, such as 0x7f.1.
+        private: Addresses that are not of the Internet are taken too.
+    """
+    name = host.lower().rstrip(".")
+    try:
+        address = ip_address(host if ":" in host else socket.inet_aton(host))
+    except (OSError, ValueError):
+        labels = name.split(".")
+        never = {"invalid"} if private else {"invalid", "localhost"}
+        return ":" not in host and all(0 < len(label) < 64 for label in labels) and labels[-1] not in never
+    return not address.is_multicast and (private or is_public(address))
+
+
 async def addresses_of(host: str, port: int, *, private: bool) -> list[str]:
     """The addresses that a name leads to now.
 

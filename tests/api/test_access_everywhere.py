@@ -59,7 +59,7 @@ RUN = evaluation(model=f"{SECRET}-m", dataset="common", tags={SECRET: "yes"})
 SCORED = {**RUN, "input": PROBABILITIES}
 MATRIX = {"kind": "confusion_matrix", "matrix": [[5, 1], [2, 4]]}
 # It leads nowhere that anything is sent to.
-HOOK = {"url": "https://127.0.0.1:9/", "events": ["gate.checked"]}
+HOOK = {"url": "https://hooks.example:9/", "events": ["gate.checked"]}
 RULES = {"rules": [{"metric": "h_mean", "min": 0.5}]}
 # `$run`, `$other`, `$scored`, `$comparison`, `$check`, `$job`, `$waiting` and `$key` are the ids of what the first
 # project has.

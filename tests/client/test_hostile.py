@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import re
+from argparse import Namespace
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
@@ -9,6 +11,9 @@ from email.utils import format_datetime
 import httpx
 import prevail
 import pytest
+from prevail.command.main import _complain
+from prevail.command.output import put, written
+from prevail.results.listing import Facts
 from prevail.wire import exchange
 from prevail.wire.exchange import Retries
 from prevail.wire.steps import Call, Lost, Pause, Reply
@@ -272,3 +277,22 @@ def test_where_and_as_whom_is_read_from_the_environment(monkeypatch: pytest.Monk
     assert asked[0].headers["x-prevail-project"] == "p"
     assert client.timeout == 7
     assert "pv_1" not in repr(client)
+
+
+ESCAPES = "\x1b[31mred\x1b[0m \x1b]0;title\x07\x1b]8;;http://x\x1b\\link\x1bPq\x1b\\ \x9b2Jgone \x07\x08\rback\x7f\x00"
+
+
+@pytest.mark.parametrize("form", ["text", "markdown", "csv", "html"])
+def test_nothing_that_a_server_sends_is_obeyed_by_a_terminal(capsys: pytest.CaptureFixture[str], form: str) -> None:
+    put(f"a\tb\r\n{ESCAPES}\n", Namespace(output=form, color="always", write=None))
+    assert capsys.readouterr().out == "a\tb\r\nred link gone back\n"
+
+
+def test_nor_in_json_and_in_what_is_complained_of(capsys: pytest.CaptureFixture[str]) -> None:
+    client, _ = answering(httpx.Response(404, json={"code": "not_found", "detail": ESCAPES}))
+    text = written(client, Facts({"name": ESCAPES, "ü": "é"}), "json")
+    assert json.loads(text) == {"name": ESCAPES, "ü": "é"}
+    assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f]", text)
+    assert "é" in text
+    _complain(f"the service says {ESCAPES}", 1)
+    assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f]", capsys.readouterr().err)

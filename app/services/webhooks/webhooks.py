@@ -1,9 +1,11 @@
 """Webhooks as those know them who put them."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from urllib.parse import urlsplit
 from uuid import UUID
 
-from app.domain.errors import NotFound
+from app.domain.errors import InvalidInput, NotFound
 from app.domain.evaluation import Page
 from app.domain.operations.webhooks import Delivery, DeliveryRetry, DeliveryStatus, Event, WebhookFacts, WebhookPut
 from app.services.ports.messages import WebhookStore
@@ -15,6 +17,8 @@ class WebhookService:
     """Use cases of webhooks. Everything happens within one project."""
 
     store: WebhookStore
+    # Whether a host may ever be sent to.
+    can_be_reached: Callable[[str], bool]
 
     async def put(
         self, project: str, name: str, url: str, events: tuple[Event, ...], secret: str | None
@@ -22,8 +26,12 @@ class WebhookService:
         """Make or change a webhook; True when there was none of that name. Without a secret the present one stays.
 
         Raises:
+            InvalidInput: nothing is ever sent to the address.
             TooManyWebhooks: there was none, and the project has as many as it may.
         """
+        if not self.can_be_reached(urlsplit(url).hostname or ""):
+            detail = "expected an address of the Internet, unless PREVAIL_WEBHOOK_PRIVATE_ADDRESSES allows others"
+            raise InvalidInput.at("/url", "unreachable", detail)
         fresh = make_secret()
         webhook, made = await self.store.put(project, name, url, events, given=secret, fresh=fresh)
         return WebhookPut(facts=webhook.shown, secret=fresh if made and secret is None else None), made

@@ -49,7 +49,7 @@ def keep_everything(base_url: str, headers: dict[str, str] | None = None) -> Kep
         ]
         rules = [{"metric": "h_mean", "min": 0.5}, {"metric": "recall@*", "not_worse_than": "baseline"}]
         # Told of nothing but the check below, whose address it does not send to.
-        hook = {"url": "https://127.0.0.1:9/", "events": ["gate.checked"]}
+        hook = {"url": "https://hooks.example:9/", "events": ["gate.checked"]}
         _made(client.put("/v1/webhooks/kept", json=hook))
         _made(client.put("/v1/gates/kept", json={"rules": rules}))
         question = {"evaluation": runs[0], "baseline": runs[1]}

@@ -31,7 +31,7 @@ def test_every_link_can_be_followed(client: httpx.Client, kept: Kept) -> None:
         "createCheck": {"evaluation": kept.runs[0], "baseline": kept.runs[1]},
         "createKey": {"name": "linked", "scopes": ["read"]},
         "rotateKey": {},
-        "putWebhook": {"url": "https://127.0.0.1:9/", "events": ["job.finished"]},
+        "putWebhook": {"url": "https://hooks.example:9/", "events": ["job.finished"]},
     }
     followed = set()
     for name, (path, operation) in OPERATIONS.items():

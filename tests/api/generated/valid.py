@@ -325,7 +325,7 @@ def _gate(case: Case, _: Kept) -> None:
 def _webhook(case: Case, _: Kept) -> None:
     """An address with a host, where nothing is sent, and a secret in Base64."""
     if not _is_example(case):
-        case.body["url"] = "https://127.0.0.1:9/"
+        case.body["url"] = "https://hooks.example:9/"
         case.body.pop("secret", None)
 
 

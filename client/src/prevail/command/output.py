@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import sys
 from argparse import Namespace
@@ -36,7 +37,9 @@ def style() -> dict[str, Any]:
 def written(client: Client, answer: Answer, form: str) -> str:
     """An answer in a form: ``text``, ``json``, ``markdown``, ``csv`` or ``html``."""
     if form == "json":
-        return json.dumps(answer.to_dict(), indent=2, ensure_ascii=False) + "\n"
+        text = json.dumps(answer.to_dict(), indent=2, ensure_ascii=False) + "\n"
+        # JSON leaves these as they are, and terminals obey them.
+        return re.sub("[\x7f-\x9f]", lambda sign: f"\\u{ord(sign[0]):04x}", text)
     if isinstance(answer, Listing | Facts):
         if form == "html":
             raise UsageError("there is no page of this; -o json, markdown and csv are")
@@ -96,4 +99,4 @@ def write_file(path: str, text: str, *, append: bool = False) -> None:
 def hint(text: str) -> None:
     """Say what may be done next, on a terminal only."""
     if sys.stderr.isatty() and not os.environ.get("CI"):
-        print(text, file=sys.stderr)
+        print(colours.plain(text), file=sys.stderr)

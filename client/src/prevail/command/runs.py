@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from prevail.client import Client
+from prevail.command import colours
 from prevail.command.codes import DONE, UsageError
 from prevail.command.gates import add_outputs, judged
 from prevail.command.output import MEDIA, emit, hint, put, style, written
@@ -330,7 +331,7 @@ def _delete(client: Client, chosen: Namespace) -> int:
     if not chosen.yes:
         if not sys.stdin.isatty():
             raise UsageError("nothing is deleted without being asked for: add --yes")
-        print("\n".join(f"{one.id}  {one.name}" for one in found), file=sys.stderr)
+        print(colours.plain("\n".join(f"{one.id}  {one.name}" for one in found)), file=sys.stderr)
         if input("delete these? (yes/no) ").strip().lower() not in ("y", "yes"):
             raise UsageError("nothing was deleted")
     for one in found:
