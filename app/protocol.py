@@ -117,6 +117,13 @@ class GuardedProtocol(HttpToolsProtocol):
             if size > LARGEST_HEADERS:
                 self._refusal = _headers_too_large()
                 raise ValueError(self._refusal.detail)
+        if self.parser.get_http_version() not in ("1.0", "1.1"):
+            raise ValueError("a version that is not spoken")
+        upgrade = self.parser.should_upgrade()
+        if upgrade and {b"content-length", b"transfer-encoding"}.intersection(name for name, _ in self.headers):
+            # The parser takes what follows for another protocol, and the body with it.
+            self._refusal = _bad_request("expected no Upgrade of a request with a body: the service speaks HTTP/1.1")
+            raise ValueError(self._refusal.detail)
         self._awaited = _Awaited.body
         self._header_bytes = 0
         self._body_bytes = 0
@@ -125,6 +132,7 @@ class GuardedProtocol(HttpToolsProtocol):
         crowded = len(self.connections) > self._limits.connections
         self.app = _too_many_connections if crowded else self.config.loaded_app
         super().on_headers_complete()
+        self.cycle.keep_alive = self.cycle.keep_alive and not upgrade
         # In place of uvicorn's, which is plain text that nobody counts.
         self.cycle.send_500_response = partial(_internal_error, self.cycle)  # type: ignore[method-assign]
 
@@ -144,12 +152,11 @@ class GuardedProtocol(HttpToolsProtocol):
 
     def send_400_response(self, msg: str) -> None:  # noqa: ARG002 - uvicorn's words
         """Answer what the parser has refused."""
-        problem = self._refusal or Problem(
-            status=HTTPStatus.BAD_REQUEST,
-            code="bad_request",
-            detail="expected a request of HTTP/1.1: its first line, its headers or the pieces of its body are not",
-        )
-        self._refuse(problem)
+        detail = "expected a request of HTTP/1.1: its first line, its headers or the pieces of its body are not"
+        self._refuse(self._refusal or _bad_request(detail))
+
+    def _should_upgrade(self) -> bool:
+        return False
 
     # Deadlines.
 
@@ -235,6 +242,10 @@ class GuardedProtocol(HttpToolsProtocol):
         ]
         lines = [b"%b: %b\r\n" % header for header in headers]
         self.transport.write(b"".join([STATUS_LINE[problem.status], *lines, b"\r\n", body]))
+
+
+def _bad_request(detail: str) -> Problem:
+    return Problem(status=HTTPStatus.BAD_REQUEST, code="bad_request", detail=detail)
 
 
 def _headers_too_large() -> Problem:
