@@ -94,15 +94,15 @@ class World:
 def request_of(name: str, example: Any, things: Things) -> Asked:
     """The request of an operation about these things."""
     method, path, operation = OPERATIONS[name]
-    _, _, first, *rest = [*path.split("/"), "", ""]
+    parts: list[str] = path.split("/")
     values = {}
     for parameter in operation.get("parameters", []):
         if parameter["in"] == "path":
             key = parameter["name"]
-            if "plots" in rest and key == "name":
-                values[key] = FIGURES[first]
+            if "plots" in parts and key == "name":
+                values[key] = FIGURES[parts[2]]
             else:
-                values[key] = COMMON[key] if key in COMMON else things[MEANT[first, key]]
+                values[key] = COMMON[key] if key in COMMON else things[MEANT[parts[2], key]]
     body = None if example is None else json.dumps(example)
     for identifier, thing in EXAMPLE_RUNS.items():
         body = body and body.replace(identifier, things[thing])

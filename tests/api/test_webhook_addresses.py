@@ -12,8 +12,10 @@ from tests.api.answers import check_problem, evaluation
 from tests.api.test_webhooks import Receiver, wait_for
 from tests.serving import Served
 
-NEVER = ("127.0.0.1", "localhost", "a.localhost.", "[::1]", "[::ffff:127.0.0.1]", "0x7f.1", "2130706433", "10.0.0.1")
-NEVER += ("169.254.169.254", "224.0.0.1", "0.0.0.0", "[fe80::1]", "hooks.invalid", "a..b", ".", "a" * 64)  # noqa: S104 - refused
+NEVER = [
+    *("127.0.0.1", "localhost", "a.localhost.", "[::1]", "[::ffff:127.0.0.1]", "0x7f.1", "2130706433", "10.0.0.1"),
+    *("169.254.169.254", "224.0.0.1", "0.0.0.0", "[fe80::1]", "hooks.invalid", "a..b", ".", "a" * 64),  # noqa: S104 - refused
+]
 
 
 @pytest.mark.parametrize("host", NEVER)
