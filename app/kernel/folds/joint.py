@@ -15,7 +15,7 @@ from app.kernel.numerics.arrays import Array, Mask
 from app.kernel.numerics.exact_sums import BLOCK, ExactSums, row_sums
 from app.kernel.numerics.sorting import GOLDEN, Hashes, scrambled
 from app.kernel.samples.losses import Codes
-from app.kernel.samples.rankings import precision_anywhere
+from app.kernel.samples.rankings import precision_of
 
 # The orders of more classes are not read side by side: every stretch reads from all runs of all classes, and has fewer
 # rows the more classes there are.
@@ -462,7 +462,7 @@ class _Column(NamedTuple):
 
     def _above(self, places: Counts) -> "_Passed":
         tp, fp = self.tp.take(places), self.fp.take(places)
-        return _Passed(2 * fp, precision_anywhere(tp, tp + fp))
+        return _Passed(2 * fp, precision_of(tp, tp + fp))
 
 
 class _Passed(NamedTuple):

@@ -12,7 +12,7 @@ import numpy as np
 from app.kernel.numerics.arrays import Array, Mask
 from app.kernel.numerics.sorting import ascending_order
 from app.kernel.samples.losses import Codes, true_probabilities
-from app.kernel.samples.rankings import Ranking, Row
+from app.kernel.samples.rankings import Ranking, Row, standardised
 from app.kernel.samples.scores import Scores
 
 # Differences below this, relative to the values, are rounding.
@@ -239,12 +239,6 @@ def _logarithmic(start: Array, end: Array, x: Array, y: Array, slope: Array) -> 
     """Integral of y + slope (u - x) over ln u from start to end."""
     width: Array = np.log(end / start)
     return y * width + slope * ((end - start) - x * width)
-
-
-def standardised(area: Array, low: float, high: float) -> Array:
-    """Area in McClish's (1989) form: 1/2 for the diagonal, 1 for the largest possible."""
-    chance, largest = 0.5 * (high - low) * (high + low), high - low
-    return 0.5 * (1.0 + (area - chance) / (largest - chance))
 
 
 def standardised_of_recalls(area: Array, low: float, high: float) -> Array:

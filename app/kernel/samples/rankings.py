@@ -6,7 +6,7 @@ Cuts are processed in pieces that fit in the cache.
 
 from collections.abc import Callable, Iterator
 from functools import cached_property
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,8 @@ from app.kernel.samples.losses import sums_by_code
 
 # Sums of weights, or integers where every sample counts 1.
 Amounts = NDArray[np.floating | np.integer]
+
+_Area = TypeVar("_Area", float, Array)
 
 # Cuts per piece: the arrays of a piece fit in the second-level cache.
 BLOCK = 8192
@@ -102,18 +104,8 @@ def precision_at(tp: Array, fp: Array) -> Array:
     return precision_of(tp, tp + fp)
 
 
-def precision_of(tp: Amounts, predicted: Array) -> Array:
-    """Precision along cuts from members and samples predicted; 1 at the start, where nothing is predicted."""
-    with silently():
-        values: Array = tp / predicted
-    # Only the first cuts can be empty: the one above all samples, or those of samples of weight 0.
-    if np.isnan(values[..., :1]).any():
-        values[np.isnan(values)] = 1.0
-    return values
-
-
-def precision_anywhere(tp: Amounts, predicted: Amounts) -> Array:
-    """Precision, 1 where nothing is predicted."""
+def precision_of(tp: Amounts, predicted: Amounts) -> Array:
+    """Precision from members and samples predicted, of one shape; 1 where nothing is predicted."""
     with silently():
         values: Array = np.true_divide(tp, predicted)
     empty = predicted == 0
@@ -157,9 +149,13 @@ def standardised_partial_area(
         if fp_before[0] < limit:
             run, width = limit - float(fp_before[0]), float(fp[0] - fp_before[0])
             area += 0.5 * run * run / width * float(tp[0] - tp_before[0])
-    area /= positives * negatives
-    lowest, highest = 0.5 * max_fpr * max_fpr, max_fpr
-    return 0.5 * (1.0 + (area - lowest) / (highest - lowest))
+    return standardised(area / (positives * negatives), 0.0, max_fpr)
+
+
+def standardised(area: _Area, low: float, high: float) -> _Area:
+    """Area in McClish's (1989) form: 1/2 for the diagonal, 1 for the largest possible."""
+    chance, largest = 0.5 * (high - low) * (high + low), high - low
+    return 0.5 * (1.0 + (area - chance) / (largest - chance))
 
 
 Positions = NDArray[np.intp]
@@ -588,9 +584,9 @@ class Ranking(CumulativeCounts):
         tied = rising.take(below, mode="clip") == queries
         tied &= ~besides
         tp, predicted = self.up_to(rising.size - below)
-        heights = precision_anywhere(tp, predicted)
+        heights = precision_of(tp, predicted)
         if tied.any():
             above_tp, above_predicted = self.up_to(rising.size - np.searchsorted(rising, queries, side="right"))
-            heights = 0.5 * (heights + precision_anywhere(above_tp, above_predicted))
+            heights = 0.5 * (heights + precision_of(above_tp, above_predicted))
             predicted = 0.5 * (predicted + above_predicted)
         return predicted, heights

@@ -19,7 +19,6 @@ from app.kernel.samples.areas import (
     mean_over_log_fpr,
     micro_influence,
     pair_influence,
-    standardised,
     standardised_of_recalls,
 )
 from app.kernel.samples.curves import precision_at_recall, recall_at_specificity, specificity_at_recall
@@ -35,6 +34,7 @@ from app.kernel.samples.influence import (
     mean_of_areas,
     share_of,
 )
+from app.kernel.samples.rankings import standardised
 from app.kernel.samples.scores import Scores
 
 _BOTH_SIDES = (NO_ACTUAL, NO_REST)
