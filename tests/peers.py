@@ -25,12 +25,7 @@ from app.kernel.metrics.expression import Subject, compute
 from app.kernel.samples.label_units import LabelScores, LabelSets
 from app.kernel.samples.scores import Scores
 from tests.papers import has_test, power_above
-
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore")
-    import imblearn.metrics
-    import pycm
-    import sklearn.metrics
+from tests.witnesses import imb, pycm, sk
 
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "peers.md"
@@ -104,9 +99,9 @@ def names_of(peer: str) -> set[str]:
     """What the installed library has."""
     match peer:
         case "sklearn":
-            return set(sklearn.metrics.__all__)
+            return set(sk.__all__)
         case "imblearn":
-            return set(imblearn.metrics.__all__)
+            return set(imb.__all__)
         case "pycm class":
             return set(dense(3)[1].class_stat)
         case "pycm overall":
@@ -249,8 +244,8 @@ def _whole(found: Any, _: Any) -> list[Any]:
 
 def _index_balanced_accuracy(y_true: Any, y_pred: Any, *, alpha: float) -> Any:
     """Its index multiplies a metric squared; of the geometric mean that is TPR TNR."""
-    make: Any = imblearn.metrics.make_index_balanced_accuracy
-    return make(alpha=alpha, squared=True)(imblearn.metrics.geometric_mean_score)(y_true, y_pred, average=None)
+    make: Any = imb.make_index_balanced_accuracy
+    return make(alpha=alpha, squared=True)(imb.geometric_mean_score)(y_true, y_pred, average=None)
 
 
 # Functions that take a function.
@@ -375,7 +370,7 @@ def difference(row: Row) -> float:
         return max(
             _apart(mine(row, problem), said_by_pycm(row.peer, row.names, cm)) for problem, cm in matrices_of_pycm()
         )
-    module = sklearn.metrics if row.peer == "sklearn" else imblearn.metrics
+    module = sk if row.peer == "sklearn" else imb
     kind = "probabilities" if given == "two probabilities" else given
     return max(_apart(mine(row, one), said(module, row.names, one, kind)) for one in PROBLEMS[given]())
 

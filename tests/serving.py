@@ -5,7 +5,6 @@ import time
 
 import uvicorn
 
-from app.main import create_app
 from app.protocol import GuardedProtocol
 from app.settings import Settings
 from app.telemetry.telemetry import Telemetry
@@ -15,6 +14,9 @@ class Served:
     """The application under uvicorn in a thread, on a free port."""
 
     def __init__(self, settings: Settings, telemetry: Telemetry | None = None) -> None:
+        # Loads the whole service: for those who need it, not for whoever collects the tests.
+        from app.main import create_app
+
         config = uvicorn.Config(
             create_app(settings, telemetry),
             host="127.0.0.1",

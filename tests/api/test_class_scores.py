@@ -7,11 +7,11 @@ from typing import Any
 import httpx
 import numpy as np
 import pytest
-from sklearn import metrics as sk
 
 from tests.api.answers import check_problem, compute, create, evaluation, refused
 from tests.api.test_multipart import as_csv, as_npz, as_parquet, send
 from tests.api.test_probabilities import all_values, make
+from tests.witnesses import sk
 
 Json = dict[str, Any]
 

@@ -9,13 +9,12 @@ import pyarrow as pa
 import pyarrow.feather
 import pyarrow.parquet
 import pytest
-from sklearn import metrics as sk
-from sklearn.cluster import KMeans
 from sklearn.datasets import load_wine
 
 from tests.api.answers import Json, check_problem, compute, create, evaluation, refused
 from tests.api.decisions import compare
 from tests.bank import each
+from tests.witnesses import sk
 
 WINE = load_wine()
 FEATURES = (WINE.data - WINE.data.mean(axis=0)) / WINE.data.std(axis=0)
@@ -24,6 +23,8 @@ TRUTH = [NAMES[code] for code in WINE.target]
 
 
 def clusters(count: int, seed: int = 0) -> list[int]:
+    from sklearn.cluster import KMeans
+
     found: list[int] = KMeans(count, n_init=3, random_state=seed).fit_predict(FEATURES).tolist()
     return found
 

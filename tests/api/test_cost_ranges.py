@@ -7,13 +7,13 @@ from typing import Any
 import httpx
 import numpy as np
 import pytest
-import statsmodels.api as sm
 from scipy import stats
 
 from app.api.answers import answer_model
 from app.services.compare.answers import RunComparison
 from tests.api.answers import Json, check_problem, create, evaluation
 from tests.api.decisions import compare, keep, keep_labels, keep_probabilities, probabilities
+from tests.witnesses import sm
 
 DATA = Path(__file__).parents[1] / "data" / "dcurves"
 

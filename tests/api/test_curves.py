@@ -6,12 +6,12 @@ from uuid import uuid4
 import httpx
 import numpy as np
 import pytest
-from sklearn import metrics as sk
 
 from app.kernel.samples.curves import CLASS_CURVES, OVERALL_CURVES, CurveName
 from app.services.decide.curves import CurvePoints, RunCurves
 from tests.api.answers import check_json, check_problem, check_shape, create, evaluation
 from tests.api.test_probabilities import make, make_scores
+from tests.witnesses import sk
 
 Json = dict[str, Any]
 

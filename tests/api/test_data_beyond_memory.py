@@ -10,23 +10,12 @@ import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
 from scipy.stats import t
-from sklearn.metrics import (
-    average_precision_score,
-    coverage_error,
-    hamming_loss,
-    jaccard_score,
-    label_ranking_average_precision_score,
-    label_ranking_loss,
-    log_loss,
-    ndcg_score,
-    roc_auc_score,
-)
-from statsmodels.stats.proportion import proportion_confint
 
 from app.settings import Settings
 from tests.api.answers import check_problem, compute
 from tests.api.jobs import result
 from tests.api.referenced import keep, later, lists, named, settings_for
+from tests.witnesses import sk
 
 RANDOM = np.random.default_rng(15)
 
@@ -42,6 +31,8 @@ def settings(database_url: str, folder: Path) -> Settings:
 
 
 def test_sets_of_labels_beyond_memory_are_folded(client: httpx.Client, folder: Path) -> None:
+    from statsmodels.stats.proportion import proportion_confint
+
     many = 80_000
     truth = RANDOM.normal(size=(many, 3)) + RANDOM.normal(size=(many, 1)) > 1.0
     guess = truth ^ (RANDOM.random((many, 3)) < 0.2)
@@ -58,8 +49,8 @@ def test_sets_of_labels_beyond_memory_are_folded(client: httpx.Client, folder: P
     assert client.get(f"/v1/evaluations/{kept['id']}").json() == kept
     assert kept["input"]["data"]["rows"] == kept["input"]["n_samples"] == many
     found = kept["metrics"]["prevalence_sensitive"]
-    assert found["samples_jaccard"] == pytest.approx(jaccard_score(truth, guess, average="samples", zero_division=1))
-    assert found["hamming_loss"] == pytest.approx(hamming_loss(truth, guess))
+    assert found["samples_jaccard"] == pytest.approx(sk.jaccard_score(truth, guess, average="samples", zero_division=1))
+    assert found["hamming_loss"] == pytest.approx(sk.hamming_loss(truth, guess))
     exact = (truth == guess).all(axis=1)
     limits = kept["intervals"]["subset_accuracy"]
     assert [limits["low"], limits["high"]] == pytest.approx(proportion_confint(exact.sum(), many, method="wilson"))
@@ -84,16 +75,16 @@ def test_probabilities_of_labels_beyond_memory_are_folded(client: httpx.Client, 
     assert kept["input"]["rows"] == kept["input"]["n_samples"] == many
     for place, label in enumerate("abc"):
         found = kept["per_class"][label]
-        area = roc_auc_score(truth[:, place], scores[:, place])
+        area = sk.roc_auc_score(truth[:, place], scores[:, place])
         assert found["prevalence_insensitive"]["roc_auc"] == pytest.approx(area, rel=1e-12)
-        precision = average_precision_score(truth[:, place], scores[:, place])
+        precision = sk.average_precision_score(truth[:, place], scores[:, place])
         assert found["prevalence_sensitive"]["average_precision"] == pytest.approx(precision, rel=1e-11)
     found = kept["metrics"]["prevalence_sensitive"]
-    assert found["coverage_error"] == pytest.approx(coverage_error(truth, scores), rel=1e-12)
-    ranked = label_ranking_average_precision_score(truth, scores)
+    assert found["coverage_error"] == pytest.approx(sk.coverage_error(truth, scores), rel=1e-12)
+    ranked = sk.label_ranking_average_precision_score(truth, scores)
     assert found["label_ranking_average_precision"] == pytest.approx(ranked, rel=1e-12)
-    assert found["label_ranking_loss"] == pytest.approx(label_ranking_loss(truth, scores), rel=1e-12)
-    assert found["hamming_loss"] == pytest.approx(hamming_loss(truth, scores >= 0.4))
+    assert found["label_ranking_loss"] == pytest.approx(sk.label_ranking_loss(truth, scores), rel=1e-12)
+    assert found["hamming_loss"] == pytest.approx(sk.hamming_loss(truth, scores >= 0.4))
 
 
 def test_rankings_beyond_memory_are_divided_by_their_queries(client: httpx.Client, folder: Path) -> None:
@@ -110,7 +101,7 @@ def test_rankings_beyond_memory_are_divided_by_their_queries(client: httpx.Clien
     of_each = []
     for one in range(900):
         own = query == one
-        of_each.append(ndcg_score([grade[own]], [score[own]], k=10))
+        of_each.append(sk.ndcg_score([grade[own]], [score[own]], k=10))
     found = kept["metrics"]["prevalence_sensitive"]["ndcg_at_k(k=10)"]
     assert found == pytest.approx(np.mean(of_each), rel=1e-12)
     limits = kept["intervals"]["ndcg_at_k(k=10)"]
@@ -168,10 +159,10 @@ def test_probabilities_beyond_memory_are_folded(client: httpx.Client, folder: Pa
     assert kept["input"]["data"]["rows"] == kept["input"]["n_samples"] == many
     whole = np.column_stack([1.0 - sure, sure])
     assert kept["metrics"]["prevalence_insensitive"]["roc_auc"] == pytest.approx(
-        roc_auc_score(table["ill"].to_numpy(), sure), rel=1e-12
+        sk.roc_auc_score(table["ill"].to_numpy(), sure), rel=1e-12
     )
     assert kept["metrics"]["prevalence_sensitive"]["log_loss"] == pytest.approx(
-        log_loss(table["ill"].to_numpy(), whole), rel=1e-12
+        sk.log_loss(table["ill"].to_numpy(), whole), rel=1e-12
     )
     assert {gap["code"] for gap in kept["undefined"]} == {"not_folded"}
     curve = client.get(f"/v1/evaluations/{kept['id']}/curves/roc", params={"max_points": 200}).json()

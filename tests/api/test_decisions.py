@@ -5,7 +5,6 @@ from typing import Any
 
 import httpx
 import pytest
-from statsmodels.stats.proportion import proportion_confint
 
 from tests.api.answers import Json, check_problem, compute, create, evaluation, refused
 from tests.api.decisions import compare
@@ -38,6 +37,8 @@ def keep(client: httpx.Client, matrix: list[list[int]], model: str, **members: A
 
 
 def test_costs_and_rates_with_their_limits(client: httpx.Client) -> None:
+    from statsmodels.stats.proportion import proportion_confint
+
     answer = compute(client, SOURCE, costs={"matrix": PRICES}, intervals="all", seed=1)
     given = answer["input"]
     assert (given["kind"], given["decisions"], given["decision_matrix"]) == ("confusion_matrix", DECISIONS, MATRIX)
@@ -135,6 +136,8 @@ WRONGLY = "decision_share_of_class(decision=treat, better=lower)@healthy"
 
 def test_how_often_something_is_decided_is_a_metric(client: httpx.Client) -> None:
     """Its limits are those of the report's `decisions`, and statsmodels'."""
+    from statsmodels.stats.proportion import proportion_confint
+
     asked = ["decision_share(decision=test)", TREATED, RIGHTLY, 'decision_share_of_class(decision="treat")@*']
     answer = compute(client, SOURCE, metrics=asked, intervals="all", seed=1)
     found, shown = answer["requested"], answer["decisions"]

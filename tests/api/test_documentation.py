@@ -12,7 +12,6 @@ from jsonschema_rs import Draft202012Validator
 
 from app.api.v1.requests.evaluations import PROBABILITIES, SCORES
 from app.api.v1.requests.gates import GATES
-from scripts.openapi import render
 from tests.api.answers import check_json, create, evaluation
 from tests.api.decisions import with_ids
 from tests.openapi import DOCUMENT
@@ -37,6 +36,8 @@ EXAMPLES = [
 
 
 def test_the_committed_document_is_fresh() -> None:
+    from scripts.openapi import render
+
     assert (Path(__file__).parents[2] / "docs" / "openapi.json").read_text() == render()
 
 

@@ -6,7 +6,6 @@ from uuid import uuid4
 import httpx
 import numpy as np
 import pytest
-from sklearn import metrics as sk
 
 from app.api.cursors import Items
 from app.api.v1.evaluations.batches import BatchItem
@@ -23,6 +22,7 @@ from tests.api.answers import (
     matrix_input,
 )
 from tests.bank import each
+from tests.witnesses import sk
 
 KINDS: dict[str, Any] = {
     **examples.EVALUATIONS,

@@ -7,7 +7,6 @@ import httpx
 import numpy as np
 import pytest
 from scipy import stats
-from statsmodels.regression.linear_model import OLS
 
 from tests.api.answers import Json, check_problem
 from tests.api.decisions import compare
@@ -24,6 +23,8 @@ def two_runs(client: httpx.Client, **members: Any) -> tuple[str, str]:
 
 
 def test_paired_runs_are_compared_by_groups(client: httpx.Client) -> None:
+    from statsmodels.regression.linear_model import OLS
+
     first, second = two_runs(client)
     answer = compare(client, first, second, metrics=["accuracy", "h_mean", "recall@*"], seed=1)
     design = answer["design"]

@@ -5,11 +5,11 @@ from typing import Any
 import httpx
 import numpy as np
 import pytest
-from sklearn.metrics import accuracy_score, f1_score, log_loss, roc_auc_score
 
 from tests.api.answers import compute, create, evaluation, matrix_input, refused
 from tests.api.sent_inputs import PADDING, post_text, with_input
 from tests.api.test_multipart import as_csv, as_parquet, send
+from tests.witnesses import sk
 
 Json = dict[str, Any]
 TRUTH = ["a", "void", "b", "b", "void", "c", "a", "b"]
@@ -58,9 +58,9 @@ def test_probabilities_and_scores(client: httpx.Client) -> None:
     answer = compute(client, source | {"ignore": ["void"]}, seed=0)
     truth = [TRUTH[row] for row in LEFT]
     sensitive = answer["metrics"]["prevalence_sensitive"]
-    assert sensitive["log_loss"] == pytest.approx(log_loss(truth, rows[LEFT], labels=["a", "b", "c"]), rel=1e-12)
+    assert sensitive["log_loss"] == pytest.approx(sk.log_loss(truth, rows[LEFT], labels=["a", "b", "c"]), rel=1e-12)
     assert sensitive["roc_auc_ovr_macro"] == pytest.approx(
-        roc_auc_score(truth, rows[LEFT], multi_class="ovr"), rel=1e-12
+        sk.roc_auc_score(truth, rows[LEFT], multi_class="ovr"), rel=1e-12
     )
     same_but_for_what_is_said(answer, compute(client, chosen(source, LEFT), seed=0))
 
@@ -91,8 +91,8 @@ def test_errors_are_never_left_out(client: httpx.Client) -> None:
     assert answer["input"]["labels"] == ["a", "b", "c", "void"]
     truth = [TRUTH[row] for row in LEFT]
     decided = [predicted[row] for row in LEFT]
-    assert answer["metrics"]["prevalence_sensitive"]["accuracy"] == pytest.approx(accuracy_score(truth, decided))
-    macro = f1_score(truth, decided, average="macro", zero_division=0)
+    assert answer["metrics"]["prevalence_sensitive"]["accuracy"] == pytest.approx(sk.accuracy_score(truth, decided))
+    macro = sk.f1_score(truth, decided, average="macro", zero_division=0)
     assert answer["metrics"]["prevalence_sensitive"]["macro_f1"] == pytest.approx(macro)
     warning = next(one for one in answer["findings"] if one["code"] == "ignored_but_predicted")
     assert warning["evidence"] == {"classes": ["void"], "n": [1]}

@@ -7,13 +7,13 @@ from typing import Any
 import httpx
 import numpy as np
 import pytest
-from sklearn import metrics as sk
 
 from app.api.bodies.columns import split_columns
 from tests.api.answers import Json, check_problem, compute, create, evaluation, refused
 from tests.api.decisions import compare
 from tests.api.test_multipart import FORMATS, Columns, as_csv, as_npz, as_parquet, send
 from tests.bank import each
+from tests.witnesses import sk
 
 LABELS = ["cat", "dog", "bird"]
 

@@ -6,9 +6,6 @@ import httpx
 import numpy as np
 import pytest
 from scipy.stats import binom, binomtest, norm, ttest_rel
-from statsmodels.stats import proportion
-from statsmodels.stats.inter_rater import cohens_kappa
-from statsmodels.stats.proportion import confint_proportions_2indep, proportion_confint
 
 from tests.api.answers import Json, check_problem, compute, create, evaluation, matrix_input
 
@@ -23,6 +20,8 @@ INPUT = matrix_input([[17, 2, 1], [4, 40, 6], [0, 0, 9]], labels=["A", "B", "C"]
 @pytest.mark.parametrize("method", ELSEWHERE)
 @pytest.mark.parametrize("level", [0.95, 0.8])
 def test_limits_of_rates(client: httpx.Client, side: str, method: str, level: float) -> None:
+    from statsmodels.stats.proportion import proportion_confint
+
     report = compute(client, INPUT, alternative=side, proportion_interval=method, level=level)
     for name, (x, n) in {"accuracy": (66, 79), "recall@B": (40, 50), "recall@C": (9, 9)}.items():
         found = report["intervals"][name]
@@ -102,6 +101,9 @@ def _pair(answer: Json, metric: str) -> Json:
 @pytest.mark.parametrize("turned", [False, True])
 def test_independent_rates(client: httpx.Client, side: str, turned: bool) -> None:
     """56 of 70 and 48 of 80: the score test, and Newcombe's limits."""
+    from statsmodels.stats import proportion
+    from statsmodels.stats.proportion import confint_proportions_2indep
+
     runs = [((56, 70), [[56, 14], [10, 60]]), ((48, 80), [[48, 32], [10, 60]])]
     runs = runs[::-1] if turned else runs
     bodies = [evaluation(model=f"m{i}", input=matrix_input(matrix)) for i, (_, matrix) in enumerate(runs)]
@@ -214,6 +216,8 @@ def _checked(client: httpx.Client, rule: Json, identifier: str, **more: str) -> 
 
 def test_gates(client: httpx.Client) -> None:
     """54 of 60: .82 lies between the lower limits at 95 % on one side and on two."""
+    from statsmodels.stats.proportion import proportion_confint
+
     made = create(client, evaluation(input=matrix_input([[54, 6], [9, 51]], labels=["0", "1"])))["id"]
     rule: Json = {"metric": "recall@0", "min": 0.815}
     low, _ = proportion_confint(54, 60, alpha=0.1, method="wilson")
@@ -252,6 +256,8 @@ def test_gates_refuse_a_side_that_decides_nothing(client: httpx.Client, more: Js
 
 def test_kappas_of_independent_runs(client: httpx.Client) -> None:
     """The test that both are equal, where the samples are not the same and the shares of the classes are."""
+    from statsmodels.stats.inter_rater import cohens_kappa
+
     matrices = {"a": [[90, 10], [10, 90]], "b": [[80, 20], [20, 80]]}
     bodies = [evaluation(model=name, dataset=name, input=matrix_input(matrix)) for name, matrix in matrices.items()]
     asked: dict[str, Any] = {"metrics": ["cohen_kappa", "mcc"], "paired": False}

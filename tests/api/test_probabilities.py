@@ -6,12 +6,12 @@ from typing import Any
 import httpx
 import numpy as np
 import pytest
-from sklearn import metrics as sk
 
 from app.kernel.metrics.card import INPUTS_OF_CLASSES, Scope, Task
 from app.kernel.metrics.catalogue import catalogue
 from tests.api.answers import check_problem, compute, create, evaluation, refused
 from tests.bank import each
+from tests.witnesses import sk
 
 Json = dict[str, Any]
 

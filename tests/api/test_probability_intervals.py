@@ -5,12 +5,12 @@ from typing import Any
 import httpx
 import numpy as np
 import pytest
-from sklearn import metrics as sk
 
 from app.kernel.metrics.card import Scope
 from app.kernel.metrics.catalogue import catalogue
 from tests.api.answers import Json, compute, create, evaluation
 from tests.api.test_probabilities import make, make_scores
+from tests.witnesses import sk
 
 EXPRESSIONS = ["mean(roc_auc@0, recall@0)", "auc@1", "macro_f1"]
 

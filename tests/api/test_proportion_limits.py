@@ -2,7 +2,6 @@
 
 import httpx
 import pytest
-from statsmodels.stats.proportion import proportion_confint
 
 from tests.api.answers import Json, check_problem, compute, create, evaluation, matrix_input
 
@@ -16,6 +15,8 @@ RATES = {"accuracy": (66, 79), "recall@B": (40, 50), "precision@B": (40, 42)}
 @pytest.mark.parametrize("method", ELSEWHERE)
 @pytest.mark.parametrize("intervals", ["headline", "all"])
 def test_rates_have_the_limits_that_are_asked_for(client: httpx.Client, method: str, intervals: str) -> None:
+    from statsmodels.stats.proportion import proportion_confint
+
     found = compute(client, INPUT, proportion_interval=method, intervals=intervals, draws=200)["intervals"]
     for name, (x, n) in RATES.items():
         low, high = proportion_confint(x, n, method=ELSEWHERE[method])
@@ -40,6 +41,8 @@ def test_what_is_no_proportion_stays_and_wilson_is_the_default(client: httpx.Cli
 @pytest.mark.parametrize(("method", "low"), [("clopper_pearson", True), ("jeffreys", True), ("wald", False)])
 def test_a_perfect_class(client: httpx.Client, method: str, low: bool) -> None:
     """Nine of nine: limits of Wald have no width, which says nothing."""
+    from statsmodels.stats.proportion import proportion_confint
+
     found = compute(client, INPUT, proportion_interval=method)["intervals"]["recall@C"]
     assert found["method"] == method
     assert (found["low"] is not None) is low
@@ -50,6 +53,8 @@ def test_a_perfect_class(client: httpx.Client, method: str, low: bool) -> None:
 
 
 def test_shares_of_samples_by_their_probabilities(client: httpx.Client) -> None:
+    from statsmodels.stats.proportion import proportion_confint
+
     truth = [0, 1, 2] * 8
     rows = [[0.5, 0.3, 0.2] if index % 3 else [0.2, 0.3, 0.5] for index in range(24)]
     source = {"kind": "probabilities", "y_true": truth, "probabilities": rows, "labels": ["0", "1", "2"]}
@@ -102,6 +107,8 @@ def _verdict(client: httpx.Client, rule: Json, identifier: str) -> Json:
 
 def test_gates_hold_the_limits_of_the_method_against_the_limit(client: httpx.Client) -> None:
     """29 of 30: the lower limit of Wald is above .87, those of the others are below."""
+    from statsmodels.stats.proportion import proportion_confint
+
     made = create(client, evaluation(input=matrix_input([[29, 1], [3, 27]], labels=["0", "1"])))
     for method, verdict in [("wald", "pass"), ("clopper_pearson", "inconclusive"), (None, "inconclusive")]:
         rule: Json = {"metric": "recall@0", "min": 0.87}
@@ -132,6 +139,8 @@ def test_gates_take_it_for_rates_and_what_picks_from_them(client: httpx.Client, 
 
 
 def test_leaderboards(client: httpx.Client) -> None:
+    from statsmodels.stats.proportion import proportion_confint
+
     for index, right in enumerate((25, 28)):
         source = matrix_input([[right, 30 - right], [5, 25]], labels=["0", "1"])
         create(client, evaluation(model=f"m{index}", dataset="proportions", input=source))

@@ -9,10 +9,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from sklearn.metrics import ndcg_score
 
 from tests.api.answers import Json, check_problem, compute, create, evaluation, refused
 from tests.api.decisions import compare
+from tests.witnesses import sk
 
 QUERIES, ITEMS = 40, 12
 
@@ -48,7 +48,7 @@ def expected_ndcg(k: int, seed: int = 0, noise: float = 1.0) -> float:
     _, grades, scores = problem(seed, noise)
     tables = grades.reshape(QUERIES, ITEMS), scores.reshape(QUERIES, ITEMS)
     some = tables[0].any(axis=1)
-    return float(ndcg_score(tables[0][some], tables[1][some], k=k))
+    return float(sk.ndcg_score(tables[0][some], tables[1][some], k=k))
 
 
 def test_the_report_has_every_metric_at_every_cutoff(client: httpx.Client) -> None:

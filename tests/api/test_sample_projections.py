@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from scipy import stats
-from sklearn import metrics as sk
 
 from tests.api.answers import Json, check_problem, create, evaluation
 from tests.api.decisions import keep
 from tests.api.test_probabilities import make
 from tests.api.test_projections import project
+from tests.witnesses import sk
 
 LABELS = ["a", "b", "c"]
 

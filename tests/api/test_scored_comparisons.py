@@ -7,7 +7,6 @@ import httpx
 import numpy as np
 import pytest
 from scipy import stats
-from sklearn import metrics as sk
 
 from app.api.answers import answer_model
 from app.kernel.compare.paired.tests import mcnemar_mid_p
@@ -16,6 +15,7 @@ from tests.api.answers import Json, check_problem, create, evaluation
 from tests.api.decisions import compare, keep, keep_labels, keep_probabilities, probabilities
 from tests.kernel.compare.tango import tango_interval
 from tests.kernel.delong import area_difference, delong, equal_areas
+from tests.witnesses import sk
 
 TRUTH = np.arange(240) % 2
 CLASSES = np.arange(300) % 3

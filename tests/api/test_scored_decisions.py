@@ -7,7 +7,6 @@ import httpx
 import numpy as np
 import pytest
 from scipy import stats
-from sklearn import metrics as sk
 
 from app.api.answers import answer_model
 from app.kernel.uncertainty.influence import area_limits
@@ -16,6 +15,7 @@ from app.services.rank.ranking import Leaderboard
 from tests.api.answers import Json, check_json, check_problem, check_shape, create, evaluation
 from tests.api.decisions import keep, keep_probabilities, probabilities
 from tests.kernel.delong import area_difference, delong
+from tests.witnesses import sk
 
 TRUTH = np.arange(400) % 2
 CLASSES = np.arange(300) % 3

@@ -5,12 +5,12 @@ from typing import Any
 import httpx
 import numpy as np
 import pytest
-from sklearn import metrics as sk
 
 from app.api.answers import answer_model
 from app.services.decide.answers import DecisionRule
 from tests.api.answers import check_json, check_problem, create, evaluation
 from tests.api.test_probabilities import make, make_scores
+from tests.witnesses import sk
 
 Json = dict[str, Any]
 

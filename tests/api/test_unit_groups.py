@@ -5,7 +5,6 @@ from typing import Any
 import httpx
 import numpy as np
 import pytest
-from statsmodels.regression.linear_model import OLS
 
 from tests.api.answers import Json, check_problem
 from tests.api.decisions import compare
@@ -25,6 +24,8 @@ def two_runs(client: httpx.Client, **members: Any) -> tuple[str, str]:
 
 
 def test_samples_with_labels_are_compared_by_groups(client: httpx.Client) -> None:
+    from statsmodels.regression.linear_model import OLS
+
     runs = two_runs(client, group_ids=GROUPS)
     asked = ["subset_accuracy", "h_mean", "recall@*"]
     answer = compare(client, *runs, metrics=asked, seed=1, draws=1000)

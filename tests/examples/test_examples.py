@@ -9,13 +9,13 @@ from typing import Any
 import httpx
 import pytest
 from pydantic import SecretStr
-from sklearn.metrics import accuracy_score, recall_score
 
 from app.kernel.metrics.catalogue import catalogue
 from app.settings import Settings
 from examples import cross_validate
 from tests.examples.documents import ROOT, blocks, run
 from tests.serving import Served
+from tests.witnesses import sk
 
 DOCUMENTS = ("README.md", "examples/README.md", "docs/answers.md", "docs/why.md")
 
@@ -138,8 +138,8 @@ def test_what_is_posted_is_what_scikit_learn_scores(base_url: str) -> None:
         line = cross_validate.read(service, cross_validate.post(service, wine, "forest", folds))
     actual = [label for fold in folds for label in fold["y_true"]]
     predicted = [label for fold in folds for label in fold["y_pred"]]
-    recalls = recall_score(actual, predicted, average=None)
+    recalls = sk.recall_score(actual, predicted, average=None)
     assert sorted(actual) == sorted(wine.classes.tolist())
-    assert line.accuracy == pytest.approx(accuracy_score(actual, predicted), rel=1e-12)
+    assert line.accuracy == pytest.approx(sk.accuracy_score(actual, predicted), rel=1e-12)
     assert line.h_mean == pytest.approx(len(recalls) / sum(1 / recalls), rel=1e-12)
     assert line.recall == pytest.approx(min(recalls), rel=1e-12)

@@ -6,11 +6,11 @@ import httpx
 import numpy as np
 import pytest
 from pydantic import SecretStr
-from sklearn import metrics as sk
 
 from app.settings import Settings
 from examples import kinds
 from tests.serving import Served
+from tests.witnesses import sk
 
 
 @pytest.fixture(scope="module")

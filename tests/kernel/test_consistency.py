@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from mlscorecheck.check.binary import check_1_dataset_known_folds_mos, check_1_testset_no_kfold
 
 import tests.kernel.exact_agreement
 import tests.kernel.exact_classes
@@ -70,6 +69,8 @@ def alternatives(p: int, n: int, texts: dict[str, str], printed: Printed) -> dic
 
 
 def test_published_impossible_report() -> None:
+    from mlscorecheck.check.binary import check_1_testset_no_kfold
+
     scores = {"accuracy": "0.9567", "recall": "0.8545", "specificity": "0.9734"}
     found = feasible(100, 200, **scores)
     assert found.count == 0
@@ -354,6 +355,8 @@ def test_implied_ranges_are_those_of_all_matrices() -> None:
 
 @pytest.mark.parametrize("recall", ["0.7500", "0.7625", "0.7525", "0.7417"])
 def test_means_over_folds_as_another_library_has_them(recall: str) -> None:
+    from mlscorecheck.check.binary import check_1_dataset_known_folds_mos
+
     folds = [(10, 20), (10, 20), (12, 18)]
     scores = {"sens": float(recall), "acc": 0.8333}
     theirs = check_1_dataset_known_folds_mos(

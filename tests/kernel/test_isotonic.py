@@ -1,12 +1,13 @@
 """Pooling of many series against scikit-learn, one by one."""
 
 import numpy as np
-from sklearn.isotonic import IsotonicRegression
 
 from app.kernel.numerics.monotone import falling_means
 
 
 def test_means_are_pooled_within_each_series() -> None:
+    from sklearn.isotonic import IsotonicRegression
+
     random = np.random.default_rng(3)
     weights = random.integers(1, 9, 60).astype(np.float64)
     sums = random.binomial(weights.astype(int), np.linspace(0.8, 0.3, 60), (25, 60)).astype(np.float64)

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 from scipy.stats import norm
-from statsmodels.stats.inter_rater import cohens_kappa
 
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.families.agreement import kappa_z
@@ -19,6 +18,8 @@ MATRICES = [
 
 @pytest.mark.parametrize("matrix", MATRICES)
 def test_statsmodels(matrix: list[list[int]]) -> None:
+    from statsmodels.stats.inter_rater import cohens_kappa
+
     found = cohens_kappa(np.array(matrix))
     z = float(kappa_z.compute(Table(np.array(matrix, dtype=float))))
     assert z == pytest.approx(found.z_value, rel=1e-12)

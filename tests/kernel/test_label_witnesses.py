@@ -7,8 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from pycm import MultiLabelCM
-from sklearn import metrics as sk
 
 from app.domain.expressions.expressions import parse
 from app.kernel.matrix.table import LabelTable, Table
@@ -19,6 +17,7 @@ from app.kernel.numerics.arrays import silently
 from app.kernel.samples.label_units import LabelSets
 from app.kernel.uncertainty.units import LabelUnits
 from tests.bank import each
+from tests.witnesses import sk
 
 LABELS = ("a", "b", "c", "d")
 FOR_LABELS = catalogue().for_task(Task.MULTILABEL, INPUTS_OF[Task.MULTILABEL])
@@ -147,6 +146,8 @@ def test_one_error_in_exact_fractions() -> None:
 
 
 def test_pycm_has_the_same_tables() -> None:
+    from pycm import MultiLabelCM
+
     example = units(3)
     sets = [
         [{LABELS[code] for code in np.flatnonzero(row)} for row in table]

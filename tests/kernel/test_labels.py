@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import DTypeLike
-from sklearn.metrics import confusion_matrix
 
 from app.kernel.matrix.table import confusion_counts
 from tests.bank import each
+from tests.witnesses import sk
 
 
 @each("dtype", [np.int64, np.int32, np.uint8])
@@ -18,7 +18,7 @@ def test_counts_are_those_of_scikit_learn(dtype: DTypeLike, classes: int, n: int
     actual, predicted = (rng.integers(0, classes, n).astype(dtype) for _ in range(2))
     counts = confusion_counts(actual, predicted, classes)
     assert counts.dtype == np.int64
-    assert (counts == confusion_matrix(actual, predicted, labels=range(classes))).all()
+    assert (counts == sk.confusion_matrix(actual, predicted, labels=range(classes))).all()
 
 
 def test_weights_are_summed() -> None:
@@ -26,7 +26,7 @@ def test_weights_are_summed() -> None:
     actual, predicted = (rng.integers(0, 4, 100_000) for _ in range(2))
     weights = rng.integers(0, 64, 100_000) / 16.0
     counts = confusion_counts(actual, predicted, 4, weights)
-    assert (counts == confusion_matrix(actual, predicted, sample_weight=weights)).all()
+    assert (counts == sk.confusion_matrix(actual, predicted, sample_weight=weights)).all()
 
 
 def test_no_labels_give_an_empty_matrix() -> None:

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from scipy.stats import gmean, hmean, pmean
-from sklearn.metrics import cohen_kappa_score, fbeta_score, precision_score, recall_score
 
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.catalogue import catalogue
@@ -18,6 +17,7 @@ from app.kernel.metrics.expression import Combination, Every, Measure, bounds, c
 from app.kernel.metrics.families.combinations import COMBINATIONS, stolarsky_mean
 from tests.bank import each
 from tests.kernel.matrices import matrices
+from tests.witnesses import sk
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
@@ -180,7 +180,7 @@ def test_named_weights_are_matrices(name: str) -> None:
     for weights, matrix in (("linear", distance), ("quadratic", distance**2)):
         assert kappa(counts, matrix) == pytest.approx(kappa(counts, weights), rel=1e-13)
         assert kappa(counts, matrix) == pytest.approx(
-            cohen_kappa_score(truth, decided, labels=list(range(size)), weights=weights), rel=1e-11
+            sk.cohen_kappa_score(truth, decided, labels=list(range(size)), weights=weights), rel=1e-11
         )
     plain = 1.0 - np.eye(size)
     assert kappa(counts, plain) == pytest.approx(float(NAMED["cohen_kappa"].compute(Table(counts))), rel=1e-12)
@@ -204,12 +204,12 @@ def test_both_forms_of_macro_f_beta(name: str, beta: float) -> None:
     """Equation 20 of the survey from scikit-learn's macro precision and recall; and its own mean of scores."""
     counts = matrices()[name]
     truth, decided = (np.repeat(codes.ravel(), counts.ravel()) for codes in np.indices(counts.shape))
-    precision = precision_score(truth, decided, average="macro")
-    recall = recall_score(truth, decided, average="macro")
+    precision = sk.precision_score(truth, decided, average="macro")
+    recall = sk.recall_score(truth, decided, average="macro")
     want = (1 + beta**2) * precision * recall / (beta**2 * precision + recall)
     metric, table = NAMED["macro_f_beta"], Table(counts)
     assert float(metric.compute(table, beta=beta, form="means")) == pytest.approx(want, rel=1e-13)
-    scores = fbeta_score(truth, decided, beta=beta, average="macro")
+    scores = sk.fbeta_score(truth, decided, beta=beta, average="macro")
     assert float(metric.compute(table, beta=beta, form="scores")) == pytest.approx(scores, rel=1e-13)
     if beta == 1.0:
         assert float(NAMED["macro_f1_of_means"].compute(table)) == pytest.approx(want, rel=1e-13)

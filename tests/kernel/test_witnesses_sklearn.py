@@ -10,9 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from imblearn import metrics as imb
 from numpy.typing import NDArray
-from sklearn import metrics as sk
 
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.card import Metric
@@ -20,6 +18,7 @@ from app.kernel.metrics.catalogue import catalogue
 from tests.bank import each
 from tests.kernel.closeness import CANCELLING, assert_close, value_of
 from tests.kernel.matrices import matrices, with_regular_margins
+from tests.witnesses import imb, sk
 
 NAMED = {metric.key: metric for metric in catalogue().of_matrices.metrics}
 WRITTEN_OUT = 30_000

@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy import stats
-from sklearn import metrics as sk
 
 from app.api.answers import write_json
 from app.domain.inputs.content import Content
@@ -25,6 +24,7 @@ from app.services.evaluate.sections.kept import sections_as_json, sections_from_
 from app.services.evaluate.sections.probability import probability_section
 from tests.kernel.delong import delong
 from tests.kernel.probability.problems import softmax_problem
+from tests.witnesses import sk
 
 LABELS = ("A", "B", "C", "D", "E")
 ALL = Options(intervals=IntervalChoice.ALL, sampling=Sampling(draws=200))

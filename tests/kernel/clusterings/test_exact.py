@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from sklearn import metrics as sk
 
 from app.kernel.matrix.contingency import Contingency, expected_information, relative_information
 from app.kernel.metrics.card import Metric
@@ -17,6 +16,7 @@ from app.kernel.numerics.arrays import silently
 from app.kernel.samples.points import ClusteredPoints
 from tests.bank import each
 from tests.kernel.clusterings import exact
+from tests.witnesses import sk
 
 OF_TABLES: dict[str, Metric[Any]] = {
     metric.key: metric

@@ -1,6 +1,5 @@
 """Models on many data sets and on folds of one, against Demsar's table, scipy and baycomp."""
 
-import baycomp
 import numpy as np
 import pytest
 from scipy.stats import f as scipy_f
@@ -125,6 +124,8 @@ def test_published_signed_rank_probabilities() -> None:
 
 
 def test_win_is_the_answer_of_baycomp() -> None:
+    import baycomp
+
     for rope in (0.01, 0.015):
         left, middle, right = baycomp.SignedRankTest.probs(GAIN, np.zeros(14), rope=rope, nsamples=20_000)
         found = bayesian_signed_rank(GAIN, rope=rope, draws=20_000, random=np.random.default_rng(0))
@@ -157,6 +158,8 @@ def test_published_tests_of_ten_folds() -> None:
 
 
 def test_correlated_t_agrees_with_baycomp() -> None:
+    import baycomp
+
     differences = np.random.default_rng(3).normal(0.01, 0.02, 10)
     left, middle, right = baycomp.CorrelatedTTest.probs(differences, np.zeros(10), rope=0.01, runs=1)
     found = bayesian_correlated_t(differences, 0.1, rope=0.01)
@@ -165,6 +168,8 @@ def test_correlated_t_agrees_with_baycomp() -> None:
 
 def test_repetitions_do_not_make_test_sets_smaller() -> None:
     """Ten times ten folds: a tenth of the samples is tested on each time, not a hundredth."""
+    import baycomp
+
     differences = differences_of(-0.0849, 1.0, 100)
     right, wrong = (corrected_t(differences, share) for share in (0.1, 0.01))
     assert (right.p, wrong.p) == pytest.approx((0.807, 0.549), abs=2e-3)

@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from sklearn.metrics import roc_auc_score
 
 from app.kernel.numerics.arrays import Array
 from app.kernel.samples.influence import LinearMethod
 from app.kernel.uncertainty.influence import area_limits, newcombe_area_limits
 from tests.kernel.delong import delong, macro_area, placements
+from tests.witnesses import sk
 
 
 def example(n: int = 60, runs: int = 3, seed: int = 0) -> tuple[NDArray[np.bool_], Array]:
@@ -31,7 +31,7 @@ def test_areas_agree_with_scikit_learn_and_covariance_with_its_definition() -> N
     positive, scores = example()
     found = delong(positive, scores)
     for area, row in zip(found.areas, scores, strict=True):
-        assert area == pytest.approx(roc_auc_score(positive, row))
+        assert area == pytest.approx(sk.roc_auc_score(positive, row))
     above, below = placements(positive, scores)
     expected = np.cov(above) / positive.sum() + np.cov(below) / (~positive).sum()
     np.testing.assert_allclose(found.covariance, expected)
@@ -58,7 +58,7 @@ def test_macro_area_agrees_with_scikit_learn_and_its_error_with_samples() -> Non
         area, influence = macro_area(truth, probabilities[None])
         areas.append(area[0])
         errors.append((influence**2).sum())
-    assert areas[-1] == pytest.approx(roc_auc_score(truth, probabilities, multi_class="ovr"))
+    assert areas[-1] == pytest.approx(sk.roc_auc_score(truth, probabilities, multi_class="ovr"))
     assert np.sqrt(np.mean(errors)) == pytest.approx(np.std(areas), rel=0.1)
 
 

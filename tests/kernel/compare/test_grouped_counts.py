@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import statsmodels.api as sm
 from scipy import stats
 
 from app.kernel.compare.cost_ratios import RateGaps, certain_cost_ranges, worth_in_groups
@@ -25,6 +24,7 @@ from app.kernel.compare.paired.tests import (
 from app.kernel.numerics.arrays import Array
 from app.kernel.uncertainty.groups import worth_of_few
 from app.kernel.uncertainty.intervals import two_sided_z
+from tests.witnesses import sm
 
 RANDOM = np.random.default_rng(4)
 N_GROUPS, CLASSES = 25, 3

@@ -5,13 +5,14 @@ interval.
 import numpy as np
 import pytest
 from scipy.optimize import minimize_scalar
-from statsmodels.stats.proportion import confint_proportions_2indep, score_test_proportions_2indep
 
 from app.kernel.compare.differences import newcombe_interval, restricted_shares, score_z
 from tests.bank import each
 
 
 def test_published_newcombe_interval() -> None:
+    from statsmodels.stats.proportion import confint_proportions_2indep
+
     low, high = newcombe_interval(56, 70, 48, 80)
     assert (float(low), float(high)) == pytest.approx((0.0524, 0.3339), abs=5e-5)
     theirs = confint_proportions_2indep(56, 70, 48, 80, method="newcomb", compare="diff")
@@ -19,6 +20,8 @@ def test_published_newcombe_interval() -> None:
 
 
 def test_published_score_at_a_margin_where_statsmodels_errs() -> None:
+    from statsmodels.stats.proportion import score_test_proportions_2indep
+
     assert float(score_z(92, 100, 90, 100, -0.05)) == pytest.approx(1.6706, abs=5e-5)
     # Its cubic has a wrong linear coefficient: neither order of the samples gives the likelihood's answer.
     theirs = score_test_proportions_2indep(92, 100, 90, 100, value=-0.05, compare="diff", correction=False)

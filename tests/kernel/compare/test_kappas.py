@@ -5,7 +5,6 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from scipy.stats import chi2, norm
-from statsmodels.stats.inter_rater import cohens_kappa
 
 from app.kernel.compare.rankings import equal_kappas
 
@@ -17,6 +16,8 @@ RUNS = [
 
 
 def _kappa(matrix: list[list[int]]) -> tuple[float, float]:
+    from statsmodels.stats.inter_rater import cohens_kappa
+
     found = cohens_kappa(np.array(matrix))
     return float(found.kappa), float(found.var_kappa)
 

@@ -3,8 +3,6 @@
 import numpy as np
 import pytest
 from scipy.stats import kendalltau, rankdata
-from statsmodels.stats.contingency_tables import cochrans_q
-from statsmodels.stats.multitest import multipletests
 
 from app.kernel.compare.paired.joint import combine
 from app.kernel.compare.rankings import (
@@ -40,6 +38,8 @@ def test_published_adjustments() -> None:
     ],
 )
 def test_adjustments_agree_with_statsmodels(method: Adjustment, theirs: str) -> None:
+    from statsmodels.stats.multitest import multipletests
+
     random = np.random.default_rng(0)
     for p in (P_VALUES, random.random(40), random.random(1), np.array([0.2, 0.2, 0.01])):
         np.testing.assert_allclose(adjust(p, method), multipletests(p, method=theirs)[1], rtol=1e-12)
@@ -69,6 +69,8 @@ def test_missing_p_values_do_not_count() -> None:
 
 
 def test_cochran_agrees_with_statsmodels() -> None:
+    from statsmodels.stats.contingency_tables import cochrans_q
+
     random = np.random.default_rng(0)
     truth = random.integers(0, 3, 60)
     predictions = np.array([np.where(random.random(60) < p, truth, (truth + 1) % 3) for p in (0.6, 0.7, 0.8, 0.75)])

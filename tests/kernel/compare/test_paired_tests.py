@@ -6,8 +6,6 @@ from itertools import combinations, product
 import numpy as np
 import pytest
 from scipy.stats import binom, binomtest
-from statsmodels.stats.contingency_tables import SquareTable
-from statsmodels.stats.contingency_tables import mcnemar as statsmodels_mcnemar
 
 from app.kernel.compare.paired.joint import combine
 from app.kernel.compare.paired.tests import (
@@ -29,6 +27,8 @@ def test_published_p_value() -> None:
 
 
 def test_mid_p_agrees_with_statsmodels_and_scipy() -> None:
+    from statsmodels.stats.contingency_tables import mcnemar as statsmodels_mcnemar
+
     for b, c in [(1, 7), (7, 1), (40, 20), (0, 5), (120, 180)]:
         chance = binom.pmf(min(b, c), b + c, 0.5)
         exact = statsmodels_mcnemar([[10, b], [c, 5]], exact=True).pvalue
@@ -41,6 +41,8 @@ def test_no_discordant_items_is_certainty_and_not_missing() -> None:
 
 
 def test_mid_p_is_elementwise_and_holds_for_millions() -> None:
+    from statsmodels.stats.contingency_tables import mcnemar as statsmodels_mcnemar
+
     found = mcnemar_mid_p(np.array([1.0, 500_000.0]), np.array([7.0, 501_000.0]))
     plain = statsmodels_mcnemar([[0, 500_000], [501_000, 0]], exact=False, correction=False).pvalue
     assert found.shape == (2,)
@@ -113,6 +115,8 @@ def test_published_statistics_of_drift() -> None:
 
 
 def test_drift_agrees_with_statsmodels() -> None:
+    from statsmodels.stats.contingency_tables import SquareTable
+
     theirs = SquareTable(DRIFT, shift_zeros=False)
     homogeneity, symmetry = theirs.homogeneity(), theirs.symmetry()
     ours = stuart_maxwell(DRIFT)
@@ -167,6 +171,8 @@ def test_published_statistics_of_the_eyes() -> None:
 
 @pytest.mark.parametrize("seed", range(6))
 def test_margins_and_symmetry_in_fractions_and_by_statsmodels(seed: int) -> None:
+    from statsmodels.stats.contingency_tables import SquareTable
+
     table = VISION
     if seed:
         table = np.random.default_rng(seed).integers(0, 30, (seed + 1, seed + 1)).astype(float)

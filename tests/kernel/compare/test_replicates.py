@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from scipy import stats
-from sklearn import metrics as sk
 
 from app.domain.expressions.expressions import parse
 from app.kernel.compare.replicates import importance, permutation_p, replicate
@@ -19,6 +18,7 @@ from app.kernel.uncertainty.draws import generator
 from app.kernel.uncertainty.resampling import Plan, values_of
 from app.kernel.uncertainty.simulation import item_weights
 from app.kernel.uncertainty.units import Run
+from tests.witnesses import sk
 
 
 def make(size: int, classes: int, seed: int, truth: Codes | None = None) -> Run:

@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import statsmodels.api as sm
 
 from app.kernel.compare.cost_ratios import paired_gap, worth_of_pairs
 from app.kernel.compare.paired.joint import JointCounts, combine
@@ -21,6 +20,7 @@ from app.kernel.compare.paired.tests import (
     stuart_maxwell,
 )
 from app.kernel.numerics.arrays import Array
+from tests.witnesses import sm
 
 RANDOM = np.random.default_rng(8)
 SIZE, CLASSES = 90, 3

@@ -6,7 +6,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from sklearn.metrics import average_precision_score, roc_auc_score
 
 from app.kernel.folds import runs
 from app.kernel.folds.folded import FoldedOrder
@@ -19,6 +18,7 @@ from app.kernel.uncertainty.influence import Influences, variance
 from tests.kernel.closeness import assert_close
 from tests.kernel.folds.lines import lines_of, looked_at, told_limits
 from tests.kernel.folds.problems import merged
+from tests.witnesses import sk
 
 ROOMY, TINY = 1 << 22, 1 << 10
 RANDOM = np.random.default_rng(2)
@@ -76,8 +76,8 @@ def test_values_are_those_of_scikit_learn(tmp_path: Path) -> None:
     areas, precisions = values[score_ranking.roc_auc.key], values[score_ranking.average_precision.key]
     for code, sign in enumerate((-1, 1)):
         member, scores = code == Y, sign * SCORES["tied"]
-        assert areas[code] == pytest.approx(roc_auc_score(member, scores), rel=1e-13)
-        assert precisions[code] == pytest.approx(average_precision_score(member, scores), rel=1e-13)
+        assert areas[code] == pytest.approx(sk.roc_auc_score(member, scores), rel=1e-13)
+        assert precisions[code] == pytest.approx(sk.average_precision_score(member, scores), rel=1e-13)
 
 
 @pytest.mark.parametrize("name", ["different", "tied"])
@@ -111,7 +111,7 @@ def test_scores_of_three_classes_are_those_of_the_samples(tmp_path: Path) -> Non
         for one in looked_at(3):
             assert_close(one.metric, values[one.metric.key], one.metric.compute(whole), absolute=4e-15)
     assert values[score_ranking.roc_auc_ovr_macro.key] == pytest.approx(
-        np.mean([roc_auc_score(y == code, rows[:, code]) for code in range(3)]), rel=1e-13
+        np.mean([sk.roc_auc_score(y == code, rows[:, code]) for code in range(3)]), rel=1e-13
     )
     with pytest.raises(ValueError, match="cannot be merged"):
         OrderFold(3, TINY, tmp_path).merge(OrderFold(2, TINY, tmp_path))

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sklearn.metrics import average_precision_score, brier_score_loss, log_loss, roc_auc_score
 
 from app.domain.inputs.probabilities import decide
 from app.kernel.folds import runs
@@ -26,6 +25,7 @@ from app.kernel.uncertainty.influence import Influences, limits, variance
 from tests.kernel.closeness import assert_close
 from tests.kernel.folds.lines import lines_of, looked_at, told_limits
 from tests.kernel.folds.problems import PROBLEMS, TWO, Problem, drawn, merged, of_one_column
+from tests.witnesses import sk
 
 ROOMY, TINY = 1 << 22, 1 << 10
 NEAR_ZERO = 4e-15
@@ -118,10 +118,12 @@ def test_errors_and_limits_are_those_of_the_samples(name: str, tmp_path: Path) -
 def test_values_are_those_of_scikit_learn(tmp_path: Path) -> None:
     y, one = PROBLEMS["one column tied"].y, PROBLEMS["one column tied"].given
     values = folded_values(folded(PROBLEMS["one column tied"], tmp_path, TINY))
-    assert values[score_ranking.roc_auc.key][1] == pytest.approx(roc_auc_score(y, one), rel=1e-13)
-    assert values[score_ranking.average_precision.key][1] == pytest.approx(average_precision_score(y, one), rel=1e-13)
-    assert values[proper_scores.log_loss.key] == pytest.approx(log_loss(y, one), rel=1e-13)
-    assert values[proper_scores.brier_score.key] == pytest.approx(brier_score_loss(y, one), rel=1e-13)
+    assert values[score_ranking.roc_auc.key][1] == pytest.approx(sk.roc_auc_score(y, one), rel=1e-13)
+    assert values[score_ranking.average_precision.key][1] == pytest.approx(
+        sk.average_precision_score(y, one), rel=1e-13
+    )
+    assert values[proper_scores.log_loss.key] == pytest.approx(sk.log_loss(y, one), rel=1e-13)
+    assert values[proper_scores.brier_score.key] == pytest.approx(sk.brier_score_loss(y, one), rel=1e-13)
 
 
 def parts_of(problem: Problem, generator: np.random.Generator) -> Iterator[Problem]:
@@ -220,7 +222,7 @@ def test_one_score_of_many_samples_is_one_entry(tmp_path: Path) -> None:
         kept = sum(run.size for run in fold._paired.runs)
         value = scores.ranking(1).auc
     assert kept < 20_500
-    assert value == pytest.approx(roc_auc_score(problem.y, one), rel=1e-13)
+    assert value == pytest.approx(sk.roc_auc_score(problem.y, one), rel=1e-13)
 
 
 def test_files_are_deleted_when_something_fails(tmp_path: Path) -> None:

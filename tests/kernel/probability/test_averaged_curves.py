@@ -2,11 +2,10 @@
 
 import numpy as np
 import pytest
-from sklearn import metrics as sk
-from sklearn.preprocessing import label_binarize
 
 from app.kernel.samples.curves import UndefinedCurve, macro_det, macro_roc, pooled, precision_recall, roc
 from app.kernel.samples.scores import Scores
+from tests.witnesses import sk
 
 RANDOM = np.random.default_rng(3)
 Y = RANDOM.integers(0, 4, 300)
@@ -17,6 +16,8 @@ WEIGHTS = RANDOM.integers(1, 4, 300).astype(float)
 
 @pytest.mark.parametrize("weights", [None, WEIGHTS])
 def test_micro_pools_all_decisions(weights: np.ndarray | None) -> None:
+    from sklearn.preprocessing import label_binarize
+
     truth = label_binarize(Y, classes=range(4)).ravel()
     repeated = None if weights is None else np.repeat(weights, 4)
     made = pooled(Scores(Y, P, weights))

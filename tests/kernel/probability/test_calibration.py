@@ -7,7 +7,6 @@ from math import prod
 import numpy as np
 import pytest
 from scipy.stats import norm
-from sklearn.isotonic import IsotonicRegression
 
 from app.kernel.numerics.arrays import Array
 from app.kernel.samples import calibration
@@ -294,6 +293,8 @@ def test_weights_in_the_simulation() -> None:
 @each("weighted", [False, True])
 def test_decomposition_without_bins(problem: str, weighted: bool) -> None:
     """Against an isotonic regression that is not ours."""
+    from sklearn.isotonic import IsotonicRegression
+
     y, p = PROBLEMS[problem]
     weights = np.random.default_rng(0).gamma(1.0, size=y.size) if weighted else np.ones(y.size)
     scores = Scores(y, p, weights if weighted else None)

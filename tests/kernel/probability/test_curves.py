@@ -5,14 +5,13 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from sklearn import metrics as sk
-from sklearn.isotonic import IsotonicRegression
 
 from app.kernel.samples import curves
 from app.kernel.samples.curves import CLASS_CURVES, OVERALL_CURVES, Curve, CurveName, UndefinedCurve, thin
 from app.kernel.samples.scores import Scores
 from tests.bank import each
 from tests.kernel.probability.problems import softmax_problem, tied_problem, value
+from tests.witnesses import sk
 
 PROBLEMS = {
     f"{kind} {classes} {n}": make(n, classes, n)
@@ -145,6 +144,8 @@ def test_performance(problem: str, weighted: bool) -> None:
 @pytest.mark.parametrize("code", [2, None])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_isotonic_curve_is_that_of_scikit_learn(code: int | None, weighted: bool) -> None:
+    from sklearn.isotonic import IsotonicRegression
+
     y, p = tied_problem(400, 3, 1)
     weights = np.random.default_rng(1).gamma(1.0, size=400) if weighted else np.ones(400)
     weights[:5] = 0.0 if weighted else 1.0

@@ -5,11 +5,8 @@ import gzip
 from math import sqrt
 from pathlib import Path
 
-import imcp
 import numpy as np
 import pytest
-from sklearn.model_selection import StratifiedKFold, cross_val_predict
-from sklearn.naive_bayes import GaussianNB
 
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.families.imcp import phi_quartiles, regions
@@ -33,6 +30,8 @@ def full_phi(y: np.ndarray, p: np.ndarray) -> np.ndarray:
 @pytest.mark.parametrize("n", [30, 400, 6000])
 def test_package_on_data_without_ties(classes: int, n: int) -> None:
     """Its score functions fail on this numpy, its curves do not; their areas are the trapezoids."""
+    import imcp
+
     y, p = softmax_problem(n, classes, n)
     scores = Scores(y, p)
     x, height = imcp.imcp_curve(y, p)
@@ -68,6 +67,8 @@ def test_ties_go_by_class_here_and_by_rounding_in_the_package() -> None:
     """Probabilities in twentieths: samples of several classes share a p_true, and the package orders them by a sum over
     all classes whose last digits differ. Its area is near, and another for other names of the classes.
     """
+    import imcp
+
     random = np.random.default_rng(2)
     p = np.array([random.multinomial(20, shares) for shares in random.dirichlet(np.ones(3), 60)]) / 20
     y = random.choice(3, 60, p=[0.7, 0.15, 0.15])
@@ -205,6 +206,8 @@ def test_reference_curve_of_the_authors() -> None:
     The heights agree to 1e-13 but for the lowest one: there p_true is 1.87591848e-08 in the file, and half a unit of
     its last digit moves phi by as much.
     """
+    import imcp
+
     y, p = read_problem("test_results")
     reference = np.array(read_rows("test_mcp_curve"), dtype=float)
     curve = performance(Scores(y, p))
@@ -229,6 +232,8 @@ def test_imbalanced_probabilities_of_the_authors() -> None:
 
     The heights agree, and so do the places where a run of equal heights ends.
     """
+    import imcp
+
     y, p = read_problem("test_imbalanced_class_probs")
     assert np.bincount(y).tolist() == [100, 1600, 8100]
     # The rows are of single precision: their sums are off by up to 4e-8, which the package counts in.
@@ -258,6 +263,9 @@ def imcp_widths(x: np.ndarray) -> np.ndarray:
 
 def test_more_imbalance_hides_the_small_class_from_accuracy_only() -> None:
     """Figs. 2 and 3 on the authors' datasets A, B and C: naive Bayes, ten folds."""
+    from sklearn.model_selection import StratifiedKFold, cross_val_predict
+    from sklearn.naive_bayes import GaussianNB
+
     found = []
     for name in ("A_exp-0", "B_exp-2", "C_exp-4"):
         rows = [row for row in read_rows(f"{name}.base-100", "\t") if row]

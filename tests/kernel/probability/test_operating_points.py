@@ -4,12 +4,12 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from sklearn import metrics as sk
 
 from app.kernel.samples.scores import Scores
 from tests.bank import each
 from tests.kernel.probability import exact
 from tests.kernel.probability.problems import exact_tied_problem, softmax_problem, tied_problem, value
+from tests.witnesses import sk
 
 KEYS = {"recall_at": "specificity", "specificity_at": "recall", "precision_at": "recall"}
 

@@ -7,7 +7,6 @@ from math import log, log10
 import numpy as np
 import pytest
 from scipy.integrate import quad
-from sklearn import metrics as sk
 
 from app.domain.errors import InvalidParameter
 from app.domain.expressions.expressions import parse
@@ -17,6 +16,7 @@ from app.kernel.samples.scores import Scores
 from tests.bank import each
 from tests.kernel.probability import exact
 from tests.kernel.probability.problems import exact_tied_problem, softmax_problem, value
+from tests.witnesses import sk
 
 # Grades 1 to 5 of the World Federation of Neurosurgical Societies of 72 patients with a good and 41 with a poor outcome
 # after a subarachnoid haemorrhage (Turck et al. 2010).

@@ -4,8 +4,6 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-import statsmodels.api as sm
-from sklearn import metrics as sk
 
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.numerics.arrays import Array
@@ -13,6 +11,7 @@ from app.kernel.samples import recalibration
 from app.kernel.samples.scores import Scores
 from app.kernel.uncertainty.influence import Influences, limits, variance
 from tests.kernel.probability.problems import Codes, exact_tied_problem, softmax_problem, tied_problem, value
+from tests.witnesses import sk, sm
 
 PROBLEMS = {"two": (2, 300), "three": (3, 400), "large": (2, 3000)}
 PROBLEM = pytest.mark.parametrize("problem", PROBLEMS)

@@ -5,7 +5,6 @@ from itertools import product
 
 import numpy as np
 import pytest
-from sklearn import metrics as sk
 
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.families.proper_scores import log_loss
@@ -15,6 +14,7 @@ from app.kernel.samples.scores import Scores
 from app.kernel.uncertainty.influence import Influences, variance
 from tests.bank import each
 from tests.kernel.probability.problems import Codes, softmax_problem, tied_problem, value
+from tests.witnesses import sk
 
 Witness = Callable[[Codes, Array, Array | None], object]
 

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from statsmodels.regression.linear_model import OLS
 
 from app.kernel.compare.paired.tests import mcnemar_mid_p
 from app.kernel.matrix.table import Table
@@ -45,6 +44,8 @@ def sample(
 
 def cluster_errors(outcome: Array, design: Array, groups: Codes) -> Array:
     """Covariance of least squares, robust to groups, without its correction for the number of coefficients."""
+    from statsmodels.regression.linear_model import OLS
+
     fit = OLS(outcome, design).fit(cov_type="cluster", cov_kwds={"groups": groups})
     n, coefficients = design.shape
     covariance: Array = np.asarray(fit.cov_params()) * (n - coefficients) / (n - 1)

@@ -4,8 +4,6 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from scipy.stats import beta, norm
-from sklearn import metrics as sk
-from sklearn.isotonic import IsotonicRegression
 
 from app.kernel.samples.curves import isotonic
 from app.kernel.samples.rankings import Ranking
@@ -31,6 +29,7 @@ from app.kernel.uncertainty.curve_bands import (
 )
 from app.kernel.uncertainty.draws import generator
 from app.kernel.uncertainty.simulation import item_weights
+from tests.witnesses import sk
 
 RANDOM = np.random.default_rng(11)
 TRUTH = RANDOM.integers(0, 2, 200)
@@ -67,6 +66,8 @@ def test_net_benefit_by_its_definition(prevalence: float | None) -> None:
 
 
 def test_isotonic_values_are_those_of_scikit_learn() -> None:
+    from sklearn.isotonic import IsotonicRegression
+
     at = np.unique(VALUES)
     expected = IsotonicRegression().fit(VALUES, TRUTH).predict(at)
     curve = isotonic(Scores(TRUTH, np.column_stack([1 - VALUES, VALUES])), 1)
@@ -75,6 +76,8 @@ def test_isotonic_values_are_those_of_scikit_learn() -> None:
 
 
 def test_simulated_isotonic_curves_are_those_of_scikit_learn() -> None:
+    from sklearn.isotonic import IsotonicRegression
+
     at = np.unique(VALUES)[[0, 3, 20, -1]]
     found = consistent_curves(RANKING, draws=40, seed=5, at=at)
     random = generator(5)
@@ -116,6 +119,8 @@ def test_without_resamples_there_is_no_band() -> None:
 
 
 def test_curves_of_calibrated_probabilities_lie_in_their_consistency_band() -> None:
+    from sklearn.isotonic import IsotonicRegression
+
     held = []
     for seed in range(60):
         random = np.random.default_rng(seed)

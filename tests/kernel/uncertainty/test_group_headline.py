@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from statsmodels.regression.linear_model import OLS
 
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.catalogue import catalogue
@@ -137,6 +136,8 @@ def test_means_of_recalls_hold_the_truth() -> None:
 
 
 def test_influences_by_groups_agree_with_statsmodels() -> None:
+    from statsmodels.regression.linear_model import OLS
+
     y, p = softmax_problem(300, 2, 6)
     groups = Grouping.of(np.random.default_rng(7).integers(0, 40, 300).astype(str))
     influences = Influences(Scores(y, p))

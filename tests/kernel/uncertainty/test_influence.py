@@ -5,8 +5,6 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 from scipy import stats
-from sklearn import metrics as sk
-from statsmodels.stats.proportion import proportion_confint
 
 from app.kernel.metrics.card import Scale, Scope
 from app.kernel.metrics.catalogue import catalogue
@@ -27,6 +25,7 @@ from app.kernel.uncertainty.influence import (
 from tests.bank import each
 from tests.kernel.delong import delong, macro_area
 from tests.kernel.probability.problems import Codes, softmax_problem, tied_problem, value
+from tests.witnesses import sk
 
 CLOSED = [
     "roc_auc", "roc_gini", "roc_auc_ovr_macro", "roc_auc_ovr_weighted", "roc_auc_ovr_micro", "roc_auc_ovo_macro",
@@ -190,6 +189,8 @@ def test_the_mean_of_one_class_knows_only_its_members() -> None:
 
 
 def test_shares_have_wilsons_interval() -> None:
+    from statsmodels.stats.proportion import proportion_confint
+
     y, p = softmax_problem(90, 4, 12)
     right = int(sum(y[i] in np.argsort(-p[i])[:2] for i in range(90)))
     linear = found(Scores(y, p), "top_k_accuracy")

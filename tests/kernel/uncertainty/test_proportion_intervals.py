@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 from scipy.stats import beta, binomtest
-from statsmodels.stats.proportion import proportion_confint
 
 from app.kernel.numerics.arrays import kish_effective_n
 from app.kernel.uncertainty.intervals import (
@@ -70,6 +69,8 @@ def test_wilson_agrees_with_scipy() -> None:
 
 @pytest.mark.parametrize("method", METHODS)
 def test_limits_agree_with_statsmodels(method: str) -> None:
+    from statsmodels.stats.proportion import proportion_confint
+
     for x, n in [(1, 5), (81, 263), (499, 500), (123_456, 200_000)]:
         for level in (0.8, 0.95, 0.99):
             low, high = proportion_confint(x, n, alpha=1 - level, method=ELSEWHERE[method])
@@ -80,6 +81,8 @@ def test_limits_agree_with_statsmodels(method: str) -> None:
 @each("n", [1, 7, 20, 1000])
 def test_edges_agree_with_statsmodels(method: str, n: int) -> None:
     """Jeffreys is forced to the edge there (Brown, Cai & DasGupta 2001), which statsmodels leaves to its reader."""
+    from statsmodels.stats.proportion import proportion_confint
+
     for x, edge in [(0, 0), (n, 1)]:
         found = list(limits(method, x, n))
         other = list(proportion_confint(x, n, method=ELSEWHERE[method]))

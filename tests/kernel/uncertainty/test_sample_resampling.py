@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from sklearn import metrics as sk
 
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.expression import Combination, Every, Measure, Subject, compute
@@ -26,6 +25,7 @@ from app.kernel.uncertainty.resampling import (
 from app.kernel.uncertainty.simulation import item_weights
 from app.kernel.uncertainty.units import Run
 from tests.kernel.probability.problems import softmax_problem, tied_problem
+from tests.witnesses import sk
 
 
 def functional(key: str, of: int | Every | None = None) -> SampleFunctional:

@@ -4,7 +4,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import statsmodels.api as sm
 
 from app.kernel.matrix.table import Table, WeightedCounts
 from app.kernel.metrics.catalogue import catalogue
@@ -14,6 +13,7 @@ from app.kernel.uncertainty import closed_forms, simulation
 from app.kernel.uncertainty.closed_forms import headline, headline_metrics
 from app.kernel.uncertainty.draws import ClassCounts, generator
 from app.kernel.uncertainty.weights import WeightedRate, design_effects, gradient_variance, weighted_headline
+from tests.witnesses import sm
 
 
 def samples(n_classes: int, size: int, seed: int = 0) -> tuple[Any, Any, Array]:

@@ -2,8 +2,6 @@
 
 import numpy as np
 import pytest
-import statsmodels.api as sm
-from sklearn import metrics as sk
 
 from app.kernel.metrics.card import Metric, Scope
 from app.kernel.metrics.catalogue import catalogue
@@ -14,6 +12,7 @@ from app.kernel.samples.influence import LinearMethod
 from app.kernel.samples.scores import Scores
 from app.kernel.uncertainty.influence import Influences, limits, variance
 from tests.bank import each
+from tests.witnesses import sk, sm
 
 LINEAR = [
     metric

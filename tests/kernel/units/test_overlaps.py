@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn.metrics import f1_score, jaccard_score, precision_score, recall_score
 
 from app.domain.inputs.units.overlaps import Beside, from_bags, from_sizes
 from app.kernel.metrics.card import Inputs, Task
@@ -18,6 +17,7 @@ from app.kernel.numerics.arrays import silently
 from app.kernel.units.overlaps import Overlaps
 from app.services.kinds.sets import SETS_KIND
 from tests.bank import each
+from tests.witnesses import sk
 
 CLOSE = 1e-12
 METRICS = catalogue().for_task(Task.SETS, {Inputs.LABELS, Inputs.OVERLAPS, Inputs.CLASS_OVERLAPS})
@@ -103,14 +103,14 @@ def test_pixels_of_two_regions_as_scikit_learn_has_them() -> None:
     there, said = random.random((20, 64)) < 0.3, random.random((20, 64)) < 0.35
     data = Overlaps(there.sum(axis=1), said.sum(axis=1), (there & said).sum(axis=1))
     pooled = {
-        "pooled_jaccard": jaccard_score,
-        "pooled_f1": f1_score,
-        "pooled_precision": precision_score,
-        "pooled_recall": recall_score,
+        "pooled_jaccard": sk.jaccard_score,
+        "pooled_f1": sk.f1_score,
+        "pooled_precision": sk.precision_score,
+        "pooled_recall": sk.recall_score,
     }
     for key, theirs in pooled.items():
         assert float(METRICS.by_name[key](data)) == pytest.approx(theirs(there.ravel(), said.ravel()), rel=CLOSE)
-    of_items = {"samples_jaccard": jaccard_score, "samples_f1": f1_score}
+    of_items = {"samples_jaccard": sk.jaccard_score, "samples_f1": sk.f1_score}
     for key, theirs in of_items.items():
         each = [theirs(one, other) for one, other in zip(there, said, strict=True)]
         assert float(METRICS.by_name[key](data)) == pytest.approx(np.mean(each), rel=CLOSE)

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn.metrics import dcg_score, label_ranking_average_precision_score, label_ranking_loss, ndcg_score
 
 from app.domain.expressions.expressions import parse, render
 from app.kernel.metrics.card import Inputs, Metric
@@ -22,6 +21,7 @@ from app.kernel.units import queries
 from app.kernel.units.queries import Queries
 from tests.bank import each
 from tests.kernel.units import exact
+from tests.witnesses import sk
 
 CLOSE = 1e-12
 METRICS = catalogue().of_rankings.metrics
@@ -102,8 +102,12 @@ def test_gains_of_sklearn(levels: int, k: int) -> None:
     relevance, scores = random.integers(0, 5, (50, 12)), random.integers(0, levels, (50, 12)) / levels
     data = Queries(np.repeat(np.arange(50), 12), relevance.ravel(), scores.ravel())
     by_name = catalogue().of_rankings.by_name
-    assert float(by_name["dcg_at_k"](data, k=float(k))) == pytest.approx(dcg_score(relevance, scores, k=k), rel=CLOSE)
-    assert float(by_name["ndcg_at_k"](data, k=float(k))) == pytest.approx(ndcg_score(relevance, scores, k=k), rel=CLOSE)
+    assert float(by_name["dcg_at_k"](data, k=float(k))) == pytest.approx(
+        sk.dcg_score(relevance, scores, k=k), rel=CLOSE
+    )
+    assert float(by_name["ndcg_at_k"](data, k=float(k))) == pytest.approx(
+        sk.ndcg_score(relevance, scores, k=k), rel=CLOSE
+    )
 
 
 def test_rankings_of_labels_without_ties_in_sklearn() -> None:
@@ -113,9 +117,9 @@ def test_rankings_of_labels_without_ties_in_sklearn() -> None:
     scores = random.random((60, 9))
     data = Queries(np.repeat(np.arange(60), 9), relevance.ravel(), scores.ravel())
     by_name = catalogue().of_rankings.by_name
-    expected = label_ranking_average_precision_score(relevance, scores)
+    expected = sk.label_ranking_average_precision_score(relevance, scores)
     assert float(by_name["mean_average_precision"](data)) == pytest.approx(expected, rel=CLOSE)
-    assert float(by_name["query_auc"](data)) == pytest.approx(1.0 - label_ranking_loss(relevance, scores), rel=CLOSE)
+    assert float(by_name["query_auc"](data)) == pytest.approx(1.0 - sk.label_ranking_loss(relevance, scores), rel=CLOSE)
 
 
 @each("metric", METRICS, ids=lambda metric: metric.key)
