@@ -10,7 +10,7 @@ import app.main as routes
 from app.api.plots.registry import as_answered
 from app.api.report.evaluation_page import evaluation_page
 from app.api.ui.writing import Web, write
-from app.domain.inputs.probabilities import SUM_TOLERANCE, Accompanying, from_probabilities, from_scores
+from app.domain.inputs.classified import Probabilities, Scores
 from app.domain.options import Options
 from app.services.evaluate.answers import Evaluation
 from app.services.evaluate.reports import evaluate, warm_up
@@ -22,15 +22,13 @@ def _probabilities(n_classes: int) -> None:
     codes = np.arange(4 * n_classes) % n_classes
     shares = np.full((len(codes), n_classes), 0.5 / n_classes)
     shares[np.arange(len(codes)), codes[::-1]] += 0.5
-    given = Accompanying()
-    source = from_probabilities(codes, shares, given, sum_tolerance=SUM_TOLERANCE, renormalize=False, pointer="/input")
-    evaluate(source, Options())
+    evaluate(Probabilities(y_true=codes, probabilities=shares).read("/input"), Options())
 
 
 def _page() -> None:
     """The first page of a process would wait for its templates to be compiled."""
     scores = np.array([0.1, 0.4, 0.5, 0.9])
-    report = evaluate(from_scores(np.array([0, 1, 0, 1]), scores, Accompanying(), pointer="/input"), Options())
+    report = evaluate(Scores(y_true=np.array([0, 1, 0, 1]), scores=scores).read("/input"), Options())
     nowhere = Web(up="", here="", current="", signed_in=False, version="")
     write("evaluation.html", nowhere, page=evaluation_page(as_answered(Evaluation(report=report))))
 

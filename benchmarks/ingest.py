@@ -38,8 +38,8 @@ from app.api.answers import write_json
 from app.api.bodies.columns import parse_large_body
 from app.api.bodies.uploads import read_columns
 from app.api.v1.requests.evaluations import EvaluationRequest
+from app.domain.inputs.classified import Probabilities
 from app.domain.inputs.matrices import MatrixInput
-from app.domain.inputs.probabilities import SUM_TOLERANCE, Accompanying, from_probabilities
 from app.services.evaluate.answers import Evaluation
 from app.services.evaluate.reports import evaluate
 from app.settings import normalize_database_url
@@ -86,20 +86,12 @@ def read_default(body: bytes) -> np.ndarray[Any, Any]:
 
 
 def read_ours(body: bytes) -> MatrixInput:
-    return parse_large_body(body, EvaluationRequest).input.to_domain("/input")
+    source: MatrixInput = parse_large_body(body, EvaluationRequest).input.to_domain("/input")
+    return source
 
 
 def read_parquet(data: bytes) -> MatrixInput:
-    columns = read_columns(io.BytesIO(data), "probabilities", None)
-    beside = Accompanying(labels=columns["labels"])
-    return from_probabilities(
-        columns["y_true"],
-        columns["probabilities"],
-        beside,
-        sum_tolerance=SUM_TOLERANCE,
-        renormalize=False,
-        pointer="/input",
-    )
+    return Probabilities(**read_columns(io.BytesIO(data), "probabilities", None)).read("/input")
 
 
 def answer(body: bytes) -> bytes:

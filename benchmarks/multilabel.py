@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import classification_report
 
-from app.domain.inputs.units.multilabel import Beside, from_label_sets
+from app.domain.inputs.multilabel import Multilabel
 from app.domain.options import Options
 from app.kernel.metrics.card import Task
 from app.services.estimates.run_data import RunData
@@ -42,7 +42,7 @@ def labelled(n: int, labels: int) -> tuple[Tables, Tables]:
 
 
 def ours(truth: Tables, predicted: Tables) -> object:
-    source = from_label_sets(truth, predicted, Beside(), pointer="")
+    source = Multilabel(y_true=truth, y_pred=predicted).read("")
     return unit_section(ask(source, Options()), Task.MULTILABEL, RunData(source))
 
 

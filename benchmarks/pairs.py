@@ -32,7 +32,7 @@ from app.api.v1.reread import DataAgain
 from app.domain.data import DataFormat, DataReference
 from app.domain.evaluation import EvaluationRecord
 from app.domain.identifiers import new_id
-from app.domain.inputs.matrices import from_binary_counts
+from app.domain.inputs.confusion import BinaryCounts
 from app.outbound.data.places import DataPlaces
 from app.services.compare.elsewhere import Rereading
 from app.services.compare.in_parts import pair_in_parts
@@ -80,7 +80,7 @@ def record_of(folder: Path) -> EvaluationRecord:
     cells = np.zeros((2, 2), dtype=np.int64)
     np.add.at(cells, (np.asarray(read.columns["y_true"]), np.asarray(read.columns["y_pred"])), read.tally.times)
     tn, fp, fn, tp = cells.ravel().tolist()
-    source = from_binary_counts(tp=tp, fn=fn, fp=fp, tn=tn, negative="0", positive="1", pointer="")
+    source = BinaryCounts(tp=tp, fn=fn, fp=fp, tn=tn, negative="0", positive="1").read("")
     facts: Any = {"data": {**read.facts, "columns": _COLUMNS}}
     return replace(unkept_record(replace(source, kind="predictions", facts=facts)), id=new_id())
 

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from app.domain.inputs.units.rankings import CUTOFFS
+from app.domain.inputs.ranking import CUTOFFS
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.families.retrieval import ndcg_at_k
 from app.kernel.units.queries import Queries

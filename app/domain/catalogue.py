@@ -9,14 +9,23 @@ from app.domain.errors import InvalidExpression, NotFound
 from app.domain.expressions.check import parse_for_any_classes
 from app.domain.expressions.foreign import resolve
 from app.domain.expressions.names import suggest
+from app.domain.inputs.kinds import UNIT_KINDS
 from app.domain.inputs.labels import shown
-from app.domain.inputs.units.rankings import CUTOFFS
+from app.domain.inputs.ranking import CUTOFFS
 from app.domain.members import LEFT_OUT
 from app.kernel.metrics.card import AnyMetric, Card, Inputs, Orientation, Prevalence, Scope, Task
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.families.combinations import COMBINATIONS
 from app.kernel.metrics.parameters import Choice, DecisionName, Number, Parameter
 from app.kernel.metrics.references import REFERENCES
+
+# Tasks and inputs of metrics by name, and what is judged in words.
+TASKS: Mapping[str, str] = {
+    Task.BINARY.value: "two classes",
+    Task.MULTICLASS.value: "several classes",
+    **{task.value: units.judged for task, units in sorted(UNIT_KINDS.items(), key=lambda pair: [*Task].index(pair[0]))},
+}
+INPUTS: Sequence[str] = tuple(one.value for one in Inputs)
 
 
 def metric_by_name(name: str, task: str | None = None) -> AnyMetric:

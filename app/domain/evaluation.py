@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from app.domain.findings import FindingMark
 from app.domain.identifiers import time_of
-from app.domain.inputs.content import DATA_FACT, GROUPS_FACT, WEIGHTS_FACT, Content, DataFacts
-from app.domain.inputs.kinds import DECISIONS_FACT, size_of, task_of
+from app.domain.inputs.content import DATA_FACT, DECISIONS_FACT, GROUPS_FACT, WEIGHTS_FACT, Content, DataFacts
+from app.domain.inputs.kinds import size_of, task_of
 from app.domain.inputs.samples import Samples
 from app.domain.members import LEFT_OUT
 from app.kernel.metrics.card import Task

@@ -9,8 +9,11 @@ from numpy.typing import NDArray
 
 from app.domain.evaluation import SummarisedInput
 from app.domain.findings import Finding
+from app.domain.inputs.confusion import DecisionRates
 from app.domain.inputs.content import Content, InputFacts
+from app.domain.inputs.kind import GroupedMetrics as GroupedMetrics
 from app.domain.inputs.matrices import MatrixInput
+from app.domain.inputs.ranking import QueryValues
 from app.domain.members import HIDDEN, LEFT_OUT, SPREAD, named, typed
 
 Value = float | None
@@ -24,20 +27,6 @@ class Group(StrEnum):
     INSENSITIVE = "prevalence_insensitive"
     SENSITIVE = "prevalence_sensitive"
     BALANCED = "at_balanced_prevalence"
-
-
-class GroupedMetrics(TypedDict):
-    """Values, grouped by how prevalence affects them.
-
-    Attributes:
-        prevalence_insensitive: Unchanged when classes are replicated.
-        prevalence_sensitive: Move with the mix of the classes.
-        at_balanced_prevalence: The sensitive ones again, on the matrix with its rows scaled to equal totals.
-    """
-
-    prevalence_insensitive: Mapping[str, Value]
-    prevalence_sensitive: Mapping[str, Value]
-    at_balanced_prevalence: Mapping[str, Value]
 
 
 def no_metrics() -> GroupedMetrics:
@@ -160,90 +149,6 @@ class WeightDesign(TypedDict):
     largest: float
     effective_samples: float
     design_effects: Mapping[str, Value]
-
-
-class Quartiles(TypedDict):
-    """How values are spread over the queries that have one."""
-
-    lowest: float
-    quartile_1: float
-    median: float
-    quartile_3: float
-    highest: float
-
-
-class LowQuery(TypedDict):
-    """A query with a low value.
-
-    Attributes:
-        items: How many items were ranked.
-        relevant: How many of them are relevant.
-    """
-
-    query_id: str | int
-    value: float
-    items: int
-    relevant: int
-
-
-class QueryValues(TypedDict):
-    """What a report says of single queries.
-
-    Attributes:
-        spread: By metric, of the values of the queries; not of metrics that no query has.
-        lowest_by: The metric by which the queries in `lowest` are.
-        lowest: Those with the lowest values, at most 20, the lowest first.
-    """
-
-    spread: Mapping[str, Quartiles]
-    lowest_by: str
-    lowest: Sequence[LowQuery]
-
-
-class Share(TypedDict):
-    """A share with Wilson's limits, `null` where there are none."""
-
-    value: Value
-    low: Value
-    high: Value
-
-
-class ConstantDecision(TypedDict):
-    """To decide always the same, and what that costs for each sample."""
-
-    decision: str
-    expected_cost: float
-
-
-class DecisionCosts(TypedDict):
-    """What decisions cost.
-
-    Attributes:
-        expected_cost: Mean cost of a sample.
-        normalized_cost: As a share of what the best constant decision costs; `null` where that costs nothing.
-        cost_savings: 1 less the normalized cost.
-    """
-
-    expected_cost: float
-    normalized_cost: Value
-    cost_savings: Value
-    best_constant: ConstantDecision
-
-
-class DecisionRates(TypedDict):
-    """What was decided about the classes.
-
-    Attributes:
-        share: How often each decision is taken.
-        share_of_class: By class, how often each decision is taken about it. Prevalence does not move these.
-        share_of_decision: By decision, how often it is taken about each class.
-        costs: What the decisions cost, with `options.costs`.
-    """
-
-    share: Mapping[str, Share]
-    share_of_class: Mapping[str, Mapping[str, Share]]
-    share_of_decision: Mapping[str, Mapping[str, Share]]
-    costs: NotRequired[DecisionCosts]
 
 
 class SectionName(StrEnum):

@@ -14,7 +14,7 @@ from app.kernel.metrics.card import INPUTS_OF_CLASSES, Inputs
 from app.kernel.samples.scores import Scores
 from app.kernel.uncertainty.draws import Alternative, AreaInterval, Prior, Shares
 from app.kernel.uncertainty.intervals import ProportionInterval
-from app.services.kinds.registry import inputs_of
+from app.services.kinds import inputs_of
 
 _DEFAULTS = Options()
 

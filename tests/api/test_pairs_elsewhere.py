@@ -17,7 +17,8 @@ from pydantic import SecretStr
 
 from app.api.v1.reread import DataAgain
 from app.domain.errors import DataNotAllowed, TooLarge
-from app.domain.inputs.matrices import MatrixInput, from_binary_counts
+from app.domain.inputs.confusion import BinaryCounts
+from app.domain.inputs.matrices import MatrixInput
 from app.domain.operations.access import DEFAULT_PROJECT
 from app.outbound.data.places import DataPlaces
 from app.services.compare.elsewhere import Rereading
@@ -386,7 +387,7 @@ def test_data_is_read_for_its_project_and_below_the_prefixes_of_now(
             reply = strict.post("/v1/comparisons", json=body, headers=headers)
             assert str(folder) not in json.dumps(check_problem(reply, status, code))
     # Whoever carries the job out looks again.
-    source = from_binary_counts(tp=1, fn=1, fp=1, tn=1, negative="n", positive="p", pointer="")
+    source = BinaryCounts(tp=1, fn=1, fp=1, tn=1, negative="n", positive="p").read("")
     facts = {"uri": str(folder / "a.parquet"), "format": "parquet", "rows": 4, "files": 1, "bytes": 1, "digest": "x"}
     record = unkept_record(replace(source, kind="predictions", facts={"data": facts}))
     with pytest.raises(DataNotAllowed):

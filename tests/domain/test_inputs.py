@@ -7,21 +7,21 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from app.domain.errors import InvalidInput
-from app.domain.inputs.beside import read_ids
+from app.domain.inputs.classified import Predictions
+from app.domain.inputs.columns import read_ids
+from app.domain.inputs.confusion import BinaryCounts, ConfusionMatrix
 from app.domain.inputs.content import LARGEST_TOTAL, Content
 from app.domain.inputs.folds import pooled
 from app.domain.inputs.labels import MOST_CLASSES
-from app.domain.inputs.matrices import MatrixInput, from_binary_counts, from_matrix, from_predictions
+from app.domain.inputs.matrices import MatrixInput
 
 
 def matrix(rows: Any, **members: Any) -> MatrixInput:
-    defaults: dict[str, Any] = {"labels": None, "positive": None, "predicted_rows": False, "normalized": False}
-    return from_matrix(rows, **(defaults | members), pointer="/input")
+    return ConfusionMatrix(matrix=rows, **members).read("/input")
 
 
 def predictions(y_true: Any, y_pred: Any, **members: Any) -> MatrixInput:
-    defaults: dict[str, Any] = {"labels": None, "positive": None, "sample_ids": None, "sample_weight": None}
-    return from_predictions(y_true, y_pred, **(defaults | members), pointer="/input")
+    return Predictions(y_true=y_true, y_pred=y_pred, **members).read("/input")
 
 
 def fault_of(caught: pytest.ExceptionInfo[InvalidInput]) -> tuple[str, str]:
@@ -36,7 +36,7 @@ counts = st.integers(2, 5).flatmap(
 
 @given(counts)
 def test_both_orientations_are_one_matrix(rows: Any) -> None:
-    one, other = matrix(rows.tolist()), matrix(rows.T.tolist(), predicted_rows=True)
+    one, other = matrix(rows.tolist()), matrix(rows.T.tolist(), orientation="predicted_rows")
     np.testing.assert_array_equal(one.counts, rows)
     np.testing.assert_array_equal(other.counts, rows)
     assert other.counts.flags.c_contiguous
@@ -97,18 +97,18 @@ def test_limits_of_the_arithmetic() -> None:
 @pytest.mark.parametrize("name", ["tp", "fn", "fp", "tn"])
 @pytest.mark.parametrize(("value", "code"), [(-1.0, "negative_entry"), (1e-20, "entry_too_small")])
 def test_a_bad_count_is_named(name: str, value: float, code: str) -> None:
-    values = dict.fromkeys(("tp", "fn", "fp", "tn"), 1.0) | {name: value}
+    values: dict[str, Any] = dict.fromkeys(("tp", "fn", "fp", "tn"), 1.0) | {name: value}
     with pytest.raises(InvalidInput) as caught:
-        from_binary_counts(**values, negative="0", positive="1", pointer="/input")
+        BinaryCounts(**values).read("/input")
     assert fault_of(caught) == (f"/input/{name}", code)
 
 
 def test_binary_counts() -> None:
-    found = from_binary_counts(tp=4, fn=3, fp=2, tn=1, negative=0, positive="ill", pointer="")
+    found = BinaryCounts(tp=4, fn=3, fp=2, tn=1, negative=0, positive="ill").read("")
     assert found.counts.tolist() == [[1, 2], [3, 4]]
     assert found.labels == ("0", "ill")
     with pytest.raises(InvalidInput) as caught:
-        from_binary_counts(tp=4, fn=3, fp=2, tn=1, negative=1, positive="1", pointer="")
+        BinaryCounts(tp=4, fn=3, fp=2, tn=1, negative=1, positive="1").read("")
     assert fault_of(caught) == ("/positive", "duplicate_label")
 
 

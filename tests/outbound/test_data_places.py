@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from pydantic import ValidationError
 
-from app.api.bodies.files.limits import MOST_ROWS
+from app.api.bodies.files.table import MOST_ROWS
 from app.api.bodies.referenced import Asked, read_data
 from app.domain.data import DataFormat, DataReference
 from app.domain.errors import DataNotAllowed, InvalidInput, TooLarge

@@ -26,8 +26,9 @@ from app.domain.evaluation import (
     ValueCondition,
 )
 from app.domain.identifiers import new_id
-from app.domain.inputs.matrices import MatrixInput, from_matrix, from_predictions
-from app.domain.inputs.probabilities import Accompanying, from_probabilities
+from app.domain.inputs.classified import Predictions, Probabilities
+from app.domain.inputs.confusion import ConfusionMatrix
+from app.domain.inputs.matrices import MatrixInput
 from app.domain.inputs.samples import Samples
 from app.domain.members import as_json
 from app.domain.options import Options
@@ -307,41 +308,25 @@ def rule(metric: str, bound: str = "lower", level: float = 0.95, **demand: Any) 
 
 def matrix(rows: Any, labels: Sequence[Any] | None = None, positive: Any = None) -> MatrixInput:
     """A confusion matrix as an input."""
-    return from_matrix(
-        np.asarray(rows).tolist(),
-        labels=labels,
-        positive=positive,
-        predicted_rows=False,
-        normalized=False,
-        pointer="/input",
-    )
+    names = None if labels is None else [*labels]
+    return ConfusionMatrix(matrix=np.asarray(rows).tolist(), labels=names, positive=positive).read("/input")
 
 
 def labelled(truth: Any, predicted: Any, ids: Any = None, groups: Any = None, **members: Any) -> MatrixInput:
     """Labels with sample ids, numbered unless they are given."""
     size = len(truth)
-    return from_predictions(
-        np.asarray(truth).tolist(),
-        np.asarray(predicted).tolist(),
+    return Predictions(
+        y_true=np.asarray(truth).tolist(),
+        y_pred=np.asarray(predicted).tolist(),
         labels=members.get("labels"),
-        positive=None,
         sample_ids=list(range(size)) if ids is None else list(ids),
-        sample_weight=None,
         group_ids=groups,
-        pointer="/input",
-    )
+    ).read("/input")
 
 
 def probable(truth: Any, probabilities: Any, **members: Any) -> MatrixInput:
     """Probabilities with sample ids."""
     rows = np.asarray(probabilities)
-    return from_probabilities(
-        np.asarray(truth).tolist(),
-        rows.tolist(),
-        Accompanying(
-            **{"labels": [str(code) for code in range(rows.shape[1])], "sample_ids": list(range(len(rows))), **members}
-        ),
-        sum_tolerance=1e-6,
-        renormalize=False,
-        pointer="/input",
-    )
+    usual = {"labels": [str(code) for code in range(rows.shape[1])], "sample_ids": list(range(len(rows)))}
+    given: Json = {"y_true": np.asarray(truth).tolist(), "probabilities": rows.tolist(), **usual, **members}
+    return Probabilities(**given).read("/input")

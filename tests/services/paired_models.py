@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from app.domain.inputs.classified import Probabilities, Scores
 from app.domain.inputs.matrices import MatrixInput, with_weights
-from app.domain.inputs.probabilities import Accompanying, from_probabilities, from_scores
 from app.services.compare.answers import RunComparison
 from app.services.compare.comparisons import (
     AskedComparison,
@@ -43,19 +43,18 @@ class Model(NamedTuple):
         groups = None if self.groups is None else self.groups[rows].tolist()
         weights = None if self.weights is None else self.weights[rows].tolist()
         in_parts = rows.size < self.rows.size
-        beside = Accompanying(
-            labels=self.labels,
-            sample_ids=rows.tolist(),
-            group_ids=groups,
-            sample_weight=None if in_parts else weights,
-        )
         truth = names[self.truth[rows]].tolist()
         columns = [int(label[1:]) for label in self.labels]
         outputs = self.outputs[rows][:, columns]
-        if self.is_sure:
-            found = from_probabilities(truth, outputs, beside, sum_tolerance=1e-6, renormalize=False, pointer="/input")
-        else:
-            found = from_scores(truth, outputs, beside, pointer="/input")
+        given: dict[str, Any] = {
+            "y_true": truth,
+            "probabilities" if self.is_sure else "scores": outputs,
+            "labels": self.labels,
+            "sample_ids": rows.tolist(),
+            "group_ids": groups,
+            "sample_weight": None if in_parts else weights,
+        }
+        found = (Probabilities if self.is_sure else Scores)(**given).read("/input")
         if in_parts and weights is not None:
             # All of a part may weigh nothing.
             found = with_weights(found, weights, "/input/sample_weight")

@@ -13,8 +13,9 @@ from scipy.stats import beta, binom
 from app.api.answers import write_json
 from app.domain.errors import InvalidInput, NotComparable
 from app.domain.evaluation import DatasetRef, EvaluationRecord
+from app.domain.inputs.classified import Predictions
 from app.domain.inputs.content import Content
-from app.domain.inputs.matrices import MatrixInput, from_predictions
+from app.domain.inputs.matrices import MatrixInput
 from app.domain.inputs.samples import Samples
 from app.domain.options import IntervalChoice, IntervalMethod, Options, Sampling
 from app.domain.report import Interval
@@ -57,10 +58,8 @@ def grouped(n_classes: int = 2) -> MatrixInput:
     groups = np.repeat(np.arange(40), 5)
     truth = random.integers(0, n_classes, groups.size)
     right = random.random(groups.size) < random.beta(3, 1, 40)[groups]
-    return from_predictions(
-        truth, np.where(right, truth, (truth + 1) % n_classes), labels=None, positive=None, sample_ids=None,
-        sample_weight=None, group_ids=groups, pointer="/input",
-    )  # fmt: skip
+    predicted = np.where(right, truth, (truth + 1) % n_classes)
+    return Predictions(y_true=truth, y_pred=predicted, group_ids=groups).read("/input")
 
 
 def found(run: RunData | MatrixInput, *texts: str, settings: LimitSettings | None = None) -> list[Estimate]:

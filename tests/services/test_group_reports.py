@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from app.domain.errors import InvalidInput
-from app.domain.inputs.matrices import MatrixInput, from_predictions
+from app.domain.inputs.classified import Predictions
+from app.domain.inputs.matrices import MatrixInput
 from app.domain.options import IntervalChoice, IntervalMethod, Options, Sampling
 from app.kernel.uncertainty import groups
 from app.services.evaluate.questions import ask
@@ -21,16 +22,8 @@ def source(n_groups: int = 35) -> MatrixInput:
     groups = np.repeat(np.arange(n_groups), 6)
     truth = random.integers(0, 3, groups.size)
     right = random.random(groups.size) < random.beta(2, 1, n_groups)[groups]
-    return from_predictions(
-        truth,
-        np.where(right, truth, (truth + 1) % 3),
-        labels=None,
-        positive=None,
-        sample_ids=None,
-        sample_weight=None,
-        group_ids=groups,
-        pointer="/input",
-    )
+    predicted = np.where(right, truth, (truth + 1) % 3)
+    return Predictions(y_true=truth, y_pred=predicted, group_ids=groups).read("/input")
 
 
 @pytest.mark.parametrize("options", [Options(), ALL, Options(intervals=IntervalChoice.NONE)])

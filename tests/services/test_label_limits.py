@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from app.domain.inputs.matrices import MatrixInput
-from app.domain.inputs.units.multilabel import Beside, from_label_probabilities
+from app.domain.inputs.multilabel import Multilabel
 from app.kernel.metrics.card import INPUTS_OF, Task
 from app.kernel.numerics.arrays import Array
 from app.kernel.samples.areas import area_influences
@@ -31,9 +31,12 @@ WEIGHTS = RANDOM.gamma(1.5, 1.0, SIZE) + 0.05
 
 
 def source(weights: Array | None = None, n_labels: int = 4) -> MatrixInput:
-    beside = Beside(LABELS[:n_labels], None, None if weights is None else weights.tolist())
-    columns: Any = TRUTH[:, :n_labels].astype(np.int64)
-    return from_label_probabilities(columns, OUTPUTS[:, :n_labels], None, beside, pointer="/input")
+    return Multilabel(
+        y_true=TRUTH[:, :n_labels].astype(np.int64),
+        probabilities=OUTPUTS[:, :n_labels],
+        labels=[*LABELS[:n_labels]],
+        sample_weight=None if weights is None else weights.tolist(),
+    ).read("/input")
 
 
 def estimand(text: str, n_labels: int = 4) -> Estimand:

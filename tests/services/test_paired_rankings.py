@@ -11,8 +11,8 @@ import pytest
 from numpy.typing import NDArray
 
 from app.domain.errors import IncomparableRuns, InvalidInput, TooLarge
+from app.domain.inputs import ranking
 from app.domain.inputs.matrices import MatrixInput
-from app.domain.inputs.units.rankings import from_ranking
 from app.services.compare.answers import RunComparison
 from app.services.compare.comparisons import (
     AskedComparison,
@@ -43,7 +43,7 @@ class Ranking(NamedTuple):
 
     @property
     def source(self) -> MatrixInput:
-        return from_ranking(self.names, self.grades, self.scores, None, None, pointer="/input")
+        return ranking.Ranking(query_ids=self.names, relevance=self.grades, scores=self.scores).read("/input")
 
     @property
     def parts(self) -> list[MatrixInput]:

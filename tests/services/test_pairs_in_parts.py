@@ -10,7 +10,8 @@ import pytest
 from app.domain.errors import IncomparableRuns, InvalidInput
 from app.domain.evaluation import EvaluationRecord
 from app.domain.identifiers import new_id
-from app.domain.inputs.matrices import MatrixInput, from_predictions
+from app.domain.inputs.classified import Predictions
+from app.domain.inputs.matrices import MatrixInput
 from app.services.compare.elsewhere import Rereading
 from app.services.compare.in_parts import pair_in_parts
 from app.services.ports.evaluations import SampleLabels
@@ -29,15 +30,8 @@ DATA: Any = {"data": {"columns": {"sample_id": "id"}}}
 
 def source_of(rows: Any, predicted: Any, labels: list[str]) -> MatrixInput:
     names = np.array(LABELS)
-    return from_predictions(
-        names[TRUTH[rows]].tolist(),
-        names[predicted[rows]].tolist(),
-        labels=labels,
-        positive=None,
-        sample_ids=rows.tolist(),
-        sample_weight=None,
-        pointer="/input",
-    )
+    truth, said = names[TRUTH[rows]].tolist(), names[predicted[rows]].tolist()
+    return Predictions(y_true=truth, y_pred=said, labels=[*labels], sample_ids=rows.tolist()).read("/input")
 
 
 def made(count: int = 3) -> tuple[list[tuple[Any, Any, list[str]]], list[EvaluationRecord], KeptSamples]:

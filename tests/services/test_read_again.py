@@ -12,7 +12,7 @@ import pyarrow.ipc
 import pyarrow.parquet as pq
 import pytest
 
-from app.api.bodies import gathered
+from app.api.bodies import referenced
 from app.api.bodies.referenced import Asked, PartsOfData, read_data
 from app.api.v1 import reread
 from app.api.v1.requests.referenced import with_columns
@@ -20,8 +20,9 @@ from app.api.v1.reread import DataAgain
 from app.domain.data import DataFormat, DataReference
 from app.domain.errors import InvalidInput
 from app.domain.evaluation import EvaluationRecord
+from app.domain.inputs.confusion import BinaryCounts
 from app.domain.inputs.labels import CodedTexts
-from app.domain.inputs.matrices import MatrixInput, from_binary_counts
+from app.domain.inputs.matrices import MatrixInput
 from app.outbound.data.places import DataPlaces
 from app.services.processes.progress import progressed, tell_progress
 from app.services.stored import unkept_record
@@ -54,7 +55,7 @@ def kept(file: Path, form: DataFormat, rows: int) -> tuple[DataPlaces, Evaluatio
     places = DataPlaces((str(file.parent),))
     asked = Asked(DataReference(str(file), form, COLUMNS), "predictions", None, 0, with_ids=True)
     facts: Any = PartsOfData(places, asked).facts(rows)
-    some = unkept_record(from_binary_counts(tp=1, fp=1, fn=1, tn=1, negative="no", positive="yes", pointer=""))
+    some = unkept_record(BinaryCounts(tp=1, fp=1, fn=1, tn=1, negative="no", positive="yes").read(""))
     return places, replace(some, kind="predictions", extra={**some.extra, "data": facts})
 
 
@@ -95,7 +96,7 @@ def test_what_is_too_large_to_travel_is_read_here(
 ) -> None:
     rows = 2_000
     places, record = kept(written(tmp_path, form, table(rows), 500), form, rows)
-    monkeypatch.setattr(gathered, "MOST_TRAVELLING", most)
+    monkeypatch.setattr(referenced, "MOST_TRAVELLING", most)
     cluster = Threads()
     assert ids_of([*DataAgain(places, cluster).parts(record, outputs=False)]) == [*range(rows)]
     assert cluster.tasks == (most > 1 << 10)

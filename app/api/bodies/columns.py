@@ -23,6 +23,7 @@ from pydantic import BaseModel
 from app.api.bodies.parsing import once, parse_body, parse_value
 from app.api.problems import MalformedRequest
 from app.domain.errors import Fault
+from app.domain.inputs.kinds import KINDS
 from app.domain.inputs.labels import MOST_CLASSES
 from app.domain.inputs.matrices import MOST_SAMPLES
 
@@ -30,18 +31,17 @@ Model = TypeVar("Model", bound=BaseModel)
 Buffer = bytes | mmap.mmap
 Column = NDArray[Any] | list[Any]
 
-# One entry per sample, and one row of numbers per sample or class, wherever they stand.
-COLUMNS = (
-    *("y_true", "y_pred", "sample_ids", "group_ids", "sample_weight", "scores", "query_ids", "relevance", "ranks"),
-    *("n_true", "n_predicted", "n_common", "exact", "item_classes"),
-)
-# Columns that may be rows of numbers: a score for every class, a 0 or 1 for every label.
-_LABELS = frozenset({"y_true", "y_pred"})
-_MAYBE_ROWS = _LABELS | {"scores"}
+# One entry per sample, and one row of numbers per sample or class, wherever they stand. A name may be rows in one kind
+# of input and one entry per sample in another.
+_FORMS = [pair for kind in KINDS.values() for pair in kind.columns().items()]
 _MATRIX = "matrix"
-ROWS = ("probabilities", "features", _MATRIX)
+ROWS = (*dict.fromkeys(name for name, form in _FORMS if form.rows == "always"), _MATRIX)
+COLUMNS = tuple(dict.fromkeys(name for name, _ in _FORMS if name not in ROWS))
+_MAYBE_ROWS = frozenset(name for name, form in _FORMS if form.rows == "perhaps")
+# Labels, of which a row has a 0 or 1 each: two or more.
+_LABELS = frozenset(name for name, form in _FORMS if form.read == "flags")
 # Those that the domain takes as arrays; others become lists of numbers again.
-ARRAYS = frozenset(COLUMNS) | {"probabilities", "features"}
+ARRAYS = frozenset(name for name, _ in _FORMS)
 # What may be left beside them. The largest request without columns is far below.
 MOST_BESIDE = 8 * 1024 * 1024
 # Small enough that a piece fits into the processor's cache.
@@ -167,7 +167,7 @@ class _TooMuch(Exception):
 
 
 class _NoColumn(Exception):
-    """What stands there is not plainly a column; the message says what was expected."""
+    """The value is not plainly a column; the message says what was expected."""
 
 
 # --- one entry per sample --------------------------------------------------------------------------------------------
@@ -197,7 +197,7 @@ def _check_samples(count: int) -> None:
 
 
 def _piece(piece: bytes) -> tuple[int, bool]:
-    """How much of a piece is whole entries, and whether the bracket that closes them comes next."""
+    """Length of the whole entries in a piece, and whether the bracket that closes them comes next."""
     # Escaped quotes would be taken for the ends of texts.
     masked = piece.replace(b"\\\\", b"__").replace(b'\\"', b"__") if b"\\" in piece else piece
     place, quotes = -1, 0
@@ -250,7 +250,7 @@ def _entries(text: bytes, known: dict[str, str]) -> Column:
 
 
 def _narrowed(whole: NDArray[np.int64]) -> NDArray[Any]:
-    """The same numbers in the narrowest type that holds them: labels take a byte each, not eight."""
+    """Numbers in the narrowest type that holds them: labels take a byte each, not eight."""
     # Of every type the smallest number is -1 less the greatest.
     greatest = max(int(whole.max()), -1 - int(whole.min()))
     return whole.astype(next(kind for kind, limit in _WHOLE if greatest <= limit), copy=False)
@@ -322,7 +322,7 @@ def _rows(text: bytes) -> NDArray[np.float64]:
 
 
 def _shape(text: bytes) -> tuple[int, int]:
-    """How many rows and numbers in each. A buffer would flatten whatever it is given, so the signs are looked at."""
+    """Number of rows and of numbers in each. A buffer would flatten whatever it is given, so signs are counted."""
     if b'"' in text or b"{" in text:
         raise _NoColumn("expected rows of numbers")
     signs = np.frombuffer(text, dtype=np.uint8)

@@ -60,7 +60,7 @@ class Keyed:
         keep_under(begun.mark)
 
     async def answer(self, handle: Callable[[Request], Awaitable[Response]], request: Request) -> Response:
-        """What the request is answered.
+        """Answer of the request.
 
         Raises:
             Replay: it was answered before, or meanwhile by somebody who was quicker.

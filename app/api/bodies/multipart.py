@@ -12,10 +12,9 @@ from fastapi import Request
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 from starlette.datastructures import UploadFile
 
-from app.api.bodies.files.mapped import Mapped
-from app.api.bodies.fold_columns import distribute
+from app.api.bodies.files.table import Mapped
 from app.api.bodies.parsing import parse_value, refuse_repeated_members
-from app.api.bodies.uploads import read_columns, read_folds
+from app.api.bodies.uploads import distribute, read_columns, read_folds
 from app.api.problems import MalformedRequest
 from app.domain.errors import Fault, InvalidInput
 from app.domain.inputs.labels import declared_label
@@ -27,7 +26,7 @@ _PARTS = ("evaluation", "data")
 
 
 def is_multipart(request: Request) -> bool:
-    """Whether the body is announced as a form with parts."""
+    """Is the body announced as a form with parts?"""
     return request.headers.get("content-type", "").partition(";")[0].strip().lower() == MEDIA_TYPE
 
 
@@ -99,7 +98,7 @@ def _with_folds(source: dict[str, Any], file: BinaryIO) -> dict[str, Any]:
 
 
 def _names(source: dict[str, Any]) -> tuple[Mapped | None, dict[str, Any]]:
-    """What the columns are called in the file, and the input without that."""
+    """Names of the columns in the file, and the input without them."""
     given = source.get("columns")
     if given is None:
         return None, source

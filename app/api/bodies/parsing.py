@@ -17,6 +17,7 @@ from app.api.bodies.keyed import received
 from app.api.problem_words import worded
 from app.api.problems import MalformedRequest
 from app.domain.errors import Fault
+from app.domain.inputs.kinds import KINDS
 
 Model = TypeVar("Model", bound=BaseModel)
 Body = bytes | bytearray
@@ -28,10 +29,7 @@ _PERCENT = 100
 _MOST_MEMBERS = 2000
 # What pydantic puts into a location that is no place in the JSON: the tags of unions.
 ID_TAG, REFERENCE_TAG = "(id)", "(reference)"
-TAGS = frozenset(
-    {"confusion_matrix", "binary_counts", "predictions", "probabilities", "scores", "folds"}
-    | {"multilabel", "ranking", "clustering", "sets"}
-)
+TAGS = KINDS.keys()
 
 
 class Wire(BaseModel):
@@ -163,7 +161,7 @@ def parse_value(value: Any, model: type[Model]) -> Model:
 
 
 def malformed(error: ValidationError) -> MalformedRequest:
-    """What pydantic found, in our words where its own are for programmers."""
+    """Faults that pydantic found, in our words where its own are for programmers."""
     # Of many faults the values that came would take as much memory as the body.
     entries = error.errors(include_url=False, include_input=error.error_count() <= _MOST_FAULTS)
     if entries[0]["type"] == "json_invalid":

@@ -1,4 +1,4 @@
-"""What came with a request that may be large: bytes when they are few, a file without a name otherwise."""
+"""Bodies of requests that may be large: bytes when they are few, a file without a name otherwise."""
 
 import asyncio
 import errno
@@ -129,7 +129,7 @@ def _room() -> Iterator[None]:
 async def answered_apart(
     request: Request, compute: ComputePool, model: type[Any], answer: Callable[[Any], bytes]
 ) -> Response:
-    """What a function makes of a body, as JSON: computed in a process of its own, which also reads a large body.
+    """Answer with the JSON that a function makes of a body, in a process of its own, which also reads a large body.
 
     Args:
         request: With the body.

@@ -1,37 +1,90 @@
-"""Data that a request names: its columns, as if they had come in a file with the request."""
+"""Data that a request names: its columns, as if they had come in a file with the request.
+
+Pieces of the data are read here or by workers of a cluster, and taken together in the order of the data either way.
+"""
 
 import hashlib
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import pyarrow as pa
 
 from app.api.bodies.columns import ARRAYS
 from app.api.bodies.files.counted import RowCounts
-from app.api.bodies.files.csv_text import Spelling
-from app.api.bodies.files.dataset import Columns, Dataset, open_dataset
+from app.api.bodies.files.dataset import PIECE_ROWS, Columns, Dataset, Piece, open_dataset
 from app.api.bodies.files.filters import read_filter
-from app.api.bodies.files.pieces import PIECE_ROWS, Piece
+from app.api.bodies.files.formats import Spelling
 from app.api.bodies.files.table import TableFile
-from app.api.bodies.gathered import made_of
 from app.api.bodies.uploads import columns_of
 from app.domain.data import DataFile, DataFormat, DataReference
 from app.domain.errors import BeyondMemory, DomainError, Fault, InvalidInput, TooLarge
+from app.domain.inputs.classified import Probabilities, Scores
 from app.domain.inputs.content import DataFacts
 from app.domain.inputs.ignored import NothingLeft
-from app.domain.inputs.kinds import MULTILABEL, RANKING
+from app.domain.inputs.kind import Beyond
+from app.domain.inputs.kinds import KINDS
+from app.domain.inputs.multilabel import Multilabel
+from app.domain.inputs.ranking import Ranking
 from app.domain.inputs.samples import Tally
 from app.services.ports.cluster import Workers
 from app.services.ports.data import DataSource
+from app.services.processes.progress import progressed
+
+Made = TypeVar("Made")
+# Bytes of what is made of a piece by a process of a cluster; what is larger is made where it is needed.
+MOST_TRAVELLING: Final = 128 << 20
+
+
+def made_of(
+    pieces: Sequence[Piece],
+    workers: Workers | None,
+    apart: Callable[[Piece], Made],
+    here: Callable[[Piece], Made],
+    travels: Callable[[Piece], bool] = lambda _: True,
+) -> Iterator[Made]:
+    """Results of each piece, in order.
+
+    Args:
+        pieces: Of the data, in order.
+        workers: None: everything is done here.
+        apart: Makes it in another process.
+        here: Makes it here, where it is known what came before; perhaps only while it is gone through.
+        travels: Whether what is made of a piece is small enough to come from elsewhere.
+
+    Raises:
+        DomainError: what is wrong with the first piece with which something is.
+    """
+    if workers is None:
+        yield from map(here, pieces)
+        return
+    results = workers.in_order(apart, filter(travels, pieces))
+    for piece in pieces:
+        if not travels(piece):
+            yield here(piece)
+            continue
+        try:
+            made = next(results)
+        except InvalidInput:
+            # Here it is known how many rows come before it, so that the fault says which row it is.
+            yield here(piece)
+            raise
+        progressed(piece.stop, piece.total)
+        yield made
+
+
+def travels(piece: Piece, numbers: int) -> bool:
+    """Is what is made of a piece small, so many numbers of a row? Of files that do not say how many rows they have, a
+    number takes 8 bytes.
+    """
+    size = piece.stop - piece.start if piece.rows is None else 8 * piece.rows * numbers
+    return size <= MOST_TRAVELLING
+
 
 _DATA: Final = "/input/data"
 _COLUMNS: Final = f"{_DATA}/columns"
-_PREDICTIONS: Final = "predictions"
-_PROBABILITIES: Final = "probabilities"
-_SCORES, _SCORE = "scores", "score"
 _IDS: Final = "sample_id"
 _OF_ITEMS: Final = ("query", "relevance", "score")
 # What a row says of itself beside its labels: rows that have such are not the same.
@@ -42,7 +95,7 @@ _UNREADABLE: Final = (pa.ArrowException, OSError, ValueError, KeyError, EOFError
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What decides about the columns.
+    """A request for columns of named data.
 
     Attributes:
         labels: The classes, where they are declared.
@@ -68,19 +121,18 @@ class Asked:
     @property
     def counts(self) -> bool:
         """Can rows beyond memory be counted, those that say the same as one entry?"""
-        return self.kind == _PREDICTIONS
+        return KINDS[self.kind].beyond is Beyond.COUNTED
 
     @property
     def folds(self) -> bool:
         """Can rows beyond memory be folded: rankings, multilabel, and probabilities or scores with labels?"""
-        if self.kind in (RANKING, MULTILABEL):
-            return True
-        return self.kind in (_PROBABILITIES, _SCORES) and self.labels is not None
+        beyond = KINDS[self.kind].beyond
+        return beyond is Beyond.STREAMED or (beyond is Beyond.STREAMED_WITH_LABELS and self.labels is not None)
 
 
 @dataclass(frozen=True, slots=True)
 class ReadData:
-    """What was read.
+    """Columns that were read.
 
     Attributes:
         columns: The arrays of the input by their names in the JSON.
@@ -97,7 +149,7 @@ class ReadData:
 
 
 def check_data(source: DataSource, asked: Asked) -> None:
-    """Whether the columns are there and fit; no row is read.
+    """Check that the columns are there and fit; no row is read.
 
     Raises:
         DataNotAllowed: a file does not lie where the operator allows it.
@@ -149,7 +201,7 @@ class PartsOfData:
             width = _width(asked, names)
             if not asked.with_ids:
                 _check_weights(asked.kind, of_rows, width)
-            if asked.kind == _SCORES and len(asked.labels or ()) == 2 and _SCORE not in names:
+            if asked.kind == Scores.kind and len(asked.labels or ()) == 2 and Scores.file()["scores"].name not in names:
                 raise BeyondMemory(
                     "expected one score of two classes in each of so many rows, got one for each", pointer="/data"
                 )
@@ -160,7 +212,7 @@ class PartsOfData:
 
     @cached_property
     def reading(self) -> "Reading":
-        """How its pieces are read. Of CSV all rows are gone through for it: they say what labels and ids are.
+        """Settings by which pieces are read. All rows of CSV are read for it: they say what labels and ids are.
 
         Raises:
             DataNotAllowed, InvalidInput: as `read_data`.
@@ -179,7 +231,7 @@ class PartsOfData:
         return self._data.pieces
 
     def facts(self, rows: int) -> DataFacts:
-        """What was read, once so many rows of all pieces have been.
+        """Facts of the data, once so many rows of all pieces have been read.
 
         Raises:
             InvalidInput: the files are no more what they were.
@@ -192,12 +244,12 @@ class PartsOfData:
 
 def _width(asked: Asked, names: Mapping[str, str | Sequence[str]] | Sequence[str]) -> int:
     """Numbers of a row that are kept of rows that go by: its items, or scores that are sorted; 0 where none is."""
-    if asked.kind == RANKING:
+    if asked.kind == Ranking.kind:
         return len(_OF_ITEMS)
     declared = len(asked.labels or ())
-    if asked.kind != MULTILABEL:
+    if asked.kind != Multilabel.kind:
         return declared
-    chosen = [name for name in names if name.partition(".")[0] == _PROBABILITIES]
+    chosen = [name for name in names if name.partition(".")[0] == Probabilities.kind]
     if not chosen:
         return 0
     columns = [names[name] for name in chosen] if isinstance(names, Mapping) else chosen
@@ -208,13 +260,13 @@ def _check_weights(kind: str, of_rows: Container[str], width: int) -> None:
     """Raises BeyondMemory: samples have weights that do not fold."""
     if _WEIGHT not in of_rows:
         return
-    if kind == MULTILABEL and width:
+    if kind == Multilabel.kind and width:
         raise BeyondMemory(
             "expected labels without weights, or without probabilities, of more rows than PREVAIL_DATA_MEMORY_BYTES "
             "holds",
             pointer="/data",
         )
-    if kind not in (_PROBABILITIES, _SCORES, MULTILABEL):
+    if kind not in (Probabilities.kind, Scores.kind, Multilabel.kind):
         raise BeyondMemory(
             f"expected {kind} without weights, of more rows than PREVAIL_DATA_MEMORY_BYTES holds", pointer="/data"
         )
@@ -228,7 +280,7 @@ def _check_weights(kind: str, of_rows: Container[str], width: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """How pieces are read, wherever that is done: can be sent to another process.
+    """Settings by which pieces are read; can be sent to another process.
 
     Attributes:
         schema: Of all files.
@@ -247,7 +299,7 @@ class Reading:
     spellings: Mapping[str, Spelling] = field(default_factory=dict)
 
     def columns_of(self, data: Dataset) -> Columns:
-        """What is read of it."""
+        """Columns of labels and of numbers that are read."""
         return data.columns(partial(_columns, self.asked, ids=self.asked.with_ids), mapped=self.asked.mapped)
 
     def parts(self, piece: Piece, before: int = 0) -> Iterator[ReadData]:
@@ -344,7 +396,7 @@ def _checked(data: Dataset, asked: Asked) -> None:
 
 
 def _of_rows(asked: Asked, data: Dataset) -> frozenset[str]:
-    """What rows say of themselves."""
+    """Columns of ids, groups and weights that are there."""
     return _OF_ROWS & {*(asked.reference.columns or data.names(mapped=False))}
 
 
@@ -386,7 +438,7 @@ def _facts(reference: DataReference, files: Sequence[DataFile], rows: int, *, un
 
 @contextmanager
 def _of_reference() -> Iterator[None]:
-    """What is wrong with a file, said of the reference; and what libraries say of one that they cannot read."""
+    """Faults of a file told of the reference, and errors of libraries as faults."""
     try:
         yield
     except InvalidInput as error:

@@ -1,4 +1,7 @@
-"""The arrays of an input from a file of columns: which column is what, and that none is there which means nothing."""
+"""The arrays of an input from a file of columns: which column is what, and that none is there which means nothing.
+
+Which columns a kind of input has in files stands in its declaration (`app.domain.inputs`).
+"""
 
 import re
 import struct
@@ -6,50 +9,36 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Final
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
-from app.api.bodies.files.arrow_ipc import open_arrow
-from app.api.bodies.files.csv_text import open_csv
-from app.api.bodies.files.mapped import Mapped, mapped_file
-from app.api.bodies.files.npz import open_npz
-from app.api.bodies.files.parquet import open_parquet
-from app.api.bodies.files.table import Table, TableFile
-from app.api.bodies.label_columns import read_label_columns
+from app.api.bodies.files.formats import open_arrow, open_csv, open_npz, open_parquet
+from app.api.bodies.files.table import Mapped, Table, TableFile, mapped_file
 from app.domain.errors import DomainError, InvalidInput
-from app.domain.inputs.kinds import CLUSTERING, MULTILABEL, RANKING, SETS
-from app.domain.inputs.labels import Column, class_of_column, encode, listed
-from app.domain.inputs.names import normalized
+from app.domain.inputs.folds import MOST_FOLDS
+from app.domain.inputs.kind import File, Input, Spread
+from app.domain.inputs.kinds import KINDS
+from app.domain.inputs.labels import (
+    MOST_CLASSES,
+    Column,
+    as_labels,
+    class_of_column,
+    declared_label,
+    encode,
+    listed,
+    normalized,
+    shown,
+    taken,
+)
+from app.domain.inputs.samples import ids_as_array
 
-_PROBABILITIES = "probabilities"
-_SCORES, _SCORE = "scores", "score"
-_FOLD = "fold"
-_TRUTH = "y_true"
-# Names in a file and in the JSON of an input, by kind of input.
-_LABELS = {"predictions": {_TRUTH: "y_true", "y_pred": "y_pred"}, "scores": {_TRUTH: "y_true"}}
-_LABELS[_PROBABILITIES] = {_TRUTH: "y_true"}
-_LABELS[RANKING] = {"query_id": "query_ids"}
-_LABELS[CLUSTERING] = {"y_pred": "y_pred"}
-_LABELS[SETS] = {}
-_NUMBERS = {"predictions": {}, _SCORES: {_SCORE: _SCORES}, _PROBABILITIES: {}, RANKING: {"relevance": "relevance"}}
-_NUMBERS[CLUSTERING] = {}
-_NUMBERS[SETS] = {name: name for name in ("n_true", "n_predicted", "n_common")}
-# Of these a file of rankings has one.
-_ORDERS = {_SCORE: _SCORES, "rank": "ranks"}
-_OPTIONAL_LABELS = {"sample_id": "sample_ids", "group_id": "group_ids"}
-# Read as they are written where labels would be read as numbers.
-_IDS = ("query_id", *_OPTIONAL_LABELS)
-_OPTIONAL_NUMBERS = {"sample_weight": "sample_weight"}
-_OPTIONAL = (*_OPTIONAL_LABELS, *_OPTIONAL_NUMBERS)
-# Kinds that may have other columns besides.
-_OTHER_LABELS: Mapping[str, Mapping[str, str]] = {
-    CLUSTERING: {_TRUTH: "y_true", **_OPTIONAL_LABELS},
-    SETS: {"exact": "exact", "item_class": "item_classes", **_OPTIONAL_LABELS},
-}
-# Of clusterings: a column of numbers for every feature, or an array of all of them.
-_FEATURE, _FEATURES = "feature.", "features"
+_TRUTH: Final = "y_true"
+_FOLD: Final = "fold"
+# Of features: a column of numbers for each, or an array of all of them.
+_FEATURE: Final = "feature."
 # The index of a table of pandas, as it is written to Parquet and to CSV, the latter also once it was read again.
 _INDEX = re.compile(r"__index_level_\d+__|Unnamed: \d+|")
 _UNREADABLE = (
@@ -64,12 +53,6 @@ _READERS: tuple[tuple[bytes, Callable[[BinaryIO], TableFile]], ...] = (
 )
 
 
-# Kinds of input that are more than a matrix of classes, each with what reads its columns, given the labels.
-_OTHER_KINDS: Mapping[str, Callable[[TableFile, Sequence[str] | None], dict[str, Any]]] = {
-    MULTILABEL: read_label_columns
-}
-
-
 def read_columns(
     file: BinaryIO, kind: str, labels: Sequence[str] | None, columns: Mapped | None = None
 ) -> dict[str, Any]:
@@ -77,10 +60,10 @@ def read_columns(
 
     Args:
         file: Open for reading, of any of the formats: they are told apart by their first bytes.
-        kind: ``predictions``, ``probabilities``, ``scores``, ``clustering``, ``ranking``, ``multilabel`` or ``sets``.
+        kind: A kind of input that has columns in files.
         labels: The classes, whose columns hold the probabilities, or the scores if there is no column ``score``;
             without them all further columns do, in order, and each has to be a class that occurs.
-        columns: What they are called in the file, where that is not what the service calls them.
+        columns: Names of columns in the file by the service's names, where they differ.
 
     Raises:
         InvalidInput: the file cannot be read, lacks a column, or has one that means nothing.
@@ -93,45 +76,41 @@ def read_columns(
 def columns_of(
     file: TableFile, kind: str, labels: Sequence[str] | None, columns: Mapped | None = None
 ) -> dict[str, Any]:
-    """The same of a file whose columns are known already.
-
-    Raises:
-        InvalidInput, TooLarge: as before.
-    """
-    if kind in _OTHER_KINDS:
-        return _OTHER_KINDS[kind](_named(file, columns, labels, apart=True), labels)
-    _check_kind(kind, "/input/kind")
-    return _Picked(_named(file, columns, labels), kind, labels).read()
+    """The arrays of an input from a file whose columns are known already. Raises as `read_columns`."""
+    declared = _with_columns(kind, "/input/kind", KINDS)
+    by_label = any(one.spread is Spread.LABELS for one in declared.file().values())
+    named = file if columns is None else mapped_file(file, columns, labels, apart=by_label)
+    return _by_labels(named, declared, labels) if by_label else _Picked(named, declared, labels).read()
 
 
 def read_folds(
     file: BinaryIO, kind: str | None, labels: Sequence[str] | None, columns: Mapped | None = None
 ) -> tuple[str, dict[str, Any], Column]:
-    """The same of a file that has a column `fold` too: the kind, the arrays, and that column.
+    """The kind of all folds, the arrays of all samples, and the fold of each from the column `fold`.
 
     Without a kind the columns tell: `y_pred` makes predictions, `score` makes scores, and else there are probabilities.
-
-    Raises:
-        InvalidInput, TooLarge: as before, or there is no such column.
+    Raises as `read_columns`.
     """
+    single = {name: one for name, one in KINDS.items() if one.in_folds}
     if kind is not None:
-        _check_kind(kind, "/input/fold/kind")
+        _with_columns(kind, "/input/fold/kind", single)
     with _reading():
-        source = _named(_opened(file), columns, labels)
+        opened = _opened(file)
+        source = opened if columns is None else mapped_file(opened, columns, labels)
         told = {"y_pred": "predictions", "score": "scores"}
-        found = kind or next((told[name] for name in source.names if name in told), _PROBABILITIES)
-        read = _Picked(source, found, labels, besides=(_FOLD,)).read()
+        found = kind or next((told[name] for name in source.names if name in told), "probabilities")
+        read = _Picked(source, KINDS[found], labels, besides=(_FOLD,)).read()
         return found, read, read.pop(_FOLD)
 
 
-def _check_kind(kind: str, pointer: str) -> None:
-    if kind not in _LABELS:
-        raise InvalidInput.at(
-            pointer,
-            "no_columns",
-            "expected predictions, probabilities, scores, clustering, ranking, multilabel or sets with a file, got "
-            f"{kind!r}",
-        )
+def _with_columns(kind: str, pointer: str, kinds: Mapping[str, type[Input]]) -> type[Input]:
+    """A kind that has columns in files. Raises InvalidInput for others."""
+    usable = {name: one for name, one in kinds.items() if one.file()}
+    if kind not in usable:
+        *most, last = usable
+        detail = f"expected {', '.join(most)} or {last} with a file, got {kind!r}"
+        raise InvalidInput.at(pointer, "no_columns", detail)
+    return usable[kind]
 
 
 def _opened(file: BinaryIO) -> TableFile:
@@ -141,13 +120,9 @@ def _opened(file: BinaryIO) -> TableFile:
     return reader(file)
 
 
-def _named(file: TableFile, columns: Mapped | None, labels: Sequence[str] | None, *, apart: bool = False) -> TableFile:
-    return file if columns is None else mapped_file(file, columns, labels, apart=apart)
-
-
 @contextmanager
 def _reading() -> Iterator[None]:
-    """What the libraries say of a file that they cannot read, said of the part with the file."""
+    """Errors of libraries that cannot read a file, as a fault of the part with the file."""
     try:
         yield
     except (DomainError, MemoryError):
@@ -161,119 +136,140 @@ def _reading() -> Iterator[None]:
         ) from error
 
 
-class _Picked:
-    """What an input of a kind needs of a file; ``besides`` are columns of labels that it has to have for others."""
+def _refuse_unknown(names: Sequence[str], known: set[str], expected: str, advice: str = "") -> None:
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        raise InvalidInput.at("/data", "unknown_column", f"expected {expected}, got {listed(unknown)} too{advice}")
 
-    def __init__(self, file: TableFile, kind: str, labels: Sequence[str] | None, besides: Sequence[str] = ()) -> None:
+
+# --- one column per member, per class or per feature -----------------------------------------------------------------
+
+
+class _Picked:
+    """Columns of a file that an input of a kind has; ``besides`` are columns of labels that it has to have for others.
+
+    Attributes:
+        needed: Members by the columns that have to be there.
+        optional: Members by the columns that may.
+        by_class: The member that has a column for every class; None without one.
+        features: The member that has a column for every feature; None without one.
+    """
+
+    def __init__(
+        self, file: TableFile, kind: type[Input], labels: Sequence[str] | None, besides: Sequence[str] = ()
+    ) -> None:
         self.file, self.kind = file, kind
         self.declared = None if labels is None else [*map(normalized, labels)]
-        self.labels: Mapping[str, str] = {**_LABELS[kind], **{name: name for name in besides}}
-        # Scores come in one column, or in one for every class, as probabilities do.
-        self.by_class = kind == _PROBABILITIES or (kind == _SCORES and _SCORE not in file.names)
-        self.numbers: Mapping[str, str] = {} if self.by_class else _NUMBERS[kind]
-        if kind == RANKING:
-            name = "rank" if "rank" in file.names and _SCORE not in file.names else _SCORE
-            self.numbers = {**self.numbers, name: _ORDERS[name]}
-        self._refuse_absent([*self.labels, *self.numbers])
+        self.reads: dict[str, str] = {name: form.read for name, form in kind.columns().items()}
+        self.reads |= dict.fromkeys(besides, "labels")
+        self.by_class: str | None = None
+        self.features: str | None = None
+        self.needed: dict[str, str] = {}
+        self.optional: dict[str, str] = {}
+        files = kind.file()
+        absent = {self._left_out(one) for one in files.values()}
+        for member, one in files.items():
+            if one.spread is Spread.FEATURES:
+                self.features = member
+            elif one.spread is Spread.CLASSES and (one.name == member or one.name not in file.names):
+                # Scores come in one column, or in one for every class, as probabilities do.
+                self.by_class = member
+            elif one.name not in absent:
+                (self.needed if one.needed else self.optional)[one.name] = member
+        self.needed |= {name: name for name in besides}
+        self._refuse_absent()
+
+    def _left_out(self, one: File) -> str | None:
+        """Of two columns in place of each other the one that is not there."""
+        if one.instead is None:
+            return None
+        return one.instead if one.name in self.file.names and one.instead not in self.file.names else one.name
 
     def read(self) -> dict[str, Any]:
         """The arrays by their names in the JSON."""
-        classes = self._classes() if self.by_class else {}
-        features = self._features() if self.kind == CLUSTERING else []
-        labels = self._with_optional(self.labels, self._optional_labels)
-        numbers = self._with_optional(self.numbers, self._optional_numbers)
-        self._refuse_unknown({*labels, *numbers, *classes.values(), *features})
+        classes = {} if self.by_class is None else self._classes(self.by_class)
+        features = self._features()
+        chosen = self.needed | {name: one for name, one in self.optional.items() if name in self.file.names}
+        self._refuse_others({*chosen, *classes.values(), *features})
         if self.declared is None and len(classes) > 1:
             # Before they are read as numbers: what is no class need not be one.
-            self._refuse_classes_that_do_not_occur(self.file.load([_TRUTH], []).labels(_TRUTH), classes)
-        table = self.file.load([*labels], [*numbers, *classes.values(), *features])
-        found: dict[str, Any] = {
-            member: (table.ids if name in _IDS else table.labels)(name) for name, member in labels.items()
-        }
-        found |= {member: table.numbers(name) for name, member in numbers.items()}
-        if features:
-            found[_FEATURES] = table.matrix(_FEATURES) if features == [_FEATURES] else _matrix(table, features)
-        if self.kind in classes.values() and len(classes) == 1:
-            return {**found, self.kind: table.matrix(self.kind)}
-        if classes:
-            found |= {self.kind: _matrix(table, [*classes.values()]), "labels": [*classes]}
+            _refuse_classes_that_do_not_occur(self.file.load([_TRUTH], []).labels(_TRUTH), classes)
+        numbers = [name for name, member in chosen.items() if self.reads[member] == "numbers"]
+        labels = [name for name in chosen if name not in numbers]
+        table = self.file.load(labels, [*numbers, *classes.values(), *features])
+        found: dict[str, Any] = {member: getattr(table, self.reads[member])(name) for name, member in chosen.items()}
+        if self.features is not None and features:
+            whole = features == [self.features]
+            found[self.features] = table.matrix(self.features) if whole else _matrix(table, features)
+        if self.by_class is not None:
+            if [*classes] == [self.by_class]:
+                return {**found, self.by_class: table.matrix(self.by_class)}
+            found |= {self.by_class: _matrix(table, [*classes.values()]), "labels": [*classes]}
         return found
 
-    def _with_optional(self, names: Mapping[str, str], optional: Mapping[str, str]) -> Mapping[str, str]:
-        return {**names, **{name: member for name, member in optional.items() if name in self.file.names}}
-
-    @property
-    def _optional_labels(self) -> Mapping[str, str]:
-        return _OTHER_LABELS.get(self.kind, _OPTIONAL_LABELS)
-
-    @property
-    def _optional_numbers(self) -> Mapping[str, str]:
-        return {} if self.kind in _OTHER_LABELS else _OPTIONAL_NUMBERS
-
     def _features(self) -> list[str]:
-        """The columns of features, in their order."""
+        """The columns of features in their order, or the one array that holds them all."""
+        if self.features is None:
+            return []
         columns = [name for name in self.file.names if name.startswith(_FEATURE)]
-        return columns or [name for name in self.file.names if name == _FEATURES]
+        return columns or [name for name in self.file.names if name == self.features]
 
-    def _classes(self) -> dict[str, str]:
+    def _classes(self, member: str) -> dict[str, str]:
         """The columns of probabilities or scores by the class of each, or the one array that holds them all."""
         names = self.file.names
-        if self.kind in names and self.kind not in (self.declared or ()):
-            return {self.kind: self.kind}
-        known = {*self.labels, *_OPTIONAL}
+        if member in names and member not in (self.declared or ()):
+            return {member: member}
+        known = {*self.needed, *self.optional}
         free = [name for name in names if name not in known and not _INDEX.fullmatch(name)]
         by_class = {class_of_column(name): name for name in free} | {normalized(name): name for name in names}
         chosen = self.declared or [class_of_column(name) for name in free]
         absent = [label for label in chosen if label not in by_class]
         if absent:
             raise InvalidInput.at(
-                "/data", "missing_column", f"expected a column of {self.kind} for the class {absent[0]!r}"
+                "/data", "missing_column", f"expected a column of {member} for the class {absent[0]!r}"
             )
         if len(chosen) < 2:
-            one = f"a column {_SCORE!r}, or " if self.kind == _SCORES else ""
-            raise InvalidInput.at("/data", "missing_column", f"expected {one}a column of {self.kind} for every class")
+            single = self.kind.file()[member].name
+            one = "" if single == member else f"a column {single!r}, or "
+            raise InvalidInput.at("/data", "missing_column", f"expected {one}a column of {member} for every class")
         return {label: by_class[label] for label in chosen}
 
-    def _refuse_absent(self, needed: Sequence[str]) -> None:
-        absent = [name for name in needed if name not in self.file.names]
+    def _refuse_absent(self) -> None:
+        absent = [name for name in self.needed if name not in self.file.names]
         if absent:
             have = f"there are only {listed(self.file.names)}" if self.file.names else "there are none"
             raise InvalidInput.at("/data", "missing_column", f"expected a column {absent[0]!r}, {have}")
 
-    def _refuse_unknown(self, known: set[str]) -> None:
-        unknown = [name for name in self.file.names if name not in known and not _INDEX.fullmatch(name)]
-        if unknown:
-            more = ["one per class"] if self.by_class else []
-            more += [f"{_FEATURE}* if there are features"] if self.kind == CLUSTERING else []
-            needed = ", ".join([*map(repr, [*self.labels, *self.numbers]), *more])
-            optional = [*self._optional_labels, *self._optional_numbers]
-            raise InvalidInput.at(
-                "/data",
-                "unknown_column",
-                f"expected the columns {needed} and at most {listed(optional)} besides, got {listed(unknown)} too: "
-                f"leave out what is no part of {self.kind}",
-            )
-
-    def _refuse_classes_that_do_not_occur(self, truth: Column, classes: Mapping[str, str]) -> None:
-        if not len(truth):
-            return
-        try:
-            codes = encode({_TRUTH: truth}, [*classes], "/input").codes[_TRUTH]
-        except InvalidInput:
-            # A class without a column: said where the labels are read.
-            return
-        occurring = {[*classes][code] for code in np.unique(codes).tolist()}
-        others = [name for label, name in classes.items() if label not in occurring]
-        if others:
-            raise InvalidInput.at(
-                "/data",
-                "unknown_column",
-                f"expected a column for every class that occurs in {_TRUTH!r}, got {listed(others)} too, which none of "
-                "its rows names: leave out what is no class, or name all classes in `labels`",
-            )
+    def _refuse_others(self, known: set[str]) -> None:
+        more = ["one per class"] if self.by_class is not None else []
+        more += [f"{_FEATURE}* if there are features"] if self.features is not None else []
+        needed = ", ".join([*map(repr, self.needed), *more])
+        _refuse_unknown(
+            [name for name in self.file.names if not _INDEX.fullmatch(name)],
+            known,
+            f"the columns {needed} and at most {listed([*self.optional])} besides",
+            f": leave out what is no part of {self.kind.kind}",
+        )
 
 
-def _matrix(table: Table, names: Sequence[str]) -> Any:
+def _refuse_classes_that_do_not_occur(truth: Column, classes: Mapping[str, str]) -> None:
+    if not len(truth):
+        return
+    try:
+        codes = encode({_TRUTH: truth}, [*classes], "/input").codes[_TRUTH]
+    except InvalidInput:
+        # A class without a column: said where the labels are read.
+        return
+    occurring = {[*classes][code] for code in np.unique(codes).tolist()}
+    _refuse_unknown(
+        [*classes],
+        occurring,
+        f"a column for every class that occurs in {_TRUTH!r}",
+        ", which none of its rows names: leave out what is no class, or name all classes in `labels`",
+    )
+
+
+def _matrix(table: Table, names: Sequence[str]) -> NDArray[np.float64]:
     matrix = np.empty((table.rows, len(names)))
     for place, name in enumerate(names):
         column = table.numbers(name)
@@ -281,3 +277,127 @@ def _matrix(table: Table, names: Sequence[str]) -> Any:
             raise InvalidInput.at("/data", "wrong_length", f"expected {table.rows} entries in the column {name!r}")
         matrix[:, place] = column
     return matrix
+
+
+# --- one column per label and member ---------------------------------------------------------------------------------
+
+
+def _by_labels(file: TableFile, kind: type[Input], labels: Sequence[str] | None) -> dict[str, Any]:
+    """The arrays of an input with columns called `y_true.cat`, and `y_pred.cat` or `probabilities.cat`.
+
+    An NPZ may have arrays [n, L] of the names without a label instead. Without ``labels`` they are those of the columns
+    of `y_true`, in order.
+
+    Raises:
+        InvalidInput: a column is missing, or means nothing; what says whether a sample has a label is neither 0 nor 1.
+    """
+    files, forms = kind.file(), kind.columns()
+    tables = [member for member, one in files.items() if one.spread is Spread.LABELS]
+    optional = {one.name: member for member, one in files.items() if one.spread is None and one.name in file.names}
+    said = [name for name in tables if name != _TRUTH and (name in file.names or _of_labels(file, name))]
+    if len(said) != 1:
+        either = " or ".join(f"'{name}.<label>'" for name in tables if name != _TRUTH)
+        arrays = " or ".join(repr(name) for name in tables if name != _TRUTH)
+        raise InvalidInput.at(
+            "/data",
+            "missing_column",
+            f"expected columns {either} for every label (in an NPZ also arrays {arrays}), got "
+            f"{'both' if said else 'neither'}",
+        )
+    declared = None if labels is None else [*map(normalized, labels)]
+    if declared is None and _TRUTH not in file.names:
+        declared = [*_of_labels(file, _TRUTH)]
+    chosen = {name: _columns_of_labels(file, name, declared) for name in (_TRUTH, *said)}
+    columns = [column for names in chosen.values() for column in names]
+    _refuse_unknown(file.names, {*columns, *optional}, f"columns of the labels {listed(declared or ())}")
+    numbers = [name for name, member in optional.items() if forms[member].read == "numbers"]
+    table = file.load([name for name in optional if name not in numbers], [*columns, *numbers])
+    found: dict[str, Any] = {
+        name: table.flags(names[0]) if names == [name] else _flags(table, names, checked=forms[name].read == "flags")
+        for name, names in chosen.items()
+    }
+    found |= {member: getattr(table, forms[member].read)(name) for name, member in optional.items()}
+    return found if declared is None else {**found, "labels": declared}
+
+
+def _flags(table: Table, columns: Sequence[str], *, checked: bool) -> NDArray[Any]:
+    """Columns beside each other (n, L). Those of labels hold 0 and 1: with names they are no lists of labels."""
+    found = np.column_stack([table.flags(column) for column in columns])
+    if checked and found.dtype != np.bool_:
+        bad = (found != 0) & (found != 1)
+        if bad.any():
+            row, place = (int(index) for index in np.argwhere(bad)[0])
+            name, _, label = columns[place].partition(".")
+            raise InvalidInput.at(
+                f"/input/{name}/{row}/{place}",
+                "out_of_range",
+                f"expected 0 or 1 for the label {shown(label)}, got {found[row, place]:g}",
+            )
+    return found
+
+
+def _of_labels(file: TableFile, member: str) -> Mapping[str, str]:
+    """The columns of a member by label."""
+    start = f"{member}."
+    return {normalized(name.removeprefix(start)): name for name in file.names if name.startswith(start)}
+
+
+def _columns_of_labels(file: TableFile, member: str, labels: Sequence[str] | None) -> list[str]:
+    """The columns of a member in the order of the labels, or the one array of its name."""
+    if member in file.names:
+        return [member]
+    known = _of_labels(file, member)
+    absent = [label for label in labels or () if label not in known]
+    if absent or not known:
+        missing = f"{member}.{absent[0]}" if absent else f"{member}.<label>"
+        raise InvalidInput.at("/data", "missing_column", f"expected a column {missing!r}")
+    return [known[label] for label in labels or known]
+
+
+# --- folds -----------------------------------------------------------------------------------------------------------
+
+
+def distribute(columns: Mapping[str, Any], folds: Column, shared: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Inputs of the folds as they stand in JSON, integers by value and texts by alphabet; rows keep their order.
+
+    Args:
+        columns: Of all samples, by their names in the JSON; ``labels`` when they are known.
+        folds: The fold of each sample, integers or texts.
+        shared: What every input has besides. Without labels, every fold has those that occur in any.
+
+    Raises:
+        InvalidInput: the names of the folds are neither integers nor texts, or there are too many.
+    """
+    try:
+        names = ids_as_array(as_labels(folds, "/data"))
+    except InvalidInput:
+        raise InvalidInput.at("/data", "not_folds", "expected integers or texts in the column 'fold'") from None
+    if len(names) != len(columns[_TRUTH]):
+        raise InvalidInput.at("/data", "wrong_length", f"expected {len(columns[_TRUTH])} entries in the column 'fold'")
+    found, codes = np.unique(names, return_inverse=True)
+    if len(found) > MOST_FOLDS:
+        raise InvalidInput.at(
+            "/data", "too_many_folds", f"expected at most {MOST_FOLDS} different folds, got {len(found)}"
+        )
+    labels = shared.get("labels", columns.get("labels"))
+    if labels is None and len(names):
+        labels = _classes_of_all(columns, shared.get("ignore"))
+    order = np.argsort(codes, kind="stable")
+    ends = np.cumsum(np.bincount(codes, minlength=len(found)))[:-1]
+    return [
+        {**shared, "labels": labels, **{name: taken(columns[name], rows) for name in columns if name != "labels"}}
+        for rows in np.split(order, ends)
+    ]
+
+
+def _classes_of_all(columns: Mapping[str, Any], ignore: Any) -> list[str]:
+    """Classes that occur in any fold. One that is to be ignored counts only where a sample that is left is predicted as
+    it; what cannot be read as labels is refused later, with its place.
+    """
+    ignored = [declared_label(one) for one in ignore] if isinstance(ignore, list) else []
+    most = MOST_CLASSES + len(ignored)
+    coded = encode({name: columns[name] for name in (_TRUTH, "y_pred") if name in columns}, None, "/input", most)
+    codes = [*coded.codes.values()]
+    left = ~np.isin(codes[0], [code for code, text in enumerate(coded.labels) if text in ignored])
+    occurring = np.unique(np.concatenate([column[left] for column in codes]))
+    return [coded.labels[code] for code in occurring.tolist()]

@@ -17,13 +17,12 @@ from app.api.texts.reading import (
     weakest_classes,
 )
 from app.domain.expressions.syntax import write_label
+from app.domain.inputs.kinds import KINDS
 from app.domain.named_metrics import RECALL
 from app.domain.wording import number, percent, whole
 
 _NAMES, _VALUES, _INTERVALS, _LAST = 2, 29, 36, 54
 _MOST_FINDINGS, _MOST_REQUESTED = 5, 10
-# What samples are called, by the kinds of input that call them otherwise.
-_UNITS = {"ranking": "queries", "sets": "items"}
 
 
 def evaluation_text(answer: Mapping[str, Any], style: Style) -> str:
@@ -58,7 +57,8 @@ def _outcomes(given: Mapping[str, Any]) -> str:
 
 def _unit(given: Mapping[str, Any]) -> str:
     usual = "in weight" if given.get("content") == "weights" else "samples"
-    return _UNITS.get(given["kind"], usual)
+    units = KINDS[given["kind"]].units
+    return usual if units is None or units.unit is None else units.unit
 
 
 def _findings(answer: Mapping[str, Any], style: Style) -> list[str]:

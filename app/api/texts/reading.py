@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from app.domain.expressions.syntax import write_label
-from app.domain.inputs.kinds import MULTILABEL
+from app.domain.inputs.multilabel import Multilabel
 from app.domain.named_metrics import LOSSES_SHOWN, PRECISION, RECALL, SHOWN, SHOWN_OF_TWO
 
 _GRAVEST = {"critical": 0, "warning": 1, "note": 2}
@@ -22,7 +22,7 @@ def has_classes(answer: Mapping[str, Any]) -> bool:
 
 def class_word(answer: Mapping[str, Any], count: int = 1) -> str:
     """What the classes of an answer are called: several labels can belong to one sample."""
-    of_labels = answer["input"]["kind"] == MULTILABEL
+    of_labels = answer["input"]["kind"] == Multilabel.kind
     return ("label" if count == 1 else "labels") if of_labels else ("class" if count == 1 else "classes")
 
 

@@ -13,7 +13,7 @@ from app.api.ui.routing import page_routes
 from app.api.ui.writing import render
 from app.api.v1.listing.metrics import MetricFilters, Task, UseMetricFilters
 from app.domain.advice.questions import WORDS, recommended, walk
-from app.domain.catalogue import combinations, describe_metric, find_metrics, metric_by_name
+from app.domain.catalogue import TASKS, combinations, describe_metric, find_metrics, metric_by_name
 
 router = page_routes()
 # What prevalence does to a metric, in words, in the order of the page.
@@ -21,15 +21,6 @@ _PREVALENCE: Final = {
     "insensitive": "Does not move with prevalence",
     "insensitive_binary": "Does not move with prevalence with two classes",
     "sensitive": "Moves with prevalence",
-}
-_TASKS: Final = {
-    "binary": "two classes",
-    "multiclass": "several classes",
-    "decisions": "decisions",
-    "multilabel": "labels",
-    "clustering": "clusters",
-    "ranking": "rankings",
-    "sets": "sets",
 }
 _SCOPES: Final = {"class": "one class", "overall": "all classes together"}
 
@@ -50,7 +41,7 @@ async def show_metrics(request: Request, filters: UseMetricFilters) -> Response:
         "q": filters.q or "",
         "choices": [
             ("prevalence", "With prevalence", filters.prevalence, _PREVALENCE),
-            ("task", "Judges", filters.task, _TASKS),
+            ("task", "Judges", filters.task, TASKS),
             ("scope", "Of", filters.scope, _SCOPES),
         ],
     }
@@ -116,7 +107,7 @@ async def show_metric(key: str, request: Request, task: Task = None) -> Response
         "range": f"{_end(card['range']['minimum'], '−∞')} to {_end(card['range']['maximum'], '∞')}",
         "better": card["orientation"].removesuffix("_is_better").replace("_", " "),
         "prevalence": _PREVALENCE[card["prevalence"]],
-        "tasks": [_TASKS.get(one, one) for one in card["tasks"]],
+        "tasks": [TASKS.get(one, one) for one in card["tasks"]],
         "scope": _SCOPES[card["scope"]],
     }
     return render(request, "metric.html", "metrics", page=page)

@@ -8,21 +8,22 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
+import orjson
 from fastapi import Request
 from starlette.responses import Response
 
-from app.api.bodies.files.pieces import Piece
-from app.api.bodies.gathered import made_of, travels
+from app.api.bodies.files.dataset import PIECE_ROWS, Piece
 from app.api.bodies.parsing import Body
-from app.api.bodies.referenced import PartsOfData, ReadData, Reading, of_rows, read_data
+from app.api.bodies.referenced import Asked, PartsOfData, ReadData, Reading, made_of, of_rows, read_data, travels
 from app.api.deps import CARRIED_OUT_BY, Context
 from app.api.jobs.deferral import put_aside
 from app.api.presentation import View
-from app.api.v1.requests.again import asked_again, request_of
 from app.api.v1.requests.referenced import with_columns
+from app.domain.data import DataFormat, DataReference
 from app.domain.evaluation import EvaluationRecord
 from app.domain.inputs.content import IGNORED_FACT
 from app.domain.inputs.ignored import NothingLeft, rows_left
+from app.domain.inputs.kinds import KINDS
 from app.domain.inputs.labels import taken
 from app.domain.inputs.matrices import MatrixInput, with_weights
 from app.services.compare.comparisons import AskedComparison
@@ -30,6 +31,36 @@ from app.services.compare.elsewhere import Rereading
 from app.services.ports.cluster import Cluster, Workers, workers_of
 from app.services.ports.data import DataSource
 from app.services.processes.progress import as_step, each_as_step
+
+# Rows with ids that are together in memory, and travel together.
+_PIECE_ROWS: Final = 1 << 18
+
+
+def asked_again(record: EvaluationRecord, memory_bytes: int, *, in_parts: bool = False) -> Asked:
+    """A request for the columns of data that was evaluated once; it has to be the same files.
+
+    Args:
+        record: What was kept of it.
+        memory_bytes: That columns may take.
+        in_parts: Are the rows to be read in parts, with their ids?
+
+    Raises:
+        ValueError: it did not come by a reference.
+    """
+    data = record.data
+    if data is None:
+        raise ValueError("expected an evaluation of data that was named")
+    reference = DataReference(data["uri"], DataFormat(data["format"]), data.get("columns"), data.get("filter"))
+    piece_rows = _PIECE_ROWS if in_parts else PIECE_ROWS
+    return Asked(reference, record.kind, record.labels or None, memory_bytes, piece_rows, data["digest"], in_parts)
+
+
+def request_of(record: EvaluationRecord) -> bytes:
+    """The request that makes the same samples of the same columns, as far as what is kept of it says."""
+    positive = {} if record.positive is None else {"positive": record.labels[record.positive]}
+    options = KINDS[record.kind].options_of({**record.extra, "labels": record.labels, **positive})
+    return orjson.dumps({"input": {"kind": record.kind, **options}})
+
 
 _WEIGHT: Final = "sample_weight"
 _TRUTH: Final = "y_true"

@@ -1,4 +1,7 @@
-"""Around every route: an id, limits, HEAD and OPTIONS, answers that are packed, an end when nobody waits."""
+"""Around every route: an id, limits, HEAD and OPTIONS, answers that are packed, an end when nobody waits.
+
+All bodies of a process together have a budget of bytes, in memory and in files, for as long as they are used.
+"""
 
 import asyncio
 import re
@@ -13,12 +16,46 @@ from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.api.answers import write_json
-from app.api.bodies.budget import UNCOUNTED_BYTES, ByteBudget, Lease
 from app.api.problems import MEDIA_TYPE, Problem, internal_error, method_not_allowed, problem_of
 from app.api.wire.addresses import Addresses
 from app.api.wire.compression import unpacked
 from app.api.wire.disconnects import DisconnectWatch
 from app.api.wire.same_site import HeaderChecks
+
+# Bodies up to here are not counted: there are at most as many as connections.
+UNCOUNTED_BYTES = 256 * 1024
+
+
+class ByteBudget:
+    """What is left for bodies under way."""
+
+    def __init__(self, total: int) -> None:
+        self.free = total
+
+
+class Lease:
+    """What one request holds of the budget."""
+
+    def __init__(self, budget: ByteBudget) -> None:
+        self._budget = budget
+        self._received = self._held = 0
+
+    def grow(self, size: int) -> bool:
+        """Take more bytes; False when there are not enough left."""
+        self._received += size
+        wanted = self._received - UNCOUNTED_BYTES - self._held
+        if wanted > self._budget.free:
+            return False
+        if wanted > 0:
+            self._held += wanted
+            self._budget.free -= wanted
+        return True
+
+    def end(self) -> None:
+        """Give everything back."""
+        self._budget.free += self._held
+        self._held = 0
+
 
 # Answers from so many bytes on are packed. Level 1 makes a quarter of a report in a fraction of a millisecond.
 _LEAST_PACKED = 16 * 1024

@@ -112,3 +112,8 @@ DATA_FACT = "data"
 REPEATS_FACT = "repeats"
 # Among the facts of folds of which those of one repetition do not follow each other: that it is so.
 MIXED_FACT = "repeats_mixed"
+# Among the facts of a confusion matrix whose columns are no classes: what was decided, in the order of the columns.
+DECISIONS_FACT = "decisions"
+# Among the facts of clusterings: the names of the clusters, and how many features samples have.
+CLUSTERS_FACT = "clusters"
+FEATURES_FACT = "n_features"

@@ -4,29 +4,65 @@ Raises InvalidInput with pointers relative to the ``input`` object it was given 
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from app.domain.errors import InvalidInput
-from app.domain.inputs.beside import group_facts, weight_facts
+from app.domain.inputs.columns import group_facts, weight_facts
 from app.domain.inputs.content import IGNORED_FACT, LARGEST_TOTAL, MIXED_FACT, REPEATS_FACT, Content
+from app.domain.inputs.kind import Input, Limits, option
 from app.domain.inputs.labels import listed
 from app.domain.inputs.matrices import SCORED_KINDS, MatrixInput
 from app.domain.inputs.samples import joined, times_seen
 
+MOST_FOLDS = 1000
 # Entries of all folds together: 80 MB.
 MOST_FOLD_ENTRIES = 10_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Folds(Input):
+    """Cross-validation folds: inputs of one kind with the same labels."""
+
+    kind: ClassVar[str] = "folds"
+
+    folds: Annotated[Sequence[Input], Limits({"min_length": 1, "max_length": MOST_FOLDS})] = option(
+        "The folds, each an input.", required=True
+    )
+    repeats: Annotated[int, Limits({"ge": 1, "le": MOST_FOLDS // 2})] | None = option(
+        "How often all samples were cross-validated; the folds of one repetition follow each other. Seen from "
+        "`sample_ids` when left out, where these are given."
+    )
+    repeat_of_fold: (
+        Annotated[
+            list[Annotated[int, Limits({"ge": 0, "le": MOST_FOLDS})]],
+            Limits({"min_length": 1, "max_length": MOST_FOLDS}),
+        ]
+        | None
+    ) = option("In place of `repeats`: the number of its repetition for every fold, in any order.")
+
+    def read(self, pointer: str) -> MatrixInput:
+        """The sum of the folds, and each of them."""
+        folds = (fold.read(f"{pointer}/folds/{index}") for index, fold in enumerate(self.folds))
+        return pooled(folds, pointer, self.repeats, self.repeat_of_fold)
 
 
 def pooled(
     folds: Iterable[MatrixInput], pointer: str, repeats: int | None = None, repeat_of_fold: Sequence[int] | None = None
 ) -> MatrixInput:
-    """Folds of one kind and one set of labels as their sum. Taken one by one, so that a fault ends it early.
+    """The sum of folds of one kind and one set of labels. They are taken one by one, so that a fault ends it early.
 
-    ``repeats`` says how often all samples were cross-validated, or ``repeat_of_fold`` to which repetition each fold
-    belongs; else their ids may say it.
+    Args:
+        folds: In their order.
+        pointer: JSON pointer to the input.
+        repeats: How often all samples were cross-validated; where it is not given the ids of samples may say it.
+        repeat_of_fold: The repetition of each fold, in place of ``repeats``.
+
+    Raises:
+        InvalidInput: the folds do not fit each other, or the repetitions do not fit the folds.
     """
     taken: list[MatrixInput] = []
     for index, fold in enumerate(folds):
@@ -47,7 +83,7 @@ def pooled(
     samples = [fold.samples for fold in taken if fold.samples is not None]
     together = joined(samples) if len(samples) == len(taken) else None
     return MatrixInput(
-        kind="folds",
+        kind=Folds.kind,
         labels=first.labels,
         positive=first.positive,
         content=Content.counts if whole else Content.weights,
@@ -68,7 +104,7 @@ def pooled(
 def _repeat_facts(
     folds: Sequence[MatrixInput], given: int | None, told: Sequence[int] | None, pointer: str
 ) -> dict[str, int]:
-    """How often all samples were cross-validated, as given or as their ids come again; nothing where that is not known.
+    """Number of repetitions of the cross-validation, as given or as ids of samples repeat; nothing where it is unknown.
 
     A repetition has at least two folds: with one there is nothing left to train on.
     """
@@ -97,7 +133,7 @@ def _repeat_facts(
 
 
 def _told_facts(folds: Sequence[MatrixInput], told: Sequence[int], pointer: str) -> dict[str, int]:
-    """The same where every fold says to which repetition it belongs."""
+    """Number of repetitions, and whether they are mixed, where every fold says to which one it belongs."""
     names, counts = np.unique(np.asarray(told), return_counts=True)
     if len(told) != len(folds) or (counts != counts[0]).any() or (counts[0] == 1 and len(folds) > 1):
         raise InvalidInput.at(
@@ -116,14 +152,14 @@ def _told_facts(folds: Sequence[MatrixInput], told: Sequence[int], pointer: str)
 
 
 def _known_by_ids(ids: Sequence[NDArray[Any]], repeats: int) -> dict[str, int]:
-    """How often all samples were cross-validated, and, by the ids in each fold, whether repetitions are mixed."""
+    """Number of repetitions and, by the ids in each fold, whether they are mixed."""
     size = len(ids) // repeats
     mixed = any(times_seen(ids[start : start + size]) != 1 for start in range(0, len(ids), size))
     return {REPEATS_FACT: repeats} | ({MIXED_FACT: True} if mixed else {})
 
 
 def _fold_facts(folds: Sequence[MatrixInput], pointer: str) -> dict[str, Any]:
-    """What folds of probabilities or scores say of all of them: counts added up, thresholds side by side."""
+    """Facts of folds of probabilities or scores: counts added up, thresholds side by side."""
     if folds[0].kind not in SCORED_KINDS:
         return {}
     facts: dict[str, Any] = {}
@@ -144,7 +180,7 @@ def _fold_facts(folds: Sequence[MatrixInput], pointer: str) -> dict[str, Any]:
 
 
 def _ignored_facts(folds: Sequence[MatrixInput]) -> dict[str, dict[str, float]]:
-    """What was left out of each class that is ignored, in all folds together."""
+    """Samples of each ignored class that were left out, in all folds together."""
     found = [fold.facts[IGNORED_FACT] for fold in folds if IGNORED_FACT in fold.facts]
     texts = dict.fromkeys(text for one in found for text in one)
     return {IGNORED_FACT: {text: sum(one.get(text, 0) for one in found) for text in texts}} if found else {}

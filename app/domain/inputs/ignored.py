@@ -1,19 +1,21 @@
 """Samples that are left out because of their actual class, such as "void" or "not annotated"."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from app.domain.errors import Fault, InvalidInput
-from app.domain.inputs.labels import MOST_CLASSES, Coded, Label, check_lengths, encode, label_text, listed, shown, taken
-from app.domain.inputs.samples import Tally
+from app.domain.inputs.labels import MOST_CLASSES, Coded, Label, encode, label_text, listed, shown
 
+IGNORED = (
+    "Samples whose actual class is one of these are left out, and counted in `input.ignored`. Such a label is no "
+    "class, unless a sample that is left is predicted as it or `labels` of samples name it: then it is a class without "
+    "actual samples."
+)
 _TRUTH = "y_true"
-TALLY = "tally"
-Made = TypeVar("Made")
 
 
 class NothingLeft(InvalidInput):
@@ -28,42 +30,32 @@ class NothingLeft(InvalidInput):
         self.left_out = left_out
 
 
-def without_ignored(
-    ignore: Sequence[Label],
-    columns: Mapping[str, Any],
-    make: Callable[[Mapping[str, Any]], Made],
-    pointer: str,
-) -> tuple[Made, dict[str, int]]:
-    """What ``make`` makes of the samples whose actual class is not ignored, and how many of each class are left out.
+def samples_left(
+    ignore: Sequence[Label], truth: Any, times: NDArray[np.int64] | None, pointer: str
+) -> tuple[NDArray[np.intp], dict[str, int]]:
+    """Places of the samples whose actual class is not ignored, and how many of each ignored class are left out.
 
     Args:
         ignore: Labels; none of them has to occur.
-        columns: By name, one entry per sample or None; ``y_true`` has the actual classes, and ``tally``, if it is
-            there, how many samples each entry stands for.
-        make: Refuses an input with pointers into the columns it was given, which come out as pointers into all.
-        pointer: JSON pointer to the object that holds the columns.
+        truth: Actual classes (n).
+        times: How many samples each entry stands for (n); None is 1 each.
+        pointer: JSON pointer to the input.
 
     Raises:
-        InvalidInput: nothing is left, or whatever ``make`` refuses.
+        InvalidInput: an entry is no label.
+        NothingLeft: all samples are ignored.
     """
-    size = check_lengths(columns[_TRUTH], columns, pointer)
-    coded, rows = _kept(ignore, columns[_TRUTH], pointer)
-    tally = columns.get(TALLY)
-    times = None if tally is None else tally.times
+    coded, rows = _kept(ignore, truth, pointer)
     counts = np.bincount(coded.codes[_TRUTH], times, minlength=len(coded.labels)).astype(np.int64).tolist()
     found = dict(zip(coded.labels, counts, strict=True))
     left_out = {text: found.get(text, 0) for text in map(label_text, ignore)}
     if not rows.size:
         raise _nothing_left(f"{pointer}/ignore", left_out)
-    if rows.size == size:
-        return make(columns), left_out
-    with _at_their_places(rows, columns, pointer):
-        left = {name: None if column is None else _some(column, rows) for name, column in columns.items()}
-        return make(left), left_out
+    return rows, left_out
 
 
 def rows_left(ignore: Sequence[Label], truth: Any, pointer: str) -> NDArray[np.intp]:
-    """Which samples are left of those with some actual classes; raises InvalidInput where one is no label."""
+    """Places of the samples whose actual class is not ignored. Raises InvalidInput where one is no label."""
     return _kept(ignore, truth, pointer)[1]
 
 
@@ -74,12 +66,8 @@ def _kept(ignore: Sequence[Label], truth: Any, pointer: str) -> tuple[Coded, NDA
     return coded, np.flatnonzero(kept[coded.codes[_TRUTH]])
 
 
-def _some(column: Any, rows: NDArray[np.intp]) -> Any:
-    return column.taken(rows) if isinstance(column, Tally) else taken(column, rows)
-
-
 @contextmanager
-def _at_their_places(rows: NDArray[np.intp], columns: Mapping[str, Any], pointer: str) -> Iterator[None]:
+def at_their_places(rows: NDArray[np.intp], columns: Collection[str], pointer: str) -> Iterator[None]:
     """Faults of entries that are left, told by where the entries stand among all."""
     try:
         yield

@@ -1,4 +1,7 @@
-"""Class labels as they come, and their codes 0 .. K-1.
+"""Names that people give, and class labels as they come with their codes 0 .. K-1.
+
+A name is what is seen. Unicode writes some letters in two ways (one character, or a letter and an accent), so names are
+brought to one form, NFC; characters that nobody sees, or that turn the text around them, are refused.
 
 A label is a text or an integer. Two spellings that libraries make of these are understood: whole numbers written with a
 fraction (1.0) are integers, and booleans are the classes "false" and "true". Where the classes are declared, booleans
@@ -6,6 +9,7 @@ are found among them as false, False or 0 and true, True or 1; beside a column o
 """
 
 import re
+import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,7 +18,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.domain.errors import InvalidInput
-from app.domain.inputs.names import normalized
 
 Label = str | int
 MOST_CLASSES = 1000
@@ -32,6 +35,35 @@ _LONGEST_SHOWN = 60
 _WHOLE_NAME = re.compile(r"(-?[0-9]+)\.0+")
 # How the classes of a column of booleans may be called, the usual name first.
 _BOOLEANS = (("false", "False", "0"), ("true", "True", "1"))
+LONGEST_NAME = 256
+# Control characters, format characters (zero width, direction marks), halves of pairs, ends of lines and paragraphs.
+_UNSEEN = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
+
+
+def normalized(text: str) -> str:
+    """The text in Unicode's form NFC, so that one name is written in one way."""
+    return text if text.isascii() else unicodedata.normalize("NFC", text)
+
+
+def unseen_character(text: str) -> str | None:
+    """The first character that is not seen, as U+0000; None when there is none."""
+    if text.isprintable():
+        return None
+    return next((f"U+{ord(one):04X}" for one in text if unicodedata.category(one) in _UNSEEN), None)
+
+
+def fault_of_name(text: str) -> str | None:
+    """Fault of a text that is no name, as a sentence that says what was expected; None when it is one."""
+    if not text:
+        return f"expected 1 to {LONGEST_NAME} characters, got none"
+    if len(text) > LONGEST_NAME:
+        return f"expected 1 to {LONGEST_NAME} characters, got {len(text)}"
+    unseen = unseen_character(text)
+    if unseen is not None:
+        return f"expected text without control characters and other unseen ones, got {unseen}"
+    if text.isspace():
+        return "expected more than spaces"
+    return None
 
 
 def label_text(label: Any) -> str:
@@ -73,7 +105,7 @@ class CodedTexts:
         return self.texts[int(self.codes[index])]
 
     def taken(self, rows: NDArray[np.integer[Any]]) -> "CodedTexts":
-        """Those at some places."""
+        """Entries at some places."""
         return CodedTexts(self.codes[rows], self.texts)
 
 
@@ -97,19 +129,6 @@ def taken(column: Any, rows: NDArray[np.intp]) -> Any:
     if isinstance(column, CodedTexts):
         return column.taken(rows)
     return [column[row] for row in rows.tolist()] if isinstance(column, list) else column[rows]
-
-
-def check_lengths(y_true: Column, columns: Mapping[str, Any], pointer: str) -> int:
-    """How many samples there are: one or more, and every column that is given has as many entries."""
-    size = len(y_true)
-    if size == 0:
-        raise InvalidInput.at(f"{pointer}/y_true", "no_samples", "expected at least one sample, got none")
-    for name, column in columns.items():
-        if column is not None and len(column) != size:
-            raise InvalidInput.at(
-                f"{pointer}/{name}", "wrong_length", f"expected {size} entries as in y_true, got {len(column)}"
-            )
-    return size
 
 
 def encode(
@@ -229,7 +248,7 @@ def _too_large(pointer: str) -> InvalidInput:
 
 
 def described(value: Any) -> str:
-    """What a JSON value is, in words."""
+    """Type of a JSON value in words, with the value of a number."""
     match value:
         case str():
             return "a string"

@@ -1,4 +1,4 @@
-"""What is known of each sample of an evaluation: the truth, what was predicted, and the scores behind it."""
+"""Samples of an evaluation: the truth, the prediction and the scores behind it, with ids, weights and groups."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from app.domain.inputs.labels import CodedTexts, Column
-from app.domain.inputs.names import normalized
+from app.domain.inputs.labels import CodedTexts, Column, normalized
 
 
 class DecidedBy(StrEnum):
-    """How a class is chosen from probabilities or scores."""
+    """Rule by which a class is chosen from probabilities or scores."""
 
     ARGMAX = "argmax"
     THRESHOLD = "threshold"
@@ -92,7 +91,7 @@ class Samples:
 
     @property
     def size(self) -> int:
-        """How many entries."""
+        """Number of entries."""
         return len(self.truth)
 
 

@@ -27,7 +27,7 @@ from app.services.compare.pairs.cost_ranges import CostQuestion as CostQuestion
 from app.services.compare.pairs.cost_ranges import check_costs
 from app.services.compare.rankings import queries_in_parts
 from app.services.estimands import Estimand, parse_estimands, require_comparable
-from app.services.kinds.registry import usual_metrics
+from app.services.kinds import usual_metrics
 from app.services.ports.evaluations import EvaluationStore
 from app.services.processes.compute import ComputePool
 from app.services.references import Named, identified

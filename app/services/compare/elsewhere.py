@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from app.domain.errors import DataNotAllowed, Fault, InvalidInput, TooLarge
 from app.domain.evaluation import EvaluationRecord
-from app.domain.inputs.kinds import RANKING
+from app.domain.inputs.ranking import Ranking
 from app.services.ports.cluster import Cluster
 from app.services.ports.data import SamplesElsewhere
 from app.services.processes.progress import as_step
@@ -41,7 +41,7 @@ class Rereading:
 def lies_elsewhere(record: EvaluationRecord) -> bool:
     """Do the samples of a run lie where its data was named, with ids as far as that is known? Queries are ids."""
     data = record.data
-    return data is not None and (record.kind == RANKING or _IDS in data.get("columns", (_IDS,)))
+    return data is not None and (record.kind == Ranking.kind or _IDS in data.get("columns", (_IDS,)))
 
 
 def can_be_paired(records: Sequence[EvaluationRecord], kept: KeptSamples) -> bool:

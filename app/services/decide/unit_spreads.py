@@ -6,10 +6,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from app.domain.expressions.expressions import render
+from app.domain.inputs.kinds import UNIT_KINDS
 from app.domain.inputs.matrices import MatrixInput
 from app.kernel.metrics.expression import Measure
 from app.kernel.numerics.arrays import Array
-from app.services.kinds.registry import UNIT_KINDS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

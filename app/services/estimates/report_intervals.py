@@ -11,6 +11,7 @@ import orjson
 
 from app.domain.expressions.expressions import render
 from app.domain.expressions.syntax import write_label
+from app.domain.inputs.kind import Reported
 from app.domain.members import WrittenObject
 from app.domain.options import IntervalChoice, IntervalMethod, Options
 from app.domain.report import Interval
@@ -39,7 +40,6 @@ from app.services.estimates.methods import of_matrix, shifted_matrix
 from app.services.estimates.methods.of_matrix import REFUSALS
 from app.services.estimates.run_data import RunData
 from app.services.json_values import NUMBER, Form, written_numbers
-from app.services.kinds.kind import Reported
 
 _FIRST = (slice(None), slice(1))
 # The intervals of as many labels as this take some 100 kB.

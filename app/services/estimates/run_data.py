@@ -9,7 +9,7 @@ import numpy as np
 
 from app.domain.evaluation import EvaluationRecord
 from app.domain.inputs.content import Content
-from app.domain.inputs.kinds import form_of
+from app.domain.inputs.kinds import UNIT_KINDS, units_of
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.inputs.samples import Samples
 from app.kernel.folds.along import FoldedRanking
@@ -31,7 +31,6 @@ from app.kernel.uncertainty.influence import Influences, LabelInfluences, UnitIn
 from app.kernel.uncertainty.units import LabelUnits, Run, Units
 from app.kernel.uncertainty.weights import weighted_headline
 from app.services.estimands import Estimand
-from app.services.kinds.registry import UNIT_KINDS
 from app.services.stored import scores_of, stored_input
 
 # Simulated outcomes behind "expected under perfect calibration", all classes and draws together: a tenth of a second.
@@ -81,7 +80,7 @@ class RunData:
     def has_outputs(self) -> bool:
         """Are its probabilities or scores at hand, or whatever else a metric may need beside the counts?"""
         if self.source.task is not None:
-            form = form_of(self.source.kind, self.source.facts)
+            form = units_of(self.source.kind, self.source.facts)
             return self.source.samples is not None or (form is not None and not form.needs_samples(self.source.facts))
         return self.source.samples is not None and self.source.samples.outputs is not None
 

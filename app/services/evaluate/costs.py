@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 
 from app.domain.errors import InvalidExpression, InvalidInput
-from app.domain.inputs.kinds import DECISIONS_FACT
+from app.domain.inputs.confusion import costs_of
+from app.domain.inputs.content import DECISIONS_FACT
 from app.domain.inputs.labels import listed
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.options import Costs
@@ -22,7 +23,6 @@ from app.kernel.metrics.parameters import COSTS, Choice, MatrixOf
 from app.kernel.numerics.arrays import silently
 from app.kernel.samples.scores import Scores
 from app.services.json_values import numbers
-from app.services.kinds.decisions import costs_of
 
 _OF_CLASSES = (expected_cost, normalized_cost, cost_savings)
 

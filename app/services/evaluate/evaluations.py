@@ -23,7 +23,7 @@ from app.domain.evaluation import (
 from app.domain.findings import FindingMark
 from app.domain.identifiers import id_at
 from app.domain.inputs.content import DATA_FACT, DataFacts
-from app.domain.inputs.kinds import form_of
+from app.domain.inputs.kinds import units_of
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.options import Options, Retain
 from app.domain.report import Report, Section, SectionName, Value
@@ -345,7 +345,7 @@ def keeps_sections(new: NewEvaluation) -> bool:
 def _needs_samples(source: MatrixInput) -> bool:
     """Does the report say more than what follows from the matrix?"""
     if source.task is not None:
-        form = form_of(source.kind, source.facts)
+        form = units_of(source.kind, source.facts)
         return form is not None and form.needs_samples(source.facts)
     return source.is_scored or source.is_grouped or source.is_weighted
 

@@ -13,7 +13,7 @@ from app.kernel.uncertainty.draws import Alternative, AreaInterval, Prior
 from app.kernel.uncertainty.intervals import ProportionInterval
 from app.services.estimates.methods.of_matrix import MOST_CELLS
 from app.services.evaluate.costs import asked_of, assumed_costs, checked, refuse_no_classes
-from app.services.kinds.registry import inputs_of
+from app.services.kinds import inputs_of
 
 # How matrices of weighted samples can be simulated, or have limits by derivatives.
 _OF_WEIGHTED = (IntervalMethod.POSTERIOR, IntervalMethod.DELTA)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from app.domain.inputs.content import Content
+from app.domain.inputs.kinds import UNIT_KINDS
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.options import Options
 from app.domain.report import InputSummary, Report, Section, SectionName, merged_metrics
@@ -22,7 +23,6 @@ from app.services.evaluate.sections.matrix import BatchValues, batch_values, sec
 from app.services.evaluate.sections.probability import probability_section
 from app.services.evaluate.sections.unit import unit_section
 from app.services.evaluate.sections.weight import weight_section
-from app.services.kinds.registry import UNIT_KINDS
 
 # Beyond this many entries in its matrices a report takes long enough to be noticed by other requests.
 HEAVY_ENTRIES = 64 * 64

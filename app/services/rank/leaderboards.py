@@ -9,14 +9,14 @@ from uuid import UUID
 from app.domain.errors import NotComparable, OutOfReach
 from app.domain.evaluation import DatasetRef, EvaluationQuery, EvaluationRecord, Standing
 from app.domain.expressions.check import parse_for_any_classes, refuse_about_sample, refuse_unless_proportion
-from app.domain.inputs.kinds import UNIT_FORMS
+from app.domain.inputs.kinds import KINDS
 from app.domain.named_metrics import HEADLINE, RANKED
 from app.kernel.metrics.card import Inputs
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.expression import of_probabilities
 from app.kernel.uncertainty.intervals import ProportionInterval
 from app.services.estimands import Better, preference, stored_key
-from app.services.kinds.registry import ranked_by
+from app.services.kinds import ranked_by
 from app.services.ports.evaluations import EvaluationStore, PairedLabels
 from app.services.processes.compute import ComputePool
 from app.services.rank.ranking import Candidate, Leaderboard, LeaderboardQuery, rank_candidates
@@ -85,7 +85,7 @@ class LeaderboardService:
         """What a dataset is ranked by where no metric is named: it follows from the kind of its latest run."""
         query = EvaluationQuery(dataset=dataset.name, dataset_version=dataset.version, split=dataset.split, limit=1)
         latest = await self.store.page(project, query)
-        of_units = [one.id for one in latest.items if one.input.kind in UNIT_FORMS]
+        of_units = [one.id for one in latest.items if KINDS[one.input.kind].units is not None]
         records = await self.store.get_many(project, of_units) if of_units else {}
         return next((ranked_by(stored_input(record)) for record in records.values()), RANKED)
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from app.domain.errors import IncomparableLabels, IncomparableRuns
 from app.domain.evaluation import EvaluationRecord
 from app.domain.inputs.content import MIXED_FACT, REPEATS_FACT
+from app.domain.inputs.kinds import UNIT_KINDS
 from app.domain.inputs.labels import listed
 from app.domain.inputs.matrices import MatrixInput
 from app.kernel.compare.folded import FoldedRuns
@@ -19,7 +20,6 @@ from app.kernel.metrics.card import Task
 from app.kernel.numerics.arrays import Array
 from app.services.estimands import Estimand
 from app.services.estimates.methods.shifted_matrix import values_at
-from app.services.kinds.registry import UNIT_KINDS
 from app.services.runs.pairing import PairedUnits, Pairing, PairingDesign, PairingMode, pair, pair_units
 from app.services.runs.reading import KeptSamples, NamedUnits
 from app.services.runs.scored_run import ScoredRun, in_order, positive_at

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.domain.evaluation import EvaluationRecord
-from app.domain.inputs.kinds import RANKING
+from app.domain.inputs.ranking import Ranking
 from app.kernel.compare.paired.joint import JointCounts, combine
 from app.kernel.numerics.arrays import Array
 from app.services.ports.evaluations import SampleLabels
@@ -141,7 +141,7 @@ def pair_units(
         names = f"{absent} of {len(units)} runs" if present else "the runs"
         return _by_test_set(records, f"{names} came without ids, or these were not retained", same=same)
     rows = _rows([one.ids for one in present if one.ids is not None])
-    named = _QUERIES if records[0].kind == RANKING else _IDS
+    named = _QUERIES if records[0].kind == Ranking.kind else _IDS
     fault = _too_few(len(rows[0]), _largest(present), minimum_matched, named) or _other_truth(present, rows)
     if fault is not None:
         return _by_test_set(records, fault, same=same)

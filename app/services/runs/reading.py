@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from app.domain.errors import IncomparableRuns, OutOfReach
 from app.domain.evaluation import EvaluationRecord
-from app.domain.inputs.kinds import form_of
+from app.domain.inputs.kinds import units_of
 from app.domain.inputs.samples import Samples
 from app.kernel.uncertainty.units import Units
 from app.services.ports.evaluations import PairedLabels, SampleLabels
@@ -119,7 +119,7 @@ def check_entries(records: Sequence[EvaluationRecord], metric: str) -> None:
 
 
 def _lacks_outputs(record: EvaluationRecord, samples: Samples | None) -> bool:
-    form = form_of(record.kind, record.extra)
+    form = units_of(record.kind, record.extra)
     if form is not None:
         return samples is None and form.needs_samples(record.extra)
     return samples is None or samples.outputs is None

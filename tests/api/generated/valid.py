@@ -17,7 +17,7 @@ from schemathesis.specs.openapi.checks import (
 
 from app.api.plots.catalogue import plot_list
 from app.api.plots.registry import Subject
-from app.domain.inputs.names import fault_of_name, normalized
+from app.domain.inputs.labels import fault_of_name, normalized
 from tests.api.generated.kept import DATASETS, MODELS, PROBABILITIES, ROWS, Kept
 from tests.api.generated.valid_inputs import cycled, make_valid_input
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.domain.inputs.probabilities import decide
+from app.domain.inputs.classified import decide
 from app.kernel.folds import runs
 from app.kernel.folds.entries import NotFolded
 from app.kernel.folds.folded import FoldedScores

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from app.domain.inputs.probabilities import decide
+from app.domain.inputs.classified import decide
 from app.kernel.metrics.card import Metric
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.numerics.arrays import Array, silently

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.domain.inputs.units.overlaps import Beside, from_bags, from_sizes
+from app.domain.inputs.kinds import UNIT_KINDS
+from app.domain.inputs.sets import Sets
 from app.kernel.metrics.card import Inputs, Task
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.expression import Subject
 from app.kernel.numerics.arrays import silently
 from app.kernel.units.overlaps import Overlaps
-from app.services.kinds.sets import SETS_KIND
 from tests.bank import each
 from tests.witnesses import sk
 
@@ -131,8 +131,8 @@ def test_tokens_of_answers_as_in_squad() -> None:
     gold = ["the cat sat on the mat", "paris", "", "in the year 1066", "", "a a a b"]
     said = ["cat sat on mat", "paris france", "", "1066", "no answer", "a b b"]
     right, answered = ([text.split() for text in texts] for texts in (gold, said))
-    source = from_bags(right, answered, Beside(), pointer="/input")
-    subject: Subject = SETS_KIND.units(source).subject()
+    source = Sets(y_true=right, y_pred=answered).read("/input")
+    subject: Subject = UNIT_KINDS[Task.SETS].units(source).subject()
     expected = [squad_f1(*pair) for pair in zip(right, answered, strict=True)]
     data = subject.parts[Inputs.LABELS]
     assert float(METRICS.by_name["token_f1"](data)) == pytest.approx(np.mean(expected), rel=CLOSE)
@@ -146,6 +146,8 @@ def test_areas_below_1_are_sizes_too() -> None:
 
 
 def test_the_order_of_tokens_is_said_by_exact() -> None:
-    sizes = [2, 3], [2, 3], [2, 3]
-    plain, said = (from_sizes(*sizes, Beside(exact=exact), pointer="/input") for exact in (None, [True, False]))
+    plain, said = (
+        Sets(n_true=[2, 3], n_predicted=[2, 3], n_common=[2, 3], exact=exact).read("/input")
+        for exact in (None, [True, False])
+    )
     assert (plain.counts.tolist(), said.counts.tolist()) == ([[0, 2]], [[1, 1]])

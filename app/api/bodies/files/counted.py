@@ -8,8 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from app.api.bodies.files.limits import check_labels
-from app.api.bodies.files.table import is_text, refuse_missing
+from app.api.bodies.files.table import check_labels, is_text, refuse_missing
 from app.domain.data import MOST_GROUPS
 from app.domain.errors import InvalidInput, TooLarge
 from app.domain.inputs.content import LARGEST_TOTAL

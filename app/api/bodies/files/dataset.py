@@ -1,12 +1,13 @@
 """Files that lie elsewhere, read as if they were one that was sent: parts, a filter, and columns as batches of Arrow.
 
-What the columns need to be is known before any row is read: whoever picks columns is first given a table without rows.
+Columns are checked before any row is read: whoever picks columns is first given a table without rows. Rows are read in
+pieces, so that any process can read some of them: row groups of Parquet, and whole files of all else.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import groupby
+from itertools import groupby, pairwise
 from operator import attrgetter
 from typing import Any, Final
 
@@ -14,16 +15,83 @@ import pyarrow as pa
 import pyarrow.csv
 
 from app.api.bodies.files.counted import RowCounts
-from app.api.bodies.files.csv_text import Spelling, as_written
 from app.api.bodies.files.filters import Filter, read_filter
-from app.api.bodies.files.limits import MOST_DESCRIPTION, MOST_ROWS, check_names
-from app.api.bodies.files.pieces import Piece, pieces_of
-from app.api.bodies.files.table import Table, TableFile, arrow_table, refuse_missing
+from app.api.bodies.files.formats import Spelling, as_written
+from app.api.bodies.files.table import (
+    MOST_DESCRIPTION,
+    MOST_ROWS,
+    Table,
+    TableFile,
+    arrow_table,
+    check_names,
+    refuse_missing,
+)
 from app.domain.data import DataFile, DataFormat, DataListing, DataReference
 from app.domain.errors import BeyondMemory, InvalidInput
 from app.domain.inputs.labels import Column, shown
 from app.domain.inputs.samples import Tally
 from app.services.processes.progress import progressed
+
+# Of a piece, about: what is made of them travels, and waits in memory.
+PIECE_ROWS: Final = 1 << 20
+_PIECE_ENTRIES: Final = 1 << 23
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Some rows of one file.
+
+    Attributes:
+        groups: Its row groups, from the first to behind the last; None: the file is read whole.
+        rows: How many there are before a filter; None: the file does not say.
+        start: Bytes of all files that are read before it, about.
+        stop: The same with it.
+        total: Bytes of all files.
+    """
+
+    file: DataFile
+    groups: tuple[int, int] | None
+    rows: int | None
+    start: int
+    stop: int
+    total: int
+
+
+def pieces_of(files: Sequence[tuple[DataFile, Sequence[int] | None]], columns: int, most: int) -> Iterator[Piece]:
+    """All rows of all files, in their order.
+
+    Args:
+        files: Each with the rows of its row groups, or None where it has none.
+        columns: How many are read.
+        most: Rows of a piece, unless one row group has more.
+    """
+    most = min(most, max(_PIECE_ENTRIES // max(columns, 1), 1))
+    total = max(sum(file.size for file, _ in files), 1)
+    start = 0
+    for file, groups in files:
+        if not groups:
+            yield Piece(file, None, None if groups is None else 0, start, start + file.size, total)
+        else:
+            all_rows, before = max(sum(groups), 1), 0
+            for first, last in _together(groups, most):
+                rows = sum(groups[first:last])
+                begin, end = (start + file.size * place // all_rows for place in (before, before + rows))
+                yield Piece(file, (first, last), rows, begin, end, total)
+                before += rows
+        start += file.size
+
+
+def _together(groups: Sequence[int], most: int) -> Iterator[tuple[int, int]]:
+    starts, taken = [0], 0
+    for place, rows in enumerate(groups):
+        if taken and taken + rows > most:
+            starts.append(place)
+            taken = 0
+        taken += rows
+    for first, last in pairwise([*starts, len(groups)]):
+        if first < last:
+            yield first, last
+
 
 _BATCH_ROWS: Final = 1 << 17
 _BATCH_ENTRIES: Final = 1 << 22
@@ -35,7 +103,7 @@ Columns = tuple[Sequence[str], Sequence[str]]
 
 @dataclass(slots=True)
 class DataRows:
-    """What was read so far.
+    """Rows that were read so far.
 
     Attributes:
         rows: That the filter lets through.
@@ -100,7 +168,7 @@ class Dataset:
         return TableFile(self.names(mapped=mapped), load)
 
     def columns(self, pick: Callable[[TableFile], object], *, mapped: bool) -> Columns:
-        """What ``pick`` loads of a file of these columns."""
+        """Columns of labels and of numbers that ``pick`` loads of a file of these columns."""
         asked: list[Columns] = []
         described = self.described(mapped=mapped)
 
@@ -124,7 +192,7 @@ class Dataset:
                 yield TableFile(names, partial(self._table, pa.Table.from_batches([batch])))
 
     def spelled(self, columns: Columns) -> dict[str, Spelling]:
-        """How columns of labels are written in all rows, where their type follows from that."""
+        """Spelling of columns of labels over all rows, where their type follows from it."""
         labels = [*dict.fromkeys(columns[0])] if self.form is DataFormat.CSV else []
         found = dict.fromkeys(labels, Spelling())
         for batch in self._batches((labels, ())) if labels else ():

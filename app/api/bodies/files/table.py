@@ -1,6 +1,9 @@
-"""What all formats are read as: a table with named columns, of which some are labels and the others numbers."""
+"""A table with named columns, the form that all formats are read as, with limits on its size and other column names.
 
-from collections.abc import Callable, Sequence
+Small files can hold a lot, so all is counted before it is unpacked, or as it comes.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,9 +12,66 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from app.api.bodies.files.limits import check_bytes, check_labels, check_rows
-from app.domain.errors import InvalidInput
-from app.domain.inputs.labels import CodedTexts, Column
+from app.domain.errors import Fault, InvalidInput, TooLarge
+from app.domain.inputs.labels import MOST_CLASSES, CodedTexts, Column, listed, normalized
+
+# As in JSON.
+MOST_ROWS = 10_000_000
+# 400 MB as doubles.
+MOST_ENTRIES = 50_000_000
+# Of a file once unpacked, its texts included.
+MOST_BYTES = 2**29
+# The classes and what may stand beside them.
+MOST_COLUMNS = MOST_CLASSES + 24
+# Different labels of a column: the classes, and as many that are to be ignored.
+MOST_LABELS = 2 * MOST_CLASSES
+# Of what describes the columns: names, types, places.
+MOST_DESCRIPTION = 2**24
+
+
+def check_rows(rows: int, columns: int) -> None:
+    """Refuse more rows, or more rows of so many columns, than a request may have."""
+    if rows > MOST_ROWS:
+        raise too_large(f"at most {MOST_ROWS} rows, got {rows} or more")
+    if rows * columns > MOST_ENTRIES:
+        raise too_large(f"at most {MOST_ENTRIES} entries, got {rows} rows of {columns} columns")
+
+
+def check_bytes(size: int, what: str) -> None:
+    """Refuse what takes more room once it is unpacked than a request may have."""
+    if size > MOST_BYTES:
+        raise too_large(f"at most {MOST_BYTES} bytes {what}, got {size} or more")
+
+
+def check_labels(count: int, column: str) -> None:
+    """Refuse more different labels in a column than a request may have."""
+    if count > MOST_LABELS:
+        raise InvalidInput.at(
+            "/data", "too_many_classes", f"expected at most {MOST_CLASSES} classes, got more in the column {column!r}"
+        )
+
+
+def check_description(size: int) -> None:
+    """Refuse a description of the columns that is larger than any sensible one."""
+    if not 0 <= size <= MOST_DESCRIPTION:
+        raise too_large(f"a description of the columns of at most {MOST_DESCRIPTION} bytes, got {size}")
+
+
+def check_names(names: Sequence[str]) -> None:
+    """Refuse too many columns, and two of one name."""
+    if len(names) > MOST_COLUMNS:
+        raise too_large(f"at most {MOST_COLUMNS} columns, got {len(names)}")
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise InvalidInput.at(
+            "/data", "duplicate_column", f"expected columns with different names, got {twice!r} twice"
+        )
+
+
+def too_large(expected: str) -> TooLarge:
+    """The error that says what may be, and what was counted."""
+    return TooLarge(f"expected {expected} in the file", pointer="/data")
+
 
 # Whose texts are looked at together.
 _ROWS = 1 << 14
@@ -66,7 +126,7 @@ def arrow_table(rows: int, read: Callable[[str], pa.ChunkedArray], columns: int)
 
 
 def is_text(kind: pa.DataType) -> bool:
-    """Whether values of a type of Arrow are texts."""
+    """Are values of a type of Arrow texts?"""
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 
@@ -164,3 +224,56 @@ def coded_texts(column: pa.ChunkedArray) -> CodedTexts:
     if len(places) < len(texts):
         codes = np.array([places[text] for text in texts])[codes]
     return CodedTexts(codes, list(places))
+
+
+# Ours to the file's; a list has one column for every class.
+Mapped = Mapping[str, str | Sequence[str]]
+_WHERE = "/input/columns"
+
+
+def mapped_file(file: TableFile, columns: Mapped, classes: Sequence[str] | None, *, apart: bool = False) -> TableFile:
+    """The file with the names of the service: what is named is there, everything else is left aside.
+
+    Args:
+        file: As it came.
+        columns: By the name of the service the name in the file; of `probabilities` and `scores` also a list, one for
+            every class.
+        classes: The classes that a list is about.
+        apart: Several lists may be about them: a column is called by its list and its class, as `y_true.cat`.
+
+    Raises:
+        InvalidInput: a column is not there, or a list does not have one for every class.
+    """
+    names = _names(columns, classes, apart=apart)
+    absent = [(ours, theirs) for ours, theirs in names.items() if theirs not in file.names]
+    if absent:
+        have = f"there are only {listed(file.names)}" if file.names else "there are none"
+        raise InvalidInput([Fault(_WHERE, "missing_column", f"expected a column {one!r}, {have}") for _, one in absent])
+
+    def load(labels: Sequence[str], numbers: Sequence[str]) -> Table:
+        table = file.load([names[name] for name in labels], [names[name] for name in numbers])
+        return Table(
+            rows=table.rows,
+            labels=lambda name: table.labels(names[name]),
+            ids=lambda name: table.ids(names[name]),
+            numbers=lambda name: table.numbers(names[name]),
+            matrix=lambda name: table.matrix(names[name]),
+            flags=lambda name: table.flags(names[name]),
+        )
+
+    return TableFile(list(names), load)
+
+
+def _names(columns: Mapped, classes: Sequence[str] | None, *, apart: bool) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for ours, theirs in columns.items():
+        if isinstance(theirs, str):
+            found[ours] = theirs
+            continue
+        if classes is None or len(classes) != len(theirs):
+            have = "they are not declared" if classes is None else f"there are {len(classes)}"
+            detail = f"expected a column for each class that labels declares, got {len(theirs)} and {have}"
+            raise InvalidInput.at(f"{_WHERE}/{ours}", "wrong_length", detail)
+        start = f"{ours}." if apart else ""
+        found |= {f"{start}{normalized(label)}": column for label, column in zip(classes, theirs, strict=True)}
+    return found

@@ -6,7 +6,8 @@ from app.api.plots.look import Figure, Look, Spec
 from app.api.plots.marks import WIDE, Row, data, quantity, rate, sentences, side_by_side
 from app.api.plots.registry import Given, Needs, figure
 from app.domain.errors import NoFigure
-from app.domain.inputs.kinds import RANKING, SETS
+from app.domain.inputs.ranking import Ranking
+from app.domain.inputs.sets import Sets
 from app.domain.wording import number, whole
 from app.services.decide.unit_spreads import UnitSpread, unit_spreads
 
@@ -17,13 +18,13 @@ _HEIGHT: Final = 140
 @figure("per_query", needs=Needs.UNITS)
 def per_query(given: Given) -> Figure:
     """How nDCG is spread over the queries of a ranking, with its quartiles."""
-    return _spread(given, RANKING, "query", "queries")
+    return _spread(given, Ranking.kind, "query", "queries")
 
 
 @figure("per_item", needs=Needs.UNITS)
 def per_item(given: Given) -> Figure:
     """How intersection over union and F1 are spread over the items of sets, with their quartiles."""
-    return _spread(given, SETS, "item", "items")
+    return _spread(given, Sets.kind, "item", "items")
 
 
 def _spread(given: Given, kind: str, one: str, many: str) -> Figure:

@@ -15,7 +15,7 @@ from app.api.report.pictures import Picture
 from app.api.report.writing import HEADERS, comparison_report, evaluation_report, picture_of, without_title
 from app.api.v1.figures.sources import swept
 from app.domain.errors import NoSamples, OutOfReach
-from app.domain.inputs.kinds import CLUSTERING, MULTILABEL, RANKING, SETS
+from app.domain.inputs.kinds import KINDS
 from app.services.processes.rendering import Picture as Form
 
 # In the order of the page: of classes, of probabilities, and at other class shares.
@@ -24,8 +24,6 @@ _OF_SAMPLES: Final = ("roc", "pr", "calibration", "imcp")
 _BY_INITIALS: Final = frozenset({"roc", "pr", "det", "imcp", "mcp"})
 # With more classes the matrix is no table any more.
 _MOST_CELLS: Final = 60
-# What inputs of more than classes have besides.
-_OF_KINDS: Final = {MULTILABEL: "per_class", CLUSTERING: "contingency", RANKING: "per_query", SETS: "per_item"}
 _SCORED: Final = frozenset({"probabilities", "scores"})
 
 
@@ -62,7 +60,8 @@ async def pictures_of_evaluation(context: Context, identifier: UUID, answer: Jso
             names += _OF_SAMPLES
         except NoSamples as error:
             without.append(Picture("curves", "Curves", (), "", reason=_sentence(error.detail)))
-    of_kind = _OF_KINDS.get(given["kind"])
+    units = KINDS[given["kind"]].units
+    of_kind = None if units is None else units.figure
     if of_kind is not None and PLOTS[Subject.EVALUATION, of_kind].needs is Needs.UNITS:
         try:
             source = await context.services.evaluations.units(context.project, identifier)

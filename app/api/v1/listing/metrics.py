@@ -2,25 +2,16 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from fastapi import Depends, Query
 
-Task = Annotated[
-    Literal["binary", "multiclass", "decisions", "multilabel", "clustering", "ranking", "sets"] | None,
-    Query(description="What is judged: two classes, several classes, decisions, labels, clusters, rankings or sets."),
-]
-_Input = Literal[
-    "matrix",
-    "probabilities",
-    "labels",
-    "label_scores",
-    "contingency",
-    "features",
-    "queries",
-    "overlaps",
-    "class_overlaps",
-]
+from app.domain.catalogue import INPUTS, TASKS
+
+_Task: Any = Literal[tuple(TASKS)]
+_Input: Any = Literal[tuple(INPUTS)]
+*_MOST, _LAST = TASKS.values()
+Task = Annotated[_Task | None, Query(description=f"What is judged: {', '.join(_MOST)} or {_LAST}.")]
 
 
 @dataclass(frozen=True, slots=True)

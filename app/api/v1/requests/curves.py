@@ -10,7 +10,7 @@ from app.api.bodies.parsing import Wire
 from app.api.problems import InvalidQuery
 from app.api.v1.requests.evaluations import PROBABILITIES, SCORES
 from app.api.v1.requests.fields import Expression, LabelField
-from app.api.v1.requests.inputs.any_input import AnyInput
+from app.api.v1.requests.inputs import AnyInput
 from app.domain.errors import InvalidInput
 from app.domain.inputs.matrices import MatrixInput
 from app.services.decide.curves import BandForm, CalibrationForm, CurveName, CurveQuestion
@@ -99,7 +99,7 @@ def scored_input(given: AnyInput) -> MatrixInput:
     Raises:
         InvalidInput: it has none, or cannot be evaluated.
     """
-    source = given.to_domain("/input")
+    source: MatrixInput = given.to_domain("/input")
     if not source.is_scored:
         raise InvalidInput.at("/input/kind", "needs_scores", f"expected probabilities or scores, got {source.kind}")
     return source

@@ -19,9 +19,9 @@ from app.api.v1.requests.fields import (
     Tags,
     check_one_sided,
 )
-from app.api.v1.requests.inputs.any_input import AnyInput, PredictionsInput, ProbabilitiesInput, ScoresInput
-from app.api.v1.requests.inputs.units import MultilabelInput
+from app.api.v1.requests.inputs import AnyInput
 from app.domain.inputs.labels import MOST_CLASSES
+from app.domain.inputs.matrices import MatrixInput
 from app.domain.inputs.samples import Tally
 from app.domain.options import (
     DRAWS,
@@ -184,12 +184,7 @@ class EvaluationRequest(Wire):
         Raises:
             InvalidInput: the input has the right form but cannot be evaluated.
         """
-        if isinstance(self.input, PredictionsInput):
-            source = self.input.to_domain("/input", tally)
-        elif isinstance(self.input, ProbabilitiesInput | ScoresInput | MultilabelInput):
-            source = self.input.to_domain("/input", part=part)
-        else:
-            source = self.input.to_domain("/input")
+        source: MatrixInput = self.input.to_domain("/input", tally=tally, part=part)
         return NewEvaluation(
             source=source,
             options=self.options.to_domain(grouped=source.is_grouped),

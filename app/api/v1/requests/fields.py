@@ -24,8 +24,7 @@ from pydantic_core import PydanticCustomError
 
 from app.api.bodies.parsing import ID_TAG, REFERENCE_TAG, Wire
 from app.domain.evaluation import DatasetRef, ModelRef, Reference
-from app.domain.inputs.labels import declared_label
-from app.domain.inputs.names import LONGEST_NAME, normalized, unseen_character
+from app.domain.inputs.labels import LONGEST_NAME, declared_label, normalized, unseen_character
 
 # In the path of a request.
 GateName = Annotated[str, Path(min_length=1, max_length=128, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]

@@ -17,7 +17,7 @@ from app.api.v1.requests.fields import (
     Sought,
     check_one_sided,
 )
-from app.api.v1.requests.inputs.any_input import AnyInput
+from app.api.v1.requests.inputs import AnyInput
 from app.domain.named_metrics import PROJECTED
 from app.domain.options import DRAWS, FEWEST_DRAWS, Alternative
 from app.services.project.ranges import MOST_NAMED

@@ -6,26 +6,24 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, Protocol
 
 import orjson
-from pydantic import Field, create_model
+from pydantic import Field
 
-from app.api.bodies.columns import ARRAYS
+from app.api.bodies.files.dataset import Piece
 from app.api.bodies.files.filters import LONGEST, read_filter
-from app.api.bodies.files.pieces import Piece
-from app.api.bodies.gathered import made_of, travels
 from app.api.bodies.parsing import Body, Wire, parse_body, parse_value
-from app.api.bodies.referenced import Asked, PartsOfData, ReadData, Reading, of_rows
+from app.api.bodies.referenced import Asked, PartsOfData, ReadData, Reading, made_of, of_rows, travels
 from app.api.v1.requests.evaluations import EvaluationRequest, OptionsField
 from app.api.v1.requests.fields import DatasetField, ModelField, PastMoment, Tags
-from app.api.v1.requests.inputs.any_input import PredictionsInput, ProbabilitiesInput, ScoresInput
-from app.api.v1.requests.inputs.units import MultilabelInput, RankingInput
+from app.api.v1.requests.inputs import referenced_input
 from app.domain.data import DataFormat, DataReference
 from app.domain.errors import InvalidInput
 from app.domain.evaluation import DatasetRef, ModelRef
 from app.domain.inputs.content import DataFacts
 from app.domain.inputs.ignored import NothingLeft
-from app.domain.inputs.kinds import MULTILABEL, RANKING
-from app.domain.inputs.labels import label_text
-from app.domain.inputs.names import LONGEST_NAME
+from app.domain.inputs.kinds import KINDS
+from app.domain.inputs.labels import LONGEST_NAME, label_text
+from app.domain.inputs.multilabel import Multilabel
+from app.domain.inputs.ranking import Ranking
 from app.domain.options import Retain
 from app.services.evaluate.evaluations import NewEvaluation, with_data
 from app.services.evaluate.folding.labels import LabelFolding
@@ -41,6 +39,9 @@ _SUFFIXES = {
     DataFormat.ARROW: (".arrow", ".feather", ".ipc"),
     DataFormat.CSV: (".csv",),
 }
+_COLUMNS = ", ".join(
+    dict.fromkeys(f"`{one.name}`" for kind in KINDS.values() if kind.beyond for one in kind.file().values())
+)
 _ColumnName = Annotated[str, Field(min_length=1, max_length=LONGEST_NAME)]
 
 
@@ -78,8 +79,7 @@ class DataField(Wire):
     )
     columns: dict[str, _ColumnName | list[_ColumnName]] | None = Field(
         None,
-        description="What columns are called in the files: `y_true`, `y_pred`, `score`, `probabilities`, `sample_id`, "
-        "`group_id`, `sample_weight`, `query_id`, `relevance`, `rank`, each with a name, or a list with one for every "
+        description=f"What columns are called in the files: {_COLUMNS}, each with a name, or a list with one for every "
         "class of `labels`. All others are left aside. When left out they have the names of the service.",
         json_schema_extra={"maxProperties": 1000},
     )
@@ -110,28 +110,9 @@ class DataField(Wire):
         return found
 
 
-def _referenced(model: type[Wire]) -> Any:
-    """A kind of input with a reference in place of its arrays; all else is as it is there."""
-    kept: dict[str, Any] = {
-        name: (field.rebuild_annotation(), field) for name, field in model.model_fields.items() if name not in ARRAYS
-    }
-    return create_model(
-        f"Referenced{model.__name__}",
-        __base__=Wire,
-        __doc__=f"{model.__doc__} The samples lie elsewhere.",
-        data=(DataField, Field(description="In place of the arrays: where they lie. Such a request is always a job.")),
-        **kept,
-    )
-
-
-ReferencedInput: Any = Annotated[
-    _referenced(PredictionsInput)
-    | _referenced(ProbabilitiesInput)
-    | _referenced(ScoresInput)
-    | _referenced(MultilabelInput)
-    | _referenced(RankingInput),
-    Field(discriminator="kind"),
-]
+ReferencedInput: Any = referenced_input(
+    (DataField, Field(description="In place of the arrays: where they lie. Such a request is always a job."))
+)
 
 
 class ReferencedRequest(Wire):
@@ -228,7 +209,7 @@ def with_parts(
     """
     first = int(parts.is_read_twice)
     # What is divided by queries is read once more.
-    steps = first + (2 if parts.kind == RANKING else 1)
+    steps = first + (2 if parts.kind == Ranking.kind else 1)
     with as_step(0, steps):
         reading = parts.reading
     with closing(_folding(reading, budget, folder)) as whole:
@@ -255,11 +236,11 @@ def folded_apart(body: bytes, reading: Reading, piece: Piece) -> AnyFolding:
 
 
 def _folding(reading: Reading, budget: int, folder: Path | None) -> AnyFolding:
-    if reading.asked.kind == MULTILABEL:
+    if reading.asked.kind == Multilabel.kind:
         if reading.weighted:
             return WeightedLabelFolding(None if folder is None else budget)
         return LabelFolding(budget, folder)
-    return QueryFolding(budget, folder) if reading.asked.kind == RANKING else Folding(budget, folder)
+    return QueryFolding(budget, folder) if reading.asked.kind == Ranking.kind else Folding(budget, folder)
 
 
 def _fold(body: bytes, reading: Reading, piece: Piece, into: AnyFolding) -> None:

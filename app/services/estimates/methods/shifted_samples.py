@@ -10,7 +10,7 @@ from math import nan
 
 import numpy as np
 
-from app.domain.inputs.probabilities import decide, decide_by_threshold
+from app.domain.inputs.classified import decide, decide_by_threshold
 from app.domain.inputs.samples import DecidedBy
 from app.kernel.matrix.prevalence import class_factors, recalibrate
 from app.kernel.metrics.expression import Subject

@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 
 from app.domain.inputs.content import DataFacts
+from app.domain.inputs.ranking import counted_ranking
 from app.domain.inputs.samples import Samples
-from app.domain.inputs.units.rankings import counted_ranking
 from app.kernel.metrics.card import Task
 from app.services.evaluate.evaluations import NewEvaluation
 from app.services.evaluate.folding.units import UnitFolding

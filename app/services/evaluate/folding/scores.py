@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.domain.errors import InvalidInput
-from app.domain.inputs.beside import weight_facts
+from app.domain.inputs.classified import assumed_threshold, decide_by_threshold
+from app.domain.inputs.columns import weight_facts
 from app.domain.inputs.content import DATA_FACT, GROUPS_FACT, IGNORED_FACT, WEIGHTS_FACT, DataFacts
 from app.domain.inputs.ignored import NothingLeft
 from app.domain.inputs.matrices import MatrixInput, check_entries
-from app.domain.inputs.probabilities import assumed_threshold, decide_by_threshold
 from app.domain.inputs.samples import Samples
 from app.domain.report import SectionName
 from app.kernel.folds.scores import OrderFold, ScoresFold

@@ -6,6 +6,8 @@ from typing import Any
 import numpy as np
 
 from app.domain.inputs.content import Content
+from app.domain.inputs.kind import Reported
+from app.domain.inputs.kinds import UNIT_KINDS
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.report import (
     Group,
@@ -27,8 +29,6 @@ from app.services.evaluate.questions import Question
 from app.services.evaluate.sections.unread import data_findings
 from app.services.evaluate.sections.weight import label_weights
 from app.services.json_values import numbers
-from app.services.kinds.kind import Reported
-from app.services.kinds.registry import UNIT_KINDS
 from app.services.reasons import NOT_FOLDED, reason, requested_of_folded
 
 
@@ -55,9 +55,11 @@ def unit_section(question: Question, task: Task, run: RunData) -> Section:
             run,
             question.options,
         ).intervals()
+    given = question.options.costs
+    costs = None if given is None else np.array(given.matrix)
     findings, details = (
         [*kind.findings(source, run.subject, values, per_class), *data_findings(source)],
-        {**kind.details(source, run.subject, question.options)},
+        {**kind.details(source, run.subject, question.options.level, costs)},
     )
     if source.is_weighted and not source.is_grouped:
         leading = [one for one in metrics_of_kind if one.card.scope is Scope.OVERALL and one.card.inference.leads(task)]

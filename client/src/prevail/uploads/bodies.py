@@ -16,8 +16,16 @@ from prevail.wire.steps import Parts
 STREAMED_CELLS: Final = 20_000
 _BATCH_CELLS: Final = 1 << 18
 _FILE_PART: Final = 1 << 18
-# Names of columns in a file, by their names in JSON.
-_IN_FILES: Final = {"sample_ids": "sample_id", "group_ids": "group_id", "scores": "score"}
+# Columns of files by the names that they have in JSON: all that the client knows of what the service declares.
+COLUMNS: Final = {
+    "y_true": "y_true",
+    "y_pred": "y_pred",
+    "scores": "score",
+    "probabilities": "probabilities",
+    "sample_ids": "sample_id",
+    "group_ids": "group_id",
+    "sample_weight": "sample_weight",
+}
 
 
 def compact(value: Any, place: str = "") -> bytes:
@@ -126,7 +134,7 @@ class _Table:
 
     def batch(self, start: int, stop: int) -> Any:
         """Some of the samples."""
-        found = {_IN_FILES.get(name, name): whole[start:stop] for name, whole in self._whole.items()}
+        found = {COLUMNS[name]: whole[start:stop] for name, whole in self._whole.items()}
         for one in self._rows:
             for place, label in enumerate(self._labels):
                 part = one.column(place, start, stop)

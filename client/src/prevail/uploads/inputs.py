@@ -10,6 +10,7 @@ from typing import Any, Final
 from prevail.errors import InvalidInput
 from prevail.uploads.arrays import Data, Rows, column, has_rows, plain, rows
 from prevail.uploads.bodies import (
+    COLUMNS,
     STREAMED_CELLS,
     arrow_form,
     check_lengths,
@@ -21,8 +22,9 @@ from prevail.uploads.bodies import (
 from prevail.uploads.progress import Watcher
 from prevail.wire.steps import Parts
 
-_RESERVED: Final = frozenset({"y_true", "y_pred", "score", "scores", "probabilities", "sample_id", "group_id"})
-_BESIDE: Final = {"sample_ids": "sample_id", "group_ids": "group_id", "sample_weight": "sample_weight"}
+# The kind of input by the member that it is known by.
+KINDS: Final = {"y_pred": "predictions", "scores": "scores", "probabilities": "probabilities"}
+_BESIDE: Final = ("sample_ids", "group_ids", "sample_weight")
 Prepared = tuple[Any, Parts | None, Mapping[str, str]]
 
 
@@ -98,7 +100,7 @@ def prepared(request: Mapping[str, Any], given: Given, watch: Watcher | None) ->
 def _of_arrays(request: Mapping[str, Any], given: Given, name: str, watch: Watcher | None) -> Prepared:
     if given.y_true is None:
         raise InvalidInput("y_true: expected the actual classes, got none", code="missing")
-    facts: dict[str, Any] = {"kind": "predictions" if name == "y_pred" else name, **given.facts()}
+    facts: dict[str, Any] = {"kind": KINDS[name], **given.facts()}
     columns: list[Data] = [column(_translated(given.y_true, given.labels, "y_true"), "y_true")]
     if name == "y_pred":
         columns.append(column(_translated(given.y_pred, given.labels, "y_pred"), "y_pred"))
@@ -164,7 +166,7 @@ def _column_labels(facts: Mapping[str, Any], columns: Sequence[Data]) -> list[st
             found.update(truth.part(start, start + STREAMED_CELLS))
         labels = sorted(found)
     texts = [str(one) for one in labels]
-    usable = len(texts) == wide.width and len(set(texts)) == len(texts) and not _RESERVED & {*texts}
+    usable = len(texts) == wide.width and len(set(texts)) == len(texts) and not {*COLUMNS, *COLUMNS.values()} & {*texts}
     return texts if usable and not any(isinstance(one, bool) for one in labels) else None
 
 
@@ -194,23 +196,14 @@ def _of_data(given: Given, data: str | Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _column_names(given: Given) -> dict[str, Any]:
-    columns = {
-        "y_true": given.y_true,
-        "y_pred": given.y_pred,
-        "score": given.scores,
-        "probabilities": given.probabilities,
-        "sample_id": given.sample_ids,
-        "group_id": given.group_ids,
-        "sample_weight": given.sample_weight,
-    }
-    return {name: value if isinstance(value, str) else [*value] for name, value in columns.items() if value is not None}
+    named = {column: getattr(given, member) for member, column in COLUMNS.items()}
+    return {name: value if isinstance(value, str) else [*value] for name, value in named.items() if value is not None}
 
 
 def _kind_of_columns(given: Given) -> str | None:
     if given.input is not None and "kind" in given.input:
         return str(given.input["kind"])
-    asked = {"predictions": given.y_pred, "scores": given.scores, "probabilities": given.probabilities}
-    return next((kind for kind, value in asked.items() if value is not None), None)
+    return next((kind for member, kind in KINDS.items() if getattr(given, member) is not None), None)
 
 
 def _kind_of_file(given: Given, path: Path) -> str:
@@ -224,9 +217,7 @@ def _kind_of_file(given: Given, path: Path) -> str:
             "by itself the client needs pyarrow",
             code="missing_package",
         )
-    if "y_pred" in names:
-        return "predictions"
-    return "scores" if "score" in names else "probabilities"
+    return next((kind for member, kind in KINDS.items() if COLUMNS[member] in names), KINDS["probabilities"])
 
 
 def column_names(path: Path) -> list[str] | None:

@@ -1,0 +1,154 @@
+"""Inputs of every kind as JSON: strict models made of the declarations in `app.domain.inputs`."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import MISSING, fields
+from types import NoneType, UnionType
+from typing import Annotated, Any, ClassVar, Literal, Union, get_args, get_origin, get_type_hints
+
+import numpy as np
+from pydantic import Field, PlainValidator, WithJsonSchema, create_model
+from pydantic_core import PydanticCustomError
+
+from app.api.bodies.parsing import Wire
+from app.api.v1.requests.fields import LabelField
+from app.domain.inputs.kind import Form, Input, LabelOf, Limits, Member
+from app.domain.inputs.kinds import KINDS
+from app.domain.inputs.labels import CodedTexts
+from app.domain.inputs.matrices import MOST_SAMPLES, MatrixInput
+from app.domain.inputs.samples import Tally
+
+
+class InputModel(Wire):
+    """An input of one kind as JSON."""
+
+    declared: ClassVar[type[Input]]
+
+    def to_domain(self, pointer: str, *, tally: Tally | None = None, part: bool = False) -> MatrixInput:
+        """The canonical form.
+
+        Args:
+            pointer: JSON pointer to the input.
+            tally: How many samples each entry stands for; None is 1 each.
+            part: Are these some of the samples only?
+
+        Raises:
+            InvalidInput, TooLarge: it cannot be evaluated.
+        """
+        return self.as_declared(tally=tally, part=part).read(pointer)
+
+    def as_declared(self, **told: Any) -> Input:
+        """The declared dataclass, with what is told of its samples as far as it knows such a thing."""
+        known = {one.name for one in fields(self.declared)}
+        members = {name: _as_declared(getattr(self, name)) for name in self.declared.members()}
+        return self.declared(**members, **{name: value for name, value in told.items() if name in known})
+
+
+def _as_declared(value: Any) -> Any:
+    folds = isinstance(value, list) and len(value) > 0 and isinstance(value[0], InputModel)
+    return [one.as_declared() for one in value] if folds else value
+
+
+def _check_column(value: Any) -> Any:
+    """Columns are checked as a whole by the kind: a validator per element would take seconds for ten million."""
+    if not isinstance(value, list | np.ndarray | CodedTexts):
+        raise PydanticCustomError("list_type", "expected an array")
+    if len(value) > MOST_SAMPLES:
+        raise PydanticCustomError("too_many_samples", f"expected at most {MOST_SAMPLES} samples")
+    return value
+
+
+def _column(form: Form) -> Any:
+    schema = {"type": "array", "minItems": 1, "maxItems": MOST_SAMPLES, **form.schema}
+    return Annotated[Any, PlainValidator(_check_column), WithJsonSchema(schema)]
+
+
+def _option(hint: Any) -> Any:
+    """The type of an option for pydantic: labels and folds by models, bounds by fields."""
+    if hint == LabelOf:
+        return LabelField
+    if hint is Input:
+        return single_input()
+    origin, inner = get_origin(hint), get_args(hint)
+    if origin is Annotated:
+        made: Any = _option(inner[0])
+        for limits in inner[1:]:
+            made = Annotated[made, _bounds(limits)]
+        return made
+    if origin in (Union, UnionType):
+        return Union[tuple(map(_option, inner))]  # noqa: UP007 - made of parts
+    if origin in (list, Sequence):
+        return list[_option(inner[0])]  # type: ignore[misc]  # made of parts
+    return hint
+
+
+def _bounds(limits: Limits) -> Any:
+    words: dict[str, Any] = {**limits.checked, "json_schema_extra": dict(limits.said) or None}
+    if limits.first_fault:
+        words["fail_fast"] = True
+    return Field(**words)
+
+
+def _members(kind: type[Input], *, columns: bool) -> dict[str, Any]:
+    """Fields of a model: kind, and the members in their order, perhaps without columns."""
+    hints = get_type_hints(kind, include_extras=True)
+    defaults = {one.name: one.default for one in fields(kind)}
+    found: dict[str, Any] = {"kind": (Literal[kind.kind], ...)}
+    for name, member in kind.members().items():
+        if member.form is None:
+            found[name] = _option(hints[name]), _field(member, defaults[name])
+        elif columns:
+            required = NoneType not in get_args(hints[name])
+            form = _column(member.form)
+            found[name] = form if required else form | None, _field(member, defaults[name])
+    return found
+
+
+def _field(member: Member, default: Any) -> Any:
+    if default == ():
+        return Field(default_factory=list, description=member.about)
+    return Field(... if default is MISSING else default, description=member.about)
+
+
+def _model(kind: type[Input]) -> type[InputModel]:
+    made = create_model(
+        f"{kind.__name__}Input", __base__=InputModel, __doc__=_sentence(kind), **_members(kind, columns=True)
+    )
+    made.declared = kind
+    return made
+
+
+def _sentence(kind: type[Input]) -> str:
+    """The docstring of a kind up to what it says of fields."""
+    return (kind.__doc__ or "").partition("\n")[0]
+
+
+def _union(models: Iterable[Any]) -> Any:
+    return Annotated[Union[tuple(models)], Field(discriminator="kind")]  # noqa: UP007 - made of parts
+
+
+def single_input() -> Any:
+    """The union of all kinds that a fold can be."""
+    return _union(_MODELS[kind.kind] for kind in KINDS.values() if kind.in_folds)
+
+
+def referenced_input(data: Any) -> Any:
+    """The union of all kinds whose data may be named, with a member ``data`` in place of the columns."""
+    return _union(
+        create_model(
+            f"Referenced{kind.__name__}Input",
+            __base__=Wire,
+            __doc__=f"{_sentence(kind)} The samples lie elsewhere.",
+            data=data,
+            **_members(kind, columns=False),
+        )
+        for kind in KINDS.values()
+        if kind.beyond
+    )
+
+
+_MODELS: dict[str, type[InputModel]] = {}
+for _kind in sorted(KINDS.values(), key=lambda one: not one.in_folds):
+    _MODELS[_kind.kind] = _model(_kind)
+# They travel to compute processes, which find them by name.
+globals().update({model.__name__: model for model in _MODELS.values()})
+AnyInput: Any = _union(_MODELS[name] for name in KINDS)

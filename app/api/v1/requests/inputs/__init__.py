@@ -1,1 +1,0 @@
-"""Inputs of every kind as JSON, and their way to the domain."""

@@ -1,0 +1,358 @@
+"""Samples of classes: the actual class of each, and the class that was predicted, probabilities or scores."""
+
+from abc import abstractmethod
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.domain.errors import InvalidInput
+from app.domain.inputs.columns import Beside, Rows, read_numbers, read_rows
+from app.domain.inputs.content import IGNORED_FACT, Content
+from app.domain.inputs.ignored import IGNORED, at_their_places, samples_left
+from app.domain.inputs.kind import (
+    LABELS,
+    POSITIVE,
+    SCORES,
+    SHARES,
+    Beyond,
+    ClassNames,
+    Facts,
+    File,
+    Ignored,
+    Input,
+    LabelOf,
+    Limits,
+    Share,
+    Spread,
+    column,
+    groups,
+    ids,
+    option,
+    weights,
+)
+from app.domain.inputs.labels import Column, Numbers, encode, taken
+from app.domain.inputs.matrices import (
+    MatrixInput,
+    check_entries,
+    check_found_labels,
+    check_labels,
+    check_total,
+    positive_index,
+)
+from app.domain.inputs.samples import DecidedBy, Samples, Tally
+from app.kernel.matrix.table import confusion_counts
+
+SUM_TOLERANCE = 1e-6
+_MOST_TOLERANCE = 0.1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClassifiedInput(Input):
+    """Samples that have one class each.
+
+    Attributes:
+        tally: How many samples each entry stands for, where rows that say the same are one entry; predictions only.
+        part: Are these some of the samples only, whose weights may add up to nothing?
+    """
+
+    in_folds: ClassVar[bool] = True
+
+    y_true: Column = column(LABELS, "The actual classes.", File("y_true", needed=True), required=True)
+    labels: ClassNames | None = option("The classes; those that occur, sorted, when left out.")
+    positive: LabelOf | None = option(POSITIVE)
+    sample_ids: Column | None = ids()
+    sample_weight: Numbers | None = weights()
+    group_ids: Column | None = groups()
+    ignore: Ignored = option(IGNORED, ())
+    tally: Tally | None = None
+    part: bool = False
+
+    def read(self, pointer: str) -> MatrixInput:
+        """The matrix of the decisions and the samples, without those whose actual class is ignored."""
+        size = self.size("y_true", pointer)
+        if not self.ignore:
+            return self._read(size, pointer)
+        times = None if self.tally is None else self.tally.times
+        rows, ignored = samples_left(self.ignore, self.y_true, times, pointer)
+        left: ClassifiedInput = self
+        if rows.size < size:
+            columns = {name: taken(values, rows) for name, values in self.given().items()}
+            left = replace(self, **columns, tally=None if self.tally is None else self.tally.taken(rows))
+        with at_their_places(rows, self.columns(), pointer):
+            made = left._read(rows.size, pointer)
+        return replace(made, facts={**made.facts, IGNORED_FACT: ignored})
+
+    @classmethod
+    def options_of(cls, facts: Facts) -> dict[str, Any]:
+        """Labels, and what was chosen of positive, ignored and threshold."""
+        found = {name: facts[name] for name in ("labels", "positive") if name in facts}
+        if IGNORED_FACT in facts:
+            found["ignore"] = [*facts[IGNORED_FACT]]
+        if facts.get("rule") == DecidedBy.THRESHOLD:
+            found["threshold"] = facts["threshold"]
+        return found
+
+    @abstractmethod
+    def _read(self, size: int, pointer: str) -> MatrixInput:
+        """The canonical form of all samples."""
+
+    def _truth(self, width: int, pointer: str) -> tuple[NDArray[np.int64], tuple[str, ...]]:
+        """Codes (n) of the actual classes and the labels, one for each column of probabilities or scores."""
+        declared = None if self.labels is None else check_labels(self.labels, f"{pointer}/labels")
+        if declared is not None and len(declared) != width:
+            raise InvalidInput.at(
+                f"{pointer}/labels",
+                "wrong_label_count",
+                f"expected {width} labels for {width} columns, got {len(declared)}",
+            )
+        coded = encode({"y_true": self.y_true}, declared, pointer)
+        if declared is None:
+            if len(coded.labels) != width:
+                raise InvalidInput.at(
+                    f"{pointer}/labels",
+                    "labels_needed",
+                    f"expected labels for {width} columns, since {len(coded.labels)} different ones occur in y_true",
+                )
+            check_found_labels(coded, pointer)
+        return coded.codes["y_true"], coded.labels
+
+    def _made(
+        self,
+        labels: tuple[str, ...],
+        positive: int | None,
+        truth: NDArray[np.int64],
+        predicted: NDArray[np.int64],
+        outputs: NDArray[np.float64] | None,
+        facts: dict[str, Any],
+        pointer: str,
+        beside: Beside | None = None,
+    ) -> MatrixInput:
+        beside = beside or self.beside(pointer)
+        weighed, tally = beside.weights, self.tally
+        # Whole numbers, and sums of them, are exact as doubles.
+        each = tally.times.astype(np.float64) if weighed is None and tally is not None else weighed
+        counts = confusion_counts(truth, predicted, len(labels), each)
+        where = f"{pointer}/sample_weight"
+        if weighed is None:
+            counts = counts.astype(np.int64, copy=False)
+        elif self.part:
+            check_total(float(counts.sum()), where)
+        else:
+            check_entries(counts, where, lambda *_: where)
+        samples = None
+        if outputs is not None or not beside.is_empty:
+            samples = Samples(truth, predicted, outputs, beside.ids, weighed, groups=beside.groups, tally=tally)
+        return MatrixInput(
+            kind=self.kind,
+            labels=labels,
+            positive=positive,
+            content=Content.counts if weighed is None else Content.weights,
+            counts=counts,
+            facts={**facts, **beside.facts(tally)},
+            samples=samples,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Predictions(ClassifiedInput):
+    """Actual and predicted labels, sample by sample."""
+
+    kind: ClassVar[str] = "predictions"
+    beyond: ClassVar[Beyond | None] = Beyond.COUNTED
+
+    y_pred: Column = column(LABELS, "The predicted classes.", File("y_pred", needed=True), required=True)
+
+    def _read(self, size: int, pointer: str) -> MatrixInput:
+        beside = self.beside(pointer)
+        declared = None if self.labels is None else check_labels(self.labels, f"{pointer}/labels")
+        coded = encode({"y_true": self.y_true, "y_pred": self.y_pred}, declared, pointer)
+        if declared is None:
+            check_found_labels(coded, pointer)
+        positive = positive_index(self.positive, coded.labels, f"{pointer}/positive")
+        rows = size if self.tally is None else int(self.tally.times.sum())
+        facts = {} if beside.weights is None else {"rows": rows}
+        truth, predicted = coded.codes["y_true"], coded.codes["y_pred"]
+        return self._made(coded.labels, positive, truth, predicted, None, facts, pointer, beside)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Probabilities(ClassifiedInput):
+    """Actual classes and the probabilities of all classes, sample by sample."""
+
+    kind: ClassVar[str] = "probabilities"
+    beyond: ClassVar[Beyond | None] = Beyond.STREAMED_WITH_LABELS
+
+    probabilities: Rows = column(
+        SHARES,
+        "n x K, columns in the order of `labels`; every row sums to 1.",
+        File("probabilities", needed=True, spread=Spread.CLASSES),
+        required=True,
+    )
+    threshold: Share | None = option(
+        "K = 2: the positive class is decided for from this probability on. Without it the most probable class is, the "
+        "first of equals."
+    )
+    sum_tolerance: Annotated[float, Limits({"ge": 0, "le": _MOST_TOLERANCE})] = option(
+        "How far the sum of a row may lie from 1.", SUM_TOLERANCE
+    )
+    renormalize: bool = option("Divide rows that do not sum to 1 by their sum.", default=False)
+
+    def _read(self, size: int, pointer: str) -> MatrixInput:
+        where = f"{pointer}/probabilities"
+        matrix, changed = self._checked(_read_classes(self.probabilities, where), where)
+        truth, labels = self._truth(matrix.shape[1], pointer)
+        if self.threshold is not None and len(labels) != 2:
+            raise InvalidInput.at(
+                f"{pointer}/threshold",
+                "threshold_needs_two_classes",
+                f"expected no threshold with {len(labels)} classes: it is a choice for two classes only",
+            )
+        positive = positive_index(self.positive, labels, f"{pointer}/positive")
+        facts: dict[str, Any] = {"rows": size, "rule": DecidedBy.ARGMAX.value}
+        if self.threshold is None:
+            predicted, facts["ties"] = decide(matrix)
+        else:
+            predicted = decide_by_threshold(matrix[:, positive or 0], self.threshold, positive or 0)
+            facts |= {"rule": DecidedBy.THRESHOLD.value, "threshold": self.threshold}
+        if self.renormalize:
+            facts["renormalized"] = changed
+            if self.sum_tolerance != SUM_TOLERANCE:
+                facts["sum_tolerance"] = self.sum_tolerance
+        return self._made(labels, positive, truth, predicted, matrix, facts, pointer)
+
+    @classmethod
+    def options_of(cls, facts: Facts) -> dict[str, Any]:
+        """Those of samples of classes, and how rows were made to sum to 1."""
+        renormalized = "renormalized" in facts
+        # Where no row is divided by its sum it says nothing but that all of them passed.
+        usual = SUM_TOLERANCE if renormalized else _MOST_TOLERANCE
+        choices = {"renormalize": renormalized, "sum_tolerance": facts.get("sum_tolerance", usual)}
+        return {**ClassifiedInput.options_of(facts), **choices}
+
+    def _checked(self, matrix: NDArray[np.float64], pointer: str) -> tuple[NDArray[np.float64], int]:
+        """Probabilities in [0, 1] that sum to 1, and how many rows had to be divided by their sum for it."""
+        tolerance, highest = self.sum_tolerance, np.inf if self.renormalize else 1.0
+        low, high = float(matrix.min()), float(matrix.max())
+        if low < -tolerance or high > highest + tolerance:
+            row, place = _first((matrix < -tolerance) | (matrix > highest + tolerance))
+            expected = "0 or more" if self.renormalize else "a probability between 0 and 1"
+            raise InvalidInput.at(
+                f"{pointer}/{row}/{place}", "out_of_range", f"expected {expected}, got {matrix[row, place]:g}"
+            )
+        if low < 0.0 or high > highest:
+            # Within the tolerance: rounding of whoever computed them.
+            matrix = np.clip(matrix, 0.0, highest)
+        with np.errstate(over="ignore"):
+            sums = matrix @ np.ones(matrix.shape[1])
+        if sums.min() <= 0.0:
+            row = int(np.argmin(sums))
+            raise InvalidInput.at(
+                f"{pointer}/{row}", "all_zero_row", "expected probabilities that sum to 1, got nothing but zeros"
+            )
+        wrong = np.abs(sums - 1.0) > tolerance
+        count = int(np.count_nonzero(wrong))
+        if not count:
+            return matrix, 0
+        row = int(np.argmax(wrong))
+        if not self.renormalize or not np.isfinite(sums).all():
+            raise InvalidInput.at(
+                f"{pointer}/{row}",
+                "row_sum",
+                f"expected probabilities that sum to 1 within {tolerance:g}, got {sums[row]:.9g}; "
+                "`renormalize` divides every row by its sum",
+            )
+        return matrix / np.where(wrong, sums, 1.0)[:, None], count
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scores(ClassifiedInput):
+    """Actual classes and scores that are no probabilities: one per sample for two classes, or one per class."""
+
+    kind: ClassVar[str] = "scores"
+    beyond: ClassVar[Beyond | None] = Beyond.STREAMED_WITH_LABELS
+
+    scores: Rows = column(
+        SCORES,
+        "Any real numbers: n of them, higher for the positive class, or n x K in the order of `labels`, each column "
+        "higher for its class. Of these the highest decides, the first of equals. Metrics of the order have a value; "
+        "what needs probabilities has none.",
+        File("score", needed=True, spread=Spread.CLASSES),
+        required=True,
+    )
+    threshold: float | None = option(
+        "The positive class is decided for from this score on; when left out 0.5 if all scores lie between 0 and 1, "
+        "and else 0. Not with a score for every class."
+    )
+
+    def _read(self, size: int, pointer: str) -> MatrixInput:
+        scores, where = self.scores, f"{pointer}/scores"
+        facts: dict[str, Any] = {"rows": size, "rule": DecidedBy.ARGMAX.value}
+        if scores.ndim > 1 if isinstance(scores, np.ndarray) else isinstance(scores[0], list):
+            if self.threshold is not None:
+                raise InvalidInput.at(
+                    f"{pointer}/threshold",
+                    "threshold_needs_one_score",
+                    "expected no threshold with a score for every class, of which the highest decides",
+                )
+            values = _read_classes(scores, where)
+            truth, labels = self._truth(values.shape[1], pointer)
+            positive = positive_index(self.positive, labels, f"{pointer}/positive")
+            predicted, facts["ties"] = decide(values)
+            return self._made(labels, positive, truth, predicted, values, facts, pointer)
+        values = read_numbers(scores, where)
+        truth, labels = self._truth(2, pointer)
+        positive = positive_index(self.positive, labels, f"{pointer}/positive")
+        threshold = self.threshold
+        if threshold is None:
+            threshold = assumed_threshold(float(values.min()), float(values.max()))
+        predicted = decide_by_threshold(values, threshold, positive or 0)
+        facts |= {"rule": DecidedBy.THRESHOLD.value, "threshold": threshold}
+        if self.threshold is None:
+            facts["threshold_assumed"] = True
+        return self._made(labels, positive, truth, predicted, values, facts, pointer)
+
+
+def _read_classes(rows: Rows, pointer: str) -> NDArray[np.float64]:
+    """Finite numbers [n, K], K at least 2."""
+    matrix = read_rows(rows, pointer)
+    if matrix.shape[1] < 2:
+        raise InvalidInput.at(
+            pointer, "too_few_classes", f"expected at least 2 numbers in a row, got {matrix.shape[1]}"
+        )
+    if not np.isfinite(matrix.sum()) and not np.isfinite(matrix).all():
+        row, place = _first(~np.isfinite(matrix))
+        raise InvalidInput.at(
+            f"{pointer}/{row}/{place}", "not_finite", f"expected a finite number, got {matrix[row, place]}"
+        )
+    return matrix
+
+
+def _first(bad: NDArray[np.bool_]) -> tuple[int, int]:
+    row, place = np.unravel_index(int(np.argmax(bad)), bad.shape)
+    return int(row), int(place)
+
+
+def decide(scores: NDArray[np.float64]) -> tuple[NDArray[np.int64], int]:
+    """Codes (n) of the most probable classes, or those of the highest scores, the first of equals, and how many rows
+    had equals.
+    """
+    best = scores[:, 0].copy()
+    codes = np.zeros(len(best), dtype=np.int64)
+    for code in range(1, scores.shape[1]):
+        each = scores[:, code]
+        codes[each > best] = code
+        np.maximum(best, each, out=best)
+    at_top = np.count_nonzero(scores == best[:, None], axis=1)
+    return codes, int(np.count_nonzero(at_top > 1))
+
+
+def decide_by_threshold(scores: NDArray[np.float64], threshold: float, positive: int) -> NDArray[np.int64]:
+    """Codes (n): the positive class from the threshold on, the other one below."""
+    return np.where(scores >= threshold, positive, 1 - positive).astype(np.int64)
+
+
+def assumed_threshold(lowest: float, highest: float) -> float:
+    """The threshold of scores in a range where nobody gives one: 0.5 for scores in [0, 1], else 0."""
+    return 0.5 if lowest >= 0.0 and highest <= 1.0 else 0.0

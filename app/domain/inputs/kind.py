@@ -1,0 +1,358 @@
+"""The language in which a kind of input is declared: a dataclass whose fields are the members of the JSON.
+
+A field made by `column` has one entry per sample (or item), one made by `option` is anything else. Requests as JSON,
+files of columns, large bodies, data by reference, the OpenAPI document and `docs/inputs.md` follow from these fields;
+`read` makes the canonical form. `UnitKind` holds what evaluates an input that is more than a matrix of classes.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import MISSING, dataclass, field, fields
+from enum import StrEnum
+from typing import Annotated, Any, ClassVar, Literal, Self, TypedDict
+
+from numpy.typing import NDArray
+
+from app.domain.findings import Finding
+from app.domain.inputs.columns import Beside, check_lengths, read_beside
+from app.domain.inputs.content import LARGEST_TOTAL
+from app.domain.inputs.labels import LONGEST_NAME, MOST_CLASSES
+from app.domain.inputs.matrices import MOST_SAMPLES, MatrixInput
+from app.kernel.metrics.card import AnyMetric, Card, Inputs, Task
+from app.kernel.metrics.expression import Subject
+from app.kernel.numerics.arrays import Array
+from app.kernel.uncertainty.units import Units
+
+# --- members of the JSON ---------------------------------------------------------------------------------------------
+
+_MEMBER = "member"
+POSITIVE = "The positive class, K = 2 only; the second label by default."
+GROUPS = (
+    "One per sample: the patient, session or other group that it is one of, where samples are not independent. Every "
+    "interval then counts groups, not samples."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """The entries of a column.
+
+    Attributes:
+        schema: Facts in JSON Schema about an array of them.
+        read: Method of a table of a file that reads such a column.
+        rows: Are entries rows of numbers: always, perhaps, or never?
+    """
+
+    schema: Mapping[str, Any]
+    read: Literal["labels", "ids", "numbers", "flags"]
+    rows: Literal["always", "perhaps", "never"] = "never"
+
+
+def _each(**entry: Any) -> dict[str, Any]:
+    return {"items": entry}
+
+
+def _any_of(*entries: Mapping[str, Any]) -> dict[str, Any]:
+    return {"anyOf": [{"items": one} for one in entries]}
+
+
+LABEL_TEXT = {"type": "string", "minLength": 1, "maxLength": LONGEST_NAME, "format": "visible-text"}
+_WHOLE = {"type": "integer", "minimum": -(2**63), "maximum": 2**63 - 1}
+_BOOLEAN = {"type": "boolean"}
+_NUMBER = {"type": "number"}
+_AMOUNT = {"type": "number", "minimum": 0}
+_ROW = {"type": "array", "maxItems": MOST_CLASSES}
+_SET = {**_ROW, "uniqueItems": True}
+_IDS = _any_of({"type": "string", "maxLength": LONGEST_NAME}, _WHOLE, _BOOLEAN)
+# Entries of one type: integers sort by value, texts by alphabet.
+LABELS = Form(_any_of(LABEL_TEXT, _WHOLE, _BOOLEAN), "labels")
+IDS = Form({**_IDS, "uniqueItems": True}, "ids")
+NAMES_OF_GROUPS = Form(_IDS, "ids")
+NUMBERS = Form(_each(**_NUMBER), "numbers")
+AMOUNTS = Form(_each(**_AMOUNT), "numbers")
+FLAGS = Form(_each(enum=[0, 1, True, False]), "labels")
+SHARES = Form(_each(type="array", items=_AMOUNT, minItems=2, maxItems=MOST_CLASSES), "numbers", "always")
+POINTS = Form(_each(type="array", items=_NUMBER, minItems=1, maxItems=MOST_CLASSES), "numbers", "always")
+SCORES = Form(
+    _any_of(_NUMBER, {"type": "array", "items": _NUMBER, "minItems": 2, "maxItems": MOST_CLASSES}),
+    "numbers",
+    "perhaps",
+)
+SETS_OF_LABELS = Form(
+    _any_of(
+        {**_SET, "items": LABEL_TEXT},
+        {**_SET, "items": _WHOLE},
+        {"type": "array", "minItems": 2, "maxItems": MOST_CLASSES, "items": {"enum": [0, 1]}},
+    ),
+    "flags",
+    "perhaps",
+)
+TOKENS = Form(
+    _each(type="array", maxItems=MOST_SAMPLES, items={"anyOf": [{"type": "string"}, _WHOLE]}), "labels", "perhaps"
+)
+
+
+class Spread(StrEnum):
+    """One member in several columns of a file."""
+
+    CLASSES = "one per class named after it"
+    LABELS = "one per label, with the member and the label in its name"
+    FEATURES = "one per feature"
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """A column in files.
+
+    Attributes:
+        name: Of the column.
+        needed: Must it be there?
+        instead: The column that has to be there where this one is not.
+        spread: May it be several columns, and how are they called?
+    """
+
+    name: str
+    needed: bool = False
+    instead: str | None = None
+    spread: Spread | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A member of the JSON.
+
+    Attributes:
+        about: Description for the OpenAPI document.
+        form: Of the entries of a column; None for an option.
+        file: The column in files; None where files have none.
+    """
+
+    about: str | None
+    form: Form | None = None
+    file: File | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Limits:
+    """Bounds of an option.
+
+    Attributes:
+        checked: By the parser of requests, in the words of JSON models (`ge`, `le`, `min_length`, `max_length`).
+        said: In the OpenAPI document only; `read` refuses with a message of its own.
+        first_fault: Is only the first fault of a list told? A large matrix of nothing else would have a million.
+    """
+
+    checked: Mapping[str, float] = field(default_factory=dict)
+    said: Mapping[str, Any] = field(default_factory=dict)
+    first_fault: bool = False
+
+
+def column(form: Form, about: str | None = None, file: File | None = None, *, required: bool = False) -> Any:
+    """A field of one entry per sample; None where it is left out and not ``required``."""
+    default = MISSING if required else None
+    return field(default=default, metadata={_MEMBER: Member(about, form, file)})
+
+
+def option(about: str | None = None, default: Any = None, *, required: bool = False) -> Any:
+    """A field that is no column."""
+    return field(default=MISSING if required else default, metadata={_MEMBER: Member(about)})
+
+
+# A label in an option.
+LabelOf = Annotated[str | int, "label"]
+# Far beyond any matrix: with fewer the reader says what is wrong with their number.
+_MOST_LABELS = 10 * MOST_CLASSES
+CLASSES: Mapping[str, Any] = {"minItems": 2, "maxItems": MOST_CLASSES}
+FEW: Mapping[str, Any] = {"minItems": 1, "maxItems": MOST_CLASSES}
+Entry = Annotated[float, Limits(said={"type": "number", "minimum": 0, "maximum": LARGEST_TOTAL})]
+ClassNames = Annotated[list[LabelOf], Limits({"max_length": _MOST_LABELS}, {**CLASSES, "uniqueItems": True})]
+GroupNames = Annotated[list[LabelOf], Limits({"max_length": _MOST_LABELS}, {**FEW, "uniqueItems": True})]
+Ignored = Annotated[Sequence[LabelOf], Limits({"max_length": MOST_CLASSES})]
+Share = Annotated[float, Limits({"ge": 0, "le": 1})]
+MatrixRow = Annotated[list[Entry], Limits({"max_length": MOST_CLASSES}, CLASSES, first_fault=True)]
+Matrix = Annotated[list[MatrixRow], Limits({"max_length": MOST_CLASSES}, CLASSES)]
+TableRow = Annotated[list[Entry], Limits({"max_length": MOST_CLASSES}, FEW, first_fault=True)]
+Table = Annotated[list[TableRow], Limits({"max_length": MOST_CLASSES}, FEW)]
+
+
+def ids(unit: str = "sample") -> Any:
+    """The column `sample_ids`."""
+    return column(IDS, f"One id per {unit}; runs are paired by them.", File("sample_id"))
+
+
+def weights() -> Any:
+    """The column `sample_weight`."""
+    return column(AMOUNTS, "One weight per sample, 0 or more.", File("sample_weight"))
+
+
+def groups() -> Any:
+    """The column `group_ids`."""
+    return column(NAMES_OF_GROUPS, GROUPS, File("group_id"))
+
+
+# --- a kind ----------------------------------------------------------------------------------------------------------
+
+
+class Beyond(StrEnum):
+    """Treatment of more rows of named data than memory holds."""
+
+    COUNTED = "rows that say the same are one entry"
+    STREAMED = "rows are read once and forgotten"
+    STREAMED_WITH_LABELS = "rows are read once and forgotten, where the labels are declared"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Input(ABC):
+    """An input of one kind as it came. Its docstring describes it in the OpenAPI document.
+
+    Attributes:
+        kind: Name in requests, answers and the store.
+        units: What evaluates it; None for matrices of classes.
+        in_folds: Can it be a fold of a cross-validation?
+        beyond: Treatment of more rows of data that is named than memory holds; None: its data cannot be named.
+    """
+
+    kind: ClassVar[str]
+    units: ClassVar["UnitKind | None"] = None
+    in_folds: ClassVar[bool] = False
+    beyond: ClassVar[Beyond | None] = None
+
+    @abstractmethod
+    def read(self, pointer: str) -> MatrixInput:
+        """The canonical form.
+
+        Args:
+            pointer: JSON pointer to this input, for faults.
+
+        Raises:
+            InvalidInput, TooLarge: it cannot be evaluated.
+        """
+
+    @classmethod
+    def members(cls) -> dict[str, Member]:
+        """Members of the JSON by name, in their order."""
+        return {one.name: one.metadata[_MEMBER] for one in fields(cls) if _MEMBER in one.metadata}
+
+    @classmethod
+    def columns(cls) -> dict[str, Form]:
+        """Forms of the columns by name, in their order."""
+        return {name: member.form for name, member in cls.members().items() if member.form is not None}
+
+    @classmethod
+    def file(cls) -> dict[str, File]:
+        """Columns of files by the names of their members: those that have to be there first, numbers last."""
+        found = [(name, one) for name, one in cls.members().items() if one.file is not None]
+        found.sort(key=lambda pair: pair[1].form is not None and pair[1].form.read == "numbers")
+        return {name: one.file for name, one in found if one.file is not None}
+
+    @classmethod
+    def options_of(cls, facts: "Facts") -> dict[str, Any]:
+        """Options that a stored input came with, by which the same samples are made of the same columns again.
+
+        Args:
+            facts: Of the input, with ``labels``, and ``positive`` where a class is.
+        """
+        return {name: facts[name] for name in cls.members() if name in facts}
+
+    def given(self) -> dict[str, Any]:
+        """Columns that came, by name."""
+        return {name: value for name in self.columns() if (value := getattr(self, name)) is not None}
+
+    def size(self, first: str, pointer: str, *, unit: str = "sample") -> int:
+        """Entries of the column ``first``, of which every column has as many.
+
+        Raises:
+            InvalidInput: there is none, or a column is of another length.
+        """
+        return check_lengths(first, self.given(), pointer, unit=unit)
+
+    def beside(self, pointer: str) -> Beside:
+        """Weights, ids and groups of the samples, as far as they came. Raises InvalidInput."""
+        return read_beside(self.given(), pointer)
+
+
+# --- what evaluates inputs that are more than a matrix of classes ----------------------------------------------------
+
+
+class GroupedMetrics(TypedDict):
+    """Values, grouped by how prevalence affects them.
+
+    Attributes:
+        prevalence_insensitive: Unchanged when classes are replicated.
+        prevalence_sensitive: Move with the mix of the classes.
+        at_balanced_prevalence: The sensitive ones again, on the matrix with its rows scaled to equal totals.
+    """
+
+    prevalence_insensitive: Mapping[str, float | None]
+    prevalence_sensitive: Mapping[str, float | None]
+    at_balanced_prevalence: Mapping[str, float | None]
+
+
+PerClass = Mapping[str, GroupedMetrics]
+Values = Mapping[str, float | None]
+Facts = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Reported:
+    """An entry of a report: a metric with its parameters, and the name that it has there."""
+
+    name: str
+    metric: AnyMetric
+    parameters: Mapping[str, Any]
+
+    @property
+    def card(self) -> Card:
+        """Card of the metric."""
+        return self.metric.card
+
+    @classmethod
+    def plain(cls, metric: AnyMetric) -> Self:
+        """A metric with its default parameters, by its key."""
+        return cls(metric.key, metric, metric.card.defaults)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnitKind:
+    """Functions by which one kind is evaluated, estimated, compared, gated and ranked as all others are.
+
+    Attributes:
+        task: What is judged.
+        judged: Name of it for people, in the plural.
+        shape: Of the counts, from the number of labels and the facts.
+        size: Number of units (samples, queries, items) that counts are of.
+        needs_samples: Does a report need the samples, by the facts? Else the counts say all.
+        inputs: What metrics can be computed from: fewer where scores are missing.
+        ranked: What runs are ranked by where nobody says: the first of these that can be computed.
+        units: What is resampled. Raises ValueError where samples are needed and missing.
+        reordered: An input with its labels in another order, which runs that are compared share.
+        shown: Members of the input in an answer, beside those that all kinds have.
+        twin: The subject as if all labels were equally frequent, for those metrics that it holds something for; None
+            where there is no such thing.
+        findings: What the numbers mean, in words.
+        variants: Entries of a report for one metric of an input.
+        listed: What is kept of one metric, whatever the report says of it, so that lists can be sorted by it.
+        of_units: Metrics by which single units are looked at.
+        details: Members of a report that are no metric, at a level of confidence and with costs [K, M], if any.
+        unit: What units are called in texts, in the plural; None: as samples.
+        figure: The figure that its page shows.
+    """
+
+    task: Task
+    judged: str
+    shape: Callable[[int, Facts], tuple[int, ...]]
+    size: Callable[[NDArray[Any]], float] = lambda counts: counts.sum().item()
+    needs_samples: Callable[[Facts], bool] = lambda _: True
+    inputs: Callable[[MatrixInput], frozenset[Inputs]]
+    ranked: tuple[AnyMetric, ...] = ()
+    units: Callable[[MatrixInput], Units]
+    reordered: Callable[[MatrixInput, tuple[str, ...]], MatrixInput]
+    shown: Callable[[MatrixInput], Facts] = lambda _: {}
+    twin: Callable[[Subject], Subject | None] = lambda _: None
+    findings: Callable[[MatrixInput, Subject, Values, PerClass], Iterable[Finding]]
+    variants: Callable[[MatrixInput, AnyMetric], Iterable[Reported]] = lambda _, metric: (Reported.plain(metric),)
+    listed: Callable[[AnyMetric], Iterable[Reported]] = lambda metric: (Reported.plain(metric),)
+    of_units: tuple[AnyMetric, ...] = ()
+    details: Callable[[MatrixInput, Subject, float, Array | None], Facts] = lambda *_: {}
+    unit: str | None = None
+    figure: str | None = None

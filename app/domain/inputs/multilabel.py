@@ -1,0 +1,406 @@
+"""Samples with any number of labels: those that they have, and those predicted or the probability of each."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.domain.errors import Fault, InvalidInput, TooLarge
+from app.domain.findings import Finding
+from app.domain.inputs.columns import Rows, check_range, read_rows
+from app.domain.inputs.content import Content
+from app.domain.inputs.kind import (
+    SETS_OF_LABELS,
+    SHARES,
+    Beyond,
+    ClassNames,
+    Facts,
+    File,
+    Input,
+    PerClass,
+    Share,
+    Spread,
+    UnitKind,
+    Values,
+    column,
+    groups,
+    ids,
+    option,
+    weights,
+)
+from app.domain.inputs.labels import Column, Numbers, described, encode, shown
+from app.domain.inputs.matrices import MatrixInput, check_entries, check_labels
+from app.domain.inputs.samples import DecidedBy, Samples
+from app.domain.wording import names, number, share
+from app.kernel.matrix.table import LabelTable
+from app.kernel.metrics.card import INPUTS_OF, Inputs, Task
+from app.kernel.metrics.expression import Subject
+from app.kernel.metrics.families.label_sets import hamming_loss
+from app.kernel.metrics.families.rate_means import g_mean, h_mean
+from app.kernel.metrics.families.rates import precision, recall
+from app.kernel.samples.label_units import LabelPairs
+from app.kernel.uncertainty.intervals import undercovers
+from app.kernel.uncertainty.units import LabelUnits
+
+# Samples times labels: a table of so many bytes, of which some are held at once.
+MOST_ENTRIES = 100_000_000
+THRESHOLD = 0.5
+Members = NDArray[np.bool_]
+_ROWS = "a list of labels for every sample, or a 0 or 1 for each of the `labels`"
+_WITHOUT_SCORES = frozenset({Inputs.MATRIX, Inputs.LABELS})
+# With fewer samples that have a label little is known of it.
+_FEW = 10
+# Labels that are found less often than this are weak, where nearly all answers are right.
+_WEAK, _NEARLY_ALL = 0.5, 0.9
+_MOST_NAMED = 20
+
+
+def _inputs(source: MatrixInput) -> frozenset[Inputs]:
+    return INPUTS_OF[Task.MULTILABEL] if "rule" in source.facts else _WITHOUT_SCORES
+
+
+def _label_units(source: MatrixInput) -> LabelUnits:
+    """The samples with their labels.
+
+    Raises:
+        ValueError: they are not at hand.
+    """
+    samples = source.samples
+    if samples is None:
+        raise ValueError("expected the labels of the samples")
+    return LabelUnits(np.asarray(samples.truth, dtype=bool), np.asarray(samples.predicted, dtype=bool), samples.outputs)
+
+
+def _reordered(source: MatrixInput, labels: tuple[str, ...]) -> MatrixInput:
+    order = [source.labels.index(label) for label in labels]
+    samples, facts = source.samples, dict(source.facts)
+    if samples is not None:
+        outputs = None if samples.outputs is None else samples.outputs[:, order]
+        samples = replace(
+            samples, truth=samples.truth[:, order], predicted=samples.predicted[:, order], outputs=outputs
+        )
+    if isinstance(facts.get("threshold"), list):
+        facts["threshold"] = [facts["threshold"][place] for place in order]
+    return replace(source, labels=labels, counts=source.counts[order], samples=samples, facts=facts)
+
+
+def _shown(source: MatrixInput) -> Mapping[str, Any]:
+    return {"label_matrices": dict(zip(source.labels, source.counts.tolist(), strict=True))}
+
+
+def _twin(subject: Subject) -> Subject:
+    table: LabelTable = subject.parts[Inputs.MATRIX]
+    return Subject({Inputs.MATRIX: table.balanced()})
+
+
+def _findings(source: MatrixInput, _: Subject, values: Values, per_class: PerClass) -> Iterator[Finding]:
+    found = source.counts.astype(np.float64)
+    with_label, predicted = found[:, 1].sum(axis=-1), found[:, :, 1].sum(axis=-1)
+    never = [
+        label for label, said, there in zip(source.labels, predicted, with_label, strict=True) if there and not said
+    ]
+    if never:
+        yield Finding.warning(
+            "labels_never_predicted",
+            f"No sample is predicted to have {names(never)}, though some do. The recall is 0 there, and so are "
+            f"{g_mean.key} and {h_mean.key}; {precision.key} does not exist.",
+            labels=never[:_MOST_NAMED],
+        )
+    if source.content is Content.counts:
+        few = [label for label, there in zip(source.labels, with_label, strict=True) if 0 < there < _FEW]
+        if few:
+            yield Finding.warning(
+                "labels_with_few_samples",
+                f"Fewer than {_FEW} samples have {names(few)}: little is known of "
+                f"{'these labels' if few[1:] else 'this label'}.",
+                labels=few[:_MOST_NAMED],
+            )
+        if not source.is_grouped and undercovers(with_label):
+            smallest = int(with_label[with_label > 0].min())
+            yield Finding.note(
+                "label_limits_narrow",
+                f"With {len(source.labels)} labels, and only {smallest} samples with one of them, the limits of "
+                f"{h_mean.key} and {g_mean.key} are too narrow and too low.",
+                labels=len(source.labels),
+                smallest=smallest,
+            )
+    yield from _hidden(source, values, per_class)
+
+
+def _hidden(source: MatrixInput, values: Values, per_class: PerClass) -> Iterator[Finding]:
+    """Labels that are mostly missed while nearly every answer is right, since most labels are absent."""
+    loss = values.get(hamming_loss.key)
+    if loss is None or 1.0 - loss < _NEARLY_ALL:
+        return
+    recalls = {label: per_class[label]["prevalence_insensitive"].get(recall.key) for label in source.labels}
+    weak = {label: value for label, value in recalls.items() if value is not None and value < _WEAK}
+    if weak:
+        worst = min(weak, key=weak.__getitem__)
+        yield Finding.warning(
+            "weak_labels_hidden",
+            f"{hamming_loss.key} hides weak labels: it is {number(loss)}, because most answers are that a rare label "
+            f"is absent. Less than half of the samples that have {names(list(weak))} are found; of {names([worst])} "
+            f"it is {share(weak[worst])}.",
+            recalls={label: weak[label] for label in list(weak)[:_MOST_NAMED]},
+            hamming_loss=loss,
+        )
+
+
+_UNITS = UnitKind(
+    task=Task.MULTILABEL,
+    judged="labels",
+    # Of each label a table of two by two: actual rows, absent before present.
+    shape=lambda n_labels, _: (n_labels, 2, 2),
+    size=lambda counts: counts[0].sum().item(),
+    inputs=_inputs,
+    ranked=(h_mean,),
+    units=_label_units,
+    reordered=_reordered,
+    shown=_shown,
+    twin=_twin,
+    findings=_findings,
+    figure="per_class",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Multilabel(Input):
+    """Samples with any number of labels: those that they have, and those predicted or the probability of each.
+
+    Attributes:
+        part: Are these some of the samples only, whose weights may add up to nothing?
+    """
+
+    kind: ClassVar[str] = "multilabel"
+    units: ClassVar[UnitKind | None] = _UNITS
+    beyond: ClassVar[Beyond | None] = Beyond.STREAMED
+
+    y_true: Rows = column(
+        SETS_OF_LABELS,
+        f"The actual labels: {_ROWS}.",
+        File("y_true", needed=True, spread=Spread.LABELS),
+        required=True,
+    )
+    y_pred: Rows | None = column(
+        SETS_OF_LABELS, f"The predicted labels: {_ROWS}.", File("y_pred", needed=True, spread=Spread.LABELS)
+    )
+    probabilities: Rows | None = column(
+        SHARES,
+        "n x L in place of `y_pred`, in the order of `labels`.",
+        File("probabilities", needed=True, instead="y_pred", spread=Spread.LABELS),
+    )
+    thresholds: Share | list[Share] | None = option(
+        "A label is predicted from this probability on: one for all or one for each; 0.5 by default."
+    )
+    labels: ClassNames | None = option(
+        'The labels; those that occur, sorted, or "0" to "L-1" for columns, when left out.'
+    )
+    sample_ids: Column | None = ids()
+    sample_weight: Numbers | None = weights()
+    group_ids: Column | None = groups()
+    part: bool = False
+
+    def read(self, pointer: str) -> MatrixInput:
+        """A table of two by two for each label, and the samples."""
+        size = self.size("y_true", pointer)
+        if self.probabilities is not None:
+            if self.y_pred is not None:
+                raise InvalidInput.at(
+                    f"{pointer}/y_pred", "one_of", "expected either y_pred or probabilities, got both"
+                )
+            return self._with_probabilities(size, self.probabilities, pointer)
+        if self.y_pred is None:
+            raise InvalidInput.at(f"{pointer}/y_pred", "missing", "expected y_pred or probabilities, got neither")
+        if self.thresholds is not None:
+            raise InvalidInput.at(f"{pointer}/thresholds", "thresholds_need_probabilities", "expected none with y_pred")
+        return self._with_predictions(self.y_pred, pointer)
+
+    @classmethod
+    def options_of(cls, facts: Facts) -> dict[str, Any]:
+        """Labels, and the thresholds of probabilities."""
+        return {"labels": facts["labels"], **({"thresholds": facts["threshold"]} if "rule" in facts else {})}
+
+    def _with_predictions(self, y_pred: Rows, pointer: str) -> MatrixInput:
+        """Rows of 0 and 1 that are all as long as there are labels are columns. Without ``labels`` those that occur are
+        taken, sorted, or for columns the numbers from 0 on.
+        """
+        declared = None if self.labels is None else check_labels(self.labels, f"{pointer}/labels")
+        given = {"y_true": self.y_true, "y_pred": y_pred}
+        read = {one: _as_columns(rows, declared, f"{pointer}/{one}") for one, rows in given.items()}
+        members = {one: table for one, table in read.items() if table is not None}
+        if declared is not None:
+            lists = {one: rows for one, rows in given.items() if one not in members}
+            labels, members = declared, members | _encoded(lists, declared, pointer)[1]
+        elif len({table.shape for table in members.values()}) == 1 and len(members) == len(given):
+            labels = check_labels([str(place) for place in range(members["y_true"].shape[1])], f"{pointer}/labels")
+        else:
+            labels, members = _encoded(given, None, pointer)
+        return self._made(labels, members["y_true"], members["y_pred"], None, {}, pointer)
+
+    def _with_probabilities(self, size: int, probabilities: Rows, pointer: str) -> MatrixInput:
+        outputs = read_rows(probabilities, f"{pointer}/probabilities")
+        width = outputs.shape[1]
+        _check_size(size, width, f"{pointer}/probabilities")
+        check_range(outputs, f"{pointer}/probabilities", 0.0, 1.0, what="probability")
+        labels = check_labels(self.labels or [str(place) for place in range(width)], f"{pointer}/labels")
+        if len(labels) != width:
+            raise InvalidInput.at(
+                f"{pointer}/labels",
+                "wrong_label_count",
+                f"expected {width} labels for {width} columns, got {len(labels)}",
+            )
+        chosen = THRESHOLD if self.thresholds is None else self.thresholds
+        levels = np.asarray(chosen, dtype=np.float64)
+        if levels.ndim and len(levels) != width:
+            raise InvalidInput.at(
+                f"{pointer}/thresholds",
+                "wrong_length",
+                f"expected one threshold, or {width} as there are labels, got {len(levels)}",
+            )
+        truth = _as_columns(self.y_true, labels, f"{pointer}/y_true")
+        if truth is None:
+            truth = _encoded({"y_true": self.y_true}, labels, pointer)[1]["y_true"]
+        threshold = chosen if isinstance(chosen, int | float) else list(chosen)
+        facts = {"rows": size, "rule": DecidedBy.THRESHOLD.value, "threshold": threshold}
+        return self._made(labels, truth, outputs >= levels, outputs, facts, pointer)
+
+    def _made(
+        self,
+        labels: tuple[str, ...],
+        truth: Members,
+        predicted: Members,
+        outputs: NDArray[np.float64] | None,
+        facts: Facts,
+        pointer: str,
+    ) -> MatrixInput:
+        beside = self.beside(pointer)
+        weighed, where = beside.weights, f"{pointer}/sample_weight"
+        if weighed is not None:
+            facts = {"rows": len(truth), **facts}
+            if weighed.any() or not self.part:
+                check_entries(weighed, where, lambda index: f"{where}/{index}")
+        return MatrixInput(
+            kind=self.kind,
+            labels=labels,
+            positive=None,
+            content=Content.counts if weighed is None else Content.weights,
+            counts=_counts(truth, predicted, weighed),
+            facts={**facts, **beside.facts()},
+            samples=Samples(
+                truth.view(np.uint8), predicted.view(np.uint8), outputs, beside.ids, weighed, groups=beside.groups
+            ),
+        )
+
+
+def _as_columns(rows: Rows, labels: Sequence[str] | None, pointer: str) -> Members | None:
+    """Rows of 0 and 1 as a table (n, L); None for lists of labels."""
+    table = _as_table(rows)
+    if table is None or not _is_binary(table):
+        return None
+    if labels is not None and table.shape[1] != len(labels):
+        if {"0", "1"} & set(labels):
+            return None
+        raise InvalidInput.at(
+            f"{pointer}/0",
+            "wrong_label_count",
+            f"expected {len(labels)} entries as there are labels, got {table.shape[1]}",
+        )
+    members: Members = table != 0
+    return members
+
+
+def _is_binary(table: NDArray[Any]) -> bool:
+    """Is every entry 0 or 1? Whole numbers below 0 are large ones without their sign."""
+    if table.dtype.kind in "bui" and table.size:
+        unsigned = table.view(np.dtype(f"u{table.dtype.itemsize}")) if table.dtype.kind == "i" else table
+        return bool(unsigned.max() <= 1)
+    return bool(((table == 0) | (table == 1)).all())
+
+
+def _as_table(rows: Rows) -> NDArray[Any] | None:
+    """Rows of numbers that are all of one length; None for others."""
+    if isinstance(rows, np.ndarray):
+        return rows if rows.ndim == 2 and rows.dtype.kind in "buif" else None
+    width = len(rows[0]) if isinstance(rows[0], list) else 0
+    if width == 0 or not all(isinstance(row, list) and len(row) == width for row in rows):
+        return None
+    return np.asarray(rows) if set(map(type, chain.from_iterable(rows))) <= {int, float, bool} else None
+
+
+def _encoded(
+    columns: dict[str, Rows], declared: tuple[str, ...] | None, pointer: str
+) -> tuple[tuple[str, ...], dict[str, Members]]:
+    """Lists of labels as tables (n, L)."""
+    flat: dict[str, list[Any]] = {}
+    lengths: dict[str, NDArray[np.int64]] = {}
+    for name, rows in columns.items():
+        listed = rows.tolist() if isinstance(rows, np.ndarray) else [*rows]
+        for index, row in enumerate(listed):
+            if not isinstance(row, list):
+                raise InvalidInput.at(
+                    f"{pointer}/{name}/{index}",
+                    "not_a_row",
+                    f"expected a list of labels, or a 0 or 1 for each label, got {described(row)}",
+                )
+        flat[name] = list(chain.from_iterable(listed))
+        lengths[name] = np.fromiter(map(len, listed), dtype=np.int64, count=len(listed))
+    filled = {name: entries for name, entries in flat.items() if entries}
+    if not filled and declared is None:
+        raise InvalidInput.at(f"{pointer}/labels", "labels_needed", "expected labels, since none occurs")
+    codes: dict[str, NDArray[np.int64]] = dict.fromkeys(flat, np.zeros(0, dtype=np.int64))
+    labels = declared or ()
+    if filled:
+        try:
+            coded = encode(filled, declared, pointer)
+        except InvalidInput as error:
+            raise _in_rows(error, lengths, pointer) from None
+        codes |= coded.codes
+        labels = coded.labels if declared is not None else check_labels(coded.labels, f"{pointer}/labels")
+    return labels, {name: _table(codes[name], lengths[name], labels, f"{pointer}/{name}") for name in columns}
+
+
+def _table(codes: NDArray[np.int64], lengths: NDArray[np.int64], labels: Sequence[str], pointer: str) -> Members:
+    _check_size(len(lengths), len(labels), pointer)
+    rows = np.repeat(np.arange(len(lengths)), lengths)
+    members = np.zeros((len(lengths), len(labels)), dtype=bool)
+    members[rows, codes] = True
+    if np.count_nonzero(members) < codes.size:
+        counts = np.zeros(members.shape, dtype=np.int64)
+        np.add.at(counts, (rows, codes), 1)
+        row, code = (int(place) for place in np.argwhere(counts > 1)[0])
+        raise InvalidInput.at(
+            f"{pointer}/{row}", "duplicate_label", f"expected labels that differ, got {shown(labels[code])} twice"
+        )
+    return members
+
+
+def _in_rows(error: InvalidInput, lengths: dict[str, NDArray[np.int64]], pointer: str) -> InvalidInput:
+    """Faults of entries one after another, told by their places in rows."""
+    faults = []
+    for fault in error.faults:
+        name, _, place = fault.pointer.removeprefix(f"{pointer}/").partition("/")
+        if name in lengths and place.isdigit():
+            ends = np.cumsum(lengths[name])
+            row = int(np.searchsorted(ends, int(place), side="right"))
+            column = int(place) - int(ends[row] - lengths[name][row])
+            fault = Fault(f"{pointer}/{name}/{row}/{column}", fault.code, fault.detail)
+        faults.append(fault)
+    return InvalidInput(faults)
+
+
+def _check_size(n_samples: int, n_labels: int, pointer: str) -> None:
+    if n_samples * n_labels > MOST_ENTRIES:
+        raise TooLarge(
+            f"expected at most {MOST_ENTRIES} samples times labels, got {n_samples} times {n_labels}", pointer=pointer
+        )
+
+
+def _counts(truth: Members, predicted: Members, weighed: NDArray[np.float64] | None) -> NDArray[Any]:
+    """Tables (L, 2, 2): actual rows, absent before present."""
+    if weighed is None:
+        return LabelPairs(truth, predicted).counts.reshape(-1, 2, 2)
+    cells = (~(truth | predicted), predicted & ~truth, truth & ~predicted, truth & predicted)
+    return np.stack([weighed @ cell for cell in cells], axis=-1).reshape(-1, 2, 2)

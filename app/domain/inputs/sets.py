@@ -1,0 +1,265 @@
+"""Regions and answers: items with a set that is there and a set that was predicted."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.domain.errors import InvalidInput
+from app.domain.findings import Finding
+from app.domain.inputs.columns import read_numbers
+from app.domain.inputs.content import Content
+from app.domain.inputs.kind import (
+    AMOUNTS,
+    FLAGS,
+    LABELS,
+    TOKENS,
+    Facts,
+    File,
+    Input,
+    PerClass,
+    UnitKind,
+    Values,
+    column,
+    groups,
+    ids,
+)
+from app.domain.inputs.labels import Column, Numbers, as_labels, described, encode
+from app.domain.inputs.matrices import MatrixInput, check_labels
+from app.domain.inputs.samples import Samples
+from app.domain.wording import names, number
+from app.kernel.metrics.card import INPUTS_OF, Inputs, Task
+from app.kernel.metrics.expression import Subject
+from app.kernel.metrics.families.label_sets import samples_f1, samples_jaccard
+from app.kernel.metrics.families.overlaps import pooled_jaccard
+from app.kernel.uncertainty.units import OverlapUnits
+
+# Sums of so many larger ones are not exact.
+LARGEST_SIZE = 1e15
+_WITHOUT_CLASSES = INPUTS_OF[Task.SETS] - {Inputs.CLASS_OVERLAPS}
+# With fewer items of a class little is known of it.
+_FEW = 10
+# Pooled values that far from the mean over the items say something else.
+_APART = 0.1
+_MOST_NAMED = 20
+
+
+def _inputs(source: MatrixInput) -> frozenset[Inputs]:
+    return INPUTS_OF[Task.SETS] if source.labels else _WITHOUT_CLASSES
+
+
+def _overlap_units(source: MatrixInput) -> OverlapUnits:
+    """The items with their sizes.
+
+    Raises:
+        ValueError: they are not at hand.
+    """
+    samples = source.samples
+    if samples is None or samples.outputs is None:
+        raise ValueError("expected the sizes of the items")
+    codes = samples.truth.astype(np.intp, copy=False) if source.labels else None
+    return OverlapUnits(samples.outputs, np.asarray(samples.predicted, dtype=bool), codes, len(source.labels))
+
+
+def _reordered(source: MatrixInput, labels: tuple[str, ...]) -> MatrixInput:
+    order = [source.labels.index(label) for label in labels]
+    samples = source.samples
+    if samples is not None and order:
+        places = np.empty(len(order), dtype=np.int64)
+        places[order] = np.arange(len(order))
+        samples = replace(samples, truth=places[samples.truth])
+    counts = source.counts[order] if order else source.counts
+    return replace(source, labels=labels, counts=counts, samples=samples)
+
+
+def _findings(source: MatrixInput, _: Subject, values: Values, __: PerClass) -> Iterator[Finding]:
+    per_item, pooled = values.get(samples_jaccard.key), values.get(pooled_jaccard.key)
+    if per_item is not None and pooled is not None and abs(per_item - pooled) >= _APART:
+        better = "large" if pooled > per_item else "small"
+        yield Finding.note(
+            "size_matters",
+            f"{samples_jaccard.key}, in which all items count alike, is {number(per_item)}; {pooled_jaccard.key}, in "
+            f"which large items count most, is {number(pooled)}: {better} items are predicted better than others.",
+            per_item=per_item,
+            pooled=pooled,
+        )
+    sizes = source.counts.sum(axis=1).tolist()
+    few = [label for label, size in zip(source.labels, sizes, strict=False) if size < _FEW]
+    if few:
+        yield Finding.warning(
+            "classes_with_few_items",
+            f"Fewer than {_FEW} items have the class {names(few)}: little is known of "
+            f"{'these classes' if few[1:] else 'this class'}.",
+            classes=few[:_MOST_NAMED],
+        )
+
+
+def _shown(source: MatrixInput) -> Facts:
+    found: dict[str, Any] = {"exact_matches": source.counts[:, 1].sum().item()}
+    if source.labels:
+        found["class_sizes"] = source.counts.sum(axis=1).tolist()
+    return found
+
+
+_UNITS = UnitKind(
+    task=Task.SETS,
+    judged="sets",
+    # Of each class of items, or of all in one row: how many are not exactly what was predicted, and how many are.
+    shape=lambda n_classes, _: (max(n_classes, 1), 2),
+    inputs=_inputs,
+    ranked=(samples_f1,),
+    units=_overlap_units,
+    reordered=_reordered,
+    shown=_shown,
+    findings=_findings,
+    of_units=(samples_jaccard, samples_f1),
+    unit="items",
+    figure="per_item",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sets(Input):
+    """Regions or answers: for each item what is there and what was predicted, as sizes or as lists."""
+
+    kind: ClassVar[str] = "sets"
+    units: ClassVar[UnitKind | None] = _UNITS
+
+    n_true: Numbers | None = column(
+        AMOUNTS, "How much is there in each item: pixels, tokens, ids, or an area.", File("n_true", needed=True)
+    )
+    n_predicted: Numbers | None = column(AMOUNTS, "How much was predicted for it.", File("n_predicted", needed=True))
+    n_common: Numbers | None = column(AMOUNTS, "How much of it belongs to both.", File("n_common", needed=True))
+    y_true: Sequence[Any] | None = column(
+        TOKENS,
+        "In place of these sizes: the tokens or ids of each item, each as often as it occurs. Their order is not "
+        "looked at.",
+    )
+    y_pred: Sequence[Any] | None = column(TOKENS, "Those predicted for it.")
+    exact: Column | None = column(
+        FLAGS,
+        "Whether each item was predicted exactly, where sizes do not say it, as with the order of tokens; when left "
+        "out, true for items whose three sizes are equal.",
+        File("exact"),
+    )
+    item_classes: Column | None = column(
+        LABELS, "The class of each item, for values of every class and means over classes.", File("item_class")
+    )
+    sample_ids: Column | None = ids("item")
+    group_ids: Column | None = groups()
+
+    def read(self, pointer: str) -> MatrixInput:
+        """Numbers of items of each class that are not exactly what was predicted and that are, and the samples.
+
+        Of the columns of samples ``truth`` has the codes of the classes, ``predicted`` what is exact, and ``outputs``
+        [n, 3] the sizes: there, predicted, common.
+        """
+        sizes = {"n_true": self.n_true, "n_predicted": self.n_predicted, "n_common": self.n_common}
+        lists = {"y_true": self.y_true, "y_pred": self.y_pred}
+        has_sizes = any(values is not None for values in sizes.values())
+        other = next((name for name, values in lists.items() if has_sizes and values is not None), None)
+        if other is not None:
+            raise InvalidInput.at(f"{pointer}/{other}", "one_of", "expected either sizes or lists, got both")
+        given: dict[str, Any] = sizes if has_sizes else lists
+        absent = next((name for name, values in given.items() if values is None), None)
+        if absent is not None:
+            raise InvalidInput.at(
+                f"{pointer}/{absent}",
+                "missing",
+                "expected n_true, n_predicted and n_common, or y_true and y_pred, for all items",
+            )
+        self.size(next(iter(given)), pointer, unit="item")
+        return self._made(_sizes(given, pointer) if has_sizes else _sizes_of_lists(given, pointer), pointer)
+
+    def _made(self, sizes: NDArray[np.float64], pointer: str) -> MatrixInput:
+        exact = _exact(sizes, self.exact, f"{pointer}/exact")
+        labels: tuple[str, ...] = ()
+        codes = np.zeros(len(sizes), dtype=np.int64)
+        if self.item_classes is not None:
+            where = f"{pointer}/item_classes"
+            coded = encode({"item_classes": as_labels(self.item_classes, where)}, None, pointer)
+            labels, codes = check_labels(coded.labels, where, fewest=1), coded.codes["item_classes"]
+        beside = self.beside(pointer)
+        n_rows = max(len(labels), 1)
+        return MatrixInput(
+            kind=self.kind,
+            labels=labels,
+            positive=None,
+            content=Content.counts,
+            counts=np.bincount(2 * codes + exact, minlength=2 * n_rows).reshape(n_rows, 2),
+            facts={"rows": len(sizes), **beside.facts()},
+            samples=Samples(codes, exact.astype(np.int64), sizes, beside.ids, groups=beside.groups),
+        )
+
+
+def _sizes(given: dict[str, Numbers], pointer: str) -> NDArray[np.float64]:
+    """Sizes [n, 3]: there, predicted, common."""
+    columns = [read_numbers(values, f"{pointer}/{name}", 0.0, LARGEST_SIZE) for name, values in given.items()]
+    sizes = np.stack(columns, axis=1)
+    smaller = np.minimum(sizes[:, 0], sizes[:, 1])
+    too_many = np.flatnonzero(sizes[:, 2] > smaller)
+    if too_many.size:
+        index = int(too_many[0])
+        raise InvalidInput.at(
+            f"{pointer}/n_common/{index}",
+            "out_of_range",
+            f"expected at most {smaller[index]:g}, as much as there is and as was predicted, got {sizes[index, 2]:g}",
+        )
+    return sizes
+
+
+def _sizes_of_lists(given: dict[str, Sequence[Any]], pointer: str) -> NDArray[np.float64]:
+    """Sizes [n, 3] of lists of tokens or ids, in which one may occur several times; their order is not looked at.
+
+    Both have in common what occurs in both, as often as it does in the one with fewer of it (Rajpurkar et al. 2016).
+    """
+    there, said = (
+        [_bag(row, f"{pointer}/{name}/{index}") for index, row in enumerate(rows)] for name, rows in given.items()
+    )
+    sizes = [(one.total(), other.total(), (one & other).total()) for one, other in zip(there, said, strict=True)]
+    return np.array(sizes, dtype=np.float64)
+
+
+def _bag(row: Any, pointer: str) -> "Counter[Any]":
+    listed = row.tolist() if isinstance(row, np.ndarray) else row
+    if not isinstance(listed, list):
+        raise InvalidInput.at(pointer, "not_a_row", f"expected a list of tokens or ids, got {described(row)}")
+    for place, token in enumerate(listed):
+        if type(token) not in (str, int):
+            raise InvalidInput.at(
+                f"{pointer}/{place}", "wrong_type", f"expected a text or a whole number, got {described(token)}"
+            )
+    return Counter(listed)
+
+
+def _exact(sizes: NDArray[np.float64], given: Column | None, pointer: str) -> NDArray[np.bool_]:
+    """Are items (n) exactly what was predicted: as given, or those with nothing that is not common."""
+    common = sizes[:, 2]
+    equal: NDArray[np.bool_] = (common == sizes[:, 0]) & (common == sizes[:, 1])
+    if given is None:
+        return equal
+    values = given
+    if not isinstance(values, np.ndarray):
+        values = np.array([_flag(values[index]) for index in range(len(values))])
+    bad = np.flatnonzero(~((values == 0) | (values == 1)))
+    if bad.size:
+        raise InvalidInput.at(f"{pointer}/{int(bad[0])}", "not_a_flag", "expected true or false, or 1 or 0")
+    exact: NDArray[np.bool_] = values == 1
+    unlike = np.flatnonzero(exact & ~equal)
+    if unlike.size:
+        index = int(unlike[0])
+        raise InvalidInput.at(
+            f"{pointer}/{index}",
+            "not_exact",
+            f"expected false, since there are {sizes[index, 0]:g}, {sizes[index, 1]:g} predicted and "
+            f"{common[index]:g} in common",
+        )
+    return exact
+
+
+def _flag(one: Any) -> float:
+    """1 or 0, and another number for what is neither."""
+    return float(one) if type(one) in (bool, int) and 0 <= one <= 1 else -1.0
