@@ -7,8 +7,9 @@ import numpy as np
 
 # The routes hold the functions that are sent to compute processes.
 import app.main as routes
+from app.api.documents.evaluation import evaluation_document
 from app.api.plots.registry import as_answered
-from app.api.report.evaluation_page import evaluation_page
+from app.api.report.page import view
 from app.api.ui.writing import Web, write
 from app.domain.inputs.classified import Probabilities, Scores
 from app.domain.options import Options
@@ -30,7 +31,7 @@ def _page() -> None:
     scores = np.array([0.1, 0.4, 0.5, 0.9])
     report = evaluate(Scores(y_true=np.array([0, 1, 0, 1]), scores=scores).read("/input"), Options())
     nowhere = Web(up="", here="", current="", signed_in=False, version="")
-    write("evaluation.html", nowhere, page=evaluation_page(as_answered(Evaluation(report=report))))
+    write("document.html", nowhere, **view(evaluation_document(as_answered(Evaluation(report=report)))))
 
 
 warm_up()

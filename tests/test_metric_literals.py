@@ -31,7 +31,6 @@ OTHERS = {
         "h_mean",
         "tpr",
     },  # members of the answer with isocurves
-    "api/report/evaluation_page.py": {"f1", "precision", "recall"},  # columns of the table of classes
     "api/v1/requests/metrics.py": {"max_recall"},  # a member of the request for bounds
     "kernel/folds/along.py": {"auc"},  # an attribute of rankings, as it is stored
     "kernel/metrics/references.py": {  # verbal scales

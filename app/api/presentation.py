@@ -16,15 +16,16 @@ from fastapi import Depends, Query, Request
 from starlette.responses import Response
 
 from app.api.answers import Documented, answer_model, answers, write_json
+from app.api.documents.check import check_document
+from app.api.documents.comparison import comparison_document
+from app.api.documents.document import Document
+from app.api.documents.evaluation import evaluation_document
+from app.api.documents.leaderboard import leaderboard_document
+from app.api.documents.markdown import write_markdown
+from app.api.documents.records import write_csv
+from app.api.documents.text import NARROWEST, USUAL, WIDEST, Style, write_text
 from app.api.problems import InvalidQuery, NotAcceptable
-from app.api.report.writing import HEADERS, check_report, comparison_report, evaluation_report, leaderboard_report
-from app.api.texts.check_text import check_text
-from app.api.texts.comparison_text import comparison_text
-from app.api.texts.evaluation_text import evaluation_text
-from app.api.texts.leaderboard_text import leaderboard_text
-from app.api.texts.lines import NARROWEST, USUAL, WIDEST, Style
-from app.api.texts.markdown import check_markdown, comparison_markdown, evaluation_markdown, leaderboard_markdown
-from app.api.texts.table_csv import check_csv, comparison_csv, evaluation_csv, leaderboard_csv
+from app.api.report.page import HEADERS, write_page
 from app.domain.errors import Fault
 from app.domain.members import members
 from app.services.compare.answers import RunComparison
@@ -64,14 +65,12 @@ class Kind:
 
     Attributes:
         shapes: The dataclasses that are answered.
+        document: Makes the document that texts, CSV and pages are written of.
         least: The members that are left by ``Prefer: return=minimal``.
     """
 
     shapes: tuple[type, ...]
-    text: Callable[[Written, Style], str]
-    markdown: Callable[[Written], str]
-    csv: Callable[[Written], str]
-    page: Callable[[Written], bytes]
+    document: Callable[[Written], Document]
     least: tuple[str, ...]
 
     @property
@@ -81,19 +80,10 @@ class Kind:
         return list(dict.fromkeys(one.alias or name for each in fields for name, one in each))
 
 
-EVALUATION = Kind(
-    (Evaluation,), evaluation_text, evaluation_markdown, evaluation_csv, evaluation_report, ("id", "headline")
-)
-COMPARISON = Kind(
-    (RunComparison, ModelComparison),
-    comparison_text,
-    comparison_markdown,
-    comparison_csv,
-    comparison_report,
-    ("id",),
-)
-CHECK = Kind((CheckAnswer,), check_text, check_markdown, check_csv, check_report, ("id", "verdict", "exit_code"))
-LEADERBOARD = Kind((Leaderboard,), leaderboard_text, leaderboard_markdown, leaderboard_csv, leaderboard_report, ())
+EVALUATION = Kind((Evaluation,), evaluation_document, ("id", "headline"))
+COMPARISON = Kind((RunComparison, ModelComparison), comparison_document, ("id",))
+CHECK = Kind((CheckAnswer,), check_document, ("id", "verdict", "exit_code"))
+LEADERBOARD = Kind((Leaderboard,), leaderboard_document, ())
 
 
 def written_as(kind: Kind, documented: Documented | None = None) -> Documented:
@@ -165,16 +155,16 @@ class View:
         """The answer, a dataclass or what was kept of one, as it is sent."""
         if self.media is Media.JSON:
             return write_json(answer if self.fields is None else self._kept(answer))
-        written = orjson.loads(write_json(answer))
+        document = self.kind.document(orjson.loads(write_json(answer)))
         match self.media:
             case Media.TEXT:
-                text = self.kind.text(written, self.style)
+                text = write_text(document, self.style)
             case Media.MARKDOWN:
-                text = self.kind.markdown(written)
+                text = write_markdown(document)
             case Media.PAGE:
-                return self.kind.page(written)
+                return write_page(document)
             case _:
-                text = self.kind.csv(written)
+                text = write_csv(document)
         return text.encode()
 
     def response(

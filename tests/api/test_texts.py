@@ -6,22 +6,23 @@ import io
 import json
 import re
 from collections.abc import Callable, Mapping
-from math import isclose
 from typing import Any
 
 import pytest
+from markupsafe import escape
 
 from app.api.answers import write_json
 from app.api.bodies.parsing import parse_value
-from app.api.texts.check_text import check_text, rule_words
-from app.api.texts.comparison_text import comparison_text, outcomes
-from app.api.texts.evaluation_text import evaluation_text
-from app.api.texts.leaderboard_text import leaderboard_text
-from app.api.texts.lines import Style, Track, columns_of, limits, shortened, shown, wrapped
-from app.api.texts.markdown import check_markdown, code, comparison_markdown, evaluation_markdown, leaderboard_markdown
-from app.api.texts.table_csv import EVALUATION, check_csv, comparison_csv, evaluation_csv, leaderboard_csv
+from app.api.documents.check import rule_text
+from app.api.documents.comparison import outcomes
+from app.api.documents.document import Estimate
+from app.api.documents.markdown import code, write_markdown
+from app.api.documents.reading import said_once, shown
+from app.api.documents.records import write_csv
+from app.api.documents.text import Style, Track, columns_of, shortened, wrapped, write_text
+from app.api.presentation import CHECK, COMPARISON, EVALUATION, LEADERBOARD, Kind
+from app.api.report.page import write_page
 from app.api.v1.requests.evaluations import EvaluationRequest
-from app.domain.wording import chance, number
 from app.services.evaluate.apart import evaluate_alone
 from tests.golden.playing import read_answers
 from tests.golden.requests import GROUPS
@@ -86,33 +87,33 @@ def written(name: str) -> list[tuple[str, Json]]:
 
 def test_the_report_of_the_paper() -> None:
     asked = {"metrics": ["min(recall@*)", "gps(recall@*, precision@D)"]}
-    assert evaluation_text(evaluated(PAPER, list("ABCD"), options=asked), Style()) == REPORT
+    assert write_text(EVALUATION.document(evaluated(PAPER, list("ABCD"), options=asked)), Style()) == REPORT
 
 
 def test_a_value_of_many_digits_does_not_touch_its_limits() -> None:
     line = next(
         line
-        for line in evaluation_text(evaluated([[391900, 12], [7922, 166]]), Style()).splitlines()
+        for line in write_text(EVALUATION.document(evaluated([[391900, 12], [7922, 166]])), Style()).splitlines()
         if line.startswith("  specificity")
     )
-    assert re.search(r"0\.99997 0\.9999\d* to 0\.9999\d* +\|", line)
+    assert re.search(r"0\.99997  0\.9999\d to 0\.9999\d +\|", line)
 
 
 @pytest.mark.parametrize("width", [60, 80, 132])
 @pytest.mark.parametrize(
-    ("kind", "write"),
+    ("kind", "noun"),
     [
-        ("evaluation", evaluation_text),
-        ("comparison", comparison_text),
-        ("check", check_text),
-        ("leaderboard", leaderboard_text),
+        ("evaluation", EVALUATION),
+        ("comparison", COMPARISON),
+        ("check", CHECK),
+        ("leaderboard", LEADERBOARD),
     ],
 )
-def test_every_recorded_answer_fits(kind: str, write: Callable[[Json, Style], str], width: int) -> None:
+def test_every_recorded_answer_fits(kind: str, noun: Kind, width: int) -> None:
     answers = written(kind)
     assert len(answers) >= 15
     for name, body in answers:
-        lines = write(body, Style(width)).split("\n")
+        lines = write_text(noun.document(body), Style(width)).split("\n")
         assert lines.pop() == "", name
         assert 1 <= len(lines) <= 60, (name, len(lines))
         # A number or a name that is too long stands out rather than being cut.
@@ -125,17 +126,17 @@ def test_every_recorded_answer_fits(kind: str, write: Callable[[Json, Style], st
 def test_any_number_of_classes_is_a_page(classes: int) -> None:
     matrix = [[50 if row == column else (row + column) % 3 for column in range(classes)] for row in range(classes)]
     answer = evaluated(matrix, [f"class of tissue number {k}" for k in range(classes)])
-    lines = evaluation_text(answer, Style()).split("\n")
+    lines = write_text(EVALUATION.document(answer), Style()).split("\n")
     assert len(lines) <= 60
     assert max(map(columns_of, lines)) <= 80
-    assert len(evaluation_markdown(answer)) < 60_000
+    assert len(write_markdown(EVALUATION.document(answer))) < 60_000
     assert len(json.dumps(answer["headline"])) <= 2048
 
 
 def test_pictures_are_ascii_unless_asked_otherwise() -> None:
     answer = evaluated(PAPER)
-    assert evaluation_text(answer, Style()).isascii()
-    assert "├──●─┤" in evaluation_text(answer, Style(unicode=True))
+    assert write_text(EVALUATION.document(answer), Style()).isascii()
+    assert "├──●─┤" in write_text(EVALUATION.document(answer), Style(unicode=True))
 
 
 HOSTILE = ["\x1b[31mred", "a|b`c``d", "=1+1", "[link](http://x)", "<script>", "漢字漢字", "@everyone", "-2", "```"]
@@ -153,13 +154,13 @@ def test_names_are_data() -> None:
     }
     hostile["input"] = {**hostile["input"], "labels": HOSTILE}
     hostile["per_class"] = dict(zip(HOSTILE, hostile["per_class"].values(), strict=True))
-    text = evaluation_text(hostile, Style())
+    text = write_text(EVALUATION.document(hostile), Style())
     assert "\x1b" not in text
     assert r"\x1b[31mred" in text
-    markdown = evaluation_markdown(hostile)
+    markdown = write_markdown(EVALUATION.document(hostile))
     spans = re.sub(r"(`+)(?!`).*?(?<!`)\1(?!`)", "", markdown)
     assert not [label for label in ("<script>", "[link]", "@everyone", "a|b") if label in spans]
-    cells = [cell for line in csv.reader(io.StringIO(evaluation_csv(hostile))) for cell in line]
+    cells = [cell for line in csv.reader(io.StringIO(write_csv(EVALUATION.document(hostile)))) for cell in line]
     assert "'=1+1" in cells
     assert not [cell for cell in cells if cell.startswith(("=", "@")) or re.match(r"[+-]\D", cell)]
     assert answer["input"]["labels"] == ["0", "1", "2", "3"]
@@ -167,8 +168,8 @@ def test_names_are_data() -> None:
 
 def test_csv_has_every_value_exactly() -> None:
     answer = evaluated(PAPER, list("ABCD"), options={"metrics": ["recall@*", "min(recall@*)"]})
-    lines = list(csv.DictReader(io.StringIO(evaluation_csv(answer))))
-    assert tuple(lines[0]) == EVALUATION
+    lines = list(csv.DictReader(io.StringIO(write_csv(EVALUATION.document(answer)))))
+    assert list(lines[0]) == ["scope", "class", "group", "metric", "value", "low", "high", "undefined"]
     found = {(one["scope"], one["class"], one["group"], one["metric"]): one for one in lines}
     assert len(found) == len(lines)
     for group, metrics in answer["metrics"].items():
@@ -184,24 +185,41 @@ def test_csv_has_every_value_exactly() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "write", "table"),
+    ("kind", "noun"),
     [
-        ("evaluation", evaluation_markdown, evaluation_csv),
-        ("comparison", comparison_markdown, comparison_csv),
-        ("check", check_markdown, check_csv),
-        ("leaderboard", leaderboard_markdown, leaderboard_csv),
+        ("evaluation", EVALUATION),
+        ("comparison", COMPARISON),
+        ("check", CHECK),
+        ("leaderboard", LEADERBOARD),
     ],
 )
-def test_tables_have_one_number_of_columns(
-    kind: str, write: Callable[[Json], str], table: Callable[[Json], str]
-) -> None:
+def test_tables_have_one_number_of_columns(kind: str, noun: Kind) -> None:
     for name, body in written(kind):
-        rows = [re.sub(r"\\\|", "", line).count("|") for line in write(body).split("\n") if line.startswith("| ")]
+        rows = [
+            re.sub(r"\\\|", "", line).count("|")
+            for line in write_markdown(noun.document(body)).split("\n")
+            if line.startswith("| ")
+        ]
         blocks = {rows[0], rows[-1]}
         assert set(rows) <= blocks, name
-        lines = list(csv.reader(io.StringIO(table(body))))
+        lines = list(csv.reader(io.StringIO(write_csv(noun.document(body)))))
         assert len({len(line) for line in lines}) == 1, name
         assert len(lines) > 1 or not body.get("items", True), name
+
+
+def test_every_recorded_answer_has_a_page() -> None:
+    for noun, kind in (
+        ("evaluation", EVALUATION),
+        ("comparison", COMPARISON),
+        ("check", CHECK),
+        ("leaderboard", LEADERBOARD),
+    ):
+        for name, body in written(noun):
+            answer = {**body, "created_at": "2026-11-21T20:57:00Z"} if "created_at" in body else body
+            page = write_page(kind.document(answer)).decode()
+            assert page.startswith("<!doctype html>"), name
+            for one in said_once(body.get("findings") or ()):
+                assert str(escape(shown(one["message"]).split(". ")[0])) in page, name
 
 
 def test_a_comparison_says_what_its_numbers_say() -> None:
@@ -232,15 +250,17 @@ def test_columns_of_a_comparison_are_told_apart(models: tuple[Json, Json], heads
     body = copy.deepcopy(bodies[0])
     for run, model in zip(body["evaluations"], models, strict=True):
         run["model"] = model
-    line = next(line for line in comparison_text(body, Style()).splitlines() if line.rstrip().endswith("worse"))
+    line = next(
+        line for line in write_text(COMPARISON.document(body), Style()).splitlines() if line.rstrip().endswith("worse")
+    )
     assert line.split()[:2] == heads
 
 
 def test_a_check_begins_with_its_verdict_and_exit_code() -> None:
     for name, body in written("check"):
-        first = check_text(body, Style()).split("\n")[0]
+        first = write_text(CHECK.document(body), Style()).split("\n")[0]
         assert first.startswith(f"{body['verdict'].upper()} (exit {body['exit_code']})  gate "), name
-        markdown = check_markdown(body).split("\n")
+        markdown = write_markdown(CHECK.document(body)).split("\n")
         assert markdown[0].startswith("<!-- prevail gate="), name
         assert markdown[1].endswith(body["verdict"]), name
 
@@ -266,43 +286,16 @@ def test_a_check_begins_with_its_verdict_and_exit_code() -> None:
     ],
 )
 def test_rules_in_words(rule: Json, words: str) -> None:
-    assert rule_words(rule) == words
-
-
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [
-        (0.9525, "0.953"),
-        (0.0, "0.000"),
-        (1.0, "1.000"),
-        (0.9997, "0.9997"),
-        (-0.9997, "-0.9997"),
-        (0.0003, "0.0003"),
-        (1 - 2e-11, ">0.99999"),
-        (None, "-"),
-        (12345678.0, "12,345,678"),
-        (4.6e-48, "<0.00001"),
-    ],
-)
-def test_numbers(value: float | None, text: str) -> None:
-    assert number(value) == text
-
-
-@pytest.mark.parametrize(
-    ("probability", "text"),
-    [(0.0, "<1 %"), (0.004, "<1 %"), (0.5, "50 %"), (0.991, ">99 %"), (1.0, ">99 %"), (None, "-")],
-)
-def test_draws_never_show_that_something_is_sure(probability: float | None, text: str) -> None:
-    assert chance(probability) == text
+    assert rule_text(rule) == words
 
 
 def test_a_track_shows_the_value_over_its_limits() -> None:
     track = Track.within(26, Style())
     assert track.scale == " 0   .25  .5   .75   1"
-    assert track.drawn(0.432, 0.304, 0.560) == "|      [--o-]         |"
-    assert track.drawn(0.5, None, None) == "|          o          |"
-    assert track.drawn(1.5, 0.0, 1.0) == ""
-    assert Track.within(10, Style()).drawn(0.5, 0.4, 0.6) == ""
+    assert track.drawn(Estimate(0.432, 0.304, 0.560)) == "|      [--o-]         |"
+    assert track.drawn(Estimate(0.5)) == "|          o          |"
+    assert track.drawn(Estimate(1.5, 0.0, 1.0)) == ""
+    assert Track.within(10, Style()).drawn(Estimate(0.5, 0.4, 0.6)) == ""
 
 
 def test_labels_are_cut_where_they_differ_least() -> None:
@@ -323,12 +316,6 @@ def test_a_number_stays_with_its_unit() -> None:
     assert wrapped("A", "it is 16 % of", 16) == ["A        it is", "         16 % of"]
 
 
-def test_limits_of_differences_have_signs() -> None:
-    assert limits(-0.1, 0.2, sign=True) == "-0.100 to +0.200"
-    assert limits(None, None) == "-"
-    assert isclose(float(limits(0.25, 0.5).split()[0]), 0.25)
-
-
 def test_code_spans_hold_any_name() -> None:
     assert code("a`b") == "``a`b``"
     assert code("`") == "`` ` ``"
@@ -344,12 +331,12 @@ def test_labels_have_the_same_texts() -> None:
     }
     new = parse_value({"input": given}, EvaluationRequest).to_domain()
     answer = json.loads(write_json(evaluate_alone(new, None)[0]))
-    text = evaluation_text(answer, Style())
+    text = write_text(EVALUATION.document(answer), Style())
     assert "5 samples, 3 labels" in text
     assert re.search(r"^  subset_accuracy +0\.600 ", text, re.MULTILINE)
     assert re.search(r"WEAKEST LABELS.*\n  chess +0\.000 ", text)
-    assert "`hamming_loss`" in evaluation_markdown(answer)
-    assert "overall,,prevalence_sensitive,subset_accuracy,0.6," in evaluation_csv(answer)
+    assert "`hamming_loss`" in write_markdown(EVALUATION.document(answer))
+    assert "overall,,prevalence_sensitive,subset_accuracy,0.6," in write_csv(EVALUATION.document(answer))
 
 
 def test_rankings_have_the_same_texts() -> None:
@@ -361,8 +348,8 @@ def test_rankings_have_the_same_texts() -> None:
     }
     new = parse_value({"input": given}, EvaluationRequest).to_domain()
     answer = json.loads(write_json(evaluate_alone(new, None)[0]))
-    text = evaluation_text(answer, Style())
+    text = write_text(EVALUATION.document(answer), Style())
     assert text.split("\n")[0].endswith("3 queries")
     assert re.search(r"^METRIC +value .*\n  precision_at_k\(k=10\) +0\.133 ", text, re.MULTILINE)
     assert list(answer["headline"]["metrics"])[-1] == "mean_reciprocal_rank"
-    assert "`ndcg_at_k(k=10)`" in evaluation_markdown(answer)
+    assert "`ndcg_at_k(k=10)`" in write_markdown(EVALUATION.document(answer))

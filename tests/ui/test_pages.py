@@ -11,7 +11,7 @@ import httpx
 import pytest
 from sqlalchemy import Engine, event
 
-from app.api.report.numbers import shown_interval
+from app.domain.wording import PAGE
 from tests.api.plots.test_reports import VOID, Page
 from tests.ui.world import NAMES, World
 
@@ -79,14 +79,14 @@ def test_what_the_api_says_is_what_pages_say(web: httpx.Client, world: World, pa
     page = pages["run of four"]
     for key in ("h_mean", "balanced_accuracy"):
         one = answer["headline"]["metrics"][key]
-        assert shown_interval(one["low"], one["high"]) in page.text
+        assert PAGE.interval(one["low"], one["high"]) in page.text
     assert "Class D is found in 16 of 100 cases" in page.text
     board = web.get("/v1/leaderboard", params={"dataset": "hartwig", "metric": "h_mean"}).json()
     names = [f"{item['model']['name']} {item['model']['version']}" for item in board["items"]]
     text = pages["leaderboard"].text
     assert names == ["tumor-gbm 2", "tumor-rf 7"]
     assert text.index(names[0]) < text.index(names[1])
-    assert shown_interval(board["items"][0]["low"], board["items"][0]["high"]) in text
+    assert PAGE.interval(board["items"][0]["low"], board["items"][0]["high"]) in text
 
 
 def test_a_check_says_why(pages: Mapping[str, Page]) -> None:

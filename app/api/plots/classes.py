@@ -3,11 +3,10 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from app.api.documents.reading import class_word, ends_of, precision_of, recalls_of, shown, weakest_classes
 from app.api.plots.look import Figure, Look, Spec
 from app.api.plots.marks import NUMBERS, ROW_HEIGHT, Row, apart, data, level_of, listed, sentences
 from app.api.plots.registry import Given, Json, Needs, figure, needs_classes
-from app.api.texts.lines import shown
-from app.api.texts.reading import class_word, ends_of, precision_of, recalls_of, weakest_classes
 from app.domain.errors import NoFigure
 from app.domain.expressions.syntax import write_label
 from app.domain.named_metrics import PRECISION, RECALL

@@ -3,12 +3,11 @@
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from app.api.documents.comparison import BETTER, EQUAL, OPEN, WORSE, is_of_class, outcome
+from app.api.documents.reading import run_name, run_names, shown
 from app.api.plots.look import Figure, Look, Spec
 from app.api.plots.marks import NUMBERS, ROW_HEIGHT, Row, apart, data, listed, sentences, with_halo
 from app.api.plots.registry import Given, Json, Needs, figure
-from app.api.texts.comparison_text import BETTER, EQUAL, OPEN, WORSE, is_of_class, outcome
-from app.api.texts.lines import shown
-from app.api.texts.names import run_name, run_names
 from app.domain.errors import NoFigure
 from app.domain.wording import PLAIN, number, percent
 from app.domain.wording import names as listed_names

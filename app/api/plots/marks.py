@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
+from app.api.documents.reading import shown
 from app.api.plots.look import Look, Spec
-from app.api.texts.lines import shown
 from app.domain.wording import percent
 
 Row = dict[str, Any]

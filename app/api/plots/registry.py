@@ -13,10 +13,9 @@ from typing import Any, Final
 import orjson
 
 from app.api.answers import write_json
+from app.api.documents.reading import has_classes, run_names, run_title
 from app.api.plots.look import Figure, Look
 from app.api.plots.marks import apart
-from app.api.texts.names import run_names, run_title
-from app.api.texts.reading import has_classes
 from app.domain.errors import NoFigure, UnknownClass
 from app.domain.inputs.labels import listed, shown
 from app.domain.inputs.matrices import MatrixInput

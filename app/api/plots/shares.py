@@ -2,10 +2,10 @@
 
 from typing import Final
 
+from app.api.documents.reading import shown
 from app.api.plots.look import Figure, Spec
 from app.api.plots.marks import HIGH, NUMBERS, WIDE, Row, data, in_order, lines_by_run, sentences
 from app.api.plots.registry import Given, Json, Needs, Run, figure
-from app.api.texts.lines import shown
 from app.domain.errors import NoFigure
 from app.domain.named_metrics import ACCURACY, SWEPT
 from app.domain.wording import name, number

@@ -3,12 +3,13 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from app.api.documents.check import estimate_of, rule_text
+from app.api.documents.document import Facet
+from app.api.documents.reading import run_title, shown
+from app.api.documents.text import cell_text
 from app.api.plots.look import Figure, Look, Spec
 from app.api.plots.marks import NUMBERS, Row, data, sentences, side_by_side
 from app.api.plots.registry import Given, Json, Needs, figure
-from app.api.texts.check_text import rule_words, shown_limits, shown_value
-from app.api.texts.lines import shown
-from app.api.texts.names import run_title
 from app.domain.errors import NoFigure
 from app.domain.rules import Demand
 
@@ -39,8 +40,9 @@ def verdict(given: Given) -> Figure:
 
 
 def _in_words(result: Json) -> str:
-    interval = "" if result["low"] is None and result["high"] is None else f", interval {shown_limits(result)}"
-    return f"{rule_words(result['rule'])}: value {shown_value(result)}{interval}, {result['verdict']}."
+    value = estimate_of(result)
+    interval = f", interval {cell_text(value, Facet.INTERVAL)}" if result["low"] is not None else ""
+    return f"{rule_text(result['rule'])}: value {cell_text(value, Facet.VALUE)}{interval}, {result['verdict']}."
 
 
 def _panel(look: Look, result: Json) -> Spec:
@@ -63,7 +65,7 @@ def _panel(look: Look, result: Json) -> Spec:
     whisker: list[Row] = [{"at": min(ends), "to": max(ends)}] if len(ends) == 2 else []
     return {
         "title": {
-            "text": f"{rule_words(result['rule'])}: {result['verdict']}",
+            "text": f"{rule_text(result['rule'])}: {result['verdict']}",
             "fontSize": 12,
             "fontWeight": 600,
             "anchor": "start",

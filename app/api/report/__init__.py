@@ -1,1 +1,1 @@
-"""Reports as one self-contained page: HTML with its styles and pictures inside, which loads nothing."""
+"""Documents as pages: the one template of them, its styles, and pictures inside it."""

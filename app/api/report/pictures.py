@@ -1,10 +1,14 @@
-"""Pictures inside a page: no ids in common with others, and colours that follow the theme of the page."""
+"""Templates and styles of pages, and pictures inside them: no ids in common, and colours that follow the theme."""
 
 import re
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cache
+from importlib.resources import files
 from typing import Final
 
+import orjson
+from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from app.api.plots.look import Theme, colours_of
@@ -23,8 +27,8 @@ class Picture:
     """A figure of a page: drawn, or why it is not.
 
     Attributes:
-        text: What is seen in it.
-        reason: Why there is no picture; the page says it in its place.
+        text: Its contents in words.
+        reason: Stands in the place of a picture that there is not.
     """
 
     name: str
@@ -36,7 +40,7 @@ class Picture:
 
 
 def inlined(svg: str, place: int) -> Markup:
-    """A picture as a part of a page. What is drawn here is the service's own, its texts escaped by what drew it."""
+    """Return a picture as a part of a page. Drawings are the service's own, their texts escaped by what drew them."""
     text = _PROLOGUE.sub("", svg).strip()
     text = _TAG.sub(lambda found: _OF_MARKS.sub("", found[0]), text)
     text = _ID.sub(lambda found: found[0].replace(found[1] or found[2], f"f{place}-{found[1] or found[2]}"), text)
@@ -62,6 +66,52 @@ def _pairs() -> tuple[tuple[str, str], ...]:
 
 
 def colour_styles() -> str:
-    """The colours of pictures as custom properties, for both themes."""
+    """Return the colours of pictures as custom properties, for both themes."""
     pairs = "".join(f"--c{light[1:]}:light-dark({light},{dark});" for light, dark in _pairs())
     return f":root{{{pairs}}}"
+
+
+def picture_of(name: str, specification: bytes, svg: bytes | None, place: int) -> Picture:
+    """Return a figure for a page, of its specification and the drawing of it."""
+    found = orjson.loads(specification)
+    return Picture(
+        name=name,
+        title=found["title"]["text"],
+        subtitle=tuple(found["title"]["subtitle"][1:]) if len(found["title"]["subtitle"]) > 1 else (),
+        text=found["description"],
+        svg=None if svg is None else inlined(svg.decode(), place),
+    )
+
+
+def without_title(specification: bytes) -> bytes:
+    """Return a specification without its title, which the page writes."""
+    found = orjson.loads(specification)
+    del found["title"]
+    return orjson.dumps(found)
+
+
+@cache
+def templates(*packages: str) -> Environment:
+    """Return the templates of documents and of further packages, which may take those of documents as parts."""
+    made = Environment(
+        loader=ChoiceLoader([PackageLoader(package) for package in (*packages, "app.api.report")]),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        auto_reload=False,
+    )
+    made.filters["day"] = _day
+    return made
+
+
+def _day(text: str) -> str:
+    moment = datetime.fromisoformat(text)
+    return f"{moment.day} {moment:%b %Y, %H:%M} UTC"
+
+
+@cache
+def styles() -> Markup:
+    """Return the styles of all pages, with the colours of figures."""
+    own = files(__package__).joinpath("templates", "style.css").read_text()
+    # The service's own file; nothing of a request is in it.
+    return Markup(own + colour_styles())  # noqa: S704

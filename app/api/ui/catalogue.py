@@ -1,19 +1,43 @@
-"""The catalogue: metrics with a search, one metric, and the decision tree to click through."""
+"""The catalogue: metrics with a search, one metric with its formula, and the decision tree to click through."""
 
 import re
+from functools import cache
+from importlib import import_module
 from typing import Annotated, Any, Final, Literal
 
 from fastapi import Query, Request
+from markupsafe import Markup
 from starlette.responses import Response
 
 from app.api.plots.registry import as_answered
 from app.api.problems import InvalidQuery
-from app.api.ui.formulas import formula
 from app.api.ui.routing import page_routes
 from app.api.ui.writing import render
 from app.api.v1.listing.metrics import MetricFilters, Task, UseMetricFilters
 from app.domain.advice.questions import WORDS, recommended, walk
 from app.domain.catalogue import TASKS, combinations, describe_metric, find_metrics, metric_by_name
+
+# Words are one text, not a row of letters; what the converter has no name for is an operator by its name.
+_WORD: Final = re.compile(r"\\mathrm\{([^{}\\]{2,})\}")
+_UNKNOWN: Final = re.compile(r"\\arg(?![a-zA-Z])")
+
+
+@cache
+def formula(latex: str, *, inline: bool = False) -> Markup:
+    """A formula of a card.
+
+    Raises:
+        ValueError: it is written in a way that is not understood.
+    """
+    # Whoever never shows a formula does not load the table of all signs.
+    convert = import_module("latex2mathml.converter").convert
+    text = _UNKNOWN.sub(lambda _: r"\operatorname{arg}", _WORD.sub(r"\\text{\1}", latex))
+    made: str = convert(text, display="inline" if inline else "block")
+    if "\\" in made or "&#x0005C;" in made:
+        raise ValueError(f"expected a formula of known signs, got {latex}")
+    # Cards are the service's own, and the converter escapes their texts.
+    return Markup(made)  # noqa: S704
+
 
 router = page_routes()
 # What prevalence does to a metric, in words, in the order of the page.

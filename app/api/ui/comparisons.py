@@ -9,11 +9,11 @@ from starlette.responses import Response
 
 from app.api.cursors import Cursor, Pages
 from app.api.deps import UseContext
+from app.api.documents.comparison import comparison_document
+from app.api.documents.reading import run_name, shown
 from app.api.plots.registry import Given, Json, Subject, as_answered
-from app.api.report.comparison_page import comparison_page
+from app.api.report.page import view
 from app.api.report.pictures import Picture
-from app.api.texts.lines import shown
-from app.api.texts.names import run_name
 from app.api.ui.routing import page_routes
 from app.api.ui.writing import Web, attached, render, respond, write
 from app.api.v1.figures.pages import comparison_page as report_page
@@ -62,8 +62,7 @@ async def show_comparison(identifier: UUID, request: Request, context: UseContex
 
 
 def _written(answer: Json, web: Web, pictures: list[Picture]) -> bytes:
-    template = "models.html" if "average_ranks" in answer else "comparison.html"
-    return write(template, web, page=comparison_page(answer), pictures=pictures)
+    return write("document.html", web, **view(comparison_document(answer)), pictures=pictures)
 
 
 @router.get("/comparisons/{identifier}/report")

@@ -9,11 +9,10 @@ from starlette.responses import Response
 
 from app.api.cursors import Cursor, Pages
 from app.api.deps import UseContext
+from app.api.documents.check import check_document, rule_text
+from app.api.documents.reading import run_title, shown
 from app.api.plots.registry import as_answered
-from app.api.report.check_page import check_page
-from app.api.texts.check_text import rule_words
-from app.api.texts.lines import shown
-from app.api.texts.names import run_title
+from app.api.report.page import view
 from app.api.ui.routing import page_routes
 from app.api.ui.writing import render
 from app.api.v1.requests.fields import GateName
@@ -60,11 +59,11 @@ async def show_gate(name: GateName, request: Request, context: UseContext, curso
 async def show_check(name: GateName, identifier: UUID, request: Request, context: UseContext) -> Response:
     """Show what a gate said of a run, rule by rule."""
     answer = as_answered(await context.services.gates.read_check(context.project, name, identifier))
-    return render(request, "check.html", "gates", page=check_page(answer))
+    return render(request, "document.html", "gates", **view(check_document(answer)))
 
 
 def _gate(gate: Json) -> dict[str, Any]:
-    rules = [rule_words(rule) for rule in gate["rules"]]
+    rules = [rule_text(rule) for rule in gate["rules"]]
     if gate.get("minimum_samples"):
         rules.append(f"at least {whole(gate['minimum_samples'])} samples")
     return {

@@ -1,10 +1,22 @@
-"""All pages, and what they load."""
+"""All pages, and the files that they load."""
 
 from typing import Final
 
 from fastapi import FastAPI
+from starlette.responses import Response
 
-from app.api.ui import catalogue, comparisons, evaluations, gates, missing, runs, signing, writing
+from app.api.ui import catalogue, comparisons, evaluations, gates, runs, signing, writing
+from app.api.ui.routing import page_routes
+from app.domain.errors import NotFound
+
+missing = page_routes()
+
+
+@missing.get("/{rest:path}")
+async def show_missing(rest: str) -> Response:
+    """Say that there is no such page."""
+    raise NotFound(f"there is no page {rest[:100]!r}")
+
 
 # What nothing else is at comes last.
 ROUTERS: Final = (
@@ -20,5 +32,5 @@ def install(app: FastAPI) -> None:
     """Serve the pages."""
     writing.install(app)
     signing.install(app)
-    for router in (*ROUTERS, missing.router):
+    for router in (*ROUTERS, missing):
         app.include_router(router)

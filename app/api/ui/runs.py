@@ -1,7 +1,6 @@
 """Runs and the leaderboard of a dataset, filtered."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import groupby
+from collections.abc import Mapping
 from typing import Annotated, Any, Final
 
 from fastapi import Query, Request
@@ -9,12 +8,11 @@ from starlette.responses import Response
 
 from app.api.cursors import Cursor
 from app.api.deps import Context, UseContext
+from app.api.documents.leaderboard import leaderboard_table
+from app.api.documents.reading import dataset_name, run_name, sentence, shown
 from app.api.plots.registry import as_answered
 from app.api.problems import InvalidQuery
-from app.api.report.leaderboard_page import leaderboard_row
-from app.api.report.numbers import shown_value
-from app.api.texts.lines import shown
-from app.api.texts.names import dataset_name, run_name
+from app.api.report.page import table_view
 from app.api.ui.routing import page_routes
 from app.api.ui.writing import render
 from app.api.v1.listing.evaluations import listed_evaluations
@@ -24,17 +22,13 @@ from app.domain.catalogue import describe_metric, metric_by_name
 from app.domain.errors import InvalidExpression, OutOfReach
 from app.domain.evaluation import DatasetRef
 from app.domain.named_metrics import ACCURACY, BALANCED, HEADLINE, RANKED
-from app.domain.wording import percent, whole
+from app.domain.wording import PAGE, percent, whole
 from app.services.rank.ranking import LeaderboardQuery
 
 router = page_routes()
 _ON_A_PAGE: Final = 25
 _IN_A_LEADERBOARD: Final = 50
 _DATASETS: Final = 100
-# What is less is not seen in a value of three decimals.
-_SEEN: Final = 5e-4
-# Groups of a leaderboard: what those say that come first, second and later.
-_GROUPS: Final = ("Cannot be told apart from the best", "Worse than the best beyond doubt", "Worse still")
 Json = Mapping[str, Any]
 
 
@@ -126,7 +120,7 @@ def _run(item: Json) -> dict[str, Any]:
 
 def _value(metrics: Json, key: str) -> str:
     """A value without an interval; empty for a kind of input that has not the metric."""
-    return shown_value(metrics[key]) if key in metrics else ""
+    return PAGE.value(metrics[key]) if key in metrics else ""
 
 
 async def _board(context: Context, filters: Filters, metric: str) -> dict[str, Any]:
@@ -137,28 +131,13 @@ async def _board(context: Context, filters: Filters, metric: str) -> dict[str, A
         board = as_answered(await context.services.leaderboards.rank(context.project, query))
     except (InvalidExpression, OutOfReach) as error:
         raise InvalidQuery.at("metric", error.code, error.detail) from None
-    notes = [shown(note[:1].upper() + note[1:]) + "." for note in board["notes"]]
-    winner = board.get("winner")
-    if winner is not None and winner["expected_optimism"] >= _SEEN:
-        notes.insert(0, shown(winner["message"]))
+    notes = [f"{sentence(note)}." for note in board["notes"]]
+    if board.get("winner") is not None:
+        notes.insert(0, board["winner"]["message"])
     return {
         "metric": shown(metric),
         "better": board["better"],
         "level": percent(board["level"], None).replace(" ", "\u00a0"),
-        "groups": list(_groups(board["items"])),
-        "notes": notes,
+        "table": table_view(leaderboard_table(board)),
+        "notes": [shown(note) for note in notes],
     }
-
-
-def _groups(items: Sequence[Json]) -> Iterator[dict[str, Any]]:
-    """Lines under the heading of their group; without one where nothing can be said of groups."""
-    ordered = [(group, list(lines)) for group, lines in groupby(items, key=lambda one: one["group"])]
-    for place, (group, lines) in enumerate(ordered):
-        alone = len(ordered) == 1
-        head = "" if group is None and alone else _GROUPS[min(place, 2)] if group is not None else "Not ranked"
-        several = len(lines) > 1 and place > 0 and group is not None
-        yield {
-            "head": head,
-            "said": f"these {len(lines)} cannot be told apart from {run_name(lines[0]['model'])}" if several else "",
-            "lines": [leaderboard_row(one) for one in lines],
-        }

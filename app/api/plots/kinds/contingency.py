@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
+from app.api.documents.reading import shown
 from app.api.plots.look import Figure, Look, Spec
 from app.api.plots.marks import Row, apart, data, listed, sentences
 from app.api.plots.matrices import (
@@ -15,7 +16,6 @@ from app.api.plots.matrices import (
     sparse_labels,
 )
 from app.api.plots.registry import Given, Json, Needs, figure
-from app.api.texts.lines import shown
 from app.domain.errors import NoFigure
 from app.domain.wording import name, share, whole
 

@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from typing import Final
 
+from app.api.documents.reading import shown
 from app.api.plots.look import Figure, Spec
 from app.api.plots.marks import DASHES, RATES, SQUARE, STROKES, Row, by_run, data, in_order, rate, sentences
 from app.api.plots.registry import Given, Json, Needs, Run, as_answered, class_of, figure
-from app.api.texts.lines import shown
 from app.domain.errors import NoFigure
 from app.domain.named_metrics import RECALL, SPECIFICITY
 from app.domain.wording import name, number

@@ -3,11 +3,11 @@
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from app.api.documents.reading import shown
 from app.api.plots.look import Figure, Look, Spec
 from app.api.plots.marks import DASHES, RATES, STROKES, Row, data, in_order, rate, sentences, side_by_side
 from app.api.plots.rates.planes import MEANS
 from app.api.plots.registry import Given, Json, Needs, Run, as_answered, class_of, figure, matrix_of, needs_classes
-from app.api.texts.lines import shown
 from app.domain.errors import NoFigure
 from app.domain.named_metrics import ACCURACY, RANKED, RECALL
 from app.domain.wording import name, number

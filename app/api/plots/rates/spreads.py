@@ -3,11 +3,10 @@
 from collections.abc import Sequence
 from typing import Final
 
+from app.api.documents.reading import precision_of, recalls_of, shown
 from app.api.plots.look import Figure, Look, Spec
 from app.api.plots.marks import HIGH, STROKES, WIDE, Row, data, in_order, quantity, sentences
 from app.api.plots.registry import Given, Needs, class_of, figure
-from app.api.texts.lines import shown
-from app.api.texts.reading import precision_of, recalls_of
 from app.domain.errors import NoFigure
 from app.domain.named_metrics import PRECISION, RECALL
 from app.domain.wording import name, number

@@ -2,11 +2,11 @@
 
 from typing import Final
 
+from app.api.documents.reading import shown
 from app.api.plots.look import Figure, Look, Spec
 from app.api.plots.marks import RATES, Row, data, rate, sentences, side_by_side
 from app.api.plots.rates.planes import MEANS, point_of, points_on
 from app.api.plots.registry import Given, Needs, as_answered, class_of, figure
-from app.api.texts.lines import shown
 from app.domain.wording import name, number
 from app.services.decide.isocurves import isocurves
 

@@ -2,10 +2,10 @@
 
 from typing import Final
 
+from app.api.documents.reading import shown
 from app.api.plots.look import Figure, Spec
 from app.api.plots.marks import NUMBERS, SQUARE, Row, by_run, data, in_order, reference, sentences
 from app.api.plots.registry import Given, Json, Needs, Run, figure
-from app.api.texts.lines import shown
 from app.domain.wording import name, number, percent, share
 from app.services.decide.curves import BandForm, CurveName, CurveQuestion, has_band
 

@@ -2,11 +2,11 @@
 
 from typing import Any, Final
 
+from app.api.documents.reading import shown
 from app.api.plots.classes import zones, zones_said
 from app.api.plots.look import Figure, Spec
 from app.api.plots.marks import HIGH, WIDE, Row, apart, data, in_order, sentences
 from app.api.plots.registry import Given, Json, Needs, figure, weakest_first
-from app.api.texts.lines import shown
 from app.domain.wording import name, number, percent
 from app.services.decide.curves import CurveName, CurveQuestion
 

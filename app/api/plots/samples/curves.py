@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from statistics import NormalDist
 from typing import Any, Final
 
+from app.api.documents.reading import shown
 from app.api.plots.look import Figure, Look, Spec
 from app.api.plots.marks import (
     HIGH,
@@ -22,7 +23,6 @@ from app.api.plots.marks import (
     with_halo,
 )
 from app.api.plots.registry import Given, Json, Needs, Run, figure, place_in, weakest_first
-from app.api.texts.lines import shown
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.named_metrics import PRECISION, RECALL
 from app.domain.wording import name, number

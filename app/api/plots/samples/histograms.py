@@ -2,10 +2,10 @@
 
 from typing import Final
 
+from app.api.documents.reading import shown
 from app.api.plots.look import Figure, Look, Spec
 from app.api.plots.marks import NUMBERS, WIDE, Row, data, quantity, sentences, side_by_side
 from app.api.plots.registry import Given, Needs, figure, place_in, weakest_first
-from app.api.texts.lines import shown
 from app.domain.errors import NoFigure
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.wording import name, number, share, whole

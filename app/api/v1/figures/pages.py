@@ -1,6 +1,6 @@
 """Reports: one page about an evaluation or a comparison, with the figures that it can have."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final
 from uuid import UUID
@@ -8,11 +8,14 @@ from uuid import UUID
 from starlette.responses import Response
 
 from app.api.deps import Context
+from app.api.documents.comparison import comparison_document
+from app.api.documents.document import Document
+from app.api.documents.evaluation import evaluation_document
 from app.api.plots.catalogue import drawn_or_why
 from app.api.plots.look import Theme
 from app.api.plots.registry import PLOTS, Given, Json, Needs, Run, Subject, as_answered
-from app.api.report.pictures import Picture
-from app.api.report.writing import HEADERS, comparison_report, evaluation_report, picture_of, without_title
+from app.api.report.page import HEADERS, write_page
+from app.api.report.pictures import Picture, picture_of, without_title
 from app.api.v1.figures.sources import swept
 from app.domain.errors import NoSamples, OutOfReach
 from app.domain.inputs.kinds import KINDS
@@ -33,7 +36,7 @@ async def evaluation_page(context: Context, identifier: UUID, theme: Theme | Non
     pictures = await pictures_of_evaluation(context, identifier, answer)
     pictures += await _pictures_at_shares(context, answer, len(pictures))
     compute = context.services.compute
-    return _page(await compute.run(partial(evaluation_report, answer, pictures, theme)))
+    return _page(await compute.run(partial(_written, evaluation_document, answer, pictures, theme)))
 
 
 async def comparison_page(context: Context, identifier: UUID, theme: Theme | None = None) -> Response:
@@ -42,7 +45,13 @@ async def comparison_page(context: Context, identifier: UUID, theme: Theme | Non
     names = ["critical_difference" if "average_ranks" in answer else "differences"]
     pictures = await pictures_of(context, Subject.COMPARISON, names, Given(comparison=answer))
     compute = context.services.compute
-    return _page(await compute.run(partial(comparison_report, answer, pictures, theme)))
+    return _page(await compute.run(partial(_written, comparison_document, answer, pictures, theme)))
+
+
+def _written(
+    document: Callable[[Json], Document], answer: Json, pictures: Sequence[Picture], theme: Theme | None
+) -> bytes:
+    return write_page(document(answer), pictures, theme)
 
 
 def _page(page: bytes) -> Response:

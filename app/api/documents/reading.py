@@ -1,0 +1,159 @@
+"""Reads answers as they are in JSON: how runs are called, and where the values of an evaluation stand."""
+
+import unicodedata
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from app.api.documents.document import Json, Written
+from app.domain.expressions.syntax import write_label
+from app.domain.inputs.multilabel import Multilabel
+from app.domain.named_metrics import LOSSES_SHOWN, PRECISION, RECALL, SHOWN, SHOWN_OF_TWO
+from app.domain.wording import percent, whole
+
+# Categories of characters that would do something to a terminal in place of being shown: controls, formats such as
+# those that turn the direction of writing, surrogates, separators of lines and of paragraphs.
+_UNSHOWN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
+_GRAVEST = {"critical": 0, "warning": 1, "note": 2}
+
+
+def shown(text: str) -> str:
+    r"""Return a name as it can be shown: what a terminal would obey is written out, such as ``\x1b``."""
+    if text.isprintable():
+        # Nearly all names are: none of these categories is printable.
+        return text
+    return "".join(one if unicodedata.category(one) not in _UNSHOWN else _escaped(one) for one in text)
+
+
+def _escaped(character: str) -> str:
+    code = ord(character)
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def counted(number: float | None) -> Written:
+    """Return a number of things, a dash for one that is not known."""
+    return Written("-" if number is None else whole(number))
+
+
+def sentence(note: str) -> str:
+    """Return a note of an answer as a sentence begins."""
+    return note[:1].upper() + note[1:]
+
+
+# --- runs ------------------------------------------------------------------------------------------------------------
+
+
+def run_name(model: Mapping[str, Any] | None) -> str:
+    """Return the name of a model and its version."""
+    if model is None:
+        return ""
+    return shown(f"{model['name']} {model['version']}" if model.get("version") else model["name"])
+
+
+def dataset_name(dataset: Mapping[str, Any] | None, *, version: bool = False) -> str:
+    """Return the name of a dataset and its split, with its version where that is wanted."""
+    if dataset is None:
+        return ""
+    name = f"{dataset['name']} {dataset['version']}" if version and dataset.get("version") else dataset["name"]
+    return shown(f"{name}, {dataset['split']}" if dataset.get("split") else name)
+
+
+def run_title(answer: Json) -> str:
+    """Return the model and the dataset of an evaluation."""
+    model, dataset = run_name(answer.get("model")), dataset_name(answer.get("dataset"))
+    return f"{model} on {dataset}" if model and dataset else model or dataset or "evaluation, not kept"
+
+
+def run_names(runs: Sequence[Json]) -> list[str]:
+    """Return names that tell runs apart: the models, with what else differs where these are the same."""
+    names = [run_name(run["model"]) for run in runs]
+    if len(set(names)) < len(names):
+        names = [run_title(run) for run in runs]
+    if len(set(names)) < len(names):
+        names = [f"{name} ({place})" for place, name in enumerate(names, start=1)]
+    return names
+
+
+# --- evaluations -----------------------------------------------------------------------------------------------------
+
+
+def by_severity(findings: Sequence[Json]) -> list[Json]:
+    """Return findings, the gravest first."""
+    return sorted(findings, key=lambda one: _GRAVEST[one["severity"]])
+
+
+def said_once(findings: Sequence[Json]) -> list[Json]:
+    """Return findings without those whose only class another one speaks of in the same words: how few cases it has."""
+    hidden = {one["evidence"]["class"] for one in findings if one["code"] == "accuracy_overstates"}
+    return [
+        one
+        for one in findings
+        if one["code"] != "too_few_samples" or {each["class"] for each in one["evidence"]["classes"]} - hidden
+    ]
+
+
+def has_classes(answer: Json) -> bool:
+    """Return whether an evaluation is about classes or labels, each with values of its own."""
+    return bool(answer["per_class"])
+
+
+def class_word(answer: Json, count: int = 1) -> str:
+    """Return what the classes of an evaluation are called: several labels can belong to one sample."""
+    of_labels = answer["input"]["kind"] == Multilabel.kind
+    return ("label" if count == 1 else "labels") if of_labels else ("class" if count == 1 else "classes")
+
+
+def value_of(answer: Json, key: str) -> tuple[bool, float | None]:
+    """Return whether an overall metric is in the report, and its value."""
+    for group in ("prevalence_insensitive", "prevalence_sensitive"):
+        if key in answer["metrics"][group]:
+            return True, answer["metrics"][group][key]
+    return False, None
+
+
+def recalls_of(answer: Json) -> dict[str, float | None]:
+    """Return the recall of each class; empty where the kind of input has none."""
+    found = {}
+    for label, groups in answer["per_class"].items():
+        for group in groups.values():
+            if RECALL in group:
+                found[label] = group[RECALL]
+                break
+    return found
+
+
+def precision_of(answer: Json, label: str) -> float | None:
+    """Return the precision of a class."""
+    value: float | None = answer["per_class"][label]["prevalence_sensitive"].get(PRECISION)
+    return value
+
+
+def weakest_classes(answer: Json) -> list[str]:
+    """Return the classes that have a recall, that of the lowest first."""
+    known = {label: value for label, value in recalls_of(answer).items() if value is not None}
+    return sorted(known, key=known.__getitem__)
+
+
+def shown_first(answer: Json) -> tuple[list[str], list[str], list[str]]:
+    """Return the metrics to look at first: those that the class mix leaves alone, those that it moves, and losses."""
+    given, groups = answer["input"], answer["metrics"]
+    first: Sequence[str] = SHOWN_OF_TWO if given.get("positive") is not None else SHOWN
+    if given.get("confusion_matrix") is None:
+        # Of other kinds of input than classes: what their cards call the headline.
+        first = list(answer["headline"]["metrics"])
+    same = [key for key in first if key in groups["prevalence_insensitive"]]
+    moved = [key for key in first if key in groups["prevalence_sensitive"]]
+    return same, moved, [key for key in LOSSES_SHOWN if key not in first and value_of(answer, key)[0]]
+
+
+def ends_of(answer: Json, name: str) -> tuple[float | None, float | None]:
+    """Return the interval of a value; what is said without a class of two classes is about the positive one."""
+    positive = answer["input"].get("positive")
+    found = answer["intervals"].get(name)
+    if found is None and positive is not None:
+        found = answer["intervals"].get(f"{name}@{write_label(positive)}")
+    return (None, None) if found is None else (found["low"], found["high"])
+
+
+def interval_words(level: float | None) -> str:
+    """Return the heading of a column of intervals."""
+    return "interval" if level is None else f"{percent(level, None)} interval"
