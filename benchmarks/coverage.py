@@ -1,60 +1,101 @@
-"""How often 95 % intervals hold the truth, by simulation. How often tests reject equality: ``benchmarks.type_one``.
+"""How often the 95 % intervals of reports hold the truth, by simulation: `python -m benchmarks.coverage`.
 
-Run ``python -m benchmarks.coverage``; prints Markdown tables. ``--replicates`` sets their precision: 2000 give a
-standard error of half a point.
+Every design draws inputs from a population whose values are known, and each input is evaluated as a request is: what is
+counted are the intervals that users get. Prints one Markdown table. `--replicates 2000` gives a standard error of half
+a point, `--only groups` runs the designs whose name has that in it.
 """
 
 import argparse
-import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
 
 import numpy as np
+import orjson
+from numpy.typing import NDArray
 
-from app.kernel.matrix.table import Table, at_equal_prevalence
-from app.kernel.metrics.catalogue import catalogue
-from app.kernel.numerics.arrays import Array, silently
-from app.kernel.uncertainty.closed_forms import Caution, Refusal, cautions, equal_share_headlines, headlines
-from app.kernel.uncertainty.draws import Prior, Shares, evaluate_draws, generator, summarise
-from app.kernel.uncertainty.intervals import undercovers
-from app.kernel.uncertainty.simulation import CURVED_CLASSES, draw_matrices, mean_matrix
+from app.api.bodies.parsing import parse_body
+from app.api.presentation import EVALUATION, View
+from app.api.v1.requests.evaluations import EvaluationRequest
+from app.services.evaluate.answers import Evaluation
+from app.services.evaluate.questions import ask
+from app.services.evaluate.reports import report_alone
 
-KEYS = ("balanced_accuracy", "h_mean", "macro_f1", "mcc")
-CLASSES = (2, 3, 10)
-SIZES = (25, 100)
-DRAWS = 1000
-LEVEL = 0.95
-
-
-def even_recalls(n_classes: int) -> Array:
-    """Recalls evenly spaced from .80 to .99."""
-    return np.linspace(0.80, 0.99, n_classes)
-
-
-# Recalls that intervals find harder: low and alike, nearly perfect, one class far below the rest, spread far out.
-HARD: dict[str, Callable[[int], Array]] = {
-    ".80 to .99": even_recalls,
-    "all .60": lambda n_classes: np.full(n_classes, 0.60),
-    "all .97": lambda n_classes: np.full(n_classes, 0.97),
-    "one .30, rest .95": lambda n_classes: np.where(np.arange(n_classes) == 0, 0.30, 0.95),
-    ".20 to .99": lambda n_classes: np.linspace(0.20, 0.99, n_classes),
-}
-HARD_SIZES = ((3, 25), (5, 25), (10, 10), (10, 25), (10, 100), (20, 100), (35, 25), (35, 100))
-FEW_CLASSES = (2, 3, 10)
-FEW_RECALLS = ((0.8, 0.5), (0.95, 0.6), (0.9, 0.2), (0.99, 0.8))
-FEW_SIZES = ((50, 2), (50, 4), (500, 4), (100, 8), (20, 20))
-# Samples of the classes, the first of which is the frequent one.
-UNEVEN = (
-    (500, 500),
-    (950, 50),
-    (980, 20),
-    (500, 100, 25),
-    (400, 400, 10),
-    (400, 300, 200, 150, 100, 80, 60, 40, 30, 20),
-)
-FAILING = {Caution.MANY_SMALL_CLASSES, Caution.PERFECT_SMALL_CLASSES, Caution.FEWER_THAN_FIVE}
+Floats = NDArray[np.float64]
+Input = dict[str, Any]
+Draw = Callable[[np.random.Generator], Input]
+OVERALL = ("balanced_accuracy", "h_mean", "macro_f1", "mcc")
+# What has no interval unless it is asked for is resampled.
+ALL = {"intervals": "all"}
+# Rows of a sample, and samples of a table, that stand for the whole population.
+POPULATION, INFINITE = 200_000, 1e9
 
 
-def true_rows(recalls: Array) -> Array:
+@dataclass(frozen=True)
+class Design:
+    """What is drawn, and how often.
+
+    Attributes:
+        name: What is drawn.
+        size: How much of it.
+        truths: The values of the population, by metric.
+        draw: Makes an input.
+        at: The member of the report with the intervals.
+        options: Of the request.
+        slow: Of so many replicates one is drawn.
+    """
+
+    name: str
+    size: str
+    truths: Mapping[str, float]
+    draw: Draw
+    at: str = "intervals"
+    options: Mapping[str, Any] = field(default_factory=dict)
+    slow: int = 1
+
+
+def report(source: Input, **options: Any) -> dict[str, Any]:
+    """The report on an input, as JSON has it."""
+    written = orjson.dumps({"input": source, "options": options}, option=orjson.OPT_SERIALIZE_NUMPY)
+    new = parse_body(written, EvaluationRequest).to_domain()
+    found = View(EVALUATION).write(Evaluation(report=report_alone(ask(new.source, new.options))))
+    made: dict[str, Any] = orjson.loads(found)
+    return made
+
+
+def values(source: Input, keys: tuple[str, ...]) -> dict[str, float]:
+    """Values of the metrics of an input that stands for the population."""
+    found: dict[str, float] = report(source, metrics=list(keys), intervals="none")["requested"]
+    return found
+
+
+def held(design: Design, replicates: int) -> Iterator[str]:
+    """A line for each metric: shares of the inputs whose interval holds the truth, lies below, above, or is missing."""
+    random = np.random.default_rng(len(design.name))
+    counts = {key: np.zeros(4) for key in design.truths}
+    rounds = max(replicates // design.slow, 20)
+    for _ in range(rounds):
+        made = report(design.draw(random), **{"metrics": list(design.truths), **design.options})
+        for key, truth in design.truths.items():
+            interval = made[design.at].get(key)
+            if interval is None or interval["low"] is None:
+                counts[key][3] += 1
+            else:
+                counts[key][1 if interval["high"] < truth else 2 if interval["low"] > truth else 0] += 1
+    for key, number in counts.items():
+        shares = " | ".join(f"{share:.3f}" for share in number / rounds)
+        yield f"| {design.name} | {design.size} | {key} | {shares} | {rounds} |"
+
+
+# Matrices.
+
+
+def matrix(counts: NDArray[Any]) -> Input:
+    return {"kind": "confusion_matrix", "matrix": counts.astype(np.int64)}
+
+
+def true_rows(recalls: Floats) -> Floats:
     """Rows P(predicted | actual) with these recalls (K) and errors spread evenly."""
     classes = len(recalls)
     rows = np.repeat(((1.0 - recalls) / (classes - 1))[:, None], classes, axis=1)
@@ -62,175 +103,208 @@ def true_rows(recalls: Array) -> Array:
     return rows
 
 
-def functionals(keys: Sequence[str] = KEYS) -> list[Callable[[Table], Array]]:
-    return [catalogue().of_matrices.by_name[key].compute for key in keys]
-
-
-def values(counts: Array, keys: Sequence[str] = KEYS) -> list[Array]:
-    with silently():
-        table = Table(counts)
-        return [functional(table) for functional in functionals(keys)]
-
-
-def samples(rows: Array, size: int, replicates: int, random: np.random.Generator, *, fixed: bool) -> Array:
-    """Confusion matrices (replicates, K, K) with ``size`` items per class, or that many on average."""
-    classes = len(rows)
+def drawn_matrix(rows: Floats, sizes: NDArray[np.int64], random: np.random.Generator, *, fixed: bool) -> Input:
+    """A matrix with so many samples of each class, or of as many in all."""
     if fixed:
-        return random.multinomial(size, rows, size=(replicates, classes)).astype(np.float64)
-    cells = random.multinomial(size * classes, rows.ravel() / classes, size=replicates)
-    return cells.reshape(replicates, classes, classes).astype(np.float64)
+        return matrix(random.multinomial(sizes, rows))
+    cells = (rows * sizes[:, None] / sizes.sum()).ravel()
+    return matrix(random.multinomial(sizes.sum(), cells).reshape(rows.shape))
 
 
-def posterior_coverage(
-    counts: Array, truth: Sequence[Array], *, prior: Prior, shares: Shares, keys: Sequence[str] = KEYS
-) -> list[float]:
-    """Share of the matrices (replicates, K, K) whose posterior interval holds the truth, per metric where it exists.
-
-    What ``estimation.posterior_intervals`` does for one matrix, for many at once.
-    """
-    hits, defined, curved = np.zeros(len(keys)), np.zeros(len(keys)), counts.shape[-1] >= CURVED_CLASSES
-    with silently():
-        for start in range(0, len(counts), 50):
-            some = counts[start : start + 50]
-            batches = draw_matrices(some, draws=DRAWS, random=generator(start), prior=prior, shares=shares)
-            drawn, found = evaluate_draws(batches, functionals(keys)), values(some, keys)
-            centers = values(mean_matrix(some, prior=prior, shares=shares), keys)
-            for position, (draws, estimate, center) in enumerate(zip(drawn, found, centers, strict=True)):
-                interval = summarise(draws, estimate, LEVEL, center=center if curved else None)
-                hits[position] += ((interval.low <= truth[position]) & (truth[position] <= interval.high)).sum()
-                defined[position] += np.isfinite(estimate).sum()
-    return [float(hit) for hit in hits / defined]
+RECALLS: dict[str, Callable[[int], Floats]] = {
+    "recalls .80 to .99": lambda n: np.linspace(0.80, 0.99, n),
+    "recalls all .60": lambda n: np.full(n, 0.60),
+    "recalls all .97": lambda n: np.full(n, 0.97),
+    "recalls one .30, rest .95": lambda n: np.where(np.arange(n) == 0, 0.30, 0.95),
+    "recalls .20 to .99": lambda n: np.linspace(0.20, 0.99, n),
+}
+# Samples of the classes, the first of which is the frequent one.
+UNEVEN = ((500, 500), (950, 50), (980, 20), (500, 100, 25), (400, 400, 10), (20, 4), (50, 2, 2))
 
 
-def headline_coverage(counts: Array, truth: Sequence[Array], keys: Sequence[str] = KEYS) -> list[float]:
-    """The same for the closed forms; where a value exists and has no interval it counts as a miss."""
-    hits, defined = dict.fromkeys(keys, 0.0), dict.fromkeys(keys, 0)
-    for overall in headlines(Table(counts[:, None]), LEVEL).overall:
-        for interval in overall:
-            if interval.key in hits and interval.refusal is not Refusal.UNDEFINED_ESTIMATE:
-                defined[interval.key] += 1
-                hits[interval.key] += float(interval.low <= truth[keys.index(interval.key)] <= interval.high)
-    return [hits[key] / defined[key] for key in keys]
+def of_matrices() -> Iterator[Design]:
+    for name, recalls in RECALLS.items():
+        for classes, size in ((2, 25), (3, 25), (3, 100), (10, 25), (10, 100), (35, 25)):
+            rows, sizes = true_rows(recalls(classes)), np.full(classes, size)
+            truths = values(matrix(np.round(rows * INFINITE)), OVERALL)
+            for fixed in (True, False)[: 2 if name == "recalls .80 to .99" else 1]:
+                draw = partial(drawn_matrix, rows, sizes, fixed=fixed)
+                counts = "fixed" if fixed else "random"
+                yield Design(f"matrix, {name}, class counts {counts}", f"{classes} of {size}", truths, draw)
+    for uneven in UNEVEN:
+        rows, sizes = true_rows(RECALLS["recalls .80 to .99"](len(uneven))), np.array(uneven)
+        draw = partial(drawn_matrix, rows, sizes, fixed=True)
+        size = " + ".join(map(str, uneven))
+        own = values(matrix(np.round(rows * sizes[:, None] * 1e6)), OVERALL)
+        yield Design("matrix, uneven classes", size, own, draw)
+        keys = ("macro_f1", "mcc", "cohen_kappa")
+        equal = values(matrix(np.round(rows * INFINITE)), keys)
+        at = "intervals_at_balanced_prevalence"
+        yield Design("matrix, uneven classes, at equal shares", size, equal, draw, at=at)
 
 
-def headline_warnings(counts: Array) -> float:
-    """Share of the matrices whose closed forms come with a note that they are too narrow."""
-    return float(np.mean([undercovers(actual) for actual in counts.sum(axis=-1)]))
+# Probabilities.
+
+CLOSED = ("log_loss", "brier_score", "au_imcp")
+RESAMPLED = ("average_precision", "ks_statistic", "median_phi", "h_measure", "expected_calibration_error")
 
 
-def posterior_warnings(counts: Array) -> float:
-    """Share of the matrices whose posterior intervals come with a warning that they may miss their level."""
-    return float(np.mean([not FAILING.isdisjoint(cautions(matrix)) for matrix in counts]))
+def drawn_probabilities(
+    shares: Floats, size: int, random: np.random.Generator, *, apart: float, confidence: float
+) -> Input:
+    """Scores of the actual class are shifted, and stated with some confidence; 1 states the true probabilities."""
+    y = random.choice(shares.size, size, p=shares)
+    logits = random.normal(size=(size, shares.size)) * apart
+    logits[np.arange(size), y] += apart**2
+    logits = (logits + np.log(shares)) * confidence
+    p = np.exp(logits - logits.max(axis=1, keepdims=True))
+    p /= p.sum(axis=1, keepdims=True)
+    names = [f"c{code}" for code in range(shares.size)]
+    return {"kind": "probabilities", "labels": names, "y_true": [names[code] for code in y], "probabilities": p}
 
 
-def coverage_table(replicates: int) -> list[list[object]]:
-    table: list[list[object]] = []
-    for classes in CLASSES:
-        rows = true_rows(even_recalls(classes))
-        truth = values(rows)
-        for size in SIZES:
-            random = generator(classes * 1000 + size)
-            for design, fixed, shares in (("fixed", True, Shares.OBSERVED), ("random", False, Shares.SAMPLED)):
-                counts = samples(rows, size, replicates, random, fixed=fixed)
-                closed = [*headline_coverage(counts, truth), headline_warnings(counts)]
-                table.append([f"closed form, {design}", classes, size, *closed])
-                drawn = posterior_coverage(counts, truth, prior=Prior.EDGE, shares=shares)
-                table.append([f"posterior, {design}", classes, size, *drawn, posterior_warnings(counts)])
-    return table
-
-
-def hard_table(replicates: int) -> list[list[object]]:
-    """Both kinds, class counts fixed, where recalls make it harder; fewer replicates for many classes.
-
-    The closed forms of A and H come last: those of macro F1 and MCC do not get harder.
-    """
-    table: list[list[object]] = []
-    for classes, size in HARD_SIZES:
-        for name, recalls in HARD.items():
-            rows = true_rows(recalls(classes))
-            few = max(replicates // (2 if classes <= max(CLASSES) else 8), 50)
-            counts = samples(rows, size, few, generator(classes * 1000 + size), fixed=True)
-            truth = values(rows)
-            found = posterior_coverage(counts, truth, prior=Prior.EDGE, shares=Shares.OBSERVED)
-            closed = headline_coverage(counts, truth)[:2]
-            warned, noted = posterior_warnings(counts), headline_warnings(counts)
-            table.append([name, classes, size, *found, warned, *closed, noted])
-    return table
-
-
-def prior_table(replicates: int) -> list[tuple[str, list[float]]]:
-    """Coverage of A and H under each prior, for few and for many classes."""
-    table = []
-    for prior in (Prior.UNIFORM, Prior.JEFFREYS_RECALL, Prior.EDGE):
-        shown = []
-        for classes, size in ((2, 30), (10, 25), (35, 25)):
-            rows, few = true_rows(even_recalls(classes)), max(replicates // (2 if classes < 35 else 8), 50)
-            counts = samples(rows, size, few, generator(classes), fixed=True)
-            truth = values(rows, KEYS[:2])
-            shown += posterior_coverage(counts, truth, prior=prior, shares=Shares.OBSERVED, keys=KEYS[:2])
-        table.append((prior.value, shown))
-    return table
-
-
-def few_table(replicates: int) -> list[list[object]]:
-    """Metrics of which the delta method sees no spread where a class has a few samples; class counts fixed."""
-    keys, table = ("macro_f1", "mcc", "cohen_kappa"), list[list[object]]()
-    for classes in FEW_CLASSES:
-        for many, few in FEW_RECALLS:
-            rows = true_rows(np.where(np.arange(classes) == 0, few, many))
-            for sizes in FEW_SIZES:
-                counted = np.where(np.arange(classes) == 0, sizes[1], sizes[0])
-                random = generator(classes * 1000 + sizes[0] + sizes[1])
-                counts = random.multinomial(counted, rows, size=(replicates, classes)).astype(np.float64)
-                truth = values(rows * counted[:, None], keys)
-                closed = headline_coverage(counts, truth, keys)
-                drawn = posterior_coverage(counts, truth, prior=Prior.EDGE, shares=Shares.OBSERVED, keys=keys)
-                table.append([classes, f"{many:.2f}, one {few:.2f}", f"{sizes[0]}, one {sizes[1]}", *closed, *drawn])
-    return table
-
-
-def equal_shares_table(replicates: int) -> list[list[object]]:
-    """Closed forms at equal class shares, of data with uneven ones; class counts fixed."""
-    keys, table = ("macro_f1", "mcc", "cohen_kappa"), list[list[object]]()
-    for actual in UNEVEN:
-        for name in (".80 to .99", "one .30, rest .95"):
-            rows = true_rows(HARD[name](len(actual)))
-            random = generator(sum(actual))
-            counts = random.multinomial(actual, rows, size=(replicates, len(actual))).astype(np.float64)[:, None]
-            truth = values(rows, keys)
-            pairs = Table(np.concatenate([counts, at_equal_prevalence(counts)], axis=1))
-            found = equal_share_headlines(pairs, headlines(pairs, LEVEL, of=(slice(None), slice(1))))
-            hits = dict.fromkeys(keys, 0)
-            for own in found:
-                for one in own:
-                    if one.key in hits:
-                        hits[one.key] += bool(one.low <= truth[keys.index(one.key)] <= one.high)
-            sizes = f"{actual[0]:,} to {actual[-1]:,}"
-            table.append([len(actual), sizes, name, *(hits[key] / replicates for key in keys)])
-    return table
-
-
-def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--replicates", type=int, default=2000)
-    replicates = parser.parse_args(arguments).replicates
-    metrics = ["K", "per class", "A", "H", "macro F1", "MCC", "warned"]
-    print_table(["intervals, class counts", *metrics], coverage_table(replicates))
-    print_table(["true recalls", *metrics, "closed A", "closed H", "warned"], hard_table(replicates))
-    drawn = [f"{name} drawn" for name in ("macro F1", "MCC", "kappa")]
-    print_table(["K", "true recalls", "per class", "macro F1", "MCC", "kappa", *drawn], few_table(replicates))
-    head = ["K", "samples of each class", "true recalls", "macro F1", "MCC", "kappa"]
-    print_table(head, equal_shares_table(replicates))
-    print_table(
-        ["prior", "K=2, 30: A", "H", "K=10, 25: A", "H", "K=35, 25: A", "H"],
-        [[name, *shown] for name, shown in prior_table(replicates)],
+def of_probabilities() -> Iterator[Design]:
+    worlds: tuple[tuple[tuple[float, ...], int, float, float], ...] = (
+        ((0.5, 0.5), 50, 1.2, 1.0),
+        ((0.5, 0.5), 200, 1.2, 1.0),
+        ((0.95, 0.05), 200, 1.2, 1.0),
+        ((0.95, 0.05), 1000, 1.2, 1.0),
+        ((0.5, 0.5), 200, 2.5, 1.0),
+        ((0.5, 0.5), 200, 1.2, 2.0),
+        ((1 / 3, 1 / 3, 1 / 3), 300, 1.2, 1.0),
+        ((0.1,) * 10, 1000, 1.2, 1.0),
     )
+    for shares, size, apart, confidence in worlds:
+        world = partial(drawn_probabilities, np.array(shares), apart=apart, confidence=confidence)
+        last = f"@c{len(shares) - 1}"
+        keys = (*CLOSED, f"roc_auc{last}")
+        drawn = tuple(key if "calibration" in key else f"{key}{last}" for key in RESAMPLED)
+        truths = values(world(POPULATION // len(shares), np.random.default_rng(1)), (*keys, *drawn))
+        name = f"probabilities, rarest class {min(shares):.0%}, apart {apart}, confidence {confidence}"
+        draw = partial(world, size)
+        text = f"{len(shares)} classes, {size}"
+        yield Design(name, text, {key: truths[key] for key in keys}, draw)
+        if len(shares) < 10:
+            of_drawn = {key: truths[key] for key in drawn}
+            yield Design(f"{name}, resampled", text, of_drawn, draw, options=ALL, slow=10)
 
 
-def print_table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-    lines = [" | ".join(head), " | ".join("---" for _ in head)]
-    lines += [" | ".join(f"{cell:.3f}" if isinstance(cell, float) else str(cell) for cell in row) for row in rows]
-    sys.stdout.write("".join(f"| {line} |\n" for line in lines) + "\n")
+# Samples in groups, and samples with weights.
+
+
+def predictions(truth: NDArray[np.int64], predicted: NDArray[np.int64], **more: Any) -> Input:
+    return {"kind": "predictions", "y_true": truth, "y_pred": predicted, **more}
+
+
+def drawn_groups(sizes: str, n_groups: int, random: np.random.Generator) -> Input:
+    """Every group is right with a chance of its own, Beta(2, 1)."""
+    each = {
+        "equal": lambda: np.full(n_groups, 12),
+        "1 to 23": lambda: random.integers(1, 24, n_groups),
+        "heavy-tailed": lambda: np.ceil(12 * random.pareto(1.5, n_groups) + 1).astype(np.int64),
+    }[sizes]()
+    groups = np.repeat(np.arange(n_groups), each)
+    truth = random.integers(0, 3, groups.size)
+    right = random.random(groups.size) < random.beta(2.0, 1.0, n_groups)[groups]
+    wrong = (truth + random.integers(1, 3, groups.size)) % 3
+    return predictions(truth, np.where(right, truth, wrong), group_ids=groups)
+
+
+def drawn_weights(cells: Floats, random: np.random.Generator, *, informative: bool) -> Input:
+    """1,000 samples; wrong predictions are drawn twice as often and weigh half as much where weights are informative.
+
+    Weights are gamma variates of shape 2.
+    """
+    means = np.where(np.eye(len(cells), dtype=bool), 2.0, 1.0) if informative else np.ones(cells.shape)
+    chances = (cells / means).ravel()
+    drawn = random.choice(cells.size, 1000, p=chances / chances.sum())
+    truth, predicted = np.divmod(drawn, len(cells))
+    return predictions(truth, predicted, sample_weight=means.ravel()[drawn] * random.gamma(2.0, 0.5, 1000))
+
+
+def of_designs() -> Iterator[Design]:
+    truths = {"accuracy": 2 / 3, "balanced_accuracy": 2 / 3, "h_mean": 2 / 3, "macro_f1": 2 / 3, "mcc": 0.5}
+    for sizes in ("equal", "1 to 23", "heavy-tailed"):
+        for n_groups in (5, 10, 20, 60):
+            draw = partial(drawn_groups, sizes, n_groups)
+            yield Design(f"groups, sizes {sizes}", f"{n_groups} groups", truths, draw)
+    for classes in (2, 3, 10):
+        for share in (0.02, 0.1, 0.5):
+            actual = np.full(classes, (1.0 - share) / (classes - 1))
+            actual[0] = share
+            cells = actual[:, None] * true_rows(np.linspace(0.8, 0.95, classes))
+            own = values(matrix(np.round(cells * INFINITE)), ("accuracy", *OVERALL))
+            for informative in (False, True):
+                draw = partial(drawn_weights, cells, informative=informative)
+                told = "informative" if informative else "unrelated"
+                yield Design(f"weights {told}, first class {share:.0%}", f"{classes} classes, 1000", own, draw)
+
+
+# Labels, queries, clusterings.
+
+
+def drawn_labels(n_labels: int, size: int, random: np.random.Generator) -> Input:
+    """From frequent labels to rare ones; with a hidden trait there are more of them, and they are found more often."""
+    shares, recalls = np.geomspace(0.4, 0.05, n_labels), np.linspace(0.9, 0.6, n_labels)
+    trait = (random.random(size) < 0.3).astype(int)
+    there = random.random((size, n_labels)) < np.stack([0.7 * shares, np.minimum(1.7 * shares, 0.9)])[trait]
+    hits, false = np.stack([recalls - 0.1, recalls + 0.08]), np.stack([0.2 * shares, 0.4 * shares])
+    found = random.random(there.shape) < np.where(there, hits[trait], false[trait])
+    return {"kind": "multilabel", "y_true": there.astype(int), "y_pred": found.astype(int)}
+
+
+def drawn_queries(n_queries: int, random: np.random.Generator) -> Input:
+    """20 items each; some queries are much harder than others."""
+    grades = random.integers(0, 4, (n_queries, 20)) * (random.random((n_queries, 20)) < 0.3)
+    grades[:, 0] = 1
+    scores = grades + random.gamma(1.0, 1.5, (n_queries, 1)) * random.normal(size=grades.shape)
+    ids = np.repeat(np.arange(n_queries), 20)
+    return {"kind": "ranking", "query_ids": ids, "relevance": grades.ravel().astype(float), "scores": scores.ravel()}
+
+
+def drawn_clusters(cells: Floats, size: int, random: np.random.Generator) -> Input:
+    return clustering(random.multinomial(size, cells.ravel()).reshape(cells.shape))
+
+
+def clustering(counts: NDArray[Any]) -> Input:
+    return {"kind": "clustering", "contingency": counts.astype(np.int64)}
+
+
+def of_units() -> Iterator[Design]:
+    for n_labels in (5, 20):
+        truths = values(drawn_labels(n_labels, POPULATION // 2, np.random.default_rng(1)), ("h_mean", "macro_f1"))
+        for size in (200, 2000):
+            yield Design("labels", f"{n_labels} of {size}", truths, partial(drawn_labels, n_labels, size))
+    queries = values(drawn_queries(POPULATION // 10, np.random.default_rng(1)), ("ndcg_at_k(k=10)",))
+    for size in (15, 50, 200):
+        yield Design("queries", f"{size}", queries, partial(drawn_queries, size))
+    keys = ("adjusted_rand", "pair_fowlkes_mallows", "purity", "v_measure")
+    for classes, right in ((3, 0.6), (3, 0.9), (6, 0.8)):
+        shares = np.arange(1.0, classes + 1.0)
+        cells = true_rows(np.full(classes, right)) * (shares / shares.sum())[:, None]
+        truths = values(clustering(np.round(cells * INFINITE)), keys)
+        for size in (50, 200, 1000):
+            draw = partial(drawn_clusters, cells, size)
+            yield Design(
+                f"clusterings, {right:.0%} right", f"{classes} classes, {size}", truths, draw, options=ALL, slow=4
+            )
+
+
+DESIGNS = (of_matrices, of_probabilities, of_designs, of_units)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--replicates", type=int, default=200)
+    parser.add_argument("--only", default="", help="designs whose name has this in it")
+    chosen = parser.parse_args()
+    print("| drawn | size | metric | held | below | above | none | replicates |")
+    print("| --- | --- | --- | ---: | ---: | ---: | ---: | ---: |")
+    for designs in DESIGNS:
+        for design in designs():
+            if chosen.only in design.name:
+                for line in held(design, chosen.replicates):
+                    print(line, flush=True)
 
 
 if __name__ == "__main__":

@@ -54,7 +54,7 @@ _NOISE = "-1"
 _OVERSTATED = 0.3
 _MOST_NAMED = 20
 # With fewer samples for each cell of the table limits of shared information were seen to hold the truth in 67 to 94 of
-# 100 cases, not in 95 (benchmarks/clustering_coverage.py).
+# 100 cases, not in 95 (benchmarks/coverage.py).
 _FEW_FOR_A_CELL, _SEVERAL_CELLS = 6, 9
 
 
