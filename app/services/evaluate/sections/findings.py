@@ -89,11 +89,15 @@ def matrix_findings(
     matrix = _Margins(labels, counts, content, recalls, independent=independent)
     if not matrix.n:
         return []
+    constant = _constant_prediction(matrix)
+    # A model that always says the same misses all other classes and cannot beat the majority: one finding says it.
+    of_model = (
+        [_never_predicted(matrix), _accuracy_overstates(matrix, values), _majority_not_beaten(matrix, values)]
+        if constant is None
+        else [constant]
+    )
     found = [
-        _constant_prediction(matrix),
-        _never_predicted(matrix),
-        _accuracy_overstates(matrix, values),
-        _majority_not_beaten(matrix, values),
+        *of_model,
         _no_samples(matrix),
         *(_too_few_samples(matrix) if matrix.counted else ()),
     ]
