@@ -134,13 +134,13 @@ def of_matrices() -> Iterator[Design]:
     for uneven in UNEVEN:
         rows, sizes = true_rows(RECALLS["recalls .80 to .99"](len(uneven))), np.array(uneven)
         draw = partial(drawn_matrix, rows, sizes, fixed=True)
-        size = " + ".join(map(str, uneven))
+        of_each = " + ".join(map(str, uneven))
         own = values(matrix(np.round(rows * sizes[:, None] * 1e6)), OVERALL)
-        yield Design("matrix, uneven classes", size, own, draw)
+        yield Design("matrix, uneven classes", of_each, own, draw)
         keys = ("macro_f1", "mcc", "cohen_kappa")
         equal = values(matrix(np.round(rows * INFINITE)), keys)
         at = "intervals_at_balanced_prevalence"
-        yield Design("matrix, uneven classes, at equal shares", size, equal, draw, at=at)
+        yield Design("matrix, uneven classes, at equal shares", of_each, equal, draw, at=at)
 
 
 # Probabilities.
@@ -198,11 +198,13 @@ def predictions(truth: NDArray[np.int64], predicted: NDArray[np.int64], **more: 
 
 def drawn_groups(sizes: str, n_groups: int, random: np.random.Generator) -> Input:
     """Every group is right with a chance of its own, Beta(2, 1)."""
-    each = {
-        "equal": lambda: np.full(n_groups, 12),
-        "1 to 23": lambda: random.integers(1, 24, n_groups),
-        "heavy-tailed": lambda: np.ceil(12 * random.pareto(1.5, n_groups) + 1).astype(np.int64),
-    }[sizes]()
+    match sizes:
+        case "equal":
+            each = np.full(n_groups, 12)
+        case "1 to 23":
+            each = random.integers(1, 24, n_groups)
+        case _:
+            each = np.ceil(12 * random.pareto(1.5, n_groups) + 1).astype(np.int64)
     groups = np.repeat(np.arange(n_groups), each)
     truth = random.integers(0, 3, groups.size)
     right = random.random(groups.size) < random.beta(2.0, 1.0, n_groups)[groups]

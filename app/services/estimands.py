@@ -109,7 +109,6 @@ def parse_estimands(
     labels: Sequence[str],
     positive: int | None,
     *,
-    pointer: str = "/metrics",
     inputs: Collection[Inputs] = MATRICES,
     task: Task | None = None,
     decisions: Sequence[str] | None = None,
@@ -120,7 +119,6 @@ def parse_estimands(
         texts: As asked.
         labels: The classes.
         positive: Class that a metric of one class without ``@`` speaks of.
-        pointer: Where the texts stand in the request.
         inputs: What there is to compute from.
         task: What is judged, where that is more than classes.
         decisions: What can be decided, where these are no classes.
@@ -133,7 +131,7 @@ def parse_estimands(
         all_understood(
             dict.fromkeys(texts),
             lambda text: make_estimand(text, labels, positive, inputs, task, decisions),
-            lambda text: pointer_to(pointer, texts, text),
+            lambda text: pointer_to("/metrics", texts, text),
         )
     )
 

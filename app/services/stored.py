@@ -60,16 +60,14 @@ def inputs_of_all(records: Sequence[EvaluationRecord]) -> frozenset[Inputs]:
     return frozenset.intersection(*(inputs_of(stored_input(record)) for record in records))
 
 
-def refuse_kind(record: EvaluationRecord, what: str, pointer: str | None = None) -> None:
+def refuse_kind(record: EvaluationRecord, what: str) -> None:
     """Refuse what is made of a matrix of classes for what is more than one.
 
     Raises:
         NotForKind: the evaluation is of another kind.
     """
     if record.task is not None:
-        raise NotForKind(
-            f"there is no such thing as {what} of {record.task}: {record.kind} was evaluated", pointer=pointer
-        )
+        raise NotForKind(f"there is no such thing as {what} of {record.task}: {record.kind} was evaluated")
 
 
 def unkept_record(source: MatrixInput) -> EvaluationRecord:

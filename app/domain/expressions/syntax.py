@@ -254,5 +254,5 @@ def _unclosed_quote(text: str) -> int | None:
     return found.start() if found else None
 
 
-def _shortened(text: str, longest: int = 60) -> str:
-    return text if len(text) <= longest else text[: longest - 1] + "…"
+def _shortened(text: str) -> str:
+    return text if len(text) <= 60 else text[:59] + "…"

@@ -123,13 +123,13 @@ def agreed(gaps: Array, estimate: float, p: float, *, level: float, rope: float)
     return Agreed(low, high, found, larger, float(shares[2]), error)
 
 
-def normal_limits(estimate: Array, variance: Array, level: float = 0.95) -> tuple[Array, Array, Array]:
-    """Lower and upper limits and two-sided p (V) of differences with these variances.
+def normal_limits(estimate: Array, variance: Array) -> tuple[Array, Array, Array]:
+    """Limits at 95 % and two-sided p (V) of differences with these variances.
 
     Without variance there is no interval, and p is 1 for a difference of 0 and NaN otherwise: nothing can be said.
     """
     error = np.sqrt(variance)
-    spread = two_sided_z(level) * np.where(error > 0, error, np.nan)
+    spread = two_sided_z(0.95) * np.where(error > 0, error, np.nan)
     with silently():
         p = 2.0 * normal_cdf(-np.abs(estimate) / error)
     p = np.where(error > 0, p, np.where(estimate == 0, 1.0, np.nan))

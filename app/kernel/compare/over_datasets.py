@@ -310,11 +310,11 @@ class BayesianSignedRank:
 
 
 def bayesian_signed_rank(
-    differences: Array, *, rope: float, draws: int, random: np.random.Generator, prior_weight: float = 0.5
+    differences: Array, *, rope: float, draws: int, random: np.random.Generator
 ) -> BayesianSignedRank:
     """Bayesian signed-rank test of N differences, first less second. Benavoli et al. (2014, 2017).
 
-    Weights w ~ Dirichlet(prior_weight, 1, ..., 1) over a pseudo-difference of 0 and the N differences; a region's
+    Weights w ~ Dirichlet(1/2, 1, ..., 1) over a pseudo-difference of 0 and the N differences; a region's
     probability is the sum of w_i w_j over the pairs whose mean (z_i + z_j)/2 lies in it: below -rope, within, above.
 
     Args:
@@ -322,14 +322,13 @@ def bayesian_signed_rank(
         rope: half width of the region of practical equivalence; with 0, means of exactly 0 are equivalent.
         draws: how many.
         random: source of the random numbers.
-        prior_weight: weight of the pseudo-difference.
     """
     values = np.concatenate([[0.0], np.asarray(differences, dtype=np.float64)])
     means = (values[:, None] + values[None, :]) / 2.0
     # Means computed from rounded scores must not fall out of the region by rounding.
     slack = 1e-12 * max(float(np.abs(values).max()), 1e-300)
     above, below = (means > rope + slack).astype(np.float64), (means < -rope - slack).astype(np.float64)
-    weights = random.dirichlet([prior_weight] + [1.0] * (values.size - 1), size=draws)
+    weights = random.dirichlet([0.5] + [1.0] * (values.size - 1), size=draws)
     first = ((weights @ above) * weights).sum(axis=1)
     second = ((weights @ below) * weights).sum(axis=1)
     masses = np.column_stack([second, 1.0 - first - second, first])

@@ -138,9 +138,11 @@ class EstimatedShares:
     condition: float = 1.0
 
 
-def estimate_by_likelihood(
-    probabilities: Array, old: Array, *, tolerance: float = 1e-10, iterations: int = 10_000
-) -> EstimatedShares:
+# EM ends here where it does not converge.
+_ITERATIONS = 10_000
+
+
+def estimate_by_likelihood(probabilities: Array, old: Array, *, tolerance: float = 1e-10) -> EstimatedShares:
     """New class shares from predicted probabilities (N, K) of unlabelled items, by EM. Saerens, Latinne &
     Decaestecker (2002).
 
@@ -155,7 +157,7 @@ def estimate_by_likelihood(
     ratio = probabilities / old
     shares = np.array(old, dtype=np.float64) / old.sum()
     converged = False
-    for _ in range(iterations):
+    for _ in range(_ITERATIONS):
         weighted = ratio * shares
         following = (weighted / weighted.sum(axis=1, keepdims=True)).mean(axis=0)
         converged = bool(np.abs(following - shares).max() < tolerance)

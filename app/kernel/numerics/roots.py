@@ -70,13 +70,14 @@ def solve_where(mask: Mask, solver: Callable[..., Array], *arrays: Array) -> Arr
     return result
 
 
-def last_inside(inside: Callable[[float], bool], start: float, end: float, *, steps: int = 60) -> float:
+def last_inside(inside: Callable[[float], bool], start: float, end: float) -> float:
     """Farthest point from ``start`` towards ``end`` at which a condition still holds, by bisection; it holds at
     ``start``.
     """
     if inside(end):
         return end
-    for _ in range(steps):
+    # As many halves as a float64 has digits, and some more.
+    for _ in range(60):
         middle = (start + end) / 2.0
         start, end = (middle, end) if inside(middle) else (start, middle)
     return start

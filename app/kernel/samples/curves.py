@@ -110,9 +110,9 @@ def cuts_of(ranking: Ranking) -> DistinctCuts:
     return DistinctCuts(*ranking.cuts())
 
 
-def _cuts(scores: Scores, code: int, *, members: bool = True, others: bool = True) -> DistinctCuts:
+def _cuts(scores: Scores, code: int, *, others: bool = True) -> DistinctCuts:
     cuts = cuts_of(scores.ranking(code))
-    if members and cuts.positives == 0:
+    if cuts.positives == 0:
         raise UndefinedCurve("no_actual_samples", "the class has no actual samples")
     if others and cuts.negatives == 0:
         raise UndefinedCurve("no_other_samples", "every sample belongs to the class")

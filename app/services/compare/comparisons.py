@@ -96,9 +96,7 @@ class AskedComparison:
         return next((estimand.text for estimand in self.estimands if estimand.scored), best)
 
 
-async def fetch_runs(
-    store: EvaluationStore, project: str, identifiers: Sequence[UUID], pointer: str = "/evaluations"
-) -> list[EvaluationRecord]:
+async def fetch_runs(store: EvaluationStore, project: str, identifiers: Sequence[UUID]) -> list[EvaluationRecord]:
     """Evaluations with counts, in the order asked for.
 
     Raises:
@@ -107,7 +105,7 @@ async def fetch_runs(
     """
     found = await store.get_many(project, identifiers)
     for index, identifier in enumerate(identifiers):
-        where = f"{pointer}/{index}" if pointer.endswith("s") else pointer
+        where = f"/evaluations/{index}"
         if identifier not in found:
             raise NotFound(f"there is no evaluation {identifier}", pointer=where)
         content = found[identifier].content

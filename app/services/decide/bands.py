@@ -86,7 +86,7 @@ class CurveBand:
     seed: int | None = None
 
 
-def band_of(banded: Banded, settings: BandSettings, seed: int, *, draws: int = DRAWS) -> tuple[Limits, CurveBand]:
+def band_of(banded: Banded, settings: BandSettings, seed: int) -> tuple[Limits, CurveBand]:
     """Limits (m) at the points of a curve, and how they were made, from at most so many draws.
 
     Raises:
@@ -99,7 +99,7 @@ def band_of(banded: Banded, settings: BandSettings, seed: int, *, draws: int = D
         ranking, _ = banded.scores.falling(banded.code)
         filled = _filled(ranking, banded.bins)
         return bins_band(equal_width(ranking, banded.bins), filled, settings), _said(settings, "wilson")
-    made = plan(banded.scores.n_samples, 2, draws, whole=True)
+    made = plan(banded.scores.n_samples, 2, DRAWS, whole=True)
     if made is None:
         raise OutOfReach("a band takes resamples, and there are too many samples for that")
     ranking, order = banded.scores.falling(banded.code)

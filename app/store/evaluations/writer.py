@@ -26,6 +26,8 @@ from app.store.database.failures import DRIVER_ERRORS, is_unavailable, translate
 from app.store.database.tables import audit_entries, evaluations
 from app.store.idempotency import MARKED, PRIMARY_KEY, beside_evaluation
 
+# Evaluations in one commit at most.
+_GROUP_LIMIT: Final = 128
 # The id of the entry in the trail of changes: its time is when it was written, whenever the evaluation was made.
 ENTRY_ID: Final = "entry_id"
 
@@ -80,14 +82,11 @@ class EvaluationWriter:
     that group get StoreUnavailableError (kept or not is unknown) and the next group gets a new connection.
     """
 
-    def __init__(
-        self, engine: AsyncEngine, *, queue_limit: int = 1024, group_limit: int = 128, group_bytes: int = 8 << 20
-    ) -> None:
-        """Take how many may wait, and how many, with how many bytes of matrices, share one commit at most."""
+    def __init__(self, engine: AsyncEngine, *, queue_limit: int = 1024, group_bytes: int = 8 << 20) -> None:
+        """Take how many may wait, and how many bytes of matrices share one commit at most."""
         self._engine = engine
         self._watch = watch_of(engine)
         self._queue_limit = queue_limit
-        self._group_limit = group_limit
         self._group_bytes = group_bytes
         self._queue: deque[_Waiting] = deque()
         self._arrived = asyncio.Event()
@@ -156,7 +155,7 @@ class EvaluationWriter:
     def _take_group(self) -> list[_Waiting]:
         group: list[_Waiting] = []
         size = 0
-        while self._queue and len(group) < self._group_limit and size < self._group_bytes:
+        while self._queue and len(group) < _GROUP_LIMIT and size < self._group_bytes:
             waiting = self._queue.popleft()
             if not waiting.done.done():
                 group.append(waiting)
