@@ -131,6 +131,7 @@ def test_tags_are_replaced_and_nothing_else(client: httpx.Client) -> None:
         ({}, "/tags"),
         ({"tags": None}, "/tags"),
         ({"tags": {"a": 1}}, "/tags/a"),
+        ({"tags": {"a/b~c": 1}}, "/tags/a~1b~0c"),
         ({"tags": {"a": "1"}, "model": {"name": "other"}}, "/model"),
         ({"tags": {"with:colon": "1"}}, "/tags/with:colon"),
         ({"tags": {"": "1"}}, "/tags/"),

@@ -104,6 +104,7 @@ def test_the_readme_counts_the_metrics() -> None:
     assert f"Each of its more than {hundreds} metrics" in " ".join((ROOT / "README.md").read_text().split())
 
 
+@pytest.mark.slow
 def test_cross_validation_shows_where_accuracy_and_h_disagree(
     base_url: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

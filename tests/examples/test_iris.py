@@ -25,6 +25,7 @@ def base_url(database_url: str) -> Iterator[str]:
         yield url
 
 
+@pytest.mark.slow
 def test_the_printed_values(base_url: str) -> None:
     with httpx.Client(base_url=base_url, timeout=60) as client:
         made = iris.post(client)
@@ -35,6 +36,7 @@ def test_the_printed_values(base_url: str) -> None:
     assert rule["objective"]["gain"] >= 0
 
 
+@pytest.mark.slow
 def test_the_script_prints_the_line(base_url: str, capsys: pytest.CaptureFixture[str]) -> None:
     iris.main(["--url", base_url])
     line = capsys.readouterr().out.splitlines()[0]

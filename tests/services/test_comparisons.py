@@ -117,8 +117,18 @@ def random_runs(seed: int) -> tuple[Any, Any, Any]:
     return first, second, truth
 
 
-@each("seed", range(40))
+@each("seed", range(10))
 def test_limits_p_probabilities_and_verdicts_of_paired_runs_agree(seed: int) -> None:
+    check_agreement(seed)
+
+
+@pytest.mark.slow
+@each("seed", range(10, 40))
+def test_limits_p_probabilities_and_verdicts_of_more_paired_runs_agree(seed: int) -> None:
+    check_agreement(seed)
+
+
+def check_agreement(seed: int) -> None:
     runs = random_runs(seed)
     level = (0.8, 0.95, 0.99)[seed % 3]
     metrics = SMOOTH + OTHERS * (seed < 6)
