@@ -37,7 +37,7 @@ def narrow(database_url: str) -> Iterator[str]:
 def half_sent(url: str, announced: int, sent: int) -> socket.socket:
     """A connection on which a part of a body is held. What came before may still be there for a moment."""
     host, port = url.removeprefix("http://").split(":")
-    head = "POST /v1/metrics/compute HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+    head = "POST /v1/metrics/compute HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
     start = f"{head}Content-Length: {announced}\r\n\r\n".encode()
     deadline = time.monotonic() + 20
     while True:

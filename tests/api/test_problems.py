@@ -310,7 +310,7 @@ def test_a_caller_that_hangs_up_does_no_harm(client: httpx.Client, base_url: str
     port = int(base_url.rpartition(":")[2])
     lines = [
         b"POST /v1/evaluations HTTP/1.1",
-        b"Host: x",
+        b"Host: localhost",
         b"Content-Type: application/json",
         b"Content-Length: 99",
         b"",

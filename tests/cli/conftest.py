@@ -168,7 +168,7 @@ class Service:
     def send(self, path: str) -> None:
         """A request whose answer nobody waits for."""
         with socket.create_connection(("127.0.0.1", self.port), timeout=5) as connection:
-            connection.sendall(f"GET {path} HTTP/1.1\r\nHost: here\r\n\r\n".encode())
+            connection.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
             time.sleep(0.5)
 
     def stop(self, number: signal.Signals) -> str:

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.slow
 
 SECONDS = 1.0
 MARGIN = 2.0
-HALF_HEADERS = b"POST /v1/evaluations HTTP/1.1\r\nHost: x\r\n"
+HALF_HEADERS = b"POST /v1/evaluations HTTP/1.1\r\nHost: localhost\r\n"
 SMALL_REQUEST = compute({"kind": "binary_counts", "tp": 8, "fn": 2, "fp": 1, "tn": 9})
 HALF_BODY = http("POST", "/v1/metrics/compute", b"", {**JSON, "Content-Length": "1000"}, length=False) + b'{"input":'
 
@@ -176,17 +176,17 @@ def test_too_many_connections(service: Service) -> None:
 NO_HTTP = {
     "a bad line": (b"WHAT IS THIS\r\n\r\n", 400, "bad_request"),
     "another protocol": (b"\x16\x03\x01\x02\x00\x01\x00", 400, "bad_request"),
-    "an unknown method": (b"FETCH /healthz HTTP/1.1\r\nHost: x\r\n\r\n", 400, "bad_request"),
+    "an unknown method": (b"FETCH /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n", 400, "bad_request"),
     "a space before a colon": (b"GET /healthz HTTP/1.1\r\nHost : x\r\n\r\n", 400, "bad_request"),
     "two lengths": (
-        b"POST /v1/metrics/compute HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\n{}",
+        b"POST /v1/metrics/compute HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\n{}",
         400,
         "bad_request",
     ),
-    "a length that is no number": (b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: ten\r\n\r\n", 400, "bad_request"),
-    "a negative length": (b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n", 400, "bad_request"),
+    "a length that is no number": (b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: ten\r\n\r\n", 400, "bad_request"),
+    "a negative length": (b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: -1\r\n\r\n", 400, "bad_request"),
     "a length and chunks": (
-        b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
         400,
         "bad_request",
     ),
@@ -200,12 +200,12 @@ NO_HTTP = {
         400,
         "bad_request",
     ),
-    "headers of 100 KB": (b"GET /healthz HTTP/1.1\r\nHost: x\r\nX: " + b"a" * 100_000 + b"\r\n\r\n", 431, "headers_too_large"),
-    "headers without an end": (b"GET /healthz HTTP/1.1\r\nHost: x\r\nX: " + b"a" * 3_000_000, 431, "headers_too_large"),
+    "headers of 100 KB": (b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX: " + b"a" * 100_000 + b"\r\n\r\n", 431, "headers_too_large"),
+    "headers without an end": (b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX: " + b"a" * 3_000_000, 431, "headers_too_large"),
     "ten thousand headers": (b"GET /healthz HTTP/1.1\r\n" + b"A: b\r\n" * 20_000 + b"\r\n", 431, "headers_too_large"),
-    "a line of 100 KB": (b"GET /" + b"a" * 100_000 + b" HTTP/1.1\r\nHost: x\r\n\r\n", 431, "headers_too_large"),
+    "a line of 100 KB": (b"GET /" + b"a" * 100_000 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n", 431, "headers_too_large"),
     "a line without an end": (b"GET /" + b"a" * 3_000_000, 431, "headers_too_large"),
-    "a path that is no text": (b"GET /\xff\xfe HTTP/1.1\r\nHost: x\r\n\r\n", 400, "bad_request"),
+    "a path that is no text": (b"GET /\xff\xfe HTTP/1.1\r\nHost: localhost\r\n\r\n", 400, "bad_request"),
 }  # fmt: skip
 
 
