@@ -35,7 +35,7 @@ _PLACE: Final = 90
 
 
 async def what_if_page(context: Context, identifier: UUID, label: str | None) -> tuple[dict[str, Any], list[Picture]]:
-    """What the template writes, and the figure.
+    """Return the values of the template, and the figure.
 
     Raises:
         NotFound: there is no such evaluation.

@@ -96,7 +96,7 @@ def _why(request: Request) -> str:
 
 
 def _without_empty_fields(request: Request) -> Response:
-    """The same page by an address without the fields of a form that were left empty."""
+    """Redirect to the page by an address without the fields of a form that were left empty."""
     given = [(name, value) for name, value in request.query_params.multi_items() if value != ""]
     # Without a path it leads to the page itself, whatever its address looks like.
     return RedirectResponse(f"?{urlencode(given)}", HTTPStatus.SEE_OTHER)

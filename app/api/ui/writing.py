@@ -80,7 +80,7 @@ def render(
 
 
 def respond(page: bytes, status: HTTPStatus = HTTPStatus.OK, headers: Mapping[str, str] | None = None) -> Response:
-    """What was written as a response."""
+    """Return a page as a response."""
     return Response(page, status, {**HEADERS, **(headers or {})}, media_type="text/html")
 
 
