@@ -392,7 +392,7 @@ def run_on_database(settings: Settings, run: Callable[[str], Result], *refused: 
     Raises:
         CommandError: it cannot be done; the message says why.
     """
-    from app.services.ports.state import StoreFullError, StoreUnavailableError
+    from app.services.ports import StoreFullError, StoreUnavailableError
 
     with database_in_use(settings) as url:
         refuse_outdated_schema(url, settings.database_wait_seconds)

@@ -20,7 +20,7 @@ from app.services.evaluate.questions import ask
 from app.services.evaluate.reports import report_alone
 from app.services.evaluate.sections.kept import sections_from_json
 from app.services.evaluate.sections.matrix import batch_values
-from app.services.ports.archive import ArchiveKind
+from app.services.ports import ArchiveKind
 from app.services.stored import options_from_json, stored_input
 from app.services.transfer.checking import Checked, Checker, Discrepancy, Recomputed, refused
 from app.services.transfer.exporting import Exporter

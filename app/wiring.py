@@ -21,23 +21,20 @@ from app.services.access.guard import Guard
 from app.services.access.keys import KeyService
 from app.services.access.quotas import Quotas
 from app.services.admission import Admission
+from app.services.compare.across_datasets import TournamentService
 from app.services.compare.comparisons import ComparisonService
-from app.services.compare.tournaments import TournamentService
 from app.services.evaluate.evaluations import EvaluationService
 from app.services.evaluate.reports import warm_up
-from app.services.gate.gates import GateService
+from app.services.gate import GateService
 from app.services.idempotency import IdempotencyService
-from app.services.inventory.inventory import InventoryService
-from app.services.inventory.retention import Retention
-from app.services.jobs.jobs import JobService
-from app.services.jobs.running import JobRunner, Requests
+from app.services.inventory import InventoryService, Retention
+from app.services.jobs import JobRunner, JobService, Requests
 from app.services.processes.compute import ComputePool
 from app.services.processes.rendering import Renderer
 from app.services.processes.worker import Limits
 from app.services.project.what_if import WhatIfService
-from app.services.rank.leaderboards import LeaderboardService
-from app.services.webhooks.sending import Sender
-from app.services.webhooks.webhooks import WebhookService
+from app.services.rank import LeaderboardService
+from app.services.webhooks import Sender, WebhookService
 from app.settings import Authentication, MetricsAccess, Settings
 from app.store.audit import PostgresTrail
 from app.store.comparisons import PostgresComparisonStore

@@ -25,21 +25,19 @@ from app.services.access.guard import Asking, Guard
 from app.services.access.keys import KeyService
 from app.services.access.quotas import Quotas
 from app.services.acting import act_as
+from app.services.compare.across_datasets import TournamentService
 from app.services.compare.comparisons import ComparisonService
-from app.services.compare.tournaments import TournamentService
 from app.services.evaluate.evaluations import EvaluationService
-from app.services.gate.gates import GateService
+from app.services.gate import GateService
 from app.services.idempotency import IdempotencyService
-from app.services.inventory.inventory import InventoryService
-from app.services.jobs.jobs import JobService
-from app.services.ports.cluster import Cluster
-from app.services.ports.data import DataSource
-from app.services.ports.state import Readiness
+from app.services.inventory import InventoryService
+from app.services.jobs import JobService
+from app.services.ports import Cluster, DataSource, Readiness
 from app.services.processes.compute import ComputePool
 from app.services.processes.rendering import Renderer
 from app.services.project.what_if import WhatIfService
-from app.services.rank.leaderboards import LeaderboardService
-from app.services.webhooks.webhooks import WebhookService
+from app.services.rank import LeaderboardService
+from app.services.webhooks import WebhookService
 
 # In the state of a request that is carried out as a job: whoever sent it was let pass when it came.
 CARRIED_OUT_BY: Final = "carried_out_by"

@@ -28,11 +28,10 @@ from app.api.problems import InvalidQuery, NotAcceptable
 from app.api.report.page import HEADERS, write_page
 from app.domain.errors import Fault
 from app.domain.members import members
-from app.services.compare.answers import RunComparison
-from app.services.compare.model_answers import ModelComparison
+from app.services.compare.answers import ModelComparison, RunComparison
 from app.services.evaluate.answers import Evaluation
-from app.services.gate.answers import CheckAnswer
-from app.services.rank.ranking import Leaderboard
+from app.services.gate import CheckAnswer
+from app.services.rank import Leaderboard
 
 Written = Mapping[str, Any]
 

@@ -45,7 +45,7 @@ from app.domain.errors import (
     UnknownMetric,
 )
 from app.domain.members import LEFT_OUT, SPREAD
-from app.services.ports.state import StoreFullError, StoreOverloadedError, StoreUnavailableError
+from app.services.ports import StoreFullError, StoreOverloadedError, StoreUnavailableError
 
 _log = logging.getLogger("prevail.api")
 MEDIA_TYPE = "application/problem+json"

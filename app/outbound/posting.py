@@ -1,4 +1,4 @@
-"""Posts to webhooks: the port `app.services.ports.messages.Poster`."""
+"""Posts to webhooks: the port `app.services.ports.Poster`."""
 
 import asyncio
 import contextlib

@@ -19,8 +19,7 @@ from uuid import UUID
 from app.domain.errors import IdempotencyKeyInFlight, IdempotencyKeyReused
 from app.domain.identifiers import new_id
 from app.domain.operations.idempotency import KeptResult
-from app.services.ports.requests import IdempotencyStore
-from app.services.ports.state import StoreFullError, StoreUnavailableError
+from app.services.ports import IdempotencyStore, StoreFullError, StoreUnavailableError
 
 PURGE_SECONDS: Final = 300.0
 _WHOLE: Final = 0

@@ -1,12 +1,12 @@
-"""From what is kept of an evaluation back to what its report is computed from."""
+"""Stored evaluations as the source of reports, by id or by model, dataset and version."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Self
 from uuid import UUID
 
-from app.domain.errors import NoSamples, NotForKind
-from app.domain.evaluation import DatasetRef, EvaluationRecord, ModelRef
+from app.domain.errors import NoSamples, NotForKind, NotFound
+from app.domain.evaluation import DatasetRef, EvaluationQuery, EvaluationRecord, ModelRef, Reference
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.inputs.samples import Samples
 from app.domain.options import Costs, IntervalChoice, IntervalMethod, Options, Retain, Sampling
@@ -15,6 +15,7 @@ from app.kernel.samples.scores import Scores
 from app.kernel.uncertainty.draws import Alternative, AreaInterval, Prior, Shares
 from app.kernel.uncertainty.intervals import ProportionInterval
 from app.services.kinds import inputs_of
+from app.services.ports import EvaluationStore
 
 _DEFAULTS = Options()
 
@@ -192,3 +193,33 @@ def _sampling_from_json(stored: Mapping[str, Any]) -> Sampling:
         shares=Shares(stored.get("prevalence_design", defaults.shares)),
         draws=stored.get("draws", defaults.draws),
     )
+
+
+# How a run is named where one is asked for.
+Named = UUID | Reference
+
+
+async def identified(
+    store: EvaluationStore, project: str, named: Sequence[Named], pointers: Sequence[str]
+) -> list[UUID]:
+    """The ids of what is named: of a reference that of the latest evaluation that matches.
+
+    Raises:
+        NotFound: nothing matches; its pointer is that of the reference.
+    """
+    found = []
+    for one, pointer in zip(named, pointers, strict=True):
+        found.append(one if isinstance(one, UUID) else await _latest(store, project, one, pointer))
+    return found
+
+
+async def _latest(store: EvaluationStore, project: str, reference: Reference, pointer: str) -> UUID:
+    query = EvaluationQuery(tags=reference.tags, limit=1)
+    if (model := reference.model) is not None:
+        query = replace(query, model=model.name, model_version=model.version)
+    if (dataset := reference.dataset) is not None:
+        query = replace(query, dataset=dataset.name, dataset_version=dataset.version, split=dataset.split)
+    page = await store.page(project, query)
+    if not page.items:
+        raise NotFound(f"there is no evaluation of {reference}", pointer=pointer)
+    return page.items[0].id

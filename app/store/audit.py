@@ -38,7 +38,7 @@ WHO_PARAMETERS: dict[str, Any] = {
 
 
 class PostgresTrail:
-    """The trail of changes, as far as it is cut: the port `app.services.ports.keys.Trail`."""
+    """The trail of changes, as far as it is cut: the port `app.services.ports.Trail`."""
 
     def __init__(self, engine: AsyncEngine) -> None:
         self._engine = engine

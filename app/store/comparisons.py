@@ -1,4 +1,4 @@
-"""Comparisons in Postgres: the port `app.services.ports.decisions.ComparisonStore`."""
+"""Comparisons in Postgres: the port `app.services.ports.ComparisonStore`."""
 
 from typing import Any
 from uuid import UUID

@@ -1,4 +1,4 @@
-"""Gates and their checks in Postgres: the port `app.services.ports.decisions.GateStore`."""
+"""Gates and their checks in Postgres: the port `app.services.ports.GateStore`."""
 
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus

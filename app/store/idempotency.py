@@ -31,7 +31,7 @@ from sqlalchemy.sql.dml import ReturningInsert
 from app.domain.operations.access import Kind
 from app.domain.operations.idempotency import ClaimOutcome, KeptResult
 from app.services.idempotency import Mark, present_mark
-from app.services.ports.requests import KeyTakenError
+from app.services.ports import KeyTakenError
 from app.store.database.engine import reading, require_room, writing
 from app.store.database.failures import translated
 from app.store.database.tables import idempotency_claims, idempotency_results

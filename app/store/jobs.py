@@ -1,4 +1,4 @@
-"""Jobs in Postgres: the port `app.services.ports.requests.JobStore`."""
+"""Jobs in Postgres: the port `app.services.ports.JobStore`."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass

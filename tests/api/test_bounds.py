@@ -7,8 +7,7 @@ import httpx
 import numpy as np
 import pytest
 
-from app.services.decide.h_mean_bounds import BoundsOfRecalls, BoundsOfWeakClasses
-from app.services.decide.isocurves import Isocurves
+from app.services.decide.h_mean_bounds import BoundsOfRecalls, BoundsOfWeakClasses, Isocurves
 from tests.api.answers import check_json, check_problem, check_shape, create, evaluation
 
 Json = dict[str, Any]

@@ -11,7 +11,7 @@ from app.api.answers import answer_model
 from app.api.v1.requests.gates import CHECKS, GATES
 from app.domain.decisions import GateVersion
 from app.domain.wording import about
-from app.services.gate.answers import CheckAnswer
+from app.services.gate import CheckAnswer
 from tests.api.answers import Json, check_json, check_problem, check_shape
 from tests.api.decisions import Matrix, keep, with_ids
 from tests.bank import each

@@ -6,7 +6,7 @@ from uuid import uuid4
 import httpx
 import pytest
 
-from app.services.rank.ranking import Leaderboard
+from app.services.rank import Leaderboard
 from tests.api.answers import Json, check_json, check_problem, check_shape, create, evaluation, matrix_input
 
 

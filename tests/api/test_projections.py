@@ -9,8 +9,8 @@ import pytest
 
 from app.api.answers import answer_model
 from app.api.v1.requests.projections import ESTIMATES, PROJECTIONS
-from app.services.project.answers import Projection
 from app.services.project.prevalence_estimate import PrevalenceEstimate
+from app.services.project.projection import Projection
 from tests.api.answers import FOUR_CLASSES, Json, check_json, check_problem
 from tests.api.decisions import keep, with_ids
 from tests.bank import each

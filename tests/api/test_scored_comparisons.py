@@ -347,7 +347,7 @@ def test_expressions_that_are_refused(client: httpx.Client, metric: str, code: s
 
 def test_too_many_samples_are_refused(client: httpx.Client, monkeypatch: pytest.MonkeyPatch) -> None:
     _, _, *ids = two(client)
-    monkeypatch.setattr("app.services.runs.reading.MOST_ENTRIES", 900)
+    monkeypatch.setattr("app.services.runs.pairing.MOST_ENTRIES", 900)
     reply = client.post("/v1/comparisons", json={"evaluations": ids, "metrics": ["roc_auc"]})
     problem = check_problem(reply, 422, "out_of_reach")
     assert "960" in problem["detail"]

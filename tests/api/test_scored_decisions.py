@@ -10,8 +10,8 @@ from scipy import stats
 
 from app.api.answers import answer_model
 from app.kernel.uncertainty.influence import area_limits
-from app.services.gate.answers import CheckAnswer
-from app.services.rank.ranking import Leaderboard
+from app.services.gate import CheckAnswer
+from app.services.rank import Leaderboard
 from tests.api.answers import Json, check_json, check_problem, check_shape, create, evaluation
 from tests.api.decisions import keep, keep_probabilities, probabilities
 from tests.kernel.delong import area_difference, delong
@@ -245,7 +245,7 @@ def test_leaderboards_look_at_so_many_samples_only(
     client: httpx.Client, ranked: tuple[str, list[Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     dataset, outputs = ranked
-    monkeypatch.setattr("app.services.rank.leaderboards.MOST_ENTRIES", 900)
+    monkeypatch.setattr("app.services.rank.MOST_ENTRIES", 900)
     answer = board(client, dataset, "log_loss")
     assert answer["items"][0]["value"] == pytest.approx(sk.log_loss(TRUTH, outputs[2]))
     assert answer["items"][0]["low"] is None

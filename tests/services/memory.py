@@ -33,18 +33,15 @@ from app.domain.inputs.samples import Samples
 from app.domain.members import as_json
 from app.domain.options import Options
 from app.services.admission import Admission
-from app.services.compare.across_datasets import Tournament
+from app.services.compare.across_datasets import Tournament, TournamentService
 from app.services.compare.answers import RunComparison
 from app.services.compare.comparisons import ComparisonService, NewComparison
-from app.services.compare.tournaments import TournamentService
 from app.services.evaluate.evaluations import EvaluationService, NewEvaluation
-from app.services.gate.answers import CheckAnswer
-from app.services.gate.gates import GateService
-from app.services.ports.evaluations import SampleLabels
+from app.services.gate import CheckAnswer, GateService
+from app.services.ports import SampleLabels
 from app.services.processes.compute import ComputePool
 from app.services.processes.worker import Limits
-from app.services.rank.leaderboards import LeaderboardService
-from app.services.rank.ranking import LeaderboardQuery
+from app.services.rank import LeaderboardQuery, LeaderboardService
 
 Answer = TypeVar("Answer")
 Json = dict[str, Any]

@@ -17,8 +17,8 @@ from app.services.compare.comparisons import (
     AskedComparison,
     compare_again,
 )
-from app.services.compare.elsewhere import Rereading
-from app.services.runs.reading import KeptSamples
+from app.services.compare.in_parts import Rereading
+from app.services.runs.pairing import KeptSamples
 from tests.services.referenced import Parts, Threads, asked_of_sources
 
 ROWS = 700

@@ -12,10 +12,9 @@ from app.domain.evaluation import EvaluationRecord
 from app.domain.identifiers import new_id
 from app.domain.inputs.matrices import MatrixInput
 from app.services.compare.comparisons import AskedComparison, NewComparison, understood
-from app.services.ports.cluster import Result, Task
+from app.services.ports import ClusterTask, Result
 from app.services.runs.aligned import Runs
-from app.services.runs.pairing import PairingMode
-from app.services.runs.reading import KeptSamples
+from app.services.runs.pairing import KeptSamples, PairingMode
 from app.services.stored import unkept_record
 
 
@@ -47,7 +46,7 @@ class Threads:
     def connected(self) -> Iterator[Self]:
         yield self
 
-    def in_order(self, function: Callable[[Task], Result], tasks: Iterable[Task]) -> Iterator[Result]:
+    def in_order(self, function: Callable[[ClusterTask], Result], tasks: Iterable[ClusterTask]) -> Iterator[Result]:
         with ThreadPoolExecutor(3) as pool:
             yield from pool.map(self._done, (pickle.dumps((function, task)) for task in tasks))
 

@@ -13,14 +13,13 @@ from app.domain.rules import definition_of
 from app.kernel.compare.gates import Verdict
 from app.kernel.matrix.table import confusion_counts
 from app.services.estimands import parse_estimands
-from app.services.gate.gate_check import check_gate
-from app.services.gate.rule_estimates import rule_estimands
-from app.services.ports.evaluations import SampleLabels
+from app.services.gate import check_gate, rule_estimands
+from app.services.ports import SampleLabels
 from app.services.runs.aligned import Runs
 from app.services.runs.comparison import Comparison
 from app.services.runs.differences import BOTH_INFINITE, NO_VALUE, NOT_REACHED, ONE_INFINITE, RunDifference
-from app.services.runs.draws.resampling import InferenceSettings
-from app.services.runs.reading import KeptSamples
+from app.services.runs.draws.matrices import InferenceSettings
+from app.services.runs.pairing import KeptSamples
 from tests.bank import each
 
 

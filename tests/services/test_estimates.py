@@ -26,16 +26,14 @@ from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.expression import Measure, compute
 from app.kernel.uncertainty.intervals import wilson
 from app.services.estimands import make_estimand, preference, require_comparable
-from app.services.estimates.canonical import canonical
-from app.services.estimates.estimate import Estimate, LimitSettings, NoLimits
+from app.services.estimates.estimate import Estimate, LimitSettings, NoLimits, canonical
 from app.services.estimates.estimates import estimate
 from app.services.estimates.run_data import RunData, run_data
 from app.services.evaluate.reports import evaluate
-from app.services.gate.gate_check import check_gate
-from app.services.gate.rule_estimates import rule_estimands
-from app.services.rank.ranking import Candidate, LeaderboardQuery, rank_candidates
+from app.services.gate import check_gate, rule_estimands
+from app.services.rank import Candidate, LeaderboardQuery, rank_candidates
 from app.services.runs.aligned import Runs
-from app.services.runs.reading import KeptSamples
+from app.services.runs.pairing import KeptSamples
 from tests.bank import each
 from tests.kernel.matrices import matrices
 from tests.kernel.probability.problems import softmax_problem

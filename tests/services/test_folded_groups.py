@@ -22,8 +22,8 @@ from app.services.evaluate.apart import evaluate_alone
 from app.services.evaluate.evaluations import NewEvaluation
 from app.services.evaluate.folding import most_groups
 from app.services.evaluate.folding.scores import Folding
-from app.services.ports.cluster import Result, Task
-from app.services.runs.joins.keys import numbers_of
+from app.services.ports import ClusterTask, Result
+from app.services.runs.joins import numbers_of
 
 ROWS = 3000
 # Less than the rows take, so that their order goes into files.
@@ -98,7 +98,7 @@ def in_parts(body: Body, folder: Path, budget: int = MEMORY) -> NewEvaluation:
 class Elsewhere:
     """Workers who are sent everything, and send everything back."""
 
-    def in_order(self, function: Callable[[Task], Result], tasks: Iterable[Task]) -> Iterator[Result]:
+    def in_order(self, function: Callable[[ClusterTask], Result], tasks: Iterable[ClusterTask]) -> Iterator[Result]:
         for task in tasks:
             sent, what = pickle.loads(pickle.dumps((function, task)))  # noqa: S301 - its own
             yield pickle.loads(pickle.dumps(sent(what)))  # noqa: S301 - its own

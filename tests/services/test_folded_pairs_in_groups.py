@@ -54,7 +54,7 @@ def test_groups_that_cannot_be_compared_are_refused(tmp_path: Path, monkeypatch:
     assert "of PREVAIL_DATA_MEMORY_BYTES" in refused(groups, groups, memory=4000)
     named = np.array([f"{one:0200}" for one in groups])
     assert "names of groups of at most 8192 bytes" in refused(named, named, memory=1 << 15)
-    monkeypatch.setattr("app.services.runs.joins.groups.MOST_GROUPS", 50)
+    monkeypatch.setattr("app.services.runs.joins.MOST_GROUPS", 50)
     assert "at most 50 groups" in refused(groups, groups)
 
 

@@ -25,9 +25,8 @@ from app.outbound.data.places import DataPlaces
 from app.services.evaluate.apart import evaluate_alone
 from app.services.evaluate.evaluations import NewEvaluation, with_data
 from app.services.evaluate.folding.queries import QueryFolding
-from app.services.runs.joins import queries
-from app.services.runs.joins.frequent import Frequent
-from app.services.runs.joins.spilled import SpilledRun
+from app.services.runs import joins
+from app.services.runs.joins import Frequent, SpilledRun
 from tests.api.answers import Json
 
 ROWS = 4000
@@ -182,11 +181,11 @@ def test_a_fault_while_files_are_closed_leaves_none_behind(tmp_path: Path, monke
 
 
 def test_too_many_queries_and_queries_that_are_too_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(queries, "_ALWAYS", 140)
+    monkeypatch.setattr(joins, "_ALWAYS", 140)
     body = written(tmp_path / "data", table())
     with pytest.raises(TooLarge, match="at most 140 queries"):
         folded(body, tmp_path)
-    monkeypatch.setattr(queries, "_ALWAYS", 20)
+    monkeypatch.setattr(joins, "_ALWAYS", 20)
     with pytest.raises(TooLarge, match=r"at most 20 items of a query .* got more of '"):
         folded(body, tmp_path)
 
@@ -201,9 +200,9 @@ def test_parts_that_are_too_large_are_divided_again(
     largest = max(one["counts"] for one in rows["session"].value_counts().to_pylist())
     body = written(tmp_path / "data", rows)
     whole = said(with_columns(json.dumps(body).encode(), read_data(*asked(body, 1 << 30))))
-    monkeypatch.setattr(queries, "_PARTS", parts)
-    monkeypatch.setattr(queries, "_QUERY_BYTES", 1)
-    monkeypatch.setattr(queries, "_ALWAYS", largest)
+    monkeypatch.setattr(joins, "_PARTS", parts)
+    monkeypatch.setattr(joins, "_QUERY_BYTES", 1)
+    monkeypatch.setattr(joins, "_ALWAYS", largest)
     assert folded(body, tmp_path) == whole
     assert [one.name for one in tmp_path.iterdir()] == ["data"]
 
@@ -213,31 +212,31 @@ def test_a_query_that_is_too_long_is_told_before_any_is_looked_at(
 ) -> None:
     rows, looked = table(), []
     largest = max(one["counts"] for one in rows["session"].value_counts().to_pylist())
-    monkeypatch.setattr(queries, "_PARTS", 2)
-    monkeypatch.setattr(queries, "_ALWAYS", largest - 1)
+    monkeypatch.setattr(joins, "_PARTS", 2)
+    monkeypatch.setattr(joins, "_ALWAYS", largest - 1)
     # While items come it is not known, nor when parts are divided for the first time.
-    monkeypatch.setattr(queries, "_COUNTED", 1)
-    monkeypatch.setattr(queries, "_looked_at", lambda part, **_: looked.append(part))
+    monkeypatch.setattr(joins, "_COUNTED", 1)
+    monkeypatch.setattr(joins, "_looked_at", lambda part, **_: looked.append(part))
     with pytest.raises(TooLarge, match=f"at most {largest - 1} items of a query .* got more of '"):
         folded(written(tmp_path / "data", rows), tmp_path)
     assert not looked
 
 
 def test_a_query_that_is_too_long_is_told_while_items_come(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(queries, "_ALWAYS", 300)
-    monkeypatch.setattr(queries, "_PARTS", 8)
-    monkeypatch.setattr(queries, "_COUNTED", 5)
+    monkeypatch.setattr(joins, "_ALWAYS", 300)
+    monkeypatch.setattr(joins, "_PARTS", 8)
+    monkeypatch.setattr(joins, "_COUNTED", 5)
     random = np.random.default_rng(4)
     # A tenth of the items is of one query.
     ids = np.where(random.random(ROWS * 5) < 0.1, 7, random.integers(10, 4000, ROWS * 5))
     done: list[int] = []
 
-    def add(divided: queries.DividedQueries) -> None:
+    def add(divided: joins.DividedQueries) -> None:
         for some in np.split(ids, 100):
             divided.add((some, {"relevance": np.ones(some.size), "score": np.ones(some.size)}))
             done.extend(some.tolist())
 
-    with closing(queries.DividedQueries(4096, tmp_path)) as divided, pytest.raises(TooLarge, match="got more of '7'"):
+    with closing(joins.DividedQueries(4096, tmp_path)) as divided, pytest.raises(TooLarge, match="got more of '7'"):
         add(divided)
     # No more came than it took to see which parts are too large, and to count again.
     assert 300 < done.count(7) < 1000
@@ -246,10 +245,10 @@ def test_a_query_that_is_too_long_is_told_while_items_come(tmp_path: Path, monke
 
 def test_dividing_again_takes_no_memory_for_queries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of which there may be more than allowed, all of them in one part."""
-    monkeypatch.setattr(queries, "_ALWAYS", 1000)
-    monkeypatch.setattr(queries, "_PARTS", 1)
+    monkeypatch.setattr(joins, "_ALWAYS", 1000)
+    monkeypatch.setattr(joins, "_PARTS", 1)
     ids = np.random.default_rng(5).permutation(200_000)
-    with closing(queries.DividedQueries(1 << 20, tmp_path)) as divided:
+    with closing(joins.DividedQueries(1 << 20, tmp_path)) as divided:
         for some in np.split(ids, 200):
             divided.add((some, {"relevance": np.ones(some.size), "score": np.ones(some.size)}))
         tracemalloc.start()

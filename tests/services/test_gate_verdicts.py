@@ -13,11 +13,10 @@ from app.domain.identifiers import new_id
 from app.domain.inputs.content import Content
 from app.domain.rules import definition_of
 from app.kernel.compare.gates import Verdict
-from app.services.gate.gate_check import check_gate
-from app.services.gate.rule_estimates import rule_estimands
+from app.services.gate import check_gate, rule_estimands
 from app.services.processes.progress import tell_progress
 from app.services.runs.aligned import Runs
-from app.services.runs.reading import KeptSamples
+from app.services.runs.pairing import KeptSamples
 
 
 def kept(matrix: Any, model: str = "m", dataset: str = "d") -> EvaluationRecord:

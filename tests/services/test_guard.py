@@ -15,7 +15,7 @@ from app.domain.operations.access import ApiKey, Scope
 from app.services.access import guard as guards
 from app.services.access.guard import Asking, Guard
 from app.services.access.tokens import make_token
-from app.services.ports.state import StoreUnavailableError
+from app.services.ports import StoreUnavailableError
 
 
 @dataclass

@@ -13,9 +13,8 @@ from app.domain.identifiers import new_id
 from app.domain.operations.access import Actor
 from app.domain.operations.jobs import JobEnd, JobStatus, KeptRequest, Task
 from app.services.acting import actor, made_id, make_part
-from app.services.jobs.running import Answered, JobRunner
-from app.services.ports.messages import Waits
-from app.services.ports.state import StoreUnavailableError
+from app.services.jobs import Answered, JobRunner
+from app.services.ports import StoreUnavailableError, Waits
 from app.services.processes.progress import listener, progressed
 
 pytestmark = pytest.mark.anyio

@@ -11,11 +11,7 @@ from numpy.typing import NDArray
 
 from app.domain.errors import IncomparableRuns, InvalidInput
 from app.kernel.compare.paired.joint import JointCounts, combine, merged
-from app.services.runs.joins.compared import Compared, Question
-from app.services.runs.joins.joined import joined
-from app.services.runs.joins.keys import keys_of, numbers_of
-from app.services.runs.joins.spilled import Part, SpilledRun
-from app.services.runs.joins.weights import CommonWeights
+from app.services.runs.joins import CommonWeights, Compared, Part, Question, SpilledRun, joined, keys_of, numbers_of
 from app.services.runs.pairing import common_weights
 
 CLASSES = 3

@@ -5,7 +5,7 @@ from functools import partial
 
 from app.services.admission import Admission
 from app.services.evaluate.reports import report_alone
-from app.services.gate.gate_check import check_gate
+from app.services.gate import check_gate
 from app.services.observing import Observer, Observers, begin_tally, kind_of, share, tally
 
 

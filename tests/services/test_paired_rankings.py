@@ -19,10 +19,10 @@ from app.services.compare.comparisons import (
     compare,
     compare_again,
 )
-from app.services.compare.elsewhere import Rereading
+from app.services.compare.in_parts import Rereading
+from app.services.runs import joins
 from app.services.runs.aligned import Runs
-from app.services.runs.joins import queries
-from app.services.runs.reading import KeptSamples
+from app.services.runs.pairing import KeptSamples
 from tests.services.referenced import Parts, Threads, asked_of_sources
 
 ROWS, QUERIES = 2000, 80
@@ -152,8 +152,8 @@ def test_too_many_queries_are_told_before_any_item_is_read(tmp_path: Path, monke
     first, second = rankings()
     runs = [first.some(first.names < 60), second]
     asked, _ = asked_of(runs)
-    monkeypatch.setattr(queries, "_ALWAYS", 70)
-    monkeypatch.setattr(queries.DividedQueries, "add", None)
+    monkeypatch.setattr(joins, "_ALWAYS", 70)
+    monkeypatch.setattr(joins.DividedQueries, "add", None)
     with pytest.raises(TooLarge, match="at most 70 queries of each of 2 runs in") as raised:
         folded(asked, runs, tmp_path / "a", 8192)
     assert raised.value.pointer == "/evaluations/1"
@@ -164,7 +164,7 @@ def test_memory_does_not_grow_with_the_metrics(tmp_path: Path, monkeypatch: pyte
     grades = (RANDOM.random(names.size) < 0.5).astype(np.float64)
     whole = Ranking(names, grades, RANDOM.normal(size=names.size))
     runs = [whole, whole._replace(scores=-whole.scores).some(slice(2, None))]
-    monkeypatch.setattr(queries, "_PARTS", 8)
+    monkeypatch.setattr(joins, "_PARTS", 8)
     peaks = []
     for metrics in (4, 40):
         monkeypatch.setattr(f"{__name__}.METRICS", [f"precision_at_k(k={k})" for k in range(1, metrics + 1)])

@@ -12,12 +12,10 @@ from app.domain.evaluation import EvaluationRecord
 from app.domain.identifiers import new_id
 from app.domain.inputs.classified import Predictions
 from app.domain.inputs.matrices import MatrixInput
-from app.services.compare.elsewhere import Rereading
-from app.services.compare.in_parts import pair_in_parts
-from app.services.ports.evaluations import SampleLabels
+from app.services.compare.in_parts import Rereading, pair_in_parts
+from app.services.ports import SampleLabels
 from app.services.runs.aligned import Runs
-from app.services.runs.pairing import Pairing, PairingMode
-from app.services.runs.reading import KeptSamples
+from app.services.runs.pairing import KeptSamples, Pairing, PairingMode
 from app.services.stored import unkept_record
 from tests.services.referenced import Parts, Threads
 

@@ -20,11 +20,10 @@ from app.services.estimates.estimate import LimitSettings, NoLimits
 from app.services.estimates.estimates import estimate
 from app.services.estimates.methods import shifted_samples
 from app.services.estimates.run_data import run_data
-from app.services.project.answers import ExtremeValues, Highest, Lowest, ProjectedValue, Projection
-from app.services.project.scenarios import Scenario, Sweep
+from app.services.project.projection import ExtremeValues, Highest, Lowest, ProjectedValue, Projection, Scenario, Sweep
 from app.services.project.what_if import projected
 from app.services.runs.aligned import Runs
-from app.services.runs.reading import KeptSamples
+from app.services.runs.pairing import KeptSamples
 from tests.kernel.probability.problems import softmax_problem
 from tests.services.records import record_of, scored
 

@@ -10,11 +10,10 @@ import pytest
 from app.domain.evaluation import EvaluationQuery
 from app.domain.identifiers import first_id_from, id_at, new_id, time_of
 from app.domain.inventory import DatasetFacts, ModelFacts
+from app.services import inventory
 from app.services.acting import actor
-from app.services.inventory import retention
-from app.services.inventory.inventory import InventoryService
-from app.services.inventory.retention import Retention
-from app.services.ports.state import StoreUnavailableError
+from app.services.inventory import InventoryService, Retention
+from app.services.ports import StoreUnavailableError
 
 NOW = datetime.now(UTC)
 
@@ -80,7 +79,7 @@ def test_what_is_too_old_goes() -> None:
 
 
 def test_it_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(retention, "_EVERY_SECONDS", 0.001)
+    monkeypatch.setattr(inventory, "_EVERY_SECONDS", 0.001)
     kept = Kept([31])
     kept.failures = 3
 
@@ -117,7 +116,7 @@ def test_trails_are_cut_where_it_is_said() -> None:
 
 
 def test_trails_alone_are_a_reason_to_look(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(retention, "_EVERY_SECONDS", 0.001)
+    monkeypatch.setattr(inventory, "_EVERY_SECONDS", 0.001)
     trails = Trails({"a": [NOW - timedelta(days=2)]})
 
     async def run() -> None:

@@ -10,9 +10,8 @@ import standardwebhooks
 
 from app.domain.operations.webhooks import DeliveryStatus, Order, Outgoing, Sent
 from app.services.observing import Observer
-from app.services.ports.messages import Waits
-from app.services.webhooks.sending import PAUSES, Sender
-from app.services.webhooks.signing import is_secret, make_secret, signed_headers
+from app.services.ports import Waits
+from app.services.webhooks import PAUSES, Sender, is_secret, make_secret, signed_headers
 
 pytestmark = pytest.mark.anyio
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"

@@ -9,8 +9,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from app.domain.evaluation import DatasetRef, EvaluationQuery, EvaluationRecord, ModelRef
 from app.domain.identifiers import new_id, time_of
 from app.domain.inputs.content import Content
-from app.services.ports.evaluations import EvaluationStore
-from app.services.ports.state import Readiness
+from app.services.ports import EvaluationStore, Readiness
 from app.store.database.engine import create_engine
 from app.store.database.schema import SchemaReadiness
 from app.store.evaluations.evaluations import PostgresEvaluationStore

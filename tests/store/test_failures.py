@@ -18,7 +18,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from app.cli import upgrade
 from app.embedded import EmbeddedPostgres
-from app.services.ports.state import StoreFullError, StoreUnavailableError
+from app.services.ports import StoreFullError, StoreUnavailableError
 from app.settings import normalize_database_url
 from app.store.database.engine import Disk, create_engine, require_room, writing
 from app.store.database.failures import is_full, is_unavailable, translated

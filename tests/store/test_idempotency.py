@@ -14,7 +14,7 @@ from app.domain.identifiers import new_id
 from app.domain.operations.access import Kind
 from app.domain.operations.idempotency import KeptResult
 from app.services.idempotency import IdempotencyService, KeyedWork, Mark, keep_under
-from app.services.ports.requests import KeyTakenError
+from app.services.ports import KeyTakenError
 from app.store.database.tables import evaluations, idempotency_claims, idempotency_results
 from app.store.evaluations.evaluations import PostgresEvaluationStore
 from app.store.evaluations.writer import EvaluationWriter

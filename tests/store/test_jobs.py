@@ -15,7 +15,7 @@ from app.domain.errors import Overloaded, TooManyJobs
 from app.domain.identifiers import new_id
 from app.domain.operations.access import Actor
 from app.domain.operations.jobs import Job, JobEnd, JobResult, JobStatus, KeptRequest, NewJob, Task
-from app.services.jobs.jobs import JobService
+from app.services.jobs import JobService
 from app.store.jobs import JobLimits, PostgresJobStore, work_on_jobs
 from app.store.queue.waiting import JOBS
 from app.store.queue.worker import QueueWorker, WorkerSettings, libpq_url

@@ -9,7 +9,7 @@ from sqlalchemy import func, select, text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from app.domain.inputs.content import Content
-from app.services.ports.state import StoreOverloadedError, StoreUnavailableError
+from app.services.ports import StoreOverloadedError, StoreUnavailableError
 from app.store.audit import WHO_PARAMETERS
 from app.store.database.tables import evaluations
 from app.store.evaluations.rows import encode_record

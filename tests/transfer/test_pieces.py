@@ -21,7 +21,7 @@ from app.domain.operations.access import Actor
 from app.kernel.metrics.catalogue import catalogue
 from app.project_commands import recompute
 from app.services.acting import act_as
-from app.services.ports.archive import Archived, ArchiveKind
+from app.services.ports import Archived, ArchiveKind
 from app.services.transfer import exporting, importing
 from app.services.transfer.checking import Checker, Discrepancy, Verdict
 from app.services.transfer.columns import ColumnReader

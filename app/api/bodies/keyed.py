@@ -17,7 +17,7 @@ from app.api.access import IDEMPOTENCY_KEY, LONGEST_KEY
 from app.api.problems import InvalidQuery
 from app.domain.operations.idempotency import KeptResult
 from app.services.idempotency import IdempotencyService, KeyedWork, keep_under
-from app.services.ports.requests import KeyTakenError
+from app.services.ports import KeyTakenError
 
 REPLAYED: Final = {"Idempotent-Replayed": "true"}
 # They say how an answer is written, not what is done.

@@ -29,8 +29,7 @@ from app.domain.inputs.kinds import KINDS
 from app.domain.inputs.multilabel import Multilabel
 from app.domain.inputs.ranking import Ranking
 from app.domain.inputs.samples import Tally
-from app.services.ports.cluster import Workers
-from app.services.ports.data import DataSource
+from app.services.ports import DataSource, Workers
 from app.services.processes.progress import progressed
 
 Made = TypeVar("Made")

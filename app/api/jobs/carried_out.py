@@ -16,11 +16,11 @@ from app.api.jobs.deferral import ADMINISTERS
 from app.api.problems import Problem, internal_error, refusal_of
 from app.domain.errors import DomainError
 from app.domain.operations.jobs import Task
-from app.services.jobs.running import Answered
+from app.services.jobs import Answered
 
 
 class KeptRequests:
-    """The port `app.services.jobs.running.Requests` for the routes of an application."""
+    """The port `app.services.jobs.Requests` for the routes of an application."""
 
     def __init__(self, app: FastAPI, services: Services) -> None:
         """``services`` are those that carry them out, which have processes and deadlines of their own."""

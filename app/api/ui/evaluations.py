@@ -23,7 +23,7 @@ from app.domain.catalogue import describe_metric, metric_by_name
 from app.domain.errors import OutOfReach
 from app.domain.named_metrics import SWEPT
 from app.domain.wording import PAGE, percent
-from app.services.project.scenarios import Marked, Scenario, Sweep
+from app.services.project.projection import Marked, Scenario, Sweep
 
 # Every share in per cent, so that what the slider stops at was computed and not guessed between two shares.
 _LOWEST, _HIGHEST, _STEPS = 0.01, 0.99, 99

@@ -23,7 +23,7 @@ from app.domain.errors import InvalidExpression, OutOfReach
 from app.domain.evaluation import DatasetRef
 from app.domain.named_metrics import ACCURACY, BALANCED, HEADLINE, RANKED
 from app.domain.wording import PAGE, percent, whole
-from app.services.rank.ranking import LeaderboardQuery
+from app.services.rank import LeaderboardQuery
 
 router = page_routes()
 _ON_A_PAGE: Final = 25

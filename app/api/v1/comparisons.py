@@ -17,8 +17,7 @@ from app.api.v1.figures.pages import comparison_page
 from app.api.v1.requests import comparisons as requests
 from app.api.v1.reread import compare_elsewhere
 from app.domain.decisions import ComparisonSummary
-from app.services.compare.answers import RunComparison
-from app.services.compare.model_answers import ModelComparison
+from app.services.compare.answers import ModelComparison, RunComparison
 
 router = routes("comparisons")
 _READ = (["getComparison"], {"identifier": "$response.body#/id"})

@@ -11,8 +11,7 @@ from app.api.deps import UseContext, routes
 from app.api.documentation import body_schema
 from app.api.jobs.deferral import LATER, deferrable
 from app.api.v1.requests import consistency as requests
-from app.services.consistency.answers import ConsistencyAnswer
-from app.services.consistency.consistency import check_report
+from app.services.consistency import ConsistencyAnswer, check_report
 
 router = routes("what-if")
 

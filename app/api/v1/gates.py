@@ -17,7 +17,7 @@ from app.api.presentation import AS_USUAL, CHECK, AskedOfCheck, view_of, written
 from app.api.v1.requests import gates as requests
 from app.api.v1.requests.fields import GateName, named
 from app.domain.decisions import CheckSummary, GateVersion
-from app.services.gate.answers import CheckAnswer
+from app.services.gate import CheckAnswer
 
 router = routes("gates")
 _USES = ("getGate", "listGateVersions", "deleteGate", "createCheck", "listChecks")

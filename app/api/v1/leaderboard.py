@@ -19,7 +19,7 @@ from app.api.v1.requests.fields import (
 from app.domain.errors import InvalidExpression, OutOfReach
 from app.domain.evaluation import DatasetRef
 from app.domain.options import Alternative, ProportionInterval
-from app.services.rank.ranking import LeaderboardQuery
+from app.services.rank import LeaderboardQuery
 
 router = routes("comparisons")
 Name = Annotated[str, Query(min_length=1, max_length=256), SOUGHT]

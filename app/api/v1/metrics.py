@@ -18,11 +18,12 @@ from app.domain.catalogue import MetricCard, MetricPage, combinations, describe_
 from app.services.decide.h_mean_bounds import (
     BoundsOfRecalls,
     BoundsOfWeakClasses,
+    Isocurves,
     bounds_of_recalls,
     bounds_of_stored,
     bounds_of_weak_classes,
+    isocurves,
 )
-from app.services.decide.isocurves import Isocurves, isocurves
 from app.services.evaluate.answers import Normalized
 
 router = routes("metrics")

@@ -15,8 +15,8 @@ from app.api.deps import UseContext, routes
 from app.api.documentation import NO_SAMPLES, body_schema
 from app.api.jobs.deferral import LATER, deferrable
 from app.api.v1.requests import projections as requests
-from app.services.project.answers import Projection
 from app.services.project.prevalence_estimate import PrevalenceEstimate
+from app.services.project.projection import Projection
 from app.services.project.what_if import Unlabelled, project_input
 
 router = routes("what-if")

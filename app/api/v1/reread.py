@@ -27,9 +27,8 @@ from app.domain.inputs.kinds import KINDS
 from app.domain.inputs.labels import taken
 from app.domain.inputs.matrices import MatrixInput, with_weights
 from app.services.compare.comparisons import AskedComparison
-from app.services.compare.elsewhere import Rereading
-from app.services.ports.cluster import Cluster, Workers, workers_of
-from app.services.ports.data import DataSource
+from app.services.compare.in_parts import Rereading
+from app.services.ports import Cluster, DataSource, Workers, workers_of
 from app.services.processes.progress import as_step, each_as_step
 
 # Rows with ids that are together in memory, and travel together.
@@ -68,7 +67,7 @@ _TRUTH: Final = "y_true"
 
 @dataclass(frozen=True, slots=True)
 class DataAgain:
-    """The port `app.services.ports.data.SamplesElsewhere` for whatever the operator allows now.
+    """The port `app.services.ports.SamplesElsewhere` for whatever the operator allows now.
 
     Attributes:
         cluster: What reads pieces of more rows than memory holds; None: nobody else does.

@@ -30,7 +30,7 @@ _AHEAD: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class DaskCluster:
-    """The port `app.services.ports.cluster.Cluster`.
+    """The port `app.services.ports.Cluster`.
 
     Attributes:
         address: Of the scheduler, `tcp://host:port` or `tls://host:port`; `local` for one of this machine that is
@@ -47,7 +47,7 @@ class DaskCluster:
 
 
 class _Workers:
-    """The port `app.services.ports.cluster.Workers`."""
+    """The port `app.services.ports.Workers`."""
 
     def __init__(self, address: str, stack: ExitStack) -> None:
         self._address, self._stack = address, stack

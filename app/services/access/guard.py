@@ -22,8 +22,7 @@ from limits.aio.strategies import SlidingWindowCounterRateLimiter
 from app.domain.errors import Forbidden, QuotaUsedUp, TooManyRequests, Unauthenticated
 from app.domain.operations.access import DEFAULT_PROJECT, Actor, ApiKey, Scope
 from app.services.access.tokens import read_token
-from app.services.ports.keys import KeyLookup
-from app.services.ports.state import StoreFullError, StoreUnavailableError
+from app.services.ports import KeyLookup, StoreFullError, StoreUnavailableError
 
 KNOWN_SECONDS: Final = 2.0
 NOTE_SECONDS: Final = 5.0

@@ -10,7 +10,7 @@ from app.domain.evaluation import Page
 from app.domain.identifiers import new_id
 from app.domain.operations.access import ApiKey, AuditEntry, KeyFacts, KeyMade, NewKey
 from app.services.access.tokens import make_token
-from app.services.ports.keys import KeyStore
+from app.services.ports import KeyStore
 
 
 class KeyService:

@@ -13,8 +13,7 @@ from typing import Final
 
 from app.domain.errors import ProjectQuotaUsedUp, StorageQuotaUsedUp
 from app.domain.operations.usage import QuotaUse, Usage, Used
-from app.services.ports.state import StoreFullError, StoreUnavailableError
-from app.services.ports.usage import UsageStore
+from app.services.ports import StoreFullError, StoreUnavailableError, UsageStore
 
 KNOWN_SECONDS: Final = 2.0
 NOTE_SECONDS: Final = 5.0

@@ -1,14 +1,19 @@
-"""Many models on many datasets: ranks, which differ, and how sure it is which is better on a new dataset."""
+"""Models compared across datasets: the latest evaluation of each model on each dataset, ranks and tests, stored
+whole.
+"""
 
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from uuid import UUID
 
 import numpy as np
 
+from app.domain.decisions import ComparisonKind
 from app.domain.errors import IncomparableRuns
-from app.domain.evaluation import DatasetRef, EvaluationRecord, ModelRef
+from app.domain.evaluation import DatasetRef, EvaluationQuery, EvaluationRecord, ModelRef
+from app.domain.expressions.check import parse_for_any_classes
 from app.kernel.compare.over_datasets import (
     FEW,
     FEWEST,
@@ -22,31 +27,28 @@ from app.kernel.compare.over_datasets import (
 )
 from app.kernel.compare.over_datasets import ZeroRule as ZeroRule
 from app.kernel.compare.rankings import Adjustment, adjust
+from app.kernel.metrics.card import Inputs
+from app.kernel.metrics.expression import of_probabilities
 from app.kernel.numerics.arrays import Array
 from app.kernel.uncertainty.draws import generator, seed_of
-from app.services.compare.answers import Multiplicity
-from app.services.compare.model_answers import (
+from app.services.acting import made_id
+from app.services.compare.answers import (
     AgainstControl,
     BayesianSignedRank,
     FriedmanTest,
     ImanDavenport,
+    KeptAnswers,
     ModelComparison,
     ModelPair,
+    Multiplicity,
     NemenyiTest,
     Outcomes,
     TournamentDesign,
     WilcoxonTest,
 )
-from app.services.estimands import (
-    Better,
-    Estimand,
-    Preference,
-    make_estimand,
-    require_comparable,
-    stored_key,
-)
+from app.services.estimands import Better, Estimand, Preference, make_estimand, require_comparable, stored_key
 from app.services.estimates.run_data import run_data
-from app.services.runs.reading import KeptSamples, is_scored, missing_outputs
+from app.services.runs.pairing import KeptSamples, is_scored, missing_outputs, read_outputs
 from app.services.seeds import chosen_seed
 from app.services.stored import inputs_of_all
 
@@ -250,3 +252,74 @@ def _notes(datasets: int, *, insensitive: bool) -> list[str]:
             "not mean the same on all of them. Ranks are not affected."
         )
     return notes
+
+
+_MOST_LISTED = 5
+
+
+class TournamentService(KeptAnswers):
+    """Compares models across datasets."""
+
+    async def create(self, project: str, asked: Tournament) -> ModelComparison:
+        """Compare models and keep the answer.
+
+        Raises:
+            InvalidExpression: the metric is none, or cannot say what is better.
+            IncomparableRuns: a model has no evaluation on a dataset, too few datasets are left, or a value does not
+                exist.
+        """
+        expression = parse_for_any_classes(asked.metric, inputs=frozenset(Inputs))
+        grid = await self._latest(project, asked)
+        datasets, complete = _complete(asked, grid)
+        samples = KeptSamples()
+        records = [record for row in complete for record in row]
+        of_samples = of_probabilities(expression) or any(record.task is not None for record in records)
+        if of_samples and stored_key(expression) is None:
+            pointers = ["/metric"] * len(records)
+            samples = await read_outputs(self.labels, project, records, asked.metric, pointers=pointers)
+
+        compared = partial(compare_models, asked, datasets, complete, samples, identifier=made_id())
+        return await self.compute_and_keep(project, ComparisonKind.ACROSS_DATASETS, compared)
+
+    async def _latest(self, project: str, asked: Tournament) -> list[list[EvaluationRecord | None]]:
+        """By dataset, the latest evaluation of each model; a version or split that is None stands for all of them."""
+        found = [
+            [
+                await self.store.page(
+                    project,
+                    EvaluationQuery(
+                        model=model.name,
+                        model_version=model.version,
+                        dataset=dataset.name,
+                        dataset_version=dataset.version,
+                        split=dataset.split,
+                        limit=1,
+                    ),
+                )
+                for model in asked.models
+            ]
+            for dataset in asked.datasets
+        ]
+        records = await self.store.get_many(project, [page.items[0].id for row in found for page in row if page.items])
+        return [[records.get(page.items[0].id) if page.items else None for page in row] for row in found]
+
+
+def _complete(
+    asked: Tournament, grid: Sequence[Sequence[EvaluationRecord | None]]
+) -> tuple[list[DatasetRef], list[list[EvaluationRecord]]]:
+    """The datasets that have every model, or a refusal that names what is missing."""
+    missing = [
+        f"{model.name} on {dataset.name}"
+        for dataset, row in zip(asked.datasets, grid, strict=True)
+        for model, record in zip(asked.models, row, strict=True)
+        if record is None
+    ]
+    if missing and not asked.complete:
+        more = f" and {len(missing) - _MOST_LISTED} more" if len(missing) > _MOST_LISTED else ""
+        raise IncomparableRuns(
+            f"there is no evaluation of {', '.join(missing[:_MOST_LISTED])}{more}; complete leaves such datasets out",
+            pointer="/datasets",
+        )
+    rows = [[record for record in row if record is not None] for row in grid]
+    kept = [index for index, row in enumerate(rows) if len(row) == len(asked.models)]
+    return [asked.datasets[index] for index in kept], [rows[index] for index in kept]

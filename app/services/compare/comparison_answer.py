@@ -1,5 +1,6 @@
-"""What is said of runs that are compared: per metric, between metrics, and how it was found out."""
+"""The answer of one comparison: values and differences per metric, adjusted p-values, disagreements of metrics."""
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import UUID
@@ -7,31 +8,188 @@ from uuid import UUID
 import numpy as np
 
 from app.domain.evaluation import EvaluationRecord
-from app.kernel.compare.rankings import Adjustment, adjust, cochran_q, confidence_set, kendall_tau, rank_runs
-from app.kernel.numerics.arrays import Array
-from app.kernel.uncertainty.draws import Alternative
+from app.domain.wording import number
+from app.kernel.compare.rankings import (
+    Adjustment,
+    adjust,
+    adjust_jointly,
+    cochran_q,
+    confidence_set,
+    kendall_tau,
+    rank_runs,
+)
+from app.kernel.numerics.arrays import Array, silently
+from app.kernel.uncertainty.draws import Alternative, generator, seed_of
 from app.services.compare.answers import (
     ComparedMetric,
     ComparedPair,
     ComparedRun,
     ComparisonDesign,
+    Disagreement,
     Multiplicity,
     PredictionDrift,
+    Preferring,
     RankAgreement,
     Ranking,
     RunComparison,
 )
-from app.services.compare.disagreements import ComparedValue, compared_values, disagreements
-from app.services.compare.joint_adjustment import ALL_DIFFERENCES, joint_adjustment
-from app.services.compare.pairs.cost_ranges import CostQuestion, cost_comparisons
-from app.services.compare.pairs.fold_tests import FoldTest, fold_findings, fold_test
-from app.services.compare.pairs.paired_tests import LEFT_OUT_UNASKED, label_tests, paired_tests, tests_counts
-from app.services.compare.pairs.recall_order import recall_orders
+from app.services.compare.pairs import (
+    LEFT_OUT_UNASKED,
+    CostQuestion,
+    FoldTest,
+    cost_comparisons,
+    fold_findings,
+    fold_test,
+    label_tests,
+    paired_tests,
+    recall_orders,
+    tests_counts,
+)
 from app.services.processes.progress import progressed
-from app.services.runs.comparison import Comparison
+from app.services.runs.comparison import Comparison, improper_preferences
 from app.services.runs.differences import RunDifference
-from app.services.runs.draws.resampling import ChiSquaredTest, OmnibusTest
-from app.services.runs.propriety import improper_preferences
+from app.services.runs.draws.matrices import ChiSquaredTest, OmnibusTest
+from app.services.runs.draws.samples import NormalDraws
+from app.services.runs.pairing import PairingDesign
+
+# Deviations of all differences together.
+_MOST_ENTRIES = 10_000_000
+_FEWEST_DRAWS = 200
+ALL_DIFFERENCES = "all differences of the request"
+
+
+def joint_adjustment(comparison: Comparison, differences: Sequence[Sequence[Sequence[RunDifference]]]) -> list[Array]:
+    """By estimand, adjusted p (V, P) of the differences of its values.
+
+    What was drawn together varies together. What was not is taken as independent, which asks for no less than is due
+    (Sidak 1967): metrics in closed form, those that were resampled another way, and runs of one test set, of which it
+    is not known which predictions belong together.
+
+    Args:
+        comparison: The runs.
+        differences: By estimand, value and pair.
+    """
+    p = [np.array([[one.test.p for one in of_value] for of_value in by_value]) for by_value in differences]
+    columns = sum(found.size for found in p)
+    deviations = _deviations(comparison, max(_FEWEST_DRAWS, _MOST_ENTRIES // max(columns, 1)))
+    adjusted = adjust_jointly(np.concatenate([found.ravel() for found in p]), deviations)
+    ends = np.cumsum([found.size for found in p])[:-1]
+    return [part.reshape(found.shape) for part, found in zip(np.split(adjusted, ends), p, strict=True)]
+
+
+def _deviations(comparison: Comparison, most: int) -> Array:
+    """Standardised deviations (D, m) of all differences, in their order."""
+    drawn = [comparison.drawn(index) for index in range(len(comparison.estimands))]
+    rows = min([most, comparison.settings.draws, *(len(one) for one in drawn if one is not None)])
+    first, second = (list(places) for places in zip(*comparison.pairs, strict=True))
+    found = []
+    for index, values in enumerate(drawn):
+        way, _ = comparison.way(index)
+        together = comparison.ways.index(way)
+        for place in range(len(comparison.estimands[index].names)):
+            apart = isinstance(way, NormalDraws) or values is None
+            random = generator(seed_of(comparison.settings.seed, together, (index, place) if apart else None))
+            if values is None:
+                found.append(random.standard_normal((rows, len(first))))
+                continue
+            gaps = values[:rows][:, first, place] - values[:rows][:, second, place]
+            if comparison.runs.pairing.design is PairingDesign.TEST_SET:
+                found.append(random.permuted(_standardised(gaps), axis=0))
+            else:
+                found.append(_standardised(gaps)[random.permutation(rows)])
+    return np.concatenate(found, axis=1)
+
+
+def _standardised(gaps: Array) -> Array:
+    """Draws (D, P) about their mean in standard deviations; infinite where one is undefined, 0 where none varies."""
+    defined = np.isfinite(gaps)
+    with silently():
+        count = defined.sum(axis=0)
+        centered = np.where(defined, gaps, 0.0) - np.where(defined, gaps, 0.0).sum(axis=0) / count
+        spread = np.sqrt((np.where(defined, centered, 0.0) ** 2).sum(axis=0) / (count - 1))
+        found = np.where(spread > 0, centered / spread, 0.0)
+    return np.where(defined, found, np.inf)
+
+
+_MOST = 50
+# Metrics of a group that a sentence names.
+_NAMED = 5
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ComparedValue:
+    """One value that runs are compared on.
+
+    Attributes:
+        estimand: Where it stands among the estimands.
+        place: And among the values of that.
+        values: (R).
+        scores: (R), higher is better.
+    """
+
+    name: str
+    estimand: int
+    place: int
+    values: Array
+    scores: Array
+
+    def prefers(self, one: int, other: int) -> bool:
+        """Is one run better than another by it?"""
+        return bool(self.scores[one] > self.scores[other])
+
+
+def compared_values(comparison: Comparison) -> list[ComparedValue]:
+    """Every value of every estimand."""
+    return [
+        ComparedValue(
+            name, index, place, comparison.values[index][:, place], np.asarray(comparison.scores(index)[:, place])
+        )
+        for index, estimand in enumerate(comparison.estimands)
+        for place, name in enumerate(estimand.names)
+    ]
+
+
+def disagreements(comparison: Comparison, values: Sequence[ComparedValue]) -> list[Disagreement]:
+    """For each two runs that metrics find the best, those that prefer the one and those that prefer the other."""
+    crowned: dict[int, list[ComparedValue]] = {}
+    for value in values:
+        if not np.isnan(value.scores).any():
+            crowned.setdefault(int(value.scores.argmax()), []).append(value)
+    records, found = comparison.runs.records, []
+    for best, other in itertools.combinations(crowned, 2):
+        first = [value for value in crowned[best] if value.prefers(best, other)]
+        second = [value for value in crowned[other] if value.prefers(other, best)]
+        if not (first and second):
+            continue
+        groups = ((best, first), (other, second))
+        prefers = [
+            Preferring(evaluation=records[run].id, metrics=[value.name for value in group]) for run, group in groups
+        ]
+        found.append(
+            Disagreement(
+                metrics=[value.name for value in (*first, *second)],
+                prefer=(records[best].id, records[other].id),
+                prefers=(prefers[0], prefers[1]),
+                message=f"{_preference(comparison, first, best, other)}, but "
+                f"{_preference(comparison, second, other, best)}.",
+            )
+        )
+    return found[:_MOST]
+
+
+def _preference(comparison: Comparison, group: Sequence[ComparedValue], best: int, rival: int) -> str:
+    runs = comparison.runs
+    if len(group) == 1:
+        (one,) = group
+        return (
+            f"{one.name} prefers {runs.name(best)} ({number(one.values[best])}) to {runs.name(rival)} "
+            f"({number(one.values[rival])})"
+        )
+    named = [f"{one.name} ({number(one.values[best])} against {number(one.values[rival])})" for one in group[:_NAMED]]
+    rest = len(group) - len(named)
+    last = f"{rest} more" if rest else named.pop()
+    return f"{', '.join(named)} and {last} prefer {runs.name(best)} to {runs.name(rival)}"
+
 
 # With a smaller share of draws in which every run has a value, nothing is said about who may be best.
 _FEWEST_DEFINED = 0.95

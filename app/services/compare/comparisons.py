@@ -17,28 +17,31 @@ from app.kernel.metrics.card import INPUTS_OF_CLASSES, Task
 from app.kernel.metrics.expression import Expression, is_improper
 from app.kernel.uncertainty.draws import Alternative as Alternative
 from app.services.acting import made_id
-from app.services.compare.answers import RunComparison
+from app.services.compare.answers import KeptAnswers, RunComparison
 from app.services.compare.comparison_answer import Besides as Besides
 from app.services.compare.comparison_answer import comparison_answer
-from app.services.compare.elsewhere import Rereading, can_be_paired, lies_elsewhere, read_again
-from app.services.compare.in_parts import PairedParts, pair_in_parts
-from app.services.compare.kept_answers import KeptAnswers
-from app.services.compare.pairs.cost_ranges import CostQuestion as CostQuestion
-from app.services.compare.pairs.cost_ranges import check_costs
-from app.services.compare.rankings import queries_in_parts
+from app.services.compare.in_parts import (
+    PairedParts,
+    Rereading,
+    can_be_paired,
+    lies_elsewhere,
+    pair_in_parts,
+    queries_in_parts,
+    read_again,
+)
+from app.services.compare.pairs import CostQuestion as CostQuestion
+from app.services.compare.pairs import check_costs
 from app.services.estimands import Estimand, parse_estimands, require_comparable
 from app.services.kinds import usual_metrics
-from app.services.ports.evaluations import EvaluationStore
+from app.services.ports import EvaluationStore
 from app.services.processes.compute import ComputePool
-from app.services.references import Named, identified
 from app.services.runs.aligned import Runs
-from app.services.runs.comparison import Comparison
+from app.services.runs.comparison import Comparison, proper_scores
 from app.services.runs.draws.groups import check_grouped, shared_groups
-from app.services.runs.draws.resampling import InferenceSettings
+from app.services.runs.draws.matrices import InferenceSettings
+from app.services.runs.pairing import MOST_ENTRIES, KeptSamples, check_entries, entries_of, read_labels, read_outputs
 from app.services.runs.pairing import PairingMode as PairingMode
-from app.services.runs.propriety import proper_scores
-from app.services.runs.reading import MOST_ENTRIES, KeptSamples, check_entries, entries_of, read_labels, read_outputs
-from app.services.stored import inputs_of_all
+from app.services.stored import Named, identified, inputs_of_all
 
 # Differences in one answer: pairs of runs times values.
 MOST_DIFFERENCES = 20_000

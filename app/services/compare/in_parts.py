@@ -1,33 +1,128 @@
-"""Runs of more samples than memory holds, paired: divided into files by their sample ids, and joined file by file."""
+"""Comparisons of runs whose samples are named by reference: read again, divided by sample id, joined part by part."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, closing
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from math import ceil
+from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from app.domain.errors import IncomparableRuns, TooLarge
+from app.domain.errors import DataNotAllowed, Fault, IncomparableRuns, InvalidInput, TooLarge
 from app.domain.evaluation import EvaluationRecord
+from app.domain.inputs.ranking import Ranking
 from app.domain.inputs.samples import Samples
 from app.kernel.compare.folded import FoldedRuns, Orders, Plan
-from app.kernel.metrics.expression import Expression
-from app.services.compare.elsewhere import Rereading, check_same, lies_elsewhere, of_run
-from app.services.ports.cluster import Workers, workers_of
+from app.kernel.metrics.expression import Expression, measures
+from app.services.ports import Cluster, SamplesElsewhere, Workers, workers_of
 from app.services.processes.progress import as_step, progressed
-from app.services.runs.aligned import Runs
+from app.services.runs.aligned import Runs, ScoredRun
 from app.services.runs.draws.groups import SharedGroups, joined_groups
-from app.services.runs.joins.compared import GROUP, WEIGHT, Compared, Outputs, Question
-from app.services.runs.joins.groups import GroupNames
-from app.services.runs.joins.keys import numbers_of
-from app.services.runs.joins.spilled import Columns, SpilledRun
-from app.services.runs.pairing import Pairing, by_counts
-from app.services.runs.reading import KeptSamples
-from app.services.runs.scored_run import ScoredRun
+from app.services.runs.joins import (
+    GROUP,
+    WEIGHT,
+    Compared,
+    DividedQueries,
+    GroupNames,
+    Items,
+    Outputs,
+    Question,
+    SampleColumns,
+    SpilledRun,
+    check_queries,
+    items_of,
+    numbers_of,
+)
+from app.services.runs.pairing import KeptSamples, NamedUnits, Pairing, by_counts
 from app.services.stored import stored_input
+
+_IDS: Final = "sample_id"
+# Relative to each other, sums of weights that differ by no more are the same.
+_ROUNDING: Final = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class Rereading:
+    """How samples are read again.
+
+    Attributes:
+        memory_bytes: That the columns of all runs together may take.
+        folder: Where files are made of what takes more.
+        cluster: What joins parts of them; None: nobody else does.
+    """
+
+    samples: SamplesElsewhere
+    memory_bytes: int
+    folder: Path
+    cluster: Cluster | None = None
+
+
+def lies_elsewhere(record: EvaluationRecord) -> bool:
+    """Do the samples of a run lie where its data was named, with ids as far as that is known? Queries are ids."""
+    data = record.data
+    return data is not None and (record.kind == Ranking.kind or _IDS in data.get("columns", (_IDS,)))
+
+
+def can_be_paired(records: Sequence[EvaluationRecord], kept: KeptSamples) -> bool:
+    """Would runs that are not paired have ids if those that lie elsewhere were read again?"""
+    with_ids = {identifier for identifier, one in kept.labels.items() if one.ids is not None}
+    elsewhere = {record.id for record in records if lies_elsewhere(record)}
+    return bool(elsewhere) and all(record.id in with_ids | elsewhere for record in records)
+
+
+def read_again(
+    reading: Rereading, records: Sequence[EvaluationRecord], kept: KeptSamples, *, whole: bool
+) -> KeptSamples:
+    """What is known of the samples of all runs once those that lie elsewhere were read.
+
+    Args:
+        reading: How.
+        records: The runs, in the order of the request.
+        kept: Of those that were kept.
+        whole: Whether more of them is needed than their labels.
+
+    Raises:
+        DataNotAllowed: data may not be read any more.
+        InvalidInput: it is not what was evaluated (`data_changed`), or cannot be read.
+        TooLarge: it takes more memory than there is.
+    """
+    chosen = [(place, record) for place, record in enumerate(records) if lies_elsewhere(record)]
+    found = {}
+    for done, (place, record) in enumerate(chosen):
+        # What is computed of them is a step too.
+        with as_step(done, len(chosen) + 1), of_run(place):
+            source = reading.samples.whole(record, reading.memory_bytes // len(chosen))
+            check_same(source.labels, source.counts, record)
+            if source.samples is not None:
+                found[record.id] = source.samples
+    read = KeptSamples.of(found)
+    outputs = {**(kept.outputs or {}), **found} if whole else kept.outputs
+    return KeptSamples({**kept.labels, **read.labels}, outputs)
+
+
+def check_same(labels: Sequence[str], counts: NDArray[Any], record: EvaluationRecord) -> None:
+    """Whether what was read again is what was evaluated; raises InvalidInput if not (`data_changed`)."""
+    # Sums of weights are rounded, and in parts otherwise than at once.
+    tolerance = _ROUNDING if record.is_weighted else 0.0
+    same = tuple(labels) == record.labels and counts.shape == record.counts.shape
+    if not same or not np.allclose(counts, record.counts, rtol=tolerance, atol=0.0):
+        raise InvalidInput.at("/data", "data_changed", "expected the counts that were evaluated, other ones were read")
+
+
+@contextmanager
+def of_run(place: int) -> Iterator[None]:
+    """What is wrong with data, said of the run that it is of."""
+    pointer = f"/evaluations/{place}"
+    try:
+        yield
+    except InvalidInput as error:
+        raise InvalidInput([Fault(pointer, one.code, one.detail) for one in error.faults]) from None
+    except (DataNotAllowed, TooLarge) as error:
+        raise type(error)(error.detail, pointer=pointer) from None
+
 
 # Bytes that joining takes of a row, beside its id, and of each of its outputs.
 _ROW_BYTES: Final = 96
@@ -155,7 +250,7 @@ class _Dividing:
         run.finish()
         return run
 
-    def _groups(self, place: int, samples: Samples) -> Columns:
+    def _groups(self, place: int, samples: Samples) -> SampleColumns:
         """The numbers of the groups of samples, where the run has groups."""
         grouped = self._question.grouped
         if samples.groups is None or not grouped or not grouped[place]:
@@ -163,7 +258,7 @@ class _Dividing:
         numbered = self.names.add if place == grouped.index(True) else numbers_of
         return {GROUP: numbered(samples.groups)}
 
-    def _weights(self, place: int, samples: Samples) -> Columns:
+    def _weights(self, place: int, samples: Samples) -> SampleColumns:
         """What samples weigh, where they have weights in the run."""
         weighted = self._question.weighted
         return {} if samples.weights is None or not weighted or not weighted[place] else {WEIGHT: samples.weights}
@@ -270,3 +365,51 @@ def without_ids(record: EvaluationRecord) -> IncomparableRuns:
 
 def _unpaired(why: str) -> IncomparableRuns:
     return IncomparableRuns(f"the runs cannot be paired: {why}", pointer="/paired")
+
+
+def queries_in_parts(
+    reading: Rereading, runs: Runs, kept: KeptSamples, expressions: Sequence[Expression]
+) -> KeptSamples:
+    """The queries of all runs, of any number of items.
+
+    What a comparison says of them is what it says of queries with their items, bit for bit.
+
+    Args:
+        reading: How items are read that lie elsewhere.
+        runs: The runs.
+        kept: Items that do not.
+        expressions: What the runs are to be compared on.
+
+    Raises:
+        IncomparableRuns: a run was kept without its items.
+        InvalidInput: its data has changed.
+        DataNotAllowed, TooLarge: data cannot be read again, or there are too many queries, or items of one.
+        ClusterUnavailable: the cluster does not do it.
+    """
+    leaves = [leaf for expression in expressions for leaf in measures(expression)]
+    steps, budget, found = 2 * len(runs) + 1, reading.memory_bytes // 2, {}
+    for place, record in enumerate(runs.records):
+        with of_run(place):
+            check_queries(record.n_rows, budget, len(runs))
+    for place, record in enumerate(runs.records):
+        divided = DividedQueries(budget, reading.folder, len(runs))
+        with of_run(place), closing(divided):
+            with as_step(2 * place, steps):
+                for items in _items(reading, record, kept):
+                    divided.add(items)
+            with as_step(2 * place + 1, steps), workers_of(reading.cluster) as workers:
+                queries = divided.looked_at(leaves, reading.folder, workers)
+            check_same(record.labels, np.array(queries.counts), record)
+            found[record.id] = NamedUnits(queries.ids, queries.units)
+    return KeptSamples(units=found)
+
+
+def _items(reading: Rereading, record: EvaluationRecord, kept: KeptSamples) -> Iterator[Items]:
+    """The items of a run, some at a time."""
+    parts: Iterable[Samples | None] = [kept.samples(record.id)]
+    if lies_elsewhere(record):
+        parts = (part.samples for part in reading.samples.parts(record, outputs=True))
+    for samples in parts:
+        if samples is None:
+            raise without_ids(record)
+        yield items_of(samples)

@@ -1,16 +1,133 @@
-"""A value with its limits, in the one form that every use case answers with."""
+"""An estimate: a value with its limits in the one form that every use case answers with, at any class shares."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import cache
 from math import isfinite, isnan, nan
 from typing import Final, Self
 
+import numpy as np
+
+from app.domain.expressions.expressions import parse, render
 from app.domain.options import Sampling
 from app.domain.report import Interval
-from app.kernel.metrics.expression import Bounds
+from app.kernel.matrix.prevalence import draw_shares
+from app.kernel.matrix.table import Table
+from app.kernel.metrics.card import Metric
+from app.kernel.metrics.catalogue import catalogue
+from app.kernel.metrics.expression import Bounds, Combination, Every, Expression, Measure
 from app.kernel.numerics.arrays import Array
-from app.kernel.uncertainty.draws import MOST_UNDEFINED, Alternative, AreaInterval, bonferroni_level
+from app.kernel.uncertainty.draws import MOST_UNDEFINED, Alternative, AreaInterval, bonferroni_level, generator, seed_of
 from app.kernel.uncertainty.intervals import ProportionInterval
+from app.services.estimands import Estimand
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ClassShares:
+    """Shares (G, K) at which values are wanted.
+
+    Attributes:
+        points: Shares (G, K).
+        worth: How many samples they are worth: their uncertainty. None takes them as exact.
+        calibrated_to: Shares (K) that the probabilities are calibrated to, where they are to be fitted to every point
+            and decisions made anew; None leaves both as they are.
+        in_all: So many points share the time that simulation may take, where they are not asked for together.
+    """
+
+    points: Array
+    worth: float | None = None
+    calibrated_to: Array | None = None
+    in_all: int | None = None
+
+    def __len__(self) -> int:
+        return len(self.points)
+
+    @property
+    def work(self) -> int:
+        """How many points are simulated in all."""
+        return max(len(self), self.in_all or 0)
+
+    def at(self, points: Array) -> Self:
+        """The same at other points (G, K)."""
+        return replace(self, points=points)
+
+    def leave(self, estimand: Estimand) -> bool:
+        """Has the estimand the same value and the same limits at all of them?"""
+        return estimand.insensitive and self.calibrated_to is None
+
+    def from_samples(self, estimand: Estimand) -> bool:
+        """Is the estimand computed from samples? With other probabilities the matrix is another one too."""
+        return estimand.scored or self.calibrated_to is not None
+
+    def drawn(self, draws: int, seed: int) -> list[Array]:
+        """For every point the shares (1 or draws, K) of each draw; a share of 0 stays 0."""
+        return [one[None] if self.worth is None else _spread(one, self.worth, draws, seed) for one in self.points]
+
+
+def _spread(shares: Array, worth: float, draws: int, seed: int) -> Array:
+    present = np.flatnonzero(shares)
+    spread = np.zeros((draws, shares.size))
+    spread[:, present] = draw_shares(shares[present] * worth, draws, generator(seed_of(seed, "shares")))
+    return spread
+
+
+# Texts that name no class mean the same for all classes.
+_ANY = ("0", "1")
+
+
+def canonical(expression: Expression, labels: Sequence[str]) -> Expression:
+    """The one form that all ways to ask for a quantity share.
+
+    The mean of the recalls of all classes is balanced accuracy; the worst recall is the smallest of all recalls, since
+    what is picked from several values has limits that follow from theirs.
+    """
+    if isinstance(expression, Measure):
+        known = _combinations().get(expression.metric.key)
+        plain = dict(expression.parameters) == expression.metric.card.defaults
+        return known if known is not None and known.card.picks is not None and plain else expression
+    expression = _without_equal_weights(expression)
+    if expression.parameters:
+        return expression
+    every = replace(expression, parts=_of_all_classes(expression.parts, len(labels)))
+    named = _names().get(render(every, labels))
+    if named is None or every.card.picks is not None:
+        return every
+    return Measure(named, named.card.defaults, None)
+
+
+def _without_equal_weights(expression: Combination) -> Combination:
+    """The plain mean where all parts weigh the same."""
+    plain = expression.card.weighted
+    if plain is None or len(set(expression.parameters["weights"])) > 1:
+        return expression
+    return Combination(plain, expression.parts)
+
+
+def _of_all_classes(parts: tuple[Expression, ...], n_classes: int) -> tuple[Expression, ...]:
+    """The parts, in short where they are one metric of every class."""
+    first = parts[0]
+    if not isinstance(first, Measure) or len(parts) != n_classes:
+        return parts
+    every = replace(first, of=Every.CLASS)
+    alike = all(isinstance(part, Measure) and replace(part, of=Every.CLASS) == every for part in parts)
+    classes = {part.of for part in parts if isinstance(part, Measure)}
+    return (every,) if alike and classes == set(range(n_classes)) else parts
+
+
+@cache
+def _combinations() -> dict[str, Combination]:
+    """By the key of a metric the function of others that it is."""
+    texts = {metric.key: metric.card.inference.same_as for metric in catalogue().of_matrices.metrics}
+    trees = {key: parse(text, _ANY, None) for key, text in texts.items() if text is not None}
+    return {key: tree for key, tree in trees.items() if isinstance(tree, Combination)}
+
+
+@cache
+def _names() -> dict[str, Metric[Table]]:
+    """By the text of a function of metrics the metric that it is."""
+    return {render(tree, _ANY): catalogue().of_matrices.by_name[key] for key, tree in _combinations().items()}
+
 
 _SAMPLING: Final = Sampling()
 

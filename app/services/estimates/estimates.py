@@ -17,9 +17,7 @@ from app.kernel.metrics.expression import Combination, is_about_sample, is_biase
 from app.kernel.numerics.arrays import Array
 from app.kernel.uncertainty.closed_forms import Given, Method
 from app.services.estimands import Estimand, estimand_of
-from app.services.estimates.canonical import canonical
-from app.services.estimates.class_shares import ClassShares
-from app.services.estimates.estimate import Estimate, Estimates, LimitSettings, NoLimits
+from app.services.estimates.estimate import ClassShares, Estimate, Estimates, LimitSettings, NoLimits, canonical
 from app.services.estimates.methods import (
     of_folds,
     of_labels,

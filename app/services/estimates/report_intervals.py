@@ -33,8 +33,7 @@ from app.kernel.uncertainty.closed_forms import (
 )
 from app.kernel.uncertainty.draws import Alternative, Shares
 from app.services.estimands import Estimand, estimand_of
-from app.services.estimates.class_shares import ClassShares
-from app.services.estimates.estimate import Estimate, Estimates, LimitSettings, NoLimits
+from app.services.estimates.estimate import ClassShares, Estimate, Estimates, LimitSettings, NoLimits
 from app.services.estimates.estimates import estimate, estimate_at
 from app.services.estimates.methods import of_matrix, shifted_matrix
 from app.services.estimates.methods.of_matrix import REFUSALS

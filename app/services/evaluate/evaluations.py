@@ -46,7 +46,7 @@ from app.services.evaluate.marks import marks_of
 from app.services.evaluate.sections.kept import sections_as_json, sections_from_json
 from app.services.idempotency import Mark, keep_under
 from app.services.observing import tally
-from app.services.ports.evaluations import EvaluationStore
+from app.services.ports import EvaluationStore
 from app.services.processes.compute import ComputePool
 from app.services.stored import FoldedInput, options_as_json, refuse_kind, stored_request
 

@@ -1,30 +1,329 @@
-"""What metrics would be at other class shares, if how each class is predicted stayed as it is (label shift)."""
+"""Metrics at other class shares, as long as each class is predicted as it was (label shift)."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from functools import cached_property
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from functools import cached_property, partial
 from uuid import UUID
 
 import numpy as np
 
 from app.domain.errors import InvalidInput, OutOfReach
-from app.domain.options import Sampling
-from app.kernel.matrix.prevalence import sweep_shares
+from app.domain.evaluation import EvaluationRecord
+from app.domain.members import LEFT_OUT, named
+from app.domain.options import DRAWS, Sampling
+from app.domain.wording import significant
+from app.kernel.matrix.prevalence import ShareExtremes, ShareRanges, extremes, sweep_shares
 from app.kernel.metrics.expression import is_biased
-from app.kernel.numerics.arrays import Array
+from app.kernel.numerics.arrays import Array, Mask
 from app.kernel.uncertainty.draws import Alternative
 from app.services.estimands import Estimand
-from app.services.estimates.class_shares import ClassShares
-from app.services.estimates.estimate import Estimates, LimitSettings, NoLimits
+from app.services.estimates.estimate import ClassShares, Estimates, LimitSettings, NoLimits
 from app.services.estimates.estimates import estimate_at, values_at_shares
 from app.services.estimates.methods import shifted_matrix, shifted_samples, shifted_units
 from app.services.estimates.run_data import RunData
-from app.services.estimates.warnings_of_matrix import caution_findings
+from app.services.estimates.warnings import caution_findings
 from app.services.json_values import number, numbers
-from app.services.project.answers import ProjectedValue, Projection, ProjectionDesign, SampleDesign, SweptClass, Values
-from app.services.project.scenarios import Marked, Scenario, Sweep
-from app.services.project.shares import ClassSizes, named_shares, refused
 from app.services.runs.aligned import Runs
+
+# At one point, or at every point of a grid.
+Values = float | None | Sequence[float | None]
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectedValue:
+    """A metric at other class shares: one value, or lists over the grid of a sweep.
+
+    Attributes:
+        value: At these shares.
+        low: Lower limit; null where there is no interval.
+        high: Upper limit.
+        observed: The value as it is.
+        method: How the limits were made. What prevalence does not move has those of the report.
+        reason: Why there are no limits at any share.
+    """
+
+    value: Values
+    low: Values
+    high: Values
+    observed: float | None
+    method: str | None = field(default=None, metadata=LEFT_OUT)
+    reason: str | None = field(default=None, metadata=LEFT_OUT)
+
+
+@dataclass(frozen=True, slots=True)
+class Lowest:
+    """The lowest value in a range of class shares, its lower limit there, and where that is."""
+
+    value: float | None
+    low: float | None
+    prevalence: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Highest:
+    """The highest value in a range of class shares, its upper limit there, and where that is."""
+
+    value: float | None
+    high: float | None
+    prevalence: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class ExtremeValues:
+    """A metric over a range of class shares; null where it has no value anywhere.
+
+    Attributes:
+        observed: The value as it is.
+    """
+
+    observed: float | None
+    lowest: Lowest | None
+    highest: Highest | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SweptClass:
+    """One class from a rare to a frequent one.
+
+    Attributes:
+        observed: Its share in the data.
+        equal: Its share where all classes that have samples are equally frequent.
+    """
+
+    label: str = field(metadata=named("class"))
+    start: float = field(metadata=named("from"))
+    end: float = field(metadata=named("to"))
+    steps: int
+    observed: float
+    equal: float
+
+
+@dataclass(frozen=True, slots=True)
+class SampleDesign:
+    """How intervals of metrics of probabilities come about, beside those of the matrix."""
+
+    method: str | None
+    draws: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProjectionDesign:
+    """How intervals of what prevalence moves come about.
+
+    Attributes:
+        draws: Simulated or resampled data sets; 0 where there are no intervals.
+        class_counts: `fixed`: those of the run are taken as chosen.
+        prior: Prior of the rows of the matrix.
+        prevalence: `given` exactly, `uncertain`, or in a `range`.
+        samples: The design for metrics of probabilities, where there are others too.
+        alternative: Where limits are on one side: `greater` has lower ones, `less` upper ones, and the other end is
+            that of the range of the metric, null where it has none.
+    """
+
+    level: float
+    draws: int
+    method: str | None = field(default=None, metadata=LEFT_OUT)
+    class_counts: str | None = field(default=None, metadata=LEFT_OUT)
+    prior: str | None = field(default=None, metadata=LEFT_OUT)
+    seed: int | None = field(default=None, metadata=LEFT_OUT)
+    prevalence: str = "given"
+    samples: SampleDesign | None = field(default=None, metadata=LEFT_OUT)
+    alternative: Alternative | None = field(default=None, metadata=LEFT_OUT)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Projection:
+    """Metrics at other class shares: single values, lists over the grid of a sweep, or the extremes of a range.
+
+    Attributes:
+        evaluation: `null` for an input that is not kept.
+        prevalence: The shares of all classes.
+        prevalence_samples: How many samples the shares are worth.
+        prevalence_range: Lowest and highest share of some classes.
+        grid: Shares of the class that is swept, with those that were asked for besides.
+        metrics: By metric: value, low, high and observed, the value as it is; or lowest, highest and observed.
+        against: The run that is compared with.
+        crossings: Shares at which the two runs change places.
+        notes: What is assumed, and what to be careful about.
+    """
+
+    evaluation: UUID | None
+    prevalence: Mapping[str, float] | None = field(default=None, metadata=LEFT_OUT)
+    prevalence_samples: float | None = field(default=None, metadata=LEFT_OUT)
+    prevalence_range: Mapping[str, Sequence[float]] | None = field(default=None, metadata=LEFT_OUT)
+    sweep: SweptClass | None = field(default=None, metadata=LEFT_OUT)
+    grid: Sequence[float] | None = field(default=None, metadata=LEFT_OUT)
+    metrics: Mapping[str, ProjectedValue | ExtremeValues]
+    against: UUID | None = field(default=None, metadata=LEFT_OUT)
+    crossings: Mapping[str, Sequence[float]] | None = field(default=None, metadata=LEFT_OUT)
+    design: ProjectionDesign
+    notes: Sequence[str]
+
+
+class Marked(StrEnum):
+    """Shares of a class that have a name."""
+
+    OBSERVED = "observed"
+    EQUAL = "equal"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sweep:
+    """One class from a rare to a frequent one, the others keeping their proportions.
+
+    Attributes:
+        at: Further shares, which are points exactly, within the sweep or not.
+    """
+
+    label: str
+    start: float
+    end: float
+    steps: int
+    at: tuple[float | Marked, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scenario:
+    """At which class shares; exactly one of prevalence, sweep and ranges.
+
+    Attributes:
+        prevalence: Shares by label; classes not named share the rest in the proportions that they have.
+        samples: How many samples the shares are worth: their uncertainty. None takes them as exact.
+        ranges: Lowest and highest share by label.
+        recalibrate: Fit the probabilities to the shares, and decide anew by them.
+        alternative: Limits on both sides, or one of them alone at that level.
+        old_prevalence: The shares that the probabilities are calibrated to; those of the run when None.
+    """
+
+    prevalence: Mapping[str, float] | None = None
+    samples: float | None = None
+    sweep: Sweep | None = None
+    ranges: Mapping[str, tuple[float, float]] | None = None
+    recalibrate: bool = False
+    old_prevalence: Mapping[str, float] | None = None
+    level: float = 0.95
+    alternative: Alternative = Alternative.TWO_SIDED
+    seed: int | None = None
+    draws: int = DRAWS
+
+
+_SUM_TOLERANCE = 1e-6
+# Shares that sum to 1 within rounding are taken as they are.
+_ROUNDING = 1e-12
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ClassSizes:
+    """The K classes of a run, and how many samples (K) each has."""
+
+    labels: tuple[str, ...]
+    actual: Array
+
+    @classmethod
+    def of(cls, record: EvaluationRecord) -> "ClassSizes":
+        """Those of one evaluation."""
+        return cls(record.labels, record.counts.sum(axis=1).astype(np.float64))
+
+    def index(self, label: str, pointer: str) -> int:
+        """Place of a class.
+
+        Raises:
+            InvalidInput: there is none of that name.
+        """
+        if label not in self.labels:
+            raise refused(pointer, "unknown_label", f"expected a class of the evaluation, got {label[:60]!r}")
+        return self.labels.index(label)
+
+    def refuse_shares_of_nothing(self, wanted: Mask, pointer: str) -> None:
+        """No share (K) for a class without samples.
+
+        Raises:
+            InvalidInput: one has a share.
+        """
+        for index in np.flatnonzero(wanted & (self.actual == 0)):
+            label = self.labels[int(index)]
+            raise refused(
+                f"{pointer}/{label}", "no_samples", f"expected no share of {label!r}: how it is predicted is unknown"
+            )
+
+
+def named_shares(classes: ClassSizes, named: Mapping[str, float], pointer: str) -> Array:
+    """Shares (K) of all classes; those not named share the rest in the proportions that they have.
+
+    Raises:
+        InvalidInput: an unknown class, shares that do not sum to 1, or one given to a class without samples.
+    """
+    actual = classes.actual
+    shares = np.full(actual.size, np.nan)
+    for label, share in named.items():
+        shares[classes.index(label, f"{pointer}/{label}")] = share
+    missing = np.isnan(shares)
+    given = float(shares[~missing].sum())
+    rest = 1.0 - given
+    if rest < -_SUM_TOLERANCE or (not missing.any() and abs(rest) > _SUM_TOLERANCE):
+        raise refused(
+            pointer, "shares_do_not_sum_to_one", f"expected shares that sum to 1, got {significant(given, 6)}"
+        )
+    if missing.any():
+        kept = np.where(missing, actual, 0.0)
+        if rest > _SUM_TOLERANCE and kept.sum() == 0:
+            raise refused(pointer, "no_samples", "expected shares that sum to 1: no class without one has samples")
+        scale = max(rest, 0.0) / kept.sum() if kept.sum() else 0.0
+        shares = np.where(missing, kept * scale, shares)
+    classes.refuse_shares_of_nothing(shares > 0, pointer)
+    total = float(shares.sum())
+    scaled: Array = shares if abs(total - 1.0) < _ROUNDING else shares / total
+    return scaled
+
+
+class NamedRanges:
+    """Ranges of the shares of some classes; what they leave goes to all others in the proportions that these have.
+
+    Raises:
+        InvalidInput: an unknown class, a share for one without samples, or ranges in which no shares sum to 1.
+    """
+
+    def __init__(self, classes: ClassSizes, ranges: Mapping[str, tuple[float, float]]) -> None:
+        pointer = "/prevalence_range"
+        self._codes = [classes.index(label, f"{pointer}/{label}") for label in ranges]
+        low, high = np.array(list(ranges.values())).T
+        actual = classes.actual
+        self._classes = actual.size
+        given = np.zeros(actual.size)
+        given[self._codes] = high
+        classes.refuse_shares_of_nothing(given > 0, pointer)
+        others = actual.copy()
+        others[self._codes] = 0.0
+        if low.sum() > 1.0 + _ROUNDING:
+            raise refused(pointer, "shares_above_one", "expected ranges with lower ends that sum to at most 1")
+        # Where the named classes are all that there are, the last of them has what the others leave.
+        self._others = others / others.sum() if others.sum() else None
+        if self._others is None and high.sum() < 1.0 - _ROUNDING:
+            raise refused(
+                pointer,
+                "shares_do_not_sum_to_one",
+                "expected ranges with upper ends that sum to at least 1, as they name all classes with samples",
+            )
+        rest = ([], []) if self._others is None else ([0.0], [1.0])
+        self.bounds = ShareRanges(np.append(low, rest[0]), np.append(high, rest[1]))
+
+    def shares(self, points: Array) -> Array:
+        """Shares (G, K) of all classes at points (G, d) of the ranges."""
+        left: Array = np.maximum(1.0 - points.sum(axis=1), 0.0)[:, None]
+        if self._others is not None:
+            found: Array = left * self._others
+            found[:, self._codes] = points
+            return found
+        found = np.zeros((len(points), self._classes))
+        found[:, self._codes] = np.column_stack([points, left])
+        return found
+
+
+def refused(pointer: str, code: str, detail: str) -> InvalidInput:
+    """A fault of a member of the request."""
+    return InvalidInput.at(pointer, code, detail)
+
 
 # Shares closer than this are one.
 _SAME_SHARE = 1e-12
@@ -299,4 +598,68 @@ def _metrics(run: ProjectedRun, shares: ClassShares, written: Callable[[Array], 
                 method=limited[0].method if limited else None,
                 reason=None if limited or ones[0].reason is None else ones[0].reason.value,
             )
+    return found
+
+
+# Shares per named class at which a range is looked at first; its corners besides.
+_POINTS = 21
+MOST_NAMED = 3
+
+
+def within_ranges(run: ProjectedRun, named: Mapping[str, tuple[float, float]]) -> Projection:
+    """The lowest and the highest value of every metric, each with its limit and the shares at which it is taken.
+
+    Raises:
+        InvalidInput: the ranges make no sense for this run.
+        OutOfReach: too many samples for so many points.
+    """
+    ranges = NamedRanges(run.classes, named)
+    points = ranges.bounds.points(_POINTS)
+    in_all = 2 * sum(len(estimand.names) for estimand in run.estimands)
+    found: dict[str, ExtremeValues] = {}
+    settled = True
+    for estimand in run.estimands:
+        at = run.values(estimand, ranges.shares(points))
+        most = (run.most_points(estimand) - len(points)) // len(run.sharing_time_with(estimand))
+        reached = extremes(ranges.bounds, partial(_values, run, estimand, ranges), points, at, most=most)
+        settled &= reached.settled
+        found |= _answered(run, estimand, ranges, reached, in_all)
+    note = (
+        f"Searched on {_POINTS} shares per named class and in all corners of what the ranges allow, then from the best "
+    )
+    note += "of these on" + (" until nothing was gained" if settled else ", as far as so many samples let it")
+    note += "; the ends of the intervals are those at the worst and at the best shares."
+    searched = run.shares(ranges.shares(points[:1]), in_all=in_all)
+    return Projection(
+        evaluation=run.identifier,
+        prevalence_range={label: list(ends) for label, ends in named.items()},
+        metrics=found,
+        design=run.design(searched, "range"),
+        notes=[note, *run.notes(searched)],
+    )
+
+
+def _values(run: ProjectedRun, estimand: Estimand, ranges: NamedRanges, points: Array) -> Array:
+    """Values (G, V) of one estimand at points (G, d) of the ranges."""
+    return run.values(estimand, ranges.shares(points))
+
+
+def _answered(
+    run: ProjectedRun, estimand: Estimand, ranges: NamedRanges, reached: ShareExtremes, in_all: int
+) -> dict[str, ExtremeValues]:
+    """Both ends of every value of an estimand, with the limits there."""
+    observed = run.observed(estimand)
+    found = {name: ExtremeValues(number(own), None, None) for name, own in zip(estimand.names, observed, strict=True)}
+    known = np.flatnonzero(~np.isnan(reached.values[0]))
+    if not known.size:
+        return found
+    shares = ranges.shares(np.concatenate(reached.points[:, known]))
+    (limits,) = run.estimates([estimand], run.shares(shares, in_all=in_all))
+    for index, place in enumerate(known.tolist()):
+        worst, best = index, known.size + index
+        found[estimand.names[place]] = ExtremeValues(
+            number(observed[place]),
+            Lowest(number(reached.values[0, place]), number(limits[worst][place].low), run.by_label(shares[worst])),
+            Highest(number(reached.values[1, place]), number(limits[best][place].high), run.by_label(shares[best])),
+        )
     return found

@@ -1,6 +1,6 @@
 """What-if questions about an evaluation."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from uuid import UUID
@@ -12,27 +12,80 @@ from app.domain.evaluation import EvaluationRecord
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.inputs.samples import Samples
 from app.domain.wording import significant
+from app.kernel.matrix.prevalence import crossings, sweep_shares
 from app.kernel.metrics.card import Task
 from app.kernel.metrics.expression import needs_counts
 from app.kernel.numerics.arrays import Array
 from app.services.estimands import Estimand, parse_estimands, pointer_to
-from app.services.ports.evaluations import EvaluationStore
+from app.services.ports import EvaluationStore
 from app.services.processes.compute import ComputePool
-from app.services.project.answers import Projection
-from app.services.project.crossings import changes_of_place
 from app.services.project.prevalence_estimate import (
     PrevalenceEstimate,
     estimate_from_labels,
     estimate_from_probabilities,
 )
-from app.services.project.projection import ProjectedRun, at_shares, swept
-from app.services.project.ranges import within_ranges
-from app.services.project.scenarios import Scenario
-from app.services.project.shares import ClassSizes, named_shares
+from app.services.project.projection import (
+    ClassSizes,
+    ProjectedRun,
+    Projection,
+    Scenario,
+    Sweep,
+    at_shares,
+    named_shares,
+    refused,
+    swept,
+    within_ranges,
+)
 from app.services.runs.aligned import Runs
-from app.services.runs.reading import KeptSamples
+from app.services.runs.pairing import KeptSamples
 from app.services.seeds import chosen_seed
 from app.services.stored import inputs_of_all, refuse_kind, stored_input, unkept_record
+
+# Shares at which two runs are looked at; fewer where all samples are passed over at each.
+_POINTS, _FEWEST_POINTS = 2001, 51
+
+
+def changes_of_place(run: ProjectedRun, sweep: Sweep, against: ProjectedRun) -> dict[str, list[float]]:
+    """Shares of the swept class at which another run changes places with this one, by the name of each value.
+
+    Raises:
+        InvalidInput: a class has samples in one run only.
+        OutOfReach: too many samples.
+    """
+    shares = run.classes.actual
+    if ((shares > 0) != (against.classes.actual > 0)).any():
+        raise refused("/against", "no_samples", "expected a run that has samples of the same classes")
+    index = run.classes.index(sweep.label, "/sweep/class")
+    found: dict[str, list[float]] = {}
+    for estimand in run.estimands:
+        points = _points(run, against, estimand)
+        still = estimand.insensitive and not run.scenario.recalibrate
+        for place, name in enumerate(estimand.names):
+            gap = _gap(run, against, estimand, place, lambda grid: sweep_shares(shares, index, grid))
+            found[name] = [] if still else crossings(gap, low=sweep.start, high=sweep.end, points=points)
+    return found
+
+
+def _gap(
+    mine: ProjectedRun, theirs: ProjectedRun, estimand: Estimand, place: int, shares_at: Callable[[Array], Array]
+) -> Callable[[Array], Array]:
+    """From shares (G) of the swept class to by how much the first run is better."""
+
+    def gap(grid: Array) -> Array:
+        first, second = (run.values(estimand, shares_at(grid))[:, place] for run in (mine, theirs))
+        if estimand.preference is not None:
+            first, second = estimand.preference.score(first), estimand.preference.score(second)
+        difference: Array = first - second
+        return difference
+
+    return gap
+
+
+def _points(mine: ProjectedRun, theirs: ProjectedRun, estimand: Estimand) -> int:
+    """At how many shares both runs are looked at."""
+    values = sum(len(one.names) for one in mine.sharing_time_with(estimand))
+    affordable = min(run.most_points(estimand) for run in (mine, theirs)) // (2 * values)
+    return max(_FEWEST_POINTS, min(_POINTS, affordable))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

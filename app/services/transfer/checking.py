@@ -13,7 +13,7 @@ from app.domain.errors import DomainError
 from app.domain.evaluation import EvaluationRecord
 from app.domain.inputs.kinds import task_of
 from app.domain.inputs.samples import Samples
-from app.services.ports.archive import Archive, Archived
+from app.services.ports import Archive, Archived
 
 # Values come from the same arithmetic, by whatever build of numpy: what differs by more has another cause.
 _RELATIVE, _ABSOLUTE = 1e-9, 1e-12

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from app.services.ports.archive import SampleColumn
+from app.services.ports import SampleColumn
 from app.services.transfer.layout import TransferError
 
 _INTEGERS, _NUMBERS, _TEXTS = "integers", "numbers", "texts"

@@ -10,7 +10,7 @@ from uuid import UUID
 
 import orjson
 
-from app.services.ports.archive import Archive, Archived, ArchiveKind
+from app.services.ports import Archive, Archived, ArchiveKind
 from app.services.transfer.columns import ColumnWriter, digests_in
 from app.services.transfer.layout import (
     EVALUATIONS,

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import orjson
 
-from app.services.ports.archive import Archive, ArchiveConflictError, ArchiveKind
+from app.services.ports import Archive, ArchiveConflictError, ArchiveKind
 from app.services.transfer.columns import ColumnReader
 from app.services.transfer.layout import EVALUATIONS, Manifest, TransferError, digest_of, read_manifest
 from app.services.transfer.lines import read_evaluation

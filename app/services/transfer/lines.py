@@ -12,7 +12,7 @@ from app.domain.evaluation import DatasetRef, EvaluationRecord, ModelRef
 from app.domain.identifiers import read_id
 from app.domain.inputs.content import Content
 from app.domain.inputs.kinds import shape_of
-from app.services.ports.archive import Archived
+from app.services.ports import Archived
 
 
 def write_evaluation(one: Archived) -> bytes:

@@ -11,7 +11,7 @@ import orjson
 from sqlalchemy import Row, Select
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
-from app.services.ports.state import StoreFullError
+from app.services.ports import StoreFullError
 from app.store.database.failures import NO_SPACE, translated
 from app.store.database.sealing import seal
 from app.store.database.watch import DatabaseWatch

@@ -10,7 +10,7 @@ import asyncpg
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
-from app.services.ports.state import StoreFullError, StoreUnavailableError
+from app.services.ports import StoreFullError, StoreUnavailableError
 
 # SQLSTATE classes: connection lost, out of resources, stopped by an operator or a timeout, failure outside Postgres.
 _UNAVAILABLE_CLASSES = ("08", "53", "57", "58")

@@ -8,7 +8,7 @@ from pathlib import Path
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from app.services.ports.state import StoreState, StoreUnavailableError
+from app.services.ports import StoreState, StoreUnavailableError
 from app.store.database.engine import watch_of
 from app.store.database.failures import translated
 
@@ -49,7 +49,7 @@ def _migrations() -> Mapping[str, str | None]:
 
 
 class SchemaReadiness:
-    """The port `app.services.ports.state.Readiness` for Postgres."""
+    """The port `app.services.ports.Readiness` for Postgres."""
 
     def __init__(self, engine: AsyncEngine) -> None:
         self._engine = engine

@@ -9,7 +9,7 @@ from typing import Final
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
 from app.services.observing import UNOBSERVED, Observers
-from app.services.ports.state import StoreUnavailableError
+from app.services.ports import StoreUnavailableError
 from app.store.database.failures import state_of
 
 _log = logging.getLogger("prevail.database")

@@ -1,4 +1,4 @@
-"""Evaluations in Postgres: the port `app.services.ports.evaluations.EvaluationStore`."""
+"""Evaluations in Postgres: the port `app.services.ports.EvaluationStore`."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -28,7 +28,7 @@ from app.domain.named_metrics import HEADLINE
 from app.domain.operations.access import Change, Kind
 from app.domain.operations.webhooks import Event, Happening
 from app.services.idempotency import present_mark
-from app.services.ports.evaluations import SampleLabels
+from app.services.ports import SampleLabels
 from app.store import lists
 from app.store.audit import note
 from app.store.database.engine import read_rows, reading, require_room, writing

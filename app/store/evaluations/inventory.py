@@ -1,4 +1,4 @@
-"""What there is of names, and the removal of many evaluations: the port `app.services.ports.evaluations.Inventory`."""
+"""What there is of names, and the removal of many evaluations: the port `app.services.ports.Inventory`."""
 
 from collections.abc import Sequence
 from typing import Any, Final

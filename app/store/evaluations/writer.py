@@ -18,8 +18,7 @@ from sqlalchemy.dialects.postgresql.asyncpg import dialect
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from app.domain.operations.access import Change, Kind
-from app.services.ports.requests import KeyTakenError
-from app.services.ports.state import StoreFullError, StoreOverloadedError, StoreUnavailableError
+from app.services.ports import KeyTakenError, StoreFullError, StoreOverloadedError, StoreUnavailableError
 from app.store.audit import WHO_PARAMETERS
 from app.store.database.engine import watch_of
 from app.store.database.failures import DRIVER_ERRORS, is_unavailable, translated

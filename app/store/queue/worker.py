@@ -20,8 +20,7 @@ from procrastinate.exceptions import ConnectorException, JobAborted
 from procrastinate.job_context import AbortReason
 from procrastinate.jobs import DeleteJobCondition, Job
 
-from app.services.ports.messages import Waits
-from app.services.ports.state import StoreFullError, StoreUnavailableError
+from app.services.ports import StoreFullError, StoreUnavailableError, Waits
 from app.store.queue.waiting import SCHEMA, Given, Queue
 
 _log = logging.getLogger("prevail.queue")

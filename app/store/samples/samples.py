@@ -17,7 +17,7 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.domain.inputs.samples import Samples
-from app.services.ports.evaluations import SampleLabels
+from app.services.ports import SampleLabels
 from app.store.database.tables import evaluation_samples, probability_reports, sample_columns
 from app.store.samples.columns import StoredColumn, pack, unpack
 

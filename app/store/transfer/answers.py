@@ -11,7 +11,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.domain.identifiers import read_id
 from app.domain.operations.access import Change, Kind
-from app.services.ports.archive import ArchiveConflictError, ArchiveKind
+from app.services.ports import ArchiveConflictError, ArchiveKind
 from app.store.audit import note
 from app.store.database.tables import comparisons, gate_checks, gates
 

@@ -1,4 +1,4 @@
-"""All of a project in Postgres: the port `app.services.ports.archive.Archive`.
+"""All of a project in Postgres: the port `app.services.ports.Archive`.
 
 Every piece is read and written in a transaction of its own, so that nobody waits for more than one of them.
 """
@@ -15,7 +15,7 @@ from sqlalchemy import ARRAY, LargeBinary, Row, Uuid, func, literal, select
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from app.domain.evaluation import EvaluationQuery
-from app.services.ports.archive import Archived, ArchiveKind, SampleColumn
+from app.services.ports import Archived, ArchiveKind, SampleColumn
 from app.store import lists
 from app.store.database.engine import reading, writing
 from app.store.database.failures import translated

@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from app.domain.inventory import Removal
-from app.services.inventory import inventory
+from app.services import inventory
 from tests.api.answers import Json, check_json, check_problem, check_shape, create, evaluation
 from tests.api.generated.kept import PROBABILITIES
 from tests.api.listing.conftest import DATASET, MODEL

@@ -17,7 +17,7 @@ from app.domain.data import DataFormat, DataReference
 from app.outbound.data.places import DataPlaces
 from app.services.evaluate.apart import evaluate_alone
 from app.services.evaluate.evaluations import NewEvaluation
-from app.services.ports.cluster import Result, Task, Workers
+from app.services.ports import ClusterTask, Result, Workers
 from tests.api.answers import Json
 
 ROWS = 1200
@@ -96,10 +96,10 @@ class Interrupted:
     def __init__(self, workers: Workers, happens: Callable[[], object]) -> None:
         self.workers, self.happens, self.sent = workers, happens, 0
 
-    def in_order(self, function: Callable[[Task], Result], tasks: Iterable[Task]) -> Iterator[Result]:
+    def in_order(self, function: Callable[[ClusterTask], Result], tasks: Iterable[ClusterTask]) -> Iterator[Result]:
         return self.workers.in_order(function, map(self.told, tasks))
 
-    def told(self, task: Task) -> Task:
+    def told(self, task: ClusterTask) -> ClusterTask:
         self.sent += 1
         if self.sent == 5:
             self.happens()

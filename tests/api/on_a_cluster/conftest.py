@@ -6,7 +6,7 @@ import pytest
 
 from app.outbound.cluster.dask_cluster import DaskCluster
 from app.outbound.cluster.local import local_scheduler
-from app.services.ports.cluster import Workers
+from app.services.ports import Workers
 
 
 @pytest.fixture(scope="module")

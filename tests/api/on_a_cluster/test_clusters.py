@@ -25,7 +25,7 @@ from app.domain.errors import ClusterUnavailable
 from app.outbound.cluster import addresses, dask_cluster
 from app.outbound.cluster.dask_cluster import DaskCluster
 from app.outbound.cluster.tasks import release
-from app.services.ports.cluster import Workers
+from app.services.ports import Workers
 from app.settings import Settings
 from tests.api.jobs import ended, result
 from tests.api.on_a_cluster.bodies import TWO, Interrupted, asked_of, counted, folded, predicted, without_files

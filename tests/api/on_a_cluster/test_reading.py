@@ -22,14 +22,12 @@ from app.domain.identifiers import new_id
 from app.kernel.metrics.card import INPUTS_OF_CLASSES
 from app.outbound.cluster.dask_cluster import DaskCluster
 from app.outbound.data.places import DataPlaces
-from app.services.compare.elsewhere import Rereading
-from app.services.compare.in_parts import pair_in_parts
+from app.services.compare.in_parts import Rereading, pair_in_parts
 from app.services.estimands import make_estimand
 from app.services.evaluate.folding.scores import Folding
-from app.services.ports.cluster import Workers
+from app.services.ports import Workers
 from app.services.runs.aligned import Runs
-from app.services.runs.pairing import PairingMode
-from app.services.runs.reading import KeptSamples
+from app.services.runs.pairing import KeptSamples, PairingMode
 from app.services.stored import unkept_record
 from tests.api.answers import Json
 from tests.api.on_a_cluster.bodies import (

@@ -9,7 +9,7 @@ from app.domain.errors import NoFigure
 from app.domain.inputs.ranking import Ranking
 from app.domain.inputs.sets import Sets
 from app.domain.wording import number, whole
-from app.services.decide.unit_spreads import UnitSpread, unit_spreads
+from app.services.decide.distributions import UnitSpread, unit_spreads
 
 _BINS: Final = 20
 _HEIGHT: Final = 140

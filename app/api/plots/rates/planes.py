@@ -10,7 +10,7 @@ from app.api.plots.registry import Given, Json, Needs, Run, as_answered, class_o
 from app.domain.errors import NoFigure
 from app.domain.named_metrics import RECALL, SPECIFICITY
 from app.domain.wording import name, number
-from app.services.decide.isocurves import isocurves as isocurves_through
+from app.services.decide.h_mean_bounds import isocurves as isocurves_through
 
 _STEPS: Final = 201
 # The means as the answer names them, what they are called, and the dashes of their lines.

@@ -10,7 +10,7 @@ from app.api.plots.registry import Given, Needs, class_of, figure
 from app.domain.errors import NoFigure
 from app.domain.named_metrics import PRECISION, RECALL
 from app.domain.wording import name, number
-from app.services.decide.spreads import LARGEST, region_from, spread_of_two, spreads
+from app.services.decide.h_mean_bounds import LARGEST, region_from, spread_of_two, spreads
 
 _POINTS: Final = 81
 # Reciprocals of the rates: as far as the figure goes, and those with a line of their own.

@@ -8,7 +8,7 @@ from app.api.plots.marks import RATES, Row, data, rate, sentences, side_by_side
 from app.api.plots.rates.planes import MEANS, point_of, points_on
 from app.api.plots.registry import Given, Needs, as_answered, class_of, figure
 from app.domain.wording import name, number
-from app.services.decide.isocurves import isocurves
+from app.services.decide.h_mean_bounds import isocurves
 
 _STEPS, _SIDE = 81, 180
 # The steps of the colour begin here.

@@ -9,7 +9,7 @@ from app.api.plots.registry import Given, Needs, figure, place_in, weakest_first
 from app.domain.errors import NoFigure
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.wording import name, number, share, whole
-from app.services.decide.histograms import Histogram, histogram_of
+from app.services.decide.distributions import Histogram, histogram_of
 
 _BINS: Final = 40
 _HEIGHT: Final = 110

@@ -41,7 +41,7 @@ from app.domain.members import LEFT_OUT, typed
 from app.services.acting import make_part, part_id
 from app.services.evaluate.answers import Evaluation
 from app.services.idempotency import KeyedWork, keep_under
-from app.services.ports.requests import KeyTakenError
+from app.services.ports import KeyTakenError
 from app.services.processes.progress import progressed
 
 _log = logging.getLogger("prevail.api")

@@ -18,8 +18,7 @@ from app.api.v1.requests.referenced import ReferencedRequest, referenced, with_c
 from app.domain.errors import BeyondMemory
 from app.domain.evaluation import EvaluationRecord
 from app.services.evaluate.evaluations import NewEvaluation
-from app.services.ports.cluster import Cluster, Workers, workers_of
-from app.services.ports.data import DataSource
+from app.services.ports import Cluster, DataSource, Workers, workers_of
 
 
 async def admit_reference(context: Context, body: Body) -> ReferencedRequest | None:

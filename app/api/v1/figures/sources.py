@@ -7,7 +7,7 @@ from uuid import UUID
 from app.api.deps import Context
 from app.api.plots.registry import Given, Needs, Run, as_answered, class_of, matrix_of
 from app.api.plots.shares import HIGHEST_SHARE, LOWEST_SHARE, STEPS, swept_metrics
-from app.services.project.scenarios import Marked, Scenario, Sweep
+from app.services.project.projection import Marked, Scenario, Sweep
 
 # Enough for limits that are looked at: a sweep has them at every step.
 _DRAWS: Final = 1000

@@ -6,8 +6,7 @@ from pydantic import Field, StringConstraints, model_validator
 
 from app.api.bodies.parsing import Wire
 from app.api.v1.requests.fields import SOUGHT, Expression
-from app.services.consistency.consistency import DEFAULT_BOUND, MOST_ITEMS
-from app.services.consistency.reported import Aggregation, Printed, ReportedScores
+from app.services.consistency import DEFAULT_BOUND, MOST_ITEMS, Aggregation, Printed, ReportedScores
 
 Count = Annotated[int, Field(ge=1, le=1_000_000)]
 

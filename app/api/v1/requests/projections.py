@@ -20,8 +20,7 @@ from app.api.v1.requests.fields import (
 from app.api.v1.requests.inputs import AnyInput
 from app.domain.named_metrics import PROJECTED
 from app.domain.options import DRAWS, FEWEST_DRAWS, Alternative
-from app.services.project.ranges import MOST_NAMED
-from app.services.project.scenarios import Marked, Scenario, Sweep
+from app.services.project.projection import MOST_NAMED, Marked, Scenario, Sweep
 from app.services.project.what_if import Unlabelled
 
 Share = Annotated[float, Field(ge=0, le=1)]

@@ -30,7 +30,7 @@ from app.services.evaluate.folding.labels import LabelFolding
 from app.services.evaluate.folding.queries import QueryFolding
 from app.services.evaluate.folding.scores import Folding
 from app.services.evaluate.folding.weighted_labels import WeightedLabelFolding
-from app.services.ports.cluster import Workers
+from app.services.ports import Workers
 from app.services.processes.progress import as_step
 
 _MEMBER = b'"data"'

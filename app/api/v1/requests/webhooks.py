@@ -8,7 +8,7 @@ from pydantic_core import PydanticCustomError
 
 from app.api.bodies.parsing import Wire
 from app.domain.operations.webhooks import Event
-from app.services.webhooks.signing import is_secret
+from app.services.webhooks import is_secret
 
 WEBHOOKS: dict[str, Any] = {
     "checks of gates": {"url": "https://hooks.example/prevail", "events": ["gate.checked"]},

@@ -1,28 +1,89 @@
-"""Limits of metrics of a matrix: of rates, of the usual metrics in closed form, of everything else by simulation."""
+"""Limits of metrics of a matrix: rates, the usual metrics in closed form, everything else by simulation."""
 
 from collections.abc import Sequence
-from dataclasses import replace
-from math import isnan, nan
+from dataclasses import dataclass, replace
+from math import isfinite, isnan, nan
 from typing import Final
 
 import numpy as np
 
-from app.domain.options import FEWEST_DRAWS, IntervalMethod, Sampling
+from app.domain.options import DRAWS, FEWEST_DRAWS, IntervalMethod, Sampling
 from app.kernel.metrics.expression import Measure
 from app.kernel.metrics.proportion import Rate
 from app.kernel.numerics.arrays import silently
 from app.kernel.uncertainty import simulation
 from app.kernel.uncertainty.closed_forms import GIVEN, Given, Method, Refusal
-from app.kernel.uncertainty.draws import ClassCounts, Shares, Summary
+from app.kernel.uncertainty.draws import MOST_UNDEFINED, ClassCounts, Shares, Summary
 from app.kernel.uncertainty.groups import group_intervals
 from app.kernel.uncertainty.intervals import ProportionInterval, proportion_limits
 from app.kernel.uncertainty.simulation import BootstrapInterval
 from app.kernel.uncertainty.weights import WeightedRate
 from app.services.estimands import Estimand
 from app.services.estimates.estimate import Estimate, Estimates, LimitSettings, NoLimits
-from app.services.estimates.methods.from_draws import MissingLimits, affordable_draws, estimates_from
 from app.services.estimates.run_data import RunData
 from app.services.seeds import chosen_seed
+
+# Relative to the value, a deviation below this is rounding.
+_NO_VARIANCE = 1e-12
+# Cells of all simulated matrices together: a second or two.
+MOST_DRAWN_CELLS = 20_000_000
+
+
+def affordable_draws(cells: int, wanted: int = DRAWS, *, most_cells: int = MOST_DRAWN_CELLS) -> int:
+    """Draws of so many cells each that can be afforded; 0 where they are fewer than ``FEWEST_DRAWS``."""
+    most = most_cells // max(cells, 1)
+    return min(wanted, most) if most >= FEWEST_DRAWS else 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MissingLimits:
+    """Why a simulation of this kind may give no limits; where `constant` is None what does not vary is certain."""
+
+    undefined: NoLimits
+    undefined_draws: NoLimits
+    constant: NoLimits | None
+
+
+MISSING_OF_RESAMPLES = MissingLimits(
+    undefined=NoLimits.UNDEFINED_FOR_SAMPLES,
+    undefined_draws=NoLimits.UNDEFINED_RESAMPLES,
+    constant=NoLimits.DEGENERATE,
+)
+
+
+def estimates_from(found: Summary, form: Estimate, missing: MissingLimits) -> Estimates:
+    """The values (V) of one estimand.
+
+    Args:
+        found: Of its draws.
+        form: How all that was simulated was made.
+        missing: Why there may be no limits.
+    """
+    columns = (found.estimate, found.low, found.high, found.deviation, found.monte_carlo_error)
+    rows = zip(*(column.tolist() for column in columns), strict=True)
+    estimates = []
+    for (value, low, high, deviation, error), lost, stretched in zip(
+        rows, found.undefined.tolist(), found.extended.tolist(), strict=True
+    ):
+        one = replace(form, value=value, low=low, high=high, undefined_draws=int(lost), stretched=stretched)
+        if form.draws is not None:
+            one = replace(one, monte_carlo_error=error)
+        reason = _reason(one, deviation, missing)
+        estimates.append(one if reason is None else one.without_limits(reason))
+    return tuple(estimates)
+
+
+def _reason(one: Estimate, deviation: float, missing: MissingLimits) -> NoLimits | None:
+    if not isfinite(one.value):
+        return missing.undefined
+    if one.draws is not None and one.undefined_draws > MOST_UNDEFINED * one.draws:
+        return missing.undefined_draws
+    if one.draws is None and isnan(one.high - one.low):
+        return NoLimits.DEGENERATE
+    if missing.constant is not None and deviation <= _NO_VARIANCE * max(abs(one.value), _NO_VARIANCE):
+        return missing.constant
+    return None if isfinite(one.high - one.low) else NoLimits.UNBOUNDED
+
 
 # Cells of all simulated matrices together: some seconds.
 MOST_CELLS: Final = 40_000_000

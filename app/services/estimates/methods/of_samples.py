@@ -31,7 +31,7 @@ from app.kernel.uncertainty.influence import (
 from app.kernel.uncertainty.resampling import Plan, bootstrap_samples, plan, resampled
 from app.services.estimands import Estimand
 from app.services.estimates.estimate import Estimate, Estimates, LimitSettings, NoLimits
-from app.services.estimates.methods.from_draws import MISSING_OF_RESAMPLES, estimates_from
+from app.services.estimates.methods.of_matrix import MISSING_OF_RESAMPLES, estimates_from
 from app.services.estimates.run_data import RunData
 from app.services.seeds import chosen_seed
 

@@ -13,10 +13,8 @@ from app.kernel.uncertainty.closed_forms import Given
 from app.kernel.uncertainty.draws import generator, summarise
 from app.kernel.uncertainty.simulation import CURVED_CLASSES, draw_matrices, mean_matrix
 from app.services.estimands import Estimand
-from app.services.estimates.class_shares import ClassShares
-from app.services.estimates.estimate import Estimate, Estimates, LimitSettings, NoLimits
-from app.services.estimates.methods.from_draws import MissingLimits, affordable_draws, estimates_from
-from app.services.estimates.methods.of_matrix import method_of
+from app.services.estimates.estimate import ClassShares, Estimate, Estimates, LimitSettings, NoLimits
+from app.services.estimates.methods.of_matrix import MissingLimits, affordable_draws, estimates_from, method_of
 from app.services.estimates.run_data import RunData
 from app.services.seeds import chosen_seed
 

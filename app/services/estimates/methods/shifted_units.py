@@ -12,9 +12,8 @@ from app.kernel.uncertainty.closed_forms import Given
 from app.kernel.uncertainty.draws import ClassCounts, summarise
 from app.kernel.uncertainty.resampling import plan, resamples
 from app.services.estimands import Estimand
-from app.services.estimates.class_shares import ClassShares
-from app.services.estimates.estimate import Estimate, Estimates, LimitSettings, NoLimits
-from app.services.estimates.methods.from_draws import MISSING_OF_RESAMPLES, estimates_from
+from app.services.estimates.estimate import ClassShares, Estimate, Estimates, LimitSettings, NoLimits
+from app.services.estimates.methods.of_matrix import MISSING_OF_RESAMPLES, estimates_from
 from app.services.estimates.run_data import RunData
 from app.services.seeds import chosen_seed
 

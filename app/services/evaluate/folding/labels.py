@@ -15,8 +15,8 @@ from app.kernel.metrics.card import Task
 from app.services.evaluate.evaluations import NewEvaluation
 from app.services.evaluate.folding.most_groups import check_groups
 from app.services.evaluate.folding.units import DATA, UnitFolding
-from app.services.ports.cluster import Workers
-from app.services.runs.joins.keys import numbers_of
+from app.services.ports import Workers
+from app.services.runs.joins import numbers_of
 
 # What a part says of its own rows, and how labels are decided where there are probabilities.
 _ROWS: Final = "rows"

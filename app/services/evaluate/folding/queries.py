@@ -11,8 +11,8 @@ from app.kernel.metrics.card import Task
 from app.services.evaluate.evaluations import NewEvaluation
 from app.services.evaluate.folding.units import UnitFolding
 from app.services.evaluate.sections.unit import measures_of
-from app.services.ports.cluster import Workers
-from app.services.runs.joins.queries import DividedQueries, Items, items_of
+from app.services.ports import Workers
+from app.services.runs.joins import DividedQueries, Items, items_of
 
 
 class QueryFolding(UnitFolding):

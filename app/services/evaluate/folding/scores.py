@@ -29,8 +29,8 @@ from app.services.evaluate.reports import report_alone
 from app.services.evaluate.sections.folded import folded_section
 from app.services.evaluate.sections.group import group_section
 from app.services.evaluate.sections.weight import weight_section
-from app.services.ports.cluster import Workers
-from app.services.runs.joins.keys import numbers_of
+from app.services.ports import Workers
+from app.services.runs.joins import numbers_of
 
 # Facts of a part that are numbers of samples.
 _COUNTED: Final = ("rows", "ties", "renormalized")

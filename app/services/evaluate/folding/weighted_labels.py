@@ -10,7 +10,7 @@ from app.kernel.folds.labels import WeightedLabelFold
 from app.kernel.metrics.card import Task
 from app.services.evaluate.evaluations import NewEvaluation
 from app.services.evaluate.folding.units import DATA, UnitFolding
-from app.services.ports.cluster import Workers
+from app.services.ports import Workers
 
 _ROWS: Final = "rows"
 # Before it is known what all weights are worth.

@@ -21,7 +21,7 @@ from app.kernel.samples.losses import threshold_correct, threshold_incorrect
 from app.kernel.samples.scores import Scores
 from app.services.estimates.report_intervals import ReportEstimates, estimate_for_report, probability_metrics
 from app.services.estimates.run_data import RunData
-from app.services.estimates.warnings_of_samples import about_biased
+from app.services.estimates.warnings import about_biased
 from app.services.evaluate.questions import Question
 from app.services.evaluate.sections.probability import calibration_by_chance, chance_of_groups, grouped
 from app.services.evaluate.sections.probability_findings import findings_of_order, miscalibrated

@@ -14,7 +14,7 @@ from app.kernel.numerics.arrays import Array, kish_effective_n
 from app.kernel.uncertainty.groups import FEW_GROUPS
 from app.services.estimates.report_intervals import balanced_for_report, estimate_for_report, matrix_metrics
 from app.services.estimates.run_data import RunData
-from app.services.estimates.warnings_of_matrix import everything_findings
+from app.services.estimates.warnings import everything_findings
 from app.services.evaluate.questions import Question
 from app.services.json_values import numbers
 

@@ -30,7 +30,7 @@ from app.services.estimates.report_intervals import (
     written_headlines,
 )
 from app.services.estimates.run_data import RunData
-from app.services.estimates.warnings_of_matrix import everything_findings, headline_cautions
+from app.services.estimates.warnings import everything_findings, headline_cautions
 from app.services.evaluate.questions import Question
 from app.services.evaluate.sections.findings import ignored_findings, matrix_findings
 from app.services.evaluate.sections.folds import over_folds

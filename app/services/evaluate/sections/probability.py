@@ -22,12 +22,12 @@ from app.kernel.samples.losses import threshold_correct, threshold_incorrect
 from app.kernel.samples.scores import Scores
 from app.services.estimates.report_intervals import ReportEstimates, estimate_for_report, probability_metrics
 from app.services.estimates.run_data import RunData
-from app.services.estimates.warnings_of_matrix import stretched_findings
-from app.services.estimates.warnings_of_samples import (
+from app.services.estimates.warnings import (
     about_resampling,
     few_effective_samples,
     few_members,
     few_out_of_order,
+    stretched_findings,
 )
 from app.services.evaluate.costs import decided
 from app.services.evaluate.questions import Question

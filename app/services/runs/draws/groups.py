@@ -24,12 +24,12 @@ from app.kernel.uncertainty.groups import (
     grouped_mcnemar,
 )
 from app.services.estimands import Estimand
-from app.services.estimates.methods.from_draws import affordable_draws
+from app.services.estimates.methods.of_matrix import affordable_draws
 from app.services.runs.aligned import Runs
 from app.services.runs.differences import Test
-from app.services.runs.draws.resampling import PERMUTATIONS, Resampling, ResamplingDesign, Setup
+from app.services.runs.draws.matrices import PERMUTATIONS, Resampling, ResamplingDesign, Setup
 from app.services.runs.draws.samples import ResampledSamples
-from app.services.runs.joins.groups import GroupedJoin, GroupNames
+from app.services.runs.joins import GroupedJoin, GroupNames
 
 _MCNEMAR = "grouped_mcnemar"
 _EACH, _PERMUTATION = "permutation", "group_permutation"

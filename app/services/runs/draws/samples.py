@@ -1,8 +1,4 @@
-"""Runs compared on metrics that need the probabilities of the samples.
-
-What is a sum over the samples is compared by its covariance: DeLong's test for areas, the paired t test for mean
-losses. Everything else is resampled, all paired runs in the same resamples.
-"""
+"""Runs compared on metrics that need the probabilities of the samples: closed forms and resampling."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -14,19 +10,22 @@ from app.kernel.compare.folded import FoldedRuns, FoldedValue
 from app.kernel.compare.linear import LinearRuns, hits_of, join_runs, linearised
 from app.kernel.compare.paired.joint import combine
 from app.kernel.compare.rankings import cochran_q
-from app.kernel.compare.replicates import DECIMALS, permutation_p, replicate, variance_of
+from app.kernel.compare.replicates import DECIMALS, importance, permutation_p, replicate, variance_of
 from app.kernel.matrix.table import confusion_counts
 from app.kernel.metrics.families.accuracy import accuracy
 from app.kernel.metrics.proportion import ACCURACY
 from app.kernel.numerics.arrays import Array
 from app.kernel.samples.influence import LinearMethod
+from app.kernel.samples.scores import Scores
 from app.kernel.uncertainty.draws import generator, seed_of
 from app.kernel.uncertainty.groups import Grouping
 from app.kernel.uncertainty.influence import Influences, Linearisation
 from app.kernel.uncertainty.resampling import Plan, plan
-from app.kernel.uncertainty.units import Units
+from app.kernel.uncertainty.units import Run, Units
 from app.services.estimands import Estimand, make_estimand
-from app.services.estimates.methods.from_draws import affordable_draws
+from app.services.estimates.methods.of_matrix import affordable_draws
+from app.services.reasons import requested_values
+from app.services.runs.aligned import Runs, ScoredRun
 from app.services.runs.differences import (
     NO_LIMITS,
     NOTHING_VARIES,
@@ -36,7 +35,7 @@ from app.services.runs.differences import (
     proportion_tests,
     range_tests,
 )
-from app.services.runs.draws.resampling import (
+from app.services.runs.draws.matrices import (
     FEWEST_PERMUTATIONS,
     PERMUTATIONS,
     ChiSquaredTest,
@@ -44,10 +43,54 @@ from app.services.runs.draws.resampling import (
     Resampling,
     ResamplingDesign,
     Setup,
+    draw_independent,
+    draw_paired,
 )
-from app.services.runs.draws.simulation import draw_independent, draw_paired
 from app.services.runs.pairing import Pairing, PairingDesign
-from app.services.runs.undefined import undefined_notes
+
+
+def undefined_notes(of: Resampling) -> list[str]:
+    """Which values of runs do not exist, and why."""
+    notes = []
+    prevalence = of.setup.prevalence
+    for number, (run, record) in enumerate(zip(_lacking(of.runs), of.runs.records, strict=True)):
+        for moved in (False, True):
+            asked = [
+                (estimand.text, estimand.expression)
+                for estimand, values in zip(of.estimands, of.values, strict=True)
+                if prevalence.reaches(estimand) and prevalence.moves(estimand) is moved
+                if not np.isfinite(values[number]).all()
+            ]
+            if not asked:
+                continue
+            shares = prevalence.shares
+            weights = run.weights
+            if moved and shares is not None:
+                weights = importance(run.run.strata, shares, weights)
+            subject = run.run.subject(weights)
+            for gap in requested_values(asked, of.runs.labels, subject)[1]:
+                class_name = "" if gap.label is None else f" of class {gap.label!r}"
+                notes.append(
+                    f"{gap.metric}{class_name} is undefined for {record.model.name} ({record.id}): {gap.reason}."
+                )
+    return notes
+
+
+def _lacking(runs: Runs) -> tuple[ScoredRun, ...]:
+    """The runs, or others whose samples lack what those that went by lack, so that the same values are undefined."""
+    folded = runs.folded
+    return runs.scored if folded is None else tuple(_as_undefined(runs, folded, run) for run in range(len(runs)))
+
+
+def _as_undefined(runs: Runs, folded: FoldedRuns, run: int) -> ScoredRun:
+    """One sample of each class that there is, with a probability of 0 where a value is infinite."""
+    y, size = np.flatnonzero(runs.counts[run].sum(axis=1)), runs.n_classes
+    rows = np.full((y.size, size), 1.0 / size)
+    for code in folded.ruled_out(run):
+        rows[y == code] = np.eye(size)[(code + 1) % size]
+    made = Scores.of_class_scores if runs.source(run).has_scores else Scores
+    return ScoredRun(Run(made(y, rows), y))
+
 
 # Probabilities passed over in all permutations together: some seconds.
 _PERMUTED_ENTRIES = 40_000_000

@@ -1,0 +1,654 @@
+"""Statements about pairs of runs beside differences of metrics: tests of counts, cross-validation folds, costs,
+recalls.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from math import isinf, isnan
+from typing import Final
+from uuid import UUID
+
+import numpy as np
+
+from app.domain.errors import InvalidInput, OutOfReach
+from app.domain.findings import Finding
+from app.domain.members import LEFT_OUT
+from app.kernel.compare.cost_ratios import (
+    CostRange,
+    RateGaps,
+    certain_cost_ranges,
+    cost_ranges,
+    curve_cost_ranges,
+    independent_gap,
+    lorenz_order,
+    paired_gap,
+    worth_in_groups,
+    worth_of_pairs,
+)
+from app.kernel.compare.over_datasets import bayesian_correlated_t, corrected_t, five_by_two_f
+from app.kernel.compare.paired.joint import JointCounts
+from app.kernel.compare.paired.tests import (
+    ChiSquared,
+    GroupedPair,
+    PredictiveCounts,
+    PredictiveValues,
+    bhapkar,
+    bowker,
+    discordant,
+    equal_recalls,
+    p_of,
+    prediction_table,
+    predictive_values,
+    stuart_maxwell,
+)
+from app.kernel.matrix.table import Table
+from app.kernel.numerics.arrays import Array, ratio, silently
+from app.kernel.uncertainty.draws import Alternative
+from app.kernel.uncertainty.weights import WeightedRate
+from app.services.estimands import Better, Preference
+from app.services.json_values import number
+from app.services.runs.aligned import Runs
+from app.services.runs.comparison import Comparison
+from app.services.runs.draws.matrices import ChiSquaredTest, OmnibusTest
+from app.services.runs.pairing import PairingDesign
+
+
+class Preferred(StrEnum):
+    """The run of a pair that all means prefer, if there is one."""
+
+    A = "a"
+    B = "b"
+    EQUAL = "equal"
+    NEITHER = "neither"
+
+
+_PREFERRED: Final = {1: Preferred.A, -1: Preferred.B, 0: Preferred.EQUAL, None: Preferred.NEITHER}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecallOrder:
+    """The order of the recalls of two runs, as observed, without limits or tests.
+
+    Attributes:
+        preferred: `a` when its k smallest recalls add up to at least as much as those of b for every k: then every mean
+            that rises with the recalls and falls with their inequality (arithmetic, geometric, harmonic, the smallest)
+            finds a at least as good. `neither`: it depends on the mean.
+    """
+
+    a: UUID
+    b: UUID
+    preferred: Preferred
+
+
+def recall_orders(comparison: Comparison) -> Sequence[RecallOrder] | None:
+    """The order of every pair; None where a run has a class without actual samples, or has no
+    classes.
+    """
+    if comparison.runs.task is not None:
+        return None
+    counts = comparison.runs.counts
+    with silently():
+        recalls = ratio(np.diagonal(counts, axis1=-2, axis2=-1), counts.sum(axis=-1))
+    if np.isnan(recalls).any():
+        return None
+    records = comparison.runs.records
+    return [
+        RecallOrder(a=records[i].id, b=records[j].id, preferred=_PREFERRED[lorenz_order(recalls[i], recalls[j])])
+        for i, j in comparison.pairs
+    ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FiveByTwo:
+    """Alpaydin's (1999) combined F test, with 10 and 5 degrees of freedom; `null` where no pair of folds differs."""
+
+    statistic: float | None
+    p_value: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoldTest:
+    """a less b over the folds.
+
+    Attributes:
+        df: Degrees of freedom of the statistic.
+        probability_a_better: Probability that a is better by more than the region of equivalence.
+        repeats: How often the cross-validation was repeated; null where that is not known, and 1 is assumed.
+        five_by_two: Alpaydin's combined F test, of five repetitions of two folds; it has no sides.
+    """
+
+    mean_difference: float
+    low: float | None
+    high: float | None
+    statistic: float | None
+    df: int
+    p_value: float | None
+    probability_a_better: float
+    probability_equivalent: float
+    probability_b_better: float
+    repeats: int | None
+    five_by_two: FiveByTwo | None = field(default=None, metadata=LEFT_OUT)
+    method: str = "corrected_resampled_t, bayesian_correlated_t"
+
+
+def fold_test(
+    first: Array,
+    second: Array,
+    better: Preference | None,
+    *,
+    repeats: int | None,
+    mixed: bool,
+    level: float,
+    alternative: Alternative = Alternative.TWO_SIDED,
+    rope: float,
+) -> FoldTest | None:
+    """Tests from values (F) of two runs; None where a fold has no value.
+
+    The test share is that of the folds of one repetition, one over their number. Where the folds of repetitions are
+    ``mixed`` nothing is said that has to know which belong together.
+    """
+    gaps = first - second
+    if not np.isfinite(gaps).all():
+        return None
+    share = (repeats or 1) / gaps.size
+    found = corrected_t(gaps, share, alternative.two_sided_level(level))
+    low, high = alternative.opened(found.low, found.high, (None, None))
+    scores = -gaps if better is not None and better.better is Better.LOWER else gaps
+    second_better, equivalent, first_better = bayesian_correlated_t(scores, share, rope)
+    combined = None
+    if repeats == 5 and gaps.size == 10 and not mixed:
+        statistic, p = five_by_two_f(gaps.reshape(5, 2))
+        combined = FiveByTwo(statistic=statistic, p_value=p)
+    return FoldTest(
+        mean_difference=found.mean,
+        low=low,
+        high=high,
+        statistic=found.statistic,
+        df=found.freedom,
+        p_value=alternative.one_sided(found.p, found.mean),
+        probability_a_better=first_better,
+        probability_equivalent=equivalent,
+        probability_b_better=second_better,
+        repeats=repeats,
+        five_by_two=combined,
+    )
+
+
+def fold_findings(folds: Sequence[Array] | None, *, known: bool) -> list[Finding]:
+    """What is not known of folds, whose values (R, F, V) runs are compared on."""
+    if folds is None or known:
+        return []
+    number = folds[0].shape[1]
+    return [
+        Finding.warning(
+            "fold_repeats_unknown",
+            f"The {number} folds are taken as those of one cross-validation. If it was repeated, the tests over the "
+            "folds are surer than they should be. Send `repeats` with the input, or `sample_ids`.",
+            folds=number,
+        )
+    ]
+
+
+# Pairs times classes that are tested without being asked for: more would make answers long.
+_MOST_TESTED_PAIRS: Final = 100
+# And pairs times classes cubed when asked for, since tests of margins solve equations in the classes: some seconds.
+_MOST_WORK: Final = 2_000_000_000
+# Where samples come in groups: pairs times samples times classes, some seconds and a minute.
+_MOST_GROUPED_UNASKED: Final = 20_000_000
+_MOST_GROUPED: Final = 300_000_000
+LEFT_OUT_UNASKED: Final = (
+    "Tests of counts and predictive values of pairs are left out, since there are many of them: `paired_tests: true` "
+    "asks for them."
+)
+_SAME = "the runs never differ in this, so there is no evidence of a difference"
+_NO_VARIANCE = "every sample moves the margins in the same way, so that their variance by Wald's method is 0"
+_NOTHING_VARIES = "the values are equal and do not vary over the samples, so there is no evidence of a difference"
+_NEVER = "a run never predicts this"
+# Right or wrong samples that one run only predicts; with fewer the weighted score is known to reject too often.
+_FEW: Final = 5
+_TOO_FEW = (
+    f"of the samples that only one of the runs predicts as this class, fewer than {_FEW} are right, or fewer than "
+    f"{_FEW} wrong: the weighted score test then rejects equal values too often"
+)
+_OF_ONE_WEIGHT = "the samples have weights, and the weighted score test needs equal weights"
+_OF_NO_GROUPS = "the samples come in groups, and the weighted score statistic takes samples as independent"
+_OF_ONE_GROUP = "all that is predicted so is in one group, so how groups differ is not known"
+_FEW_GROUPS = (
+    "the variance between the groups is not known: the runs differ in too few of them for so many classes, or finding "
+    "it would take too long"
+)
+_NO_RATIO = "a value of 0 has no logarithm"
+_OF_LABELS: Final = (
+    ("generalized_mcnemar", "equal recalls in every class"),
+    ("stuart_maxwell", "classes predicted equally often"),
+    ("bhapkar", "classes predicted equally often"),
+    ("bowker", "each class exchanged for each other equally often both ways"),
+)
+_STATISTICS: Final = (
+    ("generalized_score", "equal predictive values"),
+    ("weighted_generalized_score", "equal predictive values"),
+    ("relative_predictive_value", "a ratio of 1"),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComparedPredictiveValue:
+    """Predictive values of two runs, a less b and a over b.
+
+    Attributes:
+        ratio: a over b, the relative predictive value of Moskowitz and Pepe (2006), with limits at the level of the
+            comparison.
+        tests: That both values are equal, unadjusted; with `design.alternative` p is on that side. The generalised
+            score statistic of Leisenring, Alonzo and Pepe (2000), the weighted one of Kosinski (2013), and that of
+            the ratio.
+        reason: Why something is not there, or says little.
+    """
+
+    values: tuple[float | None, float | None]
+    difference: float | None
+    ratio: float | None
+    ratio_low: float | None
+    ratio_high: float | None
+    tests: Sequence[OmnibusTest]
+    reason: str | None = field(default=None, metadata=LEFT_OUT)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PredictiveComparison:
+    """How often predictions of a class are right.
+
+    Attributes:
+        ppv: Share of the samples predicted as the class that are of it: its precision.
+        npv: Share of the samples predicted as another class that are not of it.
+    """
+
+    ppv: ComparedPredictiveValue
+    npv: ComparedPredictiveValue
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairedTests:
+    """Two runs on the same samples, tested by counts.
+
+    Attributes:
+        tests: Unadjusted; of samples with weights by their linearised variance, of samples in groups by that between
+            the groups. `generalized_mcnemar` is about who is right, class by class; the others are about how often
+            classes are predicted, and say nothing about who is right.
+        predictive_values: By class; of two classes the positive one only.
+    """
+
+    a: UUID
+    b: UUID
+    tests: Sequence[OmnibusTest]
+    predictive_values: Mapping[str, PredictiveComparison]
+
+
+def tests_counts(comparison: Comparison, *, asked: bool | None) -> bool:
+    """Are pairs tested by counts? Where asked for, and else where they are few.
+
+    Raises:
+        OutOfReach: it would take too long.
+    """
+    if comparison.runs.pairing.joint is None or asked is False:
+        return False
+    pairs, size = len(comparison.pairs), comparison.runs.n_classes
+    grouped = 0 if comparison.groups is None else pairs * comparison.groups.n_samples * size
+    if asked and (pairs * max(size**3, 1000 * size) > _MOST_WORK or grouped > _MOST_GROUPED):
+        raise OutOfReach(
+            f"tests of counts of {pairs} pairs of runs with {size} classes take too long; name a baseline, or compare "
+            "fewer runs"
+        )
+    return asked or (pairs * size <= _MOST_TESTED_PAIRS and grouped <= _MOST_GROUPED_UNASKED)
+
+
+def paired_tests(comparison: Comparison) -> list[PairedTests]:
+    """Of every pair of runs on the same samples."""
+    joint, records, groups = comparison.runs.pairing.joint, comparison.runs.records, comparison.groups
+    assert joint is not None  # noqa: S101 - what this is called for
+    found = []
+    for pair in comparison.pairs:
+        both = joint.pair(*pair) if groups is None else groups.pair(*pair)
+        a, b = (records[one].id for one in pair)
+        tests, values = label_tests(both), _predictive(comparison, both)
+        found.append(PairedTests(a=a, b=b, tests=tests, predictive_values=values))
+    return found
+
+
+def label_tests(pair: JointCounts | GroupedPair) -> list[OmnibusTest]:
+    """McNemar's test for several classes, in what forms there are."""
+    if isinstance(pair, GroupedPair):
+        statistics, unknown = _between_groups(pair), _FEW_GROUPS
+    else:
+        statistics, unknown = _of_counts(pair), _NO_VARIANCE
+    return [
+        OmnibusTest(test=name, of=of, found=_found(statistic, unknown))
+        for (name, of), statistic in zip(_OF_LABELS, statistics, strict=True)
+    ]
+
+
+def _of_counts(joint: JointCounts) -> tuple[ChiSquared, ...]:
+    table, (better, worse) = prediction_table(joint), discordant(joint)
+    squares, spread = None, None
+    if joint.weights is not None:
+        squares, spread = prediction_table(joint, squares=True), np.add(*discordant(joint, squares=True))
+    return (
+        equal_recalls(better, worse, spread),
+        stuart_maxwell(table, squares),
+        bhapkar(table, squares),
+        bowker(table, squares),
+    )
+
+
+def _between_groups(pair: GroupedPair) -> tuple[ChiSquared, ...]:
+    return pair.equal_recalls(), pair.stuart_maxwell(), pair.bhapkar(), pair.bowker()
+
+
+def _found(statistic: ChiSquared, unknown: str) -> ChiSquaredTest:
+    if statistic.freedom == 0:
+        return ChiSquaredTest.of(statistic, _SAME)
+    return ChiSquaredTest.of(statistic, unknown if isnan(statistic.p) else None)
+
+
+def _predictive(comparison: Comparison, pair: JointCounts | GroupedPair) -> dict[str, PredictiveComparison]:
+    runs, settings = comparison.runs, comparison.settings
+    classes: Sequence[int] = range(runs.n_classes)
+    if runs.n_classes == 2:
+        classes = [1 if runs.positive is None else runs.positive]
+    ppv: list[ComparedPredictiveValue] = []
+    npv: list[ComparedPredictiveValue] = []
+    in_groups = isinstance(pair, GroupedPair)
+    for present, absent in pair.predictive_values() if isinstance(pair, GroupedPair) else [_of_samples(pair)]:
+        for values, (counts, found) in ((ppv, present), (npv, absent)):
+            values += _values(counts, found, settings.level, settings.alternative, in_groups=in_groups)
+    return {runs.labels[k]: PredictiveComparison(ppv=ppv[k], npv=npv[k]) for k in classes}
+
+
+def _of_samples(joint: JointCounts) -> list[tuple[PredictiveCounts, PredictiveValues]]:
+    """Predictions that a sample is of a class, and that it is not, of all classes at once."""
+    kinds = [_of_both(joint, squares=False)]
+    if joint.weights is not None:
+        kinds.append(_of_both(joint, squares=True))
+    return [(kind[0], predictive_values(*kind)) for kind in zip(*kinds, strict=True)]
+
+
+def _of_both(joint: JointCounts, *, squares: bool) -> tuple[PredictiveCounts, PredictiveCounts]:
+    """Predictions that a sample is of a class, and that it is not."""
+    present = PredictiveCounts.of(joint, squares=squares)
+    return present, present.of_absence(joint.squares() if squares else joint.actual())
+
+
+def _values(
+    counts: PredictiveCounts, found: PredictiveValues, level: float, side: Alternative, *, in_groups: bool
+) -> list[ComparedPredictiveValue]:
+    """By class."""
+    low, high = found.ratio_limits(side.two_sided_level(level))
+    statistics = (found.score, found.weighted_score, found.relative)
+    alone = np.minimum(counts.first_right + counts.second_right, counts.first_wrong + counts.second_wrong)
+    values = (found.first, found.second, np.exp(found.log_ratio), low, high, alone)
+    columns = (*values, *statistics, p_of(found.score), p_of(found.weighted_score), found.relative_p)
+    unweighted = _OF_NO_GROUPS if in_groups else _OF_ONE_WEIGHT
+    return [_value(side, unweighted, *row) for row in zip(*(column.tolist() for column in columns), strict=True)]
+
+
+def _value(
+    side: Alternative,
+    unweighted: str,
+    first: float,
+    second: float,
+    ratio: float,
+    low: float,
+    high: float,
+    alone: float,
+    *tests: float,
+) -> ComparedPredictiveValue:
+    reason = None
+    if isnan(first) or isnan(second):
+        reason = _NEVER
+    elif isnan(ratio):
+        reason = _NO_RATIO
+    elif tests[0] == 0.0 and tests[2] == 0.0 and low == high:
+        reason = _NOTHING_VARIES
+    elif isnan(tests[1]):
+        reason = _OF_ONE_GROUP if isnan(low) else unweighted
+    elif alone < _FEW:
+        reason = _TOO_FEW
+    half = len(_STATISTICS)
+    if not isnan(ratio):
+        low, high = side.opened(low, high, (0.0, None))
+    chances = [side.one_sided(p, first - second) for p in tests[half:]]
+    return ComparedPredictiveValue(
+        values=(number(first), number(second)),
+        difference=number(first - second),
+        ratio=number(ratio),
+        ratio_low=number(low),
+        ratio_high=number(high),
+        tests=[
+            OmnibusTest(test=name, of=of, found=ChiSquaredTest(statistic=number(statistic), df=1, p_value=number(p)))
+            for (name, of), statistic, p in zip(_STATISTICS, tests[:half], chances, strict=True)
+        ],
+        reason=reason,
+    )
+
+
+# Pairs of which it is said without being asked for.
+_MOST_COSTED_PAIRS: Final = 50
+_NO_CLASS: Final = "a run has no samples of one of the classes, so one of its error rates is not known"
+_ONE_GROUP: Final = "the samples of a class are all in one group, so how groups differ is not known"
+_WEIGHTED: Final = "the samples have weights, and these are not known here"
+
+_METHODS: Final = {
+    PairingDesign.SAMPLES: "fieller, bonett_price",
+    PairingDesign.TEST_SET: "fieller, agresti_caffo_as_if_independent",
+    PairingDesign.INDEPENDENT: "fieller, agresti_caffo",
+}
+
+
+class Cheaper(StrEnum):
+    """The run with the lower expected cost. `undecided`: either may be."""
+
+    A = "a"
+    B = "b"
+    EQUAL = "equal"
+    UNDECIDED = "undecided"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CostQuestion:
+    """What is asked about costs.
+
+    Attributes:
+        prevalence: Share of the positive class; that of the comparison where None.
+        best_thresholds: Look at the runs also with the thresholds that are best for each cost.
+    """
+
+    prevalence: float | None = None
+    best_thresholds: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CostRatioRange:
+    """A range of what a miss costs, in false alarms: the cost of a false negative over that of a false positive.
+
+    Attributes:
+        high: `null` where there is no end.
+    """
+
+    low: float
+    high: float | None
+    cheaper: Cheaper
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CostComparison:
+    """Which of two runs is cheaper, for every cost of a miss from 0 on.
+
+    Attributes:
+        prevalence: Share of the positive class, taken as known.
+        ranges: As observed, for the decisions as they are. Exact, from two straight lines.
+        beyond_doubt: The same where the difference of the expected costs is not 0 at the level of the comparison,
+            cost by cost, and `undecided` elsewhere: Fieller's limits of the ratio.
+        method: How `beyond_doubt` was made, and the differences of the error rates that it is made of.
+        best_thresholds: Of decisions by the threshold that is best for each cost on these very samples, which makes
+            either run look cheaper than it will be. There are no limits.
+    """
+
+    a: UUID
+    b: UUID
+    positive: str
+    prevalence: float
+    ranges: Sequence[CostRatioRange] | None
+    beyond_doubt: Sequence[CostRatioRange] | None
+    method: str | None
+    best_thresholds: Sequence[CostRatioRange] | None = field(default=None, metadata=LEFT_OUT)
+    reason: str | None = field(default=None, metadata=LEFT_OUT)
+
+
+def check_costs(question: CostQuestion | None, runs: Runs) -> None:
+    """Raises InvalidInput when costs are asked of anything but two classes."""
+    if question is not None and not _of_two_classes(runs):
+        what = f"the runs have {runs.n_classes}" if runs.task is None else f"the runs are about {runs.task}"
+        raise InvalidInput.at(
+            "/cost_ranges",
+            "two_classes_expected",
+            f"expected two classes, {what}: a miss and a false alarm are the mistakes of two; of more "
+            "`expected_cost(costs=...)` compares runs at given costs",
+        )
+
+
+def _of_two_classes(runs: Runs) -> bool:
+    return runs.task is None and runs.n_classes == 2
+
+
+def cost_comparisons(comparison: Comparison, question: CostQuestion | None) -> list[CostComparison] | None:
+    """Of every pair of runs on two classes; None for others, and for many pairs unless they are asked for."""
+    if not _of_two_classes(comparison.runs) or (question is None and len(comparison.pairs) > _MOST_COSTED_PAIRS):
+        return None
+    asked = question or CostQuestion()
+    return [_compared(comparison, pair, asked) for pair in comparison.pairs]
+
+
+def _compared(comparison: Comparison, pair: tuple[int, int], asked: CostQuestion) -> CostComparison:
+    runs = comparison.runs
+    positive = 1 if runs.positive is None else runs.positive
+    prevalence = _prevalence(comparison, positive) if asked.prevalence is None else asked.prevalence
+    known = bool((runs.counts[[*pair]].sum(axis=2) > 0).all())
+    ranges, certain, curves, gaps = None, None, None, None
+    if known:
+        ranges = _listed(cost_ranges(_observed(runs, pair, positive), prevalence), Cheaper.EQUAL)
+        curves = _of_curves(runs, pair, positive, prevalence) if asked.best_thresholds else None
+        gaps = _estimated(comparison, pair, positive)
+    if gaps is not None:
+        certain = _listed(certain_cost_ranges(gaps, prevalence, comparison.settings.level), Cheaper.UNDECIDED)
+    return CostComparison(
+        a=runs.records[pair[0]].id,
+        b=runs.records[pair[1]].id,
+        positive=runs.labels[positive],
+        prevalence=prevalence,
+        ranges=ranges,
+        beyond_doubt=certain,
+        method=None if gaps is None else _method(comparison),
+        best_thresholds=curves,
+        reason=None if gaps is not None else _why(comparison) if known else _NO_CLASS,
+    )
+
+
+def _method(comparison: Comparison) -> str:
+    plain = _METHODS[comparison.runs.pairing.design]
+    if comparison.grouped:
+        return plain.replace(", ", ", grouped_")
+    return plain.replace(", ", ", weighted_") if comparison.weighted else plain
+
+
+def _why(comparison: Comparison) -> str:
+    return _ONE_GROUP if comparison.grouped else _WEIGHTED
+
+
+def _prevalence(comparison: Comparison, positive: int) -> float:
+    """Where the runs are compared: their share, or the mean of theirs."""
+    shares = comparison.prevalence.shares
+    if shares is None:
+        actual = comparison.runs.counts[0].sum(axis=1)
+        shares = actual / actual.sum()
+    return float(shares[positive])
+
+
+def _wrong(runs: Runs, run: int, actual: int) -> tuple[float, float]:
+    """Wrong samples of a class, and all of them."""
+    row = runs.counts[run, actual]
+    return float(row[1 - actual]), float(row.sum())
+
+
+def _observed(runs: Runs, pair: tuple[int, int], positive: int) -> RateGaps:
+    rates = [[wrong / size for wrong, size in (_wrong(runs, run, k) for run in pair)] for k in (positive, 1 - positive)]
+    return RateGaps(*(first - second for first, second in rates))
+
+
+def _worth(runs: Runs, run: int, actual: int, level: float) -> tuple[float, float]:
+    """The same; of samples with weights the effective number of samples of the rate."""
+    weighted = runs.weighted[run]
+    if weighted is None:
+        return _wrong(runs, run, actual)
+    sums = [Table(part) for part in (weighted.counts, weighted.squares, weighted.samples)]
+    hits, among = (np.array([getattr(one, name)[actual] for one in sums[:2]]) for name in ("tp", "actual"))
+    right, worth = WeightedRate.of_sums(hits, among, sums[2].actual[actual]).as_counts(level)
+    return float(worth - right), float(worth)
+
+
+def _of_pair(joint: JointCounts, k: int) -> tuple[float, float]:
+    """Gap of the error rates of two runs on the samples of a class, and its variance."""
+    sums = np.array([one[k] for one in (*discordant(joint), joint.actual())])
+    if joint.weights is not None:
+        squares = np.array([one[k] for one in (*discordant(joint, squares=True), joint.squares())])
+        sums *= worth_of_pairs(sums, squares, float(joint.members()[k])) / sums[2]
+    better, worse, size = sums.tolist()
+    return paired_gap(better, worse, size)
+
+
+def _estimated(comparison: Comparison, pair: tuple[int, int], positive: int) -> RateGaps | None:
+    """The gaps with their variances; None where these are not known."""
+    runs, level = comparison.runs, comparison.settings.level
+    classes = positive, 1 - positive
+    if comparison.groups is not None:
+        return between_groups(comparison.groups.pair(*pair), classes, level)
+    if runs.lacking_weights is not None:
+        return None
+    joint, found = runs.pairing.joint, []
+    for k in classes:
+        if joint is None:
+            found.append(independent_gap(_worth(runs, pair[0], k, level), _worth(runs, pair[1], k, level)))
+        else:
+            found.append(_of_pair(joint.pair(*pair), k))
+    (misses, misses_variance), (alarms, alarms_variance) = found
+    return RateGaps(misses, alarms, misses_variance, alarms_variance)
+
+
+def between_groups(pair: GroupedPair, classes: tuple[int, int], level: float) -> RateGaps | None:
+    """The gaps of both classes, the positive one first, with what the errors of a group have to do with each other."""
+    gaps, moves = [], []
+    for k in classes:
+        sums, members = pair.of_class(k)
+        worth, added = worth_in_groups(sums, members, level)
+        if isnan(worth):
+            return None
+        better, worse, size = (sums.sum(axis=1) * worth / sums[2].sum()).tolist()
+        gaps.append(paired_gap(better, worse, size))
+        moves.append(added)
+    (misses, misses_variance), (alarms, alarms_variance) = gaps
+    of_both = float(np.linalg.norm(moves[0]) * np.linalg.norm(moves[1]))
+    together = float(moves[0] @ moves[1]) / of_both if of_both > 0.0 else 0.0
+    covariance = together * (misses_variance * alarms_variance) ** 0.5
+    return RateGaps(misses, alarms, misses_variance, alarms_variance, covariance)
+
+
+def _of_curves(runs: Runs, pair: tuple[int, int], positive: int, prevalence: float) -> list[CostRatioRange]:
+    first, second = (runs.scored[run].scores.rankings[positive].hulls[0] for run in pair)
+    return _listed(curve_cost_ranges(first, second, prevalence), Cheaper.EQUAL)
+
+
+def _listed(ranges: Iterable[CostRange], neither: Cheaper) -> list[CostRatioRange]:
+    cheaper = {1: Cheaper.A, -1: Cheaper.B, 0: neither}
+    return [
+        CostRatioRange(low=one.low, high=None if isinf(one.high) else one.high, cheaper=cheaper[one.better])
+        for one in ranges
+    ]

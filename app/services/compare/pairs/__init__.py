@@ -1,1 +1,0 @@
-"""What is said of one pair of runs, beside the differences of their metrics."""

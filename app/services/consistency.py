@@ -1,0 +1,614 @@
+"""Consistency of reported scores: could any confusion matrix have produced them?"""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Any
+
+import numpy as np
+
+from app.domain.errors import InvalidExpression, InvalidInput, InvalidParameter
+from app.domain.expressions.expressions import parse
+from app.domain.expressions.names import suggest
+from app.domain.members import LEFT_OUT
+from app.kernel.consistency.integer_programmes import (
+    Answer,
+    Feasibility,
+    NotLinearError,
+    Reported,
+    check_classes,
+    check_folds,
+    linear_means,
+    linear_scores,
+)
+from app.kernel.consistency.reported_scores import Printed as Printed
+from app.kernel.consistency.reported_scores import (
+    PrintedScores,
+    Score,
+    as_printed,
+    printed_range,
+    readings,
+    score_of,
+    scores_of_two_classes,
+)
+from app.kernel.consistency.two_classes import Feasible, Fitting, feasible_matrices, fitting_sizes, search_rows
+from app.kernel.matrix.table import Table
+from app.kernel.metrics.card import Scope
+from app.kernel.metrics.expression import Measure
+from app.kernel.numerics.arrays import Array, silently
+from app.services.estimands import parse_estimands
+from app.services.json_values import number
+
+
+@dataclass(frozen=True, slots=True)
+class Cells:
+    """A matrix of two classes."""
+
+    tp: int
+    fn: int
+    fp: int
+    tn: int
+
+    @classmethod
+    def of(cls, tp: int, tn: int, positives: int, negatives: int) -> "Cells":
+        """From what is right, and the numbers of samples."""
+        return cls(tp, positives - tp, negatives - tn, tn)
+
+
+@dataclass(frozen=True, slots=True)
+class ClassesExample:
+    """A matrix of several classes, rows actual."""
+
+    labels: Sequence[str]
+    confusion_matrix: Sequence[Sequence[int]]
+
+
+@dataclass(frozen=True, slots=True)
+class FoldsExample:
+    """A matrix of each fold."""
+
+    folds: Sequence[Cells]
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreEnds:
+    """From the smallest to the largest value."""
+
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class MetricEnds:
+    """A metric over the matrices that fit; `null` where no matrix has a value."""
+
+    low: float | None
+    high: float | None
+    undefined_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class AlternativeReading:
+    """Another reading of the report that some matrix fits: something to ask its authors."""
+
+    code: str
+    message: str
+    feasible_count: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """Numbers of samples of the two classes."""
+
+    p: int
+    n: int
+
+
+@dataclass(frozen=True, slots=True)
+class SizeRange:
+    """Whole numbers without a gap."""
+
+    low: int
+    high: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchedSizes:
+    """Unknown numbers of samples: what was searched and which fit.
+
+    Attributes:
+        total: All samples, whose divisions were searched.
+        total_up_to: How many samples together were searched.
+        p: What was given, or the ranges that fit.
+        n: What was given, or the ranges that fit.
+        p_up_to: How far p was searched.
+        n_up_to: How far n was searched.
+        searched: How many pairs of sizes were looked at.
+        fitting: How many of them fit.
+        smallest: The smallest that fit, where neither is known.
+        ranges: How many ranges there are; not all need be shown.
+    """
+
+    total: int | None = field(default=None, metadata=LEFT_OUT)
+    total_up_to: int | None = field(default=None, metadata=LEFT_OUT)
+    p: int | Sequence[SizeRange] | None = field(default=None, metadata=LEFT_OUT)
+    n: int | Sequence[SizeRange] | None = field(default=None, metadata=LEFT_OUT)
+    p_up_to: int | None = field(default=None, metadata=LEFT_OUT)
+    n_up_to: int | None = field(default=None, metadata=LEFT_OUT)
+    searched: int
+    fitting: int
+    smallest: Sequence[Sizes] | None = field(default=None, metadata=LEFT_OUT)
+    ranges: int | None = field(default=None, metadata=LEFT_OUT)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsistencyAnswer:
+    """Whether the scores are possible together. Inconsistent scores are a question to their authors, not a verdict.
+
+    Attributes:
+        consistent: `null`: could not be decided.
+        feasible_count: How many matrices fit; `null` where they are not counted.
+        examples: Some of the matrices that fit.
+        implied: Ranges of other scores over the matrices that fit.
+        alternatives: Other readings of the report that some matrix fits.
+        metrics: Ranges of the further metrics that were asked for.
+        sizes: With unknown sizes: what was searched, how many fit, and which, as ranges or the smallest.
+    """
+
+    consistent: bool | None
+    feasible_count: int | None
+    examples: Sequence[Cells | ClassesExample | FoldsExample]
+    implied: Mapping[str, ScoreEnds]
+    alternatives: Sequence[AlternativeReading]
+    assumptions: Sequence[str]
+    metrics: Mapping[str, MetricEnds] | None = field(default=None, metadata=LEFT_OUT)
+    sizes: SearchedSizes | None = field(default=None, metadata=LEFT_OUT)
+
+
+SAMPLING = "The scores are of one confusion matrix of whole counts, with the numbers of samples given."
+ROUNDINGS = {
+    Printed.NEAREST: "Every score was rounded to the nearest value of its digits.",
+    Printed.TRUNCATED: "Every score was cut off after its last digit.",
+    Printed.ANY: "Every score is within one unit of its last digit, however it was cut.",
+}
+# Names in a message.
+_MOST_NAMES_SHOWN = 30
+
+
+class Aggregation(StrEnum):
+    """How the scores of the folds were combined."""
+
+    MEAN_OF_SCORES = "mean_of_scores"
+    SCORE_OF_SUMS = "score_of_sums"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportedScores:
+    """What was reported: scores as printed, and the numbers of samples behind them in one of three forms.
+
+    Attributes:
+        scores: Texts by name: a metric with its parameters, with classes followed by @ and the class.
+        positives: p, None where it is not known.
+        negatives: n, None where it is not known.
+        total: p + n, where not both are known.
+        up_to: How far what is not known is searched.
+        classes: Samples of each class.
+        folds: (p, n) of each fold.
+        aggregation: Of the folds.
+        printed: How the scores were cut to their digits.
+        metrics: Expressions whose range over the matrices that fit is wanted.
+    """
+
+    scores: Mapping[str, str]
+    positives: int | None = None
+    negatives: int | None = None
+    total: int | None = None
+    up_to: int | None = None
+    classes: Mapping[str, int] | None = None
+    folds: tuple[tuple[int, int], ...] | None = None
+    aggregation: Aggregation = Aggregation.MEAN_OF_SCORES
+    printed: Printed = Printed.NEAREST
+    metrics: tuple[str, ...] = ()
+
+
+def printed_scores(report: ReportedScores, labels: Sequence[str] | None, known: Collection[str]) -> PrintedScores:
+    """Every score with its text.
+
+    Args:
+        report: What was reported.
+        labels: Of several classes, one of which stands behind the @ of a metric of one class.
+        known: Keys that can be checked in this form of a report.
+
+    Raises:
+        InvalidInput: a score is not known for this form, or is no number.
+        InvalidExpression: a parameter of a metric is none.
+    """
+    found = []
+    for name, text in report.scores.items():
+        try:
+            printed_range(text)
+        except ValueError:
+            raise InvalidInput.at(
+                f"/scores/{name}", "not_a_number", f"expected a number as it was printed, got {text[:60]!r}"
+            ) from None
+        score = _score(name, labels)
+        if score is None or score.key not in known:
+            raise _unknown(name, known, labels)
+        found.append((score, text))
+    return found
+
+
+def _score(name: str, labels: Sequence[str] | None) -> Score | None:
+    """What a name stands for, if it can be checked at all. Labels are written as they are, without quotes."""
+    if labels is None and name in scores_of_two_classes():
+        return scores_of_two_classes()[name]
+    written, at, label = name.partition("@")
+    if at and label not in (labels or ()):
+        return None
+    try:
+        expression = parse(written, ("0", "1"), 1)
+    except InvalidParameter as error:
+        error.pointer = f"/scores/{name}"
+        raise
+    except InvalidExpression:
+        return None
+    if not isinstance(expression, Measure):
+        return None
+    card = expression.metric.card
+    if labels is not None and bool(at) is not (card.scope is Scope.CLASS):
+        return None
+    try:
+        return score_of(card.key, expression.parameters, 1 if labels is None or not at else labels.index(label))
+    except KeyError:
+        return None
+
+
+def _unknown(name: str, known: Collection[str], labels: Sequence[str] | None) -> InvalidInput:
+    """A score that this form of a report cannot be checked for."""
+    near = [other for other in suggest(name) if other in known]
+    scores = scores_of_two_classes()
+    ordered = sorted(known, key=lambda key: scores[key].of is not None)
+    shown = [f"{key}@<class>" if labels is not None and scores[key].of is not None else key for key in ordered]
+    more = f" and {len(shown) - _MOST_NAMES_SHOWN} more" if len(shown) > _MOST_NAMES_SHOWN else ""
+    hint = (
+        f"did you mean {' or '.join(near)}?" if near else f"known here are {', '.join(shown[:_MOST_NAMES_SHOWN])}{more}"
+    )
+    return InvalidInput.at(f"/scores/{name}", "unknown_score", f"{name[:60]!r} cannot be checked; {hint}")
+
+
+def alternative(code: str, sentence: str, count: int | None) -> AlternativeReading:
+    """Another reading of the report that would be consistent."""
+    return AlternativeReading(code, f"It would fit if {sentence}.", count)
+
+
+Folds = Sequence[tuple[int, int]]
+
+
+def of_classes(report: ReportedScores, classes: Mapping[str, int]) -> ConsistencyAnswer:
+    """Is there a matrix with these row sums?
+
+    Raises:
+        InvalidInput: a score is not known for this form, or is no number.
+    """
+    labels, actual = list(classes), list(classes.values())
+    scores = printed_scores(report, labels, linear_scores(len(labels)))
+    found = check_classes(actual, as_printed(scores, report.printed))
+    others = []
+    if found.answer is Answer.INCONSISTENT:
+        others = [
+            alternative(reading.code, reading.sentence, None)
+            for reading in readings(scores, report.printed)
+            if reading.code in ("truncated", "transposed")
+            if _is_consistent(check_classes, actual, reading.reported)
+        ]
+    matrix = [] if found.example is None else found.example.astype(np.int64).tolist()
+    return ConsistencyAnswer(
+        consistent=_consistent(found),
+        feasible_count=_count(found),
+        examples=[ClassesExample(labels, matrix)] if matrix else [],
+        implied=_implied(found, labels),
+        alternatives=others,
+        assumptions=[SAMPLING, ROUNDINGS[report.printed]],
+    )
+
+
+def of_folds(
+    report: ReportedScores, folds: Folds, *, pooled: Callable[[ReportedScores, Folds], int]
+) -> ConsistencyAnswer:
+    """Are there counts of every fold whose scores have these means?
+
+    Args:
+        report: With means of scores.
+        folds: (p, n) of each.
+        pooled: How many matrices fit when the scores are those of all folds together.
+
+    Raises:
+        InvalidInput: a score is not known for this form, or is no number.
+    """
+    scores = printed_scores(report, None, linear_means())
+    found = check_folds(folds, as_printed(scores, report.printed))
+    others: list[AlternativeReading] = []
+    if found.answer is Answer.INCONSISTENT:
+        exchanged = [(n, p) for p, n in folds]
+        others = [
+            alternative(reading.code, reading.sentence, None)
+            for reading in readings(scores, report.printed)
+            if reading.code in ("truncated", "swapped_classes", "swapped_counts")
+            if not reading.sizes_exchanged or exchanged != list(folds)
+            if _is_consistent(check_folds, exchanged if reading.sizes_exchanged else folds, reading.reported)
+        ]
+        count = pooled(report, folds)
+        if count:
+            others.append(
+                alternative("score_of_sums", "scores were computed of the counts of all folds together", count)
+            )
+    examples = []
+    if found.example is not None:
+        pairs = zip(found.example.astype(np.int64).tolist(), folds, strict=True)
+        examples = [FoldsExample([Cells.of(tp, tn, p, n) for (tp, tn), (p, n) in pairs])]
+    return ConsistencyAnswer(
+        consistent=_consistent(found),
+        feasible_count=_count(found),
+        examples=examples,
+        implied=_implied(found),
+        alternatives=others,
+        assumptions=[
+            "Every score is the mean over the folds of the score of each fold, not the score of the pooled counts.",
+            ROUNDINGS[report.printed],
+        ],
+    )
+
+
+def pooled_alternative(report: ReportedScores, folds: Folds) -> list[AlternativeReading]:
+    """For scores that no pooled counts have: would they fit as means over the folds?"""
+    try:
+        scores = printed_scores(report, None, linear_means())
+    except InvalidInput:
+        # The mean of another score cannot be checked.
+        return []
+    if check_folds(folds, as_printed(scores, report.printed)).answer is not Answer.CONSISTENT:
+        return []
+    return [alternative("mean_of_scores", "scores are means over the folds of the scores of each", None)]
+
+
+def _is_consistent(check: Callable[[Any, Reported], Feasibility], sizes: Any, reported: Reported) -> bool:
+    """Do counts exist? Where a reading makes of a score what cannot be checked, nothing is claimed."""
+    try:
+        return check(sizes, reported).answer is Answer.CONSISTENT
+    except NotLinearError:
+        return False
+
+
+def _consistent(found: Feasibility) -> bool | None:
+    return None if found.answer is Answer.UNDECIDED else found.answer is Answer.CONSISTENT
+
+
+def _count(found: Feasibility) -> int | None:
+    return 0 if found.answer is Answer.INCONSISTENT else None
+
+
+def _implied(found: Feasibility, labels: Sequence[str] = ()) -> dict[str, ScoreEnds]:
+    implied = {}
+    for name, ends in sorted(found.implied.items()):
+        key, at, code = name.partition("@")
+        implied[f"{key}@{labels[int(code)]}" if at else key] = ScoreEnds(*ends)
+    return implied
+
+
+# Items of the smaller class up to which all matrices are looked through.
+MOST_ITEMS = 50_000
+# Matrices that fit of which further metrics are computed one by one.
+MOST_EXAMINED = 200_000
+# Rows of all matrices looked through when sizes are not known: a second or two.
+MOST_SEARCHED = 2_000_000
+# An unknown number of samples is searched up to here, or to where the rows are used up.
+DEFAULT_BOUND = 10_000
+_MOST_SHOWN = 5
+_MOST_RANGES = 50
+
+
+def check_report(report: ReportedScores) -> ConsistencyAnswer:
+    """Whether the scores are possible together, and what follows when they are.
+
+    Raises:
+        InvalidInput: a score is not known for this form, or is no number, or too many sizes would have to be searched.
+        InvalidExpression: one of the further metrics is none, or a score has a parameter that is none.
+    """
+    if report.classes is not None:
+        return of_classes(report, report.classes)
+    if report.folds is not None:
+        if report.aggregation is Aggregation.MEAN_OF_SCORES:
+            return of_folds(report, report.folds, pooled=_fits_pooled)
+        return _of_pooled(report, report.folds)
+    if report.positives is None or report.negatives is None:
+        return _of_unknown_sizes(report)
+    return _of_two_classes(report, report.positives, report.negatives)
+
+
+def _of_two_classes(report: ReportedScores, positives: int, negatives: int) -> ConsistencyAnswer:
+    """Exact, by a walk over the smaller class."""
+    scores = _scores(report)
+    found = feasible_matrices(positives, negatives, as_printed(scores, report.printed))
+    return ConsistencyAnswer(
+        consistent=found.count > 0,
+        feasible_count=found.count,
+        examples=[Cells.of(tp, tn, positives, negatives) for tp, tn in found.examples(_MOST_SHOWN)],
+        implied={name: ScoreEnds(*ends) for name, ends in sorted(found.implied().items())},
+        alternatives=[] if found.count else _alternatives(report, scores, positives, negatives),
+        assumptions=[SAMPLING, ROUNDINGS[report.printed]],
+        metrics=_further(report.metrics, found) if report.metrics else None,
+    )
+
+
+def _alternatives(
+    report: ReportedScores, scores: PrintedScores, positives: int, negatives: int
+) -> list[AlternativeReading]:
+    """Other readings that some matrix fits."""
+    found = []
+    for reading in readings(scores, report.printed):
+        p, n = (negatives, positives) if reading.sizes_exchanged else (positives, negatives)
+        if reading.sizes_exchanged and p == n:
+            continue
+        count = feasible_matrices(p, n, reading.reported, undefined_as_zero=reading.undefined_as_zero).count
+        if count:
+            found.append(alternative(reading.code, reading.sentence, count))
+    return found
+
+
+def _of_pooled(report: ReportedScores, folds: Folds) -> ConsistencyAnswer:
+    """Scores of the counts of all folds together are scores of one matrix."""
+    answer = _of_two_classes(report, *_pooled(folds))
+    return replace(
+        answer,
+        assumptions=[
+            "Every score is the score of the counts of all folds together, not the mean of the scores of the folds.",
+            ROUNDINGS[report.printed],
+        ],
+        alternatives=[*answer.alternatives, *([] if answer.consistent else pooled_alternative(report, folds))],
+    )
+
+
+def _pooled(folds: Folds) -> tuple[int, int]:
+    return sum(p for p, _ in folds), sum(n for _, n in folds)
+
+
+def _fits_pooled(report: ReportedScores, folds: Folds) -> int:
+    """How many matrices of all folds together fit."""
+    return feasible_matrices(*_pooled(folds), as_printed(_scores(report), report.printed)).count
+
+
+def _of_unknown_sizes(report: ReportedScores) -> ConsistencyAnswer:
+    """Whether there are numbers of samples for which a matrix fits, as far as they are searched."""
+    scores = _scores(report)
+    sizes, searched = _sizes(report)
+    found = fitting_sizes(sizes, as_printed(scores, report.printed))
+    others: list[AlternativeReading] = []
+    if not found:
+        for reading in readings(scores, report.printed):
+            turned = [(n, p) for p, n in sizes] if reading.sizes_exchanged else sizes
+            if reading.sizes_exchanged and sorted(turned) == sorted(sizes):
+                continue
+            if fitting_sizes(turned, reading.reported, undefined_as_zero=reading.undefined_as_zero):
+                others.append(alternative(reading.code, reading.sentence, None))
+    return ConsistencyAnswer(
+        consistent=bool(found),
+        feasible_count=None if found else 0,
+        sizes=_fitting_sizes(report, replace(searched, searched=len(sizes), fitting=len(found)), found),
+        examples=[Cells.of(one.tp, one.tn, one.positives, one.negatives) for one in _spread(found)],
+        implied={},
+        alternatives=others,
+        assumptions=[
+            "The scores are of one confusion matrix of whole counts, with samples of both classes.",
+            _searched_sentence(searched),
+            ROUNDINGS[report.printed],
+        ],
+    )
+
+
+def _sizes(report: ReportedScores) -> tuple[list[tuple[int, int]], SearchedSizes]:
+    """Sizes (p, n) to be searched, and what is said of that.
+
+    Raises:
+        InvalidInput: they are too many.
+    """
+    if report.total is not None:
+        known = report.positives if report.negatives is None else report.total - report.negatives
+        choices = range(1, report.total) if known is None else [known]
+        sizes = [(p, report.total - p) for p in choices]
+        return _affordable(sizes, "/total", report.total), SearchedSizes(total=report.total, searched=0, fitting=0)
+    given = report.positives if report.negatives is None else report.negatives
+    bound = report.up_to or _default_bound(given)
+    searched = SearchedSizes(searched=0, fitting=0)
+    if given is None:
+        # Both unknown: up to so many samples together.
+        sizes = [(p, n) for total in range(2, bound + 1) for p in range(1, total) for n in [total - p]]
+        searched = replace(searched, total_up_to=bound)
+    elif report.positives is None:
+        sizes, searched = [(p, given) for p in range(1, bound + 1)], replace(searched, n=given, p_up_to=bound)
+    else:
+        sizes, searched = [(given, n) for n in range(1, bound + 1)], replace(searched, p=given, n_up_to=bound)
+    return _affordable(sizes, "/search_up_to", bound), searched
+
+
+def _default_bound(given: int | None) -> int:
+    """As far as the rows last; both unknown they grow with the third power of the bound."""
+    return 200 if given is None else max(1, min(DEFAULT_BOUND, MOST_SEARCHED // (given + 1)))
+
+
+def _affordable(sizes: list[tuple[int, int]], pointer: str, bound: int) -> list[tuple[int, int]]:
+    if search_rows(sizes) > MOST_SEARCHED:
+        raise InvalidInput.at(
+            pointer, "too_many_sizes", f"expected fewer samples, a search up to {bound} takes too long"
+        )
+    return sizes
+
+
+def _searched_sentence(searched: SearchedSizes) -> str:
+    if searched.total is not None:
+        return f"Every division of {searched.total} samples into the two classes was searched."
+    if searched.total_up_to is not None:
+        return f"All numbers of samples up to {searched.total_up_to} together were searched, and not beyond."
+    if searched.n_up_to is not None:
+        return f"p is {searched.p}; n was searched from 1 to {searched.n_up_to}, and not beyond."
+    return f"n is {searched.n}; p was searched from 1 to {searched.p_up_to}, and not beyond."
+
+
+def _fitting_sizes(report: ReportedScores, searched: SearchedSizes, found: Sequence[Fitting]) -> SearchedSizes:
+    """With the sizes that fit: as ranges of the one that is not known, or the smallest pairs."""
+    if report.positives is None and report.negatives is None and report.total is None:
+        smallest = sorted(found, key=lambda one: (one.positives + one.negatives, one.positives))[:_MOST_SHOWN]
+        return replace(searched, smallest=[Sizes(one.positives, one.negatives) for one in smallest])
+    of_p = report.positives is None
+    ranges = _runs(sorted(one.positives if of_p else one.negatives for one in found))
+    shown = ranges[:_MOST_RANGES]
+    return replace(searched, p=shown, ranges=len(ranges)) if of_p else replace(searched, n=shown, ranges=len(ranges))
+
+
+def _runs(values: Sequence[int]) -> list[SizeRange]:
+    """Whole numbers, rising, as ranges without gaps."""
+    if not values:
+        return []
+    numbers = np.array(values)
+    breaks = np.flatnonzero(np.diff(numbers) > 1)
+    starts, stops = numbers[[0, *(breaks + 1)]], numbers[[*breaks, len(numbers) - 1]]
+    return [SizeRange(low, high) for low, high in zip(starts.tolist(), stops.tolist(), strict=True)]
+
+
+def _spread(found: Sequence[Fitting]) -> list[Fitting]:
+    """Some of the fitting sizes, from the smallest to the largest."""
+    if not found:
+        return []
+    return [found[index] for index in np.unique(np.linspace(0, len(found) - 1, _MOST_SHOWN).round().astype(int))]
+
+
+def _scores(report: ReportedScores) -> PrintedScores:
+    return printed_scores(report, None, scores_of_two_classes())
+
+
+def _further(texts: Sequence[str], found: Feasible) -> dict[str, MetricEnds]:
+    """Ranges of any metrics of the positive class over the matrices that fit."""
+    estimands = parse_estimands(texts, ("0", "1"), 1)
+    if found.count == 0:
+        return {}
+    if found.count > MOST_EXAMINED:
+        raise InvalidInput.at(
+            "/metrics",
+            "too_many_matrices",
+            f"expected scores that at most {MOST_EXAMINED} matrices fit, for further metrics; {found.count} do",
+        )
+    table = Table(_all_matrices(found))
+    answer = {}
+    for estimand in estimands:
+        with silently():
+            values = estimand.values(np.asarray(estimand.functional(table)))
+        for place, name in enumerate(estimand.names):
+            defined = values[np.isfinite(values[:, place]), place]
+            low, high = (number(defined.min()), number(defined.max())) if defined.size else (None, None)
+            answer[name] = MetricEnds(low, high, int(len(values) - defined.size))
+    return answer
+
+
+def _all_matrices(found: Feasible) -> Array:
+    tp, tn = np.array(found.examples(found.count)).T
+    rows = [[tn, found.negatives - tn], [found.positives - tp, tp]]
+    return np.moveaxis(np.array(rows, dtype=np.float64), -1, 0)

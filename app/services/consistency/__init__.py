@@ -1,1 +1,0 @@
-"""Reported scores held against all matrices that could have given them."""

@@ -1,1 +1,0 @@
-"""Gates: put, read, ended, and checked."""

@@ -1,1 +1,0 @@
-"""Models and datasets as a whole, and the removal of many evaluations."""

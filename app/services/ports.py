@@ -1,0 +1,662 @@
+"""Protocols of what the services need from outside: the store, data by reference, a sender of webhooks, a cluster."""
+
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from enum import StrEnum
+from typing import Any, BinaryIO, Protocol, Self, TypeVar
+from uuid import UUID
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.domain.data import DataFile, DataListing
+from app.domain.decisions import ComparisonRecord, ComparisonSummary, Gate, GateCheck
+from app.domain.evaluation import (
+    DatasetRef,
+    EvaluationQuery,
+    EvaluationRecord,
+    EvaluationSummary,
+    ModelRef,
+    Page,
+    Position,
+    Standing,
+    ValueCondition,
+)
+from app.domain.inputs.matrices import MatrixInput
+from app.domain.inputs.samples import Samples
+from app.domain.inventory import DatasetFacts, ModelFacts
+from app.domain.operations.access import ApiKey, AuditEntry
+from app.domain.operations.idempotency import ClaimOutcome, KeptResult
+from app.domain.operations.jobs import Job, JobEnd, JobResult, NewJob, Task
+from app.domain.operations.usage import Used
+from app.domain.operations.webhooks import Delivery, DeliveryStatus, Event, Order, Outgoing, Sent, Webhook
+
+
+class StoreUnavailableError(Exception):
+    """The store did not answer. Whether a write under way was kept is unknown; a retry later is sensible."""
+
+
+class StoreOverloadedError(Exception):
+    """More writes are waiting than the store takes. Nothing of this one was kept; a retry later is sensible."""
+
+
+class StoreFullError(Exception):
+    """There is no space left where the store keeps its files. Nothing of what was to be written was kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoreState:
+    """Whether the store answers, and whether its schema is the one this release was written for.
+
+    Attributes:
+        reachable: The database answered.
+        revision: Schema revision found there; None when there is none or it could not be read.
+        expected: Schema revision of this release.
+        newer: This release does not know the revision, so a newer one has migrated. Migrations let the release before
+            go on beside them.
+    """
+
+    reachable: bool
+    revision: str | None
+    expected: str
+    newer: bool = False
+
+    @property
+    def current(self) -> bool:
+        """The schema is one that this release can work with."""
+        return self.reachable and (self.newer or self.revision == self.expected)
+
+
+class Readiness(Protocol):
+    """Tells whether the store can be worked with."""
+
+    async def check(self) -> StoreState:
+        """Ask the database now; an unreachable one is an answer, not an error."""
+        ...
+
+
+class EvaluationStore(Protocol):
+    """The memory of evaluations. Nothing of one project is ever seen or changed from another.
+
+    Every method raises StoreUnavailableError when the database cannot be reached, and those that write StoreFullError
+    when it has no space left.
+    """
+
+    async def add(self, project: str, record: EvaluationRecord) -> None:
+        """Keep a record; on return it is durable. One that is kept already, under the id of a job, stays as it is.
+
+        Raises:
+            StoreOverloadedError: too many writes are waiting.
+        """
+        ...
+
+    async def get(self, project: str, identifier: UUID) -> EvaluationRecord | None:
+        """Return the record, or None when the project has none of that id."""
+        ...
+
+    async def get_many(self, project: str, identifiers: Sequence[UUID]) -> Mapping[UUID, EvaluationRecord]:
+        """Return those of the records that the project has."""
+        ...
+
+    async def read_samples(self, project: str, identifier: UUID) -> Samples | None:
+        """Return what is kept of the samples of an evaluation."""
+        ...
+
+    async def read_part(self, project: str, identifier: UUID) -> Mapping[str, Any] | None:
+        """Return what was said of samples that are not kept."""
+        ...
+
+    async def page(self, project: str, query: EvaluationQuery) -> Page[EvaluationSummary, Position]:
+        """Return up to `query.limit` summaries in the order asked for."""
+        ...
+
+    async def replace_tags(self, project: str, identifier: UUID, tags: Mapping[str, str]) -> EvaluationRecord | None:
+        """Put `tags` in the place of all tags and return the record as it is now, or None when there is none."""
+        ...
+
+    async def delete(self, project: str, identifier: UUID) -> bool:
+        """Remove the record for good; False when there was none."""
+        ...
+
+    async def models(self, project: str, limit: int, after: ModelRef | None = None) -> Page[ModelRef, ModelRef]:
+        """List the model versions that have an evaluation, by name, then version; those without one come last."""
+        ...
+
+    async def datasets(self, project: str, limit: int, after: DatasetRef | None = None) -> Page[DatasetRef, DatasetRef]:
+        """List the datasets that have an evaluation, by name, version, split; those without one come last."""
+        ...
+
+    async def leaderboard(
+        self,
+        project: str,
+        dataset: DatasetRef,
+        metric: str,
+        *,
+        limit: int,
+        higher_is_better: bool,
+        where: tuple[ValueCondition, ...] = (),
+    ) -> tuple[Standing, ...]:
+        """Rank the latest evaluation of each model version on a dataset; undefined values last, without a rank.
+
+        A version or split of `dataset` that is None stands for all of them. A latest evaluation that does not satisfy
+        `where` is left out; no older one takes its place.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SampleLabels:
+    """What is kept of the samples of an evaluation that came with ids or with weights.
+
+    Attributes:
+        ids: (n) all different, integers or text; None when only weights are known.
+        truth: (n) codes into the labels of the evaluation.
+        predicted: (n) the same.
+        groups: (n) what each is one of, integers or text; None when they are independent.
+        weights: (n), 0 or more; None is 1 each.
+    """
+
+    ids: NDArray[Any] | None
+    truth: NDArray[np.int64]
+    predicted: NDArray[np.int64]
+    groups: NDArray[Any] | None = None
+    weights: NDArray[np.float64] | None = None
+
+    @classmethod
+    def of(cls, samples: Samples) -> Self | None:
+        """Those of some samples; None without ids and weights."""
+        if samples.ids is None and samples.weights is None:
+            return None
+        return cls(samples.ids, samples.truth, samples.predicted, samples.groups, samples.weights)
+
+    @property
+    def samples(self) -> Samples:
+        """The same as samples of which nothing else is known."""
+        return Samples(self.truth, self.predicted, None, self.ids, self.weights, groups=self.groups)
+
+
+class PairedLabels(Protocol):
+    """Remembers which sample was predicted as what, so that runs can be compared sample by sample."""
+
+    async def read_labels(self, project: str, identifiers: Sequence[UUID]) -> Mapping[UUID, SampleLabels]:
+        """Return the samples of those evaluations of which they were kept with ids or weights."""
+        ...
+
+    async def read_outputs(self, project: str, identifiers: Sequence[UUID]) -> Mapping[UUID, Samples]:
+        """Return the samples of those evaluations of which they were kept, with their probabilities or scores."""
+        ...
+
+
+class Inventory(Protocol):
+    """What there is of names, and the removal of many evaluations at once."""
+
+    async def model(self, project: str, name: str) -> ModelFacts | None:
+        """What there is of a model; None when it has no evaluation."""
+        ...
+
+    async def dataset(self, project: str, name: str) -> DatasetFacts | None:
+        """What there is of a dataset; None when it has no evaluation."""
+        ...
+
+    async def count(self, project: str, query: EvaluationQuery) -> int:
+        """How many evaluations pass."""
+        ...
+
+    async def newest(self, project: str, query: EvaluationQuery) -> UUID | None:
+        """Return the newest evaluation that passes."""
+        ...
+
+    async def remove_some(self, project: str, query: EvaluationQuery) -> int:
+        """Remove the oldest `query.limit` that pass, in one transaction; returns how many there were."""
+        ...
+
+
+class ComparisonStore(Protocol):
+    """The memory of comparisons."""
+
+    async def add(self, project: str, record: ComparisonRecord) -> None:
+        """Keep a comparison; durable on return. One that is kept already stays as it is."""
+        ...
+
+    async def get(self, project: str, identifier: UUID) -> ComparisonRecord | None:
+        """Return the comparison, or None when the project has none of that id."""
+        ...
+
+    async def page(self, project: str, limit: int, before: UUID | None = None) -> Page[ComparisonSummary, UUID]:
+        """List the comparisons of the project, latest first."""
+        ...
+
+
+class GateStore(Protocol):
+    """The memory of gates and their checks. No version is ever changed or forgotten."""
+
+    async def put(self, project: str, name: str, definition: Mapping[str, Any]) -> tuple[Gate, bool]:
+        """Make the definition the latest version, unless it is that already; True when there was no such gate."""
+        ...
+
+    async def get(self, project: str, name: str, version: int | None = None) -> Gate | None:
+        """Return a version, the latest by default. A deleted gate has no latest version; the older ones stay."""
+        ...
+
+    async def versions(self, project: str, name: str) -> Sequence[Gate]:
+        """List all versions, latest first, those before a deletion too."""
+        ...
+
+    async def delete(self, project: str, name: str) -> bool:
+        """End a gate; False when there is none."""
+        ...
+
+    async def page(self, project: str, limit: int, after: str | None = None) -> Page[Gate, str]:
+        """List the latest versions by name."""
+        ...
+
+    async def add_check(self, project: str, check: GateCheck) -> None:
+        """Keep a check; durable on return. One that is kept already stays as it is."""
+        ...
+
+    async def get_check(self, project: str, name: str, identifier: UUID) -> GateCheck | None:
+        """Return a check of that gate."""
+        ...
+
+    async def checks(self, project: str, name: str, limit: int, before: UUID | None = None) -> Page[GateCheck, UUID]:
+        """List the checks of a gate, latest first."""
+        ...
+
+    async def last_checks(self, project: str, names: Sequence[str]) -> Mapping[str, GateCheck]:
+        """Return the latest check of each of the gates that have one."""
+        ...
+
+
+class Trail(Protocol):
+    """The trail of changes, as far as it is cut."""
+
+    async def projects(self) -> Sequence[str]:
+        """The projects of which there are entries."""
+        ...
+
+    async def remove_some(self, project: str, before: datetime, most: int) -> int:
+        """Remove the oldest entries of before a moment, so many at most; returns how many there were."""
+        ...
+
+
+class KeyLookup(Protocol):
+    """What is asked of keys before the project of a request is known."""
+
+    async def any(self) -> bool:
+        """Whether there is a key in any project, revoked ones too."""
+        ...
+
+    async def find(self, identifier: UUID) -> ApiKey | None:
+        """Return a key of whatever project: which one is to be found out by it."""
+        ...
+
+    async def note_usage(self, used: Mapping[UUID, int], moment: datetime) -> None:
+        """Add to how often keys were used on this day, and when they last were."""
+        ...
+
+
+class KeyStore(Protocol):
+    """The memory of API keys, and of who changed what. No key is ever forgotten."""
+
+    async def add(self, key: ApiKey) -> None:
+        """Keep a key; durable on return."""
+        ...
+
+    async def get(self, project: str, identifier: UUID) -> ApiKey | None:
+        """Return a key of the project."""
+        ...
+
+    async def page(self, project: str, limit: int, before: UUID | None = None) -> Page[ApiKey, UUID]:
+        """List the keys of the project, latest first."""
+        ...
+
+    async def rotate(self, project: str, identifier: UUID, digest: bytes, until: datetime) -> ApiKey | None:
+        """Put a digest in the place of the present one, which stays good until then; None when there is no good key."""
+        ...
+
+    async def revoke(self, project: str, identifier: UUID) -> bool:
+        """End a key; False when there is no good one."""
+        ...
+
+    async def audit(self, project: str, limit: int, before: UUID | None = None) -> Page[AuditEntry, UUID]:
+        """List what was changed in the project, latest first."""
+        ...
+
+
+class Waits(Exception):
+    """What was taken out of a queue has to wait there again, for so many seconds at least."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(f"it waits for {seconds:g} s")
+        self.seconds = seconds
+
+
+class WebhookStore(Protocol):
+    """The memory of webhooks."""
+
+    async def put(
+        self, project: str, name: str, url: str, events: Sequence[Event], *, given: str | None, fresh: str
+    ) -> tuple[Webhook, bool]:
+        """Make or change a webhook; True when there was none. A secret that is not given stays, or is the fresh one.
+
+        Raises:
+            TooManyWebhooks: there was none, and the project has as many as it may.
+        """
+        ...
+
+    async def get(self, project: str, name: str) -> Webhook | None:
+        """Return the webhook of that name."""
+        ...
+
+    async def page(self, project: str, limit: int, after: str | None = None) -> Page[Webhook, str]:
+        """List the webhooks of the project by name."""
+        ...
+
+    async def delete(self, project: str, name: str) -> bool:
+        """End a webhook, with all it was to be told; False when there is none."""
+        ...
+
+    async def deliveries(
+        self, project: str, name: str, status: DeliveryStatus | None, limit: int, before: UUID | None = None
+    ) -> Page[Delivery, UUID]:
+        """List what a webhook was told or is to be told, latest first; only what is so far, where that is said."""
+        ...
+
+    async def retry(self, project: str, name: str, identifier: UUID) -> Event | None:
+        """Let a delivery be sent again, now; None when there is none."""
+        ...
+
+    async def event_of(self, project: str, name: str, identifier: UUID) -> Event | None:
+        """Return what a delivery tells of; None when there is none."""
+        ...
+
+
+class Outbox(Protocol):
+    """What is to be told to webhooks of all projects."""
+
+    async def begin(self, order: Order) -> Outgoing | None:
+        """Take a delivery in hand; None when there is nothing to send any more."""
+        ...
+
+    async def settle(self, outgoing: Outgoing, status: DeliveryStatus, sent: Sent, pause: timedelta | None) -> None:
+        """Write down what became of an attempt, and in how long there is to be another."""
+        ...
+
+
+class Poster(Protocol):
+    """Sends to webhooks."""
+
+    async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> Sent:
+        """Send a body. Whatever happens is an answer, not an error."""
+        ...
+
+
+class KeyTakenError(Exception):
+    """Something was kept already under the key of the request. Nothing of this one was kept."""
+
+
+class IdempotencyStore(Protocol):
+    """The memory of keys of requests. What is kept under them is written in the transaction that keeps it."""
+
+    async def claim(self, project: str, key: str, fingerprint: bytes, claim: UUID, lease: timedelta) -> ClaimOutcome:
+        """Claim a key, unless somebody has it or the request was kept already."""
+        ...
+
+    async def renew(self, project: str, key: str, claim: UUID, lease: timedelta) -> None:
+        """Let a claim last for another lease."""
+        ...
+
+    async def release(self, project: str, key: str, claim: UUID) -> None:
+        """End a claim."""
+        ...
+
+    async def results(self, project: str, key: str) -> Sequence[KeptResult]:
+        """Return what was kept under a key and has not expired."""
+        ...
+
+    async def purge(self) -> None:
+        """Forget what has expired, in all projects."""
+        ...
+
+
+class JobStore(Protocol):
+    """The memory of jobs, and the queue in which they wait.
+
+    Of those who work on one job only the last that began is listened to: what others say of it changes nothing.
+    """
+
+    async def require_room(self, project: str) -> None:
+        """Go on only when one more job may wait.
+
+        Raises:
+            TooManyJobs: too many of the project do.
+            Overloaded: too many of all do.
+        """
+        ...
+
+    async def add(self, project: str, job: NewJob, body: BinaryIO) -> Job:
+        """Keep a job with the body of its request, and put it into the queue, all or nothing. Raises as above too."""
+        ...
+
+    async def get(self, project: str, identifier: UUID) -> Job | None:
+        """Return a job of the project."""
+        ...
+
+    async def page(self, project: str, limit: int, before: UUID | None = None) -> Page[Job, UUID]:
+        """List the jobs of the project, latest first."""
+        ...
+
+    async def result(self, project: str, identifier: UUID) -> JobResult | None:
+        """Return what was computed, where it is kept with the job."""
+        ...
+
+    async def cancel(self, project: str, identifier: UUID) -> Job | None:
+        """End a job that waits, or tell its worker to stop; None when the project has no such job under way."""
+        ...
+
+    async def begin(self, project: str, identifier: UUID) -> Task | None:
+        """Take a job in hand; None when it has ended, which one that was cancelled does by this."""
+        ...
+
+    def body(self, project: str, identifier: UUID) -> AsyncIterator[bytes]:
+        """Read the body of its request, piece by piece."""
+        ...
+
+    async def note_progress(self, task: Task, share: float) -> None:
+        """Say how far it is."""
+        ...
+
+    async def put_back(self, task: Task, *, lost: bool = False) -> None:
+        """Let it wait again; ``lost`` when it was lost with the process that it was computed in."""
+        ...
+
+    async def end(self, task: Task, end: JobEnd) -> None:
+        """Say how it ended; from now on it has ended for good, and its request is forgotten."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Archived:
+    """An evaluation with the names of the columns of its samples.
+
+    Attributes:
+        record: Without samples; with what was said of samples that are not kept.
+        columns: Digests by what they are of, such as `truth`; empty when no samples are kept.
+        fold_sizes: Of the samples.
+    """
+
+    record: EvaluationRecord
+    columns: Mapping[str, bytes]
+    fold_sizes: tuple[int, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SampleColumn:
+    """One column of samples.
+
+    Attributes:
+        shared: Whether several evaluations have it.
+    """
+
+    values: NDArray[Any]
+    shared: bool
+
+
+class ArchiveKind(StrEnum):
+    """What there is in a project beside evaluations."""
+
+    COMPARISONS = "comparisons"
+    GATES = "gates"
+    CHECKS = "checks"
+
+
+class Archive(Protocol):
+    """All of a project, read and written piece by piece: no transaction takes longer than one piece."""
+
+    async def newest(self, project: str) -> UUID | None:
+        """Return the newest evaluation."""
+        ...
+
+    async def evaluations(self, project: str, after: UUID, last: UUID, most: int) -> Sequence[Archived]:
+        """Return the next evaluations by id up to one of them: at most so many, and fewer where they are large."""
+        ...
+
+    def columns(self, project: str, digests: Sequence[bytes]) -> AsyncIterator[Mapping[bytes, SampleColumn]]:
+        """Return columns of samples in groups that are not large; those that are gone are left out."""
+        ...
+
+    async def answers(self, kind: ArchiveKind, project: str, after: Any, most: int) -> Sequence[Mapping[str, Any]]:
+        """Return the next rows of a kind as JSON, in the order of their `place`."""
+        ...
+
+    async def add_evaluations(
+        self, project: str, found: Sequence[Archived], column: Callable[[bytes], NDArray[Any]]
+    ) -> int:
+        """Keep those that are not there yet, with their samples; returns how many these were."""
+        ...
+
+    async def add_answers(self, kind: ArchiveKind, project: str, rows: Sequence[Mapping[str, Any]]) -> int:
+        """Keep the rows that are not there yet; returns how many these were.
+
+        Raises:
+            ArchiveConflictError: one is there, and another.
+            AttributeError, KeyError, TypeError, ValueError: a row is none of ours.
+        """
+        ...
+
+
+class ArchiveConflictError(Exception):
+    """What is to be kept is there already, and is something else."""
+
+
+class DataSource(Protocol):
+    """Finds and opens data that requests name, where the operator allows it. Can be sent to another process."""
+
+    def check(self, uri: str) -> bool:
+        """Whether the data lies on this machine, so that looking at it is quick.
+
+        Raises:
+            DataNotAllowed: it lies where the operator does not allow it.
+        """
+        ...
+
+    def files(self, uri: str) -> DataListing:
+        """The files that an address names, in the order of their paths.
+
+        Raises:
+            DataNotAllowed: one of them lies where the operator does not allow it.
+            InvalidInput: there are none, or too many.
+            OSError: the place of storage does not answer.
+        """
+        ...
+
+    def again(self, uri: str, files: Sequence[DataFile]) -> DataListing:
+        """Some of the files that an address named, perhaps in another process: nothing is listed, all is checked.
+
+        Raises:
+            DataNotAllowed: one of them lies where the operator does not allow it.
+            InvalidInput: one is not there, or is not as it was when it was listed.
+            OSError: the place of storage does not answer.
+        """
+        ...
+
+
+class SamplesElsewhere(Protocol):
+    """Reads again what evaluations of named data were made of. Can be sent to another process."""
+
+    def check(self, record: EvaluationRecord) -> None:
+        """Whether its data may be read now.
+
+        Raises:
+            DataNotAllowed: the operator does not allow it, or not any more.
+        """
+        ...
+
+    def whole(self, record: EvaluationRecord, memory_bytes: int) -> MatrixInput:
+        """The input with its samples, in columns of so much memory at most.
+
+        Raises:
+            DataNotAllowed: as before.
+            InvalidInput: it is not the data that was evaluated (`data_changed`), or cannot be read any more.
+            TooLarge: it takes more.
+        """
+        ...
+
+    def parts(self, record: EvaluationRecord, *, outputs: bool) -> Iterator[MatrixInput]:
+        """The input in parts with their samples, of any number of rows: without weights, groups and ignored classes.
+
+        Args:
+            record: Of the evaluation.
+            outputs: Are the probabilities or scores of the samples needed?
+
+        Raises:
+            DataNotAllowed, InvalidInput: as before.
+            TooLarge: it has such.
+        """
+        ...
+
+
+ClusterTask = TypeVar("ClusterTask")
+Result = TypeVar("Result")
+
+
+class Workers(Protocol):
+    """Who carries out tasks, several at once."""
+
+    def in_order(self, function: Callable[[ClusterTask], Result], tasks: Iterable[ClusterTask]) -> Iterator[Result]:
+        """What a function makes of each task, in the order of the tasks; what it raises is raised in its turn.
+
+        Function, tasks and results have to be picklable. A few tasks are under way at once, so that neither tasks nor
+        results pile up. What a lost process was at work on is done again by another.
+
+        Raises:
+            ClusterUnavailable: it does not answer, has nobody who works, or works by another release.
+        """
+        ...
+
+
+class Cluster(Protocol):
+    """Has workers. Can be sent to another process."""
+
+    def connected(self) -> AbstractContextManager[Workers]:
+        """Its workers; at the end all is let go that is still under way. It is asked when there is the first task."""
+        ...
+
+
+def workers_of(cluster: Cluster | None) -> AbstractContextManager[Workers | None]:
+    """Those of a cluster; nobody where there is none."""
+    return nullcontext() if cluster is None else cluster.connected()
+
+
+class UsageStore(Protocol):
+    """What each project has used, by day."""
+
+    async def read(self, project: str, day: date) -> Used:
+        """Return what a project has used on a day, by all workers."""
+        ...
+
+    async def add(self, used: Mapping[str, Used], day: date) -> None:
+        """Add to what projects have used on a day."""
+        ...

@@ -1,1 +1,0 @@
-"""What the services need from the world outside, and how it fails."""

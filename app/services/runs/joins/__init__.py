@@ -1,1 +1,0 @@
-"""Runs of more samples than memory holds, joined by sample id."""

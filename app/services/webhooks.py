@@ -1,0 +1,182 @@
+"""Webhooks: registered, told of events, signed (Standard Webhooks), sent again until they arrive or are given up."""
+
+import binascii
+import hmac
+import random
+import secrets
+import time
+from base64 import b64decode, b64encode
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from http import HTTPStatus
+from typing import Final
+from urllib.parse import urlsplit
+from uuid import UUID
+
+from app.domain.errors import InvalidInput, NotFound
+from app.domain.evaluation import Page
+from app.domain.operations.webhooks import (
+    Delivery,
+    DeliveryRetry,
+    DeliveryStatus,
+    Event,
+    Order,
+    Outgoing,
+    Sent,
+    WebhookFacts,
+    WebhookPut,
+)
+from app.services.observing import Observer
+from app.services.ports import Outbox, Poster, Waits, WebhookStore
+
+PREFIX: Final = "whsec_"
+# Bytes of a secret, by the specification.
+_LEAST, _USUAL, _MOST = 24, 32, 64
+
+
+def make_secret() -> str:
+    """A new secret."""
+    return PREFIX + b64encode(secrets.token_bytes(_USUAL)).decode()
+
+
+def is_secret(text: str) -> bool:
+    """Is it a secret: `whsec_` and 24 to 64 bytes in Base64?"""
+    try:
+        return text.startswith(PREFIX) and _LEAST <= len(_bytes_of(text)) <= _MOST
+    except binascii.Error:
+        return False
+
+
+def signed_headers(secret: str, identifier: str, timestamp: int, body: bytes) -> dict[str, str]:
+    """The headers that tell a receiver who sent a body, and when.
+
+    Args:
+        secret: Of the webhook.
+        identifier: Of the message, the same whenever it is sent again.
+        timestamp: Seconds since 1970, of this attempt.
+        body: As it is sent.
+    """
+    content = f"{identifier}.{timestamp}.".encode() + body
+    signature = b64encode(hmac.digest(_bytes_of(secret), content, "sha256")).decode()
+    return {
+        "webhook-id": identifier,
+        "webhook-timestamp": str(timestamp),
+        "webhook-signature": f"v1,{signature}",
+    }
+
+
+def _bytes_of(secret: str) -> bytes:
+    return b64decode(secret.removeprefix(PREFIX), validate=True)
+
+
+@dataclass(frozen=True, slots=True)
+class WebhookService:
+    """Use cases of webhooks. Everything happens within one project."""
+
+    store: WebhookStore
+    # Whether a host may ever be sent to.
+    can_be_reached: Callable[[str], bool]
+
+    async def put(
+        self, project: str, name: str, url: str, events: tuple[Event, ...], secret: str | None
+    ) -> tuple[WebhookPut, bool]:
+        """Make or change a webhook; True when there was none of that name. Without a secret the present one stays.
+
+        Raises:
+            InvalidInput: nothing is ever sent to the address.
+            TooManyWebhooks: there was none, and the project has as many as it may.
+        """
+        if not self.can_be_reached(urlsplit(url).hostname or ""):
+            detail = "expected an address of the Internet, unless PREVAIL_WEBHOOK_PRIVATE_ADDRESSES allows others"
+            raise InvalidInput.at("/url", "unreachable", detail)
+        fresh = make_secret()
+        webhook, made = await self.store.put(project, name, url, events, given=secret, fresh=fresh)
+        return WebhookPut(facts=webhook.shown, secret=fresh if made and secret is None else None), made
+
+    async def read(self, project: str, name: str) -> WebhookFacts:
+        """One webhook."""
+        webhook = await self.store.get(project, name)
+        if webhook is None:
+            raise _missing(name)
+        return webhook.shown
+
+    async def page(self, project: str, limit: int, after: str | None) -> Page[WebhookFacts, str]:
+        """The webhooks of a project by name."""
+        page = await self.store.page(project, limit, after)
+        return Page(tuple(one.shown for one in page.items), page.next_position)
+
+    async def delete(self, project: str, name: str) -> None:
+        """End a webhook; what it was still to be told is not sent."""
+        if not await self.store.delete(project, name):
+            raise _missing(name)
+
+    async def deliveries(
+        self, project: str, name: str, status: DeliveryStatus | None, limit: int, before: UUID | None
+    ) -> Page[Delivery, UUID]:
+        """What a webhook was told or is to be told, latest first."""
+        await self.read(project, name)
+        return await self.store.deliveries(project, name, status, limit, before)
+
+    async def retry(self, project: str, name: str, identifier: UUID) -> DeliveryRetry:
+        """Send a delivery again, whatever became of it."""
+        return _retry(name, identifier, await self.store.retry(project, name, identifier))
+
+    async def retried(self, project: str, name: str, identifier: UUID) -> DeliveryRetry:
+        """A delivery that was asked for again."""
+        return _retry(name, identifier, await self.store.event_of(project, name, identifier))
+
+
+def _retry(name: str, identifier: UUID, event: Event | None) -> DeliveryRetry:
+    if event is None:
+        raise NotFound(f"there is no delivery {identifier} of a webhook {name!r}")
+    return DeliveryRetry(id=identifier, webhook=name, event=event)
+
+
+def _missing(name: str) -> NotFound:
+    return NotFound(f"there is no webhook {name!r}")
+
+
+# Seconds between an attempt and the next one; after the last of them a delivery has failed. A day and a half in all.
+PAUSES: Final[Sequence[float]] = (5, 30, 300, 1800, 7200, 18_000, 36_000, 72_000)
+_MOST_ATTEMPTS: Final = len(PAUSES) + 1
+
+
+class Sender:
+    """Sends what waits."""
+
+    def __init__(self, outbox: Outbox, poster: Poster, observer: Observer) -> None:
+        self._outbox, self._poster, self._observer = outbox, poster, observer
+
+    async def send(self, order: Order) -> None:
+        """Send a delivery, unless it was asked for again, or its webhook deleted, since this was ordered.
+
+        Raises:
+            Waits: it is to be sent again, after a pause.
+        """
+        outgoing = await self._outbox.begin(order)
+        if outgoing is None:
+            return
+        begin = time.perf_counter()
+        sent = await self._post(outgoing)
+        status, pause = _outcome(sent, outgoing.attempts)
+        await self._outbox.settle(outgoing, status, sent, None if pause is None else timedelta(seconds=pause))
+        self._observer.told_webhook(status.value, time.perf_counter() - begin)
+        if pause is not None:
+            raise Waits(pause)
+
+    async def _post(self, outgoing: Outgoing) -> Sent:
+        if outgoing.attempts > _MOST_ATTEMPTS:
+            return Sent(None, "the process that sent it ended each time before it had recorded an answer")
+        headers = signed_headers(outgoing.secret, str(outgoing.order.id), int(time.time()), outgoing.body)
+        return await self._poster.post(outgoing.url, headers, outgoing.body)
+
+
+def _outcome(sent: Sent, attempts: int) -> tuple[DeliveryStatus, float | None]:
+    """What becomes of a delivery after so many attempts, and the seconds until it is sent again."""
+    if sent.error is None:
+        return DeliveryStatus.DELIVERED, None
+    if attempts >= _MOST_ATTEMPTS or sent.status == HTTPStatus.GONE:
+        return DeliveryStatus.FAILED, None
+    # Not all at the same moment when a receiver was away.
+    return DeliveryStatus.PENDING, PAUSES[attempts - 1] * random.uniform(0.8, 1.2)  # noqa: S311 - no secret
