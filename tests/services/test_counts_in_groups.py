@@ -6,21 +6,21 @@ from typing import Any
 import pytest
 
 from app.domain.errors import OutOfReach
-from app.services.compare.pairs import paired_tests
+from app.services.compare import pairs
 
 
 def test_many_samples_in_groups_are_tested_when_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     runs = SimpleNamespace(pairing=SimpleNamespace(joint=object()), n_classes=2)
     groups = SimpleNamespace(n_samples=1000)
     compared: Any = SimpleNamespace(runs=runs, pairs=[(0, 1)], groups=groups)
-    assert paired_tests.tests_counts(compared, asked=None)
-    assert not paired_tests.tests_counts(compared, asked=False)
-    monkeypatch.setattr(paired_tests, "_MOST_GROUPED_UNASKED", 1999)
-    assert not paired_tests.tests_counts(compared, asked=None)
-    assert paired_tests.tests_counts(compared, asked=True)
-    monkeypatch.setattr(paired_tests, "_MOST_GROUPED", 1999)
+    assert pairs.tests_counts(compared, asked=None)
+    assert not pairs.tests_counts(compared, asked=False)
+    monkeypatch.setattr(pairs, "_MOST_GROUPED_UNASKED", 1999)
+    assert not pairs.tests_counts(compared, asked=None)
+    assert pairs.tests_counts(compared, asked=True)
+    monkeypatch.setattr(pairs, "_MOST_GROUPED", 1999)
     with pytest.raises(OutOfReach, match="take too long"):
-        paired_tests.tests_counts(compared, asked=True)
+        pairs.tests_counts(compared, asked=True)
     # Without groups nothing of it counts.
     compared.groups = None
-    assert paired_tests.tests_counts(compared, asked=None)
+    assert pairs.tests_counts(compared, asked=None)
