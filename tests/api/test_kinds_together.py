@@ -44,7 +44,7 @@ def kind(request: pytest.FixtureRequest) -> str:
 def runs(client: httpx.Client, kind: str) -> list[str]:
     made = []
     for place, source in enumerate(KINDS[kind]):
-        ids = {} if kind == "ranking" else {"sample_ids": list(range(len(source["y_true"])))}
+        ids = {} if kind == "ranking" else {"sample_ids": list(range(len(next(iter(source.values())))))}
         body = evaluation(model=f"{kind}-{place}", dataset=kind) | {"input": {"kind": kind, **ids, **source}}
         made.append(str(create(client, body)["id"]))
     return made
