@@ -22,8 +22,8 @@ AT_ONCE = 16
 MOST_MEMORY = 1024 * MB
 LONGEST_WAIT = 1.0
 REST_SECONDS = 5.0
-# What each of two compute processes may keep for its next piece of work, and the service itself.
-KEPT = 3 * 128 * MB
+# What each of two compute processes may keep for its next piece of work, and the service itself of sixteen at once.
+KEPT = 4 * 128 * MB
 # Answers that take longer may have left something behind.
 QUICK_SECONDS = 0.2
 LABELS = b"[" + b"0,1," * 4_000_000 + b"0]"
