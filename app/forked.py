@@ -9,7 +9,7 @@ import numpy as np
 import app.main as routes
 from app.api.documents.evaluation import evaluation_document
 from app.api.plots.registry import as_answered
-from app.api.report.page import view
+from app.api.report import view
 from app.api.ui.writing import Web, write
 from app.domain.inputs.classified import Probabilities, Scores
 from app.domain.options import Options

@@ -14,7 +14,7 @@ from starlette.routing import Route
 from app.api import documentation, operations, pages, problems
 from app.api.access import IDEMPOTENCY_KEY, PROJECT_HEADER, MetricsDoor
 from app.api.bodies.keyed import REPLAYED, Replay
-from app.api.jobs.carried_out import KeptRequests
+from app.api.jobs import KeptRequests
 from app.api.ui import pages as ui
 from app.api.v1 import (
     comparisons,
@@ -34,8 +34,7 @@ from app.api.v1.figures import plots, reports
 from app.api.v1.listing import evaluations as evaluation_lists
 from app.api.v1.listing import names
 from app.api.v1.replays import replay
-from app.api.wire.addresses import Addresses
-from app.api.wire.middleware import RequestEnvelope
+from app.api.wire.middleware import Addresses, RequestEnvelope
 from app.api.wire.observed import Observed
 from app.api.wire.same_site import HeaderChecks
 from app.protocol import LIMITS, REFUSED, ConnectionLimits

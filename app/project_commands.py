@@ -12,7 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from app.domain.errors import DomainError
 from app.domain.inputs.matrices import MatrixInput
-from app.domain.operations.access import DEFAULT_PROJECT, Actor, is_project_name
+from app.domain.operations import DEFAULT_PROJECT, Actor, is_project_name
 from app.domain.options import IntervalChoice, Options
 from app.kernel.metrics.catalogue import catalogue
 from app.services.acting import act_as
@@ -24,10 +24,10 @@ from app.services.ports import ArchiveKind
 from app.services.stored import options_from_json, stored_input
 from app.services.transfer.checking import Checked, Checker, Discrepancy, Recomputed, refused
 from app.services.transfer.exporting import Exporter
+from app.services.transfer.files import EVALUATIONS
 from app.services.transfer.importing import Importer
-from app.services.transfer.layout import EVALUATIONS
 from app.store.database.engine import create_engine
-from app.store.transfer.archive import PostgresArchive
+from app.store.transfer import PostgresArchive
 
 _MOST_SHOWN: Final = 100
 # Matrices, and entries of them, that are measured in one pass.

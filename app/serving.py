@@ -19,7 +19,7 @@ from importlib import import_module
 from multiprocessing.process import BaseProcess
 from typing import Any, Final
 
-from app.api.wire.lines import LineHandler
+from app.api.wire.middleware import LineHandler
 from app.services.processes.memory import keep_freed_memory
 from app.services.processes.worker import fork_from_here
 from app.settings import Settings
@@ -178,7 +178,7 @@ def run(settings: Settings, sockets: list[socket.socket], *, before_end: Callabl
         http=GuardedProtocol,
         lifespan="on",
         log_level=settings.log_level.value,
-        # Lines about requests are our own: `app.api.wire.request_log`.
+        # Lines about requests are our own: `app.api.wire.observed`.
         access_log=False,
         timeout_graceful_shutdown=settings.shutdown_seconds,
     )

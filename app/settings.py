@@ -23,9 +23,9 @@ from pydantic import (
 )
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
-from app.domain.operations.access import is_project_name
+from app.domain.operations import is_project_name
 from app.outbound.cluster.addresses import check_address
-from app.outbound.data.addresses import read_prefix
+from app.outbound.data import read_prefix
 
 DRIVER_SCHEME = "postgresql+asyncpg"
 SCHEMES = frozenset({"postgres", "postgresql", DRIVER_SCHEME, "postgresql+psycopg", "postgresql+psycopg2"})

@@ -9,13 +9,13 @@ from datetime import timedelta
 from functools import partial
 
 from app.api.deps import NamedData, Services
-from app.api.problem_types import PROBLEM_TYPES
+from app.api.problems import PROBLEM_TYPES
 from app.domain.errors import SchemaOutdated
 from app.kernel.metrics.card import Scope
 from app.kernel.metrics.catalogue import catalogue
 from app.outbound.addresses import can_be_reached
 from app.outbound.cluster.dask_cluster import DaskCluster
-from app.outbound.data.places import DataPlaces
+from app.outbound.data import DataPlaces
 from app.outbound.posting import WebhookPoster
 from app.services.access.guard import Guard
 from app.services.access.keys import KeyService
@@ -38,23 +38,18 @@ from app.services.webhooks import Sender, WebhookService
 from app.settings import Authentication, MetricsAccess, Settings
 from app.store.audit import PostgresTrail
 from app.store.comparisons import PostgresComparisonStore
-from app.store.database.engine import Disk, create_engine
+from app.store.database.engine import DatabaseWatch, Disk, create_engine
 from app.store.database.schema import SchemaReadiness
-from app.store.database.watch import DatabaseWatch
-from app.store.evaluations.evaluations import PostgresEvaluationStore
-from app.store.evaluations.inventory import PostgresInventory
+from app.store.evaluations.evaluations import PostgresEvaluationStore, PostgresInventory
 from app.store.evaluations.writer import EvaluationWriter
 from app.store.gates import PostgresGateStore
 from app.store.idempotency import PostgresIdempotencyStore
 from app.store.jobs import JobLimits, PostgresJobStore, work_on_jobs
 from app.store.keys import PostgresKeyStore
-from app.store.queue.waiting import DELIVERIES, JOBS, Queue
-from app.store.queue.worker import QueueWorker, Work, WorkerSettings
+from app.store.queue import DELIVERIES, JOBS, Queue, QueueWorker, Work, WorkerSettings
 from app.store.usage import PostgresUsageStore
 from app.store.webhooks import Listeners, PostgresWebhookStore, work_on_deliveries
-from app.telemetry.exposition import Exposition
-from app.telemetry.levels import levels
-from app.telemetry.sampling import Sampler
+from app.telemetry.metrics import Exposition, Sampler, levels
 from app.telemetry.telemetry import Telemetry, make_telemetry
 
 _log = logging.getLogger("prevail.wiring")

@@ -42,7 +42,7 @@ OTHERS = {
         "yule_q",
     },
     "kernel/samples/curves.py": {"accuracy", "lift", "precision", "recall"},  # axes and a curve
-    "services/evaluate/sections/probability_findings.py": {"auc"},  # a member of an evidence
+    "services/evaluate/sections/findings.py": {"auc"},  # a member of an evidence
 }
 EXPRESSION = re.compile(r"(\w+)(?:[@(].*)?", re.DOTALL)
 

@@ -6,7 +6,7 @@ from typing import Final
 
 from starlette.requests import Request
 
-from app.domain.operations.access import PROJECT_NAME, Scope
+from app.domain.operations import PROJECT_NAME, Scope
 
 SECURITY_SCHEME: Final = {
     "key": {

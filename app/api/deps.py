@@ -20,7 +20,7 @@ from app.api.documentation import PROBLEMS
 from app.api.problems import InvalidQuery, request_id
 from app.api.wire.etags import unless_known
 from app.domain.errors import Fault
-from app.domain.operations.access import DEFAULT_PROJECT, Scope, is_project_name
+from app.domain.operations import DEFAULT_PROJECT, Scope, is_project_name
 from app.services.access.guard import Asking, Guard
 from app.services.access.keys import KeyService
 from app.services.access.quotas import Quotas

@@ -11,11 +11,10 @@ from app.api.access import MetricsDoor
 from app.api.answers import Documented, answers, json_response
 from app.api.deps import UseContext, let_pass
 from app.api.documentation import PROBLEMS
-from app.api.problem_types import PROBLEM_TYPES
-from app.api.problems import Problem, respond
+from app.api.problems import PROBLEM_TYPES, Problem, respond
 from app.domain.errors import NotFound
 from app.domain.members import SPREAD, members, named
-from app.domain.operations.access import Scope
+from app.domain.operations import Scope
 
 # Of Prometheus: text, and the version of its format.
 METRICS_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"

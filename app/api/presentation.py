@@ -25,7 +25,7 @@ from app.api.documents.markdown import write_markdown
 from app.api.documents.records import write_csv
 from app.api.documents.text import NARROWEST, USUAL, WIDEST, Style, write_text
 from app.api.problems import InvalidQuery, NotAcceptable
-from app.api.report.page import HEADERS, write_page
+from app.api.report import HEADERS, write_page
 from app.domain.errors import Fault
 from app.domain.members import members
 from app.services.compare.answers import ModelComparison, RunComparison

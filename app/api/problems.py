@@ -1,10 +1,10 @@
-"""Every error as problem+json (RFC 9457): one shape, a stable code, and for inputs a pointer to each fault."""
+"""Problems as RFC 9457 describes them: one type, status and wording for each error."""
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from http import HTTPStatus
-from typing import Any, Self
+from typing import Any, Final, Self
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
@@ -13,7 +13,6 @@ from starlette.responses import Response
 
 from app.api.access import rate_headers
 from app.api.answers import write_json
-from app.api.problem_words import worded
 from app.domain.errors import (
     ClusterUnavailable,
     DeadlinePassed,
@@ -46,6 +45,114 @@ from app.domain.errors import (
 )
 from app.domain.members import LEFT_OUT, SPREAD
 from app.services.ports import StoreFullError, StoreOverloadedError, StoreUnavailableError
+
+PROBLEM_TYPES = {
+    "bad_request": "The request could not be understood. See `errors`.",
+    "invalid_request": "The body is JSON but not of the form the operation takes. `errors` points at each fault.",
+    "invalid_input": "The body has the right form but cannot be evaluated, for example a matrix that is not square.",
+    "invalid_query": "A parameter of the address is unknown or has a value that is not allowed. `errors` names it.",
+    "invalid_parameter": "A metric does not take the parameter, or the parameter not the value.",
+    "invalid_expression": "A metric expression does not parse or makes no sense; `position` counts characters from 0.",
+    "unknown_metric": "There is no metric of that name; `suggestions` has the nearest ones, GET /v1/metrics has all.",
+    "unknown_label": "There is no class of that name in the evaluation; `known` lists them.",
+    "different_labels": "Runs that are to be compared have different classes; the detail names them.",
+    "incomparable_runs": "The runs cannot be compared in the way asked for; the detail says why.",
+    "out_of_reach": "More is asked for than one request may have; the detail says what is possible.",
+    "not_comparable": "The metric only describes and cannot say which run is better; GET /v1/metrics has `comparable`.",
+    "unauthenticated": "An API key is needed, as Authorization: Bearer pv_…; the one that was sent, if any, is not "
+    "valid.",
+    "forbidden": "The key is valid, but lacks the scope or acts in another project than the one named.",
+    "data_not_allowed": "The data does not lie where the operator lets the service read: PREVAIL_DATA_PREFIXES.",
+    "cross_site": "A browser sent it for a page of another site. PREVAIL_CORS_ORIGINS names those that may ask.",
+    "unknown_host": "The name in `Host` is none of the service's: PREVAIL_ALLOWED_HOSTS. As long as no key is needed, "
+    "those of its machine are its only ones.",
+    "foreign_form": "The form was not sent by a page of this service. Reload the page and try again.",
+    "rate_limited": "The key was used more often than its rate. Nothing was kept; see `Retry-After` and `RateLimit`.",
+    "quota_used_up": "The key has used up its quota for the day (UTC). Nothing was kept; see `Retry-After`.",
+    "project_quota_used_up": "The project has used what it may in a day (UTC): PREVAIL_QUOTA_EVALUATIONS or "
+    "PREVAIL_QUOTA_COMPUTE_SECONDS. Nothing was kept; GET /v1/usage has the numbers, see `Retry-After`.",
+    "storage_quota_used_up": "The project has sent as many bytes to be kept as it may in a day (UTC): "
+    "PREVAIL_QUOTA_BYTES. Nothing was kept; GET /v1/usage has the numbers, see `Retry-After`.",
+    "idempotency_key_reused": "The Idempotency-Key was used for another request before. Each request needs a key of "
+    "its own.",
+    "idempotency_key_in_flight": "A request with this Idempotency-Key is under way; ask again after `Retry-After`.",
+    "result_deleted": "What was made for this Idempotency-Key was deleted since. Another key makes it again.",
+    "shown_once": "The request was done before, and its answer holds a secret that is shown once. See `detail`.",
+    "too_many_jobs": "As many jobs of the project wait as PREVAIL_JOB_LIMIT_PER_PROJECT allows. See `Retry-After`.",
+    "too_many_webhooks": "The project has as many webhooks as PREVAIL_WEBHOOK_LIMIT_PER_PROJECT allows.",
+    "job_ended": "The job has ended already, so that nothing is left to be cancelled.",
+    "job_lost": "The worker ended each time the job was tried (PREVAIL_JOB_ATTEMPTS). Ask for less at once.",
+    "not_found": "There is no such thing, or no longer.",
+    "not_for_this_kind": "What is asked for has no meaning for the kind of input that was evaluated.",
+    "no_samples_kept": "Curves and thresholds need an evaluation of probabilities or scores whose samples were kept.",
+    "unknown_class": "The curve is that of one class: `class` has to name a class of the evaluation.",
+    "no_figure": "There is no such figure of this evaluation, comparison or check; GET /v1/plots says what each needs.",
+    "not_installed": "It needs an extra that this service was installed without; the detail names it.",
+    "undefined_curve": "The samples have no such curve, for example because they are all of one class.",
+    "no_feasible_rule": "No threshold and no class weights meet the constraints with a defined objective.",
+    "not_acceptable": "The answer cannot be written in any media type of `Accept`; the detail names those that are "
+    "possible.",
+    "method_not_allowed": "The address exists but does not take this method.",
+    "body_too_large": "The body is larger than PREVAIL_MAX_BODY_BYTES.",
+    "too_large": "The body holds too much: rows, entries, texts, or bytes once unpacked. The detail says which.",
+    "unsupported_encoding": "The body has to come as it is, or compressed by gzip.",
+    "request_timeout": "The rest of the request did not come in PREVAIL_HEADER_SECONDS or PREVAIL_BODY_SECONDS.",
+    "headers_too_large": "The first line of the request and its headers have more than 64 KiB.",
+    "unsupported_media_type": "The body has to be announced as application/json.",
+    "deadline_passed": "Computing it took longer than PREVAIL_COMPUTE_SECONDS (PREVAIL_JOB_SECONDS for a job, "
+    "PREVAIL_DATA_SECONDS for data by reference) and was ended. Nothing was kept.",
+    "process_lost": "The process that computed it ended. Nothing was kept; try again after `Retry-After` seconds.",
+    "cluster_unavailable": "The cluster of PREVAIL_DASK_ADDRESS does not answer, has no workers, or workers of another "
+    "release; the detail says which. Nothing was kept; send the request again once that is mended.",
+    "not_enough_memory": "Computing it needs more memory than PREVAIL_COMPUTE_MEMORY_BYTES. Nothing was kept.",
+    "overloaded": "More is under way than the service takes. Nothing was kept; try again after `Retry-After` seconds.",
+    "database_unavailable": "The database does not answer. Try again after `Retry-After` seconds.",
+    "no_space": "The disk of the database is full. Nothing was kept; writes work again as soon as there is space.",
+    "schema_outdated": "The database has not the schema of this release; run `prevail migrate`.",
+    "unavailable": "Something the service depends on does not answer.",
+    "internal_error": "The service failed. The log has the cause under the request id in `instance`.",
+    "http_error": "The request failed for the reason in `detail`.",
+}
+
+
+_MOST_SHOWN: Final = 40
+_OF_NUMBERS: Final = frozenset({"greater_than", "greater_than_equal", "less_than", "less_than_equal", "multiple_of"})
+
+
+def _count(number: int, one: str, many: str) -> str:
+    return f"{number} {one if number == 1 else many}"
+
+
+def _expected_object(_: Mapping[str, Any]) -> str:
+    return "expected an object"
+
+
+_WORDS: Final[Mapping[str, Callable[[Mapping[str, Any]], str]]] = {
+    "finite_number": lambda _: "expected a finite number, got NaN, Infinity or one too large for a double",
+    "missing": lambda _: "expected this field, it is missing",
+    "extra_forbidden": lambda _: "unknown field",
+    "union_tag_invalid": lambda c: f"expected kind to be one of {c['expected_tags']}, got {c['tag'][:60]!r}",
+    "union_tag_not_found": lambda _: "expected a field kind that says what the input is",
+    "model_attributes_type": _expected_object,
+    "model_type": _expected_object,
+    "dict_type": _expected_object,
+    "list_type": lambda _: "expected an array",
+    "too_short": lambda c: f"expected at least {_count(c['min_length'], 'entry', 'entries')}, got {c['actual_length']}",
+    "too_long": lambda c: f"expected at most {_count(c['max_length'], 'entry', 'entries')}, got more",
+    "string_too_short": lambda c: f"expected at least {_count(c['min_length'], 'character', 'characters')}",
+    "string_too_long": lambda c: f"expected at most {c['max_length']} characters",
+}
+
+
+def worded(kind: str, message: str, context: Mapping[str, Any], given: Any = None) -> str:
+    """What a fault is, by its kind; with a plain value that came."""
+    words = _WORDS.get(kind)
+    if words is not None:
+        return words(context)
+    text = message.replace("Input should be", "expected").removeprefix("Value error, ")
+    came = f", got {str(given)[:_MOST_SHOWN]}" if isinstance(given, int | float | str) and kind in _OF_NUMBERS else ""
+    return text[:1].lower() + text[1:] + came
+
 
 _log = logging.getLogger("prevail.api")
 MEDIA_TYPE = "application/problem+json"

@@ -6,9 +6,8 @@ from functools import cache
 from typing import Literal
 
 from app.domain.errors import InvalidExpression, NotFound
-from app.domain.expressions.check import parse_for_any_classes
+from app.domain.expressions.expressions import parse_for_any_classes, suggest
 from app.domain.expressions.foreign import resolve
-from app.domain.expressions.names import suggest
 from app.domain.inputs.kinds import UNIT_KINDS
 from app.domain.inputs.labels import shown
 from app.domain.inputs.ranking import CUTOFFS

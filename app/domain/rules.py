@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import Any
 
 from app.domain.errors import Fault, InvalidExpression, InvalidInput
-from app.domain.expressions.check import parse_for_any_classes, refuse_about_sample, refuse_unless_proportion
+from app.domain.expressions.expressions import parse_for_any_classes, refuse_about_sample, refuse_unless_proportion
 from app.kernel.compare.gates import Bound as Bound
 from app.kernel.metrics.card import Inputs
 from app.kernel.uncertainty.draws import Alternative

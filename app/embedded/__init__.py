@@ -15,7 +15,7 @@ reachable: the programs, which are copied once to a folder of root's when the en
 `/root`), and the home, which then lies in that same folder, with its place noted in `<data dir>/location`.
 """
 
-from app.embedded.accounts import EmbeddedPostgresError
+from app.embedded.installation import EmbeddedPostgresError
 from app.embedded.server import EmbeddedPostgres, has_database, running_dsn
 
 __all__ = ["EmbeddedPostgres", "EmbeddedPostgresError", "has_database", "running_dsn"]

@@ -12,20 +12,19 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Final, Self
 
-from app.embedded.accounts import EmbeddedPostgresError, ServerUser
 from app.embedded.cluster import (
     ROLE,
     STOPPING,
     clear_leftovers,
     create_cluster,
+    keep_reserve,
     launch,
     read_password,
     read_port,
+    release_reserve,
     watch_over,
 )
-from app.embedded.folders import choose_home, open_lock
-from app.embedded.installation import Installation
-from app.embedded.reserve import keep_reserve, release_reserve
+from app.embedded.installation import EmbeddedPostgresError, Installation, ServerUser, choose_home, open_lock
 from app.embedded.supervision import Supervisor
 
 COMMON_OPTIONS: Final[dict[str, str]] = {

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from app.embedded.accounts import EmbeddedPostgresError
+from app.embedded.installation import EmbeddedPostgresError
 
 LOOK_SECONDS: Final = 0.2
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 2.0

@@ -9,7 +9,7 @@ from typing import Final
 
 import httpx
 
-from app.domain.operations.webhooks import Sent
+from app.domain.operations import Sent
 from app.outbound.addresses import AddressRefused, addresses_of
 
 _SECONDS: Final = 15.0

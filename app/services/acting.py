@@ -8,7 +8,7 @@ from typing import Final
 from uuid import UUID
 
 from app.domain.identifiers import new_id
-from app.domain.operations.access import Actor
+from app.domain.operations import Actor
 
 # Nobody said who: the service is open to this machine, or a test calls.
 _LOCAL: Final = Actor("local")

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from app.domain.errors import InvalidExpression, InvalidInput, InvalidParameter
-from app.domain.expressions.expressions import parse
-from app.domain.expressions.names import suggest
+from app.domain.expressions.expressions import parse, suggest
 from app.domain.members import LEFT_OUT
 from app.kernel.consistency.integer_programmes import (
     Answer,

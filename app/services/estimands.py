@@ -9,8 +9,7 @@ import numpy as np
 
 from app.domain.catalogue import overall_key
 from app.domain.errors import NotComparable, all_understood
-from app.domain.expressions.check import refuse_about_sample
-from app.domain.expressions.expressions import parse, render
+from app.domain.expressions.expressions import parse, refuse_about_sample, render
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.card import Inputs, Orientation, Scale, Task
 from app.kernel.metrics.expression import (

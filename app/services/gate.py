@@ -11,7 +11,7 @@ from uuid import UUID
 from app.domain.decisions import CheckSummary, Gate, GateCheck, GateVersion
 from app.domain.errors import InvalidExpression, InvalidInput, NotComparable, NotFound
 from app.domain.evaluation import DatasetRef, EvaluationRecord, ModelRef, Page
-from app.domain.expressions.check import refuse_about_sample
+from app.domain.expressions.expressions import refuse_about_sample
 from app.domain.findings import Finding
 from app.domain.identifiers import time_of
 from app.domain.inputs.content import Content

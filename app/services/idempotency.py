@@ -18,7 +18,7 @@ from uuid import UUID
 
 from app.domain.errors import IdempotencyKeyInFlight, IdempotencyKeyReused
 from app.domain.identifiers import new_id
-from app.domain.operations.idempotency import KeptResult
+from app.domain.operations import KeptResult
 from app.services.ports import IdempotencyStore, StoreFullError, StoreUnavailableError
 
 PURGE_SECONDS: Final = 300.0

@@ -12,7 +12,7 @@ from app.domain.errors import NotFound
 from app.domain.evaluation import EvaluationQuery
 from app.domain.identifiers import time_of
 from app.domain.inventory import DatasetFacts, ModelFacts, Removal
-from app.domain.operations.access import Actor
+from app.domain.operations import Actor
 from app.services.acting import act_as
 from app.services.ports import Inventory, StoreFullError, StoreUnavailableError, Trail
 

@@ -10,8 +10,7 @@ from uuid import UUID
 from app.domain.errors import DomainError, JobEnded, JobLost, NotFound
 from app.domain.evaluation import Page
 from app.domain.identifiers import new_id
-from app.domain.operations.jobs import Job, JobEnd, JobResult, JobStatus, KeptRequest, NewJob, Task
-from app.domain.operations.usage import Used
+from app.domain.operations import Job, JobEnd, JobResult, JobStatus, KeptRequest, NewJob, Task, Used
 from app.services.acting import act_as, actor, make_as
 from app.services.observing import begin_tally
 from app.services.ports import JobStore, StoreFullError, StoreUnavailableError, Waits

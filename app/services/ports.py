@@ -27,11 +27,25 @@ from app.domain.evaluation import (
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.inputs.samples import Samples
 from app.domain.inventory import DatasetFacts, ModelFacts
-from app.domain.operations.access import ApiKey, AuditEntry
-from app.domain.operations.idempotency import ClaimOutcome, KeptResult
-from app.domain.operations.jobs import Job, JobEnd, JobResult, NewJob, Task
-from app.domain.operations.usage import Used
-from app.domain.operations.webhooks import Delivery, DeliveryStatus, Event, Order, Outgoing, Sent, Webhook
+from app.domain.operations import (
+    ApiKey,
+    AuditEntry,
+    ClaimOutcome,
+    Delivery,
+    DeliveryStatus,
+    Event,
+    Job,
+    JobEnd,
+    JobResult,
+    KeptResult,
+    NewJob,
+    Order,
+    Outgoing,
+    Sent,
+    Task,
+    Used,
+    Webhook,
+)
 
 
 class StoreUnavailableError(Exception):

@@ -12,7 +12,7 @@ import numpy as np
 
 from app.domain.errors import InvalidExpression, NotComparable, OutOfReach
 from app.domain.evaluation import DatasetRef, EvaluationQuery, EvaluationRecord, ModelRef, Standing, ValueCondition
-from app.domain.expressions.check import parse_for_any_classes, refuse_about_sample, refuse_unless_proportion
+from app.domain.expressions.expressions import parse_for_any_classes, refuse_about_sample, refuse_unless_proportion
 from app.domain.inputs.kinds import KINDS
 from app.domain.members import LEFT_OUT
 from app.domain.named_metrics import HEADLINE, RANKED

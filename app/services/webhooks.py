@@ -16,7 +16,7 @@ from uuid import UUID
 
 from app.domain.errors import InvalidInput, NotFound
 from app.domain.evaluation import Page
-from app.domain.operations.webhooks import (
+from app.domain.operations import (
     Delivery,
     DeliveryRetry,
     DeliveryStatus,

@@ -10,7 +10,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from app.domain.evaluation import Page
 from app.domain.identifiers import first_id_from, new_id, time_of
-from app.domain.operations.access import AuditEntry, Change, Kind
+from app.domain.operations import AuditEntry, Change, Kind
 from app.services.acting import actor
 from app.store.database.engine import reading, writing
 from app.store.database.tables import audit_entries

@@ -10,7 +10,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from app.domain.decisions import ComparisonKind, ComparisonRecord, ComparisonSummary
 from app.domain.evaluation import Page
 from app.domain.identifiers import time_of
-from app.domain.operations.access import Change, Kind
+from app.domain.operations import Change, Kind
 from app.store.audit import note
 from app.store.database.engine import read_rows, reading, writing
 from app.store.database.tables import comparisons

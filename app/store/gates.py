@@ -12,8 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from app.domain.decisions import Gate, GateCheck
 from app.domain.evaluation import Page
 from app.domain.identifiers import new_id, time_of
-from app.domain.operations.access import Change, Kind
-from app.domain.operations.webhooks import Event, Happening
+from app.domain.operations import Change, Event, Happening, Kind
 from app.kernel.compare.gates import Verdict
 from app.store.audit import note
 from app.store.database.engine import read_rows, reading, writing

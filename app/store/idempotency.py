@@ -28,12 +28,10 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from sqlalchemy.sql.dml import ReturningInsert
 
-from app.domain.operations.access import Kind
-from app.domain.operations.idempotency import ClaimOutcome, KeptResult
+from app.domain.operations import ClaimOutcome, KeptResult, Kind
 from app.services.idempotency import Mark, present_mark
 from app.services.ports import KeyTakenError
-from app.store.database.engine import reading, require_room, writing
-from app.store.database.failures import translated
+from app.store.database.engine import reading, require_room, translated, writing
 from app.store.database.tables import idempotency_claims, idempotency_results
 
 _claims, _kept = idempotency_claims.c, idempotency_results.c

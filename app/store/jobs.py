@@ -13,15 +13,26 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from app.domain.errors import Overloaded, TooManyJobs
 from app.domain.evaluation import Page
 from app.domain.identifiers import time_of
-from app.domain.operations.access import Actor, Change, Kind
-from app.domain.operations.jobs import Job, JobEnd, JobResult, JobStatus, KeptRequest, NewJob, Task
-from app.domain.operations.webhooks import Event, Happening
+from app.domain.operations import (
+    Actor,
+    Change,
+    Event,
+    Happening,
+    Job,
+    JobEnd,
+    JobResult,
+    JobStatus,
+    KeptRequest,
+    Kind,
+    NewJob,
+    Task,
+)
+from app.store import queue
 from app.store.audit import note
 from app.store.database.engine import reading, writing
 from app.store.database.tables import job_bodies, job_results, jobs
 from app.store.idempotency import keep_result
-from app.store.queue import waiting
-from app.store.queue.worker import Work
+from app.store.queue import Work
 from app.store.webhooks import announce
 
 _PIECE: Final = 1024 * 1024
@@ -67,7 +78,7 @@ class PostgresJobStore:
         size = body.seek(0, SEEK_END)
         body.seek(0)
         async with writing(self._engine, size) as connection:
-            queue_id = await waiting.add(connection, waiting.JOBS, {"project": project, "identifier": job.id})
+            queue_id = await queue.add(connection, queue.JOBS, {"project": project, "identifier": job.id})
             await connection.execute(insert(jobs).values(_row(project, job, queue_id)))
             place = 0
             while piece := body.read(_PIECE):
@@ -114,7 +125,7 @@ class PostgresJobStore:
             if queue_id is None:
                 return None
             await note(connection, project, Change.CANCELLED, Kind.JOB, identifier)
-            if await waiting.cancel(connection, queue_id):
+            if await queue.cancel(connection, queue_id):
                 # Nobody works on it.
                 await _end(connection, project, identifier, JobEnd(status=JobStatus.CANCELLED))
             else:
@@ -194,10 +205,10 @@ class PostgresJobStore:
 def work_on_jobs(store: PostgresJobStore, run: Callable[[str, UUID], Awaitable[None]], *, keep_seconds: float) -> Work:
     """What is done with the queue of jobs; ``keep_seconds`` is how long they are remembered that have ended."""
 
-    async def do(given: waiting.Given) -> None:
+    async def do(given: queue.Given) -> None:
         await run(given["project"], UUID(given["identifier"]))
 
-    async def end_cancelled(given: waiting.Given) -> None:
+    async def end_cancelled(given: queue.Given) -> None:
         await store.end_if_cancelled(given["project"], UUID(given["identifier"]))
 
     async def forget() -> None:

@@ -10,7 +10,7 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from app.domain.evaluation import Page
-from app.domain.operations.access import ApiKey, AuditEntry, Change, Kind, Scope
+from app.domain.operations import ApiKey, AuditEntry, Change, Kind, Scope
 from app.store.audit import note, read_entries
 from app.store.database.engine import reading, writing
 from app.store.database.tables import api_keys, key_usage

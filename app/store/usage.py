@@ -8,7 +8,7 @@ from sqlalchemy import select
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from app.domain.operations.usage import Used
+from app.domain.operations import Used
 from app.store.database.engine import reading, writing
 from app.store.database.tables import project_usage
 

@@ -20,14 +20,24 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from app.domain.errors import TooManyWebhooks
 from app.domain.evaluation import Page
 from app.domain.members import as_json, rfc3339
-from app.domain.operations.access import Change, Kind
-from app.domain.operations.webhooks import Delivery, DeliveryStatus, Event, Happening, Order, Outgoing, Sent, Webhook
+from app.domain.operations import (
+    Change,
+    Delivery,
+    DeliveryStatus,
+    Event,
+    Happening,
+    Kind,
+    Order,
+    Outgoing,
+    Sent,
+    Webhook,
+)
+from app.store import queue
 from app.store.audit import note
 from app.store.database.engine import reading, writing
 from app.store.database.tables import webhook_deliveries, webhooks
 from app.store.idempotency import keep_result
-from app.store.queue import waiting
-from app.store.queue.worker import Work
+from app.store.queue import Work
 
 _hooks, _rows = webhooks.c, webhook_deliveries.c
 # How long it is known who wants to be told of what.
@@ -216,7 +226,7 @@ def work_on_deliveries(
 ) -> Work:
     """What is done with the queue of deliveries; ``keep`` is how long they are remembered that are done."""
 
-    async def do(given: waiting.Given) -> None:
+    async def do(given: queue.Given) -> None:
         await send(Order(**dict(given) | {"id": UUID(given["id"])}))
 
     async def forget() -> None:
@@ -239,7 +249,7 @@ async def announce(connection: AsyncConnection, project: str, happening: Happeni
 
 async def _order(connection: AsyncConnection, order: Order) -> None:
     given = {"project": order.project, "webhook": order.webhook, "id": order.id, "asked": order.asked}
-    await waiting.add(connection, waiting.DELIVERIES, given)
+    await queue.add(connection, queue.DELIVERIES, given)
 
 
 def _named(project: str, name: str) -> tuple[ColumnElement[bool], ...]:

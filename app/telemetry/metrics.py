@@ -1,17 +1,47 @@
-"""The metrics of the service, in the names and units of Prometheus.
+"""Metrics of the service itself: instruments, samples of queues and memory, and the text that Prometheus reads."""
 
-Labels are what the code has: templates of addresses, methods, statuses, codes of problems, use cases. Never an address
-as it came, a project, a model or a key, so that what is asked makes no new series.
-"""
-
+import asyncio
+import contextlib
+import logging
+import os
+import resource
 from collections import Counter as Counted
-from collections.abc import Container
-from typing import Final
+from collections.abc import Awaitable, Callable, Container, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics, generate_latest
+from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
+from sqlalchemy.ext.asyncio import AsyncEngine
 
-from app.api.wire.observed import RequestFacts
+from app.api.answers import write_json
+from app.api.wire.observed import LOGGER, RequestFacts
+from app.domain.members import rfc3339
+from app.services.admission import Admission
 from app.services.observing import Observer
+from app.services.processes.compute import ComputePool
+from app.store.evaluations.writer import EvaluationWriter
+
+_log = logging.getLogger(LOGGER)
+
+
+class DatabaseLog(Observer):
+    """Tells of nothing else."""
+
+    def database_lost(self, reason: str) -> None:
+        """One line."""
+        _write("database_lost", reason=reason)
+
+    def database_back(self, seconds: float) -> None:
+        """One line."""
+        _write("database_back", seconds=round(seconds, 3))
+
+
+def _write(event: str, **facts: Any) -> None:
+    _log.info("%s", write_json({"at": rfc3339(datetime.now(UTC)), "event": event, **facts}).decode())
+
 
 NO_ADDRESS: Final = "none"
 OTHER: Final = "other"
@@ -168,3 +198,174 @@ class ServiceMetrics(Observer):
         if clients:
             self._busiest.inc(max(clients.values()))
         return len(clients)
+
+
+# Queues are looked at at every turn, and when metrics are read; memory and clients at every fifth.
+TURN_SECONDS: Final = 1.0
+_SLOW_TURNS: Final = 5
+_PAGE: Final = resource.getpagesize()
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """Something that has a height: the name of its gauge, what is said of it, and perhaps a label with its value.
+
+    Attributes:
+        mode: How the gauges of several workers become one.
+    """
+
+    name: str
+    said: str
+    read: Callable[[], float]
+    label: tuple[str, str] | None = None
+    mode: str = "livesum"
+
+
+class Sampler:
+    """One per process, on its event loop."""
+
+    def __init__(
+        self,
+        metrics: ServiceMetrics,
+        levels: Sequence[Level],
+        *,
+        lost: Callable[[], bool],
+        ask: Callable[[], Awaitable[object]],
+    ) -> None:
+        """Take what to look at, and whether the database is lost: it is asked at every turn then until it is back."""
+        self._metrics, self._lost, self._ask = metrics, lost, ask
+        self._gauges: list[tuple[Gauge, Callable[[], float]]] = []
+        made: dict[str, Gauge] = {}
+        for level in levels:
+            if level.name not in made:
+                made[level.name] = metrics.gauge(level.name, level.said, *(level.label or ())[:1], mode=level.mode)
+            gauge = made[level.name]
+            self._gauges.append((gauge if level.label is None else gauge.labels(level.label[1]), level.read))
+        self._clients = metrics.gauge("clients", "Clients, by key or else by address, in the last few seconds.")
+        self._memory = metrics.gauge("resident_memory_bytes", "Memory in use, shared pages counted in each.", "process")
+        self._processes = metrics.gauge("processes", "Processes that run.", "process")
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Begin to look."""
+        self._task = asyncio.create_task(self._run(), name="metrics-sampler")
+
+    async def stop(self) -> None:
+        """End."""
+        if self._task is not None:
+            self._task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._task
+
+    async def _run(self) -> None:
+        loop = asyncio.get_running_loop()
+        turn = 0
+        while True:
+            self.look()
+            if turn % _SLOW_TURNS == 0:
+                self._clients.set(self._metrics.count_clients())
+                self.weigh()
+            if self._lost():
+                await self._ask()
+            turn += 1
+            due = loop.time() + TURN_SECONDS
+            await asyncio.sleep(TURN_SECONDS)
+            self._metrics.loop_was_late(max(loop.time() - due, 0.0))
+
+    def look(self) -> None:
+        """Set the gauges of queues."""
+        for gauge, read in self._gauges:
+            gauge.set(read())
+
+    def weigh(self) -> None:
+        """Set the gauges of memory; only Linux tells it of other processes."""
+        own = _resident(os.getpid())
+        if own is None:
+            return
+        others = [size for size in map(_resident, descendants(os.getpid())) if size is not None]
+        for name, sizes in (("server", [own]), ("compute", others)):
+            self._memory.labels(name).set(sum(sizes))
+            self._processes.labels(name).set(len(sizes))
+
+
+def descendants(process: int) -> Iterator[int]:
+    """Processes that one has started, and those that they have."""
+    for path in Path(f"/proc/{process}/task").glob("*/children"):
+        # It may end while it is looked at.
+        with contextlib.suppress(OSError):
+            for child in map(int, path.read_text().split()):
+                yield child
+                yield from descendants(child)
+
+
+def _resident(process: int) -> int | None:
+    """Bytes of memory of a process; None when it has ended."""
+    try:
+        return int(Path(f"/proc/{process}/statm").read_text().split()[1]) * _PAGE
+    except OSError:
+        return None
+
+
+def levels(
+    metrics: ServiceMetrics,
+    admission: Admission,
+    compute: ComputePool,
+    writer: EvaluationWriter,
+    engine: AsyncEngine,
+) -> list[Level]:
+    """What metrics show of queues and connections."""
+    # No overflow is allowed, so it has no other kind.
+    pool: Any = engine.pool
+    writes, jobs, connections = "Writes by state.", "Large computations by state.", "Connections of the pool by state."
+    return [
+        Level("http_requests_in_flight", "Requests that are not over.", lambda: metrics.in_flight),
+        Level("writes", writes, lambda: admission.held, ("state", "admitted")),
+        Level("writes", writes, lambda: admission.waiting, ("state", "waiting")),
+        Level("compute_jobs", jobs, lambda: compute.running, ("state", "running")),
+        Level("compute_jobs", jobs, lambda: compute.waiting, ("state", "waiting")),
+        Level("commit_queue", "Evaluations that wait for a commit to begin.", lambda: writer.waiting),
+        Level("database_connections", connections, pool.checkedout, ("state", "in_use")),
+        Level("database_connections", connections, pool.checkedin, ("state", "idle")),
+        Level("database_pool_size", "Connections that the pool may have.", pool.size),
+    ]
+
+
+# prometheus_client looks at it when it is imported.
+FOLDER_VARIABLE: Final = "PROMETHEUS_MULTIPROC_DIR"
+
+
+class Exposition:
+    """Writes the metrics when they are asked for."""
+
+    def __init__(self, registry: CollectorRegistry, look: Callable[[], None]) -> None:
+        self._registry, self._look = registry, look
+
+    async def text(self) -> bytes:
+        """The metrics in the text format of Prometheus, with what this process finds now."""
+        self._look()
+        folder = os.environ.get(FOLDER_VARIABLE)
+        if folder is None:
+            return generate_latest(self._registry)
+        # Files of all workers are read, which takes a while.
+        return await asyncio.to_thread(_of_all_workers, Path(folder))
+
+
+def _of_all_workers(folder: Path) -> bytes:
+    for path in folder.glob("gauge_live*_*.db"):
+        process = int(path.stem.rpartition("_")[2])
+        if not _lives(process):
+            # What it had counted stays, how it was is over.
+            mark_process_dead(process, str(folder))  # type: ignore[no-untyped-call]  # the library leaves it untyped
+    gathered = CollectorRegistry()
+    MultiProcessCollector(gathered, str(folder))  # type: ignore[no-untyped-call]  # likewise
+    return generate_latest(gathered)
+
+
+def _lives(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True

@@ -4,11 +4,9 @@ from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from app.api.wire.observed import RequestSink
-from app.api.wire.request_log import RequestLog
+from app.api.wire.observed import RequestLog, RequestSink
 from app.services.observing import Observer, Observers
-from app.telemetry.database_log import DatabaseLog
-from app.telemetry.metrics import ServiceMetrics
+from app.telemetry.metrics import DatabaseLog, ServiceMetrics
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider

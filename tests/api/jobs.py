@@ -5,7 +5,7 @@ from typing import Any
 
 import httpx
 
-from app.domain.operations.jobs import Job
+from app.domain.operations import Job
 from tests.api.answers import Json, check_json, check_shape
 
 LATER = {"Prefer": "respond-async"}

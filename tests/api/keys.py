@@ -5,7 +5,7 @@ from typing import Any
 
 from sqlalchemy import text
 
-from app.domain.operations.access import KeyMade, NewKey, Scope
+from app.domain.operations import KeyMade, NewKey, Scope
 from app.services.access.keys import KeyService
 from app.store.database.engine import create_engine
 from app.store.keys import PostgresKeyStore

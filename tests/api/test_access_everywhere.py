@@ -18,7 +18,7 @@ from pydantic import SecretStr
 
 from app.api.access import keeps, needed_scope
 from app.api.v1.requests.metrics import RECOMMENDATIONS
-from app.domain.operations.access import KeyMade
+from app.domain.operations import KeyMade
 from app.settings import Authentication, Settings
 from tests.api.answers import check_problem, evaluation
 from tests.api.generated.kept import DATASETS, PROBABILITIES

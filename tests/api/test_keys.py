@@ -9,7 +9,7 @@ import httpx
 import pytest
 from pydantic import SecretStr
 
-from app.domain.operations.access import KeyFacts, KeyMade
+from app.domain.operations import KeyFacts, KeyMade
 from app.settings import Authentication, Settings
 from tests.api.answers import check_json, check_problem, check_shape, evaluation
 from tests.api.keys import bearer, execute, expire, make_key

@@ -14,10 +14,9 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from pydantic import SecretStr
 
-from app.api.problem_types import PROBLEM_TYPES
+from app.api.problems import PROBLEM_TYPES
 from app.settings import Authentication, MetricsAccess, Settings
-from app.telemetry.exposition import FOLDER_VARIABLE
-from app.telemetry.sampling import descendants
+from app.telemetry.metrics import FOLDER_VARIABLE, descendants
 from tests.api.answers import check_problem, create, evaluation
 from tests.api.keys import bearer, make_key
 from tests.hostile.harness import Service

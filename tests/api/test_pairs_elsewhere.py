@@ -19,8 +19,8 @@ from app.api.v1.reread import DataAgain
 from app.domain.errors import DataNotAllowed, TooLarge
 from app.domain.inputs.confusion import BinaryCounts
 from app.domain.inputs.matrices import MatrixInput
-from app.domain.operations.access import DEFAULT_PROJECT
-from app.outbound.data.places import DataPlaces
+from app.domain.operations import DEFAULT_PROJECT
+from app.outbound.data import DataPlaces
 from app.services.compare.in_parts import Rereading
 from app.services.stored import unkept_record
 from app.settings import Authentication, Settings

@@ -11,7 +11,7 @@ from uuid import uuid4
 import httpx
 import pytest
 
-from app.api.problem_types import PROBLEM_TYPES
+from app.api.problems import PROBLEM_TYPES
 from app.services.evaluate import evaluations
 from tests.api.answers import check_problem, count_stored, create, evaluation, matrix_input
 from tests.bank import each

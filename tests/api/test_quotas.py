@@ -6,7 +6,7 @@ import httpx
 import pytest
 from pydantic import SecretStr
 
-from app.domain.operations.usage import Usage
+from app.domain.operations import Usage
 from app.settings import Authentication, Settings
 from tests.api.answers import check_json, check_problem, check_shape, evaluation
 from tests.api.jobs import result

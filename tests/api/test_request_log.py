@@ -13,10 +13,9 @@ import httpx
 import pytest
 from pydantic import SecretStr
 
-from app.api.wire.lines import LineHandler
-from app.api.wire.observed import RequestFacts
-from app.api.wire.request_log import LOGGER, RequestLog
-from app.domain.operations.access import KeyMade
+from app.api.wire.middleware import LineHandler
+from app.api.wire.observed import LOGGER, RequestFacts, RequestLog
+from app.domain.operations import KeyMade
 from app.services.observing import Tally
 from app.settings import Authentication, Settings
 from tests.api.answers import create, evaluation

@@ -21,7 +21,7 @@ from app.api.documents.reading import said_once, shown
 from app.api.documents.records import write_csv
 from app.api.documents.text import Style, Track, columns_of, shortened, wrapped, write_text
 from app.api.presentation import CHECK, COMPARISON, EVALUATION, LEADERBOARD, Kind
-from app.api.report.page import write_page
+from app.api.report import write_page
 from app.api.v1.requests.evaluations import EvaluationRequest
 from app.services.evaluate.apart import evaluate_alone
 from tests.golden.playing import read_answers

@@ -12,7 +12,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import SpanKind, StatusCode
 
-from app.api.problem_types import PROBLEM_TYPES
+from app.api.problems import PROBLEM_TYPES
 from app.settings import Settings
 from app.telemetry.telemetry import make_telemetry
 from tests.api.answers import create, evaluation

@@ -13,7 +13,7 @@ import pytest
 import standardwebhooks
 from pydantic import SecretStr
 
-from app.domain.operations.webhooks import Delivery, DeliveryRetry, WebhookFacts, WebhookPut
+from app.domain.operations import Delivery, DeliveryRetry, WebhookFacts, WebhookPut
 from app.settings import Authentication, Settings
 from tests.api.answers import Json, check_problem, check_shape, evaluation
 from tests.api.jobs import ended, put_aside
@@ -76,7 +76,7 @@ def impatient() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("app.store.webhooks.KNOWN_SECONDS", 0.0)
         patch.setattr("app.services.webhooks.PAUSES", (0,) * 8)
-        patch.setattr("app.store.queue.worker._POLL_SECONDS", 0.05)
+        patch.setattr("app.store.queue._POLL_SECONDS", 0.05)
         yield
 
 

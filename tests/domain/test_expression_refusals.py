@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from app.domain.errors import InvalidExpression, InvalidParameter, UnknownLabel, UnknownMetric
-from app.domain.expressions.expressions import parse, render
-from app.domain.expressions.names import suggest
+from app.domain.expressions.expressions import parse, render, suggest
 from app.domain.expressions.parameters import describe
 from app.domain.expressions.syntax import DEEPEST, LONGEST
 from app.kernel.metrics.card import Inputs, Scope

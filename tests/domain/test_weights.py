@@ -3,8 +3,7 @@
 import pytest
 
 from app.domain.errors import InvalidExpression, InvalidParameter, UnknownLabel
-from app.domain.expressions.check import parse_for_any_classes
-from app.domain.expressions.expressions import parse, render
+from app.domain.expressions.expressions import parse, parse_for_any_classes, render
 from app.kernel.metrics.expression import Combination, Measure
 from tests.bank import each
 

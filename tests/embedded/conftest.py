@@ -8,7 +8,7 @@ from pathlib import Path
 import asyncpg
 import pytest
 
-from app.embedded import folders
+from app.embedded import installation
 from tests.folders import server_folder
 
 
@@ -24,7 +24,7 @@ def folder() -> Iterator[Path]:
 def reachable(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Where root may put what others must reach, instead of the machine's own folder."""
     path = folder / "reachable"
-    monkeypatch.setattr(folders, "REACHABLE_ROOTS", (path,))
+    monkeypatch.setattr(installation, "REACHABLE_ROOTS", (path,))
     return path
 
 

@@ -28,7 +28,7 @@ from app.settings import normalize_database_url
 from app.store.database.engine import create_engine
 from app.store.evaluations.evaluations import PostgresEvaluationStore
 from app.store.evaluations.writer import EvaluationWriter
-from app.store.transfer.archive import PostgresArchive
+from app.store.transfer import PostgresArchive
 
 pytestmark = pytest.mark.slow
 

@@ -20,10 +20,9 @@ from pathlib import Path
 import asyncpg
 import pytest
 
-from app.embedded import EmbeddedPostgres, EmbeddedPostgresError, cluster, folders
-from app.embedded.accounts import ServerUser
+from app.embedded import EmbeddedPostgres, EmbeddedPostgresError, cluster, installation
 from app.embedded.cluster import clear_leftovers, processes_of
-from app.embedded.installation import PACKAGE, Installation
+from app.embedded.installation import PACKAGE, Installation, ServerUser
 from tests.embedded.conftest import ask
 
 pytestmark = pytest.mark.slow
@@ -152,7 +151,7 @@ def start_service(data_dir: Path) -> tuple["subprocess.Popen[str]", dict[str, st
         time.sleep(600)
     """
     service = subprocess.Popen(
-        [sys.executable, "-c", textwrap.dedent(program), data_dir, folders.REACHABLE_ROOTS[0]],
+        [sys.executable, "-c", textwrap.dedent(program), data_dir, installation.REACHABLE_ROOTS[0]],
         cwd=HOUSE,
         stdout=subprocess.PIPE,
         text=True,
@@ -351,7 +350,7 @@ if ROOT:
     def test_first_starts_that_race_agree_on_one_place(closed_home: Path) -> None:
         user = ServerUser.choose()
         with ThreadPoolExecutor(4) as pool:
-            homes = set(pool.map(lambda _: folders.choose_home(closed_home / "data", user), range(4)))
+            homes = set(pool.map(lambda _: installation.choose_home(closed_home / "data", user), range(4)))
         assert len(homes) == 1
 
     def test_first_starts_that_race_share_one_copy(closed_home: Path, reachable: Path) -> None:

@@ -16,7 +16,7 @@ from pathlib import Path
 import asyncpg
 import pytest
 
-from app.embedded import EmbeddedPostgres, EmbeddedPostgresError, reserve, supervision
+from app.embedded import EmbeddedPostgres, EmbeddedPostgresError, cluster, supervision
 from app.embedded.cluster import processes_of, wait_until
 from app.embedded.supervision import Supervisor, describe_end
 from tests.embedded.conftest import ask
@@ -231,23 +231,23 @@ def test_how_a_process_ended() -> None:
 def test_the_reserve_is_taken_while_there_is_space_and_given_back_when_there_is_none(
     folder: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    free = 2 * reserve.RESERVE_BYTES - 1
-    monkeypatch.setattr(reserve, "free_bytes", lambda _: free)
-    path = folder / reserve.NAME
-    reserve.keep_reserve(folder)
+    free = 2 * cluster.RESERVE_BYTES - 1
+    monkeypatch.setattr(cluster, "free_bytes", lambda _: free)
+    path = folder / cluster.NAME
+    cluster.keep_reserve(folder)
     assert not path.exists()
     free += 1
-    reserve.keep_reserve(folder)
-    reserve.keep_reserve(folder)
-    assert path.stat().st_size == reserve.RESERVE_BYTES
-    assert path.stat().st_blocks * 512 >= reserve.RESERVE_BYTES, "it must hold its blocks"
-    free = reserve.RESERVE_BYTES
-    reserve.release_reserve(folder)
+    cluster.keep_reserve(folder)
+    cluster.keep_reserve(folder)
+    assert path.stat().st_size == cluster.RESERVE_BYTES
+    assert path.stat().st_blocks * 512 >= cluster.RESERVE_BYTES, "it must hold its blocks"
+    free = cluster.RESERVE_BYTES
+    cluster.release_reserve(folder)
     assert path.exists()
     free -= 1
-    reserve.release_reserve(folder)
+    cluster.release_reserve(folder)
     assert not path.exists()
-    reserve.release_reserve(folder)
+    cluster.release_reserve(folder)
     assert caplog.text.count("its reserve of 64 MiB was released") == 1
 
 
@@ -256,8 +256,8 @@ def test_a_reserve_that_does_not_fit_leaves_nothing(folder: Path, monkeypatch: p
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "posix_fallocate", refuse)
-    reserve.keep_reserve(folder)
-    assert not (folder / reserve.NAME).exists()
+    cluster.keep_reserve(folder)
+    assert not (folder / cluster.NAME).exists()
 
 
 @contextlib.contextmanager
@@ -305,7 +305,7 @@ if can_mount():
             url = server.dsn("postgres")
             server.supervise()
             ask(url, "CREATE TABLE kept AS SELECT 7 AS answer")
-            assert wait_until((server.home / reserve.NAME).exists, 5)
+            assert wait_until((server.home / cluster.NAME).exists, 5)
             filling = fill(disk)
             first = server._server.pid
             much = "SELECT count(pg_logical_emit_message(false, 'x', repeat('y', 1000000))) FROM generate_series(1, 40)"
@@ -315,17 +315,17 @@ if can_mount():
             assert comes_back(server)
             assert "No space left on device" in (server.home / "server.log").read_text()
             assert "its reserve of 64 MiB was released" in caplog.text
-            assert not (server.home / reserve.NAME).exists()
+            assert not (server.home / cluster.NAME).exists()
             filling.unlink()
             assert ask(url, much) is not None
-            assert wait_until((server.home / reserve.NAME).exists, 5)
+            assert wait_until((server.home / cluster.NAME).exists, 5)
 
     def test_a_service_starts_on_a_full_disk(folder: Path) -> None:
         with small_disk(folder / "disk", "400m") as disk:
             with EmbeddedPostgres.start(disk / "data", durable=True) as server:
                 server.supervise()
                 ask(server.dsn("postgres"), "CREATE TABLE kept AS SELECT 7 AS answer")
-                assert wait_until((server.home / reserve.NAME).exists, 5)
+                assert wait_until((server.home / cluster.NAME).exists, 5)
             fill(disk)
             with EmbeddedPostgres.start(disk / "data", durable=True) as server:
                 assert answers(server.dsn("postgres"))

@@ -14,10 +14,8 @@ from app.api.bodies.files.table import MOST_ROWS
 from app.api.bodies.referenced import Asked, read_data
 from app.domain.data import DataFormat, DataReference
 from app.domain.errors import DataNotAllowed, InvalidInput, TooLarge
-from app.outbound.data import places
-from app.outbound.data.addresses import allowed_address, read_address, read_prefix
-from app.outbound.data.http_files import HttpFile
-from app.outbound.data.places import DataPlaces
+from app.outbound import data
+from app.outbound.data import DataPlaces, HttpFile, allowed_address, read_address, read_prefix
 from app.services.processes.progress import tell_progress
 from app.settings import Settings
 
@@ -126,7 +124,7 @@ def test_links_that_lead_back_are_not_followed(folder: Path) -> None:
 
 
 def test_folders_that_link_to_each_other_are_looked_at_so_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(places, "_MOST_SEEN", 5000)
+    monkeypatch.setattr(data, "_MOST_SEEN", 5000)
     for one in range(8):
         (tmp_path / str(one)).mkdir()
         for other in range(8):
@@ -159,8 +157,8 @@ def test_rows_beyond_memory_are_counted_where_counts_are_all(tmp_path: Path) -> 
     table = table.append_column("s", pa.array([0.25] * size))
     for place in range(3):
         pq.write_table(table, tmp_path / f"{place}.parquet", row_group_size=size // 4)
-    places = DataPlaces((str(tmp_path),))
-    read = read_data(places, asked(str(tmp_path), DataFormat.PARQUET))
+    data = DataPlaces((str(tmp_path),))
+    read = read_data(data, asked(str(tmp_path), DataFormat.PARQUET))
     assert read.facts["rows"] == 3 * size
     assert read.tally is not None
     pairs = zip(read.columns["y_true"].tolist(), read.columns["y_pred"].tolist(), strict=True)
@@ -168,7 +166,7 @@ def test_rows_beyond_memory_are_counted_where_counts_are_all(tmp_path: Path) -> 
         [(0, 0), (1, 0), (0, 1), (1, 1)], 3 * size // 4
     )
     with pytest.raises(TooLarge, match="PREVAIL_DATA_MEMORY_BYTES") as raised:
-        read_data(places, asked(str(tmp_path), DataFormat.PARQUET, "scores"))
+        read_data(data, asked(str(tmp_path), DataFormat.PARQUET, "scores"))
     assert raised.value.pointer == "/input/data"
     assert str(MOST_ROWS) in raised.value.detail
 

@@ -20,7 +20,7 @@ import numpy as np
 import pytest
 
 from app.domain.errors import DeadlinePassed, Fault, InvalidInput, NotEnoughMemory, Overloaded, ProcessLost
-from app.domain.operations.access import Actor
+from app.domain.operations import Actor
 from app.services.acting import act_as
 from app.services.processes.compute import ComputePool
 from app.services.processes.progress import progressed, tell_progress

@@ -18,7 +18,7 @@ from app.api.bodies.referenced import Asked, read_data
 from app.api.v1.requests.referenced import with_columns
 from app.domain.data import DataFormat, DataReference
 from app.domain.errors import BeyondMemory, InvalidInput, TooLarge
-from app.outbound.data.places import DataPlaces
+from app.outbound.data import DataPlaces
 from app.services.evaluate.answers import Evaluation
 from app.services.evaluate.apart import evaluate_alone
 

@@ -16,7 +16,7 @@ from app.domain.data import DataFormat, DataReference
 from app.domain.errors import BeyondMemory
 from app.domain.inputs.labels import as_labels
 from app.domain.inputs.samples import ids_as_array
-from app.outbound.data.places import DataPlaces
+from app.outbound.data import DataPlaces
 from app.services.evaluate.apart import evaluate_alone
 
 ROWS = 2000

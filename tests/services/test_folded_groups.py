@@ -17,7 +17,7 @@ from app.api.v1.requests.referenced import folded_apart, with_columns, with_part
 from app.domain.data import DataFormat, DataReference
 from app.domain.errors import BeyondMemory, InvalidInput, TooLarge
 from app.domain.report import Report
-from app.outbound.data.places import DataPlaces
+from app.outbound.data import DataPlaces
 from app.services.evaluate.apart import evaluate_alone
 from app.services.evaluate.evaluations import NewEvaluation
 from app.services.evaluate.folding import most_groups

@@ -20,7 +20,7 @@ from app.domain.data import DataFormat, DataReference
 from app.domain.errors import BeyondMemory, InvalidInput, TooLarge
 from app.kernel.folds.entries import NotFolded
 from app.kernel.folds.labels import LabelFold
-from app.outbound.data.places import DataPlaces
+from app.outbound.data import DataPlaces
 from app.services.evaluate.apart import evaluate_alone
 from app.services.evaluate.evaluations import NewEvaluation
 from app.services.evaluate.folding.labels import LabelFolding

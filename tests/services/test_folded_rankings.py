@@ -21,7 +21,7 @@ from app.api.v1.requests.referenced import with_columns, with_parts
 from app.domain.data import DataFormat, DataReference
 from app.domain.errors import BeyondMemory, InvalidExpression, InvalidInput, TooLarge
 from app.domain.inputs.content import DataFacts
-from app.outbound.data.places import DataPlaces
+from app.outbound.data import DataPlaces
 from app.services.evaluate.apart import evaluate_alone
 from app.services.evaluate.evaluations import NewEvaluation, with_data
 from app.services.evaluate.folding.queries import QueryFolding

@@ -16,7 +16,7 @@ from app.domain.errors import BeyondMemory, InvalidInput
 from app.kernel.folds import joint as rows_of_classes
 from app.kernel.numerics.arrays import Array
 from app.kernel.samples.losses import Codes
-from app.outbound.data.places import DataPlaces
+from app.outbound.data import DataPlaces
 from app.services.evaluate.answers import Evaluation
 from app.services.evaluate.apart import evaluate_alone
 

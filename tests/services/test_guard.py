@@ -11,7 +11,7 @@ import pytest
 
 from app.domain.errors import Forbidden, QuotaUsedUp, TooManyRequests, Unauthenticated
 from app.domain.identifiers import new_id
-from app.domain.operations.access import ApiKey, Scope
+from app.domain.operations import ApiKey, Scope
 from app.services.access import guard as guards
 from app.services.access.guard import Asking, Guard
 from app.services.access.tokens import make_token

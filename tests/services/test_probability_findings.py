@@ -17,7 +17,7 @@ from app.kernel.metrics.catalogue import catalogue
 from app.kernel.numerics.arrays import Array, silently
 from app.kernel.samples.calibration import expected_by_chance
 from app.services.estimates.run_data import RunData
-from app.services.evaluate.sections.probability_findings import ERROR_RATE, probability_findings
+from app.services.evaluate.sections.findings import ERROR_RATE, probability_findings
 from app.services.json_values import numbers
 
 

@@ -23,7 +23,7 @@ from app.domain.evaluation import EvaluationRecord
 from app.domain.inputs.confusion import BinaryCounts
 from app.domain.inputs.labels import CodedTexts
 from app.domain.inputs.matrices import MatrixInput
-from app.outbound.data.places import DataPlaces
+from app.outbound.data import DataPlaces
 from app.services.processes.progress import progressed, tell_progress
 from app.services.stored import unkept_record
 from tests.services.referenced import Threads

@@ -8,7 +8,7 @@ from uuid import UUID
 import pytest
 import standardwebhooks
 
-from app.domain.operations.webhooks import DeliveryStatus, Order, Outgoing, Sent
+from app.domain.operations import DeliveryStatus, Order, Outgoing, Sent
 from app.services.observing import Observer
 from app.services.ports import Waits
 from app.services.webhooks import PAUSES, Sender, is_secret, make_secret, signed_headers

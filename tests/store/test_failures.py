@@ -20,8 +20,7 @@ from app.cli import upgrade
 from app.embedded import EmbeddedPostgres
 from app.services.ports import StoreFullError, StoreUnavailableError
 from app.settings import normalize_database_url
-from app.store.database.engine import Disk, create_engine, require_room, writing
-from app.store.database.failures import is_full, is_unavailable, translated
+from app.store.database.engine import Disk, create_engine, is_full, is_unavailable, require_room, translated, writing
 from app.store.evaluations.evaluations import PostgresEvaluationStore
 from app.store.evaluations.writer import EvaluationWriter
 from tests.folders import server_folder

@@ -11,8 +11,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from app.domain.errors import IdempotencyKeyInFlight, IdempotencyKeyReused
 from app.domain.identifiers import new_id
-from app.domain.operations.access import Kind
-from app.domain.operations.idempotency import KeptResult
+from app.domain.operations import KeptResult, Kind
 from app.services.idempotency import IdempotencyService, KeyedWork, Mark, keep_under
 from app.services.ports import KeyTakenError
 from app.store.database.tables import evaluations, idempotency_claims, idempotency_results

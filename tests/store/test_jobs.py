@@ -13,12 +13,10 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from app.domain.errors import Overloaded, TooManyJobs
 from app.domain.identifiers import new_id
-from app.domain.operations.access import Actor
-from app.domain.operations.jobs import Job, JobEnd, JobResult, JobStatus, KeptRequest, NewJob, Task
+from app.domain.operations import Actor, Job, JobEnd, JobResult, JobStatus, KeptRequest, NewJob, Task
 from app.services.jobs import JobService
 from app.store.jobs import JobLimits, PostgresJobStore, work_on_jobs
-from app.store.queue.waiting import JOBS
-from app.store.queue.worker import QueueWorker, WorkerSettings, libpq_url
+from app.store.queue import JOBS, QueueWorker, WorkerSettings, libpq_url
 
 pytestmark = pytest.mark.anyio
 REQUEST = KeptRequest(

@@ -8,7 +8,7 @@ from sqlalchemy import insert
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from app.domain.identifiers import id_at, new_id, time_of
-from app.domain.operations.access import Change, Kind
+from app.domain.operations import Change, Kind
 from app.store.audit import PostgresTrail, read_entries
 from app.store.database.engine import reading, writing
 from app.store.database.tables import audit_entries

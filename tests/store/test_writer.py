@@ -12,7 +12,7 @@ from app.domain.inputs.content import Content
 from app.services.ports import StoreOverloadedError, StoreUnavailableError
 from app.store.audit import WHO_PARAMETERS
 from app.store.database.tables import evaluations
-from app.store.evaluations.rows import encode_record
+from app.store.evaluations.evaluations import encode_record
 from app.store.evaluations.writer import ENTRY_ID, INSERT, KEYED_INSERT, EvaluationWriter
 from app.store.names import NameIds
 from tests.store.conftest import MakeRecord

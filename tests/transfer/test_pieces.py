@@ -17,22 +17,30 @@ from app.domain.evaluation import DatasetRef, EvaluationRecord, ModelRef
 from app.domain.identifiers import new_id
 from app.domain.inputs.content import Content
 from app.domain.inputs.samples import Samples
-from app.domain.operations.access import Actor
+from app.domain.operations import Actor
 from app.kernel.metrics.catalogue import catalogue
 from app.project_commands import recompute
 from app.services.acting import act_as
 from app.services.ports import Archived, ArchiveKind
 from app.services.transfer import exporting, importing
 from app.services.transfer.checking import Checker, Discrepancy, Verdict
-from app.services.transfer.columns import ColumnReader
 from app.services.transfer.exporting import Exporter
+from app.services.transfer.files import (
+    EVALUATIONS,
+    ColumnReader,
+    Manifest,
+    Part,
+    TransferError,
+    read_evaluation,
+    read_manifest,
+    write_evaluation,
+    write_manifest,
+)
 from app.services.transfer.importing import Importer
-from app.services.transfer.layout import EVALUATIONS, Manifest, Part, TransferError, read_manifest, write_manifest
-from app.services.transfer.lines import read_evaluation, write_evaluation
 from app.store.database.tables import evaluation_samples, evaluations, sample_columns
 from app.store.evaluations.evaluations import PostgresEvaluationStore
 from app.store.evaluations.writer import EvaluationWriter
-from app.store.transfer.archive import PostgresArchive
+from app.store.transfer import PostgresArchive
 
 pytestmark = pytest.mark.anyio
 
@@ -157,7 +165,7 @@ async def test_a_column_is_exported_once(
     reader = ColumnReader(paths)
     known = await links(engine, project)
     assert reader._places.keys() == known.keys()
-    from app.services.transfer.columns import digests_in
+    from app.services.transfer.files import digests_in
 
     assert sum(len(list(digests_in(path))) for path in paths) == len(known)
     with pytest.raises(TransferError, match="it is not there"):

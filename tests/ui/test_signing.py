@@ -8,7 +8,7 @@ import httpx
 import pytest
 from pydantic import SecretStr
 
-from app.domain.operations.access import KeyMade
+from app.domain.operations import KeyMade
 from app.settings import Authentication, Settings
 from tests.api.answers import create, evaluation
 from tests.api.keys import bearer, make_key

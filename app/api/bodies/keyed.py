@@ -15,7 +15,7 @@ from starlette.responses import Response
 
 from app.api.access import IDEMPOTENCY_KEY, LONGEST_KEY
 from app.api.problems import InvalidQuery
-from app.domain.operations.idempotency import KeptResult
+from app.domain.operations import KeptResult
 from app.services.idempotency import IdempotencyService, KeyedWork, keep_under
 from app.services.ports import KeyTakenError
 

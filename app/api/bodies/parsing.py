@@ -14,8 +14,7 @@ from pydantic_core import ErrorDetails
 from starlette.exceptions import HTTPException
 
 from app.api.bodies.keyed import received
-from app.api.problem_words import worded
-from app.api.problems import MalformedRequest
+from app.api.problems import MalformedRequest, worded
 from app.domain.errors import Fault
 from app.domain.inputs.kinds import KINDS
 

@@ -12,8 +12,7 @@ from app.api.deps import UseContext
 from app.api.documents.comparison import comparison_document
 from app.api.documents.reading import run_name, shown
 from app.api.plots.registry import Given, Json, Subject, as_answered
-from app.api.report.page import view
-from app.api.report.pictures import Picture
+from app.api.report import Picture, view
 from app.api.ui.routing import page_routes
 from app.api.ui.writing import Web, attached, render, respond, write
 from app.api.v1.figures.pages import comparison_page as report_page

@@ -12,7 +12,7 @@ from app.api.deps import UseContext
 from app.api.documents.check import check_document, rule_text
 from app.api.documents.reading import run_title, shown
 from app.api.plots.registry import as_answered
-from app.api.report.page import view
+from app.api.report import view
 from app.api.ui.routing import page_routes
 from app.api.ui.writing import render
 from app.api.v1.requests.fields import GateName

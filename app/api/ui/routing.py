@@ -15,7 +15,7 @@ from app.api.deps import StrictRoute, let_pass_as
 from app.api.problems import REFUSALS, Problem, refusal_of, refused_parameters, request_id
 from app.api.ui.writing import KEY_COOKIE, PROJECT_COOKIE, Web, respond, write
 from app.domain.errors import Unauthenticated
-from app.domain.operations.access import Scope
+from app.domain.operations import Scope
 
 NOT_GOOD: Final = "The key is not good: it is unknown, expired or revoked."
 _TITLES: Final = {

@@ -12,7 +12,7 @@ from app.api.documents.leaderboard import leaderboard_table
 from app.api.documents.reading import dataset_name, run_name, sentence, shown
 from app.api.plots.registry import as_answered
 from app.api.problems import InvalidQuery
-from app.api.report.page import table_view
+from app.api.report import table_view
 from app.api.ui.routing import page_routes
 from app.api.ui.writing import render
 from app.api.v1.listing.evaluations import listed_evaluations

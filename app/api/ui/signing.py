@@ -13,7 +13,7 @@ from app.api.problems import REFUSALS, Problem, refusal_of
 from app.api.ui.routing import NOT_GOOD, refused
 from app.api.ui.writing import KEY_COOKIE, PROJECT_COOKIE, Web, respond, write
 from app.domain.errors import Unauthenticated
-from app.domain.operations.access import Scope
+from app.domain.operations import Scope
 
 _LONGEST_FORM: Final = 8192
 

@@ -14,7 +14,7 @@ from fastapi import FastAPI
 from starlette.requests import Request
 from starlette.responses import Response
 
-from app.api.report.pictures import styles, templates
+from app.api.report import styles, templates
 
 # Nothing comes from elsewhere, and nothing that stands in a page is run. Addresses of forms are the service's own. The
 # referrer is what tells a form of ours from one of another page, where a browser sends nothing better.

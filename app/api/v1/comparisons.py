@@ -11,7 +11,7 @@ from app.api.bodies.parsing import parse_body, read_body
 from app.api.cursors import Cursor, Limit, Listing, Pages
 from app.api.deps import UseContext, routes
 from app.api.documentation import body_schema, made
-from app.api.jobs.deferral import LATER, deferrable
+from app.api.jobs import LATER, deferrable
 from app.api.presentation import AS_USUAL, COMPARISON, AskedOfComparison, prefers_page, view_of, written_as
 from app.api.v1.figures.pages import comparison_page
 from app.api.v1.requests import comparisons as requests

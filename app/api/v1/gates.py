@@ -12,7 +12,7 @@ from app.api.bodies.parsing import parse_body, read_body
 from app.api.cursors import Cursor, Items, Limit, Listing, Pages
 from app.api.deps import UseContext, routes
 from app.api.documentation import body_schema, made
-from app.api.jobs.deferral import LATER, deferrable
+from app.api.jobs import LATER, deferrable
 from app.api.presentation import AS_USUAL, CHECK, AskedOfCheck, view_of, written_as
 from app.api.v1.requests import gates as requests
 from app.api.v1.requests.fields import GateName, named

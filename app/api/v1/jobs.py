@@ -9,7 +9,7 @@ from app.api.answers import answers, json_response
 from app.api.cursors import Cursor, Limit, Listing, Pages
 from app.api.deps import UseContext, routes
 from app.api.documentation import problem
-from app.domain.operations.jobs import Job
+from app.domain.operations import Job
 
 router = routes("jobs")
 

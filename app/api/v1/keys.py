@@ -13,7 +13,7 @@ from app.api.cursors import Cursor, Limit, Listing, Pages
 from app.api.deps import UseContext, routes
 from app.api.documentation import body_schema, made
 from app.api.v1.requests import keys as requests
-from app.domain.operations.access import AuditEntry, KeyFacts, KeyMade
+from app.domain.operations import AuditEntry, KeyFacts, KeyMade
 
 router = routes("keys")
 _USES = (["getKey", "rotateKey", "revokeKey"], {"identifier": "$response.body#/id"})

@@ -10,12 +10,11 @@ from starlette.responses import Response
 from app.api.answers import json_response
 from app.api.bodies.keyed import REPLAYED, Replay
 from app.api.deps import Context, context
-from app.api.jobs.deferral import accepted
+from app.api.jobs import accepted
 from app.api.presentation import requested_view
 from app.api.v1.evaluations.evaluating import deleted, evaluation_answer, kept_evaluation
 from app.domain.errors import NotFound, ShownOnce
-from app.domain.operations.access import Kind
-from app.domain.operations.idempotency import KeptResult
+from app.domain.operations import KeptResult, Kind
 
 
 async def replay(request: Request, error: Exception) -> Response:

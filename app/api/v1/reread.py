@@ -16,7 +16,7 @@ from app.api.bodies.files.dataset import PIECE_ROWS, Piece
 from app.api.bodies.parsing import Body
 from app.api.bodies.referenced import Asked, PartsOfData, ReadData, Reading, made_of, of_rows, read_data, travels
 from app.api.deps import CARRIED_OUT_BY, Context
-from app.api.jobs.deferral import put_aside
+from app.api.jobs import put_aside
 from app.api.presentation import View
 from app.api.v1.requests.referenced import with_columns
 from app.domain.data import DataFormat, DataReference

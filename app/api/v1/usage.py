@@ -6,7 +6,7 @@ from starlette.responses import Response
 from app.api.answers import answers, json_response
 from app.api.deps import UseContext, routes
 from app.api.wire.observed import RequestFacts
-from app.domain.operations.usage import Usage, Used
+from app.domain.operations import Usage, Used
 
 router = routes("usage")
 _FIRST_ERROR = 400

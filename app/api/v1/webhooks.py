@@ -14,7 +14,7 @@ from app.api.cursors import Cursor, Limit, Listing, Pages
 from app.api.deps import UseContext, routes
 from app.api.documentation import body_schema, made
 from app.api.v1.requests import webhooks as requests
-from app.domain.operations.webhooks import Delivery, DeliveryRetry, DeliveryStatus, WebhookFacts, WebhookPut
+from app.domain.operations import Delivery, DeliveryRetry, DeliveryStatus, WebhookFacts, WebhookPut
 
 router = routes("webhooks")
 WebhookName = Annotated[str, Path(min_length=1, max_length=128, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]

@@ -1,26 +1,84 @@
-"""Around every route: an id, limits, HEAD and OPTIONS, answers that are packed, an end when nobody waits.
-
-All bodies of a process together have a budget of bytes, in memory and in files, for as long as they are used.
-"""
+"""Middleware around every route: identity, limits of bodies, addresses of callers."""
 
 import asyncio
+import logging
 import re
-from collections.abc import MutableMapping
+from collections.abc import Iterable, MutableMapping
 from http import HTTPStatus
-from typing import Any
+from typing import Any, TextIO
 from uuid import uuid4
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import ClientDisconnect
+from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.api.answers import write_json
 from app.api.problems import MEDIA_TYPE, Problem, internal_error, method_not_allowed, problem_of
-from app.api.wire.addresses import Addresses
 from app.api.wire.compression import unpacked
 from app.api.wire.disconnects import DisconnectWatch
 from app.api.wire.same_site import HeaderChecks
+
+
+class LineHandler(logging.StreamHandler[TextIO]):
+    """Writes what is logged as it is, line by line.
+
+    A line that is whole already need not become a record: that goes through fifteen functions, which the processor has
+    forgotten again from one report to the next.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        super().__init__(stream)
+        self.setFormatter(logging.Formatter("%(message)s"))
+
+    def write_line(self, logger: str, text: str) -> None:
+        """Write a line of a logger; what keeps it from being written is told as the library tells it."""
+        self.acquire()
+        try:
+            self.stream.write(text + self.terminator)
+            self.flush()
+        except Exception:  # noqa: BLE001 - as `logging` does: no request fails for its line
+            self.handleError(logging.LogRecord(logger, logging.INFO, __file__, 0, text, None, None))
+        finally:
+            self.release()
+
+
+_ORDER = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
+
+
+class Addresses:
+    """The addresses of the service."""
+
+    def __init__(self, routes: Iterable[Route]) -> None:
+        self._plain: dict[str, set[str]] = {}
+        self._patterns: dict[str, tuple[re.Pattern[str], set[str]]] = {}
+        for route in routes:
+            own = route.methods or set()
+            taken = {"OPTIONS", *own, *({"HEAD"} if "GET" in own else ())}
+            if "{" in route.path:
+                self._patterns.setdefault(route.path, (route.path_regex, set()))[1].update(taken)
+            else:
+                self._plain.setdefault(route.path, set()).update(taken)
+
+    def refuses(self, path: str, method: str) -> bool:
+        """Whether it is plain and does not take the method, so that no route with a parameter is to be asked."""
+        taken = self._plain.get(path)
+        return taken is not None and method not in taken
+
+    def template(self, path: str) -> str | None:
+        """The address as its route has it, with the names of its parameters; None when there is no such address."""
+        if path in self._plain:
+            return path
+        return next((name for name, (pattern, _) in self._patterns.items() if pattern.match(path)), None)
+
+    def methods(self, path: str) -> str:
+        """The methods that an address takes, as the header Allow lists them; empty when there is no such address."""
+        taken = self._plain.get(path) or {
+            method for pattern, methods in self._patterns.values() if pattern.match(path) for method in methods
+        }
+        return ", ".join(method for method in _ORDER if method in taken)
+
 
 # Bodies up to here are not counted: there are at most as many as connections.
 UNCOUNTED_BYTES = 256 * 1024

@@ -1,15 +1,19 @@
-"""Around everything, so that refusals of all kinds are seen too: what came of each request, for the log and metrics."""
+"""Facts of each request, handed to logs and metrics."""
 
+import logging
+import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from http import HTTPStatus
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from app.api.wire.addresses import Addresses
+from app.api.answers import write_json
+from app.api.wire.middleware import Addresses, LineHandler
+from app.domain.members import rfc3339
 from app.services.observing import Tally, begin_tally
 
 
@@ -94,3 +98,57 @@ class Observed:
             facts = RequestFacts(at, seconds, scope, template, state, status, received, sent, tally)
             for sink in self._sinks:
                 sink.ended(facts)
+
+
+LOGGER: Final = "prevail.requests"
+_log = logging.getLogger(LOGGER)
+# W3C Trace Context: version, trace, parent, flags. Later versions may have more behind it.
+_TRACE = re.compile(r"(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}(?:-.*)?")
+_LONGEST_PATH = 200
+
+
+class RequestLog:
+    """Writes the lines."""
+
+    def begun(self) -> None:
+        """Nothing is written yet."""
+
+    def ended(self, facts: RequestFacts) -> None:
+        """Write the line of a request."""
+        if not _log.isEnabledFor(logging.INFO):
+            return
+        scope, state = facts.scope, facts.state
+        line = {
+            "at": rfc3339(facts.at),
+            "request": state.get("request_id"),
+            "trace": state.get("trace_id") or _trace_of(scope["headers"]),
+            "key": state.get("key_id"),
+            "project": state.get("project"),
+            "method": scope["method"],
+            "route": state.get("route"),
+            "path": scope["path"][:_LONGEST_PATH],
+            # None when the client went away before there was an answer.
+            "status": facts.status,
+            "code": state.get("code"),
+            "milliseconds": round(facts.seconds * 1000, 3),
+            "compute_milliseconds": round(facts.tally.compute * 1000, 3),
+            "database_milliseconds": round(facts.tally.database * 1000, 3),
+            "bytes_in": facts.received,
+            "bytes_out": facts.sent,
+        }
+        text = write_json(line).decode()
+        match _log.handlers:
+            case [LineHandler() as lines] if not _log.propagate:
+                lines.write_line(LOGGER, text)
+            case _:
+                # `info` would look for the line of code that calls it.
+                _log.handle(logging.LogRecord(LOGGER, logging.INFO, __file__, 0, text, None, None))
+
+
+def _trace_of(headers: Iterable[tuple[bytes, bytes]]) -> str | None:
+    """The id of the trace that the caller is part of."""
+    for name, value in headers:
+        if name == b"traceparent":
+            found = _TRACE.fullmatch(value.decode("latin-1"))
+            return found and found[1]
+    return None

@@ -1,33 +1,93 @@
-"""Metric expressions: text to a tree of the kernel, and back to its canonical text.
-
-``recall@D``, ``f_beta(beta=2)``, ``gps(recall@*, precision@D)``: see ``grammar.lark``.
-"""
+"""Expressions of metrics: parsed, checked, named."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from difflib import SequenceMatcher, get_close_matches
+from functools import cache
 from types import MappingProxyType
 from typing import Any, Final
 
-from app.domain.errors import InvalidExpression, InvalidParameter, UnknownLabel, UnknownMetric
+from app.domain.errors import InvalidExpression, InvalidParameter, NotComparable, UnknownLabel, UnknownMetric
 from app.domain.expressions.foreign import from_elsewhere
-from app.domain.expressions.names import nearest_labels, suggest
 from app.domain.expressions.parameters import Context, describe, parameters_of, value_of
-from app.domain.expressions.syntax import (
-    WORD,
-    Assignment,
-    Call,
-    Literal,
-    Selector,
-    quote,
-    read,
-    shown,
-    write_label,
-)
-from app.domain.expressions.weights import weights_of, write_matrix, write_number, write_weights
+from app.domain.expressions.syntax import WORD, Assignment, Call, Literal, Selector, quote, read, shown, write_label
+from app.domain.expressions.weights import labels_in, weights_of, write_matrix, write_number, write_weights
 from app.kernel.metrics.card import AnyMetric, Inputs, Scope, Task
 from app.kernel.metrics.catalogue import catalogue
-from app.kernel.metrics.expression import Combination, Every, Expression, Measure, bounds, is_list, measures
+from app.kernel.metrics.expression import (
+    Combination,
+    Every,
+    Expression,
+    Measure,
+    bounds,
+    is_about_sample,
+    is_list,
+    measures,
+)
 from app.kernel.metrics.families.combinations import COMBINATIONS, CombinationCard
 from app.kernel.metrics.parameters import Decision, Number
+
+_MOST_SUGGESTIONS: Final = 3
+# How alike a name has to be to be offered, and how far it may be behind the most alike one (`SequenceMatcher.ratio`).
+# Of short names two letters that changed places are much.
+_NEAR: Final = 0.7
+_NEAR_OF_SHORT: Final = 0.6
+_SHORT: Final = 4
+_BEHIND: Final = 0.1
+_MOST_LOOKED_AT: Final = 10
+
+
+@cache
+def _known_names() -> Mapping[str, str]:
+    """Every name that can be written, with what it means: functions as themselves, keys and aliases as the key."""
+    functions = {name: name for name in COMBINATIONS}
+    return MappingProxyType(functions | {name: metric.key for name, metric in catalogue().by_name.items()})
+
+
+@cache
+def _foreign_names() -> Mapping[str, tuple[str, ...]]:
+    """What other libraries call a metric, lower case, without arguments: the keys that it may mean."""
+    found: dict[str, list[str]] = {}
+    for metric in catalogue().metrics:
+        for name in metric.card.elsewhere.values():
+            found.setdefault(name.partition("(")[0].lower(), []).append(metric.key)
+    return MappingProxyType({name: tuple(keys) for name, keys in found.items()})
+
+
+def suggest(name: str) -> tuple[str, ...]:
+    """Known names nearest to an unknown one, best first, each for another metric; none where none is near."""
+    known, foreign = _known_names(), _foreign_names()
+    plain = name.lower().replace("-", "_").replace(".", "_")
+    words = set(plain.split("_"))
+    candidates = [
+        *([plain] if plain in known else []),
+        *foreign.get(name.rpartition(".")[2].lower(), ()),
+        *(other for other in known if len(words) > 1 and set(other.split("_")) == words),
+        *(key for other in _near(plain, {*known, *foreign}) for key in ([other] if other in known else foreign[other])),
+        *(other for other in known if len(plain) > 2 and plain in other.split("_")),
+    ]
+    chosen: dict[str, str] = {}
+    for candidate in candidates:
+        chosen.setdefault(known[candidate], candidate)
+    return tuple(chosen.values())[:_MOST_SUGGESTIONS]
+
+
+def _near(name: str, names: Collection[str]) -> list[str]:
+    """Names that are near, and not much less so than the nearest."""
+    found = get_close_matches(
+        name, sorted(names), n=_MOST_LOOKED_AT, cutoff=_NEAR_OF_SHORT if len(name) <= _SHORT else _NEAR
+    )
+    ratios = {other: SequenceMatcher(a=other, b=name).ratio() for other in found}
+    return [other for other in found if ratios[other] >= max(ratios.values()) - _BEHIND]
+
+
+def nearest_labels(label: str, labels: Sequence[str]) -> tuple[str, ...]:
+    """The classes that come nearest to an unknown one, best first."""
+    folded: dict[str, str] = {}
+    for candidate in labels:
+        folded.setdefault(candidate.strip().casefold(), candidate)
+    found = get_close_matches(label.strip().casefold(), folded, n=_MOST_SUGGESTIONS, cutoff=0.5)
+    return tuple(folded[name] for name in found)
+
 
 _MATRIX_ONLY: Final = frozenset({Inputs.MATRIX})
 _WEIGHTS: Final = "weights"
@@ -310,3 +370,59 @@ def _unknown_metric(call: Call, context: Context) -> UnknownMetric:
     return UnknownMetric(
         f"there is no metric or function {shown(call.name)}; {hint}", suggestions=names, position=call.position
     )
+
+
+def parse_for_any_classes(text: str, *, inputs: Collection[Inputs] = frozenset({Inputs.MATRIX})) -> Expression:
+    """Tree of an expression as if every class that it names existed.
+
+    Raises:
+        InvalidExpression: it makes no sense whatever the classes are.
+    """
+    named = dict.fromkeys(_labels(read(text)))
+    return parse(text, (*named, "\n0", "\n1"), 0, inputs=inputs, complete=False)
+
+
+def refuse_about_sample(expression: Expression, text: str, *, pointer: str | None = None) -> None:
+    """Refuse to decide anything by what describes the sample.
+
+    Raises:
+        NotComparable: a p-value or the like is in it.
+    """
+    if is_about_sample(expression):
+        raise NotComparable(
+            f"{text} describes this sample, as a p-value or a standard error does, and is no property of the "
+            "classifier: nothing can be decided by it",
+            pointer=pointer,
+        )
+
+
+def refuse_unless_proportion(expression: Expression, text: str) -> None:
+    """Refuse another method for limits of proportions where the limits are of something else.
+
+    Raises:
+        InvalidExpression: the metric is neither a proportion nor the smallest or largest of some.
+    """
+    if not _follows_from_proportions(expression):
+        raise InvalidExpression(
+            f"{text} is no proportion of the samples, and proportion_interval is about the limits of these"
+        )
+
+
+def _follows_from_proportions(expression: Expression) -> bool:
+    if isinstance(expression, Measure):
+        fact = expression.metric.card.inference
+        if fact.same_as is not None:
+            return _follows_from_proportions(parse_for_any_classes(fact.same_as))
+        of_counts = fact.proportion is not None or fact.part is not None
+        return of_counts or (fact.influence is not None and fact.influence.is_share)
+    return expression.card.picks is not None and all(map(_follows_from_proportions, expression.parts))
+
+
+def _labels(call: Call) -> Iterator[str]:
+    if call.selector is not None and not isinstance(call.selector.label, Every):
+        yield call.selector.label
+    for argument in call.arguments or ():
+        if isinstance(argument, Call):
+            yield from _labels(argument)
+        elif isinstance(argument, Assignment):
+            yield from labels_in(argument.value)

@@ -20,7 +20,7 @@ from limits.aio.storage import MemoryStorage
 from limits.aio.strategies import SlidingWindowCounterRateLimiter
 
 from app.domain.errors import Forbidden, QuotaUsedUp, TooManyRequests, Unauthenticated
-from app.domain.operations.access import DEFAULT_PROJECT, Actor, ApiKey, Scope
+from app.domain.operations import DEFAULT_PROJECT, Actor, ApiKey, Scope
 from app.services.access.tokens import read_token
 from app.services.ports import KeyLookup, StoreFullError, StoreUnavailableError
 

@@ -8,7 +8,7 @@ from limits import parse_many
 from app.domain.errors import InvalidInput, NotFound
 from app.domain.evaluation import Page
 from app.domain.identifiers import new_id
-from app.domain.operations.access import ApiKey, AuditEntry, KeyFacts, KeyMade, NewKey
+from app.domain.operations import ApiKey, AuditEntry, KeyFacts, KeyMade, NewKey
 from app.services.access.tokens import make_token
 from app.services.ports import KeyStore
 

@@ -12,7 +12,7 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Final
 
 from app.domain.errors import ProjectQuotaUsedUp, StorageQuotaUsedUp
-from app.domain.operations.usage import QuotaUse, Usage, Used
+from app.domain.operations import QuotaUse, Usage, Used
 from app.services.ports import StoreFullError, StoreUnavailableError, UsageStore
 
 KNOWN_SECONDS: Final = 2.0

@@ -10,7 +10,7 @@ from hashlib import sha256
 from typing import NamedTuple
 from uuid import UUID
 
-from app.domain.operations.access import key_prefix
+from app.domain.operations import key_prefix
 
 _TOKEN = re.compile(r"pv_([0-9a-f]{32})_([A-Za-z0-9_-]{43})")
 

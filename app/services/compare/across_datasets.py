@@ -13,7 +13,7 @@ import numpy as np
 from app.domain.decisions import ComparisonKind
 from app.domain.errors import IncomparableRuns
 from app.domain.evaluation import DatasetRef, EvaluationQuery, EvaluationRecord, ModelRef
-from app.domain.expressions.check import parse_for_any_classes
+from app.domain.expressions.expressions import parse_for_any_classes
 from app.kernel.compare.over_datasets import (
     FEW,
     FEWEST,

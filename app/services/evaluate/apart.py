@@ -8,10 +8,9 @@ from app.domain.evaluation import EvaluationRecord
 from app.domain.report import Headline, Report, Value
 from app.services.evaluate.answers import Evaluation, EvaluationHeadline, answer_of, brief_answer, by_name
 from app.services.evaluate.evaluations import NewEvaluation, keeps_sections, record_of
-from app.services.evaluate.headline import headlines_of, is_quick
 from app.services.evaluate.questions import Question, ask
 from app.services.evaluate.reports import evaluate as report_of
-from app.services.evaluate.reports import is_light, matrix_reports, passes
+from app.services.evaluate.reports import headlines_of, is_light, is_quick, matrix_reports, passes
 from app.services.evaluate.sections.matrix import batch_values
 
 

@@ -16,9 +16,17 @@ from typing import TypeVar
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.options import Options
 from app.domain.report import Headline, Report, Section, SectionName, Value
-from app.services.evaluate.headline import headline_alone, headlines_of, is_quick
 from app.services.evaluate.questions import Question, ask
-from app.services.evaluate.reports import HEAVY_ENTRIES, is_light, matrix_reports, passes, report_alone
+from app.services.evaluate.reports import (
+    HEAVY_ENTRIES,
+    headline_alone,
+    headlines_of,
+    is_light,
+    is_quick,
+    matrix_reports,
+    passes,
+    report_alone,
+)
 from app.services.evaluate.sections.matrix import BatchValues, batch_values
 from app.services.observing import Observers, Tally, share, tally
 from app.services.processes.compute import ComputePool

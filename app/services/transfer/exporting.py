@@ -11,19 +11,20 @@ from uuid import UUID
 import orjson
 
 from app.services.ports import Archive, Archived, ArchiveKind
-from app.services.transfer.columns import ColumnWriter, digests_in
-from app.services.transfer.layout import (
+from app.services.transfer.files import (
     EVALUATIONS,
+    ColumnWriter,
     Manifest,
     Part,
     TransferError,
     digest_of,
+    digests_in,
     publish,
     read_manifest,
+    write_evaluation,
     write_manifest,
     write_whole,
 )
-from app.services.transfer.lines import write_evaluation
 
 # Of a file: what is lost when an export breaks off.
 _MOST_ROWS: Final = 2_000

@@ -8,9 +8,15 @@ from typing import Any, Final
 import orjson
 
 from app.services.ports import Archive, ArchiveConflictError, ArchiveKind
-from app.services.transfer.columns import ColumnReader
-from app.services.transfer.layout import EVALUATIONS, Manifest, TransferError, digest_of, read_manifest
-from app.services.transfer.lines import read_evaluation
+from app.services.transfer.files import (
+    EVALUATIONS,
+    ColumnReader,
+    Manifest,
+    TransferError,
+    digest_of,
+    read_evaluation,
+    read_manifest,
+)
 
 # In one transaction: it takes some tens of milliseconds.
 _AT_ONCE: Final = 100

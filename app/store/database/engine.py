@@ -1,20 +1,134 @@
-"""The connections to Postgres."""
+"""Engines of the database: made, watched, and their failures as the service knows them."""
 
+import errno
+import logging
 import os
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+import time
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
+import asyncpg
 import orjson
 from sqlalchemy import Row, Select
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
-from app.services.ports import StoreFullError
-from app.store.database.failures import NO_SPACE, translated
+from app.services.observing import UNOBSERVED, Observers
+from app.services.ports import StoreFullError, StoreUnavailableError
 from app.store.database.sealing import seal
-from app.store.database.watch import DatabaseWatch
+
+# SQLSTATE classes: connection lost, out of resources, stopped by an operator or a timeout, failure outside Postgres.
+_UNAVAILABLE_CLASSES = ("08", "53", "57", "58")
+# Wrong password, no such role or database.
+_REFUSED_CLASSES = ("28", "3D")
+_DISK_FULL = "53100"
+# Of a quota that is used up Postgres knows no state of its own, only what the system says.
+_INTERNAL, _QUOTA = "XX000", os.strerror(errno.EDQUOT)
+DRIVER_ERRORS: Final = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError)
+NO_SPACE = "expected space for what is to be written, there is none left where the database keeps its files"
+
+
+def is_unavailable(error: BaseException) -> bool:
+    """Tell whether an error comes from a database that cannot be worked with right now."""
+    # The last is what the driver raises when a connection broke between two messages.
+    if isinstance(error, (OSError, PoolTimeoutError, asyncpg.InternalClientError)):
+        return True
+    if isinstance(error, DBAPIError):
+        return error.connection_invalidated or (error.orig is not None and is_unavailable(error.orig))
+    if isinstance(error, asyncpg.InterfaceError):
+        return not isinstance(error, asyncpg.DataError)
+    state = _state(error)
+    if state is not None:
+        return state[:2] in _UNAVAILABLE_CLASSES + _REFUSED_CLASSES
+    return error.__cause__ is not None and is_unavailable(error.__cause__)
+
+
+def is_full(error: BaseException) -> bool:
+    """Tell whether an error says that the disk of the database, or what it may use of it, is full: the transaction left
+    nothing.
+    """
+    found = error.orig if isinstance(error, DBAPIError) and error.orig is not None else error
+    state = _state(found)
+    return state == _DISK_FULL or (state == _INTERNAL and _QUOTA in str(found))
+
+
+def state_of(error: BaseException) -> str | None:
+    """The SQLSTATE of an error of the driver, or of one that SQLAlchemy has made of it."""
+    return _state(error.orig if isinstance(error, DBAPIError) and error.orig is not None else error)
+
+
+def _state(error: BaseException) -> str | None:
+    state = getattr(error, "sqlstate", None)
+    return state if isinstance(state, str) else None
+
+
+@contextmanager
+def translated() -> Iterator[None]:
+    """Raise StoreFullError and StoreUnavailableError in the place of errors that mean so; others pass unchanged."""
+    try:
+        yield
+    except (PoolTimeoutError, DBAPIError, *DRIVER_ERRORS) as error:
+        if is_full(error):
+            raise StoreFullError(NO_SPACE) from error
+        if is_unavailable(error):
+            raise StoreUnavailableError(f"expected an answer from the database, got {type(error).__name__}") from error
+        raise
+
+
+_log = logging.getLogger("prevail.database")
+# A statement that was cancelled because it took too long.
+_CANCELLED: Final = "57014"
+
+
+class DatabaseWatch:
+    """One per process: looks on while the database is used."""
+
+    def __init__(self, observers: Observers = UNOBSERVED) -> None:
+        self.observers = observers
+        self._lost_at: float | None = None
+
+    @property
+    def lost(self) -> bool:
+        """The last that was heard of the database is that it does not answer."""
+        return self._lost_at is not None
+
+    @contextmanager
+    def use(self, work: str) -> Iterator[None]:
+        """Around what the database is asked: times it, and sees whether it answered."""
+        begin = time.perf_counter()
+        try:
+            yield
+        except StoreUnavailableError as error:
+            self.failed(error)
+            raise
+        else:
+            self.answered()
+        finally:
+            self.observers.asked_database(work, time.perf_counter() - begin)
+
+    def answered(self) -> None:
+        """It did."""
+        if self._lost_at is not None:
+            seconds, self._lost_at = time.monotonic() - self._lost_at, None
+            _log.warning("the database answers again, after %.1f s", seconds)
+            self.observers.database_back(seconds)
+
+    def failed(self, error: StoreUnavailableError) -> None:
+        """It did not: was it lost, or is it only slow or full?"""
+        cause = error.__cause__
+        # All connections were in use, or one statement took too long: it is there all the same.
+        if self._lost_at is not None or cause is None or isinstance(cause, PoolTimeoutError):
+            return
+        if state_of(cause) == _CANCELLED:
+            return
+        self._lost_at = time.monotonic()
+        reason = type(getattr(cause, "orig", None) or cause).__name__
+        _log.warning("the database does not answer any more: %s", reason)
+        self.observers.database_lost(reason)
 
 
 @dataclass(frozen=True, slots=True)

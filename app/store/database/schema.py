@@ -9,8 +9,7 @@ from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from app.services.ports import StoreState, StoreUnavailableError
-from app.store.database.engine import watch_of
-from app.store.database.failures import translated
+from app.store.database.engine import translated, watch_of
 
 MIGRATIONS = Path(__file__).resolve().parents[3] / "alembic"
 

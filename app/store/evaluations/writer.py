@@ -17,11 +17,10 @@ from sqlalchemy import Text, bindparam, cast, literal_column
 from sqlalchemy.dialects.postgresql.asyncpg import dialect
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
-from app.domain.operations.access import Change, Kind
+from app.domain.operations import Change, Kind
 from app.services.ports import KeyTakenError, StoreFullError, StoreOverloadedError, StoreUnavailableError
 from app.store.audit import WHO_PARAMETERS
-from app.store.database.engine import watch_of
-from app.store.database.failures import DRIVER_ERRORS, is_unavailable, translated
+from app.store.database.engine import DRIVER_ERRORS, is_unavailable, translated, watch_of
 from app.store.database.tables import audit_entries, evaluations
 from app.store.idempotency import MARKED, PRIMARY_KEY, beside_evaluation
 

@@ -14,7 +14,7 @@ from app.api.answers import write_json
 from app.api.bodies.referenced import Asked, PartsOfData, read_data
 from app.api.v1.requests.referenced import with_columns, with_parts
 from app.domain.data import DataFormat, DataReference
-from app.outbound.data.places import DataPlaces
+from app.outbound.data import DataPlaces
 from app.services.evaluate.apart import evaluate_alone
 from app.services.evaluate.evaluations import NewEvaluation
 from app.services.ports import ClusterTask, Result, Workers

@@ -21,7 +21,7 @@ from app.domain.errors import DataNotAllowed, InvalidInput
 from app.domain.identifiers import new_id
 from app.kernel.metrics.card import INPUTS_OF_CLASSES
 from app.outbound.cluster.dask_cluster import DaskCluster
-from app.outbound.data.places import DataPlaces
+from app.outbound.data import DataPlaces
 from app.services.compare.in_parts import Rereading, pair_in_parts
 from app.services.estimands import make_estimand
 from app.services.evaluate.folding.scores import Folding

@@ -21,7 +21,7 @@ from app.api.bodies.received import HEAVY_BYTES, LargeBody, receive
 from app.api.cursors import Items
 from app.api.deps import Context, UseContext, routes
 from app.api.documentation import body_schema
-from app.api.jobs.deferral import LATER, deferrable
+from app.api.jobs import LATER, deferrable
 from app.api.presentation import EVALUATION, View, json_view_of
 from app.api.problems import ProblemValue, internal_error, problem_of, request_id
 from app.api.v1.evaluations.evaluating import (

@@ -21,7 +21,7 @@ from app.api.problems import MalformedRequest
 from app.api.v1.requests import evaluations as requests
 from app.domain.errors import DomainError, Fault, Forbidden, InvalidInput, NotFound, ResultDeleted
 from app.domain.evaluation import DatasetRef, EvaluationRecord, ModelRef
-from app.domain.operations.idempotency import KeptResult
+from app.domain.operations import KeptResult
 from app.services.evaluate.answers import Evaluation, EvaluationHeadline
 from app.services.evaluate.apart import evaluate_alone, evaluate_together
 from app.services.evaluate.evaluations import NewEvaluation, PendingWrite

@@ -12,7 +12,7 @@ from app.api.bodies.parsing import parse_body, read_body
 from app.api.bodies.received import LargeBody, receive
 from app.api.deps import UseContext, routes
 from app.api.documentation import body_schema, made
-from app.api.jobs.deferral import LATER, deferrable
+from app.api.jobs import LATER, deferrable
 from app.api.presentation import AS_USUAL, EVALUATION, AskedOfEvaluation, prefers_page, view_of, written_as
 from app.api.v1.evaluations.evaluating import (
     Store,

@@ -11,7 +11,7 @@ from starlette.responses import Response
 from app.api.bodies.parsing import Body
 from app.api.bodies.referenced import Asked, PartsOfData, check_data, read_data
 from app.api.deps import CARRIED_OUT_BY, Context
-from app.api.jobs.deferral import put_aside
+from app.api.jobs import put_aside
 from app.api.presentation import View
 from app.api.v1.evaluations.evaluating import KeptAs, check_moment, evaluated, kept_as, require_names
 from app.api.v1.requests.referenced import ReferencedRequest, referenced, with_columns, with_parts

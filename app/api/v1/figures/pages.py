@@ -14,8 +14,7 @@ from app.api.documents.evaluation import evaluation_document
 from app.api.plots.catalogue import drawn_or_why
 from app.api.plots.look import Theme
 from app.api.plots.registry import PLOTS, Given, Json, Needs, Run, Subject, as_answered
-from app.api.report.page import HEADERS, write_page
-from app.api.report.pictures import Picture, picture_of, without_title
+from app.api.report import HEADERS, Picture, picture_of, without_title, write_page
 from app.api.v1.figures.sources import swept
 from app.domain.errors import NoSamples, OutOfReach
 from app.domain.inputs.kinds import KINDS

@@ -10,7 +10,7 @@ from app.api.deps import UseContext, routes
 from app.api.documentation import fixed_headers
 from app.api.plots.look import Theme
 from app.api.presentation import Media
-from app.api.report.page import HEADERS
+from app.api.report import HEADERS
 from app.api.v1.figures.pages import comparison_page, evaluation_page
 
 router = routes("plots")

@@ -13,7 +13,7 @@ from app.api.problems import InvalidQuery
 from app.api.v1.requests.fields import SOUGHT, Moment, SoughtCondition, SoughtTag
 from app.domain.catalogue import overall_key, why_not_stored
 from app.domain.evaluation import Bound, EvaluationQuery, ValueCondition
-from app.domain.expressions.names import suggest
+from app.domain.expressions.expressions import suggest
 
 Filter = Annotated[str | None, Query(max_length=256, description="Only those of exactly this name."), SOUGHT]
 Conditions = Annotated[

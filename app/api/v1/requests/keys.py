@@ -7,7 +7,7 @@ from pydantic_core import PydanticCustomError
 
 from app.api.bodies.parsing import Wire
 from app.api.v1.requests.fields import Name
-from app.domain.operations.access import PROJECT_NAME, NewKey, Scope
+from app.domain.operations import PROJECT_NAME, NewKey, Scope
 
 KEYS: dict[str, Any] = {
     "pipeline": {"name": "ci", "scopes": ["write"]},

@@ -7,7 +7,7 @@ from pydantic import Field, field_validator
 from pydantic_core import PydanticCustomError
 
 from app.api.bodies.parsing import Wire
-from app.domain.operations.webhooks import Event
+from app.domain.operations import Event
 from app.services.webhooks import is_secret
 
 WEBHOOKS: dict[str, Any] = {

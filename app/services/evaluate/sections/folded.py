@@ -23,8 +23,8 @@ from app.services.estimates.report_intervals import ReportEstimates, estimate_fo
 from app.services.estimates.run_data import RunData
 from app.services.estimates.warnings import about_biased
 from app.services.evaluate.questions import Question
+from app.services.evaluate.sections.findings import findings_of_order, miscalibrated
 from app.services.evaluate.sections.probability import calibration_by_chance, chance_of_groups, grouped
-from app.services.evaluate.sections.probability_findings import findings_of_order, miscalibrated
 from app.services.json_values import numbers
 from app.services.reasons import ALL_AT_ONCE, IF_ASKED, NOT_FOLDED, reason, requested_of_folded
 from app.services.seeds import chosen_seed

@@ -1,13 +1,12 @@
-"""What a report says of a confusion matrix: many of them at once, and the values before the rest.
-
-A pure function of the matrix, so a stored evaluation is answered by computing it again.
-"""
+"""Section of a report on a confusion matrix, for one matrix or many at once."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from app.domain.expressions.syntax import write_label
 from app.domain.findings import Finding
@@ -17,6 +16,8 @@ from app.domain.members import WrittenObject
 from app.domain.options import IntervalChoice
 from app.domain.report import FoldValues, Group, GroupedMetrics, Interval, Requested, Section, Undefined, Value
 from app.kernel.matrix.table import Table, at_equal_prevalence
+from app.kernel.metrics.card import Metric, Scope
+from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.engine import Explainer, Gap, evaluate_table
 from app.kernel.metrics.expression import Expression, measures, needs_counts
 from app.kernel.metrics.families.rates import prevalence, recall
@@ -33,11 +34,82 @@ from app.services.estimates.run_data import RunData
 from app.services.estimates.warnings import everything_findings, headline_cautions
 from app.services.evaluate.questions import Question
 from app.services.evaluate.sections.findings import ignored_findings, matrix_findings
-from app.services.evaluate.sections.folds import over_folds
-from app.services.evaluate.sections.metric_order import MetricOrder, metric_order
 from app.services.evaluate.sections.unread import data_findings
-from app.services.json_values import numbers, written_numbers
+from app.services.json_values import NUMBER, Form, numbers, written_numbers
 from app.services.reasons import reason, requested_values
+
+
+def over_folds(keys: Sequence[str], values: Array) -> dict[str, FoldValues]:
+    """Values (M, F) of metrics by key, with mean and standard deviation where every fold has a value."""
+    count = values.shape[1]
+    defined = np.isfinite(values).all(axis=1)
+    with silently():
+        means = np.where(defined, values.mean(axis=1), np.nan)
+        deviations = np.where(defined & (count > 1), values.std(axis=1, ddof=1) if count > 1 else np.nan, np.nan)
+    rows = zip(keys, numbers(values), numbers(means), numbers(deviations), strict=True)
+    return {key: FoldValues.of(row, mean, sd) for key, row, mean, sd in rows}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GroupedOrder:
+    """Some metrics of one scope in the order in which they are answered, group after group.
+
+    Attributes:
+        form: The JSON of a class or of the whole matrix, `GroupedMetrics`.
+        order: Positions of all of them, groups one after another, in the values of the scope.
+    """
+
+    form: Form
+    order: NDArray[np.intp]
+
+
+def _block(metrics: Sequence[Metric[Table]], n_classes: int) -> GroupedOrder:
+    """Insensitive, sensitive, and twins at equal prevalence, whose positions continue after the last metric."""
+    insensitive = [i for i, m in enumerate(metrics) if m.card.prevalence.is_insensitive(n_classes)]
+    sensitive = [i for i, m in enumerate(metrics) if not m.card.prevalence.is_insensitive(n_classes)]
+    twins = [i for i, m in enumerate(metrics) if m.card.has_twin(n_classes)]
+    names = [metric.key for metric in metrics]
+    groups = {Group.INSENSITIVE: insensitive, Group.SENSITIVE: sensitive, Group.BALANCED: twins}
+    return GroupedOrder(
+        form=Form.of({group.value: {names[i]: NUMBER for i in those} for group, those in groups.items()}),
+        order=np.array(insensitive + sensitive + [i + len(metrics) for i in twins], dtype=np.intp),
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MetricOrder:
+    """The matrix metrics by scope, and the two blocks of a report.
+
+    ``overall`` covers, for two classes, the metrics of the positive class too.
+    """
+
+    class_metrics: tuple[Metric[Table], ...]
+    overall_metrics: tuple[Metric[Table], ...]
+    overall_keys: tuple[str, ...]
+    per_class: GroupedOrder
+    overall: GroupedOrder
+    needs_counts: NDArray[np.intp]
+    recall: int
+    prevalence: int
+
+
+@cache
+def metric_order(*, binary: bool) -> MetricOrder:
+    """The order for two classes, or for more."""
+    n_classes = 2 if binary else 3
+    metrics = catalogue().of_matrices.reported
+    by_class, overall = metrics.of_scope(Scope.CLASS), metrics.of_scope(Scope.OVERALL)
+    return MetricOrder(
+        class_metrics=by_class,
+        overall_metrics=overall,
+        overall_keys=tuple(metric.key for metric in overall),
+        per_class=_block(by_class, n_classes),
+        overall=_block((*overall, *by_class) if binary else overall, n_classes),
+        recall=by_class.index(recall),
+        prevalence=by_class.index(prevalence),
+        needs_counts=np.array([i for i, metric in enumerate(overall) if metric.card.needs_counts], dtype=np.intp),
+    )
+
 
 Interpretation = dict[str, dict[str, str]]
 

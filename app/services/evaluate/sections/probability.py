@@ -29,10 +29,9 @@ from app.services.estimates.warnings import (
     few_out_of_order,
     stretched_findings,
 )
-from app.services.evaluate.costs import decided
-from app.services.evaluate.questions import Question
-from app.services.evaluate.sections.folds import over_folds
-from app.services.evaluate.sections.probability_findings import probability_findings
+from app.services.evaluate.questions import Question, decided
+from app.services.evaluate.sections.findings import probability_findings
+from app.services.evaluate.sections.matrix import over_folds
 from app.services.json_values import numbers
 from app.services.reasons import reason, requested_values
 from app.services.seeds import chosen_seed

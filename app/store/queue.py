@@ -1,27 +1,73 @@
-"""Who works on what waits: procrastinate's worker on its own connections, and what it leaves to be tidied up.
-
-It takes what waits in order, each once, hears at once of what is new and of what is to be cancelled, and says now and
-then that it is alive. What a worker had in hand that has not been heard of for a while waits again; who put it there
-counts that.
-"""
+"""The queue of jobs: taken in their turn by workers, by means of procrastinate."""
 
 import asyncio
 import contextlib
 import logging
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NoReturn
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
+import orjson
 import psycopg
 from procrastinate import App, BaseRetryStrategy, JobContext, PsycopgConnector, RetryDecision
 from procrastinate.connector import Notify
 from procrastinate.exceptions import ConnectorException, JobAborted
 from procrastinate.job_context import AbortReason
 from procrastinate.jobs import DeleteJobCondition, Job
+from sqlalchemy import text
+from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.services.ports import StoreFullError, StoreUnavailableError, Waits
-from app.store.queue.waiting import SCHEMA, Given, Queue
+
+SCHEMA: Final = "procrastinate"
+Given = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """A queue of its own for one kind of work: its name, and that of what is done."""
+
+    name: str
+    task: str
+
+
+JOBS: Final = Queue("prevail", "prevail.job")
+DELIVERIES: Final = Queue("prevail-deliveries", "prevail.delivery")
+
+
+async def add(connection: AsyncConnection, queue: Queue, given: Given) -> int:
+    """Put something at the end of a queue, whose workers are told when the transaction is done; returns its id there.
+
+    ``given`` is what they are to know of it, as JSON.
+    """
+    await _enter(connection)
+    add = text(
+        "SELECT (procrastinate_defer_jobs_v1(ARRAY[ROW(CAST(:queue AS varchar), CAST(:task AS varchar), 0, NULL, NULL, "
+        "CAST(:given AS jsonb), NULL)]::procrastinate_job_to_defer_v1[]))[1]"
+    )
+    values = {"queue": queue.name, "task": queue.task, "given": orjson.dumps(given).decode()}
+    added: int = (await connection.scalars(add, values)).one()
+    return added
+
+
+async def cancel(connection: AsyncConnection, queue_id: int) -> bool:
+    """Take something out of its queue, True, or have whoever works on it told, False."""
+    await _enter(connection)
+    await connection.execute(text("SELECT procrastinate_cancel_job_v1(:id, true, true)"), {"id": queue_id})
+    left = await connection.scalar(
+        text("SELECT EXISTS (SELECT FROM procrastinate_jobs WHERE id = :id AND status = 'doing')"), {"id": queue_id}
+    )
+    return not left
+
+
+async def _enter(connection: AsyncConnection) -> None:
+    """Let the functions find their tables, beside ours, until the transaction ends."""
+    await connection.execute(
+        text("SELECT set_config('search_path', :schema || ',' || current_setting('search_path'), true)"),
+        {"schema": SCHEMA},
+    )
+
 
 _log = logging.getLogger("prevail.queue")
 

@@ -1,18 +1,246 @@
-"""Where data lies: files are listed and opened there, below the prefixes of the operator and nowhere else."""
+"""Data that requests name: addresses, permitted places, files over HTTP."""
 
 import errno
+import io
 import os
+import re
 import stat
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Final
 
+import httpx
+
 from app.domain.data import DataFile, DataListing
 from app.domain.errors import DataNotAllowed, InvalidInput
-from app.outbound.data.addresses import FILE, S3, WEB, WILDCARD, Address, allowed_address, read_prefix
-from app.outbound.data.http_files import HttpFile
+
+FILE: Final = "file"
+S3: Final = "s3"
+GOOGLE: Final = "gs"
+WEB: Final = ("http", "https")
+_LONGEST: Final = 2000
+_SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
+_BUCKET: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{1,254}")
+_HOST: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?(:[0-9]{1,5})?")
+# A sign of a pattern; the others of shells have no meaning here.
+WILDCARD: Final = "*"
+_MOST_WILDCARDS: Final = 16
+# Each with why it is refused.
+_SIGNS: Final = {
+    "%": "percent-encoding: an address of data is plain text",
+    "?": "a question mark: an address of data has no query, and credentials are never part of a request",
+    "#": "a fragment",
+    "\\": "a backslash",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """An address in its parts.
+
+    Attributes:
+        scheme: `file`, `s3`, `gs`, `http` or `https`.
+        host: The bucket, or the host with its port; empty for files of this machine.
+        segments: Of the path.
+    """
+
+    scheme: str
+    host: str
+    segments: tuple[str, ...]
+
+    @property
+    def path(self) -> str:
+        """As the place of storage knows it: with the bucket in front, or from the root."""
+        joined = "/".join(self.segments)
+        return f"{self.host}/{joined}".rstrip("/") if self.scheme in (S3, GOOGLE) else f"/{joined}"
+
+    def is_below(self, prefix: "Address") -> bool:
+        """Does it lie below another, or is it the same? By whole segments."""
+        return (self.scheme, self.host) == (prefix.scheme, prefix.host) and (
+            self.segments[: len(prefix.segments)] == prefix.segments
+        )
+
+
+def read_address(text: str) -> Address:
+    """The parts of an address.
+
+    Raises:
+        DataNotAllowed: it is of a kind that is never read. The message never repeats it: it may hold a secret.
+    """
+    if not 0 < len(text) <= _LONGEST or not text.isprintable():
+        raise DataNotAllowed(f"expected an address of at most {_LONGEST} printable characters")
+    found = next((words for sign, words in _SIGNS.items() if sign in text), None)
+    if found is not None:
+        raise DataNotAllowed(f"expected an address such as s3://bucket/folder/*.parquet, got one with {found}")
+    if text.count(WILDCARD) > _MOST_WILDCARDS:
+        raise DataNotAllowed(f"expected a pattern with at most {_MOST_WILDCARDS} stars")
+    match = _SCHEME.match(text)
+    scheme, rest = (match[1].lower(), text[match.end() :]) if match else (FILE, text)
+    host, slash, path = rest.partition("/")
+    if "@" in host:
+        raise DataNotAllowed("expected an address without credentials: those of the operator are used")
+    _check_host(scheme, host)
+    if scheme == FILE and not slash:
+        raise DataNotAllowed("expected a path from the root, such as /data/preds.parquet, or an address with a scheme")
+    # A folder may be written with a slash at its end.
+    segments = tuple(path.removesuffix("/").split("/")) if path.removesuffix("/") else ()
+    if any(segment in ("", ".", "..") for segment in segments):
+        raise DataNotAllowed("expected a path without empty parts, '.' and '..'")
+    return Address(scheme, host.lower() if scheme in WEB else host, segments)
+
+
+def _check_host(scheme: str, host: str) -> None:
+    if scheme == FILE:
+        if host:
+            raise DataNotAllowed("expected a path from the root, such as file:///data/preds.parquet or /data/preds.csv")
+    elif scheme in (S3, GOOGLE):
+        if not _BUCKET.fullmatch(host):
+            raise DataNotAllowed(f"expected the name of a bucket behind {scheme}://")
+    elif scheme in WEB:
+        if not _HOST.fullmatch(host):
+            raise DataNotAllowed(f"expected the name of a host behind {scheme}://")
+    else:
+        raise DataNotAllowed("expected a file of this machine, or an address with s3://, gs://, http:// or https://")
+
+
+def read_prefix(text: str) -> Address:
+    """An address below which data may lie.
+
+    Raises:
+        ValueError: it is none.
+    """
+    try:
+        address = read_address(text)
+    except DataNotAllowed as error:
+        raise ValueError(error.detail) from None
+    if WILDCARD in text:
+        raise ValueError("expected a prefix without patterns: everything below it is allowed")
+    return address
+
+
+def allowed_address(text: str, prefixes: Sequence[Address]) -> Address:
+    """An address that lies below a prefix.
+
+    Raises:
+        DataNotAllowed: it does not.
+    """
+    address = read_address(text)
+    if not prefixes:
+        raise DataNotAllowed("this service reads no data by reference: its operator allows no PREVAIL_DATA_PREFIXES")
+    if not any(address.is_below(prefix) for prefix in prefixes):
+        raise DataNotAllowed("expected an address below one of the prefixes that the operator of the service allows")
+    return address
+
+
+_SECONDS: Final = 60.0
+_CONNECT_SECONDS: Final = 10.0
+# Small reads are answered of one larger.
+_AHEAD: Final = 1 << 20
+
+
+class HttpFile(io.RawIOBase):
+    """A file that is read from any place.
+
+    Every answer has to be a range of the one version that was there at first: anything else is an `OSError`.
+    """
+
+    def __init__(self, url: str) -> None:
+        super().__init__()
+        self._url = url
+        # Without the proxies and password files of whoever runs the service: the address is what was allowed.
+        self._client = httpx.Client(
+            trust_env=False,
+            follow_redirects=False,
+            timeout=httpx.Timeout(_SECONDS, connect=_CONNECT_SECONDS),
+            headers={"Accept-Encoding": "identity", "User-Agent": "Prevail"},
+        )
+        self._place, self._start, self._held = 0, 0, b""
+        self._size, self._version = -1, ""
+        self._fetch(0, 1)
+
+    def listed(self, path: str) -> DataFile:
+        """What it was when it was opened."""
+        return DataFile(path, self._size, self._version)
+
+    def readable(self) -> bool:
+        """It is."""
+        return True
+
+    def seekable(self) -> bool:
+        """It is."""
+        return True
+
+    def tell(self) -> int:
+        """The place of the next byte."""
+        return self._place
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        """Go on from another place."""
+        self._place = offset + {io.SEEK_SET: 0, io.SEEK_CUR: self._place, io.SEEK_END: self._size}[whence]
+        return self._place
+
+    def size(self) -> int:
+        """Bytes of the whole."""
+        return self._size
+
+    def read(self, size: int | None = -1) -> bytes:
+        """The next bytes; fewer at the end only."""
+        left = max(self._size - self._place, 0)
+        wanted = left if size is None or size < 0 else min(size, left)
+        begin = self._place - self._start
+        if not 0 <= begin <= begin + wanted <= len(self._held):
+            ahead = min(max(wanted, _AHEAD), left)
+            self._held, self._start, begin = self._fetch(self._place, ahead) if wanted else b"", self._place, 0
+        self._place += wanted
+        return self._held[begin : begin + wanted]
+
+    def close(self) -> None:
+        """End the connection."""
+        if not self.closed:
+            self._client.close()
+        super().close()
+
+    def _fetch(self, start: int, count: int) -> bytes:
+        try:
+            # Not more than was asked for, whatever the other end sends.
+            with self._client.stream(
+                "GET", self._url, headers={"Range": f"bytes={start}-{start + count - 1}"}
+            ) as answer:
+                self._check(answer, start)
+                pieces, size = [], 0
+                for piece in answer.iter_raw():
+                    pieces.append(piece)
+                    size += len(piece)
+                    if size > count:
+                        raise OSError("the server sent more than it was asked for")
+        except httpx.HTTPError as error:
+            raise OSError(f"the server does not answer: {type(error).__name__}") from error
+        found = b"".join(pieces)
+        if len(found) != min(count, self._size - start):
+            raise OSError("the server sent less than it was asked for")
+        return found
+
+    def _check(self, answer: httpx.Response, start: int) -> None:
+        if answer.is_redirect:
+            raise OSError("the server leads elsewhere, and redirects are not followed")
+        if answer.status_code == HTTPStatus.NOT_FOUND:
+            raise FileNotFoundError("there is no such file")
+        place, _, whole = answer.headers.get("content-range", "").removeprefix("bytes ").partition("/")
+        if (
+            answer.status_code != HTTPStatus.PARTIAL_CONTENT
+            or not whole.isdigit()
+            or place.partition("-")[0] != str(start)
+        ):
+            raise OSError(f"expected a server that sends ranges of bytes, got the status {answer.status_code}")
+        size, version = int(whole), answer.headers.get("etag") or answer.headers.get("last-modified", "")
+        if self._size < 0:
+            self._size, self._version = size, version
+        if (size, version) != (self._size, self._version):
+            raise OSError("the file changed while it was read")
+
 
 _WHERE: Final = "/input/data/uri"
 _MOST_FILES: Final = 10_000

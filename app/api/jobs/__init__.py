@@ -1,1 +1,0 @@
-"""Requests that are answered later: how they are put aside, and how they are carried out."""

@@ -1,1 +1,0 @@
-"""The queue in which work waits, procrastinate's: how something is put there, and who works on it."""

@@ -1,1 +1,0 @@
-"""Columns of samples, each stored once."""

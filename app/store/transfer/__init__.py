@@ -1,1 +1,0 @@
-"""All of a project, read and written piece by piece."""
