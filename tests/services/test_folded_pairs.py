@@ -41,6 +41,7 @@ def test_areas_are_compared_as_those_of_the_samples_at_hand(
     check_close(asdict(folded(asked, runs, tmp_path / "a")), asdict(expected))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("classes", "scores", "weighted"), [(2, 0, 0), (3, 0, 0), (3, 0, 1), (3, 1, 0), (5, 0, 1)])
 def test_areas_of_pairs_and_of_all_scores_are_compared_as_those_of_the_samples_at_hand(
     tmp_path: Path, classes: int, scores: int, weighted: int

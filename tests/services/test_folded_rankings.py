@@ -134,6 +134,7 @@ def in_parts(rows: pa.Table, cuts: Sequence[int], order: Sequence[int], folder: 
         return said(whole.finish({**READ, "rows": whole.rows}))
 
 
+@pytest.mark.slow
 def test_random_splits_and_orders_say_the_same(tmp_path: Path) -> None:
     random = np.random.default_rng(9)
     rows = table("both")
@@ -190,6 +191,7 @@ def test_too_many_queries_and_queries_that_are_too_long(tmp_path: Path, monkeypa
         folded(body, tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ids", ["numbers", "both"])
 @pytest.mark.parametrize("parts", [1, 3])
 def test_parts_that_are_too_large_are_divided_again(

@@ -154,6 +154,7 @@ def test_areas_of_equal_scores_have_the_same_limits_both_ways(classes: list[str]
             assert high - low > 0.01
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("alternative", ["two-sided", "greater"])
 @pytest.mark.parametrize("classes", [["no", "yes"], ["a", "b", "c"]], ids=["two", "three"])
 def test_limits_are_near_those_of_all_rows(classes: list[str], alternative: str, tmp_path: Path) -> None:
@@ -194,6 +195,7 @@ def test_limits_are_near_those_of_all_rows(classes: list[str], alternative: str,
     assert missing >= {together} | (of_more if len(classes) > 2 else set())
 
 
+@pytest.mark.slow
 def test_averages_of_areas_of_many_equal_rows_have_a_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rows_of_classes, "_MOST", 100)
     (tmp_path / "data").mkdir()

@@ -140,6 +140,7 @@ async def until_it_answers(ask: Callable[[], Awaitable[Any]]) -> None:
                 return
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT, signal.SIGQUIT])
 async def test_pool_and_writer_reconnect_by_themselves(
     postgres: EmbeddedPostgres, project: str, make_record: MakeRecord, number: signal.Signals
