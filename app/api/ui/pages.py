@@ -9,10 +9,10 @@ from app.api.ui import catalogue, comparisons, evaluations, gates, runs, signing
 from app.api.ui.routing import page_routes
 from app.domain.errors import NotFound
 
-missing = page_routes()
+router = page_routes()
 
 
-@missing.get("/{rest:path}")
+@router.get("/{rest:path}")
 async def show_missing(rest: str) -> Response:
     """Say that there is no such page."""
     raise NotFound(f"there is no page {rest[:100]!r}")
@@ -32,5 +32,5 @@ def install(app: FastAPI) -> None:
     """Serve the pages."""
     writing.install(app)
     signing.install(app)
-    for router in (*ROUTERS, missing):
-        app.include_router(router)
+    for routes in (*ROUTERS, router):
+        app.include_router(routes)
