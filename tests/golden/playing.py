@@ -134,6 +134,8 @@ def _stable(value: Any, ids: Ids) -> Any:
         for name, placeholder in (("next_cursor", "cursor"), ("request_id", "request")):
             if isinstance(stable.get(name), str):
                 stable[name] = placeholder
+        if isinstance(stable.get("compute_seconds"), dict):
+            stable["compute_seconds"]["used"] = "seconds"
         return stable
     if isinstance(value, list):
         return [_stable(item, ids) for item in value]

@@ -7,6 +7,7 @@ import httpx
 import numpy as np
 import pytest
 
+import app.api.plots.catalogue  # noqa: F401 - it fills PLOTS
 from app.api.plots.matrices import beside_each_other
 from app.api.plots.registry import PLOTS, Needs, Subject
 from tests.api.answers import Json, check_problem, create, evaluation, matrix_input

@@ -6,6 +6,7 @@ import httpx
 import numpy as np
 import pytest
 
+import app.api.plots.catalogue  # noqa: F401 - it fills PLOTS
 from app.api.plots.catalogue import names_of
 from app.api.plots.look import Look, Theme
 from app.api.plots.marks import lines_by_run

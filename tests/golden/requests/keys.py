@@ -38,4 +38,5 @@ KEYS = [
     get("audit", "/v1/audit"),
     get("audit-one", "/v1/audit", limit=1),
     get("metrics", "/metrics"),
+    get("usage", "/v1/usage"),
 ]
