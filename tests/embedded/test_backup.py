@@ -47,7 +47,7 @@ def run(line: str, folder: Path, data: Path, **environment: str) -> None:
     programs = Installation.choose(data / "cluster").program("pg_dump").parent
     path = f"{programs}{os.pathsep}{os.environ['PATH']}"
     line = re.sub(r"\bDATA\b", str(data), line)
-    environment = os.environ | {"PATH": path} | environment
+    environment = os.environ | {"PATH": path, "BIN": str(programs)} | environment
     done = subprocess.run(["/bin/sh", "-ec", line], cwd=folder, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
 
