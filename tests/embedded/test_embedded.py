@@ -145,7 +145,7 @@ def start_service(data_dir: Path) -> tuple["subprocess.Popen[str]", dict[str, st
         import sys, time
         from pathlib import Path
         from app.embedded import EmbeddedPostgres, installation
-        folders.REACHABLE_ROOTS = (Path(sys.argv[2]),)
+        installation.REACHABLE_ROOTS = (Path(sys.argv[2]),)
         server = EmbeddedPostgres.start(Path(sys.argv[1]), durable=True)
         print(server._server.pid, server._watch.pid, server.dsn("postgres"), flush=True)
         time.sleep(600)
