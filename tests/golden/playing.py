@@ -135,7 +135,7 @@ def _stable(value: Any, ids: Ids) -> Any:
             if isinstance(stable.get(name), str):
                 stable[name] = placeholder
         if isinstance(stable.get("compute_seconds"), dict):
-            stable["compute_seconds"]["used"] = "seconds"
+            stable["compute_seconds"]["used"] = 0  # a number, as it is documented
         return stable
     if isinstance(value, list):
         return [_stable(item, ids) for item in value]
