@@ -1,0 +1,85 @@
+"""The interface to an engine that holds rows beyond memory.
+
+Everything that the service asks of such rows goes through it: computed columns, counts and sums by columns, a join, and
+one pass along an order. Expressions are SQL over column names. The engine in the process is DuckDB
+(`app/outbound/duckdb_rows.py`).
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Protocol, Self
+
+from numpy.typing import NDArray
+
+# Columns by name, all of one length.
+Table = Mapping[str, NDArray[Any]]
+# Rows of a batch of an order: always so many but for the last, so that sums do not depend on how the engine reads.
+BATCH_ROWS = 1 << 20
+
+
+class Rows(Protocol):
+    """Rows of named columns, held by an engine. They are values: every method answers others and changes none.
+
+    Raises:
+        EngineError: any method, when the engine does not do it.
+    """
+
+    @property
+    def names(self) -> Sequence[str]:
+        """Names of the columns."""
+        ...
+
+    @property
+    def n_rows(self) -> int:
+        """How many rows there are."""
+        ...
+
+    def having(self, **columns: str) -> Self:
+        """Rows with more columns, each an SQL expression over those that are there; an equal name replaces."""
+        ...
+
+    def where(self, condition: str) -> Self:
+        """Rows for which an SQL condition is true."""
+        ...
+
+    def counted(self, *by: str) -> Table:
+        """Number of rows ``n`` for each combination of some columns, ordered by these."""
+        ...
+
+    def sums(self, *by: str, **values: str) -> Table:
+        """Sums (float64) of SQL expressions for each combination of some columns, ordered by these.
+
+        Sums are compensated, so that they do not depend on threads beyond 1e-12 of the sum of magnitudes. Whole numbers
+        are summed as such and are exact. Without ``by`` there is one row. Sums of no rows are 0.
+        """
+        ...
+
+    def coded(self, column: str, into: str) -> tuple[Self, int]:
+        """Rows with a column of whole numbers 0..G-1 in place of any values, ordered by these values, and G."""
+        ...
+
+    def joined(self, other: Self, on: str) -> Self:
+        """Rows of both that are equal in a column; other columns of ``other`` must have other names."""
+        ...
+
+    def stacked(self, into: str, parts: Sequence[Mapping[str, str]]) -> Self:
+        """All rows once for each part, with its computed columns and its place 0.. in a column (an unpivot)."""
+        ...
+
+    def kept(self) -> Self:
+        """Rows written once, for several questions to what is dear to compute."""
+        ...
+
+    def ordered(self, *by: str, columns: Sequence[str]) -> Iterator[Table]:
+        """Columns in an order (``"p DESC"``), in batches of `BATCH_ROWS` rows; every batch is checked to be in order.
+
+        Only the first of ``by`` is checked. It must be a column, numeric, and one of ``columns``.
+        """
+        ...
+
+    def batches(self, *columns: str) -> Iterator[Table]:
+        """Columns in any order, in batches."""
+        ...
+
+
+class EngineError(Exception):
+    """The engine does not do what it was asked for: no room, or it cannot be reached."""

@@ -1,0 +1,221 @@
+"""Rows beyond memory in a DuckDB of this process.
+
+The database is a file in a folder of its own, which is removed with it. It is locked: it reads no file but its own,
+loads no extension, and takes no setting. Rows come in as batches of Arrow only.
+"""
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import count
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+import pyarrow as pa
+
+from app.kernel.streamed.rows import BATCH_ROWS, EngineError, Table
+
+
+class DuckRows:
+    """Rows of a query; see `app.kernel.streamed.rows.Rows`."""
+
+    def __init__(self, engine: "DuckDB", query: str) -> None:
+        self._engine, self._query = engine, query
+
+    @property
+    def names(self) -> Sequence[str]:
+        """Names of the columns."""
+        return [row[0] for row in self._engine.answer(f"DESCRIBE {self._query}").fetchall()]
+
+    @property
+    def n_rows(self) -> int:
+        """How many rows there are."""
+        return int(self._engine.answer(f"SELECT count(*) FROM ({self._query})").fetchone()[0])
+
+    def having(self, **columns: str) -> "DuckRows":
+        """Rows with more columns."""
+        kept = [_quoted(name) for name in self.names if name not in columns]
+        made = [f"({expression}) AS {_quoted(name)}" for name, expression in columns.items()]
+        return self._of(f"SELECT {', '.join([*kept, *made])} FROM ({self._query})")
+
+    def where(self, condition: str) -> "DuckRows":
+        """Rows for which a condition is true."""
+        return self._of(f"SELECT * FROM ({self._query}) WHERE {condition}")
+
+    def counted(self, *by: str) -> Table:
+        """Number of rows for each combination of some columns."""
+        return self.sums(*by, n="1")
+
+    def sums(self, *by: str, **values: str) -> Table:
+        """Sums of expressions for each combination of some columns."""
+        # Whole numbers are summed in 128 bits, which SQL's sum does by itself; fsum is Kahan's.
+        own = self._engine.types(f"SELECT {', '.join(f'({one})' for one in values.values())} FROM ({self._query})")
+        made = []
+        for (name, expression), kind in zip(values.items(), own, strict=True):
+            function = "fsum" if kind in ("DOUBLE", "FLOAT") else "sum"
+            made.append(f"coalesce({function}({expression}), 0)::DOUBLE AS {_quoted(name)}")
+        columns = [_quoted(name) for name in by]
+        grouped = f" GROUP BY {', '.join(columns)} ORDER BY {', '.join(columns)}" if by else ""
+        return self._engine.table(f"SELECT {', '.join([*columns, *made])} FROM ({self._query}){grouped}")
+
+    def coded(self, column: str, into: str) -> tuple["DuckRows", int]:
+        """Rows with whole numbers in place of values."""
+        own = _quoted(column)
+        codes = self._of(
+            f"SELECT v, row_number() OVER (ORDER BY v) - 1 AS c FROM (SELECT DISTINCT {own} AS v FROM ({self._query}))"
+        ).kept()
+        rows = self._of(
+            f"SELECT r.*, k.c AS {_quoted(into)} FROM ({self._query}) r JOIN ({codes._query}) k ON r.{own} = k.v"
+        )
+        return rows, codes.n_rows
+
+    def joined(self, other: "DuckRows", on: str) -> "DuckRows":
+        """Rows of both that are equal in a column."""
+        return self._of(f"SELECT * FROM ({self._query}) JOIN ({other._query}) USING ({_quoted(on)})")
+
+    def stacked(self, into: str, parts: Sequence[Mapping[str, str]]) -> "DuckRows":
+        """All rows once for each part."""
+        made = [self.having(**part, **{into: str(place)})._query for place, part in enumerate(parts)]
+        return self._of(" UNION ALL BY NAME ".join(f"({one})" for one in made))
+
+    def kept(self) -> "DuckRows":
+        """Rows written once."""
+        return self._engine.keep(self._query)
+
+    def ordered(self, *by: str, columns: Sequence[str]) -> Iterator[Table]:
+        """Columns in an order, in even batches."""
+        order = ", ".join(by)
+        first, _, direction = by[0].partition(" ")
+        sign = -1.0 if direction.upper().startswith("DESC") else 1.0
+        last = -np.inf
+        chosen = ", ".join(map(_quoted, columns))
+        for batch in self._engine.batches(f"SELECT {chosen} FROM ({self._query}) ORDER BY {order}"):
+            along = sign * batch[first.strip('"')]
+            if along.size and (along[0] < last or (np.diff(along) < 0).any()):
+                raise EngineError("the engine gave rows out of order")
+            last = along[-1] if along.size else last
+            yield batch
+
+    def batches(self, *columns: str) -> Iterator[Table]:
+        """Columns in any order, in batches."""
+        return self._engine.batches(f"SELECT {', '.join(map(_quoted, columns))} FROM ({self._query})")
+
+    def _of(self, query: str) -> "DuckRows":
+        return DuckRows(self._engine, query)
+
+
+@dataclass(slots=True)
+class DuckDB:
+    """An engine with a folder and an end.
+
+    Attributes:
+        memory_bytes: That the engine may hold; more goes into files.
+        spill_bytes: That files may take together.
+        threads: Of the engine.
+    """
+
+    folder: Path
+    memory_bytes: int
+    spill_bytes: int
+    threads: int = field(default_factory=lambda: os.cpu_count() or 1)
+    _own: Path = field(init=False)
+    _connection: Any = field(init=False)
+    _numbers: Any = field(default_factory=count, init=False)
+
+    def __post_init__(self) -> None:
+        # Imported when data is beyond memory: it is 20 MB and a tenth of a second.
+        import duckdb
+
+        self._own = Path(tempfile.mkdtemp(prefix="rows-", dir=self.folder))
+        settings: dict[str, Any] = {
+            "memory_limit": f"{self.memory_bytes}B",
+            "threads": self.threads,
+            "temp_directory": str(self._own / "spilled"),
+            "max_temp_directory_size": f"{self.spill_bytes}B",
+            # Without it DuckDB 2.0 gives batches of an order out of order.
+            "preserve_insertion_order": True,
+            "autoinstall_known_extensions": False,
+            "autoload_known_extensions": False,
+            "python_enable_replacements": False,
+        }
+        self._connection = duckdb.connect(str(self._own / "rows.duckdb"), config=settings)
+        self._connection.execute("SET enable_external_access = false")
+        self._connection.execute("SET lock_configuration = true")
+
+    def take(self, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> DuckRows:
+        """Rows of batches, written once."""
+        reader = pa.RecordBatchReader.from_batches(schema, iter(batches))
+        self._connection.register("incoming", reader)
+        try:
+            return self.keep("SELECT * FROM incoming")
+        finally:
+            self._connection.unregister("incoming")
+
+    def keep(self, query: str) -> DuckRows:
+        """Rows of a query, written once."""
+        name = f"kept_{next(self._numbers)}"
+        self.answer(f"CREATE TABLE {name} AS {query}")
+        return DuckRows(self, f"SELECT * FROM {name}")
+
+    def answer(self, query: str) -> Any:
+        """What the engine answers."""
+        import duckdb
+
+        try:
+            return self._connection.execute(query)
+        except duckdb.Error as error:
+            raise EngineError(str(error)) from error
+
+    def types(self, query: str) -> list[str]:
+        """Types of the columns of a query."""
+        return [row[1] for row in self.answer(f"DESCRIBE {query}").fetchall()]
+
+    def table(self, query: str) -> Table:
+        """All of a small answer."""
+        return _columns(self._connection.sql(query).to_arrow_table())
+
+    def batches(self, query: str) -> Iterator[Table]:
+        """A large answer in even batches."""
+        # A cursor of its own: several answers are read beside each other.
+        import duckdb
+
+        try:
+            reader = self._connection.cursor().sql(query).to_arrow_reader(BATCH_ROWS)
+            waiting: list[pa.RecordBatch] = []
+            size = 0
+            for batch in reader:
+                waiting.append(batch)
+                size += batch.num_rows
+                while size >= BATCH_ROWS:
+                    whole = pa.Table.from_batches(waiting)
+                    yield _columns(whole.slice(0, BATCH_ROWS))
+                    waiting, size = whole.slice(BATCH_ROWS).to_batches(), size - BATCH_ROWS
+            if size:
+                yield _columns(pa.Table.from_batches(waiting))
+        except duckdb.Error as error:
+            raise EngineError(str(error)) from error
+
+    def interrupt(self) -> None:
+        """End what is under way, from another thread."""
+        self._connection.interrupt()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._connection.close()
+        shutil.rmtree(self._own, ignore_errors=True)
+
+
+def _columns(table: pa.Table) -> Table:
+    return {name: table.column(name).to_numpy() for name in table.column_names}
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
