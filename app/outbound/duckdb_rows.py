@@ -108,20 +108,39 @@ class DuckRows:
         return DuckRows(self._engine, query)
 
 
-@dataclass(slots=True)
-class DuckDB:
-    """An engine with a folder and an end.
+@dataclass(frozen=True, slots=True)
+class DuckEngine:
+    """The port `app.services.ports.Engine`.
 
     Attributes:
         memory_bytes: That the engine may hold; more goes into files.
         spill_bytes: That files may take together.
-        threads: Of the engine.
+        threads: Of the engine; None is one for each core.
+    """
+
+    memory_bytes: int
+    spill_bytes: int = 1 << 40
+    threads: int | None = None
+
+    def opened(self, folder: Path) -> "DuckDB":
+        """A database in a folder of its own within a folder, which is made if need be."""
+        folder.mkdir(parents=True, exist_ok=True)
+        return DuckDB(folder, self.memory_bytes, self.spill_bytes, self.threads or os.cpu_count() or 1)
+
+
+@dataclass(slots=True)
+class DuckDB:
+    """A database with a folder and an end.
+
+    Attributes:
+        folder: In which it has one of its own.
+        memory_bytes, spill_bytes, threads: As of `DuckEngine`.
     """
 
     folder: Path
     memory_bytes: int
     spill_bytes: int
-    threads: int = field(default_factory=lambda: os.cpu_count() or 1)
+    threads: int
     _own: Path = field(init=False)
     _connection: Any = field(init=False)
     _numbers: Any = field(default_factory=count, init=False)

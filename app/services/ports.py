@@ -1,14 +1,16 @@
-"""Protocols of what the services need from outside: the store, data by reference, a sender of webhooks, a cluster."""
+"""Protocols of what the services need from outside: the store, data by reference, an engine, a sender of webhooks."""
 
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from enum import StrEnum
+from pathlib import Path
 from typing import Any, BinaryIO, Protocol, Self, TypeVar
 from uuid import UUID
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from app.domain.data import DataFile, DataListing
@@ -46,6 +48,7 @@ from app.domain.operations import (
     Used,
     Webhook,
 )
+from app.kernel.streamed.rows import Rows
 
 
 class StoreUnavailableError(Exception):
@@ -662,6 +665,26 @@ class Cluster(Protocol):
 def workers_of(cluster: Cluster | None) -> AbstractContextManager[Workers | None]:
     """Those of a cluster; nobody where there is none."""
     return nullcontext() if cluster is None else cluster.connected()
+
+
+class OpenEngine(Protocol):
+    """Holds rows until it is closed."""
+
+    def take(self, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> Rows:
+        """Rows of batches, which are read once.
+
+        Raises:
+            EngineError: there is no room for them.
+        """
+        ...
+
+
+class Engine(Protocol):
+    """Opens where rows beyond memory are held and asked. Can be sent to another process."""
+
+    def opened(self, folder: Path) -> AbstractContextManager[OpenEngine]:
+        """An engine whose files are in a folder; at the end its rows are gone, and the files too."""
+        ...
 
 
 class UsageStore(Protocol):

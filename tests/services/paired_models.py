@@ -19,6 +19,7 @@ from app.services.compare.comparisons import (
 )
 from app.services.compare.in_parts import Rereading
 from app.services.runs.pairing import KeptSamples
+from tests.engine import ENGINE
 from tests.services.referenced import Parts, Threads, asked_of_sources
 
 ROWS = 700
@@ -101,7 +102,7 @@ def folded(
     folder.mkdir()
     parts = Parts({record.id: run.parts() for record, run in zip(asked.runs.records, runs, strict=True)})
     return compare_again(
-        asked, KeptSamples(), Rereading(parts, memory, folder, cluster), identifier=asked.runs.records[0].id
+        asked, KeptSamples(), Rereading(parts, memory, folder, ENGINE, cluster), identifier=asked.runs.records[0].id
     )
 
 

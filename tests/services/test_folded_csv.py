@@ -18,6 +18,7 @@ from app.domain.inputs.labels import as_labels
 from app.domain.inputs.samples import ids_as_array
 from app.outbound.data import DataPlaces
 from app.services.evaluate.apart import evaluate_alone
+from tests.engine import ENGINE
 
 ROWS = 2000
 MEMORY = 4096
@@ -66,7 +67,7 @@ def test_groups_and_labels_are_those_of_all_rows_at_once(early: list[str], late:
         read_data(places_of(body), asked(body, MEMORY))
     (tmp_path / "runs").mkdir()
     parts = PartsOfData(places_of(body), asked(body, MEMORY))
-    folded = with_parts(text, parts, budget=1 << 20, folder=tmp_path / "runs")
+    folded = with_parts(text, parts, engine=ENGINE, budget=1 << 20, folder=tmp_path / "runs")
     first, second = (evaluate_alone(one, None)[0].report for one in (whole, folded))
     assert second.input.facts["n_groups"] == first.input.facts["n_groups"]
     np.testing.assert_array_equal(second.input.confusion_matrix, first.input.confusion_matrix)

@@ -24,6 +24,7 @@ from app.services.evaluate.folding import most_groups
 from app.services.evaluate.folding.scores import Folding
 from app.services.ports import ClusterTask, Result
 from app.services.runs.joins import numbers_of
+from tests.engine import ENGINE
 
 ROWS = 3000
 # Less than the rows take, so that their order goes into files.
@@ -90,7 +91,7 @@ def at_once(body: Body) -> Report:
 
 def in_parts(body: Body, folder: Path, budget: int = MEMORY) -> NewEvaluation:
     parts = PartsOfData(places(body), asked(body, MEMORY))
-    found = with_parts(json.dumps(body).encode(), parts, budget=budget, folder=folder / "runs")
+    found = with_parts(json.dumps(body).encode(), parts, engine=ENGINE, budget=budget, folder=folder / "runs")
     assert not [*(folder / "runs").iterdir()]
     return found
 

@@ -19,6 +19,7 @@ from app.kernel.metrics.card import Inputs, Task
 from app.kernel.metrics.catalogue import catalogue
 from app.services.evaluate.folding.labels import LabelFolding
 from tests.api.answers import Json
+from tests.engine import ENGINE
 from tests.services.parted import merged
 from tests.services.test_folded_label_scores import FEW, MEMORY, probabilities
 from tests.services.test_folded_labels import LABELS, RESAMPLED, ROWS, asked, check_same, said, table
@@ -54,7 +55,11 @@ def written(folder: Path, what: str, groups: NDArray[np.str_], order: NDArray[np
 
 
 def folded(body: Json, folder: Path) -> Json:
-    return said(with_parts(json.dumps(body).encode(), PartsOfData(*asked(body, MEMORY)), budget=FEW, folder=folder))
+    return said(
+        with_parts(
+            json.dumps(body).encode(), PartsOfData(*asked(body, MEMORY)), engine=ENGINE, budget=FEW, folder=folder
+        )
+    )
 
 
 @pytest.mark.parametrize("what", ["y_pred", "probabilities"])

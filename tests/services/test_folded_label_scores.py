@@ -21,6 +21,7 @@ from app.kernel.metrics.catalogue import catalogue
 from app.kernel.samples.label_units import LabelScores
 from app.services.evaluate.folding.labels import LabelFolding
 from tests.api.answers import Json
+from tests.engine import ENGINE
 from tests.services.parted import merged
 from tests.services.test_folded_labels import LABELS, RESAMPLED, ROWS, asked, check_same, said, table
 
@@ -55,7 +56,7 @@ def whole_and_folded(body: Json, folder: Path, budget: int = FEW) -> tuple[Json,
     whole = said(with_columns(text, read_data(*asked(body, 1 << 30))))
     with pytest.raises(BeyondMemory):
         read_data(*asked(body, 1 << 14))
-    return whole, said(with_parts(text, PartsOfData(*asked(body, MEMORY)), budget=budget, folder=folder))
+    return whole, said(with_parts(text, PartsOfData(*asked(body, MEMORY)), engine=ENGINE, budget=budget, folder=folder))
 
 
 def test_the_report_is_that_of_all_rows_at_once(tmp_path: Path) -> None:
@@ -122,7 +123,7 @@ def test_random_splits_and_orders_say_the_same(budget: int, tmp_path: Path) -> N
     random, (truth, _) = np.random.default_rng(5), table()
     scores, options = probabilities(truth), {"intervals": "all", "draws": 200}
     text = json.dumps(body := written(tmp_path / "data", truth, scores, **options)).encode()
-    expected = said(with_parts(text, PartsOfData(*asked(body, MEMORY)), budget=FEW, folder=tmp_path))
+    expected = said(with_parts(text, PartsOfData(*asked(body, MEMORY)), engine=ENGINE, budget=FEW, folder=tmp_path))
     del expected["input"]["data"]
     for number in range(3):
         chosen = random.permutation(ROWS)
@@ -169,7 +170,7 @@ def test_too_many_labels_and_samples_without_probabilities(tmp_path: Path) -> No
     body = written(tmp_path / "data", truth, probabilities(truth))
     text = json.dumps(body).encode()
     with pytest.raises(TooLarge, match="orders of 16384 bytes"):
-        with_parts(text, PartsOfData(*asked(body, MEMORY)), budget=80_000, folder=tmp_path)
+        with_parts(text, PartsOfData(*asked(body, MEMORY)), engine=ENGINE, budget=80_000, folder=tmp_path)
     with pytest.raises(ValueError, match="of all samples, or of none"):
         LabelFold(5).add(truth, predicted, probabilities(truth))
 

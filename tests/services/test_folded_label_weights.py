@@ -17,6 +17,7 @@ from app.kernel.folds.labels import WeightedLabelFold
 from app.kernel.samples.label_units import LabelSets
 from app.services.evaluate.folding.weighted_labels import WeightedLabelFolding
 from tests.api.answers import Json
+from tests.engine import ENGINE
 from tests.services.parted import merged
 from tests.services.test_folded_labels import LABELS, RESAMPLED, ROWS, asked, check_same, said, table
 
@@ -44,7 +45,9 @@ def written(folder: Path, each: NDArray[np.float64], order: NDArray[np.intp] | N
 
 
 def folded(body: Json, folder: Path, budget: int = BUDGET) -> Json:
-    return said(with_parts(json.dumps(body).encode(), PartsOfData(*asked(body)), budget=budget, folder=folder))
+    return said(
+        with_parts(json.dumps(body).encode(), PartsOfData(*asked(body)), engine=ENGINE, budget=budget, folder=folder)
+    )
 
 
 def whole(body: Json) -> Json:

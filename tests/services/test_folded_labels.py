@@ -25,6 +25,7 @@ from app.services.evaluate.apart import evaluate_alone
 from app.services.evaluate.evaluations import NewEvaluation
 from app.services.evaluate.folding.labels import LabelFolding
 from tests.api.answers import Json
+from tests.engine import ENGINE
 from tests.services.parted import merged
 
 ROWS = 3000
@@ -69,7 +70,7 @@ def whole_and_folded(body: Json, folder: Path) -> tuple[Json, Json]:
     whole = said(with_columns(text, read_data(*asked(body, 1 << 30))))
     with pytest.raises(BeyondMemory):
         read_data(*asked(body))
-    return whole, said(with_parts(text, PartsOfData(*asked(body)), budget=MEMORY, folder=folder))
+    return whole, said(with_parts(text, PartsOfData(*asked(body)), engine=ENGINE, budget=MEMORY, folder=folder))
 
 
 def check_same(found: Any, expected: Any, where: str = "") -> None:
@@ -140,7 +141,7 @@ def test_many_labels_are_read_in_batches_of_fewer_rows(tmp_path: Path) -> None:
 def test_random_splits_and_orders_say_the_same(tmp_path: Path) -> None:
     random, (truth, predicted) = np.random.default_rng(5), table()
     text = json.dumps(body := written(tmp_path / "data", truth, predicted)).encode()
-    expected = said(with_parts(text, PartsOfData(*asked(body)), budget=MEMORY, folder=tmp_path))
+    expected = said(with_parts(text, PartsOfData(*asked(body)), engine=ENGINE, budget=MEMORY, folder=tmp_path))
     del expected["input"]["data"]
     for number in range(4):
         chosen = random.permutation(ROWS)
@@ -158,7 +159,7 @@ def test_faults_of_rows_are_told_by_their_place_among_all(tmp_path: Path) -> Non
     columns = {f"{name}.{label}": [0, None, 1] for name in ("y_true", "y_pred") for label in LABELS}
     pq.write_table(pa.table({**columns, "sample_id": [1, 2, 3]}), tmp_path / "data" / "9.parquet")
     with pytest.raises(InvalidInput, match=f"'y_true.a' at row {ROWS + 1}"):
-        with_parts(json.dumps(body).encode(), PartsOfData(*asked(body)), budget=MEMORY, folder=tmp_path)
+        with_parts(json.dumps(body).encode(), PartsOfData(*asked(body)), engine=ENGINE, budget=MEMORY, folder=tmp_path)
 
 
 @pytest.mark.parametrize("labels", [LABELS, ["0", "1", "2", "3", "4"]])
@@ -179,7 +180,7 @@ def test_what_is_neither_0_nor_1_is_told_by_its_own_row(labels: list[str], tmp_p
         return with_columns(text, read_data(places, replace(large, labels=labels)))
 
     def in_parts() -> NewEvaluation:
-        return with_parts(text, PartsOfData(places, small), budget=MEMORY, folder=tmp_path)
+        return with_parts(text, PartsOfData(places, small), engine=ENGINE, budget=MEMORY, folder=tmp_path)
 
     for read in (whole, in_parts):
         with pytest.raises(InvalidInput, match=expected) as caught:
@@ -190,7 +191,7 @@ def test_what_is_neither_0_nor_1_is_told_by_its_own_row(labels: list[str], tmp_p
 def test_too_many_labels_and_no_rows(tmp_path: Path) -> None:
     body = written(tmp_path / "data", *table())
     with pytest.raises(TooLarge, match="got 5 labels"):
-        with_parts(json.dumps(body).encode(), PartsOfData(*asked(body)), budget=7000, folder=tmp_path)
+        with_parts(json.dumps(body).encode(), PartsOfData(*asked(body)), engine=ENGINE, budget=7000, folder=tmp_path)
     fold = LabelFolding(MEMORY, None)
     fold.merge(LabelFolding(MEMORY, None))
     with pytest.raises(InvalidInput, match="at least one row"):

@@ -28,6 +28,7 @@ from app.services.evaluate.folding.queries import QueryFolding
 from app.services.runs import joins
 from app.services.runs.joins import Frequent, SpilledRun
 from tests.api.answers import Json
+from tests.engine import ENGINE
 
 ROWS = 4000
 MEMORY = 4096
@@ -75,7 +76,9 @@ def said(new: NewEvaluation) -> Json:
 
 
 def folded(body: Json, folder: Path) -> Json:
-    found = with_parts(json.dumps(body).encode(), PartsOfData(*asked(body)), budget=MEMORY, folder=folder)
+    found = with_parts(
+        json.dumps(body).encode(), PartsOfData(*asked(body)), engine=ENGINE, budget=MEMORY, folder=folder
+    )
     assert found.source.samples is None
     return said(found)
 

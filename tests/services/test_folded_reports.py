@@ -19,6 +19,7 @@ from app.kernel.samples.losses import Codes
 from app.outbound.data import DataPlaces
 from app.services.evaluate.answers import Evaluation
 from app.services.evaluate.apart import evaluate_alone
+from tests.engine import ENGINE
 
 ROWS = 3000
 # Much less than the rows take, so that some of their order goes into files.
@@ -59,7 +60,7 @@ def both(body: dict[str, Any], folder: Path) -> tuple[Evaluation, Evaluation]:
     whole = with_columns(text, read_data(places, asked(body, 1 << 30)))
     with pytest.raises(BeyondMemory):
         read_data(places, asked(body, MEMORY))
-    parts = with_parts(text, PartsOfData(places, asked(body, MEMORY)), budget=MEMORY, folder=folder)
+    parts = with_parts(text, PartsOfData(places, asked(body, MEMORY)), engine=ENGINE, budget=MEMORY, folder=folder)
     assert not [*folder.iterdir()]
     return evaluate_alone(whole, None)[0], evaluate_alone(parts, None)[0]
 
@@ -265,7 +266,7 @@ def test_a_class_that_does_not_occur_has_its_own_reason(tmp_path: Path) -> None:
     data = body["input"]["data"]
     reference = DataReference(data["uri"], DataFormat.PARQUET, data["columns"], data["filter"])
     parts = PartsOfData(places, Asked(reference, "probabilities", ["a", "b"], MEMORY))
-    found = with_parts(json.dumps(body).encode(), parts, budget=MEMORY, folder=tmp_path / "runs").report
+    found = with_parts(json.dumps(body).encode(), parts, engine=ENGINE, budget=MEMORY, folder=tmp_path / "runs").report
     assert found is not None
     gaps = {(gap.metric, gap.label): gap for gap in found.undefined}
     assert gaps["roc_auc", "b"].code != "not_folded"
@@ -279,7 +280,7 @@ def test_faults_of_rows_are_told_by_their_place_among_all(tmp_path: Path) -> Non
     pq.write_table(wrong, tmp_path / "data" / "9.parquet")
     parts = PartsOfData(DataPlaces((str(tmp_path),)), asked(body, MEMORY))
     with pytest.raises(InvalidInput, match=f"row {ROWS + 2} of those read"):
-        with_parts(json.dumps(body).encode(), parts, budget=MEMORY, folder=tmp_path)
+        with_parts(json.dumps(body).encode(), parts, engine=ENGINE, budget=MEMORY, folder=tmp_path)
 
 
 @pytest.mark.parametrize("positive", ["no", "yes"])
@@ -310,7 +311,7 @@ def test_scores_fold_too(inside: bool, positive: str, tmp_path: Path) -> None:
     whole = evaluate_alone(
         with_columns(text, read_data(places, Asked(reference, "scores", ["no", "yes"], 1 << 30))), None
     )
-    parts = with_parts(text, PartsOfData(places, few), budget=MEMORY, folder=tmp_path / "runs")
+    parts = with_parts(text, PartsOfData(places, few), engine=ENGINE, budget=MEMORY, folder=tmp_path / "runs")
     first, second = whole[0].report, evaluate_alone(parts, None)[0].report
     assert second.input.facts == first.input.facts
     assert second.input.facts["threshold"] == (0.5 if inside else 0.0)

@@ -23,6 +23,7 @@ from app.services.compare.in_parts import Rereading
 from app.services.runs import joins
 from app.services.runs.aligned import Runs
 from app.services.runs.pairing import KeptSamples
+from tests.engine import ENGINE
 from tests.services.referenced import Parts, Threads, asked_of_sources
 
 ROWS, QUERIES = 2000, 80
@@ -78,7 +79,7 @@ def folded(
     """The same where the items go by."""
     folder.mkdir()
     parts = Parts({record.id: run.parts for record, run in zip(asked.runs.records, runs, strict=True)})
-    reading = Rereading(parts, memory, folder, cluster)
+    reading = Rereading(parts, memory, folder, ENGINE, cluster)
     return compare_again(asked, kept or KeptSamples(), reading, identifier=asked.runs.records[0].id)
 
 

@@ -17,6 +17,7 @@ from app.services.ports import SampleLabels
 from app.services.runs.aligned import Runs
 from app.services.runs.pairing import KeptSamples, Pairing, PairingMode
 from app.services.stored import unkept_record
+from tests.engine import ENGINE
 from tests.services.referenced import Parts, Threads
 
 ROWS = 900
@@ -73,13 +74,13 @@ def test_splits_orders_memory_and_processes_change_nothing(tmp_path: Path, chose
         folder.mkdir()
         cluster = Threads() if number % 3 == 0 else None
         memory = int(RANDOM.choice([14_000, 40_000, 1 << 20]))
-        reading = Rereading(parts, memory, folder, cluster)
+        reading = Rereading(parts, memory, folder, ENGINE, cluster)
         check_same(pair_in_parts(reading, aligned, KeptSamples(), 0.9).pairing, expected)
         assert cluster is None or cluster.tasks >= 1
     # One whose samples were kept needs no reading.
     first = replace(records[0], extra={})
     mixed = Runs.align([first, *records[1:]])
-    check_same(pair_in_parts(Rereading(parts, 40_000, tmp_path), mixed, kept, 0.9).pairing, expected)
+    check_same(pair_in_parts(Rereading(parts, 40_000, tmp_path, ENGINE), mixed, kept, 0.9).pairing, expected)
 
 
 def test_what_is_wrong_is_said(tmp_path: Path) -> None:
@@ -90,7 +91,7 @@ def test_what_is_wrong_is_said(tmp_path: Path) -> None:
     def paired(minimum: float = 0.9, **changed: Any) -> Pairing:
         second = {"second": records[1].id}
         now = parts | {second[name]: value for name, value in changed.items()}
-        return pair_in_parts(Rereading(Parts(now), 40_000, tmp_path), aligned, KeptSamples(), minimum).pairing
+        return pair_in_parts(Rereading(Parts(now), 40_000, tmp_path, ENGINE), aligned, KeptSamples(), minimum).pairing
 
     with pytest.raises(IncomparableRuns, match=r"only \d+ of 880 sample ids are common to all runs"):
         paired(1.0)
@@ -114,7 +115,7 @@ def test_what_is_wrong_is_said(tmp_path: Path) -> None:
         paired(second=[unnamed])
     with pytest.raises(IncomparableRuns, match="came without sample ids"):
         pair_in_parts(
-            Rereading(Parts(parts), 40_000, tmp_path),
+            Rereading(Parts(parts), 40_000, tmp_path, ENGINE),
             Runs.align([replace(records[0], extra={}), records[1]]),
             KeptSamples(),
             0.9,

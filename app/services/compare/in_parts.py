@@ -17,7 +17,7 @@ from app.domain.inputs.ranking import Ranking
 from app.domain.inputs.samples import Samples
 from app.kernel.compare.folded import FoldedRuns, Orders, Plan
 from app.kernel.metrics.expression import Expression, measures
-from app.services.ports import Cluster, SamplesElsewhere, Workers, workers_of
+from app.services.ports import Cluster, Engine, SamplesElsewhere, Workers, workers_of
 from app.services.processes.progress import as_step, progressed
 from app.services.runs.aligned import Runs, ScoredRun
 from app.services.runs.draws.groups import SharedGroups, joined_groups
@@ -51,12 +51,14 @@ class Rereading:
     Attributes:
         memory_bytes: That the columns of all runs together may take.
         folder: Where files are made of what takes more.
+        engine: What holds rows beyond memory.
         cluster: What joins parts of them; None: nobody else does.
     """
 
     samples: SamplesElsewhere
     memory_bytes: int
     folder: Path
+    engine: Engine
     cluster: Cluster | None = None
 
 

@@ -19,6 +19,7 @@ from app.services.evaluate.apart import evaluate_alone
 from app.services.evaluate.evaluations import NewEvaluation
 from app.services.ports import ClusterTask, Result, Workers
 from tests.api.answers import Json
+from tests.engine import ENGINE
 
 ROWS = 1200
 BUDGET = 1 << 16
@@ -81,7 +82,7 @@ def without_files(answer: Json) -> Json:
 
 def folded(body: Json, folder: Path, workers: Workers | None = None, piece_rows: int = 200) -> Json:
     text = json.dumps(body).encode()
-    found = said(with_parts(text, parts(body, piece_rows), workers, budget=BUDGET, folder=folder))
+    found = said(with_parts(text, parts(body, piece_rows), workers, engine=ENGINE, budget=BUDGET, folder=folder))
     assert not [*folder.glob("run-*")]
     return found
 
@@ -115,7 +116,7 @@ def by_both(body: Json, workers: Workers, folder: Path, budget: int = BUDGET) ->
     """What one process says, and the workers too."""
     found: list[Json] = []
     for one in (None, workers):
-        new = with_parts(json.dumps(body).encode(), parts(body, 100), one, budget=budget, folder=folder)
+        new = with_parts(json.dumps(body).encode(), parts(body, 100), one, engine=ENGINE, budget=budget, folder=folder)
         found.append(json.loads(write_json(evaluate_alone(new, None)[0])))
     assert found[0] == found[1]
     return found[0]

@@ -47,6 +47,7 @@ from tests.api.on_a_cluster.bodies import (
     table,
     written,
 )
+from tests.engine import ENGINE
 
 pytestmark = pytest.mark.slow
 
@@ -194,7 +195,7 @@ def test_two_runs_are_read_and_joined_by_the_cluster(cluster: DaskCluster, tmp_p
     expected = Runs.align(records).pair(KeptSamples.of(kept), PairingMode.TRUE).pairing.joint
     for one in (None, cluster):
         (folder := tmp_path / f"with-{one is not None}").mkdir()
-        reading = Rereading(DataAgain(places, one), BUDGET, folder, one)
+        reading = Rereading(DataAgain(places, one), BUDGET, folder, ENGINE, one)
         found = pair_in_parts(reading, Runs.align(records), KeptSamples(), 1.0).pairing.joint
         assert found is not None
         assert expected is not None
@@ -217,7 +218,7 @@ def test_probabilities_of_two_runs_are_compared_by_the_cluster(cluster: DaskClus
     found = []
     for one in (None, cluster):
         (folder := tmp_path / f"with-{one is not None}").mkdir()
-        reading = Rereading(DataAgain(places, one), BUDGET, folder, one)
+        reading = Rereading(DataAgain(places, one), BUDGET, folder, ENGINE, one)
         folded_runs = pair_in_parts(reading, Runs.align(records), KeptSamples(), 0.9, expressions).folded
         assert folded_runs is not None
         values = [value for expression in expressions for value in folded_runs.of(expression) or ()]

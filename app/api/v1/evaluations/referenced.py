@@ -18,7 +18,7 @@ from app.api.v1.requests.referenced import ReferencedRequest, referenced, with_c
 from app.domain.errors import BeyondMemory
 from app.domain.evaluation import EvaluationRecord
 from app.services.evaluate.evaluations import NewEvaluation
-from app.services.ports import Cluster, DataSource, Workers, workers_of
+from app.services.ports import Cluster, DataSource, Engine, Workers, workers_of
 
 
 async def admit_reference(context: Context, body: Body) -> ReferencedRequest | None:
@@ -58,7 +58,15 @@ async def evaluate_reference(http: Request, context: Context, body: Body, view: 
     # Made here, so that it goes also where the process is ended that fills it.
     with TemporaryDirectory(prefix="prevail-", ignore_cleanup_errors=True) as folder:
         work = partial(
-            _evaluated, bytes(body), data.source, asked, data.cluster, folder, kept_as(context, keep=keep), view
+            _evaluated,
+            bytes(body),
+            data.source,
+            asked,
+            data.engine,
+            data.cluster,
+            folder,
+            kept_as(context, keep=keep),
+            view,
         )
         written, record = await data.compute.run(work)
     if record is None:
@@ -68,7 +76,14 @@ async def evaluate_reference(http: Request, context: Context, body: Body, view: 
 
 
 def _evaluated(
-    body: bytes, source: DataSource, asked: Asked, cluster: Cluster | None, folder: str, kept: KeptAs, view: View
+    body: bytes,
+    source: DataSource,
+    asked: Asked,
+    engine: Engine,
+    cluster: Cluster | None,
+    folder: str,
+    kept: KeptAs,
+    view: View,
 ) -> tuple[bytes, EvaluationRecord | None]:
     with workers_of(cluster) as workers:
         # What was read in vain is let go with its error before it is read once more.
@@ -77,7 +92,8 @@ def _evaluated(
             new = with_columns(body, read_data(source, asked, workers, counted=True))
         if new is None:
             budget = asked.memory_bytes // 2
-            new = with_parts(body, PartsOfData(source, asked), workers, budget=budget, folder=Path(folder))
+            parts = PartsOfData(source, asked)
+            new = with_parts(body, parts, workers, engine=engine, budget=budget, folder=Path(folder))
     return evaluated(new, kept, view)
 
 

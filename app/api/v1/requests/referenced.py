@@ -30,7 +30,7 @@ from app.services.evaluate.folding.labels import LabelFolding
 from app.services.evaluate.folding.queries import QueryFolding
 from app.services.evaluate.folding.scores import Folding
 from app.services.evaluate.folding.weighted_labels import WeightedLabelFolding
-from app.services.ports import Workers
+from app.services.ports import Engine, Workers
 from app.services.processes.progress import as_step
 
 _MEMBER = b'"data"'
@@ -192,7 +192,13 @@ def with_columns(body: bytes, read: ReadData) -> NewEvaluation:
 
 
 def with_parts(
-    body: bytes, parts: PartsOfData, workers: Workers | None = None, *, budget: int, folder: Path
+    body: bytes,
+    parts: PartsOfData,
+    workers: Workers | None = None,
+    *,
+    engine: Engine,  # noqa: ARG001 - kinds are moved to it one by one
+    budget: int,
+    folder: Path,
 ) -> NewEvaluation:
     """The same of more rows than memory holds, whose report is made while they go by.
 
@@ -200,6 +206,7 @@ def with_parts(
         body: The request.
         parts: The rows.
         workers: Who fold pieces of the data, where there are some.
+        engine: What holds the rows.
         budget: Bytes of memory, about, that the order of the rows may take; more goes into files.
         folder: Where files are made.
 
