@@ -6,6 +6,8 @@ from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
 
+import pytest
+
 from tests.bank import each
 from tests.examples.documents import FENCE, ROOT, documents
 
@@ -50,6 +52,7 @@ def site() -> ModuleType:
     return module
 
 
+@pytest.mark.slow  # the site's libraries are there with the slow tests only
 def test_the_http_reference_has_every_operation() -> None:
     document = json.loads((ROOT / "docs" / "openapi.json").read_text())
     reference = site().http_reference(document)

@@ -12,13 +12,17 @@ from app.api.plots.registry import PLOTS, Given, Needs, Subject
 from app.api.plots.samples import calibration, closeness, curves, histograms
 from app.domain.errors import CurveUndefined, NoFigure, NoSamples
 
-# Imported for the figures that they enter into the registry.
+# Imported for the figures that they enter into the registry. Figures are listed in this order, whichever module was
+# imported first.
 MODULES: Final = (
     *(matrices, classes, curves, histograms, calibration, closeness),
     *(planes, surfaces, recalls, spreads, shares),
     *(contingency, units),
     *(differences, verdicts),
 )
+
+_PLACES: Final = {module.__name__: place for place, module in enumerate(MODULES)}
+_IN_ORDER: Final = sorted(PLOTS.values(), key=lambda plot: _PLACES[plot.make.__module__])
 
 _INPUTS: Final = {
     Needs.REPORT: "an evaluation of classes",
@@ -68,14 +72,14 @@ def plot_list() -> PlotList:
                 needs=_INPUTS[plot.needs],
                 parameters=[*["class"] * plot.by_class, *["with"] * plot.several],
             )
-            for plot in PLOTS.values()
+            for plot in _IN_ORDER
         ]
     )
 
 
 def names_of(subject: Subject) -> list[str]:
     """The names of the figures of an evaluation, a comparison or a check."""
-    return [name for of, name in PLOTS if of is subject]
+    return [plot.name for plot in _IN_ORDER if plot.of is subject]
 
 
 def drawn_or_why(subject: Subject, names: Sequence[str], given: Given) -> list[bytes | str]:

@@ -7,7 +7,7 @@ import httpx
 import numpy as np
 import pytest
 
-import app.api.plots.catalogue  # noqa: F401 - it fills PLOTS
+from app.api.plots.catalogue import names_of
 from app.api.plots.matrices import beside_each_other
 from app.api.plots.registry import PLOTS, Needs, Subject
 from tests.api.answers import Json, check_problem, create, evaluation, matrix_input
@@ -239,7 +239,8 @@ def test_average_ranks_are_those_of_the_tournament(client: httpx.Client) -> None
 
 def test_the_list_has_every_figure(client: httpx.Client) -> None:
     items = client.get("/v1/plots").json()["items"]
-    assert [(one["of"], one["name"]) for one in items] == [(of.value, name) for of, name in PLOTS]
+    assert [(one["of"], one["name"]) for one in items] == [(of.value, name) for of in Subject for name in names_of(of)]
+    assert len(items) == len(PLOTS)
     assert all(one["shows"].endswith(".") and one["needs"] for one in items)
 
 
