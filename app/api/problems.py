@@ -109,7 +109,7 @@ PROBLEM_TYPES = {
     "database_unavailable": "The database does not answer. Try again after `Retry-After` seconds.",
     "no_space": "The disk of the database is full. Nothing was kept; writes work again as soon as there is space.",
     "schema_outdated": "The database has not the schema of this release; run `prevail migrate`.",
-    "unavailable": "Something the service depends on does not answer.",
+    "unavailable": "The service lacks memory, or something that it depends on does not answer.",
     "internal_error": "The service failed. The log has the cause under the request id in `instance`.",
     "http_error": "The request failed for the reason in `detail`.",
 }
@@ -422,8 +422,13 @@ def _retry(
 
 
 def internal_error(error: BaseException | None, request_id: str) -> Problem:
-    """The problem for a fault of ours: the cause goes to the log, none of it to the caller."""
+    """The problem for a fault of ours: the cause goes to the log, none of it to the caller.
+
+    Want of memory is one of the moment: 503, and the same request may succeed a little later.
+    """
     _log.error("request %s failed", request_id, exc_info=error)
+    if isinstance(error, MemoryError):
+        return _retry("unavailable", "the service has too little memory at the moment; try again shortly")
     return Problem(
         status=HTTPStatus.INTERNAL_SERVER_ERROR,
         code="internal_error",

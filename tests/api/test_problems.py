@@ -293,6 +293,25 @@ def test_a_fault_of_ours_in_a_batch_is_that_of_its_item(client: httpx.Client) ->
     assert items[0]["problem"]["code"] == "internal_error"
 
 
+@pytest.fixture
+def without_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: Any, **__: Any) -> Any:
+        raise MemoryError(SECRET)
+
+    monkeypatch.setattr(evaluations, "made_id", fail)
+
+
+@pytest.mark.usefixtures("without_memory")
+def test_without_memory_is_for_the_moment(client: httpx.Client, caplog: pytest.LogCaptureFixture) -> None:
+    reply = client.post("/v1/evaluations", json=evaluation())
+    check_problem(reply, 503, "unavailable")
+    assert int(reply.headers["retry-after"]) > 0
+    assert SECRET not in reply.text
+    assert [record.exc_info for record in caplog.records if record.name == "prevail.api"]
+    items = client.post("/v1/evaluations/batch", json={"evaluations": [evaluation()]}).json()["items"]
+    assert [item["status"] for item in items] == [503]
+
+
 # Around every request.
 
 
