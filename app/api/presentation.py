@@ -249,14 +249,15 @@ def _negotiated(accept: str) -> Media:
 
 @lru_cache(maxsize=256)
 def _best(accept: str) -> Media | None:
-    ranges = [_range(part) for part in accept.split(",") if part.strip()] or [("*/*", 1.0)]
+    ranges = [weighted(part) for part in accept.split(",") if part.strip()] or [("*/*", 1.0)]
     # The more specific range decides about a media type, and among equal weights the usual one is taken.
     weights = {media: _weight(media, ranges) for media in Media}
     best = max(weights, key=lambda media: weights[media])
     return best if weights[best] > 0.0 else None
 
 
-def _range(part: str) -> tuple[str, float]:
+def weighted(part: str) -> tuple[str, float]:
+    """One part of `Accept` or `Accept-Encoding`, in small letters, and its weight, 0 to 1 (RFC 9110, 12.4.2)."""
     name, *parameters = (one.strip() for one in part.lower().split(";"))
     weight = next((one[2:] for one in parameters if one.startswith("q=")), "1")
     try:

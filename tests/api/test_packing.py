@@ -14,7 +14,11 @@ LARGE = "/v1/metrics"
 
 @each(
     ("accepted", "coding"),
-    [("", None), ("gzip", "gzip"), ("gzip, deflate, br, zstd", "gzip"), ("zstd", None), ("identity", None)],
+    [
+        *(("", None), ("gzip", "gzip"), ("gzip, deflate, br, zstd", "gzip"), ("zstd", None), ("identity", None)),
+        *(("gzip;q=0", None), ("GZIP ; Q=0.000, *", None), ("br, gzip;q=0.0", None), ("gzip;q=0.001", "gzip")),
+        *(("deflate, gzip;q=1.0, *;q=0", "gzip"), ("gzip;q=x", None)),
+    ],
 )
 def test_a_client_gets_gzip_where_it_takes_it(client: httpx.Client, accepted: str, coding: str | None) -> None:
     plain = client.get(LARGE, headers={"Accept-Encoding": "identity"}).content

@@ -1,4 +1,6 @@
-"""Bodies of requests that come in gzip: unpacked as they stream, so that a small one cannot become a large one."""
+"""Bodies in gzip: those of requests unpacked as they stream, so that a small one cannot become a large one; answers
+packed for those who take it.
+"""
 
 import asyncio
 import zlib
@@ -6,8 +8,10 @@ from http import HTTPStatus
 from typing import Final
 
 from starlette.datastructures import Headers
-from starlette.types import Message, Receive, Scope
+from starlette.middleware.gzip import GZipMiddleware
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from app.api.presentation import weighted
 from app.api.problems import MalformedRequest, Problem
 from app.domain.errors import Fault
 
@@ -16,6 +20,27 @@ _PIECE: Final = 256 * 1024
 _GZIP: Final = 16 + zlib.MAX_WBITS
 # Tools that pack pieces one by one make them of 64 KiB; empty ones take twenty bytes and as much time.
 _MOST_MEMBERS: Final = 10_000
+# Answers from so many bytes on are packed. Level 1 makes a quarter of a report in a fraction of a millisecond.
+_LEAST_PACKED: Final = 16 * 1024
+_LEVEL: Final = 1
+
+
+class Packing(GZipMiddleware):
+    """Packs large answers. The library takes `gzip;q=0`, which refuses gzip, for a wish."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        super().__init__(app, _LEAST_PACKED, _LEVEL)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle one ASGI connection."""
+        if scope["type"] == "http" and _refuses_gzip(Headers(scope=scope).get("accept-encoding", "")):
+            headers = [(name, value) for name, value in scope["headers"] if name != b"accept-encoding"]
+            scope = {**scope, "headers": headers}
+        await super().__call__(scope, receive, send)
+
+
+def _refuses_gzip(accepted: str) -> bool:
+    return ";" in accepted and any(weighted(part) == ("gzip", 0.0) for part in accepted.split(","))
 
 
 def unpacked(scope: Scope, receive: Receive) -> tuple[Scope, Receive] | Problem:

@@ -9,14 +9,13 @@ from typing import Any, TextIO
 from uuid import uuid4
 
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import ClientDisconnect
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.api.answers import write_json
 from app.api.problems import MEDIA_TYPE, Problem, internal_error, method_not_allowed, problem_of
-from app.api.wire.compression import unpacked
+from app.api.wire.compression import Packing, unpacked
 from app.api.wire.disconnects import DisconnectWatch
 from app.api.wire.same_site import HeaderChecks
 
@@ -115,9 +114,6 @@ class Lease:
         self._held = 0
 
 
-# Answers from so many bytes on are packed. Level 1 makes a quarter of a report in a fraction of a millisecond.
-_LEAST_PACKED = 16 * 1024
-_LEVEL = 1
 _ACCEPTABLE_ID = re.compile(r"[A-Za-z0-9._:/+=@-]{1,128}")
 
 
@@ -138,7 +134,7 @@ class RequestEnvelope:
     def __init__(
         self, app: ASGIApp, *, max_body_bytes: int, max_bodies_bytes: int, addresses: Addresses, checks: HeaderChecks
     ) -> None:
-        self._app = GZipMiddleware(app, _LEAST_PACKED, _LEVEL)
+        self._app = Packing(app)
         self._limit = max_body_bytes
         self._budget = ByteBudget(max_bodies_bytes)
         self._addresses, self._checks = addresses, checks
