@@ -8,7 +8,6 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from fastapi import FastAPI
-from starlette.middleware.cors import CORSMiddleware
 from starlette.routing import Route
 
 from app.api import documentation, operations, pages, problems
@@ -36,7 +35,7 @@ from app.api.v1.listing import names
 from app.api.v1.replays import replay
 from app.api.wire.middleware import Addresses, RequestEnvelope
 from app.api.wire.observed import Observed
-from app.api.wire.same_site import HeaderChecks
+from app.api.wire.same_site import CrossOrigin, HeaderChecks
 from app.protocol import LIMITS, REFUSED, ConnectionLimits
 from app.settings import MetricsAccess, Settings
 from app.telemetry.telemetry import Telemetry
@@ -145,7 +144,8 @@ def create_app(settings: Settings, telemetry: Telemetry | None = None, *, job_gr
     if settings.cors_origins:
         # Around everything: a page may read why it was refused.
         app.add_middleware(
-            CORSMiddleware,
+            CrossOrigin,
+            checks=checks,
             allow_origins=settings.cors_origins,
             allow_methods=["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"],
             allow_headers=[

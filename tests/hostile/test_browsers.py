@@ -136,6 +136,24 @@ def test_other_names_while_there_is_no_key(keyless: httpx.Client, host: str) -> 
         assert keyless.get(path, headers=headers).status_code == 200
 
 
+@pytest.mark.parametrize("origin", [BOARD, "http://evil.example"])
+def test_a_preflight_under_another_name(client: httpx.Client, origin: str) -> None:
+    asked = {"Origin": origin, "Access-Control-Request-Method": "POST"}
+    usual = client.options("/v1/evaluations", headers=asked)
+    assert usual.status_code == (200 if origin == BOARD else 400)
+    reply = client.options("/v1/evaluations", headers=asked | {"Host": "evil.example"})
+    if "authorization" in client.headers:
+        # With keys any name will do.
+        assert reply.status_code == usual.status_code
+    else:
+        check_problem(reply, 403, "unknown_host")
+        assert "access-control-allow-origin" not in reply.headers
+    lines = "".join(f"{name}: {value}\r\n" for name, value in asked.items())
+    for hosts in ("", "Host: localhost\r\nHost: localhost\r\n"):
+        answer = sent_raw(client, f"OPTIONS /v1/evaluations HTTP/1.1\r\n{hosts}{lines}\r\n".encode())
+        assert (answer.status, answer.codes()) == (400, {"bad_request"})
+
+
 def test_with_keys_any_name_will_do(client: httpx.Client) -> None:
     keys = "authorization" in client.headers
     reply = client.get("/v1/models", headers={"Host": "evil.example"})

@@ -8,10 +8,11 @@ change.
 import re
 from collections.abc import Awaitable, Callable, Iterable
 from http import HTTPStatus
-from typing import Final
+from typing import Any, Final
 
 from starlette.datastructures import Headers
-from starlette.types import Scope
+from starlette.middleware.cors import CORSMiddleware
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from app.api.problems import Problem, not_found
 
@@ -78,6 +79,21 @@ class HeaderChecks:
             return True
         parents = [f"*{name[place:]}" for place, sign in enumerate(name) if sign == "."]
         return "*" in self._hosts or not self._hosts.isdisjoint(parents)
+
+
+class CrossOrigin(CORSMiddleware):
+    """Answers preflights and lets pages of other origins read; a preflight that its headers refuse goes on to be so."""
+
+    def __init__(self, app: ASGIApp, *, checks: HeaderChecks, **options: Any) -> None:
+        super().__init__(app, **options)
+        self._checks = checks
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle one ASGI connection."""
+        if scope["type"] == "http" and scope["method"] == "OPTIONS" and await self._checks.refusal(scope) is not None:
+            await self.app(scope, receive, send)
+        else:
+            await super().__call__(scope, receive, send)
 
 
 def _bad(detail: str) -> Problem:
