@@ -14,7 +14,7 @@ from http import HTTPStatus
 from typing import Any, Final
 from uuid import uuid4
 
-from uvicorn._types import ASGIReceiveCallable, ASGISendCallable, Scope
+from uvicorn._types import ASGI3Application, ASGIReceiveCallable, ASGISendCallable, Scope
 from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
@@ -71,6 +71,8 @@ class GuardedProtocol(HttpToolsProtocol):
         self._body_start = 0.0
         self._body_bytes = 0
         self._refusal: Problem | None = None
+        # Of the requests that came one after another the one whose turn it is.
+        self._answered: RequestResponseCycle | None = None
         self._unsent = 0
 
     # What uvicorn and its parser call.
@@ -85,8 +87,12 @@ class GuardedProtocol(HttpToolsProtocol):
         self._timer = self.loop.call_later(self._limits.header_seconds, self._look)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Nothing is awaited any more."""
+        """Nothing is awaited any more, and nobody waits for an answer."""
         super().connection_lost(exc)
+        # uvicorn tells the last request alone.
+        if self._answered is not None and not self._answered.response_complete:
+            self._answered.disconnected = True
+            self._answered.message_event.set()
         self._timer.cancel()
 
     def data_received(self, data: bytes) -> None:
@@ -135,6 +141,10 @@ class GuardedProtocol(HttpToolsProtocol):
         self.cycle.keep_alive = self.cycle.keep_alive and not upgrade
         # In place of uvicorn's, which is plain text that nobody counts.
         self.cycle.send_500_response = partial(_internal_error, self.cycle)  # type: ignore[method-assign]
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
+        self._answered = cycle
+        super()._start_asgi_task(cycle, app)
 
     def on_body(self, body: bytes) -> None:
         """A piece of a body."""
@@ -211,9 +221,14 @@ class GuardedProtocol(HttpToolsProtocol):
                 self._awaited = None
                 self.flow.pause_reading()
                 return
+            if self.pipeline:
+                # Its turn has not come: the requests before it are answered first.
+                self.pipeline[0] = (cycle, partial(_refused, problem))
+                self._awaited = None
+                return
             cycle.disconnected = True
             cycle.message_event.set()
-            if cycle.response_started or self.pipeline:
+            if cycle.response_started:
                 self.transport.close()
                 return
         elif cycle is not None and self._awaited is _Awaited.body:
@@ -262,13 +277,17 @@ async def _internal_error(cycle: RequestResponseCycle) -> None:
     await _answer(problem, state, cycle.send)
 
 
-async def _too_many_connections(scope: Scope, receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:  # noqa: ARG001 - an ASGI application
+async def _too_many_connections(scope: Scope, receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:
     problem = Problem(
         status=HTTPStatus.SERVICE_UNAVAILABLE,
         code="overloaded",
         detail="too many connections are open; nothing was kept, try again shortly",
         headers={"retry-after": "1"},
     )
+    await _refused(problem, scope, receive, send)
+
+
+async def _refused(problem: Problem, scope: Scope, receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:  # noqa: ARG001 - an ASGI application
     await _answer(problem, scope.get("state", {}), send)
 
 

@@ -1,7 +1,13 @@
 """Where a message begins and ends, what is a header of it, and what is answered when a layer fails."""
 
+import asyncio
 import contextlib
+import logging
+import re
 import socket
+import struct
+import threading
+import time
 from collections.abc import Iterator
 from typing import Any
 from urllib.parse import urlsplit
@@ -13,11 +19,12 @@ from pydantic import SecretStr
 from app.api.wire.disconnects import DisconnectWatch
 from app.api.wire.observed import Observed
 from app.api.wire.same_site import HeaderChecks
+from app.services.access.quotas import Quotas
 from app.settings import Authentication, Settings
 from tests.api.answers import check_problem
 from tests.api.keys import make_key
 from tests.api.test_metrics import grown, read
-from tests.hostile.harness import Answer, read_answer
+from tests.hostile.harness import COMPUTE, JSON, Answer, http, read_answer
 from tests.serving import Served
 
 BODY = b'{"input":{"kind":"binary_counts","tp":8,"fn":2,"fp":1,"tn":9}}'
@@ -112,3 +119,80 @@ def test_every_layer_fails_alike(
     assert grown(before, after, "refusals_total", code="internal_error") == 1
     if status is not None:
         assert grown(before, after, "http_requests_total", route="/v1/models", method="GET", status=status) == 1
+
+
+# --- pipelines ---------------------------------------------------------------------------------------------------------
+
+CHUNKED = http("POST", COMPUTE, b"", {**JSON, "Transfer-Encoding": "chunked"}, length=False)
+REFUSED = {
+    "no request": b"NONSENSE\r\n\r\n",
+    "a chunk that is none": CHUNKED + b"xyz\r\n",
+    "a second chunk that is none": CHUNKED + b"2\r\n{}\r\nxyz\r\n",
+    "headers that are too large": b"GET / HTTP/1.1\r\nHost: localhost\r\nX: " + b"a" * 600_000,
+}
+
+
+def kept_open(message: bytes, key: str) -> bytes:
+    return message.replace(b"Connection: close\r\n", f"Authorization: Bearer {key}\r\n".encode())
+
+
+@pytest.fixture
+def complaints(client: httpx.Client, caplog: pytest.LogCaptureFixture) -> Iterator[list[logging.LogRecord]]:
+    """What the server and the loop log while a test runs, which goes past the usual handlers."""
+    assert client.get("/healthz").status_code == 200
+    loggers = [logging.getLogger(name) for name in ("uvicorn.error", "asyncio")]
+    for logger in loggers:
+        logger.addHandler(caplog.handler)
+    yield caplog.records
+    for logger in loggers:
+        logger.removeHandler(caplog.handler)
+
+
+@pytest.mark.parametrize("earlier", [1, 2, 3])
+@pytest.mark.parametrize("refused", REFUSED.values(), ids=REFUSED.keys())
+@pytest.mark.parametrize("gone", [False, True], ids=["waits", "is gone"])
+def test_what_is_refused_in_a_pipeline_is_no_fault_of_the_service(
+    client: httpx.Client, key: str, complaints: list[logging.LogRecord], earlier: int, refused: bytes, gone: bool
+) -> None:
+    """What came before it is answered, it is refused, and no traceback is written."""
+    whole = kept_open(http("POST", COMPUTE, BODY.ljust(300_000)), key)
+    address = urlsplit(str(client.base_url))
+    with (
+        socket.create_connection((address.hostname, address.port), timeout=30) as connection,
+        contextlib.suppress(ConnectionError),
+    ):
+        connection.sendall(whole * earlier + kept_open(refused, key))
+        if not gone:
+            received = b"".join(iter(lambda: connection.recv(1 << 16), b""))
+            statuses = [int(status) for status in re.findall(rb"HTTP/1.1 (\d+)", received)]
+            assert statuses[:earlier] == [200] * earlier, received
+            assert all(400 <= status < 500 for status in statuses[earlier:]), received
+            assert len(statuses) <= earlier + 1
+        else:
+            # Not even its system answers any more.
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    time.sleep(0.5)
+    assert client.get("/healthz").status_code == 200
+    assert not [(record.getMessage(), record.exc_info) for record in complaints if record.levelno >= logging.ERROR]
+
+
+def test_nobody_works_for_a_pipeline_whose_client_is_gone(
+    client: httpx.Client, key: str, complaints: list[logging.LogRecord], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, ended = threading.Event(), threading.Event()
+
+    async def take_long(*_: Any) -> None:
+        begun.set()
+        try:
+            await asyncio.sleep(60)
+        finally:
+            ended.set()
+
+    monkeypatch.setattr(Quotas, "usage", take_long)
+    address = urlsplit(str(client.base_url))
+    with socket.create_connection((address.hostname, address.port), timeout=30) as connection:
+        connection.sendall(kept_open(http("GET", "/v1/usage"), key) + kept_open(http("GET", "/v1/models"), key))
+        assert begun.wait(30)
+    assert ended.wait(30)
+    assert client.get("/healthz").status_code == 200
+    assert not [record.getMessage() for record in complaints if record.levelno >= logging.ERROR]
