@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -192,11 +193,13 @@ class Service:
                 total += sum(process.cpu_times()[:2])
         return total
 
-    def idle_memory(self) -> int:
-        """Bytes of memory once everything is loaded that the first large request loads."""
+    def idle_memory(self, at_once: int = 1) -> int:
+        """Bytes of memory once all is loaded, and every process started, for so many requests at once that are fine."""
         body = json.dumps({"input": {"kind": "binary_counts", "tp": 8, "fn": 2, "fp": 1, "tn": 9}}).encode()
-        for _ in range(2):
-            assert self.send(http("POST", COMPUTE, body.ljust(300_000))).status == 200
+        request = http("POST", COMPUTE, body.ljust(300_000))
+        with ThreadPoolExecutor(at_once) as pool:
+            answers = list(pool.map(self.send, [request] * 4 * at_once))
+        assert {answer.status for answer in answers} == {200}
         assert self.comes_to_rest(2**40, 60)
         return self.memory()
 
