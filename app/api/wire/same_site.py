@@ -84,7 +84,7 @@ class HeaderChecks:
 class CrossOrigin(CORSMiddleware):
     """Answers preflights and lets pages of other origins read; a preflight that its headers refuse goes on to be so."""
 
-    def __init__(self, app: ASGIApp, *, checks: HeaderChecks, **options: Any) -> None:
+    def __init__(self, app: ASGIApp, /, *, checks: HeaderChecks, **options: Any) -> None:
         super().__init__(app, **options)
         self._checks = checks
 
