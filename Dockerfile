@@ -6,7 +6,6 @@ ARG BASE=python:3.13-slim
 
 # First stage: the pinned packages, in an environment that has no installer of its own.
 FROM ${BASE} AS build
-# `cluster` has what scheduler and workers of Dask need too (docs/scale.md).
 ARG REQUIREMENTS=base
 COPY requirements/${REQUIREMENTS}.txt /tmp/requirements.txt
 RUN --mount=type=cache,target=/root/.cache/pip \

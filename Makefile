@@ -29,7 +29,7 @@ run: $(VENV)/.installed-run ## the service on http://127.0.0.1:8000, with a Post
 test: $(VENV)/.installed-dev ## everything that a change breaks by mistake, in minutes, on a Postgres of its own
 	$(PY) -m pytest -m "not slow" -n $(WORKERS) --dist worksteal $(PYTEST_ARGS)
 
-test-all: $(VENV)/.installed-slow ## every test: also simulated statistics, browsers, MLflow, clusters, generated input
+test-all: $(VENV)/.installed-slow ## every test: also simulated statistics, browsers, MLflow, generated input
 	@$(PY) -m tests.ui.browser
 	$(PY) -m pytest -n $(WORKERS) --dist worksteal $(PYTEST_ARGS)
 

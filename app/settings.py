@@ -24,7 +24,6 @@ from pydantic import (
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from app.domain.operations import is_project_name
-from app.outbound.cluster.addresses import check_address
 from app.outbound.data import read_prefix
 
 DRIVER_SCHEME = "postgresql+asyncpg"
@@ -353,13 +352,6 @@ class Settings(BaseSettings):
     )
     data_seconds: float = Field(
         4 * 3600.0, gt=0, description="Reading data that a request names, and evaluating it, is ended after so long."
-    )
-
-    dask_address: Annotated[str, AfterValidator(check_address)] | None = Field(
-        None,
-        description="Scheduler of a cluster of Dask that reads the data which requests name, in pieces: "
-        "`tcp://host:8786` or `tls://host:8786`; its workers have the same image as the service. `local`: a cluster of "
-        "processes for each job, to try it out. Needs the extra `dask`. Unset: one process of the service reads all.",
     )
 
     figure_seconds: float = Field(

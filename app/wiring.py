@@ -14,7 +14,6 @@ from app.domain.errors import SchemaOutdated
 from app.kernel.metrics.card import Scope
 from app.kernel.metrics.catalogue import catalogue
 from app.outbound.addresses import can_be_reached
-from app.outbound.cluster.dask_cluster import DaskCluster
 from app.outbound.data import DataPlaces
 from app.outbound.duckdb_rows import DuckEngine
 from app.outbound.posting import WebhookPoster
@@ -140,7 +139,6 @@ async def build_services(
     reached = partial(can_be_reached, private=settings.webhook_private_addresses)
     places = DataPlaces(settings.data_prefixes, settings.data_s3_endpoint)
     rows_beyond = DuckEngine(settings.data_memory_bytes // 2)
-    cluster = None if settings.dask_address is None else DaskCluster(settings.dask_address)
 
     def services_with(compute: ComputePool, admission: Admission, data: ComputePool) -> Services:
         return Services(
@@ -158,7 +156,7 @@ async def build_services(
             guard=guard,
             quotas=quotas,
             compute=compute,
-            data=NamedData(places, data, settings.data_memory_bytes, rows_beyond, cluster),
+            data=NamedData(places, data, settings.data_memory_bytes, rows_beyond),
             renderer=renderer,
             readiness=readiness,
             exposition=exposition,

@@ -23,7 +23,6 @@ FOLDER: Final = ROOT / "requirements"
 # File -> the extras of pyproject.toml it holds besides the dependencies of the service itself.
 FILES: Final[Mapping[str, tuple[str, ...]]] = {
     "base.txt": (),
-    "cluster.txt": ("dask",),
     "run.txt": ("embedded", "clone", "figures"),
     "dev.txt": ("dev",),
     "slow.txt": ("dev", "slow"),

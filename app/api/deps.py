@@ -32,7 +32,7 @@ from app.services.gate import GateService
 from app.services.idempotency import IdempotencyService
 from app.services.inventory import InventoryService
 from app.services.jobs import JobService
-from app.services.ports import Cluster, DataSource, Engine, Readiness
+from app.services.ports import DataSource, Engine, Readiness
 from app.services.processes.compute import ComputePool
 from app.services.processes.rendering import Renderer
 from app.services.project.what_if import WhatIfService
@@ -59,14 +59,12 @@ class NamedData:
         compute: Where it is read, which may take longer than other work.
         memory_bytes: That columns may take.
         engine: What holds rows beyond memory.
-        cluster: What reads pieces of it; None: nobody else does.
     """
 
     source: DataSource
     compute: ComputePool
     memory_bytes: int
     engine: Engine
-    cluster: Cluster | None = None
 
 
 @dataclass(frozen=True, slots=True)

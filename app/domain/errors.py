@@ -199,10 +199,10 @@ class ProcessLost(DomainError):
     code = "process_lost"
 
 
-class ClusterUnavailable(DomainError):
-    """The cluster that was to do what was asked for cannot. Nothing was kept; it can be sent again."""
+class SpillFull(DomainError):
+    """Rows beyond memory take more room in files than they may, or than there is. Nothing was kept."""
 
-    code = "cluster_unavailable"
+    code = "spill_full"
 
 
 class SchemaOutdated(DomainError):

@@ -297,41 +297,6 @@ class DataPlaces:
             self._check_links(file.path for file in found)
         return DataListing(tuple(found), filesystem.open_input_file)
 
-    def again(self, uri: str, files: Sequence[DataFile]) -> DataListing:
-        """Some of the files that an address named, perhaps in another process: nothing is listed, all is checked.
-
-        Raises:
-            DataNotAllowed: one of them does not lie below a prefix, wherever links lead.
-            InvalidInput: one is not there, or is not as it was when it was listed.
-            OSError: the place of storage does not answer.
-        """
-        address = self._allowed(uri)
-        if address.scheme in WEB:
-            listing = self._of_web(address)
-        else:
-            self._check_paths(address.scheme, [file.path for file in files])
-            filesystem = self._filesystem(address)
-            infos = filesystem.get_file_info([file.path for file in files])
-            listing = DataListing(tuple(map(_file, infos)), filesystem.open_input_file)
-        if listing.files != tuple(files):
-            raise InvalidInput.at(
-                _WHERE,
-                "data_changed",
-                "expected files that stay as they are while they are read, the same wherever that is done",
-            )
-        return listing
-
-    def _check_paths(self, scheme: str, paths: Sequence[str]) -> None:
-        """Do paths as the place of storage has them lie below a prefix, wherever links lead?"""
-        prefixes = [read_prefix(prefix) for prefix in self.prefixes]
-        for path in paths:
-            host, _, inner = ("", "", path.removeprefix("/")) if scheme == FILE else path.partition("/")
-            address = Address(scheme, host, tuple(inner.split("/")))
-            if ".." in address.segments or not any(address.is_below(prefix) for prefix in prefixes):
-                raise DataNotAllowed("expected files below a prefix that the operator of the service allows")
-        if scheme == FILE:
-            self._check_links(paths)
-
     def _allowed(self, uri: str) -> Address:
         return allowed_address(uri, [read_prefix(prefix) for prefix in self.prefixes])
 

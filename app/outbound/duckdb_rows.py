@@ -8,6 +8,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextvars import copy_context
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
@@ -58,9 +59,11 @@ class DuckRows:
         for (name, expression), kind in zip(values.items(), own, strict=True):
             function = "fsum" if kind in ("DOUBLE", "FLOAT") else "sum"
             made.append(f"coalesce({function}({expression}), 0)::DOUBLE AS {_quoted(name)}")
-        columns = [_quoted(name) for name in by]
-        grouped = f" GROUP BY {', '.join(columns)} ORDER BY {', '.join(columns)}" if by else ""
-        return self._engine.table(f"SELECT {', '.join([*columns, *made])} FROM ({self._query}){grouped}")
+        return self._grouped(by, made)
+
+    def smallest(self, *by: str, **values: str) -> Table:
+        """Smallest values of expressions for each combination of some columns."""
+        return self._grouped(by, [f"min({one})::DOUBLE AS {_quoted(name)}" for name, one in values.items()])
 
     def coded(self, column: str, into: str) -> tuple["DuckRows", int]:
         """Rows with whole numbers in place of values."""
@@ -103,6 +106,11 @@ class DuckRows:
     def batches(self, *columns: str) -> Iterator[Table]:
         """Columns in any order, in batches."""
         return self._engine.batches(f"SELECT {', '.join(map(_quoted, columns))} FROM ({self._query})")
+
+    def _grouped(self, by: Sequence[str], made: Sequence[str]) -> Table:
+        columns = [_quoted(name) for name in by]
+        grouped = f" GROUP BY {', '.join(columns)} ORDER BY {', '.join(columns)}" if by else ""
+        return self._engine.table(f"SELECT {', '.join([*columns, *made])} FROM ({self._query}){grouped}")
 
     def _of(self, query: str) -> "DuckRows":
         return DuckRows(self._engine, query)
@@ -166,11 +174,30 @@ class DuckDB:
         self._connection.execute("SET lock_configuration = true")
 
     def take(self, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> DuckRows:
-        """Rows of batches, written once."""
-        reader = pa.RecordBatchReader.from_batches(schema, iter(batches))
-        self._connection.register("incoming", reader)
+        """Rows of batches, written once. Raises what comes of making the batches."""
+        given, faults = iter(batches), []
+        # Threads of the engine read them, for whom the progress of this one is none.
+        context = copy_context()
+
+        def told() -> Iterator[pa.RecordBatch]:
+            while True:
+                try:
+                    batch = context.run(next, given, None)
+                except Exception as fault:
+                    faults.append(fault)
+                    raise
+                if batch is None:
+                    return
+                yield batch
+
+        self._connection.register("incoming", pa.RecordBatchReader.from_batches(schema, told()))
         try:
             return self.keep("SELECT * FROM incoming")
+        except EngineError:
+            # The engine knows the words of a fault only.
+            if faults:
+                raise faults[0] from None
+            raise
         finally:
             self._connection.unregister("incoming")
 

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from app.domain.data import DataFile, DataListing
+from app.domain.data import DataListing
 from app.domain.decisions import ComparisonRecord, ComparisonSummary, Gate, GateCheck
 from app.domain.evaluation import (
     DatasetRef,
@@ -589,16 +589,6 @@ class DataSource(Protocol):
         """
         ...
 
-    def again(self, uri: str, files: Sequence[DataFile]) -> DataListing:
-        """Some of the files that an address named, perhaps in another process: nothing is listed, all is checked.
-
-        Raises:
-            DataNotAllowed: one of them lies where the operator does not allow it.
-            InvalidInput: one is not there, or is not as it was when it was listed.
-            OSError: the place of storage does not answer.
-        """
-        ...
-
 
 class SamplesElsewhere(Protocol):
     """Reads again what evaluations of named data were made of. Can be sent to another process."""
@@ -647,9 +637,6 @@ class Workers(Protocol):
 
         Function, tasks and results have to be picklable. A few tasks are under way at once, so that neither tasks nor
         results pile up. What a lost process was at work on is done again by another.
-
-        Raises:
-            ClusterUnavailable: it does not answer, has nobody who works, or works by another release.
         """
         ...
 

@@ -18,8 +18,6 @@ from tests.examples.documents import blocks
 ROOT = Path(__file__).resolve().parents[2]
 (_IN_SCALE,) = (content for language, content in blocks("docs/scale.md") if language == "yaml")
 TEXTS = {"docs/scale.md": _IN_SCALE, "docker-compose.yml": (ROOT / "docker-compose.yml").read_text()}
-# A cluster needs libraries that are there with the slow tests only.
-WITH_A_CLUSTER = [pytest.param("docs/scale.md", marks=pytest.mark.slow), "docker-compose.yml"]
 _VARIABLE = re.compile(r"\$\{(\w+)(?::[-?]([^}]*))?\}")
 # What the image runs when nothing is said: its ENTRYPOINT and CMD.
 COMMAND = ["python", "-m", "app"], ["serve"]
@@ -59,7 +57,7 @@ def test_everything_that_is_named_is_there(name: str) -> None:
     assert hosts <= file["services"].keys()
 
 
-@pytest.mark.parametrize("name", WITH_A_CLUSTER)
+@pytest.mark.parametrize("name", TEXTS)
 def test_settings_of_the_files_are_settings(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(ours(name)) >= 2
     for service, one in ours(name).items():
@@ -74,7 +72,7 @@ def test_settings_of_the_files_are_settings(name: str, monkeypatch: pytest.Monke
         assert settings.data_dir == Path("data")
 
 
-@pytest.mark.parametrize("name", WITH_A_CLUSTER)
+@pytest.mark.parametrize("name", TEXTS)
 def test_what_they_run_is_there_and_only_a_service_is_asked_how_it_is(name: str) -> None:
     dockerfile = (ROOT / "Dockerfile").read_text()
     assert f"ENTRYPOINT {json.dumps(COMMAND[0])}\nCMD {json.dumps(COMMAND[1])}\n" in dockerfile
@@ -98,8 +96,6 @@ def test_the_image_can_be_built_with_what_they_ask_for(name: str) -> None:
         given = build["args"]["REQUIREMENTS"] if isinstance(build, dict) else "base"
         assert f"{given}.txt" in FILES
         assert f"!requirements/{given}.txt\n" in ignored
-        if "PREVAIL_DASK_ADDRESS" in one["environment"]:
-            assert "dask" in FILES[f"{given}.txt"]
     assert "ARG REQUIREMENTS=base\nCOPY requirements/${REQUIREMENTS}.txt " in dockerfile
 
 

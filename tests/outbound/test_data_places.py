@@ -11,13 +11,14 @@ import pytest
 from pydantic import ValidationError
 
 from app.api.bodies.files.table import MOST_ROWS
-from app.api.bodies.referenced import Asked, read_data
+from app.api.bodies.referenced import Asked, count_data, read_data
 from app.domain.data import DataFormat, DataReference
 from app.domain.errors import DataNotAllowed, InvalidInput, TooLarge
 from app.outbound import data
 from app.outbound.data import DataPlaces, HttpFile, allowed_address, read_address, read_prefix
 from app.services.processes.progress import tell_progress
 from app.settings import Settings
+from tests.engine import ENGINE
 
 
 @pytest.mark.parametrize(
@@ -151,14 +152,17 @@ def asked(uri: str, form: DataFormat, kind: str = "predictions", memory: int = 1
     return Asked(DataReference(uri, form, columns), kind, None, memory)
 
 
-def test_rows_beyond_memory_are_counted_where_counts_are_all(tmp_path: Path) -> None:
+def test_rows_beyond_memory_are_counted_where_counts_are_all(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     size = 1 << 17
     table = pa.table({"t": pa.array([0, 1] * (size // 2)), "p": pa.array([0, 0, 1, 1] * (size // 4))})
     table = table.append_column("s", pa.array([0.25] * size))
     for place in range(3):
         pq.write_table(table, tmp_path / f"{place}.parquet", row_group_size=size // 4)
     data = DataPlaces((str(tmp_path),))
-    read = read_data(data, asked(str(tmp_path), DataFormat.PARQUET))
+    with ENGINE.opened(tmp_path_factory.mktemp("rows")) as engine:
+        read = count_data(data, asked(str(tmp_path), DataFormat.PARQUET), engine)
     assert read.facts["rows"] == 3 * size
     assert read.tally is not None
     pairs = zip(read.columns["y_true"].tolist(), read.columns["y_pred"].tolist(), strict=True)

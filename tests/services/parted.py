@@ -1,4 +1,4 @@
-"""Parts of an input folded as a cluster does it: each apart, pickled, and merged in any order."""
+"""Parts of an input folded each apart, and merged in any order."""
 
 import pickle
 from collections.abc import Callable
@@ -12,8 +12,8 @@ from app.api.v1.requests.referenced import with_columns
 
 def merged(whole: Any, made: Callable[[], Any], text: bytes, parts: PartsOfData, random: np.random.Generator) -> None:
     """Take all parts into a fold, each from a state of its own."""
-    for place in random.permutation(len(parts.pieces)).tolist():
+    found = [*parts.read()]
+    for place in random.permutation(len(found)).tolist():
         state = made()
-        for one in parts.reading.parts(parts.pieces[place]):
-            state.add(with_columns(text, one))
+        state.add(with_columns(text, found[place]))
         whole.merge(pickle.loads(pickle.dumps(state)))  # noqa: S301 - its own

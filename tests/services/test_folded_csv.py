@@ -80,7 +80,7 @@ def test_ids_are_those_of_all_rows_at_once(tmp_path: Path) -> None:
     body = written(tmp_path / "data", ["no", "yes"], NUMBERS, WORDS)
     whole = read_data(places_of(body), asked(body, 1 << 30)).columns
     parts = PartsOfData(places_of(body), asked(body, MEMORY, with_ids=True))
-    found = [one.columns for piece in parts.pieces for one in parts.reading.parts(piece)]
+    found = [one.columns for one in parts.read()]
     assert len(found) > 10
     for name in ("sample_ids", "group_ids", "y_true"):
         texts = [str(one) for part in found for one in ids_as_array(as_labels(part[name], "")).tolist()]

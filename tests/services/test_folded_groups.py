@@ -3,7 +3,6 @@
 import json
 import pickle
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from app.api.bodies.referenced import Asked, PartsOfData, read_data
-from app.api.v1.requests.referenced import folded_apart, with_columns, with_parts
+from app.api.v1.requests.referenced import with_columns, with_parts
 from app.domain.data import DataFormat, DataReference
 from app.domain.errors import BeyondMemory, InvalidInput, TooLarge
 from app.domain.report import Report
@@ -21,7 +20,6 @@ from app.outbound.data import DataPlaces
 from app.services.evaluate.apart import evaluate_alone
 from app.services.evaluate.evaluations import NewEvaluation
 from app.services.evaluate.folding import most_groups
-from app.services.evaluate.folding.scores import Folding
 from app.services.ports import ClusterTask, Result
 from app.services.runs.joins import numbers_of
 from tests.engine import ENGINE
@@ -166,29 +164,6 @@ def test_the_report_is_that_of_the_rows(form: tuple[str, list[str], str], interv
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
-def test_no_split_and_no_order_shows(form: tuple[str, list[str], str], tmp_path: Path) -> None:
-    kind, classes, names = form
-    body = written(tmp_path, kind, classes, NUMBERS[names], metrics=["roc_auc@*"])
-    text, expected = json.dumps(body).encode(), in_parts(body, tmp_path, 1 << 24)
-    random = np.random.default_rng(5)
-    for number in range(3):
-        # Pieces of which nothing is left come in any order too.
-        if number == 2:
-            body["input"]["ignore"] = [classes[-1]]
-            text, expected = json.dumps(body).encode(), in_parts(body, tmp_path, 1 << 24)
-        parts = PartsOfData(places(body), asked(body, MEMORY))
-        with closing(Folding(MEMORY, tmp_path / "runs")) as whole:
-            for place in random.permutation(len(parts.pieces)):
-                state = folded_apart(text, parts.reading, parts.pieces[place])
-                whole.merge(pickle.loads(pickle.dumps(state)))  # noqa: S301 - its own
-            found = whole.finish(expected.source.facts["data"], Elsewhere())
-        assert found.source.facts == expected.source.facts
-        assert found.report is not None
-        assert expected.report is not None
-        assert repr(found.report.of_samples) == repr(expected.report.of_samples)
-
-
 @pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
 def test_ignored_classes_are_left_out_of_parts(form: tuple[str, list[str], str], tmp_path: Path) -> None:
     """Of some pieces nothing is left; a class that is declared and ignored stays one without samples."""

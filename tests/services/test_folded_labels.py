@@ -133,7 +133,7 @@ def test_many_labels_are_read_in_batches_of_fewer_rows(tmp_path: Path) -> None:
     pq.write_table(pa.table(columns), tmp_path / "wide.parquet", row_group_size=rows)
     reference = DataReference(str(tmp_path / "wide.parquet"), DataFormat.PARQUET, None)
     parts = PartsOfData(DataPlaces((str(tmp_path),)), Asked(reference, "multilabel", names, 1 << 26, piece_rows=rows))
-    sizes = [part.facts["rows"] for piece in parts.pieces for part in parts.reading.parts(piece)]
+    sizes = [part.facts["rows"] for part in parts.read()]
     assert sum(sizes) == rows
     assert max(sizes) * 600 <= 1 << 22
 

@@ -1,4 +1,4 @@
-"""Runs whose samples are read again part by part: what is held of them, what travels, and how far that is."""
+"""Runs whose samples are read again part by part: what is held of them, and how far that is."""
 
 from contextlib import ExitStack
 from dataclasses import replace
@@ -12,7 +12,6 @@ import pyarrow.ipc
 import pyarrow.parquet as pq
 import pytest
 
-from app.api.bodies import referenced
 from app.api.bodies.referenced import Asked, PartsOfData, read_data
 from app.api.v1 import reread
 from app.api.v1.requests.referenced import with_columns
@@ -26,7 +25,6 @@ from app.domain.inputs.matrices import MatrixInput
 from app.outbound.data import DataPlaces
 from app.services.processes.progress import progressed, tell_progress
 from app.services.stored import unkept_record
-from tests.services.referenced import Threads
 
 ROWS = 300_000
 COLUMNS = {"y_true": "truth", "y_pred": "guess", "sample_id": "id"}
@@ -89,34 +87,16 @@ def test_parts_of_a_file_go_out_one_by_one(form: DataFormat, tmp_path: Path, mon
     assert ids_of(parts) == [*range(ROWS)]
 
 
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("most", [1 << 10, 1 << 27])
-def test_what_is_too_large_to_travel_is_read_here(
-    form: DataFormat, most: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    rows = 2_000
-    places, record = kept(written(tmp_path, form, table(rows), 500), form, rows)
-    monkeypatch.setattr(referenced, "MOST_TRAVELLING", most)
-    cluster = Threads()
-    assert ids_of([*DataAgain(places, cluster).parts(record, outputs=False)]) == [*range(rows)]
-    assert cluster.tasks == (most > 1 << 10)
-
-
-def test_a_fault_that_a_worker_finds_says_its_row(tmp_path: Path) -> None:
-    """A worker does not know how many rows of other files come first."""
+def test_a_fault_says_its_row_among_all_files(tmp_path: Path) -> None:
     (folder := tmp_path / "rows").mkdir()
     rows = table(1_000)
     for number, truth in enumerate(
         (rows["truth"], pa.array(["maybe" if row == 400 else "no" for row in range(1_000)]))
     ):
         pq.write_table(rows.set_column(0, "truth", truth), folder / f"{number}.parquet")
-    found = []
-    for cluster in (None, Threads()):
-        places, record = kept(folder / "*.parquet", DataFormat.PARQUET, 2_000)
-        with pytest.raises(InvalidInput, match="row 1400 of those read") as caught:
-            [*DataAgain(places, cluster).parts(record, outputs=False)]
-        found.append(str(caught.value.faults))
-    assert found[0] == found[1]
+    places, record = kept(folder / "*.parquet", DataFormat.PARQUET, 2_000)
+    with pytest.raises(InvalidInput, match="row 1400 of those read"):
+        [*DataAgain(places).parts(record, outputs=False)]
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -151,6 +131,6 @@ def test_ids_of_queries_in_csv_stay_as_they_are_written(mapped: bool, tmp_path: 
     places = DataPlaces((str(tmp_path),))
     parts = PartsOfData(places, asked)
     found = [read_data(places, asked).columns["query_ids"]]
-    found += [read.columns["query_ids"] for piece in parts.pieces for read in parts.reading.parts(piece)]
+    found += [read.columns["query_ids"] for read in parts.read()]
     assert all(isinstance(one, CodedTexts) for one in found)
     assert [[one.texts[code] for code in one.codes.tolist()] for one in found] == [["1.10", "1.10", "1.1", "1.1"]] * 2

@@ -1,23 +1,17 @@
-"""Data that a request names: its columns, as if they had come in a file with the request.
-
-Pieces of the data are read here or by workers of a cluster, and taken together in the order of the data either way.
-"""
+"""Data that a request names: its columns, as if they had come in a file with the request."""
 
 import hashlib
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
-from typing import Any, Final, TypeVar
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Final
 
 import pyarrow as pa
 
 from app.api.bodies.columns import ARRAYS
-from app.api.bodies.files.counted import RowCounts
-from app.api.bodies.files.dataset import PIECE_ROWS, Columns, Dataset, Piece, open_dataset
-from app.api.bodies.files.filters import read_filter
-from app.api.bodies.files.formats import Spelling
-from app.api.bodies.files.table import TableFile
+from app.api.bodies.files.dataset import PIECE_ROWS, Dataset, open_dataset
+from app.api.bodies.files.table import MOST_ROWS, TableFile
 from app.api.bodies.uploads import columns_of
 from app.domain.data import DataFile, DataFormat, DataReference
 from app.domain.errors import BeyondMemory, DomainError, Fault, InvalidInput, TooLarge
@@ -29,58 +23,8 @@ from app.domain.inputs.kinds import KINDS
 from app.domain.inputs.multilabel import Multilabel
 from app.domain.inputs.ranking import Ranking
 from app.domain.inputs.samples import Tally
-from app.services.ports import DataSource, Workers
-from app.services.processes.progress import progressed
-
-Made = TypeVar("Made")
-# Bytes of what is made of a piece by a process of a cluster; what is larger is made where it is needed.
-MOST_TRAVELLING: Final = 128 << 20
-
-
-def made_of(
-    pieces: Sequence[Piece],
-    workers: Workers | None,
-    apart: Callable[[Piece], Made],
-    here: Callable[[Piece], Made],
-    travels: Callable[[Piece], bool] = lambda _: True,
-) -> Iterator[Made]:
-    """Results of each piece, in order.
-
-    Args:
-        pieces: Of the data, in order.
-        workers: None: everything is done here.
-        apart: Makes it in another process.
-        here: Makes it here, where it is known what came before; perhaps only while it is gone through.
-        travels: Whether what is made of a piece is small enough to come from elsewhere.
-
-    Raises:
-        DomainError: what is wrong with the first piece with which something is.
-    """
-    if workers is None:
-        yield from map(here, pieces)
-        return
-    results = workers.in_order(apart, filter(travels, pieces))
-    for piece in pieces:
-        if not travels(piece):
-            yield here(piece)
-            continue
-        try:
-            made = next(results)
-        except InvalidInput:
-            # Here it is known how many rows come before it, so that the fault says which row it is.
-            yield here(piece)
-            raise
-        progressed(piece.stop, piece.total)
-        yield made
-
-
-def travels(piece: Piece, numbers: int) -> bool:
-    """Is what is made of a piece small, so many numbers of a row? Of files that do not say how many rows they have, a
-    number takes 8 bytes.
-    """
-    size = piece.stop - piece.start if piece.rows is None else 8 * piece.rows * numbers
-    return size <= MOST_TRAVELLING
-
+from app.services.ports import DataSource, OpenEngine
+from app.services.processes.progress import as_step, each_as_step
 
 _DATA: Final = "/input/data"
 _COLUMNS: Final = f"{_DATA}/columns"
@@ -158,37 +102,51 @@ def check_data(source: DataSource, asked: Asked) -> None:
         _checked(_opened(source, asked), asked)
 
 
-def read_data(source: DataSource, asked: Asked, workers: Workers | None = None, *, counted: bool = False) -> ReadData:
-    """All rows. Takes as long as it takes, and tells how far it is.
+def read_data(source: DataSource, asked: Asked, most_rows: int = MOST_ROWS) -> ReadData:
+    """All rows, in memory. Takes as long as it takes, and tells how far it is.
 
     Args:
         source: Where they lie.
         asked: What they are to be.
-        workers: Who count rows that say the same, where there are some.
-        counted: Rows of predictions that say the same are one entry whatever columns there are, and ids are left aside.
+        most_rows: That may be read.
 
     Raises:
         DataNotAllowed, InvalidInput: as `check_data`, or a row is not as it should be.
-        BeyondMemory: there are more than this kind of input may have.
-        ClusterUnavailable: the cluster does not do it.
+        BeyondMemory: there are more rows, or they take more memory than columns may.
     """
+    return _read(source, asked, lambda data: data.file(most_rows, mapped=asked.mapped), ids=True)
+
+
+def count_data(source: DataSource, asked: Asked, engine: OpenEngine) -> ReadData:
+    """All rows of predictions, any number of them: those that say the same are one entry, and ids are left aside.
+
+    Raises:
+        DataNotAllowed, InvalidInput: as `read_data`.
+        TooLarge: there are too many groups.
+        EngineError: the engine has no room for the rows.
+    """
+    return _read(source, asked, lambda data: data.counted(engine, mapped=asked.mapped), ids=False)
+
+
+def _read(source: DataSource, asked: Asked, file: Callable[[Dataset], TableFile], *, ids: bool) -> ReadData:
     with _of_reference():
         data = _opened(source, asked)
         _checked(data, asked)
-        of_rows = _of_rows(asked, data)
-        counting = None
-        if asked.counts and (counted or not of_rows):
-            counting = partial(_counted, Reading(source, asked, data.schema), data.pieces, workers)
         with _of_entries(ARRAYS, 0):
-            columns = _columns(asked, data.file(mapped=asked.mapped, counted=counting), ids=not counted)
+            columns = _columns(asked, file(data), ids=ids)
         _check_unchanged(source, asked, data)
-        unchecked = counted and _IDS in of_rows
+        unchecked = not ids and _IDS in _of_rows(asked, data)
         facts = _facts(asked.reference, data.listing.files, data.read.rows, unchecked=unchecked)
         return ReadData(columns, data.read.tally, facts)
 
 
 class PartsOfData:
-    """All rows, to be read piece by piece, here or elsewhere."""
+    """All rows, to be read part by part.
+
+    Attributes:
+        kind: Of the input.
+        weighted: Do rows have weights?
+    """
 
     def __init__(self, source: DataSource, asked: Asked) -> None:
         """Raises DataNotAllowed, InvalidInput and TooLarge as `read_data`, before any row is read."""
@@ -197,48 +155,43 @@ class PartsOfData:
             _checked(self._data, asked)
             of_rows = _of_rows(asked, self._data)
             names = asked.reference.columns or self._data.names(mapped=False)
-            width = _width(asked, names)
             if not asked.with_ids:
-                _check_weights(asked.kind, of_rows, width)
+                _check_weights(asked.kind, of_rows, _width(asked, names))
             if asked.kind == Scores.kind and len(asked.labels or ()) == 2 and Scores.file()["scores"].name not in names:
                 raise BeyondMemory(
                     "expected one score of two classes in each of so many rows, got one for each", pointer="/data"
                 )
-            schema, grouped = self._data.schema, _GROUP in of_rows
-            self._unread = Reading(source, asked, schema, width, grouped=grouped, weighted=_WEIGHT in of_rows)
-            self._columns = self._unread.columns_of(self._data)
-        self.kind, self._has_ids = asked.kind, _IDS in of_rows
+            pick = partial(_columns, asked, ids=asked.with_ids)
+            self._columns = self._data.columns(pick, mapped=asked.mapped)
+        self._source, self._asked = source, asked
+        self.kind, self.weighted, self._has_ids = asked.kind, _WEIGHT in of_rows, _IDS in of_rows
 
-    @cached_property
-    def reading(self) -> "Reading":
-        """Settings by which pieces are read. All rows of CSV are read for it: they say what labels and ids are.
+    def read(self) -> Iterator[ReadData]:
+        """All rows in their order, each part as `read_data` has all of them. Raises as that does.
 
-        Raises:
-            DataNotAllowed, InvalidInput: as `read_data`.
+        CSV is gone through once more at first: all rows say what its labels and ids are.
         """
+        asked, before = self._asked, 0
+        first = int(self._data.form is DataFormat.CSV and bool(self._columns[0]))
         with _of_reference():
-            return replace(self._unread, spellings=self._data.spelled(self._columns))
-
-    @property
-    def is_read_twice(self) -> bool:
-        """Are all rows gone through before it is known how pieces are read?"""
-        return self._data.form is DataFormat.CSV and bool(self._columns[0])
-
-    @property
-    def pieces(self) -> tuple[Piece, ...]:
-        """In the order of the data."""
-        return self._data.pieces
+            with as_step(0, first + 1):
+                data = replace(self._data, spellings=self._data.spelled(self._columns))
+            for file in each_as_step(first, first + 1, data.parts(self._columns, mapped=asked.mapped)):
+                with _of_entries(ARRAYS, before):
+                    found = _columns(asked, file, ids=asked.with_ids)
+                rows = data.read.rows - before
+                yield ReadData(found, None, _facts(asked.reference, (), rows), before, part=True)
+                before += rows
 
     def facts(self, rows: int) -> DataFacts:
-        """Facts of the data, once so many rows of all pieces have been read.
+        """Facts of the data, once so many rows of all parts have been read.
 
         Raises:
-            InvalidInput: the files are no more what they were.
+            DataNotAllowed, InvalidInput: the files are no more what they were.
         """
-        reading, files = self._unread, self._data.listing.files
         with _of_reference():
-            _check_unchanged(reading.source, reading.asked, self._data)
-        return _facts(reading.asked.reference, files, rows, unchecked=self._has_ids)
+            _check_unchanged(self._source, self._asked, self._data)
+        return _facts(self._asked.reference, self._data.listing.files, rows, unchecked=self._has_ids)
 
 
 def _width(asked: Asked, names: Mapping[str, str | Sequence[str]] | Sequence[str]) -> int:
@@ -275,75 +228,6 @@ def _check_weights(kind: str, of_rows: Container[str], width: int) -> None:
             "PREVAIL_DATA_MEMORY_BYTES holds",
             pointer="/data",
         )
-
-
-@dataclass(frozen=True, slots=True)
-class Reading:
-    """Settings by which pieces are read; can be sent to another process.
-
-    Attributes:
-        schema: Of all files.
-        width: Numbers of a row that are kept of rows that go by; 0 where rows are counted.
-        grouped: Do rows have groups?
-        weighted: Do they have weights?
-        spellings: How columns of labels of CSV are written in all rows, by name.
-    """
-
-    source: DataSource
-    asked: Asked
-    schema: pa.Schema
-    width: int = 0
-    grouped: bool = False
-    weighted: bool = False
-    spellings: Mapping[str, Spelling] = field(default_factory=dict)
-
-    def columns_of(self, data: Dataset) -> Columns:
-        """Columns of labels and of numbers that are read."""
-        return data.columns(partial(_columns, self.asked, ids=self.asked.with_ids), mapped=self.asked.mapped)
-
-    def parts(self, piece: Piece, before: int = 0) -> Iterator[ReadData]:
-        """The rows of a piece in parts, each as `read_data` has all of them; ``before`` rows of others come first.
-
-        Raises:
-            DataNotAllowed, InvalidInput, TooLarge: as `read_data`.
-        """
-        asked = self.asked
-        with _of_reference():
-            data = self._opened(piece)
-            for file in data.parts(self.columns_of(data), before, mapped=asked.mapped):
-                with _of_entries(ARRAYS, before):
-                    found = _columns(asked, file, ids=asked.with_ids)
-                rows = data.read.rows
-                yield ReadData(found, None, _facts(asked.reference, (), rows), before, part=True)
-                before, data.read.rows = before + rows, 0
-
-    def counted(self, columns: Columns, piece: Piece, before: int = 0) -> RowCounts:
-        """The different rows of a piece, each with how often it occurs; ``before`` rows of others come first. Raises as
-        `parts`.
-        """
-        with _of_reference():
-            return self._opened(piece).counted(columns, before)
-
-    def _opened(self, piece: Piece) -> Dataset:
-        reference = self.asked.reference
-        listing = self.source.again(reference.uri, [piece.file])
-        condition = None if reference.filter is None else read_filter(reference.filter)
-        memory = self.asked.memory_bytes
-        return Dataset(listing, reference.format, self.schema, condition, memory, (piece,), self.spellings)
-
-
-def _counted(reading: Reading, pieces: Sequence[Piece], workers: Workers | None, columns: Columns) -> RowCounts:
-    """The different rows of all pieces."""
-    whole: RowCounts | None = None
-
-    def here(piece: Piece) -> RowCounts:
-        return reading.counted(columns, piece, 0 if whole is None else whole.rows)
-
-    for counts in made_of(pieces, workers, partial(reading.counted, columns), here):
-        whole = counts if whole is None else whole.merge(counts)
-    if whole is None:
-        raise ValueError("expected at least one piece")
-    return whole
 
 
 def _check_unchanged(source: DataSource, asked: Asked, data: Dataset) -> None:

@@ -1,7 +1,6 @@
 """Comparisons of runs whose samples are read again, where their data was named: taken as jobs, as the runs were."""
 
-from collections.abc import Iterable, Iterator
-from contextlib import suppress
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from http import HTTPStatus
 from pathlib import Path
@@ -12,9 +11,9 @@ import orjson
 from fastapi import Request
 from starlette.responses import Response
 
-from app.api.bodies.files.dataset import PIECE_ROWS, Piece
+from app.api.bodies.files.dataset import PIECE_ROWS
 from app.api.bodies.parsing import Body
-from app.api.bodies.referenced import Asked, PartsOfData, ReadData, Reading, made_of, of_rows, read_data, travels
+from app.api.bodies.referenced import Asked, PartsOfData, ReadData, of_rows, read_data
 from app.api.deps import CARRIED_OUT_BY, Context
 from app.api.jobs import put_aside
 from app.api.presentation import View
@@ -28,8 +27,7 @@ from app.domain.inputs.labels import taken
 from app.domain.inputs.matrices import MatrixInput, with_weights
 from app.services.compare.comparisons import AskedComparison
 from app.services.compare.in_parts import Rereading
-from app.services.ports import Cluster, DataSource, Workers, workers_of
-from app.services.processes.progress import as_step, each_as_step
+from app.services.ports import DataSource
 
 # Rows with ids that are together in memory, and travel together.
 _PIECE_ROWS: Final = 1 << 18
@@ -67,14 +65,9 @@ _TRUTH: Final = "y_true"
 
 @dataclass(frozen=True, slots=True)
 class DataAgain:
-    """The port `app.services.ports.SamplesElsewhere` for whatever the operator allows now.
-
-    Attributes:
-        cluster: What reads pieces of more rows than memory holds; None: nobody else does.
-    """
+    """The port `app.services.ports.SamplesElsewhere` for whatever the operator allows now."""
 
     source: DataSource
-    cluster: Cluster | None = None
 
     def check(self, record: EvaluationRecord) -> None:
         """Whether its data may be read now; raises `DataNotAllowed`."""
@@ -88,69 +81,19 @@ class DataAgain:
     def parts(self, record: EvaluationRecord, *, outputs: bool) -> Iterator[MatrixInput]:
         """The input in parts with their samples; raises as the port says."""
         data = PartsOfData(self.source, asked_again(record, 0, in_parts=True))
-        first = int(data.is_read_twice)
-        with as_step(0, first + 1):
-            reading = data.reading
-        again = _Again(request_of(record), reading, tuple(record.extra.get(IGNORED_FACT, ())), outputs)
-        with workers_of(self.cluster) as workers:
-            yield from each_as_step(first, first + 1, _parts(data, again, workers))
-
-
-# How many rows were read, and what is left of them.
-_Rows = tuple[int, MatrixInput | None]
-
-
-@dataclass(frozen=True, slots=True)
-class _Again:
-    """How a piece is read again, wherever that is done.
-
-    Attributes:
-        body: The request.
-        ignored: Classes whose rows are left out.
-        outputs: Is more needed than labels and ids?
-    """
-
-    body: bytes
-    reading: Reading
-    ignored: tuple[str, ...]
-    outputs: bool
-
-    def parts(self, piece: Piece, before: int = 0) -> Iterator[_Rows]:
-        """The labels and ids of a piece, and perhaps its outputs; ``before`` rows of others come first."""
-        for read in self.reading.parts(piece, before):
-            found = None
-            # Rows of no weight at all, and ignored ones, are no fault of a part.
-            with suppress(NothingLeft):
-                found = _weighted(with_columns(self.body, _unweighted(read)).source, read, self.ignored)
-            if found is not None and found.samples is not None and not self.outputs:
+        body, ignored = request_of(record), tuple(record.extra.get(IGNORED_FACT, ()))
+        rows = 0
+        for read in data.read():
+            rows += read.facts["rows"]
+            try:
+                found = _weighted(with_columns(body, _unweighted(read)).source, read, ignored)
+            except NothingLeft:
+                # Rows of no weight at all, and ignored ones, are no fault of a part.
+                continue
+            if found.samples is not None and not outputs:
                 found = replace(found, samples=replace(found.samples, outputs=None))
-            yield read.facts["rows"], found
-
-    def all_parts(self, piece: Piece) -> Iterable[_Rows]:
-        """The same, to be sent to where all come together."""
-        return [*self.parts(piece)]
-
-    def travels(self, piece: Piece) -> bool:
-        """Are the parts of a piece small?"""
-        reading = self.reading
-        # Two classes and the id.
-        of_row = 3 + reading.grouped + reading.weighted
-        return travels(piece, of_row + (reading.width if self.outputs else 0))
-
-
-def _parts(data: PartsOfData, again: _Again, workers: Workers | None) -> Iterator[MatrixInput]:
-    """The parts of all pieces. Of one that is read here no two are held: it may be a file of any size."""
-    before = 0
-
-    def here(piece: Piece) -> Iterable[_Rows]:
-        return again.parts(piece, before)
-
-    for parts in made_of(data.pieces, workers, again.all_parts, here, again.travels):
-        for rows, found in parts:
-            before += rows
-            if found is not None:
-                yield found
-    data.facts(before)
+            yield found
+        data.facts(rows)
 
 
 def _unweighted(read: ReadData) -> ReadData:
@@ -179,13 +122,13 @@ async def compare_elsewhere(
         IncomparableRuns: the runs cannot be paired.
     """
     data = context.services.data
-    again = DataAgain(data.source, data.cluster)
+    again = DataAgain(data.source)
     if CARRIED_OUT_BY not in http.scope["state"]:
         for record in asked.elsewhere:
             again.check(record)
         return await put_aside(http, context, body)
     # Made here, so that it goes also where the process is ended that fills it.
     with TemporaryDirectory(prefix="prevail-", ignore_cleanup_errors=True) as folder:
-        reading = Rereading(again, data.memory_bytes, Path(folder), data.engine, data.cluster)
+        reading = Rereading(again, data.memory_bytes, Path(folder), data.engine)
         answer = await context.services.comparisons.answer_elsewhere(context.project, asked, reading, data.compute)
     return view.answer(answer, HTTPStatus.CREATED, {"Location": f"/v1/comparisons/{answer.id}"})

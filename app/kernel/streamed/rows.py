@@ -53,6 +53,13 @@ class Rows(Protocol):
         """
         ...
 
+    def smallest(self, *by: str, **values: str) -> Table:
+        """Smallest values (float64) of SQL expressions for each combination of some columns, ordered by these.
+
+        NULL is passed over; where there is nothing else the smallest value is NaN.
+        """
+        ...
+
     def coded(self, column: str, into: str) -> tuple[Self, int]:
         """Rows with a column of whole numbers 0..G-1 in place of any values, ordered by these values, and G."""
         ...

@@ -172,7 +172,6 @@ def pair_in_parts(
         IncomparableRuns: they have too few ids in common, different actual classes of one, or different groups.
         InvalidInput: a run has an id twice, or its data has changed.
         DataNotAllowed, TooLarge: data cannot be read again, or there are too many groups.
-        ClusterUnavailable: the cluster does not do it.
     """
     steps = len(runs) + 2
     question = _question(runs, expressions)
@@ -386,7 +385,6 @@ def queries_in_parts(
         IncomparableRuns: a run was kept without its items.
         InvalidInput: its data has changed.
         DataNotAllowed, TooLarge: data cannot be read again, or there are too many queries, or items of one.
-        ClusterUnavailable: the cluster does not do it.
     """
     leaves = [leaf for expression in expressions for leaf in measures(expression)]
     steps, budget, found = 2 * len(runs) + 1, reading.memory_bytes // 2, {}

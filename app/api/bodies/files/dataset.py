@@ -14,12 +14,11 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.csv
 
-from app.api.bodies.files.counted import RowCounts
+from app.api.bodies.files.counted import counted
 from app.api.bodies.files.filters import Filter, read_filter
 from app.api.bodies.files.formats import Spelling, as_written
 from app.api.bodies.files.table import (
     MOST_DESCRIPTION,
-    MOST_ROWS,
     Table,
     TableFile,
     arrow_table,
@@ -30,6 +29,7 @@ from app.domain.data import DataFile, DataFormat, DataListing, DataReference
 from app.domain.errors import BeyondMemory, InvalidInput
 from app.domain.inputs.labels import Column, shown
 from app.domain.inputs.samples import Tally
+from app.services.ports import OpenEngine
 from app.services.processes.progress import progressed
 
 # Of a piece, about: what is made of them travels, and waits in memory.
@@ -150,19 +150,34 @@ class Dataset:
 
         return TableFile(self.names(mapped=mapped), load)
 
-    def file(self, *, mapped: bool, counted: Callable[[Columns], RowCounts] | None = None) -> TableFile:
-        """The columns with their rows; ``counted`` gives the different rows of some columns, and `read.tally` says how
-        many each is.
+    def file(self, most_rows: int, *, mapped: bool) -> TableFile:
+        """The columns with their rows.
+
+        Raises:
+            BeyondMemory: when it is loaded, if there are more rows, or they take more memory than columns may.
         """
 
         def load(labels: Sequence[str], numbers: Sequence[str]) -> Table:
-            if counted is not None and labels and not {*labels} & {*numbers}:
-                counts = counted((labels, numbers))
-                self.read.rows = counts.rows
-                table, self.read.tally = counts.finish()
-            else:
-                self.read.rows = 0
-                table = pa.Table.from_batches(self._within_memory((labels, numbers)), self._schema(labels, numbers))
+            self.read.rows = 0
+            batches = self._within_memory((labels, numbers), most_rows)
+            return self._table(pa.Table.from_batches(batches, self._schema(labels, numbers)), labels, numbers)
+
+        return TableFile(self.names(mapped=mapped), load)
+
+    def counted(self, engine: OpenEngine, *, mapped: bool) -> TableFile:
+        """The different rows of the columns of predictions; `read.tally` says how many each is.
+
+        Raises:
+            InvalidInput, TooLarge: when it is loaded, as `counted.counted`.
+        """
+
+        def load(labels: Sequence[str], numbers: Sequence[str]) -> Table:
+            weight = numbers[0] if numbers else None
+            if weight in labels:
+                raise InvalidInput.at("/data", "duplicate_column", "expected weights in a column of their own")
+            columns = (labels, numbers)
+            self.read.rows = 0
+            table, self.read.tally = counted(self._batches(columns), self._schema(*columns), labels, weight, engine)
             return self._table(table, labels, numbers)
 
         return TableFile(self.names(mapped=mapped), load)
@@ -179,11 +194,9 @@ class Dataset:
         pick(TableFile(described.names, load))
         return asked[-1]
 
-    def parts(self, columns: Columns, before: int, *, mapped: bool) -> Iterator[TableFile]:
-        """One file after another, each with some of the rows, for whoever loads these columns; ``before`` rows of
-        others come first.
-        """
-        names = self.names(mapped=mapped)
+    def parts(self, columns: Columns, *, mapped: bool) -> Iterator[TableFile]:
+        """One file after another, each with some of the rows, for whoever loads these columns."""
+        names, before = self.names(mapped=mapped), 0
         for batch in self._batches(columns):
             for name in batch.schema.names:
                 refuse_missing(pa.chunked_array([batch.column(name)]), name, before)
@@ -202,17 +215,6 @@ class Dataset:
                 break
         self.read.rows = 0
         return found
-
-    def counted(self, columns: Columns, before: int) -> RowCounts:
-        """The different rows of predictions: two columns of labels, perhaps one of groups and one of weights;
-        ``before`` rows of others come first.
-        """
-        labels, numbers = columns
-        weight = numbers[0] if numbers else None
-        counts = RowCounts(self._schema(*columns), labels, labels[:2], weight, self.memory_bytes, before)
-        for batch in self._batches(columns):
-            counts.add(batch)
-        return counts
 
     def _table(self, table: pa.Table, labels: Sequence[str], numbers: Sequence[str]) -> Table:
         read = arrow_table(table.num_rows, table.column, len(labels) + len(numbers))
@@ -233,21 +235,21 @@ class Dataset:
             kinds |= dict.fromkeys(numbers, pa.float64()) | dict.fromkeys(labels, pa.string())
         return pa.schema([*kinds.items()])
 
-    def _within_memory(self, columns: Columns) -> Iterator[pa.RecordBatch]:
+    def _within_memory(self, columns: Columns, most_rows: int) -> Iterator[pa.RecordBatch]:
         beyond = BeyondMemory(
-            f"expected columns of at most {self.memory_bytes} bytes (PREVAIL_DATA_MEMORY_BYTES) and {MOST_ROWS} rows, "
+            f"expected columns of at most {self.memory_bytes} bytes (PREVAIL_DATA_MEMORY_BYTES) and {most_rows} rows, "
             "got more: any number of rows is read of predictions, of multilabel, of rankings without weights, and of "
             "probabilities or scores with labels; of others a filter chooses some",
             pointer="/data",
         )
         # Nothing is read in vain where the files say how much they hold.
         rows = 0 if self.condition is not None else sum(piece.rows or 0 for piece in self.pieces)
-        if rows > MOST_ROWS or rows * self._least_bytes(columns) > self.memory_bytes:
+        if rows > most_rows or rows * self._least_bytes(columns) > self.memory_bytes:
             raise beyond
         taken = 0
         for batch in self._batches(columns):
             taken += batch.nbytes
-            if taken > self.memory_bytes or self.read.rows > MOST_ROWS:
+            if taken > self.memory_bytes or self.read.rows > most_rows:
                 raise beyond
             yield batch
 

@@ -4,12 +4,14 @@ from functools import partial
 from http import HTTPStatus
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Final
 
 from fastapi import Request
 from starlette.responses import Response
 
+from app.api.bodies.files.table import MOST_ROWS
 from app.api.bodies.parsing import Body
-from app.api.bodies.referenced import Asked, PartsOfData, check_data, read_data
+from app.api.bodies.referenced import Asked, PartsOfData, check_data, count_data, read_data
 from app.api.deps import CARRIED_OUT_BY, Context
 from app.api.jobs import put_aside
 from app.api.presentation import View
@@ -18,7 +20,10 @@ from app.api.v1.requests.referenced import ReferencedRequest, referenced, with_c
 from app.domain.errors import BeyondMemory
 from app.domain.evaluation import EvaluationRecord
 from app.services.evaluate.evaluations import NewEvaluation
-from app.services.ports import Cluster, DataSource, Engine, Workers, workers_of
+from app.services.ports import DataSource, Engine
+
+# Kinds that can be streamed are so when there are more rows.
+STREAMED_FROM: Final = 100_000
 
 
 async def admit_reference(context: Context, body: Body) -> ReferencedRequest | None:
@@ -63,7 +68,6 @@ async def evaluate_reference(http: Request, context: Context, body: Body, view: 
             data.source,
             asked,
             data.engine,
-            data.cluster,
             folder,
             kept_as(context, keep=keep),
             view,
@@ -80,28 +84,35 @@ def _evaluated(
     source: DataSource,
     asked: Asked,
     engine: Engine,
-    cluster: Cluster | None,
     folder: str,
     kept: KeptAs,
     view: View,
 ) -> tuple[bytes, EvaluationRecord | None]:
-    with workers_of(cluster) as workers:
-        # What was read in vain is let go with its error before it is read once more.
-        new = _at_once(body, source, asked, workers)
-        if new is None and asked.counts:
-            new = with_columns(body, read_data(source, asked, workers, counted=True))
-        if new is None:
-            budget = asked.memory_bytes // 2
+    return evaluated(new_evaluation(body, source, asked, engine, Path(folder)), kept, view)
+
+
+def new_evaluation(body: bytes, source: DataSource, asked: Asked, engine: Engine, folder: Path) -> NewEvaluation:
+    """The evaluation, made in memory or of rows that are streamed: so many are read at most before that is decided.
+
+    Raises:
+        MalformedRequest, DataNotAllowed, InvalidInput, TooLarge: as `read_data`, `with_columns` and `with_parts`.
+    """
+    parts, refused = None, None
+    if asked.folds:
+        try:
             parts = PartsOfData(source, asked)
-            new = with_parts(body, parts, workers, engine=engine, budget=budget, folder=Path(folder))
-    return evaluated(new, kept, view)
-
-
-def _at_once(body: bytes, source: DataSource, asked: Asked, workers: Workers | None) -> NewEvaluation | None:
-    """All rows at hand; None where they are more than that, and can be counted or folded."""
+        except BeyondMemory as error:
+            # Such rows may still fit.
+            refused = error
+    streams = asked.counts or parts is not None
     try:
-        return with_columns(body, read_data(source, asked, workers))
-    except BeyondMemory:
-        if not (asked.counts or asked.folds):
-            raise
-        return None
+        return with_columns(body, read_data(source, asked, STREAMED_FROM if streams else MOST_ROWS))
+    except BeyondMemory as error:
+        if not streams:
+            raise refused or error from None
+    # What was read until then has gone with the error.
+    if parts is not None:
+        budget = asked.memory_bytes // 2
+        return with_parts(body, parts, engine=engine, budget=budget, folder=folder)
+    with engine.opened(folder) as opened:
+        return with_columns(body, count_data(source, asked, opened))

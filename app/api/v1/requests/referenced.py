@@ -1,17 +1,15 @@
 """Evaluations of data that is named and not sent: the same requests, with a reference in place of the arrays."""
 
 from contextlib import closing
-from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal, Protocol
 
 import orjson
 from pydantic import Field
 
-from app.api.bodies.files.dataset import Piece
 from app.api.bodies.files.filters import LONGEST, read_filter
 from app.api.bodies.parsing import Body, Wire, parse_body, parse_value
-from app.api.bodies.referenced import Asked, PartsOfData, ReadData, Reading, made_of, of_rows, travels
+from app.api.bodies.referenced import Asked, PartsOfData, ReadData, of_rows
 from app.api.v1.requests.evaluations import EvaluationRequest, OptionsField
 from app.api.v1.requests.fields import DatasetField, ModelField, PastMoment, Tags
 from app.api.v1.requests.inputs import referenced_input
@@ -30,8 +28,8 @@ from app.services.evaluate.folding.labels import LabelFolding
 from app.services.evaluate.folding.queries import QueryFolding
 from app.services.evaluate.folding.scores import Folding
 from app.services.evaluate.folding.weighted_labels import WeightedLabelFolding
-from app.services.ports import Engine, Workers
-from app.services.processes.progress import as_step
+from app.services.ports import Engine
+from app.services.processes.progress import as_step, each_as_step
 
 _MEMBER = b'"data"'
 _SUFFIXES = {
@@ -53,10 +51,7 @@ class AnyFolding(Protocol):
     def add(self, part: NewEvaluation) -> None:
         """Take in a part."""
 
-    def merge(self, other: Any) -> None:
-        """Take in what another made of its parts."""
-
-    def finish(self, facts: DataFacts, workers: Workers | None = None) -> NewEvaluation:
+    def finish(self, facts: DataFacts) -> NewEvaluation:
         """All parts as one input, without its samples, and its report."""
         ...
 
@@ -194,7 +189,6 @@ def with_columns(body: bytes, read: ReadData) -> NewEvaluation:
 def with_parts(
     body: bytes,
     parts: PartsOfData,
-    workers: Workers | None = None,
     *,
     engine: Engine,  # noqa: ARG001 - kinds are moved to it one by one
     budget: int,
@@ -205,64 +199,32 @@ def with_parts(
     Args:
         body: The request.
         parts: The rows.
-        workers: Who fold pieces of the data, where there are some.
         engine: What holds the rows.
         budget: Bytes of memory, about, that the order of the rows may take; more goes into files.
         folder: Where files are made.
 
     Raises:
         MalformedRequest, InvalidInput: as `with_columns`.
-        ClusterUnavailable: the cluster does not do it.
     """
-    first = int(parts.is_read_twice)
-    # What is divided by queries is read once more.
-    steps = first + (2 if parts.kind == Ranking.kind else 1)
-    with as_step(0, steps):
-        reading = parts.reading
-    with closing(_folding(reading, budget, folder)) as whole:
-
-        def here(piece: Piece) -> None:
-            _fold(body, reading, piece, whole)
-
-        apart = partial(folded_apart, body, reading)
-        with as_step(first, steps):
-            for state in made_of(parts.pieces, workers, apart, here, partial(_travels, reading)):
-                if state is not None:
-                    whole.merge(state)
-        with as_step(steps - 1, steps):
-            return whole.finish(parts.facts(whole.rows), workers)
+    with closing(_folding(parts, budget, folder)) as whole:
+        for part in each_as_step(0, 2, parts.read()):
+            _fold(body, part, whole)
+        with as_step(1, 2):
+            return whole.finish(parts.facts(whole.rows))
 
 
-def folded_apart(body: bytes, reading: Reading, piece: Piece) -> AnyFolding:
-    """The rows of a piece alone, to be sent to where all come together."""
-    # All of it is sorted at once.
-    most = 64 * reading.width * (piece.rows or reading.asked.piece_rows)
-    made = _folding(reading, max(most, reading.asked.memory_bytes // 2), None)
-    _fold(body, reading, piece, made)
-    return made
+def _folding(parts: PartsOfData, budget: int, folder: Path) -> AnyFolding:
+    if parts.kind == Multilabel.kind:
+        return WeightedLabelFolding(budget) if parts.weighted else LabelFolding(budget, folder)
+    return QueryFolding(budget, folder) if parts.kind == Ranking.kind else Folding(budget, folder)
 
 
-def _folding(reading: Reading, budget: int, folder: Path | None) -> AnyFolding:
-    if reading.asked.kind == Multilabel.kind:
-        if reading.weighted:
-            return WeightedLabelFolding(None if folder is None else budget)
-        return LabelFolding(budget, folder)
-    return QueryFolding(budget, folder) if reading.asked.kind == Ranking.kind else Folding(budget, folder)
-
-
-def _fold(body: bytes, reading: Reading, piece: Piece, into: AnyFolding) -> None:
-    for part in reading.parts(piece, into.rows):
-        try:
-            new = with_columns(body, part)
-        except NothingLeft as error:
-            if not isinstance(into, Folding):
-                raise
-            into.leave_out(part.facts["rows"], error)
-        else:
-            into.add(new)
-
-
-def _travels(reading: Reading, piece: Piece) -> bool:
-    """Is what is made of a piece small?"""
-    # A number of the group goes with each, or a weight.
-    return not reading.width or travels(piece, (1 + (reading.grouped or reading.weighted)) * reading.width)
+def _fold(body: bytes, part: ReadData, into: AnyFolding) -> None:
+    try:
+        new = with_columns(body, part)
+    except NothingLeft as error:
+        if not isinstance(into, Folding):
+            raise
+        into.leave_out(part.facts["rows"], error)
+    else:
+        into.add(new)
