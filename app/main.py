@@ -2,7 +2,7 @@
 
 import gc
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
@@ -69,15 +69,20 @@ _GARBAGE_THRESHOLDS = (10_000, 20, 20)
 
 
 def create() -> FastAPI:
-    """Make the application from the environment."""
-    return create_app(Settings())
+    """Make the application from the environment, in a process that does nothing else."""
+    return create_app(Settings(), alone=True)
 
 
-def create_app(settings: Settings, telemetry: Telemetry | None = None, *, job_grace_seconds: float = 0.0) -> FastAPI:
+def create_app(
+    settings: Settings, telemetry: Telemetry | None = None, *, job_grace_seconds: float = 0.0, alone: bool = False
+) -> FastAPI:
     """Make the application from settings.
 
-    ``telemetry`` is in the place of that of the settings; ``job_grace_seconds`` is what jobs in hand may still take at
-    its end.
+    Args:
+        settings: Of the service.
+        telemetry: In the place of that of the settings.
+        job_grace_seconds: What jobs in hand may still take at its end.
+        alone: The process does nothing else, so that its garbage collector is set for the application.
     """
     telemetry = telemetry or build_telemetry(settings, _version())
 
@@ -85,7 +90,7 @@ def create_app(settings: Settings, telemetry: Telemetry | None = None, *, job_gr
     async def lifespan(app: FastAPI) -> AsyncIterator[dict[str, Any]]:
         requests = partial(KeptRequests, app)
         built = build_services(settings, telemetry, requests, job_grace_seconds=job_grace_seconds)
-        async with built as services, _settled():
+        async with built as services, _settled() if alone else nullcontext():
             app.state.services = services
             yield {LIMITS: limits, **({REFUSED: counted.refused} if counted is not None else {})}
 

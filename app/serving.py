@@ -261,7 +261,7 @@ async def _work(settings: Settings) -> None:
     from uvicorn.importer import import_from_string
 
     grace = float(settings.shutdown_seconds)
-    application: Any = import_from_string(f"{APPLICATION}_app")(settings, job_grace_seconds=grace)
+    application: Any = import_from_string(f"{APPLICATION}_app")(settings, job_grace_seconds=grace, alone=True)
     told = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, told.set)

@@ -1,5 +1,9 @@
-"""A real server on a real database for each module, spoken to over HTTP."""
+"""A real server on a real database, spoken to over HTTP: one for all modules, and a project for each.
 
+A module that needs a server or a database of its own has a fixture `settings`.
+"""
+
+import secrets
 from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO
 
@@ -9,28 +13,46 @@ from pydantic import SecretStr
 
 from app.services.processes.compute import ComputePool
 from app.settings import Authentication, Settings
+from tests.conftest import Template, empty_database
 from tests.serving import Served
 
 
-@pytest.fixture(scope="module")
-def settings(database_url: str) -> Settings:
+def usual_settings(database_url: str) -> Settings:
+    """Those of a server on which some tests make keys, and none of the others is to need one then."""
     return Settings(
         database_url=SecretStr(database_url),
         max_body_bytes=16 * 1024 * 1024,
-        # Some tests make keys, and none of the others is to need one then.
         authentication=Authentication.off,
     )
 
 
+@pytest.fixture(scope="session")
+def shared_url(template_database: Template) -> Iterator[str]:
+    """The server of all modules that have no settings."""
+    with empty_database(template_database) as database, Served(usual_settings(database)) as url:
+        yield url
+
+
 @pytest.fixture(scope="module")
-def base_url(settings: Settings) -> Iterator[str]:
+def settings() -> Settings | None:
+    """Of a server for this module alone; None for that of all."""
+    return None
+
+
+@pytest.fixture(scope="module")
+def base_url(settings: Settings | None, request: pytest.FixtureRequest) -> Iterator[str]:
+    if settings is None:
+        yield request.getfixturevalue("shared_url")
+        return
     with Served(settings) as url:
         yield url
 
 
 @pytest.fixture(scope="module")
-def client(base_url: str) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=base_url, timeout=60) as opened:
+def client(base_url: str, settings: Settings | None) -> Iterator[httpx.Client]:
+    """Of a project for this module alone, where it shares its server with others."""
+    headers = {"X-Prevail-Project": f"module-{secrets.token_hex(6)}"} if settings is None else {}
+    with httpx.Client(base_url=base_url, timeout=60, headers=headers) as opened:
         yield opened
 
 

@@ -369,7 +369,7 @@ def test_many_at_once_make_versions_without_gaps(client: httpx.Client, base_url:
     from concurrent.futures import ThreadPoolExecutor
 
     def put_one(index: int) -> int:
-        with httpx.Client(base_url=base_url, timeout=60) as own:
+        with httpx.Client(base_url=base_url, headers=client.headers, timeout=60) as own:
             rule = {"metric": "h_mean", "min": 0.1 + index / 100}
             return int(own.put(f"/v1/gates/{name}", json={"rules": [rule]}).json()["version"])
 

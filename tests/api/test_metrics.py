@@ -18,6 +18,7 @@ from app.api.problems import PROBLEM_TYPES
 from app.settings import Authentication, MetricsAccess, Settings
 from app.telemetry.metrics import FOLDER_VARIABLE, descendants
 from tests.api.answers import check_problem, create, evaluation
+from tests.api.conftest import usual_settings
 from tests.api.keys import bearer, make_key
 from tests.hostile.harness import Service
 from tests.serving import Served
@@ -26,6 +27,11 @@ Series = dict[tuple[str, frozenset[tuple[str, str]]], float]
 TOKEN = "a token of some length"
 SCORES = {"kind": "scores", "y_true": [0, 1, 0, 1, 1], "scores": [0.1, 0.9, 0.4, 0.3, 0.8], "threshold": 0.5}
 SECRETS = ("hidden-model", "hidden-dataset", "hidden-project", "hidden-tag", "hidden-key")
+
+
+@pytest.fixture(scope="module")
+def settings(database_url: str) -> Settings:
+    return usual_settings(database_url)
 
 
 def read(client: httpx.Client) -> Series:

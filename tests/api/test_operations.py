@@ -22,6 +22,7 @@ from app.settings import Settings
 from app.store.database.schema import expected_revision
 from app.wiring import build_services
 from tests.api.answers import check_json, check_problem, count_stored, evaluation
+from tests.api.conftest import usual_settings
 from tests.conftest import run_coroutine
 from tests.serving import Served
 
@@ -34,6 +35,11 @@ def execute(url: str, *statements: str) -> None:
                 await connection.execute(text(statement))
 
     run_coroutine(run())
+
+
+@pytest.fixture(scope="module")
+def settings(database_url: str) -> Settings:
+    return usual_settings(database_url)
 
 
 @pytest.fixture

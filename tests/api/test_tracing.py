@@ -16,11 +16,17 @@ from app.api.problems import PROBLEM_TYPES
 from app.settings import Settings
 from app.telemetry.telemetry import make_telemetry
 from tests.api.answers import create, evaluation
+from tests.api.conftest import usual_settings
 from tests.serving import Served
 
 TRACE, PARENT = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 CALLER = {"traceparent": f"00-{TRACE}-{PARENT}-01", "tracestate": "vendor=1"}
 SCORES = {"kind": "scores", "y_true": [0, 1, 0, 1, 1], "scores": [0.1, 0.9, 0.4, 0.3, 0.8], "threshold": 0.5}
+
+
+@pytest.fixture(scope="module")
+def settings(database_url: str) -> Settings:
+    return usual_settings(database_url)
 
 
 @pytest.fixture(scope="module")

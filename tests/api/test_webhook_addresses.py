@@ -9,6 +9,7 @@ import pytest
 from app.outbound.addresses import can_be_reached
 from app.settings import Settings
 from tests.api.answers import check_problem, evaluation
+from tests.api.conftest import usual_settings
 from tests.api.test_webhooks import Receiver, wait_for
 from tests.serving import Served
 
@@ -16,6 +17,11 @@ NEVER = [
     *("127.0.0.1", "localhost", "a.localhost.", "[::1]", "[::ffff:127.0.0.1]", "0x7f.1", "2130706433", "10.0.0.1"),
     *("169.254.169.254", "224.0.0.1", "0.0.0.0", "[fe80::1]", "hooks.invalid", "a..b", ".", "a" * 64),  # noqa: S104 - refused
 ]
+
+
+@pytest.fixture(scope="module")
+def settings(database_url: str) -> Settings:
+    return usual_settings(database_url)
 
 
 @pytest.mark.parametrize("host", NEVER)
