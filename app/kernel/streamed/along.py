@@ -1,0 +1,497 @@
+"""One pass along one order of streamed rows: areas, their variances, precision, thinned points of the curve.
+
+Samples that weigh the same have weights of 1; there is no other way for them.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property
+from itertools import chain
+from math import fsum
+from typing import Literal, NamedTuple, Self
+
+import numpy as np
+
+from app.kernel.numerics.arrays import Array, Mask
+from app.kernel.numerics.monotone import STRETCH, outside, upper_hull
+from app.kernel.samples.rankings import CutBlock, Positions, precision_at
+from app.kernel.streamed.rows import Rows, Table
+
+# Cuts looked at at once, so that arrays stay in the cache.
+_BLOCK = 1 << 16
+_MOST_STEPS, _FEWEST_STEPS = 500, 20
+# Steps over all classes together, about.
+_STEPS = 1000
+# Steps of the rates that a step of the number predicted is wide, as a share of that number.
+_WIDTH = 10
+# Standard errors between two kept ranks next to a median, and how far out these go.
+_STEP, _REACH = 0.125, 5.0
+# Relative width within which a cumulative weight stands exactly at a quantile, as in memory.
+_SLACK = 1e-12
+# Variances below it, relative to the mean square, are rounding.
+_ROUNDING = 1e-14
+MAX_FPR = 0.1
+QUANTILES = (0.25, 0.5, 0.75)
+
+
+class Side(NamedTuple):
+    """Members of a class, or all others.
+
+    Attributes:
+        weight: Sum of their weights.
+        squares: Sum of the squares of these.
+        used: How many there are.
+    """
+
+    weight: float
+    squares: float
+    used: int
+
+    @property
+    def effective(self) -> float:
+        """Effective number of samples (Kish), 0 of none."""
+        return self.weight**2 / self.squares if self.squares else 0.0
+
+    def variance(self, sums: tuple[float, float, float]) -> float:
+        """Variance of the weighted mean of values, drawn with replacement, times n / (n - 1); 0 where it is rounding.
+
+        Args:
+            sums: Of weights times values, of squared weights times values, and of squared weights times squared values.
+        """
+        if not self.weight:
+            return float("nan")
+        first, own, square = sums
+        mean = first / self.weight
+        excess = square - 2.0 * mean * own + mean * mean * self.squares
+        if excess <= _ROUNDING * max(square, mean * mean * self.squares):
+            return 0.0
+        return excess / self.weight**2 * self.used / max(self.used - 1, 1)
+
+
+def sides_of(rows: Rows, member: str, weight: str = "1") -> tuple[Side, Side]:
+    """Members and others of rows, by SQL expressions of both."""
+    found = rows.having(m=f"({member})::INT", w=weight).sums("m", n="1", w="w", v="w * w")
+    known = {
+        bool(inside): Side(float(one), float(square), int(size))
+        for inside, size, one, square in zip(found["m"], found["n"], found["w"], found["v"], strict=True)
+    }
+    none = Side(0.0, 0.0, 0)
+    return known.get(True, none), known.get(False, none)
+
+
+class Cuts(NamedTuple):
+    """Distinct scores, falling.
+
+    Attributes:
+        scores: (c).
+        members: Weight (c) of the members with each.
+        others: Of the others.
+        squares: Sums (2, c) of squared weights of members and of others.
+    """
+
+    scores: Array
+    members: Array
+    others: Array
+    squares: Array
+
+    def part(self, rows: slice) -> Self:
+        """Some of them."""
+        return self._replace(
+            scores=self.scores[rows],
+            members=self.members[rows],
+            others=self.others[rows],
+            squares=self.squares[:, rows],
+        )
+
+
+def cuts_of(batches: Iterable[Table]) -> Iterator[Cuts]:
+    """The cuts of batches with falling scores ``s``, members ``m`` and perhaps weights ``w``. No score is in two."""
+    open_cut: Array | None = None
+    for batch in batches:
+        scores, inside = batch["s"], batch["m"].astype(np.float64)
+        weight = batch.get("w")
+        columns = [inside, 1.0 - inside]
+        if weight is not None:
+            columns = [side * weight for side in columns]
+            columns += [side * weight for side in columns]
+        changes = scores[1:] != scores[:-1]
+        if not changes.all():
+            starts = np.concatenate([[0], np.flatnonzero(changes) + 1])
+            scores, columns = scores.take(starts), [np.add.reduceat(column, starts) for column in columns]
+        if weight is None:
+            columns += columns
+        found = np.stack([scores, *columns])
+        if open_cut is not None:
+            if open_cut[0] == found[0, 0]:
+                found[1:, 0] += open_cut[1:]
+            else:
+                found = np.concatenate([open_cut[:, None], found], axis=1)
+        # What comes next may have the last score too.
+        open_cut = found[:, -1].copy()
+        if found.shape[1] > 1:
+            yield Cuts(found[0, :-1], found[1, :-1], found[2, :-1], found[3:, :-1])
+    if open_cut is not None:
+        yield Cuts(open_cut[:1], open_cut[1:2], open_cut[2:3], open_cut[3:, None])
+
+
+class Points(NamedTuple):
+    """Some cuts of a ranking from the highest score down, and how many there are in all.
+
+    ``tp`` and ``fp`` are the weights of members and others with at least each score.
+    """
+
+    thresholds: Sequence[float]
+    tp: Sequence[float]
+    fp: Sequence[float]
+    n_cuts: int
+
+
+class _Kept:
+    """The first cut at which each of some rising levels is reached.
+
+    Args:
+        levels: Of members, of others, and of both together.
+    """
+
+    def __init__(self, levels: Sequence[Array]) -> None:
+        self._levels, self._found = [*levels], [np.zeros((5, 0))]
+        self._n_cuts = 0
+
+    def add(self, scores: Array, sums: Sequence[Array]) -> None:
+        """Go on with the next lower scores (c), and sums (c) of members and others with each, and before each."""
+        self._n_cuts += scores.size
+        tp, fp = sums[:2]
+        reached = [self._reached(which, one) for which, one in enumerate((tp, fp, tp + fp))]
+        at = np.unique(np.concatenate(reached))
+        self._found.append(np.stack([scores.take(at), *(one.take(at) for one in sums)]))
+
+    def _reached(self, which: int, sums: Array) -> Positions:
+        levels = self._levels[which]
+        there = int(np.searchsorted(levels, sums[-1], side="right"))
+        self._levels[which] = levels[there:]
+        return np.searchsorted(sums, levels[:there], side="left")
+
+    @cached_property
+    def found(self) -> Array:
+        """Scores, members, others, and members and others before (5, c) of the kept cuts."""
+        return np.concatenate(self._found, axis=1)
+
+    @property
+    def points(self) -> Points:
+        """The same, to be shown."""
+        thresholds, tp, fp = (row.tolist() for row in self.found[:3])
+        return Points(thresholds, tp, fp, self._n_cuts)
+
+
+def _levels(members: Side, others: Side, n_classes: int) -> list[Array]:
+    """Levels between which neither rate changes by more than a step, unless it does so in one cut, nor does the number
+    predicted by more than 1 in 50.
+    """
+    steps = min(max(_STEPS // n_classes, _FEWEST_STEPS), _MOST_STEPS)
+    rates = [_up_to(side.weight, steps) for side in (members, others)]
+    size, total = members.used + others.used, members.weight + others.weight
+    predicted = [1]
+    while predicted[-1] < size:
+        predicted.append(predicted[-1] + max(predicted[-1] * _WIDTH // steps, 1))
+    return [np.unique(one) for one in (*rates, np.array(predicted) * (total / max(size, 1)))]
+
+
+def _up_to(size: float, steps: int) -> Array:
+    levels: Array = np.arange(1, steps + 1) * size / steps
+    # Sums along the order end a rounding below.
+    levels[-1] = size * (1.0 - _SLACK)
+    return levels
+
+
+def _near_median(members: Side) -> list[Array]:
+    """Levels of members by parts of the standard error of their median, as far as resamples go."""
+    ranks = 0.5 + 0.5 * np.arange(-_REACH, _REACH + _STEP, _STEP) / max(members.effective, 1.0) ** 0.5
+    unit = members.weight / max(members.used, 1)
+    ranks = np.append(np.ceil(ranks * members.used).clip(min(members.used, 1), members.used) * unit, members.weight)
+    return [np.unique(ranks * (1.0 - _SLACK)), np.zeros(0), np.zeros(0)]
+
+
+class Along:
+    """Everything that adds up along the cuts of one ranking.
+
+    Attributes:
+        members: The members, in all.
+        others: The others.
+        crossing: The first cut with members and TPR + FPR >= 1, or the last one.
+        edge: The first cut with members beyond the largest false positive rate; None without one.
+
+    Args:
+        members: See above.
+        others: See above.
+        n_classes: K, which share the points of their curves.
+    """
+
+    def __init__(self, members: Side, others: Side, n_classes: int = 2) -> None:
+        self.members, self.others = members, others
+        self.crossing = CutBlock(*np.zeros((5, 1)))
+        self.edge: CutBlock | None = None
+        self._kept, self._medians = _Kept(_levels(members, others, n_classes)), _Kept(_near_median(members))
+        self._reached = 0.0, 0.0
+        # Of the cuts of each block; added up in the end without a rounding of their own.
+        self._sums: list[list[float]] = []
+        self._inside: list[float] = []
+        self._hull = np.array([0.0, members.weight]), np.array([0.0, others.weight])
+        self._crossed = False
+        slack = _SLACK * members.weight
+        self._sought = {
+            quantile: (
+                _Sought((1.0 - quantile) * members.weight + slack, "right"),
+                _Sought((1.0 - quantile) * members.weight - slack, "left"),
+            )
+            for quantile in QUANTILES
+        }
+
+    def add(self, cuts: Cuts) -> None:
+        """Go on with the next lower scores."""
+        for start in range(0, cuts.scores.size, _BLOCK):
+            self._add(cuts.part(slice(start, start + _BLOCK)))
+
+    def _add(self, cuts: Cuts) -> None:
+        (above_tp, above_fp), held, others = self._reached, cuts.members, cuts.others
+        tp, fp = above_tp + np.cumsum(held), above_fp + np.cumsum(others)
+        tp_before = np.concatenate([[above_tp], tp[:-1]])
+        fp_before = np.concatenate([[above_fp], fp[:-1]])
+        self._reached = float(tp[-1]), float(fp[-1])
+        for kept in (self._kept, self._medians):
+            kept.add(cuts.scores, (tp, fp, tp_before, fp_before))
+        if self.members.weight and self.others.weight:
+            self._add_to_hull(tp, fp)
+            # Shares of the other side above, ties half.
+            lost, won = ((fp + fp_before) / (2.0 * self.others.weight), (tp + tp_before) / (2.0 * self.members.weight))
+            places = [held * lost, cuts.squares[0] * lost, others * won, cuts.squares[1] * won]
+            sums = [places[0], places[1], places[1] * lost, places[2], places[3], places[3] * won]
+        else:
+            sums = [np.zeros(1)] * 6
+        at = np.flatnonzero(held)
+        heights = precision_at(tp.take(at), fp.take(at))
+        twice = heights + precision_at(tp_before.take(at), fp_before.take(at))
+        block = CutBlock(*(one.take(at) for one in (tp, fp, tp_before, fp_before, held)))
+        sums += [heights * held.take(at), twice * held.take(at)]
+        self._sums.append([float(one.sum()) for one in sums])
+        if at.size:
+            self._look(cuts.scores.take(at), block)
+
+    def _look(self, scores: Array, block: CutBlock) -> None:
+        """Look at the next cuts (c) with members."""
+        for sought in chain.from_iterable(self._sought.values()):
+            sought.look(scores, block.tp)
+        if not self.others.weight:
+            return
+        tpr, fpr = block.tp / self.members.weight, block.fp / self.others.weight
+        if not self._crossed:
+            there: Mask = fpr + tpr >= 1.0
+            self._crossed = bool(there.any())
+            self.crossing = _cut(block, int(there.argmax()) if self._crossed else there.size - 1)
+        if self.edge is None:
+            inside = int(np.searchsorted(fpr, MAX_FPR, side="right"))
+            limit, part = MAX_FPR * self.others.weight, slice(0, inside)
+            rises = limit - 0.5 * (block.fp[part] + block.fp_before[part])
+            self._inside.append(float(((block.tp[part] - block.tp_before[part]) * rises).sum()))
+            self.edge = _cut(block, inside) if inside < fpr.size else None
+
+    def _add_to_hull(self, tp: Array, fp: Array) -> None:
+        def inserted(some: slice | None) -> Iterator[Array]:
+            new = (tp, fp) if some is None else (tp[some], fp[some])
+            for side, more in zip(self._hull, new, strict=True):
+                yield np.concatenate([side[:-1], np.minimum(more, side[-1]), side[-1:]])
+
+        coarse = upper_hull(*inserted(slice(None, None, STRETCH)))
+        tp, fp = outside(tp, fp, coarse)
+        self._hull = upper_hull(*inserted(None))
+
+    @cached_property
+    def _totals(self) -> list[float]:
+        return [fsum(one) for one in zip(*self._sums, strict=True)]
+
+    @property
+    def has_both(self) -> bool:
+        """Are there members and others?"""
+        return bool(self.members.weight and self.others.weight)
+
+    @property
+    def lost(self) -> float:
+        """Weight of the pairs in which the other one has the higher score, ties half."""
+        return self._totals[0] * self.others.weight
+
+    @property
+    def area(self) -> float:
+        """Area under the ROC curve; NaN without members or others."""
+        return 1.0 - self._totals[0] / self.members.weight if self.has_both else float("nan")
+
+    @cached_property
+    def variances(self) -> tuple[float, float]:
+        """Parts of DeLong's variance of the area that members and others add; NaN without either.
+
+        Of weighted samples it is linearised: both are parts of one sample drawn with replacement (Yao, Li & Graubard
+        2015).
+        """
+        if not self.has_both:
+            return float("nan"), float("nan")
+        found = self._totals
+        of_members = self.members.variance((found[0], found[1], found[2]))
+        return of_members, self.others.variance((found[3], found[4], found[5]))
+
+    @property
+    def precision(self) -> float:
+        """Sum of the precision at the members."""
+        return self._totals[6]
+
+    @property
+    def precision_trapezoid(self) -> float:
+        """The same by trapezoids."""
+        return 0.5 * self._totals[7]
+
+    @property
+    def area_inside(self) -> float:
+        """Area in pairs under the cuts up to the largest false positive rate."""
+        return fsum(self._inside)
+
+    @property
+    def hull(self) -> tuple[Array, Array]:
+        """Vertices (tp, fp) of the upper convex hull of the ROC curve."""
+        return self._hull
+
+    @property
+    def gap(self) -> float:
+        """The largest TPR - FPR, which a vertex of the hull has."""
+        tp, fp = self._hull
+        return float((tp * (1.0 / self.members.weight) - fp * (1.0 / self.others.weight)).max())
+
+    @property
+    def quantiles(self) -> dict[float, tuple[float, float]]:
+        """Scores of the members at each quantile, from below and from above."""
+        return {quantile: (below.score, above.score) for quantile, (below, above) in self._sought.items()}
+
+    @property
+    def points(self) -> Points:
+        """Some of the cuts."""
+        return self._kept.points
+
+    @property
+    def medians(self) -> Points:
+        """Some of those at which the median member is likely to lie."""
+        return self._medians.points
+
+    @cached_property
+    def places(self) -> "Places":
+        """Where any scores stand."""
+        return Places(self._kept.found, self)
+
+
+class _Sought:
+    """The score of the first cut with at least so many members, or with more; of the last cut if there is none."""
+
+    def __init__(self, members: float, side: Literal["left", "right"]) -> None:
+        self.score = np.nan
+        self._members, self._side, self._found = members, side, False
+
+    def look(self, scores: Array, tp: Array) -> None:
+        if not self._found:
+            at = int(np.searchsorted(tp, self._members, side=self._side))
+            self._found = at < scores.size
+            self.score = float(scores[min(at, scores.size - 1)])
+
+
+def _cut(block: CutBlock, at: int) -> CutBlock:
+    return CutBlock(*(side[at : at + 1] for side in block if side is not None))
+
+
+def along(
+    rows: Rows,
+    score: str,
+    member: str,
+    weight: str | None = None,
+    *,
+    sides: tuple[Side, Side] | None = None,
+    n_classes: int = 2,
+    looks: Sequence[Callable[[Cuts], None]] = (),
+) -> Along:
+    """Everything that adds up along one order of rows.
+
+    Args:
+        rows: At least one, all of weight above 0.
+        score: SQL of a real number, by which rows are ordered.
+        member: SQL of a truth value.
+        weight: SQL of a number above 0; None is 1 each.
+        sides: Members and others, where they are known; they are counted otherwise.
+        n_classes: K, which share the points of their curves.
+        looks: Called with the cuts, one part after another.
+
+    Raises:
+        EngineError: the engine fails.
+    """
+    made = rows.having(s=f"({score})::DOUBLE", m=f"({member})")
+    columns = ["s", "m"]
+    if weight is not None:
+        made, columns = made.having(w=f"({weight})::DOUBLE"), [*columns, "w"]
+    found = Along(*(sides_of(rows, member, weight or "1") if sides is None else sides), n_classes)
+    for cuts in cuts_of(made.ordered("s DESC", columns=columns)):
+        found.add(cuts)
+        for look in looks:
+            look(cuts)
+    return found
+
+
+class Places:
+    """Places of any scores among the members and the others of a ranking, by its kept cuts.
+
+    Between two cuts places are interpolated; at a kept cut they are exact. Variances made of them are off by some 1e-6
+    of themselves.
+
+    Args:
+        found: Scores, members, others, and members and others before (5, c) of the kept cuts, falling.
+        curve: The ranking.
+    """
+
+    def __init__(self, found: Array, curve: Along) -> None:
+        self._curve = curve
+        scores, tp, fp, tp_before, fp_before = found[:, ::-1]
+        # Above a score nothing of it is counted, below all of it, at it half.
+        self._scores = np.stack([np.nextafter(scores, -np.inf), scores, np.nextafter(scores, np.inf)], axis=1).ravel()
+        sides = [(after, before) for after, before in ((tp, tp_before), (fp, fp_before))]
+        self._tp, self._fp = (
+            np.stack([after, 0.5 * (after + before), before], axis=1).ravel() for after, before in sides
+        )
+        # Neighbours may touch where scores are next to each other.
+        self._scores = np.maximum.accumulate(self._scores)
+
+    def lost(self, scores: Array) -> Array:
+        """Share (n) of the others above scores (n), ties half."""
+        return np.asarray(np.interp(scores, self._scores, self._fp) / self._curve.others.weight)
+
+    def won(self, scores: Array) -> Array:
+        """Share (n) of the members above scores (n), ties half."""
+        return np.asarray(np.interp(scores, self._scores, self._tp) / self._curve.members.weight)
+
+
+def placements(curve: Along, scores: Array, members: Mask, weights: Array | None = None) -> Array:
+    """Influence (n) of samples on the area of a ranking; the sum of squares over all of them is DeLong's variance.
+
+    Influences of one sample on several areas add up: those of all classes for an average, those of two runs with
+    opposite signs for a difference, those of the samples of a group for clustered data (Obuchowski 1997).
+
+    Args:
+        curve: The ranking, with members and others.
+        scores: (n), of some of its samples in any order.
+        members: (n).
+        weights: (n); None is 1 each.
+    """
+    places, area, away = curve.places, curve.area, np.zeros(scores.size)
+    of_members, of_others = curve.variances
+    # Where all places are equal they are so without a rounding.
+    if of_members:
+        at = np.flatnonzero(members)
+        away[at] = ((1.0 - places.lost(scores.take(at))) - area) * _scale(curve.members)
+    if of_others:
+        at = np.flatnonzero(~members)
+        away[at] = (places.won(scores.take(at)) - area) * _scale(curve.others)
+    return away if weights is None else away * weights
+
+
+def _scale(side: Side) -> float:
+    """Factor of a deviation, by which squares of influences add up to the variance of a mean."""
+    return float(np.sqrt(side.used / max(side.used - 1, 1))) / side.weight
