@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from enum import StrEnum
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any, Self
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
@@ -140,6 +141,15 @@ def _each(form: str, example: str) -> Callable[[tuple[str, ...]], tuple[str, ...
         return parts
 
     return check
+
+
+def _cluster(address: str) -> str:
+    """An address of Spark; raises ValueError for others, or where the library that speaks to it is not there."""
+    if not re.fullmatch(r"sc://[^\s@]+|local\[(\d+|\*)\]", address):
+        raise ValueError("expected sc://host:port of a server of Spark Connect, or local[2]")
+    if find_spec("pyspark") is None or find_spec("sqlglot") is None:
+        raise ValueError('expected the extra spark, which is not installed: pip install "prevail-server[spark]"')
+    return address
 
 
 def _prefixes(prefixes: tuple[str, ...]) -> tuple[str, ...]:
@@ -349,6 +359,17 @@ class Settings(BaseSettings):
         ge=1024 * 1024,
         description="Memory that the columns of data may take that requests name. Predictions without ids, groups and "
         "weights need none of it, however many rows they have.",
+    )
+    spark: Annotated[str, AfterValidator(_cluster)] | None = Field(
+        None,
+        description="A cluster of Spark that holds and asks rows beyond memory in place of this machine: "
+        "`sc://host:15002` by Spark Connect, or `local[2]` to try it out. Needs the extra `spark`. Unset: DuckDB in "
+        "the process that reads them.",
+    )
+    spark_folder: Path | None = Field(
+        None,
+        description="A folder that the service and the cluster of `PREVAIL_SPARK` see under the same path, by which "
+        "rows go to it and come back. Unset: a temporary folder of this machine, which is right for `local[2]` only.",
     )
     data_seconds: float = Field(
         4 * 3600.0, gt=0, description="Reading data that a request names, and evaluating it, is ended after so long."

@@ -17,6 +17,7 @@ from app.outbound.addresses import can_be_reached
 from app.outbound.data import DataPlaces
 from app.outbound.duckdb_rows import DuckEngine
 from app.outbound.posting import WebhookPoster
+from app.outbound.spark_rows import SparkEngine
 from app.services.access.guard import Guard
 from app.services.access.keys import KeyService
 from app.services.access.quotas import Quotas
@@ -29,6 +30,7 @@ from app.services.gate import GateService
 from app.services.idempotency import IdempotencyService
 from app.services.inventory import InventoryService, Retention
 from app.services.jobs import JobRunner, JobService, Requests
+from app.services.ports import Engine
 from app.services.processes.compute import ComputePool
 from app.services.processes.rendering import Renderer
 from app.services.processes.worker import Limits
@@ -138,7 +140,9 @@ async def build_services(
 
     reached = partial(can_be_reached, private=settings.webhook_private_addresses)
     places = DataPlaces(settings.data_prefixes, settings.data_s3_endpoint)
-    rows_beyond = DuckEngine(settings.data_memory_bytes // 2)
+    rows_beyond: Engine = DuckEngine(settings.data_memory_bytes // 2)
+    if settings.spark is not None:
+        rows_beyond = SparkEngine(settings.spark, settings.spark_folder)
 
     def services_with(compute: ComputePool, admission: Admission, data: ComputePool) -> Services:
         return Services(

@@ -14,6 +14,7 @@ from starlette.responses import Response
 from app.api.access import rate_headers
 from app.api.answers import write_json
 from app.domain.errors import (
+    ClusterUnavailable,
     DeadlinePassed,
     DomainError,
     Fault,
@@ -101,6 +102,8 @@ PROBLEM_TYPES = {
     "deadline_passed": "Computing it took longer than PREVAIL_COMPUTE_SECONDS (PREVAIL_JOB_SECONDS for a job, "
     "PREVAIL_DATA_SECONDS for data by reference) and was ended. Nothing was kept.",
     "process_lost": "The process that computed it ended. Nothing was kept; try again after `Retry-After` seconds.",
+    "cluster_unavailable": "The cluster of PREVAIL_SPARK does not answer, or does not do what was asked; the detail "
+    "says which. Nothing was kept; send the request again once that is mended.",
     "spill_full": "Rows beyond memory take more room in files than PREVAIL_SPILL_BYTES, or than the disk has. Nothing "
     "was kept.",
     "not_enough_memory": "Computing it needs more memory than PREVAIL_COMPUTE_MEMORY_BYTES. Nothing was kept.",
@@ -370,7 +373,7 @@ def _expression_problem(errors: Sequence[InvalidExpression], prefix: str) -> Pro
 def _domain_problem(error: DomainError, prefix: str) -> Problem:
     if isinstance(error, Overloaded):
         return _retry(error.code, error.detail, error.retry_after)
-    if isinstance(error, ProcessLost):
+    if isinstance(error, (ProcessLost, ClusterUnavailable)):
         return _retry(error.code, error.detail)
     status = next((s for kind, s in STATUSES if isinstance(error, kind)), HTTPStatus.UNPROCESSABLE_ENTITY)
     if error.pointer is None:

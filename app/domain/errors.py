@@ -205,6 +205,12 @@ class SpillFull(DomainError):
     code = "spill_full"
 
 
+class ClusterUnavailable(DomainError):
+    """The cluster that holds rows beyond memory cannot do what was asked for. Nothing was kept."""
+
+    code = "cluster_unavailable"
+
+
 class SchemaOutdated(DomainError):
     """The database has not the schema of this release."""
 

@@ -15,10 +15,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-import numpy as np
 import pyarrow as pa
 
 from app.kernel.streamed.rows import BATCH_ROWS, EngineError, Table
+from app.outbound.batches import columns_of, even_batches, in_order
 
 
 class DuckRows:
@@ -91,17 +91,9 @@ class DuckRows:
 
     def ordered(self, *by: str, columns: Sequence[str]) -> Iterator[Table]:
         """Columns in an order, in even batches."""
-        order = ", ".join(by)
-        first, _, direction = by[0].partition(" ")
-        sign = -1.0 if direction.upper().startswith("DESC") else 1.0
-        last = -np.inf
         chosen = ", ".join(map(_quoted, columns))
-        for batch in self._engine.batches(f"SELECT {chosen} FROM ({self._query}) ORDER BY {order}"):
-            along = sign * batch[first.strip('"')]
-            if along.size and (along[0] < last or (np.diff(along) < 0).any()):
-                raise EngineError("the engine gave rows out of order")
-            last = along[-1] if along.size else last
-            yield batch
+        asked = f"SELECT {chosen} FROM ({self._query}) ORDER BY {', '.join(by)}"
+        return in_order(self._engine.batches(asked), by[0])
 
     def batches(self, *columns: str) -> Iterator[Table]:
         """Columns in any order, in batches."""
@@ -222,7 +214,7 @@ class DuckDB:
 
     def table(self, query: str) -> Table:
         """All of a small answer."""
-        return _columns(self._connection.sql(query).to_arrow_table())
+        return columns_of(self._connection.sql(query).to_arrow_table())
 
     def batches(self, query: str) -> Iterator[Table]:
         """A large answer in even batches."""
@@ -230,18 +222,7 @@ class DuckDB:
         import duckdb
 
         try:
-            reader = self._connection.cursor().sql(query).to_arrow_reader(BATCH_ROWS)
-            waiting: list[pa.RecordBatch] = []
-            size = 0
-            for batch in reader:
-                waiting.append(batch)
-                size += batch.num_rows
-                while size >= BATCH_ROWS:
-                    whole = pa.Table.from_batches(waiting)
-                    yield _columns(whole.slice(0, BATCH_ROWS))
-                    waiting, size = whole.slice(BATCH_ROWS).to_batches(), size - BATCH_ROWS
-            if size:
-                yield _columns(pa.Table.from_batches(waiting))
+            yield from even_batches(self._connection.cursor().sql(query).to_arrow_reader(BATCH_ROWS))
         except duckdb.Error as error:
             raise EngineError(str(error)) from error
 
@@ -257,10 +238,6 @@ class DuckDB:
     ) -> None:
         self._connection.close()
         shutil.rmtree(self._own, ignore_errors=True)
-
-
-def _columns(table: pa.Table) -> Table:
-    return {name: table.column(name).to_numpy() for name in table.column_names}
 
 
 def _quoted(name: str) -> str:

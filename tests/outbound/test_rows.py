@@ -1,0 +1,167 @@
+"""Engines answer every question as numpy does: DuckDB, Spark in this process, and a server of Spark Connect."""
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import psutil
+import pyarrow as pa
+import pytest
+
+from app.domain.errors import ClusterUnavailable
+from app.kernel.streamed.rows import BATCH_ROWS, EngineError, Rows
+from app.outbound.batches import in_order
+from app.outbound.spark_rows import SparkEngine
+from app.services.ports import Engine, OpenEngine
+from tests.engine import ENGINE
+
+N = BATCH_ROWS + 4321
+_RANDOM = np.random.default_rng(7)
+TABLE = pa.table(
+    {
+        "id": _RANDOM.permutation(N),
+        "truth": _RANDOM.integers(0, 2, N).astype(np.int8),
+        "p": np.round(_RANDOM.random(N), 5),
+        "weight": _RANDOM.gamma(0.5, size=N),
+        "site": _RANDOM.integers(0, 300, N).astype(str),
+    }
+)
+COLUMNS = {name: TABLE.column(name).to_numpy() for name in TABLE.column_names}
+
+
+@contextlib.contextmanager
+def connect_server(master: str) -> Iterator[tuple[str, psutil.Process]]:
+    """A server of Spark Connect in a process of its own: its address, and the process."""
+    import pyspark
+
+    home = Path(pyspark.__file__).parent
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    command = [str(home / "bin" / "spark-submit"), "--master", master]
+    command += ["--class", "org.apache.spark.sql.connect.service.SparkConnectServer"]
+    command += ["--conf", f"spark.connect.grpc.binding.port={port}", "--conf", "spark.ui.enabled=false"]
+    started = subprocess.Popen(
+        [*command, "spark-internal"],
+        env={**os.environ, "SPARK_HOME": str(home)},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    process = psutil.Process(started.pid)
+    try:
+        for _ in range(600):
+            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1.0):
+                break
+            assert started.poll() is None, "the server of Spark Connect ended"
+            time.sleep(0.2)
+        yield f"sc://127.0.0.1:{port}", process
+    finally:
+        if process.is_running():
+            for one in [*process.children(recursive=True), process]:
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    one.kill()
+        started.wait()
+
+
+@pytest.fixture(
+    scope="module",
+    params=["duckdb", pytest.param("local[2]", marks=pytest.mark.slow), pytest.param("sc", marks=pytest.mark.slow)],
+)
+def opened(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[OpenEngine]:
+    with contextlib.ExitStack() as stack:
+        engine: Engine = ENGINE
+        if request.param == "sc":
+            engine = SparkEngine(stack.enter_context(connect_server("local[2]"))[0])
+        elif request.param != "duckdb":
+            engine = SparkEngine(request.param)
+        yield stack.enter_context(engine.opened(tmp_path_factory.mktemp("rows")))
+
+
+@pytest.fixture(scope="module")
+def rows(opened: OpenEngine) -> Rows:
+    return opened.take(TABLE.schema, TABLE.to_batches(max_chunksize=100_000))
+
+
+def test_names_and_sizes(rows: Rows) -> None:
+    assert [*rows.names] == TABLE.column_names
+    assert rows.n_rows == N
+    assert rows.where("p < 0.25").n_rows == (COLUMNS["p"] < 0.25).sum()
+
+
+def test_counts_and_sums(rows: Rows) -> None:
+    counted = rows.counted("truth")
+    assert counted["n"].tolist() == np.bincount(COLUMNS["truth"]).tolist()
+    loss = "-ln(greatest(CASE WHEN truth = 1 THEN p ELSE 1 - p END, 1e-15))"
+    found = rows.having(loss=loss).sums("truth", weighted="loss * weight", squares="weight * weight", n="1")
+    own = np.where(COLUMNS["truth"] == 1, COLUMNS["p"], 1 - COLUMNS["p"])
+    expected = -np.log(np.maximum(own, 1e-15)) * COLUMNS["weight"]
+    for code in (0, 1):
+        inside = COLUMNS["truth"] == code
+        np.testing.assert_allclose(found["weighted"][code], expected[inside].sum(), rtol=1e-12)
+        np.testing.assert_allclose(found["squares"][code], (COLUMNS["weight"][inside] ** 2).sum(), rtol=1e-12)
+    nothing = rows.where("p > 2").sums(n="1", p="p")
+    assert (nothing["n"].tolist(), nothing["p"].tolist()) == ([0.0], [0.0])
+
+
+def test_codes_follow_the_order_of_values(rows: Rows) -> None:
+    coded, size = rows.coded("site", "code")
+    names, codes = np.unique(COLUMNS["site"], return_inverse=True)
+    assert size == len(names)
+    np.testing.assert_allclose(coded.sums("code", p="p")["p"], np.bincount(codes, COLUMNS["p"]), rtol=1e-12)
+
+
+def test_an_order_comes_in_even_batches(rows: Rows) -> None:
+    batches = [*rows.ordered("p DESC", "id", columns=["p", "id"])]
+    assert [batch["p"].size for batch in batches] == [BATCH_ROWS, N - BATCH_ROWS]
+    order = np.lexsort((COLUMNS["id"], -COLUMNS["p"]))
+    np.testing.assert_array_equal(np.concatenate([batch["id"] for batch in batches]), COLUMNS["id"][order])
+
+
+def test_rows_out_of_order_are_noticed() -> None:
+    with pytest.raises(EngineError, match="out of order"):
+        [*in_order([{"p": np.array([3.0, 2.0])}, {"p": np.array([2.5, 1.0])}], "p DESC")]
+    with pytest.raises(EngineError, match="out of order"):
+        [*in_order([{"p": np.array([1.0, 0.5])}], "p")]
+
+
+def test_joins_and_stacks(opened: OpenEngine, rows: Rows) -> None:
+    other = TABLE.select(["id", "p"]).slice(0, 1000).rename_columns(["id", "q"])
+    joined = rows.joined(opened.take(other.schema, other.to_batches()), "id").kept()
+    assert joined.n_rows == 1000
+    np.testing.assert_allclose(joined.sums(pq="p * q")["pq"], [(COLUMNS["p"][:1000] ** 2).sum()], rtol=1e-12)
+    stacked = joined.stacked("label", [{"s": "p"}, {"s": "1 - p"}])
+    assert stacked.n_rows == 2000
+    np.testing.assert_allclose(stacked.sums("label", s="s")["s"].sum(), 1000, rtol=1e-12)
+
+
+def test_batches_have_all_rows(rows: Rows) -> None:
+    found = np.concatenate([batch["id"] for batch in rows.batches("id")])
+    np.testing.assert_array_equal(np.sort(found), np.arange(N))
+
+
+@pytest.mark.slow
+def test_a_cluster_goes_on_when_a_worker_is_killed_and_says_so_when_it_is_gone(tmp_path: Path) -> None:
+    with connect_server("local-cluster[2,1,1024]") as (address, server):
+        with SparkEngine(address).opened(tmp_path) as opened:
+            rows = opened.take(TABLE.schema, TABLE.to_batches())
+            before = rows.sums("truth", p="p")["p"]
+            workers = [one for one in server.children(recursive=True) if "ExecutorBackend" in " ".join(one.cmdline())]
+            assert len(workers) == 2
+            workers[0].send_signal(signal.SIGKILL)
+            np.testing.assert_allclose(rows.sums("truth", p="p")["p"], before, rtol=1e-12)
+            for one in [*server.children(recursive=True), server]:
+                one.send_signal(signal.SIGKILL)
+            with pytest.raises(ClusterUnavailable, match="cluster of Spark"):
+                rows.sums("truth", p="p")
+        assert [*tmp_path.iterdir()] == []
+
+
+@pytest.mark.slow
+def test_nobody_answers(tmp_path: Path) -> None:
+    with pytest.raises(ClusterUnavailable, match="cannot be reached"), SparkEngine("sc://127.0.0.1:9").opened(tmp_path):
+        pass
