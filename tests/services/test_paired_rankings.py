@@ -1,4 +1,4 @@
-"""Rankings of more items than memory holds, compared in pairs: the answer, bit for bit, of the same items at hand."""
+"""Rankings of more items than memory holds, compared in pairs: the answer of the same items in memory."""
 
 import tracemalloc
 from collections.abc import Sequence
@@ -20,11 +20,10 @@ from app.services.compare.comparisons import (
     compare_again,
 )
 from app.services.compare.in_parts import Rereading
-from app.services.runs import joins
 from app.services.runs.aligned import Runs
 from app.services.runs.pairing import KeptSamples
 from tests.engine import ENGINE
-from tests.services.referenced import Parts, Threads, asked_of_sources
+from tests.services.referenced import Parts, asked_of_sources
 
 ROWS, QUERIES = 2000, 80
 RANDOM = np.random.default_rng(31)
@@ -68,18 +67,17 @@ def asked_of(runs: Sequence[Ranking], minimum: float = 1.0) -> tuple[AskedCompar
     return asked_of_sources(sources, METRICS, minimum_matched=minimum, draws=200)
 
 
-def folded(
+def streamed(
     asked: AskedComparison,
     runs: Sequence[Ranking],
     folder: Path,
     memory: int = 40_000,
-    cluster: Threads | None = None,
     kept: KeptSamples | None = None,
 ) -> RunComparison:
     """The same where the items go by."""
     folder.mkdir()
     parts = Parts({record.id: run.parts for record, run in zip(asked.runs.records, runs, strict=True)})
-    reading = Rereading(parts, memory, folder, ENGINE, cluster)
+    reading = Rereading(parts, memory, folder, ENGINE)
     return compare_again(asked, kept or KeptSamples(), reading, identifier=asked.runs.records[0].id)
 
 
@@ -96,10 +94,8 @@ def test_the_comparison_is_that_of_the_items_at_hand(tmp_path: Path, count: int,
     assert expected.design.reason == f"same {QUERIES} queries"
     assert all(one.differences[0].p_value is not None for one in expected.metrics.values())
     for number, memory in enumerate((4096, 40_000, 1 << 20)):
-        cluster = Threads() if number == 1 else None
-        assert repr(folded(asked, runs, tmp_path / str(number), memory, cluster)) == repr(expected)
+        assert repr(streamed(asked, runs, tmp_path / str(number), memory)) == repr(expected)
         assert not [*(tmp_path / str(number)).iterdir()]
-        assert cluster is None or cluster.tasks > count
 
 
 def test_queries_in_common_are_compared_and_others_left_out(tmp_path: Path) -> None:
@@ -108,10 +104,10 @@ def test_queries_in_common_are_compared_and_others_left_out(tmp_path: Path) -> N
     # Of one run ids are texts.
     runs[1] = runs[1]._replace(names=runs[1].names.astype(np.str_))
     asked, kept = asked_of(runs, 0.8)
-    assert repr(folded(asked, runs, tmp_path / "a")) == repr(at_once(asked, kept))
+    assert repr(streamed(asked, runs, tmp_path / "a")) == repr(at_once(asked, kept))
     asked, _ = asked_of(runs)
     with pytest.raises(IncomparableRuns, match=r"only \d+ of 7\d queries are common"):
-        folded(asked, runs, tmp_path / "b")
+        streamed(asked, runs, tmp_path / "b")
 
 
 def test_a_run_that_was_kept_is_compared_with_one_that_went_by(tmp_path: Path) -> None:
@@ -120,20 +116,20 @@ def test_a_run_that_was_kept_is_compared_with_one_that_went_by(tmp_path: Path) -
     first, *others = asked.runs.records
     without = {name: fact for name, fact in first.extra.items() if name != "data"}
     mixed = replace(asked, runs=Runs.align([replace(first, extra=without), *others]), elsewhere=tuple(others))
-    assert repr(folded(mixed, runs, tmp_path / "a", kept=kept)) == repr(at_once(asked, kept))
+    assert repr(streamed(mixed, runs, tmp_path / "a", kept=kept)) == repr(at_once(asked, kept))
     with pytest.raises(IncomparableRuns, match="were not retained"):
-        folded(mixed, runs, tmp_path / "b")
+        streamed(mixed, runs, tmp_path / "b")
 
 
 def test_many_queries_are_resampled_in_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Columns of many queries are read each time, and only those of some are at hand."""
-    monkeypatch.setattr("app.kernel.folds.queries._HELD", 500)
+    monkeypatch.setattr("app.kernel.streamed.queries._HELD", 500)
     for name, value in (("_ENTRIES", 500_000), ("_SMALLEST_SUBSET", 20)):
         monkeypatch.setattr(f"app.kernel.uncertainty.resampling.{name}", value)
     runs = rankings()
     asked, kept = asked_of(runs)
     assert at_once(asked, kept).design.resampling.resampled_subsets_of == 20
-    assert repr(folded(asked, runs, tmp_path / "a")) == repr(at_once(asked, kept))
+    assert repr(streamed(asked, runs, tmp_path / "a")) == repr(at_once(asked, kept))
 
 
 def test_what_cannot_be_paired_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -141,10 +137,10 @@ def test_what_cannot_be_paired_is_refused(tmp_path: Path, monkeypatch: pytest.Mo
     other = second._replace(grades=np.where(second.names == 5, second.grades + 1.0, second.grades))
     asked, _ = asked_of([first, other])
     with pytest.raises(IncomparableRuns, match="what is true of the common ids is not the same in run 2"):
-        folded(asked, [first, other], tmp_path / "a")
+        streamed(asked, [first, other], tmp_path / "a")
     asked, _ = asked_of([first, second])
     with pytest.raises(InvalidInput, match="other ones were read") as changed:
-        folded(asked, [first, second.some(slice(1, None))], tmp_path / "b")
+        streamed(asked, [first, second.some(slice(1, None))], tmp_path / "b")
     assert (changed.value.faults[0].pointer, changed.value.faults[0].code) == ("/evaluations/1", "data_changed")
 
 
@@ -153,10 +149,10 @@ def test_too_many_queries_are_told_before_any_item_is_read(tmp_path: Path, monke
     first, second = rankings()
     runs = [first.some(first.names < 60), second]
     asked, _ = asked_of(runs)
-    monkeypatch.setattr(joins, "_ALWAYS", 70)
-    monkeypatch.setattr(joins.DividedQueries, "add", None)
+    monkeypatch.setattr("app.services.runs.rankings._ALWAYS", 70)
+    monkeypatch.setattr("app.services.compare.in_parts.kept_queries", None)
     with pytest.raises(TooLarge, match="at most 70 queries of each of 2 runs in") as raised:
-        folded(asked, runs, tmp_path / "a", 8192)
+        streamed(asked, runs, tmp_path / "a", 8192)
     assert raised.value.pointer == "/evaluations/1"
 
 
@@ -165,13 +161,12 @@ def test_memory_does_not_grow_with_the_metrics(tmp_path: Path, monkeypatch: pyte
     grades = (RANDOM.random(names.size) < 0.5).astype(np.float64)
     whole = Ranking(names, grades, RANDOM.normal(size=names.size))
     runs = [whole, whole._replace(scores=-whole.scores).some(slice(2, None))]
-    monkeypatch.setattr(joins, "_PARTS", 8)
     peaks = []
     for metrics in (4, 40):
         monkeypatch.setattr(f"{__name__}.METRICS", [f"precision_at_k(k={k})" for k in range(1, metrics + 1)])
         asked, _ = asked_of(runs, 0.9)
         tracemalloc.start()
-        found = folded(asked, runs, tmp_path / str(metrics), 1 << 20)
+        found = streamed(asked, runs, tmp_path / str(metrics), 1 << 20)
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
         assert len(found.metrics) == metrics

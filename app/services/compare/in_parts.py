@@ -18,25 +18,22 @@ from app.domain.inputs.samples import Samples
 from app.kernel.compare.folded import FoldedRuns, Orders, Plan
 from app.kernel.metrics.expression import Expression, measures
 from app.services.ports import Cluster, Engine, SamplesElsewhere, Workers, workers_of
-from app.services.processes.progress import as_step, progressed
+from app.services.processes.progress import as_step, each_as_step, progressed
 from app.services.runs.aligned import Runs, ScoredRun
 from app.services.runs.draws.groups import SharedGroups, joined_groups
 from app.services.runs.joins import (
     GROUP,
     WEIGHT,
     Compared,
-    DividedQueries,
     GroupNames,
-    Items,
     Outputs,
     Question,
     SampleColumns,
     SpilledRun,
-    check_queries,
-    items_of,
     numbers_of,
 )
 from app.services.runs.pairing import KeptSamples, NamedUnits, Pairing, by_counts
+from app.services.runs.rankings import check_queries, kept_queries
 from app.services.stored import stored_input
 
 _IDS: Final = "sample_id"
@@ -392,19 +389,15 @@ def queries_in_parts(
         with of_run(place):
             check_queries(record.n_rows, budget, len(runs))
     for place, record in enumerate(runs.records):
-        divided = DividedQueries(budget, reading.folder, len(runs))
-        with of_run(place), closing(divided):
-            with as_step(2 * place, steps):
-                for items in _items(reading, record, kept):
-                    divided.add(items)
-            with as_step(2 * place + 1, steps), workers_of(reading.cluster) as workers:
-                queries = divided.looked_at(leaves, reading.folder, workers)
+        with of_run(place), reading.engine.opened(reading.folder) as engine:
+            items = each_as_step(2 * place, steps, _items(reading, record, kept))
+            queries = kept_queries(items, leaves, engine, budget, reading.folder, len(runs))
             check_same(record.labels, np.array(queries.counts), record)
             found[record.id] = NamedUnits(queries.ids, queries.units)
     return KeptSamples(units=found)
 
 
-def _items(reading: Rereading, record: EvaluationRecord, kept: KeptSamples) -> Iterator[Items]:
+def _items(reading: Rereading, record: EvaluationRecord, kept: KeptSamples) -> Iterator[Samples]:
     """The items of a run, some at a time."""
     parts: Iterable[Samples | None] = [kept.samples(record.id)]
     if lies_elsewhere(record):
@@ -412,4 +405,4 @@ def _items(reading: Rereading, record: EvaluationRecord, kept: KeptSamples) -> I
     for samples in parts:
         if samples is None:
             raise without_ids(record)
-        yield items_of(samples)
+        yield samples

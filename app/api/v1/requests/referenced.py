@@ -25,9 +25,9 @@ from app.domain.inputs.ranking import Ranking
 from app.domain.options import Retain
 from app.services.evaluate.evaluations import NewEvaluation, with_data
 from app.services.evaluate.folding.labels import LabelFolding
-from app.services.evaluate.folding.queries import QueryFolding
 from app.services.evaluate.folding.scores import Folding
 from app.services.evaluate.folding.weighted_labels import WeightedLabelFolding
+from app.services.evaluate.streamed.rankings import streamed_rankings
 from app.services.ports import Engine
 from app.services.processes.progress import as_step, each_as_step
 
@@ -190,7 +190,7 @@ def with_parts(
     body: bytes,
     parts: PartsOfData,
     *,
-    engine: Engine,  # noqa: ARG001 - kinds are moved to it one by one
+    engine: Engine,
     budget: int,
     folder: Path,
 ) -> NewEvaluation:
@@ -206,6 +206,10 @@ def with_parts(
     Raises:
         MalformedRequest, InvalidInput: as `with_columns`.
     """
+    if parts.kind == Ranking.kind:
+        read = (with_columns(body, part) for part in parts.read())
+        with engine.opened(folder) as opened:
+            return streamed_rankings(each_as_step(0, 2, read), parts.facts, engine=opened, budget=budget, folder=folder)
     with closing(_folding(parts, budget, folder)) as whole:
         for part in each_as_step(0, 2, parts.read()):
             _fold(body, part, whole)
@@ -216,7 +220,7 @@ def with_parts(
 def _folding(parts: PartsOfData, budget: int, folder: Path) -> AnyFolding:
     if parts.kind == Multilabel.kind:
         return WeightedLabelFolding(budget) if parts.weighted else LabelFolding(budget, folder)
-    return QueryFolding(budget, folder) if parts.kind == Ranking.kind else Folding(budget, folder)
+    return Folding(budget, folder)
 
 
 def _fold(body: bytes, part: ReadData, into: AnyFolding) -> None:
