@@ -13,12 +13,15 @@ from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Final, Self
 
 import pyarrow as pa
 
 from app.kernel.streamed.rows import BATCH_ROWS, EngineError, Table
 from app.outbound.batches import columns_of, even_batches, in_order
+
+# With less it fails where it could use files.
+_LEAST: Final = 128 << 20
 
 
 class DuckRows:
@@ -113,7 +116,7 @@ class DuckEngine:
     """The port `app.services.ports.Engine`.
 
     Attributes:
-        memory_bytes: That the engine may hold; more goes into files.
+        memory_bytes: That the engine may hold, 128 MiB at least; more goes into files.
         spill_bytes: That files may take together.
         threads: Of the engine; None is one for each core.
     """
@@ -125,7 +128,7 @@ class DuckEngine:
     def opened(self, folder: Path) -> "DuckDB":
         """A database in a folder of its own within a folder, which is made if need be."""
         folder.mkdir(parents=True, exist_ok=True)
-        return DuckDB(folder, self.memory_bytes, self.spill_bytes, self.threads or os.cpu_count() or 1)
+        return DuckDB(folder, max(self.memory_bytes, _LEAST), self.spill_bytes, self.threads or os.cpu_count() or 1)
 
 
 @dataclass(slots=True)

@@ -3,6 +3,7 @@
 A module that needs a server or a database of its own has a fixture `settings`.
 """
 
+import asyncio
 import secrets
 from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO
@@ -11,7 +12,8 @@ import httpx
 import pytest
 from pydantic import SecretStr
 
-from app.services.processes.compute import ComputePool
+from app.services.processes.compute import ComputePool, _on_loop
+from app.services.processes.progress import listener, tell_progress
 from app.settings import Authentication, Settings
 from tests.conftest import Template, empty_database
 from tests.serving import Served
@@ -61,6 +63,8 @@ def computed_here(monkeypatch: pytest.MonkeyPatch) -> None:
     """What would be computed by another process is computed in this one, where a test can change what it finds."""
 
     async def here(_: ComputePool, function: Callable[..., Any], file: BinaryIO | None = None) -> Any:
+        # How far it is may be told by threads of an engine.
+        tell_progress(_on_loop(asyncio.get_running_loop(), listener()))
         return function() if file is None else function(file)
 
     monkeypatch.setattr(ComputePool, "run", here)

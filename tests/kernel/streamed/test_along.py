@@ -42,7 +42,7 @@ def scores_of(kind: str) -> tuple[Array, Mask, Array]:
     if kind == "tied":
         scores = scores.round(1)
     if kind == "two values":
-        scores = (scores > 0.5) * 1.0
+        scores = np.where(scores > 0.5, 1.0, 0.0)
     if kind == "one value":
         scores = np.full(SIZE, 0.25)
     if kind == "apart":
