@@ -29,7 +29,10 @@ FOREIGN = [
 ]
 OWN = [{}, {"Sec-Fetch-Site": "same-origin"}, {"Sec-Fetch-Site": "none"}, {"Origin": "$own"}]
 NAMED = [{"Origin": BOARD}, {"Origin": BOARD, "Sec-Fetch-Site": "cross-site"}]
-FORM = {"evaluation": (None, json.dumps(evaluation()))}
+FORM = {
+    "evaluation": (None, json.dumps(evaluation(input={"kind": "predictions"}))),
+    "data": ("data.csv", "y_true,y_pred\n0,0\n1,1\n1,0\n"),
+}
 
 
 @pytest.fixture(scope="module", params=["without keys", "with keys"])
@@ -70,6 +73,7 @@ def test_no_page_of_another_site_writes(client: httpx.Client, headers: dict[str,
 def test_programs_own_pages_and_named_origins_write(client: httpx.Client, headers: dict[str, str]) -> None:
     sent = {name: value.replace("$own", str(client.base_url).rstrip("/")) for name, value in headers.items()}
     assert client.post("/v1/evaluations", json=evaluation(), headers=sent).status_code == 201
+    assert client.post("/v1/evaluations", files=FORM, headers=sent).status_code == 201
 
 
 def test_it_is_refused_before_the_body_comes(client: httpx.Client) -> None:
