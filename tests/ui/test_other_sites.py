@@ -157,9 +157,9 @@ def test_no_other_page_stores(service: httpx.Client, elsewhere: int, page: Page,
             seen.add((answer.status, answer.request.all_headers().get("sec-fetch-site")))
             sent += 1
         page.goto(f"http://{name}:{elsewhere}/")
-        for kind in (None, "text/plain"):
+        for announced in (None, "text/plain"):
             # 0 is what a page sees of an answer that is none of its business.
-            assert page.evaluate(FETCH, [target, fields, text, kind, OPTIONS]) == 0
+            assert page.evaluate(FETCH, [target, fields, text, announced, OPTIONS]) == 0
             sent += 1
         # The browser asks first, and is told nothing that would let it send this.
         credentials = {"credentials": "include"}
