@@ -1,10 +1,12 @@
 """Clients that send half of something and wait, send what is no HTTP, or do not take their answer."""
 
 import contextlib
+import json
 import resource
 import socket
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -14,6 +16,7 @@ pytestmark = pytest.mark.slow
 
 SECONDS = 1.0
 MARGIN = 2.0
+READERS = 10
 HALF_HEADERS = b"POST /v1/evaluations HTTP/1.1\r\nHost: localhost\r\n"
 SMALL_REQUEST = compute({"kind": "binary_counts", "tp": 8, "fn": 2, "fp": 1, "tn": 9})
 HALF_BODY = http("POST", "/v1/metrics/compute", b"", {**JSON, "Content-Length": "1000"}, length=False) + b'{"input":'
@@ -150,6 +153,47 @@ def test_an_answer_that_nobody_takes_is_not_kept(service: Service) -> None:
         assert time.monotonic() < deadline
         time.sleep(0.1)
     connection.close()
+
+
+@pytest.mark.parametrize("rate", [1, 1000])
+def test_readers_of_some_bytes_a_second_are_ended(database_url: str, rate: int) -> None:
+    """Each asks for 14 MB. Others are answered meanwhile, and what was written for the slow ones is given back."""
+    matrix = [[9 if row == column else (row * column) % 3 for column in range(40)] for row in range(40)]
+    one = {
+        "model": {"name": "m"},
+        "dataset": {"name": "d"},
+        "input": {"kind": "confusion_matrix", "matrix": matrix},
+    }
+    large = http("POST", "/v1/evaluations/batch?store=false", json.dumps({"evaluations": [one] * 64}).encode())
+    with Service(database_url, PREVAIL_BODY_SECONDS="2") as service, contextlib.ExitStack() as stack:
+        # As many at once who take it as it comes, so that the rest is what slow ones cost.
+        with ThreadPoolExecutor(READERS) as pool:
+            answers = list(pool.map(service.send, [large] * 3 * READERS))
+        assert min(len(answer.body) for answer in answers) > 10 * MB
+        assert service.comes_to_rest(2**40, 60)
+        before, opened = service.memory(), open_connections(service)
+        readers = []
+        for _ in range(READERS):
+            reader = stack.enter_context(socket.socket())
+            # What its system takes for it is little too.
+            reader.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            reader.connect(("127.0.0.1", service.port))
+            reader.sendall(large)
+            readers.append(reader)
+        for reader in readers:
+            assert reader.recv(1) == b"H"
+        assert open_connections(service) == opened + len(readers)
+        deadline = time.monotonic() + 60
+        with service.watched() as watch:
+            while open_connections(service) > opened:
+                assert time.monotonic() < deadline, open_connections(service)
+                for reader in readers:
+                    with contextlib.suppress(OSError):
+                        reader.recv(rate, socket.MSG_DONTWAIT)
+                assert service.send(SMALL_REQUEST).status == 200
+                time.sleep(1)
+        assert watch.delay < 1.0
+        assert service.comes_to_rest(before + 64 * MB, 10)
 
 
 def test_slow_but_steady_is_fine(service: Service) -> None:
