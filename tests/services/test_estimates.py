@@ -34,6 +34,7 @@ from app.services.gate import check_gate, rule_estimands
 from app.services.rank import Candidate, LeaderboardQuery, rank_candidates
 from app.services.runs.aligned import Runs
 from app.services.runs.pairing import KeptSamples
+from app.services.seeds import chosen_seed
 from tests.bank import each
 from tests.kernel.matrices import matrices
 from tests.kernel.probability.problems import softmax_problem
@@ -345,3 +346,10 @@ def test_nothing_is_decided_by_what_describes_the_sample(metric: str) -> None:
     with pytest.raises(NotComparable, match="describes this sample") as compared:
         require_comparable([estimand], ["mcc", metric])
     assert compared.value.pointer == "/metrics/1"
+
+
+def test_sums_of_weights_that_differ_by_rounding_have_one_seed() -> None:
+    weights = np.array([[12.3456789012345, 0.0], [5.0, 1 / 3]])
+    assert chosen_seed(None, weights) == chosen_seed(None, weights * (1 + 4e-16))
+    assert chosen_seed(None, weights) != chosen_seed(None, weights * 1.001)
+    assert chosen_seed(None, np.array([2.0**53])) != chosen_seed(None, np.array([2.0**53 + 2]))
