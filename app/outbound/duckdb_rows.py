@@ -38,7 +38,7 @@ class DuckRows:
     @property
     def n_rows(self) -> int:
         """How many rows there are."""
-        return int(self._engine.answer(f"SELECT count(*) FROM ({self._query})").fetchone()[0])
+        return int(self._engine.answer(f"SELECT count(*) FROM ({self._query})").fetchall()[0][0])
 
     def having(self, **columns: str) -> "DuckRows":
         """Rows with more columns."""
@@ -54,8 +54,16 @@ class DuckRows:
         """Number of rows for each combination of some columns."""
         return self.sums(*by, n="1")
 
+    def distinct(self, *by: str) -> "DuckRows":
+        """Combinations of some columns with their number."""
+        return self.summed(*by, n="1")
+
     def sums(self, *by: str, **values: str) -> Table:
         """Sums of expressions for each combination of some columns."""
+        return self.summed(*by, **values)._table(by)
+
+    def summed(self, *by: str, **values: str) -> "DuckRows":
+        """Combinations of some columns with sums of expressions."""
         # Whole numbers are summed in 128 bits, which SQL's sum does by itself; fsum is Kahan's.
         own = self._engine.types(f"SELECT {', '.join(f'({one})' for one in values.values())} FROM ({self._query})")
         made = []
@@ -66,7 +74,8 @@ class DuckRows:
 
     def smallest(self, *by: str, **values: str) -> Table:
         """Smallest values of expressions for each combination of some columns."""
-        return self._grouped(by, [f"min({one})::DOUBLE AS {_quoted(name)}" for name, one in values.items()])
+        made = [f"min({one})::DOUBLE AS {_quoted(name)}" for name, one in values.items()]
+        return self._grouped(by, made)._table(by)
 
     def coded(self, column: str, into: str) -> tuple["DuckRows", int]:
         """Rows with whole numbers in place of values."""
@@ -102,10 +111,14 @@ class DuckRows:
         """Columns in any order, in batches."""
         return self._engine.batches(f"SELECT {', '.join(map(_quoted, columns))} FROM ({self._query})")
 
-    def _grouped(self, by: Sequence[str], made: Sequence[str]) -> Table:
+    def _grouped(self, by: Sequence[str], made: Sequence[str]) -> "DuckRows":
         columns = [_quoted(name) for name in by]
-        grouped = f" GROUP BY {', '.join(columns)} ORDER BY {', '.join(columns)}" if by else ""
-        return self._engine.table(f"SELECT {', '.join([*columns, *made])} FROM ({self._query}){grouped}")
+        grouped = f" GROUP BY {', '.join(columns)}" if by else ""
+        return self._of(f"SELECT {', '.join([*columns, *made])} FROM ({self._query}){grouped}")
+
+    def _table(self, by: Sequence[str]) -> Table:
+        order = f" ORDER BY {', '.join(map(_quoted, by))}" if by else ""
+        return self._engine.table(f"{self._query}{order}")
 
     def _of(self, query: str) -> "DuckRows":
         return DuckRows(self._engine, query)

@@ -184,11 +184,15 @@ class SparkRows:
 
     def sums(self, *by: str, **values: str) -> Table:
         """Sums of expressions for each combination of some columns."""
+        return self.summed(*by, **values)._table(by)
+
+    def summed(self, *by: str, **values: str) -> "SparkRows":
+        """Each combination of some columns once, with sums of expressions."""
         return self._aggregated("coalesce(sum({}), 0)", by, values)
 
     def smallest(self, *by: str, **values: str) -> Table:
         """Smallest values of expressions for each combination of some columns."""
-        return self._aggregated("min({})", by, values)
+        return self._aggregated("min({})", by, values)._table(by)
 
     def distinct(self, *by: str) -> "SparkRows":
         """Each combination of some columns once, with its number."""
@@ -232,7 +236,7 @@ class SparkRows:
         """Columns in any order, in batches."""
         return even_batches(self._spark.written(self._frame.select(*map(_quoted, columns))))
 
-    def _aggregated(self, form: str, by: Sequence[str], values: Mapping[str, str]) -> Table:
+    def _aggregated(self, form: str, by: Sequence[str], values: Mapping[str, str]) -> "SparkRows":
         from pyspark.sql import functions
 
         made = [
@@ -240,8 +244,11 @@ class SparkRows:
             for name, one in values.items()
         ]
         with _asked():
-            found = self._frame.groupBy(*by).agg(*made) if by else self._frame.agg(*made)
-            return columns_of((found.orderBy(*by) if by else found).toArrow())
+            return self._of(self._frame.groupBy(*by).agg(*made) if by else self._frame.agg(*made))
+
+    def _table(self, by: Sequence[str]) -> Table:
+        with _asked():
+            return columns_of((self._frame.orderBy(*by) if by else self._frame).toArrow())
 
     def _of(self, frame: Any) -> "SparkRows":
         return SparkRows(self._spark, frame)

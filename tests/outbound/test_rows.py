@@ -108,6 +108,15 @@ def test_counts_and_sums(rows: Rows) -> None:
     assert (nothing["n"].tolist(), nothing["p"].tolist()) == ([0.0], [0.0])
 
 
+def test_combinations_are_rows_too(rows: Rows) -> None:
+    found = rows.distinct("site", "truth")
+    assert found.n_rows == 600
+    assert found.sums(n="n")["n"].tolist() == [N]
+    sums = rows.summed("site", mass="weight").having(square="mass * mass").sums(square="square")
+    expected = np.bincount(np.unique(COLUMNS["site"], return_inverse=True)[1], COLUMNS["weight"])
+    np.testing.assert_allclose(sums["square"], [(expected**2).sum()], rtol=1e-12)
+
+
 def test_codes_follow_the_order_of_values(rows: Rows) -> None:
     coded, size = rows.coded("site", "code")
     names, codes = np.unique(COLUMNS["site"], return_inverse=True)

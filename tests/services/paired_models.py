@@ -1,4 +1,4 @@
-"""Runs on the same samples, compared at hand and where the samples go by in parts."""
+"""Runs on the same samples, compared in memory and streamed."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -17,10 +17,10 @@ from app.services.compare.comparisons import (
     AskedComparison,
     compare_again,
 )
-from app.services.compare.in_parts import Rereading
+from app.services.compare.streamed import Rereading
 from app.services.runs.pairing import KeptSamples
 from tests.engine import ENGINE
-from tests.services.referenced import Parts, Threads, asked_of_sources
+from tests.services.referenced import Parts, asked_of_sources
 
 ROWS = 700
 RANDOM = np.random.default_rng(1988)
@@ -91,19 +91,15 @@ def models(classes: int, count: int = 2, *, scores: bool = False) -> list[Model]
 
 
 def asked_of(runs: Sequence[Model], metrics: Sequence[str], **others: Any) -> tuple[AskedComparison, KeptSamples]:
-    """A comparison of runs, and their samples at hand."""
+    """A comparison of runs, and their samples in memory."""
     return asked_of_sources([run.source(slice(None)) for run in runs], metrics, minimum_matched=0.9, **others)
 
 
-def folded(
-    asked: AskedComparison, runs: Sequence[Model], folder: Path, memory: int = 120_000, cluster: Threads | None = None
-) -> RunComparison:
-    """The same where the samples go by."""
-    folder.mkdir()
+def streamed(asked: AskedComparison, runs: Sequence[Model], folder: Path, memory: int = 120_000) -> RunComparison:
+    """The same where the samples are streamed."""
     parts = Parts({record.id: run.parts() for record, run in zip(asked.runs.records, runs, strict=True)})
-    return compare_again(
-        asked, KeptSamples(), Rereading(parts, memory, folder, ENGINE, cluster), identifier=asked.runs.records[0].id
-    )
+    reading = Rereading(parts, memory, folder, ENGINE)
+    return compare_again(asked, KeptSamples(), reading, identifier=asked.runs.records[0].id)
 
 
 def check_close(found: Any, expected: Any, place: str = "") -> None:

@@ -1,18 +1,14 @@
-"""Runs whose samples lie elsewhere, in memory: read in parts of any size, in any order, here or by threads."""
+"""Runs whose samples lie elsewhere, in memory: read in parts of any size, in any order."""
 
-import pickle
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any
 
 from app.domain.errors import TooLarge
 from app.domain.evaluation import EvaluationRecord
 from app.domain.identifiers import new_id
 from app.domain.inputs.matrices import MatrixInput
 from app.services.compare.comparisons import AskedComparison, NewComparison, understood
-from app.services.ports import ClusterTask, Result
 from app.services.runs.aligned import Runs
 from app.services.runs.pairing import KeptSamples, PairingMode
 from app.services.stored import unkept_record
@@ -34,26 +30,6 @@ class Parts:
         for part in self._parts[record.id]:
             assert not outputs or (part.samples is not None and part.samples.outputs is not None)
             yield part
-
-
-class Threads:
-    """A cluster whose processes are threads; what goes there and comes back is pickled."""
-
-    def __init__(self) -> None:
-        self.tasks = 0
-
-    @contextmanager
-    def connected(self) -> Iterator[Self]:
-        yield self
-
-    def in_order(self, function: Callable[[ClusterTask], Result], tasks: Iterable[ClusterTask]) -> Iterator[Result]:
-        with ThreadPoolExecutor(3) as pool:
-            yield from pool.map(self._done, (pickle.dumps((function, task)) for task in tasks))
-
-    def _done(self, sent: bytes) -> Any:
-        self.tasks += 1
-        function, task = pickle.loads(sent)  # noqa: S301 - made above
-        return pickle.loads(pickle.dumps(function(task)))  # noqa: S301
 
 
 def asked_of_sources(

@@ -19,7 +19,7 @@ from app.services.compare.comparisons import (
     compare,
     compare_again,
 )
-from app.services.compare.in_parts import Rereading
+from app.services.compare.streamed import Rereading
 from app.services.runs.aligned import Runs
 from app.services.runs.pairing import KeptSamples
 from tests.engine import ENGINE
@@ -150,7 +150,7 @@ def test_too_many_queries_are_told_before_any_item_is_read(tmp_path: Path, monke
     runs = [first.some(first.names < 60), second]
     asked, _ = asked_of(runs)
     monkeypatch.setattr("app.services.runs.rankings._ALWAYS", 70)
-    monkeypatch.setattr("app.services.compare.in_parts.kept_queries", None)
+    monkeypatch.setattr("app.services.compare.streamed.kept_queries", None)
     with pytest.raises(TooLarge, match="at most 70 queries of each of 2 runs in") as raised:
         streamed(asked, runs, tmp_path / "a", 8192)
     assert raised.value.pointer == "/evaluations/1"

@@ -26,7 +26,7 @@ from app.domain.inputs.kinds import KINDS
 from app.domain.inputs.labels import taken
 from app.domain.inputs.matrices import MatrixInput, with_weights
 from app.services.compare.comparisons import AskedComparison
-from app.services.compare.in_parts import Rereading
+from app.services.compare.streamed import Rereading
 from app.services.ports import DataSource
 
 # Rows with ids that are together in memory, and travel together.

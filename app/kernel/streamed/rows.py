@@ -41,6 +41,14 @@ class Rows(Protocol):
         """Rows for which an SQL condition is true."""
         ...
 
+    def distinct(self, *by: str) -> Self:
+        """Each combination of some columns once, with the number ``n`` of its rows."""
+        ...
+
+    def summed(self, *by: str, **values: str) -> Self:
+        """Each combination of some columns once, with `sums` of SQL expressions, in no order."""
+        ...
+
     def counted(self, *by: str) -> Table:
         """Number of rows ``n`` for each combination of some columns, ordered by these."""
         ...

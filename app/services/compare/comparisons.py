@@ -20,17 +20,17 @@ from app.services.acting import made_id
 from app.services.compare.answers import KeptAnswers, RunComparison
 from app.services.compare.comparison_answer import Besides as Besides
 from app.services.compare.comparison_answer import comparison_answer
-from app.services.compare.in_parts import (
-    PairedParts,
-    Rereading,
-    can_be_paired,
-    lies_elsewhere,
-    pair_in_parts,
-    queries_in_parts,
-    read_again,
-)
 from app.services.compare.pairs import CostQuestion as CostQuestion
 from app.services.compare.pairs import check_costs
+from app.services.compare.streamed import (
+    Rereading,
+    StreamedPairs,
+    can_be_paired,
+    lies_elsewhere,
+    pair_streamed,
+    read_again,
+    streamed_queries,
+)
 from app.services.estimands import Estimand, parse_estimands, require_comparable
 from app.services.kinds import usual_metrics
 from app.services.ports import EvaluationStore
@@ -234,11 +234,11 @@ def compare_again(asked: AskedComparison, kept: KeptSamples, reading: Rereading,
     """
     found = _read_at_once(asked, kept, reading)
     if found is None and asked.runs.task is not None:
-        found = queries_in_parts(reading, asked.runs, kept, [estimand.expression for estimand in asked.estimands])
+        found = streamed_queries(reading, asked.runs, kept, [estimand.expression for estimand in asked.estimands])
     if found is not None:
         return compare(asked, found, identifier=identifier)
     check_grouped(asked.runs, asked.estimands)
-    joined = pair_in_parts(reading, asked.runs, kept, asked.new.minimum_matched, _folded(asked))
+    joined = pair_streamed(reading, asked.runs, kept, asked.new.minimum_matched, _summed(asked))
     return compare(asked, KeptSamples(), identifier=identifier, joined=joined)
 
 
@@ -271,7 +271,7 @@ def _not_in_parts(asked: AskedComparison) -> str | None:
     return "best_thresholds" if costs is not None and costs.best_thresholds else None
 
 
-def _folded(asked: AskedComparison) -> list[Expression]:
+def _summed(asked: AskedComparison) -> list[Expression]:
     """What is to be known of the probabilities: what is asked for, and what a warning of it looks at."""
     scored = [estimand.expression for estimand in asked.estimands if estimand.scored]
     if not any(map(is_improper, scored)):
@@ -282,7 +282,7 @@ def _folded(asked: AskedComparison) -> list[Expression]:
 
 
 def compare(
-    asked: AskedComparison, kept: KeptSamples, *, identifier: UUID, joined: PairedParts | None = None
+    asked: AskedComparison, kept: KeptSamples, *, identifier: UUID, joined: StreamedPairs | None = None
 ) -> RunComparison:
     """What is said about the runs.
 
@@ -298,7 +298,7 @@ def compare(
     """
     new, estimands = asked.new, asked.estimands
     if joined is not None:
-        runs = asked.runs.joined(joined.pairing, joined.folded)
+        runs = asked.runs.joined(joined.pairing, joined.streamed)
     else:
         runs = asked.runs.pair(kept, new.paired, minimum_matched=new.minimum_matched)
     if new.paired is PairingMode.TRUE and not runs.pairing.paired:

@@ -15,8 +15,8 @@ from app.domain.inputs.kinds import UNIT_KINDS
 from app.domain.inputs.labels import listed
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.inputs.samples import Samples
-from app.kernel.compare.folded import FoldedRuns
 from app.kernel.compare.replicates import importance
+from app.kernel.compare.streamed import StreamedRuns
 from app.kernel.matrix.table import WeightedCounts
 from app.kernel.metrics.card import Task
 from app.kernel.numerics.arrays import Array
@@ -135,7 +135,7 @@ class Runs:
         places: For each run, where its classes (K) stand.
         pairing: What the runs have in common.
         kept: What is known of their samples.
-        folded: Of samples that went by what is left on metrics of probabilities.
+        streamed: Metrics of probabilities of samples that were streamed.
     """
 
     def __init__(
@@ -145,9 +145,9 @@ class Runs:
         places: Sequence[NDArray[np.intp]],
         pairing: Pairing = _ALONE,
         kept: KeptSamples | None = None,
-        folded: FoldedRuns | None = None,
+        streamed: StreamedRuns | None = None,
     ) -> None:
-        self.folded = folded
+        self.streamed = streamed
         self.records = tuple(records)
         self.labels: tuple[str, ...] = tuple(records[0].labels[code] for code in np.argsort(places[0]))
         positive = records[0].positive
@@ -200,9 +200,9 @@ class Runs:
         found = pair(self.records, self._matrices, self.places, kept.labels, mode, minimum_matched=minimum_matched)
         return self.__class__(self.records, self._matrices, self.places, found, kept)
 
-    def joined(self, pairing: Pairing, folded: FoldedRuns | None) -> Self:
+    def joined(self, pairing: Pairing, streamed: StreamedRuns | None) -> Self:
         """The same runs where it is known already what they have in common, and nothing else of their samples."""
-        return self.__class__(self.records, self._matrices, self.places, pairing, folded=folded)
+        return self.__class__(self.records, self._matrices, self.places, pairing, streamed=streamed)
 
     def _units_paired(self, kept: KeptSamples, mode: PairingMode, minimum_matched: float) -> Pairing:
         """How runs of units belong together."""
@@ -212,20 +212,20 @@ class Runs:
         return pair_units(self.records, [one.counts.sum(axis=-1) for one in sources], known, mode, minimum_matched)
 
     def _paired_units(self, run: int) -> PairedUnits | None:
-        folded, source = self._folded_units(run), self.source(run)
-        if folded is None and source.samples is None:
+        streamed, source = self._streamed_units(run), self.source(run)
+        if streamed is None and source.samples is None:
             return None
         whole = self._whole_units(run)
-        return PairedUnits(source.unit_ids if folded is None else folded.ids, whole.run.truth, whole.weights)
+        return PairedUnits(source.unit_ids if streamed is None else streamed.ids, whole.run.truth, whole.weights)
 
     def _whole_units(self, run: int) -> ScoredRun:
-        folded, source = self._folded_units(run), self.source(run)
-        if folded is not None:
-            return ScoredRun(folded.units)
+        streamed, source = self._streamed_units(run), self.source(run)
+        if streamed is not None:
+            return ScoredRun(streamed.units)
         units = UNIT_KINDS[self._unit_task].units(source)
         return ScoredRun(units, weights=None if source.samples is None else source.samples.weights)
 
-    def _folded_units(self, run: int) -> NamedUnits | None:
+    def _streamed_units(self, run: int) -> NamedUnits | None:
         return self.kept.units.get(self.records[run].id)
 
     @property
@@ -348,8 +348,8 @@ class Runs:
         """Values (R, V) of each estimand; what prevalence moves at the shares (K), if given."""
         found = {} if self.task is not None else _of_matrices(self.counts, estimands, shares)
         of_samples = [estimand for estimand in estimands if estimand.scored]
-        if of_samples and self.folded is not None:
-            found |= {id(one): self._folded_values(one, self.folded) for one in of_samples}
+        if of_samples and self.streamed is not None:
+            found |= {id(one): self._streamed_values(one, self.streamed) for one in of_samples}
         elif of_samples:
             by_run = [run.values(of_samples, shares) for run in self.scored]
             found |= {
@@ -357,9 +357,9 @@ class Runs:
             }
         return [found[id(estimand)] for estimand in estimands]
 
-    def _folded_values(self, estimand: Estimand, folded: FoldedRuns) -> Array:
-        """NaN where it was not folded."""
-        known = folded.values(estimand.expression)
+    def _streamed_values(self, estimand: Estimand, streamed: StreamedRuns) -> Array:
+        """NaN where it has no closed form."""
+        known = streamed.values(estimand.expression)
         return np.full((len(self), len(estimand.names)), np.nan) if known is None else known
 
     @property

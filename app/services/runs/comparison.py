@@ -222,7 +222,7 @@ class Comparison:
 
     def _resampled(self, chosen: Sequence[int]) -> Resampling:
         given, groups = self._given(chosen), self._shared
-        if self.runs.folded is not None:
+        if self.runs.streamed is not None:
             return LeftOut(*given)
         return ResampledSamples(*given) if groups is None else ResampledUnitGroups(*given, groups=groups)
 

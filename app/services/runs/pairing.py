@@ -216,17 +216,16 @@ def another_truth(sample: Any, place: int) -> str:
     return f"sample {sample} has another true class in run {place + 1} than in the first"
 
 
-def by_counts(joint: JointCounts, matched: int, largest: int, minimum: float) -> Pairing | str:
+def by_counts(matched: int, largest: int, minimum: float) -> Pairing | str:
     """Runs whose samples were joined by their ids somewhere else, or why that is not enough.
 
     Args:
-        joint: Of the samples that all runs have in common.
-        matched: How many these are, whatever they weigh.
+        matched: How many samples all runs have in common, whatever they weigh.
         largest: Samples of the run that has the most.
         minimum: Share of these that all runs must have in common.
     """
     fault = _too_few(matched, largest, minimum)
-    return fault or Pairing(PairingDesign.SAMPLES, _matched(matched, largest), joint, matched=matched)
+    return fault or Pairing(PairingDesign.SAMPLES, _matched(matched, largest), matched=matched)
 
 
 def _too_few(matched: int, largest: int, minimum: float, named: str = _IDS) -> str | None:
@@ -288,7 +287,7 @@ MOST_ENTRIES = 24_000_000
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NamedUnits:
-    """Units of a run whose samples went by.
+    """Units of a run whose samples were streamed.
 
     Attributes:
         ids: (n) of the units.
@@ -306,7 +305,7 @@ class KeptSamples:
     Attributes:
         labels: Of runs whose samples were kept with ids or weights.
         outputs: With probabilities or scores, where a metric needs them; None when these are too many to look at.
-        units: In place of these, of runs whose samples went by.
+        units: In place of these, of runs whose samples were streamed.
     """
 
     labels: Mapping[UUID, SampleLabels] = field(default_factory=dict)

@@ -2,16 +2,15 @@
 groups.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from math import nan
-from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from app.kernel.compare.paired.joint import Codes, JointCounts, distinct_rows
+from app.kernel.compare.paired.joint import Codes, JointCounts
 from app.kernel.numerics.arrays import Array, silently
 from app.kernel.numerics.scipy_bridge import (
     chi_squared_upper_tail,
@@ -401,63 +400,6 @@ def _quotient(square: Array, variance: Array) -> Array:
 _AT_ONCE = 1 << 20
 # Products that a matrix of variances may take: a second or two.
 _MOST_WORK = 4_000_000_000
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class GroupedCounts:
-    """Samples that R runs have in common, those that say the same as one entry. The same whatever the parts.
-
-    Attributes:
-        groups: (P) numbers of their groups, any.
-        joint: (P) what they are and are predicted to be, and how often; where they have weights, which may be 0, what
-            each weighs.
-    """
-
-    groups: NDArray[np.uint64]
-    joint: JointCounts
-
-    @classmethod
-    def of(
-        cls,
-        groups: NDArray[np.uint64],
-        truth: Codes,
-        predictions: Codes,
-        n_classes: int,
-        times: Array | None = None,
-        weights: Array | None = None,
-    ) -> Self:
-        """From samples (n), each of which may stand for several, and weigh something."""
-        present, codes = np.unique(groups, return_inverse=True)
-        each: Array | None = None
-        if weights is not None:
-            distinct, own = np.unique(weights, return_inverse=True)
-            both, codes = np.unique(codes.astype(np.int64) * distinct.size + own, return_inverse=True)
-            present, each = present[both // distinct.size], distinct[both % distinct.size]
-        columns = [truth, *predictions]
-        levels, codes = distinct_rows(codes.astype(np.int64), present.size, columns, n_classes)
-        counts = np.bincount(codes, weights=times, minlength=len(levels)).astype(np.float64)
-        places = levels[:, 0]
-        weighing = None if each is None else each[places]
-        return cls(present[places], JointCounts(n_classes, levels[:, 1], levels[:, 2:].T, counts, weighing))
-
-    @classmethod
-    def merged(cls, parts: Sequence["GroupedCounts"]) -> Self:
-        """Those of several parts, at least one, all or none with weights."""
-        joints = [part.joint for part in parts]
-        weights = [joint.weights for joint in joints if joint.weights is not None]
-        return cls.of(
-            np.concatenate([part.groups for part in parts]),
-            np.concatenate([joint.truth for joint in joints]),
-            np.concatenate([joint.predictions for joint in joints], axis=1),
-            joints[0].n_classes,
-            np.concatenate([joint.counts for joint in joints]),
-            np.concatenate(weights) if weights else None,
-        )
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes in memory."""
-        return self.groups.nbytes + self.joint.nbytes
 
 
 @dataclass(frozen=True, slots=True, eq=False)

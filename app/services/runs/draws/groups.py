@@ -29,7 +29,6 @@ from app.services.runs.aligned import Runs
 from app.services.runs.differences import Test
 from app.services.runs.draws.matrices import PERMUTATIONS, Resampling, ResamplingDesign, Setup
 from app.services.runs.draws.samples import ResampledSamples
-from app.services.runs.joins import GroupedJoin, GroupNames
 
 _MCNEMAR = "grouped_mcnemar"
 _EACH, _PERMUTATION = "permutation", "group_permutation"
@@ -114,7 +113,7 @@ def shared_groups(runs: Runs, estimands: Sequence[Estimand]) -> SharedGroups | N
     groupings = [Grouping.of(one.groups[row]) for one, row in zip(labels, rows, strict=True) if one.groups is not None]
     grouping = groupings[0]
     if any(not _same(grouping, other) for other in groupings[1:]):
-        raise _refused(_OTHERWISE)
+        raise differently_grouped()
     if grouping.n_groups < 2:
         raise _refused(_ONE_GROUP)
     if runs.task is not None:
@@ -135,21 +134,27 @@ def check_grouped(runs: Runs, estimands: Sequence[Estimand]) -> None:
         raise _refused(f"{scored} needs probabilities, and tests of these take samples as independent")
 
 
-def joined_groups(found: GroupedJoin, names: GroupNames) -> SharedGroupsOfClasses:
-    """The same of samples that went by, those of a group that say the same as one entry.
+def groups_of_counts(codes: NDArray[np.int64], n_groups: int, joint: JointCounts) -> SharedGroupsOfClasses:
+    """Groups of streamed samples, those of a group that say the same as one entry.
+
+    Args:
+        codes: (P) group 0..G-1 of each entry.
+        n_groups: G.
+        joint: The entries.
 
     Raises:
-        IncomparableRuns: the runs group them differently, or there is one group.
+        IncomparableRuns: there is one group.
     """
-    if not found.same:
-        raise _refused(_OTHERWISE)
-    counts, joint = found.counts, found.counts.joint
-    codes, n_groups = names.codes(counts.groups)
     if n_groups < 2:
         raise _refused(_ONE_GROUP)
     grouping = Grouping(codes, n_groups, joint.counts.astype(np.int64))
     runs = GroupedRuns.gather(codes, joint.truth, joint.predictions, joint.n_classes, joint.weights, joint.counts)
     return SharedGroupsOfClasses(grouping, runs, joint.truth, joint.predictions, joint.weights, joint.counts)
+
+
+def differently_grouped() -> IncomparableRuns:
+    """Why runs cannot be compared whose groups are not the same."""
+    return _refused(_OTHERWISE)
 
 
 def _refused(why: str) -> IncomparableRuns:

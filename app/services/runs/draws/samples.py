@@ -6,11 +6,11 @@ from functools import cached_property
 
 import numpy as np
 
-from app.kernel.compare.folded import FoldedRuns, FoldedValue
 from app.kernel.compare.linear import LinearRuns, hits_of, join_runs, linearised
 from app.kernel.compare.paired.joint import combine
 from app.kernel.compare.rankings import cochran_q
 from app.kernel.compare.replicates import DECIMALS, importance, permutation_p, replicate, variance_of
+from app.kernel.compare.streamed import StreamedRuns, StreamedValue
 from app.kernel.matrix.table import confusion_counts
 from app.kernel.metrics.families.accuracy import accuracy
 from app.kernel.metrics.proportion import ACCURACY
@@ -77,16 +77,16 @@ def undefined_notes(of: Resampling) -> list[str]:
 
 
 def _lacking(runs: Runs) -> tuple[ScoredRun, ...]:
-    """The runs, or others whose samples lack what those that went by lack, so that the same values are undefined."""
-    folded = runs.folded
-    return runs.scored if folded is None else tuple(_as_undefined(runs, folded, run) for run in range(len(runs)))
+    """The runs, or others whose samples lack what the streamed ones lack, so that the same values are undefined."""
+    streamed = runs.streamed
+    return runs.scored if streamed is None else tuple(_as_undefined(runs, streamed, run) for run in range(len(runs)))
 
 
-def _as_undefined(runs: Runs, folded: FoldedRuns, run: int) -> ScoredRun:
+def _as_undefined(runs: Runs, streamed: StreamedRuns, run: int) -> ScoredRun:
     """One sample of each class that there is, with a probability of 0 where a value is infinite."""
     y, size = np.flatnonzero(runs.counts[run].sum(axis=1)), runs.n_classes
     rows = np.full((y.size, size), 1.0 / size)
-    for code in folded.ruled_out(run):
+    for code in streamed.ruled_out(run):
         rows[y == code] = np.eye(size)[(code + 1) % size]
     made = Scores.of_class_scores if runs.source(run).has_scores else Scores
     return ScoredRun(Run(made(y, rows), y))
@@ -117,9 +117,9 @@ def closed_forms(setup: Setup, estimands: Sequence[Estimand]) -> list[tuple[Clos
     """For each estimand its values in closed form, None where there is none at the prevalence it is compared at."""
     if setup.runs.task is not None:
         return [None] * len(estimands)
-    folded = setup.runs.folded
-    if folded is not None:
-        return [_folded_form(setup, folded, estimand) for estimand in estimands]
+    streamed = setup.runs.streamed
+    if streamed is not None:
+        return [_streamed_form(setup, streamed, estimand) for estimand in estimands]
     influences = [Influences(run.scores) for run in setup.runs.scored]
     return [
         None if setup.prevalence.moves(estimand) else _closed_form(setup, estimand, influences)
@@ -137,15 +137,15 @@ def _closed_form(setup: Setup, estimand: Estimand, influences: Sequence[Influenc
     return tuple(_joined(setup, value) for value in zip(*parts, strict=True))
 
 
-def _folded_form(setup: Setup, folded: FoldedRuns, estimand: Estimand) -> tuple[ClosedForm, ...] | None:
-    """The same of samples that went by."""
-    found = folded.of(estimand.expression)
+def _streamed_form(setup: Setup, streamed: StreamedRuns, estimand: Estimand) -> tuple[ClosedForm, ...] | None:
+    """Closed forms of streamed samples."""
+    found = streamed.of(estimand.expression)
     if found is None:
         return None
     return tuple(_counted_form(setup, value) for value in found)
 
 
-def _counted_form(setup: Setup, value: FoldedValue) -> ClosedForm:
+def _counted_form(setup: Setup, value: StreamedValue) -> ClosedForm:
     if value.counted is None or not np.isfinite(value.runs.values).all():
         return ClosedForm(value.parts, value.runs)
     pairing = replace(setup.runs.pairing, joint=value.counted)

@@ -1,15 +1,12 @@
-"""Runs of more samples than memory holds, compared on metrics of probabilities: what the samples at hand say."""
+"""Runs of more samples than memory holds, compared on metrics of probabilities: what the samples in memory say."""
 
-import re
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
-from app.domain.errors import IncomparableRuns, TooLarge
-from app.kernel.compare.folded import Orders, PairedSums
+from app.domain.errors import TooLarge
 from app.services.compare.comparisons import (
     Besides,
     CostQuestion,
@@ -23,47 +20,41 @@ from tests.services.paired_models import (
     ROWS,
     asked_of,
     check_close,
-    folded,
     models,
+    streamed,
 )
-from tests.services.referenced import Threads
 
 
 @pytest.mark.parametrize(("classes", "count"), [(2, 2), (3, 2), (2, 3), (10, 2)])
 @pytest.mark.parametrize("scores", [False, True])
-def test_areas_are_compared_as_those_of_the_samples_at_hand(
+def test_areas_are_compared_as_those_of_the_samples_in_memory(
     tmp_path: Path, classes: int, count: int, *, scores: bool
 ) -> None:
     runs = models(classes, count, scores=scores)
     names = [*AREAS, "roc_auc_ovo_macro", "roc_auc_ovo_weighted"] if classes == 2 else AREAS
     asked, kept = asked_of(runs, names if scores else [*names, "mean(roc_auc@c0, au_imcp)"])
     expected = compare(asked, kept, identifier=asked.runs.records[0].id)
-    check_close(asdict(folded(asked, runs, tmp_path / "a")), asdict(expected))
+    check_close(asdict(streamed(asked, runs, tmp_path)), asdict(expected))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("classes", "scores", "weighted"), [(2, 0, 0), (3, 0, 0), (3, 0, 1), (3, 1, 0), (5, 0, 1)])
-def test_areas_of_pairs_and_of_all_scores_are_compared_as_those_of_the_samples_at_hand(
+def test_areas_of_pairs_and_of_all_scores_are_compared_as_those_of_the_samples_in_memory(
     tmp_path: Path, classes: int, scores: int, weighted: int
 ) -> None:
     weights = RANDOM.choice([0.0, 0.3, 1.7, 40.0], ROWS) if weighted else None
     runs = [one._replace(weights=weights) for one in models(classes, scores=bool(scores))]
     asked, kept = asked_of(runs, PAIRS)
     expected = compare(asked, kept, identifier=asked.runs.records[0].id)
-    answers = [
-        folded(asked, runs, tmp_path / str(number), memory, cluster)
-        for number, (memory, cluster) in enumerate([(1 << 18, None), (1 << 20, Threads())])
-    ]
-    check_close(asdict(answers[0]), asdict(expected))
-    assert repr(answers[1]) == repr(answers[0])
+    check_close(asdict(streamed(asked, runs, tmp_path, 1 << 18)), asdict(expected))
 
 
 @pytest.mark.parametrize(("classes", "count"), [(2, 2), (3, 2), (2, 3), (10, 2)])
-def test_means_are_compared_as_those_of_the_samples_at_hand(tmp_path: Path, classes: int, count: int) -> None:
+def test_means_are_compared_as_those_of_the_samples_in_memory(tmp_path: Path, classes: int, count: int) -> None:
     runs = models(classes, count)
     asked, kept = asked_of(runs, [*LOSSES, "accuracy"])
     expected = compare(asked, kept, identifier=asked.runs.records[0].id)
-    check_close(asdict(folded(asked, runs, tmp_path / "a")), asdict(expected))
+    check_close(asdict(streamed(asked, runs, tmp_path)), asdict(expected))
 
 
 @pytest.mark.parametrize("turned", [False, True])
@@ -72,7 +63,7 @@ def test_a_share_has_its_own_method_whatever_else_is_asked(tmp_path: Path, *, tu
     asked, kept = asked_of(runs, metrics[::-1] if turned else metrics)
     expected = compare(asked, kept, identifier=asked.runs.records[0].id)
     assert len({expected.metrics[name].differences[0].p_value for name in metrics}) == 2
-    check_close(asdict(folded(asked, runs, tmp_path / "a")), asdict(expected))
+    check_close(asdict(streamed(asked, runs, tmp_path)), asdict(expected))
 
 
 @pytest.mark.parametrize("shares", [[0.7, 0.3], [0.5, 0.5], [0.5, 0.3, 0.2]])
@@ -80,7 +71,7 @@ def test_a_model_is_tested_against_one_that_always_says_the_same(tmp_path: Path,
     first, second = models(len(shares))
     runs = [first, second._replace(outputs=np.tile(shares, (ROWS, 1)))]
     metrics = ["balanced_log_loss", "balanced_brier_score", "mean(balanced_log_loss, balanced_brier_score)"]
-    for number, some in enumerate((runs, runs[::-1])):
+    for some in (runs, runs[::-1]):
         asked, kept = asked_of(some, metrics)
         expected = compare(asked, kept, identifier=asked.runs.records[0].id)
         for found in expected.metrics.values():
@@ -89,28 +80,7 @@ def test_a_model_is_tested_against_one_that_always_says_the_same(tmp_path: Path,
             assert 0.0 <= difference.p_value <= 1.0
             assert difference.low is not None
             assert np.isfinite(difference.low)
-        check_close(asdict(folded(asked, some, tmp_path / str(number))), asdict(expected))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("classes", [2, 3])
-def test_splits_orders_memory_and_processes_change_no_bit(tmp_path: Path, classes: int, *, weighted: bool) -> None:
-    weights = np.exp(RANDOM.normal(0.0, 3.0, 50))[RANDOM.integers(0, 50, ROWS)] if weighted else None
-    runs = [one._replace(weights=weights) for one in models(classes)]
-    asked, _ = asked_of(
-        runs, ["log_loss", "brier_score", "spherical_score", "au_imcp", "fraction_uncertain", "roc_auc@c0"]
-    )
-    answers = []
-    for number in range(6):
-        cluster = Threads() if number % 2 == 0 else None
-        memory = int(RANDOM.choice([8_000, 40_000, 1 << 20]))
-        # What differs by its weight is held in a quarter.
-        memory = max(memory, weighted << 18)
-        answers.append(folded(asked, runs, tmp_path / str(number), memory, cluster))
-        assert cluster is None or cluster.tasks >= 1
-    for one in answers[1:]:
-        assert repr(one) == repr(answers[0])
+        check_close(asdict(streamed(asked, some, tmp_path)), asdict(expected))
 
 
 @pytest.mark.parametrize("seen", [2, 1])
@@ -126,14 +96,14 @@ def test_what_has_no_value_says_why(tmp_path: Path, seen: int) -> None:
     asked, kept = asked_of(runs, metrics)
     expected = compare(asked, kept, identifier=asked.runs.records[0].id)
     assert len(expected.notes) >= 5
-    check_close(asdict(folded(asked, runs, tmp_path / "a")), asdict(expected))
+    check_close(asdict(streamed(asked, runs, tmp_path)), asdict(expected))
 
 
 def test_of_scores_losses_are_undefined(tmp_path: Path) -> None:
     runs = models(3, scores=True)
     asked, kept = asked_of(runs, ["log_loss", "fraction_uncertain", "au_mcp"])
     expected = compare(asked, kept, identifier=asked.runs.records[0].id)
-    answer = folded(asked, runs, tmp_path / "a")
+    answer = streamed(asked, runs, tmp_path)
     check_close(asdict(answer), asdict(expected))
     assert "no probabilities" in answer.notes[-1]
 
@@ -141,7 +111,7 @@ def test_of_scores_losses_are_undefined(tmp_path: Path) -> None:
 def test_what_was_resampled_is_left_out_and_said(tmp_path: Path) -> None:
     runs = models(2)
     asked, _ = asked_of(runs, ["average_precision@c1", "min(brier_score, log_loss)", "log_loss", "minimum_cost"])
-    answer = folded(asked, runs, tmp_path / "a")
+    answer = streamed(asked, runs, tmp_path)
     for name in ("average_precision@c1", "min(brier_score, log_loss)", "minimum_cost"):
         found = answer.metrics[name]
         (difference,) = found.differences
@@ -155,7 +125,7 @@ def test_what_was_resampled_is_left_out_and_said(tmp_path: Path) -> None:
     costs = Besides(costs=CostQuestion(best_thresholds=True))
     asked, _ = asked_of(runs, ["log_loss"], besides=costs)
     with pytest.raises(TooLarge, match="for best_thresholds, got more"):
-        folded(asked, runs, tmp_path / "b")
+        streamed(asked, runs, tmp_path)
 
 
 def test_an_improper_score_that_disagrees_is_found(tmp_path: Path) -> None:
@@ -167,7 +137,7 @@ def test_an_improper_score_that_disagrees_is_found(tmp_path: Path) -> None:
         calibrated._replace(outputs=np.eye(2)[guess] * 0.5 + 0.25),
     ]
     asked, kept = asked_of(runs, ["au_imcp"])
-    answer = folded(asked, runs, tmp_path / "a")
+    answer = streamed(asked, runs, tmp_path)
     check_close(asdict(answer), asdict(compare(asked, kept, identifier=asked.runs.records[0].id)))
     assert answer.findings is not None
     assert answer.findings[0].code == "improper_score_disagrees"
@@ -177,7 +147,7 @@ def test_runs_that_say_the_same_have_no_difference(tmp_path: Path) -> None:
     first, _ = models(2)
     runs = [first, first._replace(rows=first.rows[::-1])]
     asked, kept = asked_of(runs, ["log_loss", "au_imcp", "fraction_uncertain"])
-    answer = folded(asked, runs, tmp_path / "a")
+    answer = streamed(asked, runs, tmp_path)
     check_close(asdict(answer), asdict(compare(asked, kept, identifier=asked.runs.records[0].id)))
     assert {found.differences[0].p_value for found in answer.metrics.values()} == {1.0}
 
@@ -191,65 +161,29 @@ def test_runs_of_which_hardly_two_samples_say_the_same_are_refused(tmp_path: Pat
     with pytest.raises(
         TooLarge, match=r"combinations of actual class and predictions of all 10 runs.*fewer runs"
     ) as raised:
-        folded(asked, runs, tmp_path / "a", 1 << 17)
+        streamed(asked, runs, tmp_path, 1 << 17)
     assert raised.value.pointer == "/evaluations"
-    folded(asked, runs, tmp_path / "b", 1 << 20)
+    streamed(asked, runs, tmp_path, 1 << 20)
 
 
 def test_samples_that_say_the_same_take_no_memory(tmp_path: Path) -> None:
     runs = models(2, 3)
     asked, kept = asked_of(runs, ["accuracy"])
     # Combinations of 27 parts take more than all of them together may.
-    answer = folded(asked, runs, tmp_path / "a", 4 * 16 * 40)
+    answer = streamed(asked, runs, tmp_path, 4 * 16 * 40)
     assert repr(answer) == repr(compare(asked, kept, identifier=asked.runs.records[0].id))
 
 
-@pytest.mark.parametrize(("count", "parts"), [(2, 7), (8, 26)])
-def test_rows_take_what_is_said_of_them_by_their_own_run(tmp_path: Path, count: int, parts: int) -> None:
-    # Of 685 rows of each run: 96 bytes, three times an id and two outputs of 32 bytes, in parts of 40,000.
-    cluster = Threads()
-    first, *others = models(2, count)
-    runs = [first, *(one._replace(rows=first.rows) for one in others)]
-    asked, _ = asked_of(runs, ["log_loss"])
-    folded(asked, runs, tmp_path / "a", 160_000, cluster)
-    assert cluster.tasks == parts
-
-
-def test_orders_are_read_once_the_runs_can_be_paired(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    read, sums = [], Orders.sums
-
-    def spied(self: Orders, *others: Any) -> PairedSums:
-        read.append(self)
-        return sums(self, *others)
-
-    monkeypatch.setattr(Orders, "sums", spied)
-    first, second = models(2)
-    for rows, times in ((second.rows, 1), (second.rows[:300], 0)):
-        runs = [first, second._replace(rows=rows)]
-        asked, _ = asked_of(runs, ["roc_auc"])
-        read.clear()
-        if times:
-            folded(asked, runs, tmp_path / "a")
-        else:
-            with pytest.raises(IncomparableRuns, match="common to all runs"):
-                folded(asked, runs, tmp_path / "b")
-        assert len(read) == times
-
-
-def test_what_is_refused_says_what_there_is_and_what_helps(tmp_path: Path) -> None:
-    """Names of groups go off a quarter of the memory, and of two runs there are no fewer to compare."""
-    memory = 1 << 15
-    for count, grouped in ((2, True), (3, True), (10, False)):
-        names = np.array([f"{group:080}" for group in RANDOM.integers(0, 60, ROWS)])
-        runs = [one._replace(rows=np.arange(ROWS), groups=names if grouped else None) for one in models(5, count)]
-        asked, _ = asked_of(runs, ["accuracy"])
-        with pytest.raises(TooLarge, match="those that say the same as one") as raised:
-            folded(asked, runs, tmp_path / str(count), memory)
-        found = re.search(r"at most (\d+) bytes, .* \((.*)\), got \d+ or more: (.*)", raised.value.detail)
-        assert found is not None
-        left, of, advice = found.groups()
-        assert (int(left) < memory // 4) is grouped
-        own = "a quarter of PREVAIL_DATA_MEMORY_BYTES"
-        assert of == (f"what names of groups leave of {own}" if grouped else own)
-        fewer = "" if count == 2 else "compare fewer runs at a time, or "
-        assert advice == f"{fewer}raise PREVAIL_DATA_MEMORY_BYTES"
+def test_few_points_of_an_order_move_limits_and_no_value(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("app.kernel.compare.streamed._POINTS", 300)
+    runs = models(3)
+    asked, kept = asked_of(runs, ["roc_auc_ovr_macro", "roc_auc@c1", "roc_auc_ovr_micro"])
+    expected = compare(asked, kept, identifier=asked.runs.records[0].id)
+    answer = streamed(asked, runs, tmp_path)
+    for name, found in answer.metrics.items():
+        (one,), (known,) = found.differences, expected.metrics[name].differences
+        check_close(found.values, expected.metrics[name].values)
+        assert one.low is not None
+        assert known.low is not None
+        assert known.high is not None
+        assert one.low == pytest.approx(known.low, abs=1e-2 * (known.high - known.low))

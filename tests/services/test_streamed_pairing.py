@@ -1,4 +1,4 @@
-"""Runs of more samples than memory holds, paired: what pairing all of them at once says, whatever is read when."""
+"""Runs of more samples than memory holds, paired: what pairing all of them in memory says, whatever is read when."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -12,13 +12,13 @@ from app.domain.evaluation import EvaluationRecord
 from app.domain.identifiers import new_id
 from app.domain.inputs.classified import Predictions
 from app.domain.inputs.matrices import MatrixInput
-from app.services.compare.in_parts import Rereading, pair_in_parts
+from app.services.compare.streamed import Rereading, pair_streamed
 from app.services.ports import SampleLabels
 from app.services.runs.aligned import Runs
 from app.services.runs.pairing import KeptSamples, Pairing, PairingMode
 from app.services.stored import unkept_record
 from tests.engine import ENGINE
-from tests.services.referenced import Parts, Threads
+from tests.services.referenced import Parts
 
 ROWS = 900
 LABELS = ["a", "b", "c"]
@@ -63,24 +63,22 @@ def check_same(found: Pairing, expected: Pairing) -> None:
 
 
 @pytest.mark.parametrize("chosen", [[0, 1], [2, 0, 1]])
-def test_splits_orders_memory_and_processes_change_nothing(tmp_path: Path, chosen: list[int]) -> None:
+def test_splits_and_orders_change_nothing(tmp_path: Path, chosen: list[int]) -> None:
     runs, records, kept = made()
     records = [records[one] for one in chosen]
     aligned = Runs.align(records)
     expected = aligned.pair(kept, PairingMode.TRUE, minimum_matched=0.9).pairing
-    for number in range(25):
+    for number in range(5):
         parts = Parts({record.id: split(runs[one]) for record, one in zip(records, chosen, strict=True)})
         folder = tmp_path / str(number)
         folder.mkdir()
-        cluster = Threads() if number % 3 == 0 else None
-        memory = int(RANDOM.choice([14_000, 40_000, 1 << 20]))
-        reading = Rereading(parts, memory, folder, ENGINE, cluster)
-        check_same(pair_in_parts(reading, aligned, KeptSamples(), 0.9).pairing, expected)
-        assert cluster is None or cluster.tasks >= 1
+        reading = Rereading(parts, 40_000, folder, ENGINE)
+        check_same(pair_streamed(reading, aligned, KeptSamples(), 0.9).pairing, expected)
+        assert not [*folder.iterdir()]
     # One whose samples were kept needs no reading.
     first = replace(records[0], extra={})
     mixed = Runs.align([first, *records[1:]])
-    check_same(pair_in_parts(Rereading(parts, 40_000, tmp_path, ENGINE), mixed, kept, 0.9).pairing, expected)
+    check_same(pair_streamed(Rereading(parts, 40_000, tmp_path, ENGINE), mixed, kept, 0.9).pairing, expected)
 
 
 def test_what_is_wrong_is_said(tmp_path: Path) -> None:
@@ -91,7 +89,7 @@ def test_what_is_wrong_is_said(tmp_path: Path) -> None:
     def paired(minimum: float = 0.9, **changed: Any) -> Pairing:
         second = {"second": records[1].id}
         now = parts | {second[name]: value for name, value in changed.items()}
-        return pair_in_parts(Rereading(Parts(now), 40_000, tmp_path, ENGINE), aligned, KeptSamples(), minimum).pairing
+        return pair_streamed(Rereading(Parts(now), 40_000, tmp_path, ENGINE), aligned, KeptSamples(), minimum).pairing
 
     with pytest.raises(IncomparableRuns, match=r"only \d+ of 880 sample ids are common to all runs"):
         paired(1.0)
@@ -114,9 +112,48 @@ def test_what_is_wrong_is_said(tmp_path: Path) -> None:
     with pytest.raises(IncomparableRuns, match="came without sample ids"):
         paired(second=[unnamed])
     with pytest.raises(IncomparableRuns, match="came without sample ids"):
-        pair_in_parts(
+        pair_streamed(
             Rereading(Parts(parts), 40_000, tmp_path, ENGINE),
             Runs.align([replace(records[0], extra={}), records[1]]),
             KeptSamples(),
             0.9,
         )
+
+
+def named(ids: list[Any], truth: dict[str, str], predicted: list[str]) -> MatrixInput:
+    """Samples by their ids, integers or texts."""
+    labels = [truth[str(one)] for one in ids]
+    found = Predictions(y_true=labels, y_pred=predicted, labels=[*LABELS], sample_ids=ids).read("/input")
+    return replace(found, facts=DATA)
+
+
+def paired_by_id(folder: Path, sources: list[MatrixInput]) -> tuple[Pairing, Pairing]:
+    """The pairing of the same runs streamed and in memory."""
+    records = [replace(unkept_record(one), id=new_id()) for one in sources]
+    by_record = {record.id: one for record, one in zip(records, sources, strict=True)}
+    aligned, samples = Runs.align(records), {name: one.samples for name, one in by_record.items()}
+    kept = KeptSamples.of({name: one for name, one in samples.items() if one is not None})
+    parts = Parts({name: [one] for name, one in by_record.items()})
+    found = pair_streamed(Rereading(parts, 40_000, folder, ENGINE), aligned, KeptSamples(), 0.01).pairing
+    return found, aligned.pair(kept, PairingMode.TRUE, minimum_matched=0.01).pairing
+
+
+def test_integers_and_texts_are_the_same_ids(tmp_path: Path) -> None:
+    numbers: list[Any] = [*RANDOM.permutation(50).tolist(), -7, 10**18, -(10**18), 2**63 - 1]
+    texts: list[Any] = ["", "a", "aa", "007", "-0", "+3", "3.0", "é", "日本", "x" * 256, "9" * 30]
+    truth = {str(one): str(RANDOM.choice(LABELS)) for one in [*numbers, *texts]}
+    as_texts = [str(one) for one in [*numbers[:40], *numbers[-4:], *texts]]
+    runs = [
+        named(ids, truth, RANDOM.choice(LABELS, len(ids)).tolist())
+        for ids in (numbers, as_texts, [*reversed(as_texts)], [*reversed(numbers)])
+    ]
+    for chosen, matched in ([0, 1], 44), ([1, 2], 55), ([0, 1, 2], 44), ([0, 3], 54):
+        found, expected = paired_by_id(tmp_path, [runs[one] for one in chosen])
+        check_same(found, expected)
+        assert found.n_common == matched
+
+
+def test_a_sample_of_another_truth_is_named(tmp_path: Path) -> None:
+    runs = [named(["x", "y"], {"x": "a", "y": last}, ["a", "b"]) for last in "bc"]
+    with pytest.raises(IncomparableRuns, match="sample y has another true class in run 2 than in the first"):
+        paired_by_id(tmp_path, runs)

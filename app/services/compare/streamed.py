@@ -1,0 +1,430 @@
+"""Comparisons of runs whose samples are named by reference: read again, and joined by sample id in an engine."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import reduce
+from itertools import chain
+from pathlib import Path
+from typing import Any, Final, NamedTuple, Self
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from app.domain.data import MOST_GROUPS
+from app.domain.errors import DataNotAllowed, Fault, IncomparableRuns, InvalidInput, TooLarge
+from app.domain.evaluation import EvaluationRecord
+from app.domain.inputs.labels import shown
+from app.domain.inputs.ranking import Ranking
+from app.domain.inputs.samples import Samples
+from app.kernel.compare.paired.joint import JointCounts
+from app.kernel.compare.streamed import TRUTH, WEIGHT, Plan, StreamedRuns, output, streamed_runs
+from app.kernel.metrics.expression import Expression, measures
+from app.kernel.streamed.rows import Rows, Table
+from app.services.ports import Engine, OpenEngine, SamplesElsewhere
+from app.services.processes.progress import as_step, each_as_step
+from app.services.runs.aligned import Runs, ScoredRun
+from app.services.runs.draws.groups import SharedGroups, differently_grouped, groups_of_counts
+from app.services.runs.pairing import (
+    SAME_WEIGHTS,
+    WEIGHTLESS,
+    KeptSamples,
+    NamedUnits,
+    Pairing,
+    another_truth,
+    by_counts,
+    weighs_otherwise,
+)
+from app.services.runs.rankings import check_queries, kept_queries
+from app.services.stored import stored_input
+
+_IDS: Final = "sample_id"
+# Relative to each other, sums of weights that differ by no more are the same.
+_ROUNDING: Final = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class Rereading:
+    """How samples are read again.
+
+    Attributes:
+        memory_bytes: That the columns of all runs together may take.
+        folder: Where files are made of what takes more.
+        engine: What holds rows beyond memory.
+    """
+
+    samples: SamplesElsewhere
+    memory_bytes: int
+    folder: Path
+    engine: Engine
+
+
+def lies_elsewhere(record: EvaluationRecord) -> bool:
+    """Do the samples of a run lie where its data was named, with ids as far as that is known? Queries are ids."""
+    data = record.data
+    return data is not None and (record.kind == Ranking.kind or _IDS in data.get("columns", (_IDS,)))
+
+
+def can_be_paired(records: Sequence[EvaluationRecord], kept: KeptSamples) -> bool:
+    """Would runs that are not paired have ids if those that lie elsewhere were read again?"""
+    with_ids = {identifier for identifier, one in kept.labels.items() if one.ids is not None}
+    elsewhere = {record.id for record in records if lies_elsewhere(record)}
+    return bool(elsewhere) and all(record.id in with_ids | elsewhere for record in records)
+
+
+def read_again(
+    reading: Rereading, records: Sequence[EvaluationRecord], kept: KeptSamples, *, whole: bool
+) -> KeptSamples:
+    """What is known of the samples of all runs once those that lie elsewhere were read.
+
+    Args:
+        reading: How.
+        records: The runs, in the order of the request.
+        kept: Of those that were kept.
+        whole: Whether more of them is needed than their labels.
+
+    Raises:
+        DataNotAllowed: data may not be read any more.
+        InvalidInput: it is not what was evaluated (`data_changed`), or cannot be read.
+        TooLarge: it takes more memory than there is.
+    """
+    chosen = [(place, record) for place, record in enumerate(records) if lies_elsewhere(record)]
+    found = {}
+    for done, (place, record) in enumerate(chosen):
+        # What is computed of them is a step too.
+        with as_step(done, len(chosen) + 1), of_run(place):
+            source = reading.samples.whole(record, reading.memory_bytes // len(chosen))
+            check_same(source.labels, source.counts, record)
+            if source.samples is not None:
+                found[record.id] = source.samples
+    read = KeptSamples.of(found)
+    outputs = {**(kept.outputs or {}), **found} if whole else kept.outputs
+    return KeptSamples({**kept.labels, **read.labels}, outputs)
+
+
+def check_same(labels: Sequence[str], counts: NDArray[Any], record: EvaluationRecord) -> None:
+    """Whether what was read again is what was evaluated; raises InvalidInput if not (`data_changed`)."""
+    # Sums of weights are rounded, and in parts otherwise than at once.
+    tolerance = _ROUNDING if record.is_weighted else 0.0
+    same = tuple(labels) == record.labels and counts.shape == record.counts.shape
+    if not same or not np.allclose(counts, record.counts, rtol=tolerance, atol=0.0):
+        raise InvalidInput.at("/data", "data_changed", "expected the counts that were evaluated, other ones were read")
+
+
+@contextmanager
+def of_run(place: int) -> Iterator[None]:
+    """What is wrong with data, said of the run that it is of."""
+    pointer = f"/evaluations/{place}"
+    try:
+        yield
+    except InvalidInput as error:
+        raise InvalidInput([Fault(pointer, one.code, one.detail) for one in error.faults]) from None
+    except (DataNotAllowed, TooLarge) as error:
+        raise type(error)(error.detail, pointer=pointer) from None
+
+
+_ID: Final = "id"
+# Number of the group of a sample.
+_CODE: Final = "code"
+# Of weights, for each time they double: of more of them than memory holds.
+_CELLS: Final = 1024
+# Kept samples that are taken in at a time.
+_AT_ONCE: Final = 1 << 18
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StreamedPairs:
+    """What runs of more samples than memory holds have in common.
+
+    Attributes:
+        streamed: Their metrics of probabilities, where such were asked for.
+        groups: Of samples that come in groups.
+    """
+
+    pairing: Pairing
+    streamed: StreamedRuns | None = None
+    groups: SharedGroups | None = None
+
+
+def pair_streamed(
+    reading: Rereading,
+    runs: Runs,
+    kept: KeptSamples,
+    minimum_matched: float,
+    expressions: Sequence[Expression] = (),
+) -> StreamedPairs:
+    """How runs of classes belong together, of any number of samples; the answer is that of ``pairing.pair``.
+
+    Args:
+        reading: How samples are read that lie elsewhere.
+        runs: The runs.
+        kept: Samples that do not.
+        minimum_matched: Share of the largest run's samples that all runs must have in common.
+        expressions: Of probabilities, which are to be compared.
+
+    Raises:
+        IncomparableRuns: they have too few ids in common, different actual classes of one, or different groups.
+        InvalidInput: a run has an id twice, or its data has changed.
+        DataNotAllowed, TooLarge: data cannot be read again, or there are too many groups.
+        EngineError: the engine does not do it.
+    """
+    steps = len(runs) + 1
+    with reading.engine.opened(reading.folder) as engine:
+        taken = []
+        for place in range(len(runs)):
+            with as_step(place, steps), of_run(place):
+                taken.append(_Taken.of(engine, _Run(reading, runs, kept, place, scored=bool(expressions))))
+        with as_step(len(runs), steps):
+            return _Joined.of(taken, runs).compared(minimum_matched, expressions, reading.memory_bytes // 4)
+
+
+class _Run:
+    """The samples of one run, some at a time: batches with columns whose names end with the place of the run."""
+
+    def __init__(self, reading: Rereading, runs: Runs, kept: KeptSamples, place: int, *, scored: bool) -> None:
+        self.record, self._place, self._codes, self._scored = runs.records[place], place, runs.places[place], scored
+        self._samples = _samples(reading, self.record, kept, scored=scored)
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """All of them.
+
+        Raises:
+            IncomparableRuns: they have no ids.
+        """
+        for some in self._samples:
+            if some.ids is None:
+                raise without_ids(self.record)
+            columns: dict[str, NDArray[Any]] = {
+                _ID: some.ids,
+                f"{TRUTH}_{self._place}": self._codes[some.truth],
+                f"predicted_{self._place}": self._codes[some.predicted],
+            }
+            if self.record.is_weighted and some.weights is not None:
+                columns[f"{WEIGHT}_{self._place}"] = some.weights
+            if self.record.is_grouped and some.groups is not None:
+                columns[f"group_{self._place}"] = some.groups
+            if self._scored:
+                outputs = ScoredRun.of(self.record, some, self._codes).scores.probabilities
+                columns |= {output(self._place, code): column for code, column in enumerate(outputs.T)}
+            yield pa.record_batch({name: pa.array(column) for name, column in columns.items()})
+
+
+def _samples(reading: Rereading, record: EvaluationRecord, kept: KeptSamples, *, scored: bool) -> Iterator[Samples]:
+    """The samples of a run, some at a time."""
+    if lies_elsewhere(record):
+        counts = np.zeros_like(record.counts)
+        for part in reading.samples.parts(record, outputs=scored):
+            check_same(part.labels, record.counts, record)
+            counts += part.counts
+            if part.samples is None:
+                raise without_ids(record)
+            yield part.samples
+        check_same(record.labels, counts, record)
+        return
+    labels = kept.labels.get(record.id)
+    own = (kept.outputs or {}).get(record.id) if scored else None if labels is None else labels.samples
+    if own is None or own.ids is None:
+        raise without_ids(record)
+    for start in range(0, own.size, _AT_ONCE):
+        some = slice(start, start + _AT_ONCE)
+        others = {
+            name: None if (column := getattr(own, name)) is None else column[some]
+            for name in ("outputs", "ids", "weights", "groups")
+        }
+        yield Samples(own.truth[some], own.predicted[some], **others)
+
+
+class _Taken(NamedTuple):
+    """The samples of one run in an engine."""
+
+    rows: Rows
+    n_rows: int
+    has_texts: bool
+
+    @classmethod
+    def of(cls, engine: OpenEngine, run: _Run) -> Self:
+        """All of them.
+
+        Raises:
+            IncomparableRuns: they have no ids.
+            InvalidInput: one comes twice.
+        """
+        batches = run.batches()
+        first = next(batches, None)
+        if first is None:
+            raise without_ids(run.record)
+        rows = engine.take(first.schema, (one.cast(first.schema) for one in chain([first], batches)))
+        for again in rows.distinct(_ID).where("n > 1").batches(_ID):
+            raise InvalidInput.at(
+                "",
+                "duplicate_sample_id",
+                f"expected ids that differ in the column `sample_id`, got {shown(str(min(again[_ID])))} more than once",
+            )
+        return cls(rows, rows.n_rows, pa.types.is_string(first.schema.field(_ID).type))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Joined:
+    """Samples that all runs have.
+
+    Attributes:
+        rows: With the columns of all runs.
+        largest: Samples of the run that has the most.
+    """
+
+    rows: Rows
+    runs: Runs
+    largest: int
+
+    @classmethod
+    def of(cls, taken: Sequence[_Taken], runs: Runs) -> Self:
+        """Samples of equal ids; the integer 3 and the text "3" are the same id."""
+        rows = [one.rows for one in taken]
+        if len({one.has_texts for one in taken}) > 1:
+            rows = [one.having(id=f"{_ID}::VARCHAR") for one in rows]
+        joined = reduce(lambda first, second: first.joined(second, _ID), rows).kept()
+        return cls(joined, runs, max(one.n_rows for one in taken))
+
+    def compared(self, minimum: float, expressions: Sequence[Expression], budget: int) -> StreamedPairs:
+        """Raises as `pair_streamed`; counts may take so many bytes."""
+        pairing = by_counts(self.rows.n_rows, self.largest, minimum)
+        fault = pairing if isinstance(pairing, str) else self._fault()
+        if isinstance(pairing, str) or fault is not None:
+            raise _unpaired(str(fault))
+        records = self.runs.records
+        weighted = any(record.is_weighted for record in records)
+        rows = self.rows.having(**{TRUTH: f"{TRUTH}_0", WEIGHT: self._weights[0]})
+        by = [TRUTH, *(f"predicted_{place}" for place in range(len(records))), *([WEIGHT] if weighted else [])]
+        groups = self._groups(rows, by, budget)
+        # What weighs nothing says nothing.
+        rows = rows.where(f"{WEIGHT} > 0") if weighted else rows
+        pairing = replace(pairing, joint=self._joint(self._counts(rows, by, budget)))
+        if not expressions:
+            return StreamedPairs(pairing, None, groups)
+        sure = tuple(not stored_input(record).has_scores for record in records)
+        plan = Plan(tuple(expressions), self.runs.n_classes, len(records), sure, weighted)
+        return StreamedPairs(pairing, streamed_runs(rows, plan), groups)
+
+    @property
+    def _weights(self) -> list[str]:
+        """What samples weigh in each run."""
+        records = self.runs.records
+        return [f"{WEIGHT}_{place}" if one.is_weighted else "1.0::DOUBLE" for place, one in enumerate(records)]
+
+    def _fault(self) -> str | None:
+        """Why the runs cannot be paired though they have the same samples."""
+        for place in range(1, len(self.runs)):
+            for differing in self.rows.where(f"{TRUTH}_{place} <> {TRUTH}_0").batches(_ID):
+                return another_truth(min(differing[_ID]), place)
+        if not any(record.is_weighted for record in self.runs.records):
+            return None
+        found = self.rows.sums(**{f"sum_{place}": weight for place, weight in enumerate(self._weights)})
+        sums = [float(one[0]) for one in found.values()]
+        if min(sums) <= 0.0:
+            return WEIGHTLESS
+        first, *others = (f"{weight} / {total!r}" for weight, total in zip(self._weights, sums, strict=True))
+        for place, other in enumerate(others, start=1):
+            if self.rows.where(f"abs({other} - {first}) > {SAME_WEIGHTS!r} * ({first})").n_rows:
+                return weighs_otherwise(place)
+        return None
+
+    def _groups(self, rows: Rows, by: Sequence[str], budget: int) -> SharedGroups | None:
+        grouped = [f"group_{place}" for place, record in enumerate(self.runs.records) if record.is_grouped]
+        if not grouped:
+            return None
+        first, *others = grouped
+        coded, n_groups = rows.coded(first, _CODE)
+        if n_groups > MOST_GROUPS:
+            raise TooLarge(f"expected at most {MOST_GROUPS} groups, got {n_groups}", pointer="/data")
+        for other in others:
+            if rows.distinct(other).n_rows != n_groups or rows.distinct(first, other).n_rows != n_groups:
+                raise differently_grouped()
+        table = self._counts(coded, [_CODE, *by], budget)
+        return groups_of_counts(table[_CODE], n_groups, self._joint(table))
+
+    def _counts(self, rows: Rows, by: Sequence[str], budget: int) -> Table:
+        """How often each combination of columns is there, in order.
+
+        Where they take more than the budget, weights that differ by a thousandth at most are one, their mean.
+        """
+        found = rows.distinct(*by).kept()
+        if _taken(found, by) > budget and WEIGHT in by:
+            cell = f"CASE WHEN {WEIGHT} > 0 THEN floor({_CELLS} * log2({WEIGHT})) ELSE -1e9 END"
+            others = [one for one in by if one != WEIGHT]
+            sums = found.having(cell=cell).summed(*others, "cell", n="n", mass=f"n * {WEIGHT}")
+            found = sums.having(**{WEIGHT: "mass / n"}).kept()
+        if _taken(found, by) > budget:
+            named = ["actual class", *["group"] * (_CODE in by), *["weight"] * (WEIGHT in by)]
+            # Two are compared at least.
+            fewer = "compare fewer runs at a time, or " * (len(self.runs) > 2)
+            raise TooLarge(
+                f"expected samples whose combinations of {', '.join(named)} and predictions of all {len(self.runs)} "
+                f"runs take at most {budget} bytes, those that say the same as one (a quarter of "
+                f"PREVAIL_DATA_MEMORY_BYTES), got {_taken(found, by)}: {fewer}raise PREVAIL_DATA_MEMORY_BYTES",
+                pointer="/evaluations",
+            )
+        batches = [*found.ordered(*by, columns=[*by, "n"])]
+        return {name: np.concatenate([batch[name] for batch in batches]) for name in (*by, "n")}
+
+    def _joint(self, table: Table) -> JointCounts:
+        predictions = np.stack([table[f"predicted_{place}"] for place in range(len(self.runs))])
+        counts = table["n"].astype(np.float64)
+        return JointCounts(self.runs.n_classes, table[TRUTH], predictions, counts, table.get(WEIGHT))
+
+
+def _taken(found: Rows, columns: Sequence[str]) -> int:
+    """Bytes of columns and a count."""
+    return 8 * (len(columns) + 1) * found.n_rows
+
+
+def without_ids(record: EvaluationRecord) -> IncomparableRuns:
+    """Why a run cannot be paired."""
+    return _unpaired(f"{record.id} came without sample ids, or these were not retained")
+
+
+def _unpaired(why: str) -> IncomparableRuns:
+    return IncomparableRuns(f"the runs cannot be paired: {why}", pointer="/paired")
+
+
+def streamed_queries(
+    reading: Rereading, runs: Runs, kept: KeptSamples, expressions: Sequence[Expression]
+) -> KeptSamples:
+    """The queries of all runs, of any number of items.
+
+    What a comparison says of them is what it says of queries with their items, bit for bit.
+
+    Args:
+        reading: How items are read that lie elsewhere.
+        runs: The runs.
+        kept: Items that do not.
+        expressions: What the runs are to be compared on.
+
+    Raises:
+        IncomparableRuns: a run was kept without its items.
+        InvalidInput: its data has changed.
+        DataNotAllowed, TooLarge: data cannot be read again, or there are too many queries, or items of one.
+    """
+    leaves = [leaf for expression in expressions for leaf in measures(expression)]
+    steps, budget, found = 2 * len(runs) + 1, reading.memory_bytes // 2, {}
+    for place, record in enumerate(runs.records):
+        with of_run(place):
+            check_queries(record.n_rows, budget, len(runs))
+    for place, record in enumerate(runs.records):
+        with of_run(place), reading.engine.opened(reading.folder) as engine:
+            items = each_as_step(2 * place, steps, _items(reading, record, kept))
+            queries = kept_queries(items, leaves, engine, budget, reading.folder, len(runs))
+            check_same(record.labels, np.array(queries.counts), record)
+            found[record.id] = NamedUnits(queries.ids, queries.units)
+    return KeptSamples(units=found)
+
+
+def _items(reading: Rereading, record: EvaluationRecord, kept: KeptSamples) -> Iterator[Samples]:
+    """The items of a run, some at a time."""
+    parts: Iterable[Samples | None] = [kept.samples(record.id)]
+    if lies_elsewhere(record):
+        parts = (part.samples for part in reading.samples.parts(record, outputs=True))
+    for samples in parts:
+        if samples is None:
+            raise without_ids(record)
+        yield samples
