@@ -423,13 +423,17 @@ def _retry(
     return Problem(status=status, code=code, detail=detail, headers={"Retry-After": str(seconds)})
 
 
+# Python has no type for a thread that finds no memory for its stack.
+_NO_THREAD: Final = "can't start new thread"
+
+
 def internal_error(error: BaseException | None, request_id: str) -> Problem:
     """The problem for a fault of ours: the cause goes to the log, none of it to the caller.
 
     Want of memory is one of the moment: 503, and the same request may succeed a little later.
     """
     _log.error("request %s failed", request_id, exc_info=error)
-    if isinstance(error, MemoryError):
+    if isinstance(error, MemoryError) or str(error) == _NO_THREAD:
         return _retry("unavailable", "the service has too little memory at the moment; try again shortly")
     return Problem(
         status=HTTPStatus.INTERNAL_SERVER_ERROR,

@@ -293,10 +293,10 @@ def test_a_fault_of_ours_in_a_batch_is_that_of_its_item(client: httpx.Client) ->
     assert items[0]["problem"]["code"] == "internal_error"
 
 
-@pytest.fixture
-def without_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(params=[MemoryError(SECRET), RuntimeError("can't start new thread")], ids=str)
+def without_memory(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
     def fail(*_: Any, **__: Any) -> Any:
-        raise MemoryError(SECRET)
+        raise request.param
 
     monkeypatch.setattr(evaluations, "made_id", fail)
 
