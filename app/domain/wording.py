@@ -19,8 +19,13 @@ _EXACTLY = Context(prec=800, rounding=ROUND_HALF_UP)
 
 
 def rounded(value: float, digits: int = 3) -> str:
-    """Write a number with so many decimals: ``rounded(0.9525)`` is 0.953."""
-    return _written(value, 1, digits)
+    """Write a number with so many decimals, five at most: ``rounded(0.9525)`` is 0.953."""
+    exact = repr(float(value))
+    if exact[-1] == "5" or "e" in exact or not abs(value) < _LARGE:
+        return _written(value, 1, digits)
+    # The double and its shortest decimal round alike unless the latter is a half.
+    text = f"{value:.{digits}f}"
+    return text if float(text) else text.removeprefix("-")
 
 
 def percent(value: float, digits: int | None = 1) -> str:
@@ -199,9 +204,10 @@ def number(value: float | None) -> str:
     return PLAIN.value(value)
 
 
-# Decimals at most; from the first size on there are none, from the second on an exponent.
+# Decimals at most; from the first size on there are commas, from the second on no decimals, from the third on an
+# exponent.
 _MOST: Final = 5
-_LARGE, _HUGE = 1e4, 1e9
+_COMMA, _LARGE, _HUGE = 1e3, 1e4, 1e9
 # A difference nearer to 0, or a value nearer to 1, is what arithmetic left over.
 _NOISE: Final = 1e-12
 _HALF: Final = 0.5
@@ -211,12 +217,8 @@ def _apart(value: float, least: int, others: Sequence[float]) -> int:
     """Return the decimals from which on a number reads as none of the others; ``least`` where there are none."""
     if not abs(value) < _LARGE:
         return least
-    kept = [Decimal(repr(float(one))) for one in others if one != value]
-    for digits in range(least, _MOST + 1):
-        text = Decimal(rounded(value, digits))
-        if all(text != one for one in kept):
-            return digits
-    return least
+    kept = [one for one in others if one != value]
+    return next((digits for digits in range(least, _MOST + 1) if float(rounded(value, digits)) not in kept), least)
 
 
 def _number(value: float, digits: int, *, exact: bool, count: bool) -> tuple[str, str]:
@@ -229,8 +231,9 @@ def _number(value: float, digits: int, *, exact: bool, count: bool) -> tuple[str
     if (count and size >= 2.0 and value == int(value)) or (exact and value in (0.0, 1.0, -1.0)):
         return f"{int(value):,}", ""
     text = rounded(value, digits)
-    if value in (0.0, 1.0, -1.0) or abs(Decimal(text)) not in (0, 1) or size > 1.0:
-        return f"{Decimal(text):,f}", ""
+    written = abs(float(text))
+    if value in (0.0, 1.0, -1.0) or written not in (0.0, 1.0) or size > 1.0:
+        return (text if written < _COMMA else f"{Decimal(text):,f}"), ""
     # It lies between 0 and 1 and would read as one of them.
     unit = Decimal(1).scaleb(-_MOST)
     bound = unit if size < _HALF else 1 - unit

@@ -4,8 +4,10 @@ import asyncio
 import io
 import json
 import socket
-import time
+import threading
+from collections import Counter
 from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import Any, BinaryIO
 
@@ -16,6 +18,8 @@ import pyarrow.parquet
 import pytest
 from pydantic import SecretStr
 
+from app.api.wire.middleware import Lease
+from app.embedded.cluster import wait_until
 from app.services.processes.compute import ComputePool
 from app.settings import Settings
 from tests.api.answers import check_problem
@@ -34,61 +38,66 @@ def narrow(database_url: str) -> Iterator[str]:
         yield url
 
 
-def half_sent(url: str, announced: int, sent: int) -> socket.socket:
-    """A connection on which a part of a body is held. What came before may still be there for a moment."""
+@contextmanager
+def sending(url: str, announced: int, sent: int) -> Iterator[None]:
+    """A connection on which a part of a body has gone out."""
     host, port = url.removeprefix("http://").split(":")
     head = "POST /v1/metrics/compute HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
-    start = f"{head}Content-Length: {announced}\r\n\r\n".encode()
-    deadline = time.monotonic() + 20
-    while True:
-        connection = socket.create_connection((host, int(port)))
-        connection.sendall(start + LARGE[:sent])
-        connection.settimeout(0.5)
-        try:
-            answer = connection.recv(1000)
-        except TimeoutError:
-            return connection
-        assert b" 503 " in answer, answer
-        assert time.monotonic() < deadline
-        connection.close()
+    with socket.create_connection((host, int(port))) as connection:
+        connection.sendall(f"{head}Content-Length: {announced}\r\n\r\n".encode() + LARGE[:sent])
+        yield
 
 
-def test_large_bodies_share_a_room(narrow: str) -> None:
+def test_large_bodies_share_a_room(narrow: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    part, sizes, held, grow = 2_000_000, Counter[Lease](), threading.Event(), Lease.grow
+
+    def noted(lease: Lease, size: int) -> bool:
+        sizes[lease] += size
+        has_room = grow(lease, size)
+        if has_room and sizes[lease] == part:
+            held.set()
+        return has_room
+
+    monkeypatch.setattr(Lease, "grow", noted)
     with httpx.Client(base_url=narrow, timeout=60) as client:
-        assert client.post("/v1/metrics/compute", content=LARGE, headers=HEADERS).status_code == 200
-        with half_sent(narrow, len(LARGE), 2_000_000):
-            deadline = time.monotonic() + 20
-            while (reply := client.post("/v1/metrics/compute", content=LARGE, headers=HEADERS)).status_code == 200:
-                assert time.monotonic() < deadline
+
+        def post() -> httpx.Response:
+            return client.post("/v1/metrics/compute", content=LARGE, headers=HEADERS)
+
+        with sending(narrow, len(LARGE), part):
+            assert held.wait(60)
+            reply = post()
             check_problem(reply, 503, "overloaded")
             assert reply.headers["Retry-After"] == "5"
             assert client.post("/v1/metrics/compute", content=b"{}", headers=HEADERS).status_code == 422
-        while client.post("/v1/metrics/compute", content=LARGE, headers=HEADERS).status_code != 200:
-            assert time.monotonic() < deadline + 20
+        # What it held may still be there for a moment.
+        assert wait_until(lambda: post().status_code == 200, 60)
+        assert wait_until(lambda: post().status_code == 200, 60)
 
 
 def test_work_for_a_client_who_is_gone_is_ended(base_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    ends: list[str] = []
+    begun, ended = threading.Event(), threading.Event()
 
-    async def slow(_: ComputePool, function: Any, file: BinaryIO | None = None) -> Any:
+    async def endless(_: ComputePool, function: Any, file: BinaryIO | None = None) -> Any:
+        begun.set()
         try:
-            await asyncio.sleep(30)
-            return function(file)
+            await asyncio.Event().wait()
         except asyncio.CancelledError:
-            ends.append("cancelled")
+            ended.set()
             raise
 
-    monkeypatch.setattr(ComputePool, "run", slow)
-    with half_sent(base_url, len(LARGE), len(LARGE)):
-        time.sleep(0.5)
-    _wait_for(lambda: ends == ["cancelled"])
+    monkeypatch.setattr(ComputePool, "run", endless)
+    with sending(base_url, len(LARGE), len(LARGE)):
+        assert begun.wait(60)
+    assert ended.wait(60)
 
 
 def test_a_client_who_waits_is_answered(client: httpx.Client, monkeypatch: pytest.MonkeyPatch) -> None:
     run = ComputePool.run
 
     async def slow(pool: ComputePool, function: Any, file: BinaryIO | None = None) -> Any:
-        await asyncio.sleep(2.5)
+        # Longer than until somebody looks after the client.
+        await asyncio.sleep(1.2)
         return await run(pool, function, file)
 
     monkeypatch.setattr(ComputePool, "run", slow)
@@ -137,10 +146,3 @@ def test_a_file_that_needs_too_much_memory_is_not_called_unreadable(database_url
 
 def _exit(code: int) -> None:
     raise SystemExit(code)
-
-
-def _wait_for(condition: Any) -> None:
-    deadline = time.monotonic() + 20
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)

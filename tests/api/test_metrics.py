@@ -58,7 +58,8 @@ def grown(before: Series, after: Series, name: str, **labels: str) -> float:
 
 
 def wait_until(holds: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 30
+    # On a busy machine a worker takes as long to start.
+    deadline = time.monotonic() + 180
     while not holds():
         assert time.monotonic() < deadline
         time.sleep(0.05)

@@ -6,6 +6,7 @@ import io
 import json
 import re
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Any
 
 import pytest
@@ -69,6 +70,7 @@ def evaluated(matrix: list[list[Any]], labels: list[str] | None = None, **member
     return found
 
 
+@cache
 def written(name: str) -> list[tuple[str, Json]]:
     """Recorded answers of one kind: evaluations, comparisons, checks or leaderboards."""
     tells: Mapping[str, Callable[[Json], bool]] = {

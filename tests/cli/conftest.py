@@ -21,7 +21,7 @@ import pytest
 
 from app import cli
 from app.embedded import EmbeddedPostgres
-from app.embedded.cluster import processes_of, wait_until
+from app.embedded.cluster import free_port, processes_of, wait_until
 from tests.folders import server_folder
 
 APP = Path(cli.__file__).parent
@@ -101,12 +101,6 @@ def house() -> Iterator[Path]:
         write(house / "alembic" / "versions" / f"{revision}.py", MIGRATION.format(revision=revision, before=before))
     yield house
     shutil.rmtree(house, ignore_errors=True)
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        port: int = probe.getsockname()[1]
-        return port
 
 
 @dataclass

@@ -1,19 +1,16 @@
 """The command line, as processes of their own: the real doors before a small application and two migrations."""
 
-import http.client
 import json
 import os
 import signal
 import socket
-import statistics
-import time
 from pathlib import Path
 
 import pytest
 
 from app import cli, serving
-from app.embedded.cluster import wait_until
-from tests.cli.conftest import MIGRATION, Service, free_port, password_of, write
+from app.embedded.cluster import free_port, wait_until
+from tests.cli.conftest import MIGRATION, Service, password_of, write
 
 pytestmark = pytest.mark.slow
 
@@ -28,6 +25,8 @@ def test_serves_on_the_embedded_database_and_stops_cleanly(
     facts = service.ask()
     assert facts["database"]
     assert facts["folder"] == str(service.data_dir)
+    # On asyncio's loop sockets of several workers have no TCP_NODELAY: every second request on a kept connection takes
+    # 40 ms more.
     assert facts["loop"] == "uvloop"
     assert (facts["pid"] == service.process.pid) == (workers == "1")
     assert len(service.leftovers()) > 1
@@ -77,26 +76,6 @@ def test_knows_which_addresses_are_loopback(host: str, loopback: bool) -> None:
     assert cli.listens_on_loopback(host) is loopback
 
 
-def test_kept_connections_do_not_stall_under_two_workers(made_service: Service) -> None:
-    """Uvicorn hands several workers a socket without TCP_NODELAY; on asyncio each further request costs 40 ms."""
-    service = made_service
-    service.settings["PREVAIL_WORKERS"] = "2"
-    service.start()
-    seconds = []
-    body = json.dumps({"filling": "x" * 2000})
-    for _ in range(3):
-        connection = http.client.HTTPConnection("127.0.0.1", service.port, timeout=5)
-        for turn in range(11):
-            begin = time.perf_counter()
-            connection.request("POST", "/healthz", body, {"content-type": "application/json"})
-            connection.getresponse().read()
-            if turn > 0:
-                seconds.append(time.perf_counter() - begin)
-        connection.close()
-    assert len(seconds) == 30
-    assert statistics.median(seconds) < 0.015
-
-
 def test_a_killed_service_leaves_nothing_and_starts_again(made_service: Service) -> None:
     service = made_service
     service.settings["PREVAIL_WORKERS"] = "2"
@@ -123,16 +102,13 @@ def test_a_second_service_on_the_same_data_is_refused(service: Service) -> None:
 def test_a_taken_port_is_found_before_anything_is_made(service: Service, workers: str) -> None:
     service.settings["PREVAIL_WORKERS"] = workers
     with socket.create_server(("127.0.0.1", service.port)):
-        begin = time.monotonic()
         refused = service.command("serve")
-        seconds = time.monotonic() - begin
     assert refused.returncode == 1
     assert refused.stdout.strip() == (
         f"prevail: port {service.port} of 127.0.0.1 is in use by another program; "
         "stop that one, or choose another port by PREVAIL_PORT"
     )
     assert not service.data_dir.exists()
-    assert seconds < 5  # most of it is Python's start on a busy machine
 
 
 def test_of_two_that_start_at_once_one_has_the_port() -> None:

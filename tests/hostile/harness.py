@@ -16,6 +16,8 @@ from typing import Any
 
 import psutil
 
+from app.embedded.cluster import free_port
+
 ROOT = Path(__file__).parents[2]
 JSON = {"Content-Type": "application/json"}
 COMPUTE = "/v1/metrics/compute"
@@ -137,9 +139,7 @@ class Service:
     """The service as `prevail serve` starts it, and what it takes of the machine."""
 
     def __init__(self, database_url: str, **settings: str) -> None:
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = int(free.getsockname()[1])
+        self.port = free_port()
         clean = {name: value for name, value in os.environ.items() if not name.startswith("PREVAIL_")}
         environment = {
             **clean,

@@ -103,15 +103,17 @@ def cells(values: Array) -> Array:
 
 
 def every(mask: Mask) -> bool:
-    """All entries of a mask are true. For a single numpy boolean, the method costs more than a comparison of two
-    vectors.
+    """All entries of a mask are true.
+
+    Counted, which takes a quarter of the time of the method. For a single numpy boolean, that costs more than a
+    comparison of two vectors.
     """
-    return bool(mask.all() if mask.ndim else mask)
+    return np.count_nonzero(mask) == mask.size if mask.ndim else bool(mask)
 
 
 def some(mask: Mask) -> bool:
     """At least one entry of a mask is true."""
-    return bool(mask.any() if mask.ndim else mask)
+    return np.count_nonzero(mask) > 0 if mask.ndim else bool(mask)
 
 
 def total(values: Array) -> Array:
