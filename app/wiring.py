@@ -3,20 +3,20 @@
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from datetime import timedelta
-from functools import partial
+from functools import cached_property, partial
 
 from app.api.deps import NamedData, Services
 from app.api.problems import PROBLEM_TYPES
 from app.domain.errors import SchemaOutdated
+from app.domain.operations import Sent
 from app.kernel.metrics.card import Scope
 from app.kernel.metrics.catalogue import catalogue
 from app.outbound.addresses import can_be_reached
 from app.outbound.data import DataPlaces
 from app.outbound.duckdb_rows import DuckEngine
-from app.outbound.posting import WebhookPoster
 from app.outbound.spark_rows import SparkEngine
 from app.services.access.guard import Guard
 from app.services.access.keys import KeyService
@@ -30,7 +30,7 @@ from app.services.gate import GateService
 from app.services.idempotency import IdempotencyService
 from app.services.inventory import InventoryService, Retention
 from app.services.jobs import JobRunner, JobService, Requests
-from app.services.ports import Engine
+from app.services.ports import Engine, Poster
 from app.services.processes.compute import ComputePool
 from app.services.processes.rendering import Renderer
 from app.services.processes.worker import Limits
@@ -61,6 +61,22 @@ _WARM_UP_AFTER_SECONDS = 1.0
 _DELIVERIES_AT_ONCE = 8
 # Whether a request needs a key; None: as soon as there is one.
 _REQUIRED = {Authentication.auto: None, Authentication.keys: True, Authentication.off: False}
+
+
+class _PosterWhenNeeded:
+    """Sends to webhooks. The client of HTTP and its certificates are loaded for the first one: most have none."""
+
+    def __init__(self, *, private: bool) -> None:
+        self._private = private
+
+    @cached_property
+    def _poster(self) -> Poster:
+        from app.outbound.posting import WebhookPoster
+
+        return WebhookPoster(private=self._private)
+
+    async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> Sent:
+        return await self._poster.post(url, headers, body)
 
 
 @asynccontextmanager
@@ -187,7 +203,7 @@ async def build_services(
                 on_jobs = work_on_jobs(jobs, runner.run, keep_seconds=keep_seconds)
                 worker = _worker(url, settings, JOBS, settings.job_concurrency, job_grace_seconds)
                 await stack.enter_async_context(_at_work(worker, on_jobs))
-                poster = WebhookPoster(private=settings.webhook_private_addresses)
+                poster = _PosterWhenNeeded(private=settings.webhook_private_addresses)
                 sender = Sender(webhooks, poster, telemetry.observers)
                 keep = timedelta(days=settings.webhook_keep_days)
                 on_deliveries = work_on_deliveries(webhooks, sender.send, keep=keep)

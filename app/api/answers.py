@@ -13,7 +13,19 @@ from functools import cache
 from http import HTTPStatus
 from inspect import cleandoc
 from types import UnionType
-from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints, is_typeddict
+from typing import (
+    Annotated,
+    Any,
+    Final,
+    Literal,
+    NamedTuple,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+    is_typeddict,
+)
 
 import numpy as np
 import orjson
@@ -62,13 +74,31 @@ def _known(value: Any) -> Any:
     raise TypeError(f"expected a part of an answer, got {type(value).__name__}")
 
 
+# What routes answer, by the name of its schema: a shape, and its name where that is not its own.
+_ANSWERED: Final[dict[str, tuple[Any, str | None]]] = {}
+
+
 def answers(shape: Any, *, status: int = HTTPStatus.OK, name: str | None = None, description: str = "") -> Documented:
     """The member ``responses`` of a route that answers this dataclass, or one of several.
 
-    ``name`` is that of the schema, the name of the class when it is left out.
+    ``name`` is that of the schema, the name of the class when it is left out. The schema itself is made when somebody
+    asks for the document.
     """
-    said = {"description": description} if description else {}
-    return {int(status): {"model": answer_model(shape, name) if name else _shown(shape, {}), **said}}
+    shapes = get_args(shape) if get_origin(shape) in (Union, UnionType) else (shape,)
+    refs = [{"$ref": f"#/components/schemas/{_name_answered(one, name)}"} for one in shapes]
+    content = {"application/json": {"schema": refs[0] if len(refs) == 1 else {"anyOf": refs}}}
+    return {int(status): {"description": description or "Successful Response", "content": content}}
+
+
+def _name_answered(shape: Any, name: str | None) -> str:
+    found: str = name or (get_origin(shape) or shape).__name__
+    _ANSWERED[found] = shape, name
+    return found
+
+
+def answer_models() -> list[type[BaseModel]]:
+    """Models of everything that routes answer."""
+    return [answer_model(shape, name) for shape, name in _ANSWERED.values()]
 
 
 @cache
@@ -80,37 +110,67 @@ def answer_model(shape: Any, name: str | None = None) -> type[BaseModel]:
     kind: Any = get_origin(shape) or shape
     given = dict(zip(getattr(kind, "__parameters__", ()), get_args(shape), strict=True))
     text = _SECTION.sub("\n\n", cleandoc(kind.__doc__ or "")).strip()
-    shown = dict(_keys(kind) if is_typeddict(kind) else _fields(kind, given, required=True))
+    shown: dict[str, Any] = {
+        # An alias, since a member may be called as a field must not be called.
+        one.field: (
+            _shown(one.hint, given),
+            Field(
+                ... if one.required else None,
+                alias=one.alias,
+                description=one.said,
+                json_schema_extra=_without_default,
+            ),
+        )
+        for one in _members(kind)
+    }
     model: type[BaseModel] = create_model(name or kind.__name__, __doc__=text, __module__=kind.__module__, **shown)
     return model
 
 
-def _fields(kind: Any, given: Mapping[Any, Any], *, required: bool) -> Iterator[tuple[str, Any]]:
-    hints = get_type_hints(kind, include_extras=True)
+def _without_default(schema: dict[str, Any]) -> None:
+    """A member that is not required is left out: it has no default."""
+    schema.pop("default", None)
+
+
+def member_names(shape: Any) -> list[str]:
+    """Names of all members that the JSON of a dataclass may have."""
+    return [one.alias or one.field for one in _members(shape)]
+
+
+class _Member(NamedTuple):
+    """A member as the dataclass or typed dict declares it.
+
+    Attributes:
+        alias: Its name in JSON, where the field has another.
+        said: What the docstring says of it.
+    """
+
+    field: str
+    alias: str | None
+    hint: Any
+    required: bool
+    said: str | None
+
+
+def _members(kind: Any, *, required: bool = True) -> Iterator[_Member]:
     said = _described(kind)
+    if is_typeddict(kind):
+        for key, hint in get_type_hints(kind).items():
+            yield _Member(key, None, hint, key in kind.__required_keys__, said.get(key))
+        return
+    hints = get_type_hints(kind, include_extras=True)
     for field in fields(kind):
-        hint = field.metadata.get("type", hints[field.name])
+        hint, always = field.metadata.get("type", hints[field.name]), not field.metadata.get("left_out")
         if field.metadata.get("hidden"):
             continue
         if field.metadata.get("spread"):
             for part in (hint, *get_args(hint)):
-                if is_typeddict(part):
-                    yield from _keys(part)
-                elif is_dataclass(part):
-                    yield from _fields(part, given, required=required and part is hint)
+                if is_typeddict(part) or is_dataclass(part):
+                    yield from _members(part, required=required and part is hint)
             continue
-        # An alias, since a member may be called as a field must not be called.
         name = field.metadata.get("name", field.name)
         alias = name if name != field.name else None
-        default = ... if required and not field.metadata.get("left_out") else None
-        yield field.name, (_shown(hint, given), Field(default, alias=alias, description=said.get(field.name)))
-
-
-def _keys(kind: Any) -> Iterator[tuple[str, Any]]:
-    said = _described(kind)
-    for name, hint in get_type_hints(kind).items():
-        default = ... if name in kind.__required_keys__ else None
-        yield name, (_shown(hint, {}), Field(default, description=said.get(name)))
+        yield _Member(field.name, alias, hint, required and always, said.get(field.name))
 
 
 def _described(kind: type) -> dict[str, str]:

@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
 from app.api.access import ADMINISTRATION, IDEMPOTENCY_KEY, LONGEST_KEY, SECURITY_SCHEME, keeps, needed_scope
-from app.api.answers import Documented, answer_model, answers
+from app.api.answers import Documented, answer_model, answer_models, answers
 from app.api.problems import ProblemValue
 
 # Of every answer, and of those that say when to try again.
@@ -195,11 +195,9 @@ def install(app: FastAPI) -> None:
                 tags=app.openapi_tags,
                 license_info=app.license_info,
             )
-            models: list[type[BaseModel]] = [*_BODIES.values(), answer_model(ProblemValue)]
-            shown: list[tuple[type[BaseModel], Literal["validation"]]] = [(model, "validation") for model in models]
-            _, definitions = models_json_schema(shown, ref_template="#/components/schemas/{model}")
             components = schema.setdefault("components", {}).setdefault("schemas", {})
-            components.update(definitions["$defs"])
+            components.update(_schemas(answer_models(), "serialization"))
+            components.update(_schemas([*_BODIES.values(), answer_model(ProblemValue)], "validation"))
             for name in ("HTTPValidationError", "ValidationError"):
                 components.pop(name, None)
             schema["components"]["headers"] = {"X-Request-ID": _REQUEST_ID}
@@ -213,6 +211,13 @@ def install(app: FastAPI) -> None:
         return app.openapi_schema
 
     app.openapi = document  # type: ignore[method-assign]  # the documented way to replace it
+
+
+def _schemas(models: Sequence[type[BaseModel]], mode: Literal["serialization", "validation"]) -> dict[str, Any]:
+    """The schemas of models by name, those of what is in them too."""
+    _, definitions = models_json_schema([(one, mode) for one in models], ref_template="#/components/schemas/{model}")
+    found: dict[str, Any] = definitions["$defs"]
+    return found
 
 
 def _say_of_keys(operation: dict[str, Any]) -> None:

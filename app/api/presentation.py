@@ -15,7 +15,7 @@ import orjson
 from fastapi import Depends, Query, Request
 from starlette.responses import Response
 
-from app.api.answers import Documented, answer_model, answers, write_json
+from app.api.answers import Documented, answers, member_names, write_json
 from app.api.documents.check import check_document
 from app.api.documents.comparison import comparison_document
 from app.api.documents.document import Document
@@ -75,8 +75,7 @@ class Kind:
     @property
     def members(self) -> list[str]:
         """The names of the members it may have."""
-        fields = (answer_model(shape).model_fields.items() for shape in self.shapes)
-        return list(dict.fromkeys(one.alias or name for each in fields for name, one in each))
+        return list(dict.fromkeys(name for shape in self.shapes for name in member_names(shape)))
 
 
 EVALUATION = Kind((Evaluation,), evaluation_document, ("id", "headline"))
@@ -90,7 +89,7 @@ def written_as(kind: Kind, documented: Documented | None = None) -> Documented:
     shape: Any = kind.shapes[0] if len(kind.shapes) == 1 else Union[kind.shapes]  # noqa: UP007 - of a tuple
     texts = {media.value: {"schema": {"type": "string"}} for media in Media if media is not Media.JSON}
     found = answers(shape) if documented is None else documented
-    return {status: {**said, "content": texts} for status, said in found.items()}
+    return {status: {**said, "content": said["content"] | texts} for status, said in found.items()}
 
 
 class Asked(NamedTuple):

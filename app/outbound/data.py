@@ -10,12 +10,13 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from http import HTTPStatus
 from pathlib import Path
-from typing import Any, Final
-
-import httpx
+from typing import TYPE_CHECKING, Any, Final
 
 from app.domain.data import DataFile, DataListing
 from app.domain.errors import DataNotAllowed, InvalidInput
+
+if TYPE_CHECKING:
+    import httpx
 
 FILE: Final = "file"
 S3: Final = "s3"
@@ -150,6 +151,8 @@ class HttpFile(io.RawIOBase):
     def __init__(self, url: str) -> None:
         super().__init__()
         self._url = url
+        import httpx
+
         # Without the proxies and password files of whoever runs the service: the address is what was allowed.
         self._client = httpx.Client(
             trust_env=False,
@@ -204,6 +207,8 @@ class HttpFile(io.RawIOBase):
         super().close()
 
     def _fetch(self, start: int, count: int) -> bytes:
+        import httpx
+
         try:
             # Not more than was asked for, whatever the other end sends.
             with self._client.stream(
@@ -223,7 +228,7 @@ class HttpFile(io.RawIOBase):
             raise OSError("the server sent less than it was asked for")
         return found
 
-    def _check(self, answer: httpx.Response, start: int) -> None:
+    def _check(self, answer: "httpx.Response", start: int) -> None:
         if answer.is_redirect:
             raise OSError("the server leads elsewhere, and redirects are not followed")
         if answer.status_code == HTTPStatus.NOT_FOUND:
