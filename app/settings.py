@@ -357,8 +357,26 @@ class Settings(BaseSettings):
     data_memory_bytes: int = Field(
         1024 * 1024 * 1024,
         ge=1024 * 1024,
-        description="Memory that the columns of data may take that requests name. Predictions without ids, groups and "
-        "weights need none of it, however many rows they have.",
+        description="Memory that the columns of data may take that requests name. Rows beyond memory are held by an "
+        "engine that has half of it; what takes more goes into files.",
+    )
+    data_threads: int = Field(
+        0,
+        ge=0,
+        le=1024,
+        description="Threads of the engine that holds rows beyond memory; 0 is one for each processor, at most one for "
+        "each 256 MiB of `PREVAIL_DATA_MEMORY_BYTES`.",
+    )
+    spill_dir: Path | None = Field(
+        None,
+        description="Folder for what rows of data take beyond memory; files of a service that was killed are removed "
+        "when another one starts. Unset: `prevail-UID` in the folder for temporary files (`TMPDIR`).",
+    )
+    spill_bytes: int = Field(
+        64 * 1024 * 1024 * 1024,
+        ge=64 * 1024 * 1024,
+        description="Room that the rows of a job may take in files, and as much again while they are sorted; more is "
+        "answered `507`.",
     )
     spark: Annotated[str, AfterValidator(_cluster)] | None = Field(
         None,

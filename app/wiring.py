@@ -3,10 +3,13 @@
 import asyncio
 import contextlib
 import logging
+import os
+import tempfile
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from functools import cached_property, partial
+from pathlib import Path
 
 from app.api.deps import NamedData, Services
 from app.api.problems import PROBLEM_TYPES
@@ -18,6 +21,7 @@ from app.outbound.addresses import can_be_reached
 from app.outbound.data import DataPlaces
 from app.outbound.duckdb_rows import DuckEngine
 from app.outbound.spark_rows import SparkEngine
+from app.outbound.spilling import spill_folder
 from app.services.access.guard import Guard
 from app.services.access.keys import KeyService
 from app.services.access.quotas import Quotas
@@ -156,11 +160,15 @@ async def build_services(
 
     reached = partial(can_be_reached, private=settings.webhook_private_addresses)
     places = DataPlaces(settings.data_prefixes, settings.data_s3_endpoint)
-    rows_beyond: Engine = DuckEngine(settings.data_memory_bytes // 2)
+    rows_beyond: Engine = DuckEngine(
+        settings.data_memory_bytes // 2, settings.spill_bytes, settings.data_threads or None
+    )
     if settings.spark is not None:
         rows_beyond = SparkEngine(settings.spark, settings.spark_folder)
 
-    def services_with(compute: ComputePool, admission: Admission, data: ComputePool) -> Services:
+    def services_with(
+        compute: ComputePool, admission: Admission, data: ComputePool, folder: Path | None = None
+    ) -> Services:
         return Services(
             inventory=inventory,
             evaluations=EvaluationService(store, compute=compute, admission=admission),
@@ -176,7 +184,7 @@ async def build_services(
             guard=guard,
             quotas=quotas,
             compute=compute,
-            data=NamedData(places, data, settings.data_memory_bytes, rows_beyond),
+            data=NamedData(places, data, settings.data_memory_bytes, rows_beyond, folder),
             renderer=renderer,
             readiness=readiness,
             exposition=exposition,
@@ -195,7 +203,8 @@ async def build_services(
             if requests is not None and settings.job_concurrency:
                 compute_apart = _pool_of_jobs(settings)
                 compute_data = _pool_of_data(settings)
-                apart = services_with(compute_apart, _admission_of_jobs(settings), compute_data)
+                folder = stack.enter_context(spill_folder(_place_to_spill(settings)))
+                apart = services_with(compute_apart, _admission_of_jobs(settings), compute_data, folder)
                 runner = JobRunner(jobs, requests(apart), attempts=settings.job_attempts, note=quotas.note)
                 stack.callback(compute_apart.close)
                 stack.callback(compute_data.close)
@@ -222,6 +231,10 @@ async def build_services(
         await idempotency.close()
         await store.close()
         await engine.dispose()
+
+
+def _place_to_spill(settings: Settings) -> Path:
+    return settings.spill_dir or Path(tempfile.gettempdir()) / f"prevail-{os.getuid()}"
 
 
 def _pool_of_jobs(settings: Settings) -> ComputePool:

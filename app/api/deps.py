@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cached_property
 from inspect import Parameter, signature
+from pathlib import Path
 from typing import Annotated, Any, Final, Protocol, get_args, get_origin
 
 from fastapi import APIRouter, Depends, Request
@@ -59,12 +60,14 @@ class NamedData:
         compute: Where it is read, which may take longer than other work.
         memory_bytes: That columns may take.
         engine: What holds rows beyond memory.
+        folder: Where it makes files; None where no jobs are carried out.
     """
 
     source: DataSource
     compute: ComputePool
     memory_bytes: int
     engine: Engine
+    folder: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,6 +34,7 @@ from app.domain.errors import (
     ResultDeleted,
     SchemaOutdated,
     ShownOnce,
+    SpillFull,
     StorageQuotaUsedUp,
     TooLarge,
     TooManyJobs,
@@ -177,6 +178,7 @@ STATUSES: tuple[tuple[type[DomainError], HTTPStatus], ...] = (
     (DeadlinePassed, HTTPStatus.GATEWAY_TIMEOUT),
     (NotInstalled, HTTPStatus.NOT_IMPLEMENTED),
     (NotEnoughMemory, HTTPStatus.REQUEST_ENTITY_TOO_LARGE),
+    (SpillFull, HTTPStatus.INSUFFICIENT_STORAGE),
     (SchemaOutdated, HTTPStatus.SERVICE_UNAVAILABLE),
 )
 RETRY_SECONDS = 1

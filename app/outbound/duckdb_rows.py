@@ -8,6 +8,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from contextvars import copy_context
 from dataclasses import dataclass, field
 from itertools import count
@@ -17,11 +18,39 @@ from typing import Any, Final, Self
 
 import pyarrow as pa
 
+from app.domain.errors import SpillFull
 from app.kernel.streamed.rows import BATCH_ROWS, EngineError, Table
 from app.outbound.batches import columns_of, even_batches, in_order
 
-# With less it fails where it could use files.
+# For each thread: with less it fails where it could use files.
 _LEAST: Final = 128 << 20
+_FILE: Final = "rows.duckdb"
+_FULL: Final = "expected rows that take at most PREVAIL_SPILL_BYTES in files; a filter chooses fewer"
+# What the engine says when files have no room, or when there is no memory.
+_NO_ROOM: Final = ("max_temp_directory_size", "No space left on device")
+_NO_MEMORY: Final = "Out of Memory Error"
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    """Errors of the engine as those of the service.
+
+    Raises:
+        SpillFull: files have no room.
+        MemoryError: what cannot go into files takes more memory than there is.
+        EngineError: anything else.
+    """
+    import duckdb
+
+    try:
+        yield
+    except (duckdb.Error, pa.ArrowException, OSError) as error:
+        # Of what is read batch by batch Arrow tells the errors.
+        if any(words in str(error) for words in _NO_ROOM):
+            raise SpillFull(_FULL) from None
+        if isinstance(error, MemoryError) or _NO_MEMORY in str(error):
+            raise MemoryError(str(error)) from error
+        raise EngineError(str(error)) from error
 
 
 class DuckRows:
@@ -94,8 +123,13 @@ class DuckRows:
 
     def stacked(self, into: str, parts: Sequence[Mapping[str, str]]) -> "DuckRows":
         """All rows once for each part."""
-        made = [self.having(**part, **{into: str(place)})._query for place, part in enumerate(parts)]
-        return self._of(" UNION ALL BY NAME ".join(f"({one})" for one in made))
+        # One list of structs a row: a UNION of as many queries cannot be sorted in little memory.
+        own = [{**part, into: str(place)} for place, part in enumerate(parts)]
+        packed = [", ".join(f"{_quoted(name)} := {made}" for name, made in one.items()) for one in own]
+        kept = [_quoted(name) for name in self.names if name not in own[0]]
+        listed = ", ".join(f"struct_pack({one})" for one in packed)
+        columns = ", ".join([*kept, "unnest(made_of_row, max_depth := 2)"])
+        return self._of(f"SELECT {columns} FROM (SELECT *, unnest([{listed}]) AS made_of_row FROM ({self._query}))")
 
     def kept(self) -> "DuckRows":
         """Rows written once."""
@@ -131,7 +165,7 @@ class DuckEngine:
     Attributes:
         memory_bytes: That the engine may hold, 128 MiB at least; more goes into files.
         spill_bytes: That files may take together.
-        threads: Of the engine; None is one for each core.
+        threads: Of the engine; None is one for each processor, as far as memory is enough for them.
     """
 
     memory_bytes: int
@@ -141,7 +175,9 @@ class DuckEngine:
     def opened(self, folder: Path) -> "DuckDB":
         """A database in a folder of its own within a folder, which is made if need be."""
         folder.mkdir(parents=True, exist_ok=True)
-        return DuckDB(folder, max(self.memory_bytes, _LEAST), self.spill_bytes, self.threads or os.cpu_count() or 1)
+        memory = max(self.memory_bytes, _LEAST)
+        threads = self.threads or max(min(os.cpu_count() or 1, memory // _LEAST), 1)
+        return DuckDB(folder, memory, self.spill_bytes, threads)
 
 
 @dataclass(slots=True)
@@ -170,14 +206,15 @@ class DuckDB:
             "memory_limit": f"{self.memory_bytes}B",
             "threads": self.threads,
             "temp_directory": str(self._own / "spilled"),
-            "max_temp_directory_size": f"{self.spill_bytes}B",
             # Without it DuckDB 2.0 gives batches of an order out of order.
             "preserve_insertion_order": True,
             "autoinstall_known_extensions": False,
             "autoload_known_extensions": False,
             "python_enable_replacements": False,
         }
-        self._connection = duckdb.connect(str(self._own / "rows.duckdb"), config=settings)
+        self._connection = duckdb.connect(str(self._own / _FILE), config=settings)
+        # In the configuration DuckDB 2.0 passes it over.
+        self._connection.execute(f"SET max_temp_directory_size = '{self.spill_bytes}B'")
         self._connection.execute("SET enable_external_access = false")
         self._connection.execute("SET lock_configuration = true")
 
@@ -191,6 +228,7 @@ class DuckDB:
             while True:
                 try:
                     batch = context.run(next, given, None)
+                    self._check_room()
                 except Exception as fault:
                     faults.append(fault)
                     raise
@@ -201,7 +239,7 @@ class DuckDB:
         self._connection.register("incoming", pa.RecordBatchReader.from_batches(schema, told()))
         try:
             return self.keep("SELECT * FROM incoming")
-        except EngineError:
+        except (EngineError, MemoryError, SpillFull):
             # The engine knows the words of a fault only.
             if faults:
                 raise faults[0] from None
@@ -213,16 +251,13 @@ class DuckDB:
         """Rows of a query, written once."""
         name = f"kept_{next(self._numbers)}"
         self.answer(f"CREATE TABLE {name} AS {query}")
+        self._check_room()
         return DuckRows(self, f"SELECT * FROM {name}")
 
     def answer(self, query: str) -> Any:
         """What the engine answers."""
-        import duckdb
-
-        try:
+        with _told():
             return self._connection.execute(query)
-        except duckdb.Error as error:
-            raise EngineError(str(error)) from error
 
     def types(self, query: str) -> list[str]:
         """Types of the columns of a query."""
@@ -230,21 +265,19 @@ class DuckDB:
 
     def table(self, query: str) -> Table:
         """All of a small answer."""
-        return columns_of(self._connection.sql(query).to_arrow_table())
+        with _told():
+            return columns_of(self._connection.sql(query).to_arrow_table())
 
     def batches(self, query: str) -> Iterator[Table]:
         """A large answer in even batches."""
-        # A cursor of its own: several answers are read beside each other.
-        import duckdb
-
-        try:
+        with _told():
+            # A cursor of its own: several answers are read beside each other.
             yield from even_batches(self._connection.cursor().sql(query).to_arrow_reader(BATCH_ROWS))
-        except duckdb.Error as error:
-            raise EngineError(str(error)) from error
 
-    def interrupt(self) -> None:
-        """End what is under way, from another thread."""
-        self._connection.interrupt()
+    def _check_room(self) -> None:
+        """Raises SpillFull: the rows that were written take more than they may. Sorting has a limit of its own."""
+        if (self._own / _FILE).stat().st_size > self.spill_bytes:
+            raise SpillFull(_FULL)
 
     def __enter__(self) -> Self:
         return self

@@ -83,6 +83,8 @@ def _missing(identifier: UUID) -> NotFound:
 # Between two notes of how far a job is.
 _NOTE_SECONDS: Final = 0.5
 _AGAIN_SECONDS: Final = 5.0
+# Of a job that has not ended: all is done when its result is kept.
+_MOST: Final = 0.99
 # What passes by itself, and costs a job nothing but time.
 _PASSING: Final = frozenset({"overloaded", "database_unavailable", "no_space"})
 _LOST: Final = "process_lost"
@@ -197,7 +199,7 @@ class _Progress:
         self._closed = False
 
     def __call__(self, share: float) -> None:
-        self._share = share
+        self._share = min(share, _MOST)
         # A process that is being ended may say something after the end.
         if self._noting is None and not self._closed:
             self._noting = asyncio.create_task(self._note())

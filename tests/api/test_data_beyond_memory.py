@@ -1,5 +1,6 @@
 """Data that requests name and that memory does not hold: counted, folded or divided while it goes by."""
 
+import time
 from pathlib import Path
 
 import httpx
@@ -12,8 +13,8 @@ import pytest
 from scipy.stats import t
 
 from app.settings import Settings
-from tests.api.answers import check_problem, compute
-from tests.api.jobs import result
+from tests.api.answers import Json, check_problem, compute
+from tests.api.jobs import ended, read, result, running
 from tests.api.referenced import keep, later, lists, named, settings_for
 from tests.witnesses import sk
 
@@ -27,7 +28,47 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def settings(database_url: str, folder: Path) -> Settings:
-    return settings_for(database_url, str(folder))
+    return settings_for(database_url, str(folder), spill_dir=folder / "spilled")
+
+
+def files_of_jobs(folder: Path) -> list[Path]:
+    return [*folder.glob("spilled/prevail-*/job-*")]
+
+
+def long_request(folder: Path, many: int) -> Json:
+    """Rows that take some seconds."""
+    random = np.random.default_rng(31)
+    risk = random.normal(size=many)
+    table = pa.table({"ill": risk + random.normal(size=many) > 0.0, "risk": risk})
+    pq.write_table(table, folder / "long.parquet", row_group_size=many // 40)
+    return {
+        "input": named(folder / "long.parquet", {"y_true": "ill", "score": "risk"}, "scores", labels=["false", "true"])
+    }
+
+
+def test_a_job_that_is_cancelled_ends_and_leaves_no_files(client: httpx.Client, folder: Path) -> None:
+    job = client.post("/v1/metrics/compute", json=long_request(folder, 1_000_000)).json()
+    running(client, job)
+    deadline = time.monotonic() + 60
+    while not any(one for place in files_of_jobs(folder) for one in place.iterdir()):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    assert client.delete(f"/v1/jobs/{job['id']}").status_code == 202
+    assert ended(client, job)["status"] == "cancelled"
+    while files_of_jobs(folder):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def test_a_job_is_not_done_before_its_end(client: httpx.Client, folder: Path) -> None:
+    job = client.post("/v1/metrics/compute", json=long_request(folder, 200_000)).json()
+    told = []
+    while (found := read(client, job))["status"] in ("queued", "running"):
+        told.append(found["progress"] or 0.0)
+        time.sleep(0.02)
+    assert (found["status"], found["progress"]) == ("succeeded", 1.0)
+    assert told == sorted(told)
+    assert max(told) < 1.0
 
 
 def test_sets_of_labels_beyond_memory_are_folded(client: httpx.Client, folder: Path) -> None:

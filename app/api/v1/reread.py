@@ -128,7 +128,7 @@ async def compare_elsewhere(
             again.check(record)
         return await put_aside(http, context, body)
     # Made here, so that it goes also where the process is ended that fills it.
-    with TemporaryDirectory(prefix="prevail-", ignore_cleanup_errors=True) as folder:
+    with TemporaryDirectory(prefix="job-", dir=data.folder, ignore_cleanup_errors=True) as folder:
         reading = Rereading(again, data.memory_bytes, Path(folder), data.engine)
         answer = await context.services.comparisons.answer_elsewhere(context.project, asked, reading, data.compute)
     return view.answer(answer, HTTPStatus.CREATED, {"Location": f"/v1/comparisons/{answer.id}"})

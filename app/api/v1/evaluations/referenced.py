@@ -21,6 +21,7 @@ from app.domain.errors import BeyondMemory
 from app.domain.evaluation import EvaluationRecord
 from app.services.evaluate.evaluations import NewEvaluation
 from app.services.ports import DataSource, Engine
+from app.services.processes.progress import as_step
 
 # Kinds that can be streamed are so when there are more rows.
 STREAMED_FROM: Final = 100_000
@@ -61,7 +62,7 @@ async def evaluate_reference(http: Request, context: Context, body: Body, view: 
     data = context.services.data
     asked = request.asked(data.memory_bytes)
     # Made here, so that it goes also where the process is ended that fills it.
-    with TemporaryDirectory(prefix="prevail-", ignore_cleanup_errors=True) as folder:
+    with TemporaryDirectory(prefix="job-", dir=data.folder, ignore_cleanup_errors=True) as folder:
         work = partial(
             _evaluated,
             bytes(body),
@@ -106,7 +107,9 @@ def new_evaluation(body: bytes, source: DataSource, asked: Asked, engine: Engine
             refused = error
     streams = asked.counts or parts is not None
     try:
-        return with_columns(body, read_data(source, asked, STREAMED_FROM if streams else MOST_ROWS))
+        # The report is the other half, also below.
+        with as_step(0, 2):
+            return with_columns(body, read_data(source, asked, STREAMED_FROM if streams else MOST_ROWS))
     except BeyondMemory as error:
         if not streams:
             raise refused or error from None
@@ -114,5 +117,5 @@ def new_evaluation(body: bytes, source: DataSource, asked: Asked, engine: Engine
     if parts is not None:
         budget = asked.memory_bytes // 2
         return with_parts(body, parts, engine=engine, budget=budget, folder=folder)
-    with engine.opened(folder) as opened:
+    with as_step(0, 2), engine.opened(folder) as opened:
         return with_columns(body, count_data(source, asked, opened))
