@@ -161,7 +161,11 @@ class GuardedProtocol(HttpToolsProtocol):
         self._awaited = None
 
     def send_400_response(self, msg: str) -> None:  # noqa: ARG002 - uvicorn's words
-        """Answer what the parser has refused."""
+        """Answer what the parser has refused, or had no memory for."""
+        cause = getattr(sys.exception(), "__context__", None)
+        if isinstance(cause, MemoryError):
+            self._refuse(internal_error(cause, "unknown"))
+            return
         detail = "expected a request of HTTP/1.1: its first line, its headers or the pieces of its body are not"
         self._refuse(self._refusal or _bad_request(detail))
 
@@ -254,6 +258,7 @@ class GuardedProtocol(HttpToolsProtocol):
             (b"content-length", str(len(body)).encode()),
             (b"x-request-id", request_id.encode()),
             (b"connection", b"close"),
+            *((name.lower().encode(), value.encode()) for name, value in problem.headers.items()),
         ]
         lines = [b"%b: %b\r\n" % header for header in headers]
         self.transport.write(b"".join([STATUS_LINE[problem.status], *lines, b"\r\n", body]))

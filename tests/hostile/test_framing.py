@@ -121,6 +121,19 @@ def test_every_layer_fails_alike(
         assert grown(before, after, "http_requests_total", route="/v1/models", method="GET", status=status) == 1
 
 
+def test_a_body_that_there_is_no_memory_for(client: httpx.Client, key: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The parser refuses it then as it refuses what is no HTTP."""
+
+    def fail(*_: Any) -> None:
+        raise MemoryError
+
+    with monkeypatch.context() as patched:
+        patched.setattr("uvicorn.protocols.http.httptools_impl.HttpToolsProtocol.on_body", fail)
+        answer = sent_raw(client, kept_open(http("POST", COMPUTE, BODY), key))
+    assert (answer.status, answer.codes()) == (503, {"unavailable"})
+    assert int(answer.headers["retry-after"]) > 0
+
+
 # --- pipelines ---------------------------------------------------------------------------------------------------------
 
 CHUNKED = http("POST", COMPUTE, b"", {**JSON, "Transfer-Encoding": "chunked"}, length=False)
