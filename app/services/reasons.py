@@ -6,10 +6,10 @@ from typing import Any, Final
 import numpy as np
 
 from app.domain.report import Undefined, Value
-from app.kernel.folds.entries import NotFolded
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.engine import Explainer, Gap
 from app.kernel.metrics.expression import Expression, Measure, Subject, compute, data_of, is_list, measures
+from app.kernel.streamed.rows import NotStreamed
 from app.services.json_values import numbers
 
 NOT_FOLDED: Final = "not_folded"
@@ -48,16 +48,16 @@ def requested_values(
     return answers, gaps
 
 
-def requested_of_folded(
+def requested_of_streamed(
     asked: Sequence[tuple[str, Expression]], labels: Sequence[str], subject: Subject
 ) -> tuple[dict[str, Value | dict[str, Value]], list[Undefined]]:
-    """The same of samples that may have gone by, one by one: what does not fold leaves the others as they are."""
+    """Values of samples that may have been streamed, one by one: what cannot be leaves the others as they are."""
     answers: dict[str, Value | dict[str, Value]] = {}
     gaps: list[Undefined] = []
     for text, expression in dict(asked).items():
         try:
             found, missing = requested_values([(text, expression)], labels, subject)
-        except NotFolded:
+        except NotStreamed:
             none: dict[str, Value] | None = dict.fromkeys(labels) if is_list(expression) else None
             found = {text: none}
             missing = [Undefined(text, NOT_FOLDED, ALL_AT_ONCE, label) for label in (none or [None])]

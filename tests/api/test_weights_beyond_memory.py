@@ -35,7 +35,7 @@ TABLE = pa.table(
         "w": WEIGHTS,
         "kind": KIND,
         **{f"q{code}": SHARES[:, code] for code in range(3)},
-        "house": np.arange(MANY) // 5,
+        "house": np.arange(MANY) // 200,
         "nothing": np.zeros(MANY),
         "alone": (np.arange(MANY) == MANY - 2) * 0.25,
         "tiny": np.full(MANY, 1e-21),
@@ -152,7 +152,6 @@ def test_intervals_of_everything_say_why_there_are_none(client: httpx.Client, fi
 @pytest.mark.parametrize(
     ("columns", "status", "code", "said"),
     [
-        ({**TWO, "group_id": "house"}, 413, "too_large", "with groups or with weights"),
         ({**TWO, "sample_weight": "nothing"}, 422, "no_samples", "sample_weight: expected at least one sample"),
         ({**TWO, "sample_weight": "tiny"}, 422, "entry_too_small", "sample_weight: expected 0 or at least"),
         ({**TWO, "sample_weight": "score"}, 422, "bad_weight", "sample_weight, row 0 of those read"),
@@ -169,6 +168,22 @@ def test_what_does_not_fold_is_refused(
         found = (problem["status"], problem["errors"][0]["code"])
     assert found == (status, code), problem
     assert said in str(problem)
+
+
+def test_weights_and_groups_go_together(client: httpx.Client, file: Path) -> None:
+    form, columns, sent = SENT["two classes"]
+    reply = client.post("/v1/metrics/compute", json={"input": named(file, form, {**columns, "group_id": "house"})})
+    found = result(client, reply.json()).json()
+    groups = TABLE["house"].to_pylist()
+    whole = compute(client, {**form, **sent, "sample_weight": WEIGHTS.tolist(), "group_ids": groups})
+    for part in ("metrics", "per_class", "groups"):
+        close(found[part], whole[part], part)
+    assert found["input"]["n_groups"] == whole["input"]["n_groups"]
+    assert found["intervals"].keys() == whole["intervals"].keys()
+    for estimand, own in whole["intervals"].items():
+        one = found["intervals"][estimand]
+        assert (one["method"], one["given"]) == (own["method"], own["given"]), estimand
+        assert (one["low"], one["high"]) == pytest.approx((own["low"], own["high"]), rel=1e-6), estimand
 
 
 def test_one_sample_that_counts_is_all_there_is(client: httpx.Client, file: Path) -> None:

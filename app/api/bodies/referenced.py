@@ -222,7 +222,7 @@ def _check_weights(kind: str, of_rows: Container[str], width: int) -> None:
         raise BeyondMemory(
             f"expected {kind} without weights, of more rows than PREVAIL_DATA_MEMORY_BYTES holds", pointer="/data"
         )
-    if _GROUP in of_rows:
+    if kind == Multilabel.kind and _GROUP in of_rows:
         raise BeyondMemory(
             f"expected {kind} with groups or with weights, and not with both, of more rows than "
             "PREVAIL_DATA_MEMORY_BYTES holds",

@@ -12,10 +12,9 @@ from app.kernel.numerics.arrays import Array, Mask
 from app.kernel.numerics.exact_sums import BLOCK, ExactSums, Whole
 from app.kernel.numerics.sorting import Order
 from app.kernel.samples.losses import Codes, sums_by_code
+from app.kernel.streamed.rows import NotStreamed
 
-
-class NotFolded(AttributeError):
-    """Something that needs all samples at once was asked of samples that went by."""
+NotFolded = NotStreamed
 
 
 # Digits (d, n), the lowest first.

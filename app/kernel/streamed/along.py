@@ -105,32 +105,43 @@ class Cuts(NamedTuple):
 
 def cuts_of(batches: Iterable[Table]) -> Iterator[Cuts]:
     """The cuts of batches with falling scores ``s``, members ``m`` and perhaps weights ``w``. No score is in two."""
-    open_cut: Array | None = None
-    for batch in batches:
-        scores, inside = batch["s"], batch["m"].astype(np.float64)
-        weight = batch.get("w")
-        columns = [inside, 1.0 - inside]
-        if weight is not None:
-            columns = [side * weight for side in columns]
-            columns += [side * weight for side in columns]
+    for scores, (members, others, *squares) in distinct(map(_summed, batches)):
+        # Where all weights are 1 so are their squares.
+        yield Cuts(scores, members, others, np.stack(squares or (members, others)))
+
+
+def _summed(batch: Table) -> tuple[Array, list[Array]]:
+    inside, weight = batch["m"].astype(np.float64), batch.get("w")
+    columns = [inside, 1.0 - inside]
+    if weight is not None:
+        columns = [side * weight for side in columns]
+        columns += [side * weight for side in columns]
+    return batch["s"], columns
+
+
+def distinct(parts: Iterable[tuple[Array, list[Array]]]) -> Iterator[tuple[Array, Array]]:
+    """Distinct scores (c), falling, with sums (r, c) of what each sample has; no score comes twice.
+
+    Args:
+        parts: Scores (n), falling, and r rows (n) of numbers beside them, one part after another.
+    """
+    last: Array | None = None
+    for scores, rows in parts:
         changes = scores[1:] != scores[:-1]
         if not changes.all():
             starts = np.concatenate([[0], np.flatnonzero(changes) + 1])
-            scores, columns = scores.take(starts), [np.add.reduceat(column, starts) for column in columns]
-        if weight is None:
-            columns += columns
-        found = np.stack([scores, *columns])
-        if open_cut is not None:
-            if open_cut[0] == found[0, 0]:
-                found[1:, 0] += open_cut[1:]
-            else:
-                found = np.concatenate([open_cut[:, None], found], axis=1)
+            scores, rows = scores.take(starts), [np.add.reduceat(row, starts) for row in rows]
+        found = np.stack([scores, *rows])
+        if last is not None and last[0] == found[0, 0]:
+            found[1:, 0] += last[1:]
+        elif last is not None:
+            found = np.concatenate([last[:, None], found], axis=1)
         # What comes next may have the last score too.
-        open_cut = found[:, -1].copy()
+        last = found[:, -1].copy()
         if found.shape[1] > 1:
-            yield Cuts(found[0, :-1], found[1, :-1], found[2, :-1], found[3:, :-1])
-    if open_cut is not None:
-        yield Cuts(open_cut[:1], open_cut[1:2], open_cut[2:3], open_cut[3:, None])
+            yield found[0, :-1], found[1:, :-1]
+    if last is not None:
+        yield last[:1], last[1:, None]
 
 
 class Points(NamedTuple):

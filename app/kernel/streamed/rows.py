@@ -98,3 +98,7 @@ class Rows(Protocol):
 
 class EngineError(Exception):
     """The engine does not do what it was asked for: no room, or it cannot be reached."""
+
+
+class NotStreamed(AttributeError):
+    """What was asked for needs all samples at once, and they were streamed."""

@@ -11,8 +11,6 @@ from app.domain.errors import CurveUndefined, Fault, NoSamples, OutOfReach, Unkn
 from app.domain.inputs.labels import listed, shown
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.members import LEFT_OUT, SPREAD, named, typed
-from app.kernel.folds.along import KeptScores
-from app.kernel.folds.entries import NotFolded
 from app.kernel.numerics.arrays import Array
 from app.kernel.samples.calibration import equal_width
 from app.kernel.samples.curves import (
@@ -31,6 +29,8 @@ from app.kernel.samples.curves import (
 from app.kernel.samples.curves import CurveName as CurveName
 from app.kernel.samples.rankings import Ranking
 from app.kernel.samples.scores import Scores
+from app.kernel.streamed.kept import KeptScores
+from app.kernel.streamed.rows import NotStreamed
 from app.kernel.uncertainty.curve_bands import BandForm as BandForm
 from app.kernel.uncertainty.curve_bands import (
     BandSettings,
@@ -356,7 +356,7 @@ def curve_of(source: MatrixInput, question: CurveQuestion) -> CurvePoints:
     view = _view(source, question)
     try:
         full = view.curve(question)
-    except NotFolded as error:
+    except NotStreamed as error:
         raise NoSamples(f"the samples went by when they were evaluated: {error}") from error
     except UndefinedCurve as error:
         raise CurveUndefined(f"there is no {name.value} curve: {error}") from error

@@ -19,10 +19,10 @@ from app.kernel.uncertainty.closed_forms import Given, Method
 from app.services.estimands import Estimand, estimand_of
 from app.services.estimates.estimate import ClassShares, Estimate, Estimates, LimitSettings, NoLimits, canonical
 from app.services.estimates.methods import (
-    of_folds,
     of_labels,
     of_matrix,
     of_samples,
+    of_streamed,
     shifted_matrix,
     shifted_samples,
     shifted_units,
@@ -50,7 +50,7 @@ def estimate(estimands: Sequence[Estimand], run: RunData, settings: LimitSetting
     """
     estimands = [_in_one_form(estimand, run) for estimand in estimands]
     found = [_without_simulation(estimand, run, settings) for estimand in estimands]
-    resampled_all = of_samples.resampled_all if run.folded is None else of_folds.resampled_all
+    resampled_all = of_samples.resampled_all if run.streamed is None else of_streamed.resampled_all
     for of_samples_too, simulate in ((False, of_matrix.simulated), (True, resampled_all)):
         open_places = [
             place
@@ -132,8 +132,8 @@ def _without_simulation(estimand: Estimand, run: RunData, settings: LimitSetting
     if estimand.task is not None:
         return of_labels.in_closed_form(estimand, run, settings) or of_samples.of_sums(estimand, run, settings)
     if estimand.scored:
-        if run.folded is not None:
-            return of_folds.in_closed_form(estimand, run, settings)
+        if run.streamed is not None:
+            return of_streamed.in_closed_form(estimand, run, settings)
         return of_samples.in_closed_form(estimand, run, settings)
     if estimand.rates is not None:
         return of_matrix.of_rates(estimand, estimand.rates, run, settings)

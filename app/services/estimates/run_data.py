@@ -12,10 +12,7 @@ from app.domain.inputs.content import Content
 from app.domain.inputs.kinds import UNIT_KINDS, units_of
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.inputs.samples import Samples
-from app.kernel.folds.along import FoldedRanking
-from app.kernel.folds.folded import FoldedSamples
 from app.kernel.folds.labels import FoldedLabelInfluences, FoldedLabels
-from app.kernel.folds.metrics import folded_chance
 from app.kernel.matrix.table import Table, WeightedCounts
 from app.kernel.metrics.card import Inputs, Metric
 from app.kernel.metrics.expression import Subject, compute
@@ -25,6 +22,8 @@ from app.kernel.samples.calibration import ErrorByChance
 from app.kernel.samples.losses import Codes
 from app.kernel.samples.rankings import Ranking
 from app.kernel.samples.scores import Scores
+from app.kernel.streamed.metrics import error_of_chance
+from app.kernel.streamed.scores import StreamedRanking, StreamedScores
 from app.kernel.uncertainty.closed_forms import Headline, headline
 from app.kernel.uncertainty.groups import GroupedHeadline, GroupedRuns, Grouping, group_headline
 from app.kernel.uncertainty.influence import Influences, LabelInfluences, UnitInfluences
@@ -44,11 +43,11 @@ class RunData:
     Args:
         source: Its matrix, and its samples where they are at hand.
         units: What is resampled; None: it follows from the samples.
-        folded: What is left of its probabilities or scores where they went by batch by batch.
+        streamed: Its probabilities or scores where an engine holds them.
     """
 
-    def __init__(self, source: MatrixInput, units: Units | None = None, folded: FoldedSamples | None = None) -> None:
-        self.source, self._units, self.folded = source, units, folded
+    def __init__(self, source: MatrixInput, units: Units | None = None, streamed: StreamedScores | None = None) -> None:
+        self.source, self._units, self.streamed = source, units, streamed
         self._closed_forms: dict[float, Headline] = {}
         self._group_forms: dict[float, GroupedHeadline] = {}
         self._chances: dict[tuple[Any, ...], ErrorByChance] = {}
@@ -110,11 +109,11 @@ class RunData:
         Raises:
             ValueError: it has none.
         """
-        return scores_of(self.source) if self.folded is None else self.folded
+        return scores_of(self.source) if self.streamed is None else self.streamed
 
     def area_variance(self, ranking: Ranking) -> float:
         """DeLong's variance of the area of one of its rankings, with members and others."""
-        return ranking.area_variance if isinstance(ranking, FoldedRanking) else area_variance(ranking)
+        return ranking.area_variance if isinstance(ranking, StreamedRanking) else area_variance(ranking)
 
     @cached_property
     def predicted(self) -> Codes:
@@ -261,9 +260,8 @@ class RunData:
         if simulate is None or not self.scores.are_probabilities:
             return None
         asked = (metric.key, *sorted(parameters.items()), seed)
-        if self.folded is not None:
-            weighted = self.folded.worth is not None
-            return None if weighted else folded_chance(self.folded, metric, _MOST_DRAWS, seed)
+        if self.streamed is not None:
+            return error_of_chance(self.streamed, metric, _MOST_DRAWS, seed)
         if asked not in self._chances:
             draws = max(_FEWEST_DRAWS, min(_MOST_DRAWS, _SIMULATED // self.scores.probabilities.size))
             whole = {name: int(value) for name, value in parameters.items()}

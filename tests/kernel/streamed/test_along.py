@@ -1,8 +1,5 @@
 """One pass along an order beside numpy, scikit-learn and the samples in memory."""
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -13,25 +10,11 @@ from app.kernel.samples.rankings import Ranking
 from app.kernel.samples.scores import Scores
 from app.kernel.streamed.along import Along, along, placements
 from app.kernel.streamed.rows import EngineError, Rows
-from app.outbound import duckdb_rows
+from app.outbound import batches
 from app.services.ports import OpenEngine
-from tests.engine import ENGINE
 from tests.witnesses import sk
 
 SIZE = 5000
-
-
-@pytest.fixture(autouse=True)
-def _small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Cuts lie in several batches."""
-    monkeypatch.setattr(duckdb_rows, "BATCH_ROWS", 700)
-
-
-@pytest.fixture
-def engine(tmp_path: Path) -> Iterator[OpenEngine]:
-    with ENGINE.opened(tmp_path) as opened:
-        yield opened
-    assert not [*tmp_path.iterdir()]
 
 
 def scores_of(kind: str) -> tuple[Array, Mask, Array]:
@@ -126,7 +109,7 @@ def test_batches_do_not_matter(engine: OpenEngine, monkeypatch: pytest.MonkeyPat
 
     expected = said(along(rows, "p", "y", "w"))
     for size in (1, 13, 1 << 20):
-        monkeypatch.setattr(duckdb_rows, "BATCH_ROWS", size)
+        monkeypatch.setattr(batches, "BATCH_ROWS", size)
         assert said(along(rows, "p", "y", "w")) == pytest.approx(expected, rel=1e-12)
 
 

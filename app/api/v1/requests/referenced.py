@@ -1,5 +1,6 @@
 """Evaluations of data that is named and not sent: the same requests, with a reference in place of the arrays."""
 
+from collections.abc import Iterable, Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Annotated, Any, Literal, Protocol
@@ -16,18 +17,18 @@ from app.api.v1.requests.inputs import referenced_input
 from app.domain.data import DataFormat, DataReference
 from app.domain.errors import InvalidInput
 from app.domain.evaluation import DatasetRef, ModelRef
+from app.domain.inputs.classified import Probabilities, Scores
 from app.domain.inputs.content import DataFacts
 from app.domain.inputs.ignored import NothingLeft
 from app.domain.inputs.kinds import KINDS
 from app.domain.inputs.labels import LONGEST_NAME, label_text
-from app.domain.inputs.multilabel import Multilabel
 from app.domain.inputs.ranking import Ranking
 from app.domain.options import Retain
 from app.services.evaluate.evaluations import NewEvaluation, with_data
 from app.services.evaluate.folding.labels import LabelFolding
-from app.services.evaluate.folding.scores import Folding
 from app.services.evaluate.folding.weighted_labels import WeightedLabelFolding
 from app.services.evaluate.streamed.rankings import streamed_rankings
+from app.services.evaluate.streamed.scores import NoPart, streamed_scores
 from app.services.ports import Engine
 from app.services.processes.progress import as_step, each_as_step
 
@@ -210,25 +211,24 @@ def with_parts(
         read = (with_columns(body, part) for part in parts.read())
         with engine.opened(folder) as opened:
             return streamed_rankings(each_as_step(0, 2, read), parts.facts, engine=opened, budget=budget, folder=folder)
+    if parts.kind in (Probabilities.kind, Scores.kind):
+        left = _with_left_out(body, each_as_step(0, 2, parts.read()))
+        with engine.opened(folder) as opened:
+            return streamed_scores(left, parts.facts, engine=opened, budget=budget)
     with closing(_folding(parts, budget, folder)) as whole:
         for part in each_as_step(0, 2, parts.read()):
-            _fold(body, part, whole)
+            whole.add(with_columns(body, part))
         with as_step(1, 2):
             return whole.finish(parts.facts(whole.rows))
 
 
 def _folding(parts: PartsOfData, budget: int, folder: Path) -> AnyFolding:
-    if parts.kind == Multilabel.kind:
-        return WeightedLabelFolding(budget) if parts.weighted else LabelFolding(budget, folder)
-    return Folding(budget, folder)
+    return WeightedLabelFolding(budget) if parts.weighted else LabelFolding(budget, folder)
 
 
-def _fold(body: bytes, part: ReadData, into: AnyFolding) -> None:
-    try:
-        new = with_columns(body, part)
-    except NothingLeft as error:
-        if not isinstance(into, Folding):
-            raise
-        into.leave_out(part.facts["rows"], error)
-    else:
-        into.add(new)
+def _with_left_out(body: bytes, parts: Iterable[ReadData]) -> Iterator[NewEvaluation | NoPart]:
+    for part in parts:
+        try:
+            yield with_columns(body, part)
+        except NothingLeft as error:
+            yield NoPart(part.facts["rows"], error)

@@ -13,8 +13,8 @@ from app.domain.inputs.samples import Samples, Tally
 from app.kernel.folds.labels import LabelFold, LabelScoresFold
 from app.kernel.metrics.card import Task
 from app.services.evaluate.evaluations import NewEvaluation
-from app.services.evaluate.folding.most_groups import check_groups
 from app.services.evaluate.folding.units import DATA, UnitFolding
+from app.services.evaluate.most_groups import check_groups
 from app.services.ports import Workers
 from app.services.runs.joins import numbers_of
 

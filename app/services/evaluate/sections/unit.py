@@ -29,7 +29,7 @@ from app.services.evaluate.questions import Question
 from app.services.evaluate.sections.unread import data_findings
 from app.services.evaluate.sections.weight import label_weights
 from app.services.json_values import numbers
-from app.services.reasons import NOT_FOLDED, reason, requested_of_folded
+from app.services.reasons import NOT_FOLDED, reason, requested_of_streamed
 
 
 def unit_section(question: Question, task: Task, run: RunData) -> Section:
@@ -212,7 +212,7 @@ def _requested(question: Question, run: RunData) -> tuple[Requested, list[Undefi
     asked = question.of_matrix + question.of_probabilities
     counted = question.source.content is Content.counts
     refused = [text for text, one in asked if needs_counts(one) and not counted]
-    answers, gaps = requested_of_folded(
+    answers, gaps = requested_of_streamed(
         [(text, one) for text, one in asked if text not in refused], question.source.labels, run.subject
     )
     missing = {text: _without_counts(text, question.source.content) for text in refused}

@@ -1,7 +1,6 @@
-"""Curves of probabilities that went by, beside those of the same samples at hand."""
+"""Curves of streamed probabilities, beside those of the same samples in memory."""
 
 import json
-from pathlib import Path
 from uuid import UUID
 
 import numpy as np
@@ -12,15 +11,12 @@ from app.domain.evaluation import DatasetRef, EvaluationRecord, ModelRef
 from app.domain.inputs.content import Content
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.inputs.samples import Samples
-from app.kernel.folds import runs
-from app.kernel.folds.along import KeptPoints, Points, levels_of_curves
-from app.kernel.folds.entries import Counts
-from app.kernel.folds.scores import ScoresFold
 from app.kernel.matrix.table import confusion_counts
-from app.kernel.numerics.arrays import Array
 from app.services.decide.curves import BandForm, CalibrationForm, CurveName, CurveQuestion, curve_of
 from app.services.stored import FoldedInput
 from tests.bank import each
+from tests.engine import ENGINE
+from tests.kernel.streamed.problems import Problem, streamed
 
 N, LABELS = 4000, ("a", "b", "c")
 RANDOM = np.random.default_rng(5)
@@ -35,10 +31,10 @@ OF_CUTS = [CurveName.ROC, CurveName.PR, CurveName.DET, CurveName.DECISION, Curve
 
 
 @pytest.fixture(scope="module")
-def folded(tmp_path_factory: pytest.TempPathFactory) -> FoldedInput:
-    """The same samples, folded, stored and read again."""
-    with ScoresFold(3, 1 << 14, tmp_path_factory.mktemp("runs")) as fold:
-        curves = fold.add(TRUTH, ROWS).finish().curves_as_json()
+def kept_input(tmp_path_factory: pytest.TempPathFactory) -> FoldedInput:
+    """The same samples, streamed, stored and read again."""
+    with ENGINE.opened(tmp_path_factory.mktemp("runs")) as engine:
+        curves = streamed(engine, Problem(TRUTH, ROWS, ROWS)).curves_as_json()
     record = EvaluationRecord(
         id=UUID(int=0),
         model=ModelRef("m"),
@@ -58,10 +54,10 @@ def folded(tmp_path_factory: pytest.TempPathFactory) -> FoldedInput:
 @each("name", OF_CUTS)
 @each("label", LABELS)
 def test_kept_points_lie_on_the_curve_and_none_lies_far_from_them(
-    folded: FoldedInput, name: CurveName, label: str
+    kept_input: FoldedInput, name: CurveName, label: str
 ) -> None:
     question = CurveQuestion(name=name, label=label, max_points=10_000)
-    full, kept = curve_of(WHOLE, question), curve_of(folded, question)
+    full, kept = curve_of(WHOLE, question), curve_of(kept_input, question)
     assert kept.n_points == full.n_points
     assert 200 < kept.x.size < full.x.size
     assert kept.area == (None if full.area is None else pytest.approx(full.area, rel=1e-12))
@@ -78,9 +74,9 @@ def test_kept_points_lie_on_the_curve_and_none_lies_far_from_them(
 
 
 @pytest.mark.parametrize("label", [None, "a", "b", "c"])
-def test_calibration_is_that_of_all_samples(folded: FoldedInput, label: str | None) -> None:
+def test_calibration_is_that_of_all_samples(kept_input: FoldedInput, label: str | None) -> None:
     question = CurveQuestion(name=CurveName.CALIBRATION, label=label, band=BandForm.POINTWISE)
-    full, kept = curve_of(WHOLE, question), curve_of(folded, question)
+    full, kept = curve_of(WHOLE, question), curve_of(kept_input, question)
     assert kept.n_points == full.n_points
     assert kept.area == pytest.approx(full.area, rel=1e-12)
     bounds = ((kept.low, full.low), (kept.high, full.high))
@@ -103,38 +99,6 @@ def test_calibration_is_that_of_all_samples(folded: FoldedInput, label: str | No
     ],
     ids=lambda question: f"{question.name.value}-{question.label}",
 )
-def test_what_needs_the_samples_says_so(folded: FoldedInput, question: CurveQuestion) -> None:
+def test_what_needs_the_samples_says_so(kept_input: FoldedInput, question: CurveQuestion) -> None:
     with pytest.raises(NoSamples, match="went by"):
-        curve_of(folded, question)
-
-
-def kept_of(scores: Array, members: Counts, others: Counts, ends: list[int]) -> Points:
-    """What is kept of cuts that come in blocks."""
-    points = KeptPoints(levels_of_curves(int(members.sum()), int(others.sum()), 2))
-    tp, fp = np.cumsum(members), np.cumsum(others)
-    for part in np.split(np.arange(scores.size), ends):
-        if part.size:
-            points.add(scores[part], tp[part], fp[part])
-    return points.read()
-
-
-def test_blocks_do_not_show() -> None:
-    scores = np.sort(RANDOM.random(3000))[::-1]
-    members, others = RANDOM.poisson(2.0, (2, 3000))
-    expected = kept_of(scores, members, others, [])
-    assert len(expected.thresholds) < 2000
-    for size in (1, 7, 400):
-        ends = np.sort(RANDOM.integers(0, 3000, size)).tolist()
-        assert kept_of(scores, members, others, ends) == expected
-
-
-@pytest.mark.slow
-def test_orders_of_any_number_of_runs_keep_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runs, "_LEAST", 16)
-    found = []
-    for budget, step in ((1 << 22, N), (1 << 10, 700)):
-        with ScoresFold(3, budget, tmp_path) as fold:
-            for start in range(0, N, step):
-                fold.add(TRUTH[start : start + step], ROWS[start : start + step])
-            found.append(fold.finish().curves_as_json())
-    assert found[0] == found[1]
+        curve_of(kept_input, question)

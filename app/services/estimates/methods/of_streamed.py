@@ -1,4 +1,4 @@
-"""Limits of metrics of probabilities and scores that went by batch by batch.
+"""Limits of metrics of streamed probabilities and scores.
 
 Where influences add up there is a closed form. Of all else the numbers of samples between the cuts that were kept, and
 in the bins, are drawn again.
@@ -12,12 +12,12 @@ from typing import Final
 
 import numpy as np
 
-from app.kernel.folds.cells import Cells, Draw
-from app.kernel.folds.metrics import draw_of, folds, linearised
 from app.kernel.metrics.card import Metric, is_of_probabilities
 from app.kernel.metrics.expression import Bounds, Every, Measure
 from app.kernel.metrics.families.score_ranking import roc_auc
 from app.kernel.samples.scores import Scores
+from app.kernel.streamed.cells import Cells, Draw
+from app.kernel.streamed.metrics import draw_of, linearised, streams
 from app.kernel.uncertainty.closed_forms import Given
 from app.kernel.uncertainty.draws import ClassCounts, Shares
 from app.kernel.uncertainty.influence import Linearisation
@@ -62,12 +62,12 @@ class _Value:
 
 def in_closed_form(estimand: Estimand, run: RunData, settings: LimitSettings) -> Estimates | None:
     """An estimand whose influences were added up, or an area; None for others."""
-    metric, codes = _folding(estimand, run), _codes(estimand, run)
-    if metric is None or run.folded is None:
+    metric, codes = _streamed_metric(estimand, run), _codes(estimand, run)
+    if metric is None or run.streamed is None:
         return None
-    if metric is roc_auc and run.grouping is None and run.folded.worth is None:
+    if metric is roc_auc and run.grouping is None and run.streamed.worth is None:
         return tuple(areas([code for code in codes if code is not None], run, settings))
-    lines = [linearised(run.folded, metric, code) for code in codes]
+    lines = [linearised(run.streamed, metric, code) for code in codes]
     known = [line for line in lines if line is not None]
     return tuple(_of_line(line, run, settings) for line in known) if len(known) == len(lines) else None
 
@@ -85,16 +85,16 @@ def resampled_all(estimands: Sequence[Estimand], run: RunData, settings: LimitSe
     Raises:
         ValueError: the samples are at hand.
     """
-    if run.folded is None:
+    if run.streamed is None:
         raise ValueError("expected samples that were folded")
     values = [run.values(estimand).tolist() for estimand in estimands]
     given = Given.SAMPLES if run.grouping is None else Given.GROUPS
-    weighted = run.folded.worth is not None
+    weighted = run.streamed.worth is not None
     alone = partial(_not_drawn, given=given, settings=settings, weighted=weighted)
     found = [[alone(one, value) for value in own] for one, own in zip(estimands, values, strict=True)]
     groups: dict[tuple[Draw, int], list[_Value]] = {}
     for place, (estimand, own) in enumerate(zip(estimands, values, strict=True)):
-        metric = _folding(estimand, run)
+        metric = _streamed_metric(estimand, run)
         # Cells do not say which of their samples are in one group, nor what each weighs.
         draw = None if metric is None or weighted or run.grouping is not None else draw_of(metric)
         if metric is None or draw is None:
@@ -105,20 +105,22 @@ def resampled_all(estimands: Sequence[Estimand], run: RunData, settings: LimitSe
                 one = _Value(metric, code, at[1], value, estimand.bounds, (place, index))
                 groups.setdefault((draw, at[0]), []).append(one)
     for (draw, code), asked in groups.items():
-        made = _resampled(draw.cells(run.folded, code), asked, run, settings)
+        made = _resampled(draw.cells(run.streamed, code), asked, run, settings)
         for one, estimate in zip(asked, made, strict=True):
             place, index = one.place
             found[place][index] = estimate
     return [tuple(own) for own in found]
 
 
-def _folding(estimand: Estimand, run: RunData) -> Metric[Scores] | None:
-    """The metric that an estimand is, at its default parameters, if it folds."""
+def _streamed_metric(estimand: Estimand, run: RunData) -> Metric[Scores] | None:
+    """The metric that an estimand is, at its default parameters, if it can be streamed."""
     expression = estimand.expression
     if not isinstance(expression, Measure) or not is_of_probabilities(expression.metric):
         return None
     usual = dict(expression.parameters) == expression.metric.card.defaults
-    return expression.metric if usual and run.folded is not None and folds(expression.metric, run.folded) else None
+    return (
+        expression.metric if usual and run.streamed is not None and streams(expression.metric, run.streamed) else None
+    )
 
 
 def _codes(estimand: Estimand, run: RunData) -> list[int | None]:

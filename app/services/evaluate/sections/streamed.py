@@ -1,4 +1,4 @@
-"""What a report says of probabilities that went by batch by batch: the metrics that fold, and which do not."""
+"""Section of a report on streamed probabilities: the metrics that can be streamed, and which cannot."""
 
 from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import Any
@@ -7,8 +7,6 @@ import numpy as np
 
 from app.domain.findings import Finding
 from app.domain.report import Section, Undefined, Value, merged_metrics
-from app.kernel.folds.folded import FoldedSamples
-from app.kernel.folds.metrics import folded_values, folds
 from app.kernel.metrics.card import Metric, Scope
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.conditions import NOT_PROBABILITIES, WEIGHTED
@@ -19,6 +17,8 @@ from app.kernel.metrics.families.score_ranking import roc_auc
 from app.kernel.numerics.arrays import Array, silently
 from app.kernel.samples.losses import threshold_correct, threshold_incorrect
 from app.kernel.samples.scores import Scores
+from app.kernel.streamed.metrics import streamed_values, streams
+from app.kernel.streamed.scores import StreamedScores
 from app.services.estimates.report_intervals import ReportEstimates, estimate_for_report, probability_metrics
 from app.services.estimates.run_data import RunData
 from app.services.estimates.warnings import about_biased
@@ -26,28 +26,28 @@ from app.services.evaluate.questions import Question
 from app.services.evaluate.sections.findings import findings_of_order, miscalibrated
 from app.services.evaluate.sections.probability import calibration_by_chance, chance_of_groups, grouped
 from app.services.json_values import numbers
-from app.services.reasons import ALL_AT_ONCE, IF_ASKED, NOT_FOLDED, reason, requested_of_folded
+from app.services.reasons import ALL_AT_ONCE, IF_ASKED, NOT_FOLDED, reason, requested_of_streamed
 from app.services.seeds import chosen_seed
 
 
-def folded_section(question: Question, run: RunData) -> Section:
-    """Everything that is said of probabilities of which only sums and orders are left.
+def streamed_section(question: Question, run: RunData) -> Section:
+    """Everything that is said of probabilities or scores that an engine holds.
 
     Args:
         question: What is asked.
-        run: With what is left of its samples.
+        run: With its streamed samples.
 
     Raises:
-        ValueError: its samples were not folded.
+        ValueError: its samples were not streamed.
     """
-    scores = run.folded
+    scores = run.streamed
     if scores is None:
-        raise ValueError("expected samples that were folded")
+        raise ValueError("expected samples that were streamed")
     metrics = catalogue().of_probabilities.reported
     overall, of_class = metrics.of_scope(Scope.OVERALL), metrics.of_scope(Scope.CLASS)
     labels, size = question.source.labels, scores.n_classes
     asked = {leaf.metric.key for _, expression in question.of_probabilities for leaf in measures(expression)}
-    values = folded_values(scores, asked)
+    values = streamed_values(scores, asked)
     rows = {metric.key: values.get(metric.key, np.full(size, np.nan)) for metric in of_class}
     by_class = np.stack([rows[metric.key] for metric in of_class])
     whole = np.array([float(values.get(metric.key, np.nan)) for metric in overall])
@@ -55,7 +55,7 @@ def folded_section(question: Question, run: RunData) -> Section:
     found = grouped(overall, numbers(whole), size)
     if question.source.positive is not None:
         found = merged_metrics(found, per_class[labels[question.source.positive]])
-    requested, gaps = requested_of_folded(question.of_probabilities, labels, run.subject)
+    requested, gaps = requested_of_streamed(question.of_probabilities, labels, run.subject)
     details = _details(run, labels, chosen_seed(question.options.seed, question.source.counts))
     estimates = _estimates(question, run, values, {gap.metric for gap in gaps if gap.code == NOT_FOLDED})
     return Section(
@@ -84,7 +84,7 @@ def folded_section(question: Question, run: RunData) -> Section:
 
 
 def _findings(
-    question: Question, run: RunData, scores: FoldedSamples, areas: Sequence[Value], details: Mapping[str, Any]
+    question: Question, run: RunData, scores: StreamedScores, areas: Sequence[Value], details: Mapping[str, Any]
 ) -> Iterator[Finding]:
     top_label = scores.top_label_bins
     if top_label is not None and top_label.spreads is not None:
@@ -102,30 +102,34 @@ def _findings(
 
 
 def _undefined(
-    scores: FoldedSamples, labels: Sequence[str], metrics: Sequence[Metric[Scores]], values: Array, folded: Any
+    scores: StreamedScores,
+    labels: Sequence[str],
+    metrics: Sequence[Metric[Scores]],
+    values: Array,
+    known: Container[str],
 ) -> Iterator[Undefined]:
     explainer = Explainer[Scores](scores)
     for where in np.argwhere(~np.isfinite(values)):
         metric, *code = metrics[where[0]], *map(int, where[1:])
         label = labels[code[0]] if code else None
-        # What needs probabilities has no value of scores, whether it folds or not, and what needs equal weights none of
-        # weighted samples.
+        # What needs probabilities has no value of scores in any case, and what needs equal weights none of weighted
+        # samples.
         conditions = metric.card.undefined
         unfit = (NOT_PROBABILITIES in conditions and not scores.are_probabilities) or (
             WEIGHTED in conditions and scores.weights is not None
         )
-        if metric.key not in folded and not unfit:
-            yield Undefined(metric.key, NOT_FOLDED, IF_ASKED if folds(metric, scores) else ALL_AT_ONCE, label)
+        if metric.key not in known and not unfit:
+            yield Undefined(metric.key, NOT_FOLDED, IF_ASKED if streams(metric, scores) else ALL_AT_ONCE, label)
             continue
         gap = explainer.explain(metric, code[0] if code else None, float(values[tuple(where)]))
         yield Undefined(metric.key, gap.condition.code, reason(gap, labels), label)
 
 
-def _estimates(question: Question, run: RunData, folded: Container[str], missing: Container[str]) -> ReportEstimates:
+def _estimates(question: Question, run: RunData, known: Container[str], missing: Container[str]) -> ReportEstimates:
     """As of samples at hand, of what has a value; none where none are asked for."""
     if not question.has_intervals:
         return ReportEstimates({}, {})
-    metrics = [one for one in probability_metrics(run.scores, question.options) if one.key in folded]
+    metrics = [one for one in probability_metrics(run.scores, question.options) if one.key in known]
     asked = [(text, expression) for text, expression in question.of_probabilities if text not in missing]
     return estimate_for_report(metrics, asked, run, question.options)
 

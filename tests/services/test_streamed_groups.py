@@ -1,8 +1,6 @@
 """Reports of probabilities and scores in groups that went by in parts, beside those of the same rows at hand."""
 
 import json
-import pickle
-from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +15,9 @@ from app.domain.data import DataFormat, DataReference
 from app.domain.errors import BeyondMemory, InvalidInput, TooLarge
 from app.domain.report import Report
 from app.outbound.data import DataPlaces
+from app.services.evaluate import most_groups
 from app.services.evaluate.apart import evaluate_alone
 from app.services.evaluate.evaluations import NewEvaluation
-from app.services.evaluate.folding import most_groups
-from app.services.ports import ClusterTask, Result
 from app.services.runs.joins import numbers_of
 from tests.engine import ENGINE
 
@@ -94,13 +91,11 @@ def in_parts(body: Body, folder: Path, budget: int = MEMORY) -> NewEvaluation:
     return found
 
 
-class Elsewhere:
-    """Workers who are sent everything, and send everything back."""
-
-    def in_order(self, function: Callable[[ClusterTask], Result], tasks: Iterable[ClusterTask]) -> Iterator[Result]:
-        for task in tasks:
-            sent, what = pickle.loads(pickle.dumps((function, task)))  # noqa: S301 - its own
-            yield pickle.loads(pickle.dumps(sent(what)))  # noqa: S301 - its own
+def near(low: float | None, high: float | None) -> Any:
+    """Limits of which places are interpolated, to a thousandth of their width."""
+    assert low is not None
+    assert high is not None
+    return pytest.approx((low, high), abs=1e-3 * (high - low))
 
 
 def report_of(new: NewEvaluation) -> Report:
@@ -147,7 +142,7 @@ def test_the_report_is_that_of_the_rows(form: tuple[str, list[str], str], interv
             continue
         assert (other["method"], other["given"], other["level"]) == (own["method"], own["given"], own["level"]), name
         if "seed" not in own:
-            assert (other["low"], other["high"]) == pytest.approx((own["low"], own["high"]), rel=1e-9), name
+            assert (other["low"], other["high"]) == near(own["low"], own["high"]), name
         compared += 1
     assert compared > 20
     areas = [f"roc_auc@{label}" for label in classes]
@@ -160,10 +155,9 @@ def test_the_report_is_that_of_the_rows(form: tuple[str, list[str], str], interv
         assert all(second.intervals[name]["low"] is not None for name in averages)
         assert {one.code for one in first.findings} >= {one.code for one in second.findings} - {"samples_folded"}
     assert second.balanced_intervals.keys() == first.balanced_intervals.keys()
-    assert second.requested["roc_auc@*"] == first.requested["roc_auc@*"]
+    assert second.requested["roc_auc@*"] == pytest.approx(first.requested["roc_auc@*"], rel=1e-12)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
 def test_ignored_classes_are_left_out_of_parts(form: tuple[str, list[str], str], tmp_path: Path) -> None:
     """Of some pieces nothing is left; a class that is declared and ignored stays one without samples."""
@@ -244,6 +238,6 @@ def test_limits_that_do_not_exist_have_the_same_reasons(edge: str, intervals: st
             continue
         assert one.get("reason") == own.get("reason"), name
         if "seed" not in own and own["low"] is not None:
-            assert (one["low"], one["high"]) == pytest.approx((own["low"], own["high"]), rel=1e-9), name
+            assert (one["low"], one["high"]) == near(own["low"], own["high"]), name
     undefined = {(gap.metric, gap.label, gap.code) for gap in second.undefined if gap.code != "not_folded"}
     assert undefined <= {(gap.metric, gap.label, gap.code) for gap in first.undefined}

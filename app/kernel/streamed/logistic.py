@@ -1,0 +1,147 @@
+"""Logistic recalibration of streamed samples by Newton's method: every step is one question to the engine."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from app.kernel.numerics.arrays import Array, silently
+from app.kernel.samples.recalibration import expit, intercept, line, log_odds
+from app.kernel.streamed.along import Along
+from app.kernel.streamed.rows import Rows
+
+# Steps become quadratically smaller: after one of this size, relative to the coefficients, what is left is rounding.
+_CLOSE_ENOUGH = 1e-10
+_MOST_STEPS = 30
+# Relative to a likelihood, differences below this are rounding.
+_ROUNDING = 1e-11
+
+
+class Fit(NamedTuple):
+    """The line a + b log odds.
+
+    Attributes:
+        a: NaN where there is none.
+        b: Infinite where a threshold separates members and others.
+        variance: Of b where it was fitted, of a otherwise, by White (HC1); NaN without a line.
+        ended: Did the steps come to an end? There is no line where they did not.
+    """
+
+    a: float
+    b: float
+    variance: float
+    ended: bool = True
+
+
+class _Line(NamedTuple):
+    """The line a + b z, z being log odds less a middle, by a spread."""
+
+    middle: float
+    spread: float
+    found: Array
+
+    @property
+    def coefficients(self) -> tuple[float, float]:
+        """The a and b of a + b log odds."""
+        a, b = self.found.tolist()
+        b /= self.spread
+        return a - b * self.middle, b
+
+
+def fitted(rows: Rows, curve: Along, ends: Array, clip: float, *, sloped: bool) -> Fit:
+    """The most likely line, or the one with b = 1; none, and so it says, where the steps do not come to an end.
+
+    Args:
+        rows: With probabilities ``s``, members ``m`` and weights ``v``.
+        curve: Their order.
+        ends: Lowest and highest probability (2, 2) of others and of members.
+        clip: How near to 0 and 1 probabilities are believed.
+        sloped: Is b fitted?
+    """
+    none = _without_line(curve, log_odds(ends, clip), sloped=sloped)
+    if none is not None:
+        return none
+    made, size, lost = _begun(curve, clip, sloped=sloped), curve.members.used + curve.others.used, 1 + sloped
+    inside = f"greatest(least(s, {1.0 - clip!r}), {clip!r})"
+    rows = rows.having(z=f"(ln({inside}) - ln(1.0 - {inside}) - {made.middle!r}) / {made.spread!r}", h="m::INT::DOUBLE")
+    reached, highest = made.found, -np.inf
+    for _ in range(_MOST_STEPS):
+        sums, likelihood = _sums(rows, made.found)
+        if likelihood < highest - _ROUNDING * abs(highest):
+            made = made._replace(found=0.5 * (reached + made.found))
+            continue
+        reached, highest = made.found, likelihood
+        step, variance = _step(sums, sloped=sloped)
+        if not np.isfinite(step).all():
+            break
+        made = made._replace(found=made.found + step)
+        if np.abs(step).max() <= _CLOSE_ENOUGH * max(1.0, float(np.abs(made.found).max())):
+            a, b = made.coefficients
+            scale = made.spread**2 if sloped else 1.0
+            return Fit(a, b, variance * size / max(size - lost, 1) / scale)
+    return Fit(np.nan, np.nan, np.nan, ended=False)
+
+
+def _sums(rows: Rows, found: Array) -> tuple[Array, float]:
+    """Slopes (2), curvature (3) and squared deviations (3) with powers of z, and the logarithm of the likelihood."""
+    a, b = found.tolist()
+    made = rows.having(u=f"{a!r} + {b!r} * z").having(c="0.5 * (1.0 + tanh(0.5 * u))")
+    powers = ("1.0", "z", "z * z")
+    asked = {f"d{place}": f"v * (h - c) * {power}" for place, power in enumerate(powers[:2])}
+    asked |= {f"k{place}": f"v * c * (1.0 - c) * {power}" for place, power in enumerate(powers)}
+    asked |= {f"q{place}": f"v * v * (h - c) * (h - c) * {power}" for place, power in enumerate(powers)}
+    asked["l"] = "v * (h * u - greatest(u, 0.0) - ln(1.0 + exp(-abs(u))))"
+    answer = made.sums(**asked)
+    *sums, likelihood = (float(answer[name][0]) for name in asked)
+    return np.array(sums), likelihood
+
+
+def _step(sums: Array, *, sloped: bool) -> tuple[Array, float]:
+    """Change of a and b, and White's variance of b, or of a where b is known."""
+    slope, (all_of, first, second), (squares, leaning, twice) = sums[:2], sums[2:5], sums[5:]
+    with silently():
+        up = slope[0] / all_of
+        if not sloped:
+            return np.array([up, 0.0]), float(squares / all_of**2)
+        centre = first / all_of
+        spread = second - first * centre
+        turn = (slope[1] - centre * slope[0]) / spread
+        variance = (twice - 2.0 * centre * leaning + centre * centre * squares) / spread**2
+        return np.array([up - centre * turn, turn]), float(variance)
+
+
+def _begun(curve: Along, clip: float, *, sloped: bool) -> _Line:
+    """A line by the cells between the kept cuts."""
+    points = curve.points
+    scores = np.array(points.thresholds)
+    if points.n_cuts > scores.size:
+        scores = (scores + np.concatenate([scores[:1], scores[:-1]])) / 2.0
+    odds = np.tile(log_odds(scores, max(clip, np.finfo(float).tiny)), 2)
+    held = np.concatenate([np.diff(side, prepend=0.0) for side in (points.fp, points.tp)])
+    there = np.flatnonzero(held > 0)
+    hit = there >= scores.size
+    odds, held = odds.take(there), held.take(there)
+    found = line(odds, hit, held) if sloped else (intercept(odds, hit, held), 1.0)
+    if not np.isfinite(found).all():
+        found = (float(np.log(curve.members.weight / curve.others.weight)), 0.0) if sloped else (0.0, 1.0)
+    at = found[0] + found[1] * odds
+    # Where the curve is steep.
+    curvature = held * expit(at) * expit(-at)
+    shares = curvature / curvature.sum() if curvature.any() else held / held.sum()
+    middle = float(shares @ odds)
+    spread = float(np.sqrt(shares @ (odds - middle) ** 2)) or 1.0
+    return _Line(middle, spread, np.array([found[0] + found[1] * middle, found[1] * spread]))
+
+
+def _without_line(curve: Along, ends: Array, *, sloped: bool) -> Fit | None:
+    """As `line` and `intercept` of samples in memory say it, by ends of log odds; None where there is a line."""
+    nan, infinite = float("nan"), float("inf")
+    if not curve.has_both or not np.isfinite(ends).all():
+        return Fit(nan, nan, nan)
+    if not sloped:
+        return None
+    (low, high), (lowest, highest) = ends.tolist()
+    if min(low, lowest) == max(high, highest):
+        return Fit(nan, nan, nan)
+    if lowest >= high:
+        return Fit(nan, infinite, nan)
+    return Fit(nan, -infinite, nan) if highest <= low else None

@@ -1,0 +1,230 @@
+"""Probabilities or scores of any number of samples: parts of an input go into an engine."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from app.domain.errors import InvalidInput
+from app.domain.inputs.classified import assumed_threshold, decide_by_threshold
+from app.domain.inputs.columns import weight_facts
+from app.domain.inputs.content import DATA_FACT, GROUPS_FACT, IGNORED_FACT, WEIGHTS_FACT, DataFacts
+from app.domain.inputs.ignored import NothingLeft
+from app.domain.inputs.matrices import MatrixInput, check_entries
+from app.domain.inputs.samples import Samples, Tally, WeightSums
+from app.domain.report import SectionName
+from app.kernel.matrix.table import confusion_counts
+from app.kernel.streamed.rows import Rows
+from app.kernel.streamed.scores import StreamedScores
+from app.services.estimates.run_data import RunData
+from app.services.evaluate.evaluations import NewEvaluation
+from app.services.evaluate.most_groups import check_groups
+from app.services.evaluate.questions import ask
+from app.services.evaluate.reports import report_alone
+from app.services.evaluate.sections.group import group_section
+from app.services.evaluate.sections.streamed import streamed_section
+from app.services.evaluate.sections.weight import weight_section
+from app.services.ports import OpenEngine
+from app.services.runs.joins import numbers_of
+
+# Facts of a part that are numbers of samples.
+_COUNTED: Final = ("rows", "ties", "renormalized")
+_DATA: Final = "/input/data"
+# Thresholds that nobody has to name: all scores together say which of them it is.
+_THRESHOLDS: Final = (0.0, 0.5)
+# Bytes of what is known of each class in each group.
+_BYTES_OF_GROUP: Final = 128
+
+
+@dataclass(frozen=True, slots=True)
+class NoPart:
+    """Rows of which none is left, since all are of classes that are ignored."""
+
+    rows: int
+    fault: NothingLeft
+
+
+def streamed_scores(
+    parts: Iterable[NewEvaluation | NoPart], facts_of: Callable[[int], DataFacts], *, engine: OpenEngine, budget: int
+) -> NewEvaluation:
+    """One evaluation made of parts; nothing of them is left in memory.
+
+    Args:
+        parts: With their samples, of data that was named, and with the same labels.
+        facts_of: Facts of all of the data by its number of rows.
+        engine: Holds the samples.
+        budget: Bytes of memory that sums within groups may take.
+
+    Raises:
+        InvalidInput: there is no part, or what is asked cannot be given.
+        TooLarge: there are too many groups.
+        EngineError: the engine fails.
+    """
+    read = _Read(parts)
+    first = read.first
+    source = first.source
+    names = read.columns.schema.names
+    rows = engine.take(read.columns.schema, read.batches())
+    weighted, grouped = "w" in names, "g" in names
+    n_groups = 0
+    if grouped:
+        rows, n_groups = rows.coded("g", "c")
+        rows = rows.having(g="c").kept()
+        size = len(source.labels)
+        check_groups(n_groups, size, _BYTES_OF_GROUP * size * n_groups, budget)
+    whole = read.whole(facts_of(read.rows))
+    samples = None
+    if grouped or weighted:
+        samples = _decided(rows, f"d{read.rule}", weighted=weighted, grouped=grouped)
+        whole = replace(whole, facts={**whole.facts, **({GROUPS_FACT: n_groups} if grouped else {})})
+        whole = _weighed(whole, samples) if weighted else whole
+    question = ask(whole, first.options)
+    scores = StreamedScores(
+        rows.where("w > 0") if weighted else rows,
+        len(source.labels),
+        probabilities=not source.has_scores,
+        weighted=weighted,
+        n_groups=n_groups,
+    )
+    run = RunData(replace(whole, samples=samples), streamed=scores)
+    sections = {SectionName.PROBABILITIES: streamed_section(question, run)}
+    if grouped:
+        sections[SectionName.GROUPS] = group_section(question, run)
+    elif whole.is_weighted:
+        sections[SectionName.WEIGHTS] = weight_section(question, run)
+    return replace(first, source=whole, report=report_alone(question, sections))
+
+
+class _Read:
+    """Parts as batches for an engine, and what adds up of them meanwhile.
+
+    Attributes:
+        first: The first part with samples, without these.
+        columns: Of the first part.
+        rows: That were read so far.
+
+    Raises:
+        InvalidInput: there is no part with samples.
+    """
+
+    def __init__(self, parts: Iterable[NewEvaluation | NoPart]) -> None:
+        self.rows = 0
+        self._parts, self._left_out = iter(parts), Counter[str]()
+        self._ends = np.inf, -np.inf
+        self._counts: NDArray[Any] = np.zeros((2, 2, 2), dtype=np.int64)
+        part = self._following()
+        if part is None:
+            raise InvalidInput.at(_DATA, "no_samples", "expected at least one sample, got none")
+        self._assumes = bool(part.source.facts.get("threshold_assumed"))
+        self.first, self._whole = part, replace(part.source, samples=None)
+        self.columns = self._columns(part.source)
+
+    def _following(self) -> NewEvaluation | None:
+        """The next part with samples; raises what is wrong where there is none at all."""
+        fault = None
+        for part in self._parts:
+            if isinstance(part, NewEvaluation):
+                self.rows += part.source.facts[DATA_FACT]["rows"]
+                self._left_out.update(part.source.facts.get(IGNORED_FACT, {}))
+                return part
+            self.rows += part.rows
+            self._left_out.update(part.fault.left_out)
+            fault = part.fault
+        if fault is not None and not hasattr(self, "first"):
+            raise fault
+        return None
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """The samples of all parts, to be gone through once."""
+        yield self.columns
+        while (part := self._following()) is not None:
+            self._whole = _together(self._whole, part.source)
+            yield self._columns(part.source)
+
+    def _columns(self, source: MatrixInput) -> pa.RecordBatch:
+        """One row for each sample: its class, its scores, its group, its weight and what was decided."""
+        samples = source.samples
+        if samples is None or samples.outputs is None:
+            raise ValueError("expected parts with probabilities or scores")
+        outputs, decided = samples.outputs, [samples.predicted]
+        found: dict[str, NDArray[Any]] = {"y": samples.truth.astype(np.int32)}
+        if outputs.ndim == 1:
+            # The kernel's scores are higher for class 1.
+            found["s"] = -outputs if source.positive == 0 else outputs
+        else:
+            found |= {f"p{code}": np.ascontiguousarray(column) for code, column in enumerate(outputs.T)}
+        if self._assumes:
+            decided = self._decided(samples.truth, outputs, source.positive or 0)
+        if samples.groups is not None:
+            found["g"] = numbers_of(samples.groups).view(np.int64)
+        if samples.weights is not None:
+            found["w"] = samples.weights
+        if samples.groups is not None or samples.weights is not None:
+            found |= {f"d{rule}": codes.astype(np.int32) for rule, codes in enumerate(decided)}
+        return pa.RecordBatch.from_arrays([pa.array(column) for column in found.values()], [*found])
+
+    def _decided(self, truth: NDArray[Any], scores: NDArray[np.float64], positive: int) -> list[NDArray[np.int64]]:
+        """Decisions by each of the thresholds, which are counted too."""
+        found = [decide_by_threshold(scores, threshold, positive) for threshold in _THRESHOLDS]
+        for counts, codes in zip(self._counts, found, strict=True):
+            counts += confusion_counts(truth, codes, 2)
+        self._ends = min(self._ends[0], float(scores.min())), max(self._ends[1], float(scores.max()))
+        return found
+
+    @property
+    def rule(self) -> int:
+        """Which of the decisions counts."""
+        return _THRESHOLDS.index(assumed_threshold(*self._ends)) if self._assumes else 0
+
+    def whole(self, facts: DataFacts) -> MatrixInput:
+        """All parts as one input, without samples."""
+        source = self._whole
+        if self._assumes:
+            threshold = {"threshold": _THRESHOLDS[self.rule]}
+            source = replace(source, counts=self._counts[self.rule].copy(), facts={**source.facts, **threshold})
+        ignored = {IGNORED_FACT: dict(self._left_out)} if IGNORED_FACT in source.facts else {}
+        return replace(source, facts={**source.facts, **ignored, DATA_FACT: facts})
+
+
+def _together(whole: MatrixInput, part: MatrixInput) -> MatrixInput:
+    facts: dict[str, Any] = {**whole.facts}
+    facts |= {name: whole.facts[name] + part.facts[name] for name in _COUNTED if name in part.facts}
+    return replace(whole, counts=whole.counts + part.counts, facts=facts)
+
+
+def _decided(rows: Rows, rule: str, *, weighted: bool, grouped: bool) -> Samples:
+    """Samples of one actual and predicted class, and of one group, as one entry each."""
+    by = [*(["g"] if grouped else []), "y", rule]
+    sums = {"n": "1"} | ({"u": "(w > 0)::INT", "v": "w", "x": "w * w"} if weighted else {})
+    found = rows.sums(*by, **sums)
+    truth, predicted = found["y"].astype(np.int64), found[rule].astype(np.int64)
+    groups = found["g"].astype(np.int64) if grouped else None
+    times = found["n"].astype(np.int64)
+    if not weighted:
+        return Samples(truth, predicted, groups=groups, tally=Tally(times))
+    used = "CASE WHEN w > 0 THEN {}w END"
+    ends = rows.smallest(*by, a=used.format(""), b=used.format("-"))
+    sums_of_weights = WeightSums(found["x"], found["u"].astype(np.int64), ends["a"], -ends["b"])
+    return Samples(truth, predicted, weights=found["v"], groups=groups, tally=Tally(times, sums_of_weights))
+
+
+def _weighed(whole: MatrixInput, samples: Samples) -> MatrixInput:
+    """The input with the sums of the weights, and what these are worth.
+
+    Raises:
+        InvalidInput: as of weights that are sent.
+    """
+    size = len(whole.labels)
+    counts = confusion_counts(samples.truth, samples.predicted, size, samples.weights)
+    try:
+        check_entries(counts, _DATA, lambda *_: _DATA)
+    except InvalidInput as error:
+        fault = error.faults[0]
+        raise InvalidInput.at(_DATA, fault.code, f"sample_weight: {fault.detail}") from None
+    # Parts are worth something else.
+    facts = {name: value for name, value in whole.facts.items() if name != WEIGHTS_FACT}
+    return replace(whole, counts=counts, facts={**facts, **weight_facts(samples.weights, samples.tally)})
