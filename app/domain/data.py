@@ -23,13 +23,14 @@ class DataReference:
 
     Attributes:
         uri: A file, a folder, or a pattern of files.
+        format: None: what the names of the files say.
         columns: By the name of the service the name in the files, or one for each class; None where they have the
             names of the service.
         filter: A condition on the rows.
     """
 
     uri: str
-    format: DataFormat
+    format: DataFormat | None = None
     columns: Mapping[str, str | Sequence[str]] | None = None
     filter: str | None = None
 

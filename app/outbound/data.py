@@ -254,6 +254,7 @@ _MOST_SEEN: Final = 500_000
 # As a part of a pattern: any number of folders.
 _DEEP: Final = "**"
 _REGION: Final = ("AWS_REGION", "AWS_DEFAULT_REGION")
+_DELTA_LOG: Final = "_delta_log"
 # As writers of data mark what is none: `_SUCCESS`, `.crc`.
 _ASIDE: Final = ("_", ".")
 
@@ -296,6 +297,8 @@ class DataPlaces:
             found = []
         if not found:
             raise InvalidInput.at(_WHERE, "no_such_data", "expected one file at least at this address, there is none")
+        roots = [Path(one.path) for one in map(read_prefix, self.prefixes) if address.is_below(one)]
+        _check_no_table(filesystem, found, roots)
         if len(found) > _MOST_FILES:
             raise InvalidInput.at(_WHERE, "too_many_files", f"expected at most {_MOST_FILES} files, got {len(found)}")
         if address.scheme == FILE:
@@ -337,6 +340,22 @@ class DataPlaces:
         except FileNotFoundError:
             raise InvalidInput.at(_WHERE, "no_such_data", "expected a file at this address, there is none") from None
         return DataListing((listed,), _open_web)
+
+
+def _check_no_table(filesystem: Any, files: Sequence[DataFile], roots: Sequence[Path]) -> None:
+    """Refuse files of a table whose log, anywhere below a root, says which of their rows are deleted."""
+    from pyarrow import fs
+
+    folders = {Path(file.path).parent for file in files}
+    around = {one for folder in folders for one in (folder, *folder.parents)}
+    logs = [str(one / _DELTA_LOG) for one in around if any(one.is_relative_to(root) for root in roots)]
+    if any(info.type == fs.FileType.Directory for info in filesystem.get_file_info(logs)):
+        raise InvalidInput.at(
+            _WHERE,
+            "delta_table",
+            "expected files that are all rows, these are of a Delta table, whose log says which are deleted: write the "
+            "rows that are there to a folder of their own",
+        )
 
 
 def _open_web(url: str) -> Any:

@@ -195,7 +195,7 @@ def test_a_request_that_cannot_be_done_is_refused_at_once(client: httpx.Client, 
     wrong: list[tuple[Json, str, str]] = [
         (named(folder / "absent*.parquet"), "/input/data/uri", "no_such_data"),
         (named(folder / "none", format="csv"), "/input/data/uri", "no_such_data"),
-        (named(folder / "parts"), "/input/data/format", "missing"),
+        (named(folder / "al*"), "/input/data/format", "missing"),
         (named(place, {"y_true": "label", "y_pred": "guessed"}), "/input/data/columns", "missing_column"),
         (named(place, {"y_true": "label"}), "/input/data", "missing_column"),
         (named(place, {"y_true": "sick", "score": "guess"}, "scores"), "/input/data", "not_numbers"),

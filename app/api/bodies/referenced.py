@@ -136,7 +136,7 @@ def _read(source: DataSource, asked: Asked, file: Callable[[Dataset], TableFile]
             columns = _columns(asked, file(data), ids=ids)
         _check_unchanged(source, asked, data)
         unchecked = not ids and _IDS in _of_rows(asked, data)
-        facts = _facts(asked.reference, data.listing.files, data.read.rows, unchecked=unchecked)
+        facts = _facts(asked.reference, data, data.listing.files, data.read.rows, unchecked=unchecked)
         return ReadData(columns, data.read.tally, facts)
 
 
@@ -180,7 +180,7 @@ class PartsOfData:
                 with _of_entries(ARRAYS, before):
                     found = _columns(asked, file, ids=asked.with_ids)
                 rows = data.read.rows - before
-                yield ReadData(found, None, _facts(asked.reference, (), rows), before, part=True)
+                yield ReadData(found, None, _facts(asked.reference, data, (), rows), before, part=True)
                 before += rows
 
     def facts(self, rows: int) -> DataFacts:
@@ -191,7 +191,8 @@ class PartsOfData:
         """
         with _of_reference():
             _check_unchanged(self._source, self._asked, self._data)
-        return _facts(self._asked.reference, self._data.listing.files, rows, unchecked=self._has_ids)
+        data = self._data
+        return _facts(self._asked.reference, data, data.listing.files, rows, unchecked=self._has_ids)
 
 
 def _width(asked: Asked, names: Mapping[str, str | Sequence[str]] | Sequence[str]) -> int:
@@ -299,10 +300,12 @@ def _digest(files: Sequence[DataFile]) -> str:
     return f"sha256:{digest.hexdigest()}"
 
 
-def _facts(reference: DataReference, files: Sequence[DataFile], rows: int, *, unchecked: bool = False) -> DataFacts:
+def _facts(
+    reference: DataReference, data: Dataset, files: Sequence[DataFile], rows: int, *, unchecked: bool = False
+) -> DataFacts:
     facts: DataFacts = {
         "uri": reference.uri,
-        "format": reference.format.value,
+        "format": data.form.value,
         "rows": rows,
         "files": len(files),
         "bytes": sum(file.size for file in files),

@@ -306,7 +306,8 @@ def open_dataset(
         OSError, ArrowException: a file cannot be read.
     """
     condition = None if reference.filter is None else read_filter(reference.filter)
-    described = [_described(listing, file, reference.format) for file in listing.files]
+    form = reference.format or _form_of(listing.files)
+    described = [_described(listing, file, form) for file in listing.files]
     schemas = [one for one, _ in described]
     names = {*(needed or schemas[0].names), *(condition.columns if condition else ())}
     schema = pa.schema([_of_all(one, schemas, listing) if one.name in names else one for one in schemas[0]])
@@ -314,7 +315,24 @@ def open_dataset(
         condition.bound(schema)
     sized = [(file, groups) for file, (_, groups) in zip(listing.files, described, strict=True)]
     pieces = tuple(pieces_of(sized, len(names), piece_rows))
-    return Dataset(listing, reference.format, schema, condition, memory_bytes, pieces)
+    return Dataset(listing, form, schema, condition, memory_bytes, pieces)
+
+
+_ENDS: Final = {
+    **dict.fromkeys(("parquet", "pq"), DataFormat.PARQUET),
+    **dict.fromkeys(("arrow", "feather", "ipc"), DataFormat.ARROW),
+    "csv": DataFormat.CSV,
+}
+
+
+def _form_of(files: Sequence[DataFile]) -> DataFormat:
+    """How files are written, by the ends of their names."""
+    found = {_ENDS.get(file.path.rpartition(".")[2].lower()) for file in files}
+    form = found.pop()
+    if form is None or found:
+        detail = "expected parquet, arrow or csv: the names of the files do not say which of them all are"
+        raise InvalidInput.at("/input/data/format", "missing", detail)
+    return form
 
 
 def _described(listing: DataListing, file: DataFile, form: DataFormat) -> tuple[pa.Schema, list[int] | None]:

@@ -66,7 +66,7 @@ def read_filter(text: str) -> Filter:
         raise InvalidInput.at(
             WHERE,
             "invalid_filter",
-            "expected comparisons of columns with literals, such as day >= '2026-01-01' and score is not null, got "
+            "expected comparisons of columns, such as day >= '2026-01-01' and score is not null, got "
             f"something else at character {max(place or 0, 0)}",
         ) from None
     level: list[Any] = [tree]
@@ -91,13 +91,23 @@ def _bound(node: Tree[Token], schema: pa.Schema) -> pc.Expression:
             return reduce(operator.and_, [_bound(child, schema) for child in _trees(node)])
         case "negated":
             return ~_bound(_trees(node)[0], schema)
-    name = _name(_trees(node)[0])
-    if name not in schema.names:
-        raise InvalidInput.at(
-            WHERE, "missing_column", f"expected columns of the data, there is no {name!r}, only {listed(schema.names)}"
-        )
-    column, kind = pc.field(name), schema.field(name).type
+    name, kind = _column(_trees(node)[0], schema)
+    column = pc.field(name)
     match node.data:
+        case "compared_columns":
+            other, others = _column(_trees(node)[1], schema)
+            if _family(kind) != _family(others):
+                raise _unlike(name, kind, f"a column of the same type, {shown(other)} holds {others},")
+            return _COMPARISONS[str(node.children[1])](column, pc.field(other))
+        case "between" | "not_between":
+            low, high = (_scalar(literal, name, kind) for literal in _trees(node)[1:])
+            found = (column >= low) & (column <= high)
+            return found if node.data == "between" else ~found
+        case "like" | "not_like":
+            if not is_text(_plain(kind)):
+                raise _unlike(name, kind, "no pattern of texts")
+            found = pc.match_like(column.cast(pa.large_string()), _text(node))
+            return found if node.data == "like" else ~found
         case "absent":
             return column.is_null()
         case "present":
@@ -107,6 +117,28 @@ def _bound(node: Tree[Token], schema: pa.Schema) -> pc.Expression:
     values = [_scalar(child, name, kind) for child in _trees(node)[1].children]
     found = reduce(operator.or_, [column == value for value in values])
     return found if node.data == "among" else ~found
+
+
+def _column(node: Tree[Token], schema: pa.Schema) -> tuple[str, pa.DataType]:
+    name = _name(node)
+    if name not in schema.names:
+        raise InvalidInput.at(
+            WHERE, "missing_column", f"expected columns of the data, there is no {name!r}, only {listed(schema.names)}"
+        )
+    return name, schema.field(name).type
+
+
+def _plain(kind: pa.DataType) -> pa.DataType:
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
+
+
+def _family(kind: pa.DataType) -> str:
+    """Types whose values compare with each other have one name."""
+    kind = _plain(kind)
+    if is_text(kind):
+        return "text"
+    number = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
+    return "number" if number else str(kind)
 
 
 def _trees(node: Tree[Token]) -> list[Tree[Token]]:
@@ -121,8 +153,7 @@ def _name(column: Tree[Token]) -> str:
 
 def _scalar(literal: Any, name: str, kind: pa.DataType) -> pa.Scalar:
     """A literal as a value that the column can have."""
-    if pa.types.is_dictionary(kind):
-        kind = kind.value_type
+    kind = _plain(kind)
     written = literal.data
     if pa.types.is_boolean(kind):
         if written in ("true", "false"):
@@ -144,8 +175,9 @@ def _scalar(literal: Any, name: str, kind: pa.DataType) -> pa.Scalar:
     raise _unlike(name, kind, "a day or moment, such as '2026-01-31'")
 
 
-def _text(literal: Any) -> str:
-    return str(literal.children[0])[1:-1].replace("''", "'")
+def _text(node: Any) -> str:
+    """The last part of a node, which is a text in quotes."""
+    return str(node.children[-1])[1:-1].replace("''", "'")
 
 
 def _number(text: str, name: str, kind: pa.DataType) -> pa.Scalar:

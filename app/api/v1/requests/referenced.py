@@ -33,11 +33,6 @@ from app.services.ports import Engine
 from app.services.processes.progress import as_step, each_as_step
 
 _MEMBER = b'"data"'
-_SUFFIXES = {
-    DataFormat.PARQUET: (".parquet", ".pq"),
-    DataFormat.ARROW: (".arrow", ".feather", ".ipc"),
-    DataFormat.CSV: (".csv",),
-}
 _COLUMNS = ", ".join(
     dict.fromkeys(f"`{one.name}`" for kind in KINDS.values() if kind.beyond for one in kind.file().values())
 )
@@ -71,7 +66,8 @@ class DataField(Wire):
         "machine, `s3://`, `gs://`, `http://` or `https://`. Plain text, without credentials.",
     )
     format: Literal["parquet", "arrow", "csv"] | None = Field(
-        None, description="How the files are written (`arrow`: IPC files); by the end of their names when left out."
+        None,
+        description="How the files are written (`arrow`: IPC files); by the ends of their names when left out.",
     )
     columns: dict[str, _ColumnName | list[_ColumnName]] | None = Field(
         None,
@@ -83,27 +79,20 @@ class DataField(Wire):
         None,
         min_length=1,
         max_length=LONGEST,
-        description="Which rows: comparisons of columns with literals, `and`, `or`, `not`, `in (…)`, `is null`, such "
-        "as `day >= '2026-01-01' and country in ('ch', 'li')`.",
+        description="Which rows: comparisons of columns with literals or with each other, `between`, `in (…)`, `like`, "
+        "`is null`, joined by `and`, `or`, `not`, such as `day >= '2026-01-01' and country in ('ch', 'li')`.",
     )
 
     def to_domain(self) -> DataReference:
         """The domain's form.
 
         Raises:
-            InvalidInput: the filter is none, or nothing says how the files are written.
+            InvalidInput: the filter is none.
         """
         if self.filter is not None:
             read_filter(self.filter)
-        return DataReference(self.uri, self._format(), self.columns, self.filter)
-
-    def _format(self) -> DataFormat:
-        if self.format is not None:
-            return DataFormat(self.format)
-        found = next((one for one, ends in _SUFFIXES.items() if self.uri.lower().endswith(ends)), None)
-        if found is None:
-            raise InvalidInput.at("/input/data/format", "missing", "expected parquet, arrow or csv")
-        return found
+        form = None if self.format is None else DataFormat(self.format)
+        return DataReference(self.uri, form, self.columns, self.filter)
 
 
 ReferencedInput: Any = referenced_input(

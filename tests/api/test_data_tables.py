@@ -1,0 +1,106 @@
+"""Tables as they lie somewhere: their formats, and conditions on their rows."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+import pytest
+
+from app.settings import Settings
+from tests.api.answers import Json, check_problem
+from tests.api.referenced import PREDICTIONS, later, named, settings_for
+
+ROWS = 400
+RANDOM = np.random.default_rng(44)
+TABLE = pa.table(
+    {
+        "label": RANDOM.choice(["cat", "dog"], ROWS),
+        "guess": RANDOM.choice(["cat", "dog"], ROWS),
+        "site": pa.array([None if one == 7 else f"site {one}%" for one in RANDOM.integers(0, 12, ROWS)]),
+        "low": RANDOM.integers(0, 9, ROWS),
+        "high": RANDOM.normal(4.0, 3.0, ROWS),
+        "day": pa.array(RANDOM.integers(20_000, 20_090, ROWS).astype("datetime64[D]")),
+    }
+)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("tables")
+    for name in ("parts", "mixed", "delta/_delta_log"):
+        (place / name).mkdir(parents=True)
+    for start in (0, 200):
+        pq.write_table(TABLE.slice(start, 200), place / "parts" / f"{start}.parquet")
+    pq.write_table(TABLE, place / "mixed" / "one.parquet")
+    pyarrow.csv.write_csv(TABLE, place / "mixed" / "two.csv")
+    pq.write_table(TABLE, place / "delta" / "one.parquet")
+    (place / "delta" / "_delta_log" / "0.json").write_text("{}")
+    return place
+
+
+@pytest.fixture(scope="module")
+def settings(database_url: str, folder: Path) -> Settings:
+    return settings_for(database_url, str(folder))
+
+
+def refused(client: httpx.Client, source: Json) -> tuple[str, str]:
+    """Pointer and code of the first fault."""
+    reply = client.post("/v1/metrics/compute", json={"input": source})
+    error = check_problem(reply, 422, reply.json()["code"])["errors"][0]
+    return error["pointer"], error["code"]
+
+
+CONDITIONS: dict[str, Callable[[Any], bool]] = {
+    "low between 2 and 5": lambda row: 2 <= row["low"] <= 5,
+    "low not between 2 and 5 and high > 0": lambda row: not 2 <= row["low"] <= 5 and row["high"] > 0,
+    "day BETWEEN '2024-10-15' AND '2024-11-30'": lambda row: "2024-10-15" <= str(row["day"]) <= "2024-11-30",
+    "site like 'site 1_%'": lambda row: row["site"] is not None and row["site"].startswith("site 1"),
+    "site like '% 10\\%'": lambda row: row["site"] == "site 10%",
+    "site NOT LIKE '%3%'": lambda row: row["site"] is not None and "3" not in row["site"],
+    "low <= high": lambda row: row["low"] <= row["high"],
+    "label != guess or low > high": lambda row: row["label"] != row["guess"] or row["low"] > row["high"],
+}
+
+
+@pytest.mark.parametrize("condition", CONDITIONS)
+def test_a_condition_chooses_the_rows_of_which_it_is_true(client: httpx.Client, folder: Path, condition: str) -> None:
+    chosen = [row for row in TABLE.to_pylist() if CONDITIONS[condition](row)]
+    found = later(client, named(folder / "parts", filter=condition))
+    assert 0 < len(chosen) < ROWS
+    assert found["input"]["data"]["rows"] == found["input"]["n_samples"] == len(chosen)
+    right = sum(row["label"] == row["guess"] for row in chosen)
+    assert found["metrics"]["prevalence_sensitive"]["accuracy"] == pytest.approx(right / len(chosen))
+
+
+@pytest.mark.parametrize(
+    ("condition", "code"),
+    [
+        ("low = site", "wrong_type"),
+        ("low like '1%'", "wrong_type"),
+        ("low between 'a' and 'b'", "wrong_type"),
+        ("low = lower", "missing_column"),
+        ("low between 2", "invalid_filter"),
+        ("site like 3", "invalid_filter"),
+    ],
+)
+def test_a_condition_that_means_nothing_is_refused(
+    client: httpx.Client, folder: Path, condition: str, code: str
+) -> None:
+    assert refused(client, named(folder / "parts", filter=condition)) == ("/input/data/filter", code)
+
+
+def test_names_of_the_files_say_how_they_are_written(client: httpx.Client, folder: Path) -> None:
+    for place, form in (("parts", "parquet"), ("parts/*", "parquet"), ("**/*.csv", "csv")):
+        found = later(client, named(folder / place))["input"]
+        assert (found["n_samples"], found["data"]["format"]) == (ROWS, form)
+    assert refused(client, named(folder / "mixed")) == ("/input/data/format", "missing")
+
+
+def test_files_of_a_delta_table_are_not_read_with_their_deleted_rows(client: httpx.Client, folder: Path) -> None:
+    for place in ("delta", "delta/one.parquet", "d*/*.parquet"):
+        assert refused(client, named(folder / place, PREDICTIONS)) == ("/input/data/uri", "delta_table")
