@@ -213,6 +213,8 @@ class DuckDB:
             "python_enable_replacements": False,
         }
         self._connection = duckdb.connect(str(self._own / _FILE), config=settings)
+        # Rows are read a few times and removed: to look for a way to write less takes longer than to write.
+        self._connection.execute("SET force_compression = 'uncompressed'")
         # In the configuration DuckDB 2.0 passes it over.
         self._connection.execute(f"SET max_temp_directory_size = '{self.spill_bytes}B'")
         self._connection.execute("SET enable_external_access = false")

@@ -157,3 +157,16 @@ def test_a_sample_of_another_truth_is_named(tmp_path: Path) -> None:
     runs = [named(["x", "y"], {"x": "a", "y": last}, ["a", "b"]) for last in "bc"]
     with pytest.raises(IncomparableRuns, match="sample y has another true class in run 2 than in the first"):
         paired_by_id(tmp_path, runs)
+
+
+def test_an_id_that_comes_twice_is_found_in_any_run(tmp_path: Path) -> None:
+    truth = dict.fromkeys("xyz", "a")
+    whole, first, last, again = (named([*ids], truth, [*"aba"][: len(ids)]) for ids in ("xyz", "xy", "z", "x"))
+    record = unkept_record(whole)
+    for place, twice in ((1, (1,)), (0, (0, 1)), (2, (2,))):
+        records = [replace(record, id=new_id()) for _ in range(3)]
+        parts = {one.id: [first, again if number in twice else last] for number, one in enumerate(records)}
+        reading = Rereading(Parts(parts), 40_000, tmp_path, ENGINE)
+        with pytest.raises(InvalidInput, match="got 'x' more than once") as raised:
+            pair_streamed(reading, Runs.align(records), KeptSamples(), 0.5)
+        assert raised.value.faults[0].pointer == f"/evaluations/{place}"

@@ -175,7 +175,8 @@ def test_samples_that_say_the_same_take_no_memory(tmp_path: Path) -> None:
 
 
 def test_few_points_of_an_order_move_limits_and_no_value(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.kernel.compare.streamed._POINTS", 300)
+    for name in ("_POINTS", "_FEW"):
+        monkeypatch.setattr(f"app.kernel.compare.streamed.{name}", 300)
     runs = models(3)
     asked, kept = asked_of(runs, ["roc_auc_ovr_macro", "roc_auc@c1", "roc_auc_ovr_micro"])
     expected = compare(asked, kept, identifier=asked.runs.records[0].id)

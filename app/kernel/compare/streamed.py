@@ -133,13 +133,12 @@ class Order:
     against: int | None = None
 
     def entries(self, rows: Rows, run: int, n_classes: int) -> Rows:
-        """Its entries of a run: ``score``, ``member`` and ``other``, the weight as a member or as another."""
+        """Its entries of a run: ``score``, and ``signed`` with the weight of a member, or less that of another."""
         codes = range(n_classes) if self.code is None else [self.code]
         parts = [
             {
                 "score": output(run, code),
-                "member": f"CASE WHEN {TRUTH} = {code} THEN {WEIGHT} ELSE 0.0 END",
-                "other": f"CASE WHEN {TRUTH} = {code} THEN 0.0 ELSE {WEIGHT} END",
+                "signed": f"CASE WHEN {TRUTH} = {code} THEN {WEIGHT} ELSE -{WEIGHT} END",
             }
             for code in codes
         ]
@@ -329,8 +328,9 @@ class Plan:
         return [TRUTH, WEIGHT, *(output(run, code) for run in range(self.n_runs) for code in range(self.n_classes))]
 
 
-# Points that are kept of an order, so that what stands between two of them is not more than this part of all.
-_POINTS = 1 << 16
+# Entries of an order of which all scores are kept, and points of larger ones: what stands between two of them is not
+# more than this part of all.
+_FEW, _POINTS = 1 << 16, 1 << 12
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -351,13 +351,12 @@ class Curve:
 
     @classmethod
     def along(cls, entries: Rows) -> Self:
-        """From entries with ``score``, ``member`` and ``other``."""
-        columns = ("score", "member", "other")
-        whole = entries.sums(members="member", others="other", entries="1")
+        """From entries with ``score`` and ``signed``, the weight of a member or less that of another."""
+        whole = entries.sums(members="greatest(signed, 0.0)", others="greatest(-signed, 0.0)", entries="1")
         members, others = float(whole["members"][0]), float(whole["others"][0])
-        step = (members + others) / _POINTS if whole["entries"][0] > _POINTS else 0.0
+        step = (members + others) / _POINTS if whole["entries"][0] > _FEW else 0.0
         base, lost, kept = np.zeros((2, 1)), 0.0, [(np.zeros(0), np.zeros((2, 0)), np.zeros((2, 0)))]
-        for scores, sums in _distinct(entries.ordered("score DESC", columns=columns)):
+        for scores, sums in _distinct(entries.ordered("score DESC", columns=["score", "signed"])):
             after = base + np.cumsum(sums, axis=1)
             before = after - sums
             lost += float(sums[1] @ (before[0] + after[0]))
@@ -398,7 +397,7 @@ def _distinct(batches: Iterable[Table]) -> Iterator[tuple[Array, Array]]:
     last, held = np.zeros(0), np.zeros((2, 0))
     for batch in batches:
         scores = np.concatenate([last, batch["score"]])
-        sums = np.concatenate([held, np.stack([batch["member"], batch["other"]])], axis=1)
+        sums = np.concatenate([held, np.maximum([batch["signed"], -batch["signed"]], 0.0)], axis=1)
         starts = np.concatenate([[0], 1 + np.flatnonzero(scores[1:] != scores[:-1])])
         scores, sums = scores[starts], np.add.reduceat(sums, starts, axis=1)
         # The lowest score may go on in the next batch.
@@ -433,7 +432,7 @@ def streamed_runs(rows: Rows, plan: Plan) -> "StreamedRuns":
         for start in range(0, batch[TRUTH].size, _ROWS):
             some = {name: column[start : start + _ROWS] for name, column in batch.items()}
             # One class after the other.
-            order = np.argsort(some[TRUTH], kind="stable")
+            order = np.argsort(some[TRUTH].astype(np.int16), kind="stable")
             some = {name: column[order] for name, column in some.items()}
             runs = [plan.scores(run, some) for run in range(plan.n_runs)]
             known = {key: _known(one, runs, curves.get(key, ())) for key, one in summands.items()}

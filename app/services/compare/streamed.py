@@ -171,10 +171,11 @@ def pair_streamed(
     """
     steps = len(runs) + 1
     with reading.engine.opened(reading.folder) as engine:
-        taken = []
+        taken: list[_Taken] = []
         for place in range(len(runs)):
             with as_step(place, steps), of_run(place):
-                taken.append(_Taken.of(engine, _Run(reading, runs, kept, place, scored=bool(expressions))))
+                run = _Run(reading, runs, kept, place, scored=bool(expressions))
+                taken.append(_Taken.of(engine, run, taken[0] if taken else None))
         with as_step(len(runs), steps):
             return _Joined.of(taken, runs).compared(minimum_matched, expressions, reading.memory_bytes // 4)
 
@@ -197,8 +198,8 @@ class _Run:
                 raise without_ids(self.record)
             columns: dict[str, NDArray[Any]] = {
                 _ID: some.ids,
-                f"{TRUTH}_{self._place}": self._codes[some.truth],
-                f"predicted_{self._place}": self._codes[some.predicted],
+                f"{TRUTH}_{self._place}": self._codes[some.truth].astype(np.int32),
+                f"predicted_{self._place}": self._codes[some.predicted].astype(np.int32),
             }
             if self.record.is_weighted and some.weights is not None:
                 columns[f"{WEIGHT}_{self._place}"] = some.weights
@@ -236,15 +237,20 @@ def _samples(reading: Rereading, record: EvaluationRecord, kept: KeptSamples, *,
 
 
 class _Taken(NamedTuple):
-    """The samples of one run in an engine."""
+    """The samples of one run in an engine.
+
+    Attributes:
+        hashes: Sum of those of their ids.
+    """
 
     rows: Rows
     n_rows: int
     has_texts: bool
+    hashes: float
 
     @classmethod
-    def of(cls, engine: OpenEngine, run: _Run) -> Self:
-        """All of them.
+    def of(cls, engine: OpenEngine, run: _Run, other: Self | None) -> Self:
+        """All of them; ``other`` has those of another run.
 
         Raises:
             IncomparableRuns: they have no ids.
@@ -255,13 +261,21 @@ class _Taken(NamedTuple):
         if first is None:
             raise without_ids(run.record)
         rows = engine.take(first.schema, (one.cast(first.schema) for one in chain([first], batches)))
-        for again in rows.distinct(_ID).where("n > 1").batches(_ID):
+        found = rows.sums(hashes=f"hash({_ID})")
+        taken = cls(rows, rows.n_rows, pa.types.is_string(first.schema.field(_ID).type), float(found["hashes"][0]))
+        # Ids that are those of another run, none of which comes twice, do not come twice either.
+        if other is None or taken[1:] != other[1:]:
+            taken.check_different()
+        return taken
+
+    def check_different(self) -> None:
+        """Raises InvalidInput where an id comes twice."""
+        for again in self.rows.distinct(_ID).where("n > 1").batches(_ID):
             raise InvalidInput.at(
                 "",
                 "duplicate_sample_id",
                 f"expected ids that differ in the column `sample_id`, got {shown(str(min(again[_ID])))} more than once",
             )
-        return cls(rows, rows.n_rows, pa.types.is_string(first.schema.field(_ID).type))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -368,9 +382,9 @@ class _Joined:
         return {name: np.concatenate([batch[name] for batch in batches]) for name in (*by, "n")}
 
     def _joint(self, table: Table) -> JointCounts:
-        predictions = np.stack([table[f"predicted_{place}"] for place in range(len(self.runs))])
-        counts = table["n"].astype(np.float64)
-        return JointCounts(self.runs.n_classes, table[TRUTH], predictions, counts, table.get(WEIGHT))
+        predictions = np.stack([table[f"predicted_{place}"] for place in range(len(self.runs))]).astype(np.int64)
+        truth, counts = table[TRUTH].astype(np.int64), table["n"].astype(np.float64)
+        return JointCounts(self.runs.n_classes, truth, predictions, counts, table.get(WEIGHT))
 
 
 def _taken(found: Rows, columns: Sequence[str]) -> int:

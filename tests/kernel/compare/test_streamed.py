@@ -63,12 +63,13 @@ def lost_by_hand(scores: Numbers, members: NDArray[np.bool_], each: Numbers) -> 
 @pytest.mark.parametrize("points", [1 << 16, 100])
 def test_what_is_on_the_wrong_side_of_a_score(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, points: int) -> None:
     monkeypatch.setattr("app.kernel.compare.streamed._POINTS", points)
+    monkeypatch.setattr("app.kernel.compare.streamed._FEW", points)
     members = RANDOM.random(3000) < 0.3
     scores = RANDOM.normal(size=members.size) + members
     scores[RANDOM.random(scores.size) < 0.2] = 0.5
     scores[:2] = -1.7e308, 1.7e308
     each = RANDOM.choice([0.5, 1.0, 7.0], scores.size)
-    table = pa.table({"score": scores, "member": np.where(members, each, 0.0), "other": np.where(members, 0.0, each)})
+    table = pa.table({"score": scores, "signed": np.where(members, each, -each)})
     with ENGINE.opened(tmp_path) as engine:
         curve = Curve.along(engine.take(table.schema, table.to_batches(max_chunksize=700)))
     expected = lost_by_hand(scores, members, each)
@@ -86,7 +87,7 @@ def test_what_is_on_the_wrong_side_of_a_score(tmp_path: Path, monkeypatch: pytes
 
 
 def test_an_order_without_one_of_both_has_no_area(tmp_path: Path) -> None:
-    table = pa.table({"score": [0.5, 0.25], "member": [1.0, 1.0], "other": [0.0, 0.0]})
+    table = pa.table({"score": [0.5, 0.25], "signed": [1.0, 1.0]})
     with ENGINE.opened(tmp_path) as engine:
         rows = engine.take(table.schema, table.to_batches())
         assert np.isnan(Curve.along(rows).area)
