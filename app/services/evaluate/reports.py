@@ -272,17 +272,16 @@ def build_report(question: Question, of_matrix: Section, of_samples: Mapping[Sec
     for name in (SectionName.GROUPS, SectionName.WEIGHTS, SectionName.PROBABILITIES):
         if name in of_samples:
             whole = _joined(whole, of_samples[name])
-    requested = whole.requested
     if of_samples:
-        requested = {text: requested[text] for text in question.options.metrics}
+        whole = replace(whole, requested={text: whole.requested[text] for text in question.options.metrics})
     summary = InputSummary.of(question.source, whole.classes)
     return Report(
         input=summary,
-        headline=headline_of(summary, replace(whole, requested=requested)),
+        headline=headline_of(summary, whole),
         metrics=whole.metrics,
         per_class=whole.per_class,
         values=whole.values,
-        requested=requested,
+        requested=whole.requested,
         intervals=whole.intervals,
         balanced_intervals=whole.balanced_intervals,
         undefined=whole.undefined,

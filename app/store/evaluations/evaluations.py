@@ -142,7 +142,7 @@ def encode_values(values: Mapping[str, float | None], slots: Mapping[str, int]) 
 
     The driver takes 16 us for the numbers of an evaluation, one by one; as text they take a third.
     """
-    encoded: list[float | str | None] = [None] * max((slots[key] for key in values), default=0)
+    encoded: list[float | str | None] = [None] * max(map(slots.__getitem__, values), default=0)
     for key, value in values.items():
         # JSON knows no infinities, Postgres knows them by these names too.
         encoded[slots[key] - 1] = "NaN" if value is None else value if isfinite(value) else str(value)
@@ -162,7 +162,8 @@ def _type_to_store(record: EvaluationRecord) -> np.dtype[Any]:
     """Return the narrowest type that holds every entry exactly: one byte for most counts in place of eight."""
     if record.content is not Content.counts:
         return _WEIGHT
-    greatest = max(int(np.max(array, initial=0)) for array in (record.counts, record.fold_counts) if array is not None)
+    # Entries of folds are parts of those of their sum.
+    greatest = int(record.counts.max(initial=0))
     return next((dtype for dtype, limit in _COUNT_TYPES if greatest <= limit), _WIDEST_COUNT)
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import MISSING, fields
+from functools import cache
 from types import NoneType, UnionType
 from typing import Annotated, Any, ClassVar, Literal, Union, get_args, get_origin, get_type_hints
 
@@ -38,9 +39,15 @@ class InputModel(Wire):
 
     def as_declared(self, **told: Any) -> Input:
         """The declared dataclass, with what is told of its samples as far as it knows such a thing."""
-        known = {one.name for one in fields(self.declared)}
-        members = {name: _as_declared(getattr(self, name)) for name in self.declared.members()}
-        return self.declared(**members, **{name: value for name, value in told.items() if name in known})
+        members, known = _names(self.declared)
+        given = {name: _as_declared(getattr(self, name)) for name in members}
+        return self.declared(**given, **{name: value for name, value in told.items() if name in known})
+
+
+@cache
+def _names(kind: type[Input]) -> tuple[tuple[str, ...], frozenset[str]]:
+    """Members of a kind, and all of its fields."""
+    return tuple(kind.members()), frozenset(one.name for one in fields(kind))
 
 
 def _as_declared(value: Any) -> Any:
