@@ -1,4 +1,4 @@
-"""Tables as they lie somewhere: their formats, and conditions on their rows."""
+"""Tables as they lie somewhere: their formats, conditions on their rows, columns with several values, folders."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -8,12 +8,14 @@ import httpx
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv
+import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
 
 from app.settings import Settings
-from tests.api.answers import Json, check_problem
-from tests.api.referenced import PREDICTIONS, later, named, settings_for
+from tests.api.answers import Json, check_problem, compute
+from tests.api.jobs import ended
+from tests.api.referenced import PREDICTIONS, later, lists, named, settings_for
 
 ROWS = 400
 RANDOM = np.random.default_rng(44)
@@ -104,3 +106,85 @@ def test_names_of_the_files_say_how_they_are_written(client: httpx.Client, folde
 def test_files_of_a_delta_table_are_not_read_with_their_deleted_rows(client: httpx.Client, folder: Path) -> None:
     for place in ("delta", "delta/one.parquet", "d*/*.parquet"):
         assert refused(client, named(folder / place, PREDICTIONS)) == ("/input/data/uri", "delta_table")
+
+
+CLASSES = ["cat", "dog", "owl"]
+SHARES = RANDOM.dirichlet([2.0, 2.0, 2.0], ROWS)
+TRUTH = RANDOM.choice(CLASSES, ROWS)
+NESTED = pa.table(
+    {
+        "label": TRUTH,
+        **{f"p{place}": SHARES[:, place] for place in range(3)},
+        "listed": pa.array(SHARES.tolist(), pa.list_(pa.float64())),
+        "fixed": pa.FixedSizeListArray.from_arrays(pa.array(SHARES.ravel()), 3),
+        "named": pa.StructArray.from_arrays([SHARES[:, 2], SHARES[:, 0], SHARES[:, 1]], ["owl", "cat", "dog"]),
+        "flags": pa.array((SHARES > 0.3).astype(int).tolist(), pa.list_(pa.int8())),
+        "short": pa.array([[0.5, 0.5] if row == 250 else one for row, one in enumerate(SHARES.tolist())]),
+        "gaps": pa.array([None if row == 250 else one for row, one in enumerate(SHARES.tolist())]),
+    }
+)
+
+
+@pytest.mark.parametrize("column", ["listed", "fixed", "named"])
+@pytest.mark.parametrize("form", ["parquet", "arrow"])
+def test_a_column_may_hold_the_values_of_all_classes(
+    client: httpx.Client, folder: Path, column: str, form: str
+) -> None:
+    place = folder / f"nested.{form}"
+    if form == "parquet":
+        pq.write_table(NESTED, place, row_group_size=90)
+    else:
+        pyarrow.feather.write_feather(NESTED, place, chunksize=90)
+    source = named(place, {"y_true": "label", "probabilities": column}, "probabilities", labels=CLASSES)
+    found = later(client, {**source, "data": {**source["data"], "filter": "p0 > 0.1"}})
+    kept = NESTED.filter(pa.compute.greater(NESTED["p0"], 0.1))
+    sent = {"y_true": kept["label"].to_pylist(), "probabilities": lists(kept, "p0", "p1", "p2")}
+    whole = compute(client, {"kind": "probabilities", "labels": CLASSES, **sent}, retain="none")
+    facts = found["input"].pop("data")
+    assert facts["columns"] == {"y_true": "label", "probabilities": column}
+    assert found == whole
+
+
+def test_sets_of_labels_may_be_lists(client: httpx.Client, folder: Path) -> None:
+    pq.write_table(NESTED, folder / "sets.parquet")
+    columns = {"y_true": "flags", "probabilities": "listed"}
+    found = later(client, named(folder / "sets.parquet", columns, "multilabel", labels=CLASSES))
+    sent = {"y_true": NESTED["flags"].to_pylist(), "probabilities": NESTED["listed"].to_pylist()}
+    whole = compute(client, {"kind": "multilabel", "labels": CLASSES, **sent}, retain="none")
+    del found["input"]["data"]
+    assert found == whole
+
+
+def test_a_column_of_several_values_that_does_not_fit_is_refused(client: httpx.Client, folder: Path) -> None:
+    place = folder / "wrong.parquet"
+    pq.write_table(NESTED, place)
+    where = "/input/data/columns/probabilities"
+    for column, members, code in (
+        ("listed", {}, "wrong_length"),
+        ("fixed", {"labels": CLASSES[:2]}, "wrong_length"),
+        ("named", {"labels": ["cat", "dog", "emu"]}, "missing_column"),
+    ):
+        source = named(place, {"y_true": "label", "probabilities": column}, "probabilities", **members)
+        assert refused(client, source) == (where, code)
+    for column, detail in (("short", "got 2 at row 250"), ("gaps", "got one in 'gaps' at row 250")):
+        source = named(place, {"y_true": "label", "probabilities": column}, "probabilities", labels=CLASSES)
+        problem = ended(client, client.post("/v1/metrics/compute", json={"input": source}).json())["problem"]
+        assert detail in problem["errors"][0]["detail"]
+
+
+def test_names_of_folders_are_columns(client: httpx.Client, folder: Path) -> None:
+    root = folder / "hive"
+    for part in range(4):
+        place = root / f"day=2026-01-0{part + 1}" / f"part={part}" / "town=a%2Fb"
+        place.mkdir(parents=True)
+        pq.write_table(TABLE.slice(100 * part, 100), place / "rows.parquet")
+    found = later(client, named(root, filter="day >= '2026-01-02' and part < 3 and town = 'a/b'"))
+    assert found["input"]["data"]["rows"] == 200
+    grouped = later(client, named(root, {**PREDICTIONS, "group_id": "day"}))
+    assert grouped["input"]["n_groups"] == 4
+    assert refused(client, named(root, filter="part = 'x'")) == ("/input/data/filter", "wrong_type")
+    # Without names of columns they are for the filter only.
+    plain = TABLE.select(["label", "guess"]).rename_columns(["y_true", "y_pred"])
+    (folder / "plain" / "day=1").mkdir(parents=True)
+    pq.write_table(plain, folder / "plain" / "day=1" / "rows.parquet")
+    assert later(client, named(folder / "plain", None, filter="day = 1"))["input"]["n_samples"] == ROWS

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from app.api.bodies.columns import ARRAYS
 from app.api.bodies.files.dataset import PIECE_ROWS, Dataset, open_dataset
-from app.api.bodies.files.table import MOST_ROWS, TableFile
+from app.api.bodies.files.table import MOST_ROWS, Mapped, TableFile
 from app.api.bodies.uploads import columns_of
 from app.domain.data import DataFile, DataFormat, DataReference
 from app.domain.errors import BeyondMemory, DomainError, Fault, InvalidInput, TooLarge
@@ -133,7 +133,7 @@ def _read(source: DataSource, asked: Asked, file: Callable[[Dataset], TableFile]
         data = _opened(source, asked)
         _checked(data, asked)
         with _of_entries(ARRAYS, 0):
-            columns = _columns(asked, file(data), ids=ids)
+            columns = _columns(asked, data.columns, file(data), ids=ids)
         _check_unchanged(source, asked, data)
         unchecked = not ids and _IDS in _of_rows(asked, data)
         facts = _facts(asked.reference, data, data.listing.files, data.read.rows, unchecked=unchecked)
@@ -154,15 +154,15 @@ class PartsOfData:
             self._data = _opened(source, asked)
             _checked(self._data, asked)
             of_rows = _of_rows(asked, self._data)
-            names = asked.reference.columns or self._data.names(mapped=False)
+            names = self._data.columns or self._data.names(mapped=False)
             if not asked.with_ids:
                 _check_weights(asked.kind, of_rows, _width(asked, names))
             if asked.kind == Scores.kind and len(asked.labels or ()) == 2 and Scores.file()["scores"].name not in names:
                 raise BeyondMemory(
                     "expected one score of two classes in each of so many rows, got one for each", pointer="/data"
                 )
-            pick = partial(_columns, asked, ids=asked.with_ids)
-            self._columns = self._data.columns(pick, mapped=asked.mapped)
+            pick = partial(_columns, asked, self._data.columns, ids=asked.with_ids)
+            self._columns = self._data.loaded(pick, mapped=asked.mapped)
         self._source, self._asked = source, asked
         self.kind, self.weighted, self._has_ids = asked.kind, _WEIGHT in of_rows, _IDS in of_rows
 
@@ -178,7 +178,7 @@ class PartsOfData:
                 data = replace(self._data, spellings=self._data.spelled(self._columns))
             for file in each_as_step(first, first + 1, data.parts(self._columns, mapped=asked.mapped)):
                 with _of_entries(ARRAYS, before):
-                    found = _columns(asked, file, ids=asked.with_ids)
+                    found = _columns(asked, data.columns, file, ids=asked.with_ids)
                 rows = data.read.rows - before
                 yield ReadData(found, None, _facts(asked.reference, data, (), rows), before, part=True)
                 before += rows
@@ -270,13 +270,11 @@ def _opened(source: DataSource, asked: Asked) -> Dataset:
     listing = source.files(asked.reference.uri)
     if asked.digest is not None and _digest(listing.files) != asked.digest:
         raise InvalidInput.at("/data", "data_changed", "expected the files that were evaluated, others are there now")
-    columns = (asked.reference.columns or {}).values()
-    needed = [name for given in columns for name in ([given] if isinstance(given, str) else given)]
-    return open_dataset(listing, asked.reference, needed, asked.memory_bytes, asked.piece_rows)
+    return open_dataset(listing, asked.reference, asked.labels, asked.memory_bytes, asked.piece_rows)
 
 
 def _checked(data: Dataset, asked: Asked) -> None:
-    _columns(asked, data.described(mapped=asked.mapped))
+    _columns(asked, data.columns, data.described(mapped=asked.mapped))
 
 
 def _of_rows(asked: Asked, data: Dataset) -> frozenset[str]:
@@ -284,8 +282,7 @@ def _of_rows(asked: Asked, data: Dataset) -> frozenset[str]:
     return _OF_ROWS & {*(asked.reference.columns or data.names(mapped=False))}
 
 
-def _columns(asked: Asked, file: TableFile, *, ids: bool = True) -> dict[str, Any]:
-    columns = asked.reference.columns
+def _columns(asked: Asked, columns: Mapped | None, file: TableFile, *, ids: bool = True) -> dict[str, Any]:
     if not ids:
         file = TableFile([name for name in file.names if asked.mapped or name != _IDS], file.load)
         columns = columns and {ours: theirs for ours, theirs in columns.items() if ours != _IDS}

@@ -4,14 +4,18 @@ Columns are checked before any row is read: whoever picks columns is first given
 pieces, so that any process can read some of them: row groups of Parquet, and whole files of all else.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import partial, reduce
 from itertools import groupby, pairwise
-from operator import attrgetter
+from operator import and_, attrgetter
 from typing import Any, Final
+from urllib.parse import unquote
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv
 
 from app.api.bodies.files.counted import counted
@@ -19,6 +23,7 @@ from app.api.bodies.files.filters import Filter, read_filter
 from app.api.bodies.files.formats import Spelling, as_written
 from app.api.bodies.files.table import (
     MOST_DESCRIPTION,
+    Mapped,
     Table,
     TableFile,
     arrow_table,
@@ -27,7 +32,7 @@ from app.api.bodies.files.table import (
 )
 from app.domain.data import DataFile, DataFormat, DataListing, DataReference
 from app.domain.errors import BeyondMemory, InvalidInput
-from app.domain.inputs.labels import Column, shown
+from app.domain.inputs.labels import Column, listed, shown
 from app.domain.inputs.samples import Tally
 from app.services.ports import OpenEngine
 from app.services.processes.progress import progressed
@@ -93,6 +98,7 @@ def _together(groups: Sequence[int], most: int) -> Iterator[tuple[int, int]]:
             yield first, last
 
 
+_WHOLE: Final = re.compile(r"[+-]?[0-9]{1,18}")
 _BATCH_ROWS: Final = 1 << 17
 _BATCH_ENTRIES: Final = 1 << 22
 _CSV_BLOCK: Final = 1 << 20
@@ -115,11 +121,51 @@ class DataRows:
 
 
 @dataclass(frozen=True, slots=True)
+class Nested:
+    """Part of a column whose rows hold several values.
+
+    Attributes:
+        column: As it is in the files.
+        place: In a list; of a struct the name of a field.
+        size: Of each list.
+    """
+
+    column: str
+    place: int | str
+    size: int
+
+    def of(self, column: pa.Array, before: int) -> pa.Array:
+        """The values of a part; ``before`` rows of others come first.
+
+        Raises:
+            InvalidInput: a list is missing, or of another length.
+        """
+        refuse_missing(pa.chunked_array([column]), self.column, before)
+        if isinstance(self.place, str):
+            return pc.struct_field(column, [self.place])
+        lengths = pc.list_value_length(column)
+        wrong = pc.index(pc.not_equal(lengths, self.size), True).as_py()
+        if wrong >= 0:
+            raise InvalidInput.at(
+                "/data",
+                "wrong_length",
+                f"expected {self.size} values in each row of {self.column!r}, one for each class, got "
+                f"{lengths[wrong]} at row {before + wrong}",
+            )
+        values = column.flatten()
+        return values.take(pa.array(np.arange(self.place, len(values), self.size)))
+
+
+@dataclass(frozen=True, slots=True)
 class Dataset:
     """Files of one form, opened one after another.
 
     Attributes:
-        schema: Of all of them: every column that is needed has one type.
+        schema: Of all of them: every column that is needed has one type. Columns that names of folders say, and parts
+            of columns that hold several values, are among them.
+        columns: What the columns are called, where that is said: several where one holds several values.
+        folders: What names of folders say (`day=2026-01-01`), by path.
+        nested: Parts of columns that hold several values, by the names that they have here.
         condition: On their rows.
         memory_bytes: That columns may take.
         pieces: All rows, or some of them.
@@ -132,12 +178,17 @@ class Dataset:
     condition: Filter | None
     memory_bytes: int
     pieces: tuple[Piece, ...]
+    columns: Mapped | None = None
+    folders: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    nested: Mapping[str, Nested] = field(default_factory=dict)
     spellings: Mapping[str, Spelling] = field(default_factory=dict)
     read: DataRows = field(default_factory=DataRows)
 
     def names(self, *, mapped: bool) -> list[str]:
         """The columns; without a mapping those of the filter are for the filter only."""
-        aside = () if mapped or self.condition is None else self.condition.columns
+        if mapped:
+            return [*self.schema.names]
+        aside = {*(self.condition.columns if self.condition else ()), *next(iter(self.folders.values()), ())}
         return [name for name in self.schema.names if name not in aside]
 
     def described(self, *, mapped: bool) -> TableFile:
@@ -182,7 +233,7 @@ class Dataset:
 
         return TableFile(self.names(mapped=mapped), load)
 
-    def columns(self, pick: Callable[[TableFile], object], *, mapped: bool) -> Columns:
+    def loaded(self, pick: Callable[[TableFile], object], *, mapped: bool) -> Columns:
         """Columns of labels and of numbers that ``pick`` loads of a file of these columns."""
         asked: list[Columns] = []
         described = self.described(mapped=mapped)
@@ -261,11 +312,15 @@ class Dataset:
     def _batches(self, columns: Columns) -> Iterator[pa.RecordBatch]:
         """All rows that the condition lets through, piece by piece, and how far that is."""
         schema = self._schema(*columns)
-        beside = [] if self.condition is None else [n for n in self.condition.columns if n not in schema.names]
-        whole = pa.schema([*schema, *(self.schema.field(name) for name in beside)])
+        plain = [one for one in schema if one.name not in self.nested]
+        lists = dict.fromkeys(self.nested[name].column for name in schema.names if name in self.nested)
+        own = [*plain, *(self.schema.field(name) for name in lists)]
+        read = [one.name for one in own]
+        beside = [] if self.condition is None else [n for n in self.condition.columns if n not in read]
+        whole = pa.schema([*own, *(self.schema.field(name) for name in beside)])
         options = {
             "schema": whole,
-            "columns": [*schema.names],
+            "columns": read,
             "filter": None if self.condition is None else self.condition.bound(whole),
             "batch_size": min(_BATCH_ROWS, max(_BATCH_ENTRIES // len(whole), 1)),
             "batch_readahead": 4,
@@ -273,7 +328,9 @@ class Dataset:
         }
         for file, pieces in groupby(self.pieces, attrgetter("file")):
             with self.listing.open(file.path) as opened:
-                fragment = _format(self.form).make_fragment(opened)
+                said = [pc.field(name) == value for name, value in self.folders.get(file.path, {}).items()]
+                folders = reduce(and_, said) if said else None
+                fragment = _format(self.form).make_fragment(opened, partition_expression=folders)
                 for piece in pieces:
                     progressed(piece.start, piece.total)
                     chosen = (
@@ -283,21 +340,34 @@ class Dataset:
                         if self.form is DataFormat.ARROW:
                             # Arrow trusts what it reads: places of texts, for example, could lie outside of the file.
                             batch.validate(full=True)
+                        before = self.read.rows
                         self.read.rows += batch.num_rows
-                        yield batch.select(schema.names)
+                        yield batch.select(schema.names) if not lists else self._unpacked(batch, schema, before)
                     if piece.stop == piece.total:
                         progressed(piece.stop, piece.total)
 
+    def _unpacked(self, batch: pa.RecordBatch, schema: pa.Schema, before: int) -> pa.RecordBatch:
+        found = []
+        for one in schema:
+            nested = self.nested.get(one.name)
+            values = batch.column(one.name) if nested is None else nested.of(batch.column(nested.column), before)
+            found.append(values.cast(one.type))
+        return pa.RecordBatch.from_arrays(found, schema=schema)
+
 
 def open_dataset(
-    listing: DataListing, reference: DataReference, needed: Sequence[str], memory_bytes: int, piece_rows: int
+    listing: DataListing,
+    reference: DataReference,
+    labels: Sequence[str] | None,
+    memory_bytes: int,
+    piece_rows: int,
 ) -> Dataset:
     """The files, once it is known that their columns fit each other; no row is read.
 
     Args:
         listing: The files.
         reference: What is asked for.
-        needed: The columns that are read, by their names in the files; all of them where none is named.
+        labels: The classes, where they are declared.
         memory_bytes: That columns may take.
         piece_rows: That are read together, about.
 
@@ -309,13 +379,77 @@ def open_dataset(
     form = reference.format or _form_of(listing.files)
     described = [_described(listing, file, form) for file in listing.files]
     schemas = [one for one, _ in described]
+    asked = (reference.columns or {}).values()
+    needed = [name for given in asked for name in ([given] if isinstance(given, str) else given)]
     names = {*(needed or schemas[0].names), *(condition.columns if condition else ())}
+    folders = _said_by_folders(listing.files, {name for one in schemas for name in one.names})
     schema = pa.schema([_of_all(one, schemas, listing) if one.name in names else one for one in schemas[0]])
+    for name, value in next(iter(folders.values()), {}).items():
+        schema = schema.append(pa.field(name, pa.scalar(value).type))
+    columns, nested = _unnested(reference.columns, labels, schema)
+    for name, one in nested.items():
+        schema = schema.append(pa.field(name, _part_type(schema.field(one.column).type, one)))
     if condition is not None:
         condition.bound(schema)
     sized = [(file, groups) for file, (_, groups) in zip(listing.files, described, strict=True)]
     pieces = tuple(pieces_of(sized, len(names), piece_rows))
-    return Dataset(listing, form, schema, condition, memory_bytes, pieces)
+    return Dataset(listing, form, schema, condition, memory_bytes, pieces, columns, folders, nested)
+
+
+def _said_by_folders(files: Sequence[DataFile], present: Container[str]) -> dict[str, dict[str, Any]]:
+    """Columns that names of folders say (`day=2026-01-01/`), by path: those that all files have and none holds.
+
+    Whole numbers are such where all values of a column are.
+    """
+    found = {}
+    for file in files:
+        parts = [part.partition("=") for part in file.path.split("/")[:-1]]
+        found[file.path] = {name: unquote(value) for name, sign, value in parts if sign and name and value}
+    common = [name for name in next(iter(found.values())) if all(name in one for one in found.values())]
+    kept = [name for name in common if name not in present]
+    whole = {name for name in kept if all(_WHOLE.fullmatch(one[name]) for one in found.values())}
+    return {
+        path: {name: int(said[name]) if name in whole else said[name] for name in kept} for path, said in found.items()
+    }
+
+
+def _is_list(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind))
+
+
+def _part_type(kind: pa.DataType, part: Nested) -> pa.DataType:
+    return kind.value_type if _is_list(kind) else kind.field(part.place).type
+
+
+def _unnested(
+    columns: Mapped | None, labels: Sequence[str] | None, schema: pa.Schema
+) -> tuple[Mapped | None, dict[str, Nested]]:
+    """Names of columns with one for each class in place of one that holds a list or a struct, and what these are.
+
+    Raises:
+        InvalidInput: it does not hold one value for each class that is declared.
+    """
+    found: dict[str, Nested] = {}
+    named: dict[str, str | Sequence[str]] = {}
+    for ours, theirs in (columns or {}).items():
+        named[ours] = theirs
+        kind = schema.field(theirs).type if isinstance(theirs, str) and theirs in schema.names else None
+        if kind is None or not isinstance(theirs, str) or not (_is_list(kind) or pa.types.is_struct(kind)):
+            continue
+        where, classes = f"/input/columns/{ours}", labels or ()
+        fields = [field.name for field in kind] if pa.types.is_struct(kind) else None
+        size = kind.list_size if pa.types.is_fixed_size_list(kind) else len(classes)
+        if not classes or size != len(classes):
+            detail = f"expected a value for each class that labels declares in {theirs!r}, which holds {kind}"
+            raise InvalidInput.at(where, "wrong_length", detail)
+        if fields is not None and not {*classes} <= {*fields}:
+            detail = f"expected fields called as the classes in {theirs!r}, there are {listed(fields)}"
+            raise InvalidInput.at(where, "missing_column", detail)
+        parts = {f"{theirs}[{label}]": label for label in classes}
+        named[ours] = [*parts]
+        for place, (name, label) in enumerate(parts.items()):
+            found[name] = Nested(theirs, place if fields is None else label, size)
+    return (None if columns is None else named), found
 
 
 _ENDS: Final = {
