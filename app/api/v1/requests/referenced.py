@@ -72,8 +72,8 @@ class DataField(Wire):
     columns: dict[str, _ColumnName | list[_ColumnName]] | None = Field(
         None,
         description=f"What columns are called in the files: {_COLUMNS}, each with a name, or a list with one for every "
-        "class of `labels`, or one that holds a list or a struct of them. All others are left aside. When left out they "
-        "have the names of the service.",
+        "class of `labels`, or one that holds a list or a struct of them. All others are left aside. When left out "
+        "they have the names of the service.",
         json_schema_extra={"maxProperties": 1000},
     )
     filter: str | None = Field(
