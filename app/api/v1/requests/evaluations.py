@@ -3,6 +3,7 @@
 The answers are models for the documentation and the tests; what is sent is built by hand, for speed.
 """
 
+from functools import cache
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
@@ -141,6 +142,9 @@ class OptionsField(Wire):
 
     def to_domain(self, *, grouped: bool) -> Options:
         """The domain's form, for samples that come in groups or do not."""
+        return self._chosen(grouped) if self.model_fields_set else _usual_options(grouped)
+
+    def _chosen(self, grouped: bool) -> Options:  # noqa: FBT001 - one of two, as its caller says
         usual = IntervalMethod.BOOTSTRAP if grouped else IntervalMethod.POSTERIOR
         return Options(
             metrics=tuple(self.metrics),
@@ -161,6 +165,12 @@ class OptionsField(Wire):
                 draws=self.draws,
             ),
         )
+
+
+@cache
+def _usual_options(grouped: bool) -> Options:  # noqa: FBT001 - as above
+    """Those of a request that says nothing of them."""
+    return OptionsField()._chosen(grouped)
 
 
 class EvaluationRequest(Wire):
