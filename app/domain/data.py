@@ -59,3 +59,25 @@ class DataListing:
 
     files: tuple[DataFile, ...]
     open: Callable[[str], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class DataEstimate:
+    """Size of data that a request names, and how long its evaluation takes, about.
+
+    Attributes:
+        rows: Before the filter.
+        rows_known: False: reckoned from the first rows of CSV.
+        files: That are read.
+        bytes: Of these files.
+        streamed: Are rows streamed, and not held in memory?
+        seconds: From the start of the job, for two processors, within a factor of three or so; without what is
+            resampled.
+    """
+
+    rows: int
+    rows_known: bool
+    files: int
+    bytes: int
+    streamed: bool
+    seconds: float

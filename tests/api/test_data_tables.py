@@ -12,8 +12,9 @@ import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
 
+from app.domain.data import DataEstimate
 from app.settings import Settings
-from tests.api.answers import Json, check_problem, compute
+from tests.api.answers import Json, check_problem, check_shape, compute
 from tests.api.jobs import ended
 from tests.api.referenced import PREDICTIONS, later, lists, named, settings_for
 
@@ -188,3 +189,37 @@ def test_names_of_folders_are_columns(client: httpx.Client, folder: Path) -> Non
     (folder / "plain" / "day=1").mkdir(parents=True)
     pq.write_table(plain, folder / "plain" / "day=1" / "rows.parquet")
     assert later(client, named(folder / "plain", None, filter="day = 1"))["input"]["n_samples"] == ROWS
+
+
+@pytest.mark.parametrize("form", ["parquet", "arrow", "csv"])
+def test_an_estimate_says_how_much_there_is_and_evaluates_nothing(
+    client: httpx.Client, folder: Path, form: str
+) -> None:
+    many = 200_000
+    table = pa.table({"label": np.arange(many) % 2, "guess": np.arange(many) % 3 % 2})
+    (place := folder / f"many-{form}").mkdir()
+    for start in (0, many // 2):
+        half, file = table.slice(start, many // 2), place / f"{start}.{form}"
+        if form == "parquet":
+            pq.write_table(half, file)
+        elif form == "arrow":
+            pyarrow.feather.write_feather(half, file)
+        else:
+            pyarrow.csv.write_csv(half, file)
+    before = client.get("/v1/jobs").json()["items"]
+    for path in ("evaluations", "metrics/compute"):
+        reply = client.post(f"/v1/{path}", json={"input": named(place)}, params={"estimate": "true"})
+        assert reply.status_code == 200, reply.text
+        check_shape(reply, DataEstimate)
+        found = reply.json()
+        assert found["rows"] == pytest.approx(many, rel=0 if form != "csv" else 0.01)
+        assert found["rows_known"] is (form != "csv")
+        assert (found["files"], found["streamed"]) == (2, True)
+        assert found["bytes"] == sum(one.stat().st_size for one in place.iterdir())
+        assert found["seconds"] > 0
+    assert client.get("/v1/jobs").json()["items"] == before
+    sent = {"input": {"kind": "predictions", "y_true": [0, 1], "y_pred": [0, 1]}}
+    reply = client.post("/v1/metrics/compute", json=sent, params={"estimate": "true"})
+    assert check_problem(reply, 422, reply.json()["code"])["errors"][0]["code"] == "no_reference"
+    reply = client.post("/v1/metrics/compute", json={"input": named("/etc/passwd")}, params={"estimate": "true"})
+    check_problem(reply, 403, "data_not_allowed")

@@ -13,7 +13,7 @@ from app.api.bodies.columns import ARRAYS
 from app.api.bodies.files.dataset import PIECE_ROWS, Dataset, open_dataset
 from app.api.bodies.files.table import MOST_ROWS, Mapped, TableFile
 from app.api.bodies.uploads import columns_of
-from app.domain.data import DataFile, DataFormat, DataReference
+from app.domain.data import DataEstimate, DataFile, DataFormat, DataReference
 from app.domain.errors import BeyondMemory, DomainError, Fault, InvalidInput, TooLarge
 from app.domain.inputs.classified import Probabilities, Scores
 from app.domain.inputs.content import DataFacts
@@ -100,6 +100,37 @@ def check_data(source: DataSource, asked: Asked) -> None:
     """
     with _of_reference():
         _checked(_opened(source, asked), asked)
+
+
+# Of an evaluation, beside its rows, and of each row for each of its columns: measured with two processors.
+_SECONDS, _ROW_SECONDS = 1.0, 0.6e-6
+
+
+def estimated(source: DataSource, asked: Asked, streamed_from: int) -> DataEstimate:
+    """Size of the data and time of an evaluation; no row is read, but for the first ones of CSV.
+
+    Args:
+        source: Where it lies.
+        asked: What it is to be.
+        streamed_from: Rows from which on kinds are streamed that can be.
+
+    Raises:
+        DataNotAllowed, InvalidInput: as `check_data`.
+    """
+    with _of_reference():
+        data = _opened(source, asked)
+        _checked(data, asked)
+        rows, known = data.rows_about()
+        labels, numbers = data.loaded(partial(_columns, asked, data.columns), mapped=asked.mapped)
+        files = data.listing.files
+        return DataEstimate(
+            rows=rows,
+            rows_known=known,
+            files=len(files),
+            bytes=sum(file.size for file in files),
+            streamed=rows > streamed_from and (asked.counts or asked.folds),
+            seconds=_SECONDS + rows * len({*labels, *numbers}) * _ROW_SECONDS,
+        )
 
 
 def read_data(source: DataSource, asked: Asked, most_rows: int = MOST_ROWS) -> ReadData:

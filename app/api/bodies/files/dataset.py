@@ -267,6 +267,23 @@ class Dataset:
         self.read.rows = 0
         return found
 
+    def rows_about(self) -> tuple[int, bool]:
+        """Rows before the filter, and whether that is their number: of CSV it is reckoned from the first ones."""
+        if self.form is DataFormat.PARQUET:
+            return sum(piece.rows or 0 for piece in self.pieces), True
+        if self.form is DataFormat.ARROW:
+            return sum(map(self._counted_rows, self.listing.files)), True
+        with self.listing.open(self.listing.files[0].path) as opened:
+            first = bytes(opened.read(_CSV_BLOCK))
+        header, _, rows = first.partition(b"\n")
+        # Each file has a header.
+        size = sum(file.size - len(header) - 1 for file in self.listing.files)
+        return round(size * rows.count(b"\n") / max(len(rows), 1)), False
+
+    def _counted_rows(self, file: DataFile) -> int:
+        with self.listing.open(file.path) as opened:
+            return int(_format(self.form).make_fragment(opened).count_rows())
+
     def _table(self, table: pa.Table, labels: Sequence[str], numbers: Sequence[str]) -> Table:
         read = arrow_table(table.num_rows, table.column, len(labels) + len(numbers))
         if self.form is not DataFormat.CSV:

@@ -22,13 +22,21 @@ from app.api.v1.evaluations.evaluating import (
     evaluation_answer,
     keep_evaluation,
 )
-from app.api.v1.evaluations.referenced import admit_reference, evaluate_reference
+from app.api.v1.evaluations.referenced import admit_reference, estimate_reference, evaluate_reference
 from app.api.v1.figures.pages import evaluation_page
 from app.api.v1.requests import evaluations as requests
 from app.api.v1.requests.referenced import ReferencedRequest
+from app.domain.data import DataEstimate
 from app.services.evaluate.answers import Evaluation, EvaluationHeadline, MatrixShown, Normalized
 
 router = routes()
+Estimate = Annotated[
+    bool,
+    Query(
+        description="Say how many rows and bytes the data has that the request names, and about how many seconds its "
+        "evaluation takes; nothing is evaluated."
+    ),
+]
 _USES = (
     *("getEvaluation", "replaceTags", "deleteEvaluation", "getCurve", "findThreshold"),
     *("projectEvaluation", "estimatePrevalence"),
@@ -40,7 +48,8 @@ _USES = (
     status_code=HTTPStatus.CREATED,
     responses=written_as(
         EVALUATION,
-        made(Evaluation, _USES, {"identifier": "$response.body#/id"}) | answers(Evaluation, description="Not kept."),
+        made(Evaluation, _USES, {"identifier": "$response.body#/id"})
+        | answers(Evaluation | DataEstimate, description="Not kept, or an estimate."),
     )
     | LATER,
     openapi_extra=body_schema(
@@ -55,11 +64,14 @@ async def create_evaluation(
     context: UseContext,
     *,
     store: Store = True,
+    estimate: Estimate = False,
     asked: AskedOfEvaluation = AS_USUAL,
 ) -> Response:
     """Evaluate an input with every metric that applies to it, and keep the evaluation."""
     view = view_of(request, EVALUATION, asked)
     async with receive(request, forms=True) as body:
+        if estimate:
+            return await estimate_reference(context, body)
         if isinstance(body, LargeBody):
             return await evaluate_large(context, body, view, keep=store)
         if (answer := await evaluate_reference(request, context, body, view, keep=store)) is not None:
@@ -77,7 +89,7 @@ async def create_evaluation(
 
 @router.post(
     "/metrics/compute",
-    responses=written_as(EVALUATION) | LATER,
+    responses=written_as(EVALUATION, answers(Evaluation | DataEstimate)) | LATER,
     openapi_extra=body_schema(
         requests.EvaluationRequest, requests.COMPUTATIONS, with_file=True, otherwise=ReferencedRequest
     ),
@@ -88,11 +100,15 @@ async def create_evaluation(
 async def compute_metrics(
     request: Request,
     context: UseContext,
+    *,
+    estimate: Estimate = False,
     asked: AskedOfEvaluation = AS_USUAL,
 ) -> Response:
     """Evaluate an input and keep nothing."""
     view = view_of(request, EVALUATION, asked)
     async with receive(request, forms=True) as body:
+        if estimate:
+            return await estimate_reference(context, body)
         if isinstance(body, LargeBody):
             return await evaluate_large(context, body, view, keep=False)
         if (answer := await evaluate_reference(request, context, body, view, keep=False)) is not None:

@@ -9,12 +9,15 @@ from typing import Final
 from fastapi import Request
 from starlette.responses import Response
 
+from app.api.answers import json_response
 from app.api.bodies.files.table import MOST_ROWS
 from app.api.bodies.parsing import Body
-from app.api.bodies.referenced import Asked, PartsOfData, check_data, count_data, read_data
+from app.api.bodies.received import LargeBody
+from app.api.bodies.referenced import Asked, PartsOfData, check_data, count_data, estimated, read_data
 from app.api.deps import CARRIED_OUT_BY, Context
 from app.api.jobs import put_aside
 from app.api.presentation import View
+from app.api.problems import InvalidQuery
 from app.api.v1.evaluations.evaluating import KeptAs, check_moment, evaluated, kept_as, require_names
 from app.api.v1.requests.referenced import ReferencedRequest, referenced, with_columns, with_parts
 from app.domain.errors import BeyondMemory
@@ -44,6 +47,21 @@ async def admit_reference(context: Context, body: Body) -> ReferencedRequest | N
     if is_here:
         await context.services.compute.run(partial(check_data, data.source, asked))
     return request
+
+
+async def estimate_reference(context: Context, body: Body | LargeBody) -> Response:
+    """Size of the data that a request names, and how long its evaluation takes; nothing is evaluated.
+
+    Raises:
+        MalformedRequest, InvalidInput, DataNotAllowed: as `admit_reference`, or it names none.
+    """
+    request = None if isinstance(body, LargeBody) else referenced(body)
+    if request is None:
+        raise InvalidQuery.at("estimate", "no_reference", "expected input.data: only data that is named is estimated")
+    data = context.services.data
+    data.source.check(request.uri)
+    asked = request.asked(data.memory_bytes)
+    return json_response(await context.services.compute.run(partial(estimated, data.source, asked, STREAMED_FROM)))
 
 
 async def evaluate_reference(http: Request, context: Context, body: Body, view: View, *, keep: bool) -> Response | None:
