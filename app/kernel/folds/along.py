@@ -985,7 +985,7 @@ class FoldedRanking(Ranking):
         """The one cut at which the rates meet is all that is looked at."""
         along = self._along
         sizes = {"positives": float(along.positives), "negatives": float(along.negatives)}
-        return equal_error_rate(Row(lambda *_: along.crossing, 1, (), **sizes))
+        return equal_error_rate(Row(lambda *_: along.crossing, 1, **sizes))
 
     def __getattr__(self, name: str) -> Any:
         raise NotFolded(f"{name} needs the samples of a ranking, which were folded")

@@ -5,7 +5,7 @@ Cuts are processed in pieces that fit in the cache.
 """
 
 from collections.abc import Callable, Iterator
-from functools import cached_property
+from functools import cached_property, partial
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -51,22 +51,14 @@ class Sums(NamedTuple):
 class Row:
     """Cuts of one row of a batch, provided in pieces."""
 
-    def __init__(
-        self,
-        block: Callable[[int, int], CutBlock],
-        size: int,
-        row: tuple[int, ...],
-        *,
-        positives: float,
-        negatives: float,
-    ) -> None:
-        self._block, self.size, self._row = block, size, row
+    def __init__(self, block: Callable[[int, int], CutBlock], size: int, *, positives: float, negatives: float) -> None:
+        self._block, self.size = block, size
         self.positives, self.negatives = positives, negatives
 
     def part(self, start: int, stop: int) -> tuple[Array, Array, Array, Array]:
         """Arrays tp, fp, tp_before and fp_before of the cuts from start to stop."""
-        block, row = self._block(start, stop), self._row
-        return block.tp[row], block.fp[row], block.tp_before[row], block.fp_before[row]
+        block = self._block(start, stop)
+        return block.tp, block.fp, block.tp_before, block.fp_before
 
     def rates(self, cut: int) -> tuple[float, float, float, float]:
         """TPR and FPR at and before a cut."""
@@ -277,16 +269,16 @@ class CumulativeCounts:
         """True if every member counts 1 and is not tied: then the positions determine all counts."""
         return self.weights is None and self.ends is None
 
-    def part(self, start: int, stop: int) -> CutBlock:
-        """Cuts from start to stop, each array of shape (..., stop - start)."""
+    def part(self, start: int, stop: int, row: tuple[int, ...] = ()) -> CutBlock:
+        """Cuts from start to stop, each array of shape (..., stop - start); (stop - start) of one row of the batch."""
         if self.plain:
             at = self.at[start:stop]
             before = np.arange(float(start), float(start + at.size))
             fp = at - before
             return CutBlock(before + 1.0, fp, before, fp, None)
         part = slice(start, stop)
-        tp, before = self.tp[..., part], self.tp_before[..., part]
-        return CutBlock(tp, self.fp[..., part], before, self.fp_before[..., part], tp - before)
+        tp, before = self.tp[row][..., part], self.tp_before[row][..., part]
+        return CutBlock(tp, self.fp[row][..., part], before, self.fp_before[row][..., part], tp - before)
 
     def blocks(self) -> Iterator[CutBlock]:
         """All cuts in pieces small enough for the cache."""
@@ -470,7 +462,8 @@ class Ranking(CumulativeCounts):
         for row in np.ndindex(rows):
             positives, negatives = float(self.positives[row]), float(self.negatives[row])
             if positives > 0 and negatives > 0:
-                values[row] = function(Row(self.part, self.at.size, row, positives=positives, negatives=negatives))
+                part = partial(self.part, row=row)
+                values[row] = function(Row(part, self.at.size, positives=positives, negatives=negatives))
         return values
 
     def between(self, limits: Array) -> tuple[Array, Array, Array]:

@@ -103,7 +103,7 @@ class StreamedRanking(Ranking):
         """The one cut at which the rates meet is all that is looked at."""
         curve = self.curve
         sizes = {"positives": curve.members.weight, "negatives": curve.others.weight}
-        return equal_error_rate(Row(lambda *_: curve.crossing, 1, (), **sizes))
+        return equal_error_rate(Row(lambda *_: curve.crossing, 1, **sizes))
 
     def __getattr__(self, name: str) -> Any:
         raise NotStreamed(f"{name} needs the samples of a ranking, which were streamed")
