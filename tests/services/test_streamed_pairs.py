@@ -122,10 +122,17 @@ def test_what_was_resampled_is_left_out_and_said(tmp_path: Path) -> None:
         assert difference.reason.endswith("not all metrics are added up sample by sample (not_folded)")
     assert np.isfinite(answer.metrics["log_loss"].differences[0].p_value or np.nan)
     assert any("average_precision@c1, min(brier_score, log_loss), minimum_cost" in note for note in answer.notes)
-    costs = Besides(costs=CostQuestion(best_thresholds=True))
-    asked, _ = asked_of(runs, ["log_loss"], besides=costs)
-    with pytest.raises(TooLarge, match="for best_thresholds, got more"):
-        streamed(asked, runs, tmp_path)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_costs_with_the_best_thresholds_are_those_of_the_samples_in_memory(tmp_path: Path, *, weighted: bool) -> None:
+    weights = RANDOM.choice([0.3, 1.7, 2.0], ROWS) if weighted else None
+    runs = [one._replace(weights=weights) for one in models(2)]
+    asked, kept = asked_of(runs, ["accuracy"], besides=Besides(costs=CostQuestion(best_thresholds=True)))
+    expected = compare(asked, kept, identifier=asked.runs.records[0].id)
+    assert expected.cost_ranges is not None
+    assert len(expected.cost_ranges[0].best_thresholds or ()) > 1
+    check_close(asdict(streamed(asked, runs, tmp_path)), asdict(expected))
 
 
 def test_an_improper_score_that_disagrees_is_found(tmp_path: Path) -> None:

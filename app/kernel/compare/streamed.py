@@ -391,7 +391,7 @@ def streamed_runs(rows: Rows, plan: Plan) -> "StreamedRuns":
         )
         for key, group in groups.items()
     }
-    return StreamedRuns(plan.n_runs, plan.n_classes, sums)
+    return StreamedRuns(plan.n_runs, plan.n_classes, sums, curves)
 
 
 def _together(sides: Iterable[Side]) -> Side:
@@ -492,6 +492,19 @@ class StreamedRuns:
     n_runs: int
     n_classes: int
     _sums: Mapping[str, _Sums]
+    _curves: Mapping[str, Sequence[Along | None]]
+
+    def hull(self, run: int, code: int) -> tuple[Array, Array]:
+        """Vertices (tp, fp) of the upper convex hull of the ROC curve of a class, whose area was asked for.
+
+        Raises:
+            KeyError: it was not.
+            ValueError: there are no members or no others.
+        """
+        curve = self._curves[f"area@{code}"][run]
+        if curve is None:
+            raise ValueError("expected members and others")
+        return curve.hull
 
     def of(self, expression: Expression) -> tuple[StreamedValue, ...] | None:
         """The values of an expression; None where it was not summed, or has no closed form."""

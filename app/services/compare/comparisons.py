@@ -14,7 +14,8 @@ from app.domain.inputs.content import Content
 from app.domain.named_metrics import COMPARED
 from app.kernel.compare.rankings import Adjustment as Adjustment
 from app.kernel.metrics.card import INPUTS_OF_CLASSES, Task
-from app.kernel.metrics.expression import Expression, is_improper
+from app.kernel.metrics.expression import Expression, Measure, is_improper
+from app.kernel.metrics.families.score_ranking import roc_auc
 from app.kernel.uncertainty.draws import Alternative as Alternative
 from app.services.acting import made_id
 from app.services.compare.answers import KeptAnswers, RunComparison
@@ -265,18 +266,17 @@ def _read_at_once(asked: AskedComparison, kept: KeptSamples, reading: Rereading)
 
 def _not_in_parts(asked: AskedComparison) -> str | None:
     """What needs all samples at once; None where runs can be joined in parts."""
-    costs = asked.new.besides.costs
-    if asked.runs.task not in (None, Task.RANKING):
-        return f"runs of {asked.runs.task}"
-    return "best_thresholds" if costs is not None and costs.best_thresholds else None
+    return None if asked.runs.task in (None, Task.RANKING) else f"runs of {asked.runs.task}"
 
 
 def _summed(asked: AskedComparison) -> list[Expression]:
-    """What is to be known of the probabilities: what is asked for, and what a warning of it looks at."""
+    """What is to be known of the probabilities: what is asked for, and what costs or a warning of it look at."""
     scored = [estimand.expression for estimand in asked.estimands if estimand.scored]
+    runs, costs = asked.runs, asked.new.besides.costs
+    if costs is not None and costs.best_thresholds:
+        scored.append(Measure(roc_auc, {}, 1 if runs.positive is None else runs.positive))
     if not any(map(is_improper, scored)):
         return scored
-    runs = asked.runs
     proper = parse_estimands(proper_scores(), runs.labels, runs.positive, inputs=INPUTS_OF_CLASSES)
     return [*scored, *(estimand.expression for estimand in proper)]
 

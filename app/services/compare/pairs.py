@@ -642,7 +642,11 @@ def between_groups(pair: GroupedPair, classes: tuple[int, int], level: float) ->
 
 
 def _of_curves(runs: Runs, pair: tuple[int, int], positive: int, prevalence: float) -> list[CostRatioRange]:
-    first, second = (runs.scored[run].scores.rankings[positive].hulls[0] for run in pair)
+    streamed = runs.streamed
+    first, second = (
+        runs.scored[run].scores.rankings[positive].hulls[0] if streamed is None else streamed.hull(run, positive)
+        for run in pair
+    )
     return _listed(curve_cost_ranges(first, second, prevalence), Cheaper.EQUAL)
 
 
