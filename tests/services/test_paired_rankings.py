@@ -62,7 +62,7 @@ def rankings(count: int = 2, *, texts: bool = False) -> list[Ranking]:
 
 
 def asked_of(runs: Sequence[Ranking], minimum: float = 1.0) -> tuple[AskedComparison, KeptSamples]:
-    """A comparison of runs, and their items at hand."""
+    """A comparison of runs, and their items in memory."""
     sources = [replace(one.source, facts={**one.source.facts, **DATA}) for one in runs]
     return asked_of_sources(sources, METRICS, minimum_matched=minimum, draws=200)
 
@@ -74,7 +74,7 @@ def streamed(
     memory: int = 40_000,
     kept: KeptSamples | None = None,
 ) -> RunComparison:
-    """The same where the items go by."""
+    """The same where the items are streamed."""
     folder.mkdir()
     parts = Parts({record.id: run.parts for record, run in zip(asked.runs.records, runs, strict=True)})
     reading = Rereading(parts, memory, folder, ENGINE)
@@ -122,7 +122,7 @@ def test_a_run_that_was_kept_is_compared_with_one_that_went_by(tmp_path: Path) -
 
 
 def test_many_queries_are_resampled_in_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Columns of many queries are read each time, and only those of some are at hand."""
+    """Columns of many queries are read each time, and only those of some are in memory."""
     monkeypatch.setattr("app.kernel.streamed.queries._HELD", 500)
     for name, value in (("_ENTRIES", 500_000), ("_SMALLEST_SUBSET", 20)):
         monkeypatch.setattr(f"app.kernel.uncertainty.resampling.{name}", value)

@@ -277,7 +277,7 @@ class Resampling(ABC):
 
 
 class LeftOut(Resampling):
-    """What would need the samples, which went by: no value, and nothing else."""
+    """Metrics that need the samples of streamed runs: no value, and no test."""
 
     name = "none"
     without = NOT_FOLDED
