@@ -249,6 +249,11 @@ class RuleEstimates:
             prevalence=None if self._independent else CommonPrevalence(),
         )
 
+    @property
+    def findings(self) -> list[Finding]:
+        """Why limits of differences are rough."""
+        return self._both.findings if self._both.estimands else []
+
     def values(self, estimand: Estimand, settings: LimitSettings) -> list[RuleEstimate]:
         """The values of the candidate, with limits by one of the settings for the rule."""
         record = self._runs.records[0]
@@ -319,6 +324,7 @@ class RuleEstimates:
                 candidate=a,
                 baseline=b,
                 paired=self._paired(rate, found.test.discordant, samples),
+                why=f", since {found.test.reason}" if found.test.reason and isnan(found.test.low) else "",
                 undefined=self._why_incomparable(estimand, place, (a, b)),
             )
             for place, (name, (a, b), rate, (found,)) in enumerate(
@@ -448,7 +454,7 @@ def check_gate(definition: Definition, estimands: Sequence[Estimand], runs: Runs
         results.append(_enough(definition.minimum_samples, runs.records[0]))
     compared = [one for one, rule in zip(estimands, definition.rules, strict=True) if rule.demand.needs_baseline]
     pairs = [(0, 1)] if len(runs) > 1 else []
-    findings = improper_preferences(runs, compared, pairs, CommonPrevalence.of_runs(runs))
+    findings = [*improper_preferences(runs, compared, pairs, CommonPrevalence.of_runs(runs)), *estimates.findings]
     return Checked(combine([result.verdict for result in results]), results, findings)
 
 

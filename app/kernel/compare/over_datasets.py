@@ -52,7 +52,7 @@ class Friedman:
     tie_corrected: bool
 
 
-def friedman(scores: Array, *, tie_corrected: bool = False) -> Friedman:
+def friedman(scores: Array, *, tie_corrected: bool = True) -> Friedman:
     """Friedman (1937), Iman & Davenport (1980).
 
     Raises:

@@ -75,7 +75,7 @@ class Tournament:
     rope: float = 0.01
     multiplicity: Adjustment = Adjustment.HOLM
     zeros: ZeroRule = ZeroRule.SPLIT
-    tie_corrected: bool = False
+    tie_corrected: bool = True
     control: ModelRef | None = None
     complete: bool = False
     seed: int | None = None

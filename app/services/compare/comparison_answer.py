@@ -251,7 +251,7 @@ def comparison_answer(
         recall_orders=recall_orders(comparison),
         paired_tests=paired_tests(comparison) if counted else None,
         cost_ranges=cost_comparisons(comparison, asked.costs),
-        findings=[*improper, *fold_findings(folds, known=bool(comparison.runs.repeats))] or None,
+        findings=[*improper, *comparison.findings, *fold_findings(folds, known=bool(comparison.runs.repeats))] or None,
         notes=[*_notes(comparison), *_unasked(comparison, asked, counted=counted)],
     )
 

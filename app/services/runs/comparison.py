@@ -209,8 +209,11 @@ class Comparison:
             found |= {index: (way, place) for place, index in enumerate(of_matrices)}
         of_samples = [index for index in indices if self.estimands[index].scored]
         if of_samples:
-            forms = closed_forms(self._setup, [self.estimands[index] for index in of_samples])
-            known = {index: form for index, form in zip(of_samples, forms, strict=True) if form is not None}
+            # Of units in groups whole groups are resampled.
+            in_groups = self.grouped and self.runs.task is not None
+            asked = [] if in_groups else of_samples
+            forms = closed_forms(self._setup, [self.estimands[index] for index in asked])
+            known = {index: form for index, form in zip(asked, forms, strict=True) if form is not None}
             if known:
                 closed = NormalDraws(*self._given([*known]), forms=[*known.values()])
                 found |= {index: (closed, place) for place, index in enumerate(known)}
@@ -249,6 +252,11 @@ class Comparison:
     def notes(self) -> list[str]:
         """What could not be done."""
         return [note for way in self.ways for note in way.notes]
+
+    @property
+    def findings(self) -> list[Finding]:
+        """Why limits are rough."""
+        return [finding for way in self.ways for finding in way.findings]
 
     def omnibus(self, index: int, place: int) -> OmnibusTest | None:
         """A test that all runs have the same value, where there is one."""

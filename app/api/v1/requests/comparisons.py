@@ -155,7 +155,7 @@ class TournamentRequest(Wire):
     rope: float = Field(0.01, ge=0, description="Differences up to this are practically none, in units of the metric.")
     multiplicity: Multiplicity = "holm"
     zeros: Literal["split", "drop"] = Field("split", description="What Wilcoxon's test does with differences of 0.")
-    tie_corrected: bool = Field(default=False, description="Correct Friedman's statistic for ties, as libraries do.")
+    tie_corrected: bool = Field(default=True, description="Correct Friedman's statistic for ties, as libraries do.")
     control: ModelName | None = Field(None, description="Compare the average ranks of all others with this one's.")
     complete: bool = Field(default=False, description="Leave out datasets that lack a model instead of refusing.")
     seed: int | None = Field(None, ge=0, lt=2**63)

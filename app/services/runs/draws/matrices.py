@@ -9,6 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from app.domain.findings import Finding
 from app.domain.members import LEFT_OUT, SPREAD
 from app.kernel.compare.differences import agreed, off_scale, on_scale, permutation_p, to_scale
 from app.kernel.compare.paired import joint
@@ -262,6 +263,11 @@ class Resampling(ABC):
     @property
     def notes(self) -> list[str]:
         """What is to be told of what could not be done."""
+        return []
+
+    @property
+    def findings(self) -> list[Finding]:
+        """Why limits are rough."""
         return []
 
     def omnibus(self, index: int, place: int) -> OmnibusTest | None:  # noqa: ARG002 - for those who can tell

@@ -6,7 +6,9 @@ from functools import cached_property
 
 import numpy as np
 
-from app.kernel.compare.linear import LinearRuns, hits_of, join_runs, linearised
+from app.domain.findings import Finding
+from app.domain.inputs.kinds import UNIT_KINDS
+from app.kernel.compare.linear import Linear, LinearRuns, hits_of, join_runs, linearised
 from app.kernel.compare.paired.joint import combine
 from app.kernel.compare.rankings import cochran_q
 from app.kernel.compare.replicates import DECIMALS, importance, permutation_p, replicate, variance_of
@@ -19,7 +21,7 @@ from app.kernel.samples.influence import LinearMethod
 from app.kernel.samples.scores import Scores
 from app.kernel.uncertainty.draws import generator, seed_of
 from app.kernel.uncertainty.groups import Grouping
-from app.kernel.uncertainty.influence import Influences, Linearisation
+from app.kernel.uncertainty.influence import Influences, Linearisation, UnitInfluences
 from app.kernel.uncertainty.resampling import Plan, plan
 from app.kernel.uncertainty.units import Run, Units
 from app.services.estimands import Estimand, make_estimand
@@ -92,6 +94,13 @@ def _as_undefined(runs: Runs, streamed: StreamedRuns, run: int) -> ScoredRun:
     return ScoredRun(Run(made(y, rows), y))
 
 
+# Fewer queries, or other units, leave a difference without limits: no signs of six differences have a p below .03.
+FEWEST_UNITS = 6
+TOO_FEW_UNITS = (
+    f"fewer than {FEWEST_UNITS} queries, or other units, say too little of a difference for limits and a test"
+)
+# Of |skewness| / sqrt(n): about a point of error on one side of t limits (Edgeworth).
+_SKEWED = 0.12
 # Probabilities passed over in all permutations together: some seconds.
 _PERMUTED_ENTRIES = 40_000_000
 
@@ -116,7 +125,7 @@ class ClosedForm:
 def closed_forms(setup: Setup, estimands: Sequence[Estimand]) -> list[tuple[ClosedForm, ...] | None]:
     """For each estimand its values in closed form, None where there is none at the prevalence it is compared at."""
     if setup.runs.task is not None:
-        return [None] * len(estimands)
+        return _forms_of_units(setup, estimands)
     streamed = setup.runs.streamed
     if streamed is not None:
         return [_streamed_form(setup, streamed, estimand) for estimand in estimands]
@@ -127,7 +136,7 @@ def closed_forms(setup: Setup, estimands: Sequence[Estimand]) -> list[tuple[Clos
     ]
 
 
-def _closed_form(setup: Setup, estimand: Estimand, influences: Sequence[Influences]) -> tuple[ClosedForm, ...] | None:
+def _closed_form(setup: Setup, estimand: Estimand, influences: Sequence[Linear]) -> tuple[ClosedForm, ...] | None:
     parts: list[list[Linearisation]] = []
     for of in influences:
         values = linearised(estimand.expression, of)
@@ -152,11 +161,28 @@ def _counted_form(setup: Setup, value: StreamedValue) -> ClosedForm:
     return ClosedForm(value.parts, value.runs, value.counted.matrices(), pairing)
 
 
+def _forms_of_units(setup: Setup, estimands: Sequence[Estimand]) -> list[tuple[ClosedForm, ...] | None]:
+    """Means over queries, label sets and other units that are drawn one by one."""
+    runs = setup.runs
+    if any(run.run.multiplicities is not None for run in runs.scored):
+        return [None] * len(estimands)
+    influences = [
+        UnitInfluences(run.run.subject(run.weights), run.run.n_units, runs.n_classes, weights=run.weights)
+        for run in runs.scored
+    ]
+    return [_closed_form(setup, estimand, influences) for estimand in estimands]
+
+
 def _joined(setup: Setup, parts: tuple[Linearisation, ...]) -> ClosedForm:
-    pairing, size = setup.runs.pairing, setup.runs.n_classes
-    truths = [run.scores.y for run in setup.runs.scored]
+    pairing = setup.runs.pairing
+    # Units other than samples of classes are all of one class: right or not.
+    size = setup.runs.n_classes if setup.runs.task is None else 2
+    truths = [run.run.strata for run in setup.runs.scored]
     runs = join_runs(parts, truths, paired=pairing.paired, same_items=pairing.design is PairingDesign.TEST_SET)
-    counted = all(part.method is LinearMethod.WILSON and part.worth is None for part in parts)
+    counted = all(
+        part.method is LinearMethod.WILSON and part.worth is None and part.freedom + 1 >= part.influence.size
+        for part in parts
+    )
     if not counted or not np.isfinite(runs.values).all():
         return ClosedForm(parts, runs)
     decided = [
@@ -186,8 +212,15 @@ class NormalDraws(Resampling):
 
     @cached_property
     def drawn(self) -> list[Array | None]:
-        """Draws (D, R, V) of each estimand, joint where the runs are paired."""
+        """Draws (D, R, V) of each estimand, joint where the runs are paired; None of too few units."""
+        if self._too_few:
+            return [None] * len(self.forms)
         return [np.stack([self._draw(form) for form in forms], axis=-1).round(DECIMALS) for forms in self.forms]
+
+    @property
+    def _too_few(self) -> bool:
+        """Are there fewer queries, or other units, of a run than its differences have limits for?"""
+        return self.runs.task is not None and min(run.run.n_units for run in self.runs.scored) < FEWEST_UNITS
 
     def _draw(self, form: ClosedForm) -> Array:
         """Draws (D, R) of one value; a share is drawn as the accuracy that it is."""
@@ -213,8 +246,44 @@ class NormalDraws(Resampling):
         """Why values are missing."""
         return undefined_notes(self)
 
+    @property
+    def findings(self) -> list[Finding]:
+        """Which means have differences that are too skewed for the t distribution."""
+        task = self.runs.task
+        if task is None or self._too_few:
+            return []
+        names = [
+            estimand.text
+            for estimand, forms in zip(self.estimands, self.forms, strict=True)
+            if any(
+                form.counts is None and self._skewness(form, pair) > _SKEWED
+                for form in forms
+                for pair in self.setup.pairs
+            )
+        ]
+        if not names:
+            return []
+        units = UNIT_KINDS[task].unit or "samples"
+        return [
+            Finding.warning(
+                f"few_{units}_skewed",
+                f"There are few {units} for differences as skewed as those of {', '.join(names)}: limits and p of some "
+                f"are rough, since a few {units} decide them.",
+                metrics=names,
+            )
+        ]
+
+    def _skewness(self, form: ClosedForm, pair: tuple[int, int]) -> float:
+        """Of the difference of two runs, 0 to 1: of one unit, over the square root of their number."""
+        first, second = (form.parts[run].influence for run in pair)
+        moved = first - second if self.runs.pairing.paired else np.concatenate([first, -second])
+        squares = float(moved @ moved)
+        return abs(float((moved**3).sum())) / squares**1.5 if squares > 0 else 0.0
+
     def tests(self, index: int, level: float) -> list[list[Test]]:
         """Limits and p of each value; those of shares of samples are made for all pairs together."""
+        if self._too_few:
+            return [[Test(reason=TOO_FEW_UNITS)] * len(self.forms[index])] * len(self.setup.pairs)
         of_forms = [self._tests_with(form, level) for form in self.forms[index]]
         return [[tests[place] for tests in of_forms] for place in range(len(self.setup.pairs))]
 
@@ -235,6 +304,9 @@ class NormalDraws(Resampling):
             return None
         if form.pairing is not None and form.pairing.joint is not None:
             found, name = cochran_q(form.pairing.joint), "cochran_q"
+        elif self.runs.task is not None:
+            # The chi-squared distribution needs more queries than there often are.
+            return None
         else:
             found = form.runs.equality()
             name = "delong" if set(form.runs.methods) == {LinearMethod.DELONG_LOGIT} else "wald"

@@ -1,0 +1,94 @@
+"""Runs compared on few queries, label sets or items: Student's t on the differences of each."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy import stats
+
+from app.domain.inputs import ranking
+from app.domain.inputs.matrices import MatrixInput
+from app.domain.inputs.multilabel import Multilabel
+from app.services.compare.answers import RunComparison
+from app.services.compare.comparisons import compare
+from tests.services.referenced import asked_of_sources
+from tests.witnesses import sk
+
+ITEMS = 12
+
+
+def grades_of(queries: int, seed: int) -> NDArray[np.float64]:
+    random = np.random.default_rng(seed)
+    grades = np.where(random.random((queries, ITEMS)) < 0.6, 0.0, random.integers(1, 4, (queries, ITEMS)))
+    grades[:, 0] = np.maximum(grades[:, 0], 1.0)
+    return grades
+
+
+def ranked(grades: NDArray[np.float64], scores: NDArray[np.float64]) -> MatrixInput:
+    names = np.repeat(np.arange(len(grades)), ITEMS)
+    return ranking.Ranking(query_ids=names, relevance=grades.ravel(), scores=scores.ravel()).read("/input")
+
+
+def compared(sources: list[MatrixInput], metric: str, **asked: Any) -> RunComparison:
+    new, kept = asked_of_sources(sources, [metric], **asked)
+    return compare(new, kept, identifier=new.runs.records[0].id)
+
+
+def two_rankings(queries: int, seed: int) -> tuple[NDArray[np.float64], RunComparison]:
+    """Differences of nDCG@5 of each query by scikit-learn, and the comparison."""
+    grades, random = grades_of(queries, seed), np.random.default_rng(seed + 1000)
+    first, second = (grades + random.normal(0, 2, grades.shape) for _ in range(2))
+    values = [
+        [float(sk.ndcg_score(truth[None], scores[None], k=5)) for truth, scores in zip(grades, run, strict=True)]
+        for run in (first, second)
+    ]
+    found = compared([ranked(grades, first), ranked(grades, second)], "ndcg_at_k(k=5)")
+    return np.subtract(*values), found
+
+
+@pytest.mark.parametrize("queries", [6, 20])
+def test_limits_and_p_of_rankings_are_those_of_one_t_distribution(queries: int) -> None:
+    differences, found = two_rankings(queries, 3)
+    (pair,) = found.metrics["ndcg_at_k(k=5)"].differences
+    witness = stats.ttest_1samp(differences, 0.0)
+    limits = witness.confidence_interval(0.95)
+    assert pair.difference == pytest.approx(differences.mean(), abs=1e-12)
+    assert (pair.low, pair.high) == pytest.approx((limits.low, limits.high), abs=1e-9)
+    assert pair.p_value == pytest.approx(witness.pvalue, abs=1e-9)
+
+
+def test_equal_rankings_of_few_queries_are_rarely_told_apart() -> None:
+    pairs = [two_rankings(6, seed)[1].metrics["ndcg_at_k(k=5)"].differences[0] for seed in range(100)]
+    apart = [(pair.low > 0 or pair.high < 0, pair.p_value < 0.05) for pair in pairs]
+    assert all(by_limits == by_p for by_limits, by_p in apart)
+    assert sum(by_limits for by_limits, _ in apart) <= 10
+
+
+def test_fewer_than_six_queries_have_no_limits() -> None:
+    _, found = two_rankings(5, 1)
+    (pair,) = found.metrics["ndcg_at_k(k=5)"].differences
+    assert np.isnan([pair.low, pair.high, pair.p_value]).all()
+    assert "fewer than 6 queries" in str(pair.reason)
+
+
+def test_skewed_differences_of_few_queries_are_warned_of() -> None:
+    grades = grades_of(8, 5)
+    scores = grades + 0.001 * np.arange(ITEMS)
+    worse = scores.copy()
+    worse[0] = -worse[0]
+    found = compared([ranked(grades, scores), ranked(grades, worse)], "ndcg_at_k(k=5)")
+    assert [finding.code for finding in found.findings or ()] == ["few_queries_skewed"]
+
+
+def test_label_sets_have_limits_that_agree_with_p() -> None:
+    random = np.random.default_rng(8)
+    members = random.random((40, 5)) < 0.4
+    sources = [
+        Multilabel(y_true=members, y_pred=members ^ (random.random((40, 5)) < share), sample_ids=np.arange(40)).read(
+            "/input"
+        )
+        for share in (0.15, 0.1)
+    ]
+    (pair,) = compared(sources, "hamming_loss").metrics["hamming_loss"].differences
+    assert (pair.low > 0 or pair.high < 0) == (pair.p_value < 0.05)
