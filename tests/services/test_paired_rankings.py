@@ -126,6 +126,7 @@ def test_many_queries_are_resampled_in_part(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setattr("app.kernel.streamed.queries._HELD", 500)
     for name, value in (("_ENTRIES", 500_000), ("_SMALLEST_SUBSET", 20)):
         monkeypatch.setattr(f"app.kernel.uncertainty.resampling.{name}", value)
+    monkeypatch.setattr(f"{__name__}.METRICS", ["min(ndcg_at_k(k=3), precision_at_k(k=7))"])
     runs = rankings()
     asked, kept = asked_of(runs)
     assert at_once(asked, kept).design.resampling.resampled_subsets_of == 20

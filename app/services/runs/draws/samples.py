@@ -110,16 +110,17 @@ class ClosedForm:
     """One value of all runs in closed form.
 
     Attributes:
-        parts: Of each run, the value as a sum over its samples.
-        runs: The same together.
+        runs: The value of each run as a sum over its samples, together.
         counts: For a share of the samples, matrices (R, K, K) that are right where a sample counts; else None.
         pairing: How these belong together.
+        skewness: Of a mean over units, (R, R) that of the difference of two runs: of one unit, over the square root of
+            their number.
     """
 
-    parts: tuple[Linearisation, ...]
     runs: LinearRuns
     counts: Array | None = None
     pairing: Pairing | None = None
+    skewness: Array | None = None
 
 
 def closed_forms(setup: Setup, estimands: Sequence[Estimand]) -> list[tuple[ClosedForm, ...] | None]:
@@ -156,9 +157,9 @@ def _streamed_form(setup: Setup, streamed: StreamedRuns, estimand: Estimand) -> 
 
 def _counted_form(setup: Setup, value: StreamedValue) -> ClosedForm:
     if value.counted is None or not np.isfinite(value.runs.values).all():
-        return ClosedForm(value.parts, value.runs)
+        return ClosedForm(value.runs)
     pairing = replace(setup.runs.pairing, joint=value.counted)
-    return ClosedForm(value.parts, value.runs, value.counted.matrices(), pairing)
+    return ClosedForm(value.runs, value.counted.matrices(), pairing)
 
 
 def _forms_of_units(setup: Setup, estimands: Sequence[Estimand]) -> list[tuple[ClosedForm, ...] | None]:
@@ -184,13 +185,25 @@ def _joined(setup: Setup, parts: tuple[Linearisation, ...]) -> ClosedForm:
         for part in parts
     )
     if not counted or not np.isfinite(runs.values).all():
-        return ClosedForm(parts, runs)
+        skewed = None if setup.runs.task is None else _skewness(parts, paired=pairing.paired)
+        return ClosedForm(runs, skewness=skewed)
     decided = [
         np.where(hits_of(part) > 0, y, (y + 1) % size).astype(np.int64) for part, y in zip(parts, truths, strict=True)
     ]
     counts = np.stack([confusion_counts(y, codes, size) for y, codes in zip(truths, decided, strict=True)])
     joint = combine(truths[0].astype(np.int64), np.stack(decided), size) if pairing.paired else None
-    return ClosedForm(parts, runs, counts.astype(np.float64), replace(pairing, joint=joint))
+    return ClosedForm(runs, counts.astype(np.float64), replace(pairing, joint=joint))
+
+
+def _skewness(parts: Sequence[Linearisation], *, paired: bool) -> Array:
+    """Skewness (R, R) of the differences of means, 0 without variance."""
+    found = np.zeros((len(parts), len(parts)))
+    for first, one in enumerate(parts):
+        for second, other in enumerate(parts[:first]):
+            apart = [one.influence - other.influence] if paired else [one.influence, -other.influence]
+            squares, cubes = (sum(float((moved**power).sum()) for moved in apart) for power in (2, 3))
+            found[first, second] = found[second, first] = abs(cubes) / squares**1.5 if squares > 0 else 0.0
+    return found
 
 
 class NormalDraws(Resampling):
@@ -256,7 +269,7 @@ class NormalDraws(Resampling):
             estimand.text
             for estimand, forms in zip(self.estimands, self.forms, strict=True)
             if any(
-                form.counts is None and self._skewness(form, pair) > _SKEWED
+                form.skewness is not None and form.skewness[pair] > _SKEWED
                 for form in forms
                 for pair in self.setup.pairs
             )
@@ -272,13 +285,6 @@ class NormalDraws(Resampling):
                 metrics=names,
             )
         ]
-
-    def _skewness(self, form: ClosedForm, pair: tuple[int, int]) -> float:
-        """Of the difference of two runs, 0 to 1: of one unit, over the square root of their number."""
-        first, second = (form.parts[run].influence for run in pair)
-        moved = first - second if self.runs.pairing.paired else np.concatenate([first, -second])
-        squares = float(moved @ moved)
-        return abs(float((moved**3).sum())) / squares**1.5 if squares > 0 else 0.0
 
     def tests(self, index: int, level: float) -> list[list[Test]]:
         """Limits and p of each value; those of shares of samples are made for all pairs together."""
