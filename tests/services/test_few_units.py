@@ -10,7 +10,7 @@ from scipy import stats
 from app.domain.inputs import ranking
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.inputs.multilabel import Multilabel
-from app.services.compare.answers import RunComparison
+from app.services.compare.answers import ComparedPair, RunComparison
 from app.services.compare.comparisons import compare
 from tests.services.referenced import asked_of_sources
 from tests.witnesses import sk
@@ -35,6 +35,14 @@ def compared(sources: list[MatrixInput], metric: str, **asked: Any) -> RunCompar
     return compare(new, kept, identifier=new.runs.records[0].id)
 
 
+def numbers_of(pair: ComparedPair) -> tuple[float, float, float]:
+    """Limits and p, which have to be there."""
+    assert pair.low is not None
+    assert pair.high is not None
+    assert pair.p_value is not None
+    return pair.low, pair.high, pair.p_value
+
+
 def two_rankings(queries: int, seed: int) -> tuple[NDArray[np.float64], RunComparison]:
     """Differences of nDCG@5 of each query by scikit-learn, and the comparison."""
     grades, random = grades_of(queries, seed), np.random.default_rng(seed + 1000)
@@ -54,13 +62,12 @@ def test_limits_and_p_of_rankings_are_those_of_one_t_distribution(queries: int) 
     witness = stats.ttest_1samp(differences, 0.0)
     limits = witness.confidence_interval(0.95)
     assert pair.difference == pytest.approx(differences.mean(), abs=1e-12)
-    assert (pair.low, pair.high) == pytest.approx((limits.low, limits.high), abs=1e-9)
-    assert pair.p_value == pytest.approx(witness.pvalue, abs=1e-9)
+    assert numbers_of(pair) == pytest.approx((limits.low, limits.high, witness.pvalue), abs=1e-9)
 
 
 def test_equal_rankings_of_few_queries_are_rarely_told_apart() -> None:
-    pairs = [two_rankings(6, seed)[1].metrics["ndcg_at_k(k=5)"].differences[0] for seed in range(100)]
-    apart = [(pair.low > 0 or pair.high < 0, pair.p_value < 0.05) for pair in pairs]
+    found = [two_rankings(6, seed)[1].metrics["ndcg_at_k(k=5)"].differences[0] for seed in range(100)]
+    apart = [(low > 0 or high < 0, p < 0.05) for low, high, p in map(numbers_of, found)]
     assert all(by_limits == by_p for by_limits, by_p in apart)
     assert sum(by_limits for by_limits, _ in apart) <= 10
 
@@ -68,7 +75,7 @@ def test_equal_rankings_of_few_queries_are_rarely_told_apart() -> None:
 def test_fewer_than_six_queries_have_no_limits() -> None:
     _, found = two_rankings(5, 1)
     (pair,) = found.metrics["ndcg_at_k(k=5)"].differences
-    assert np.isnan([pair.low, pair.high, pair.p_value]).all()
+    assert np.isnan(numbers_of(pair)).all()
     assert "fewer than 6 queries" in str(pair.reason)
 
 
@@ -91,4 +98,5 @@ def test_label_sets_have_limits_that_agree_with_p() -> None:
         for share in (0.15, 0.1)
     ]
     (pair,) = compared(sources, "hamming_loss").metrics["hamming_loss"].differences
-    assert (pair.low > 0 or pair.high < 0) == (pair.p_value < 0.05)
+    low, high, p = numbers_of(pair)
+    assert (low > 0 or high < 0) == (p < 0.05)
