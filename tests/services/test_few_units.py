@@ -52,7 +52,7 @@ def two_rankings(queries: int, seed: int) -> tuple[NDArray[np.float64], RunCompa
         for run in (first, second)
     ]
     found = compared([ranked(grades, first), ranked(grades, second)], "ndcg_at_k(k=5)")
-    return np.subtract(*values), found
+    return np.subtract(values[0], values[1]), found
 
 
 @pytest.mark.parametrize("queries", [6, 20])
