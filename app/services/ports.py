@@ -1,7 +1,7 @@
 """Protocols of what the services need from outside: the store, data by reference, an engine, a sender of webhooks."""
 
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from enum import StrEnum
@@ -639,19 +639,6 @@ class Workers(Protocol):
         results pile up. What a lost process was at work on is done again by another.
         """
         ...
-
-
-class Cluster(Protocol):
-    """Has workers. Can be sent to another process."""
-
-    def connected(self) -> AbstractContextManager[Workers]:
-        """Its workers; at the end all is let go that is still under way. It is asked when there is the first task."""
-        ...
-
-
-def workers_of(cluster: Cluster | None) -> AbstractContextManager[Workers | None]:
-    """Those of a cluster; nobody where there is none."""
-    return nullcontext() if cluster is None else cluster.connected()
 
 
 class OpenEngine(Protocol):
