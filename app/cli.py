@@ -427,7 +427,7 @@ def run_on_project(settings: Settings, chosen: argparse.Namespace) -> tuple[str,
     `run_on_database` does.
     """
     from app.project_commands import run_on_whole
-    from app.services.transfer.files import TransferError
+    from app.services.transfer import TransferError
 
     return run_on_database(settings, lambda url: run_on_whole(url, chosen), TransferError, OSError)
 

@@ -13,7 +13,7 @@ import httpx
 from pydantic import TypeAdapter
 
 from app.domain.operations import DEFAULT_PROJECT, Actor, KeyFacts, KeyMade, NewKey, Scope, is_project_name
-from app.services.access.keys import KeyService
+from app.services.access import KeyService
 from app.services.acting import act_as
 from app.store.database.engine import create_engine
 from app.store.keys import PostgresKeyStore

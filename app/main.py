@@ -19,23 +19,20 @@ from app.api.v1 import (
     comparisons,
     consistency,
     curves,
+    figures,
     gates,
     jobs,
     keys,
     leaderboard,
+    listing,
     metrics,
     projections,
     usage,
     webhooks,
 )
 from app.api.v1.evaluations import batches, evaluations
-from app.api.v1.figures import plots, reports
-from app.api.v1.listing import evaluations as evaluation_lists
-from app.api.v1.listing import names
 from app.api.v1.replays import replay
-from app.api.wire.middleware import Addresses, RequestEnvelope
-from app.api.wire.observed import Observed
-from app.api.wire.same_site import CrossOrigin, HeaderChecks
+from app.api.wire.middleware import Addresses, CrossOrigin, HeaderChecks, Observed, RequestEnvelope, UsageCount
 from app.protocol import LIMITS, REFUSED, ConnectionLimits
 from app.settings import MetricsAccess, Settings
 from app.telemetry.telemetry import Telemetry
@@ -48,8 +45,7 @@ Every value says whether it moves with the mix of the classes, and what does not
 ROUTERS = (
     batches.router,
     evaluations.router,
-    evaluation_lists.router,
-    names.router,
+    listing.router,
     curves.router,
     comparisons.router,
     gates.router,
@@ -57,8 +53,7 @@ ROUTERS = (
     leaderboard.router,
     projections.router,
     metrics.router,
-    plots.router,
-    reports.router,
+    figures.router,
     jobs.router,
     keys.router,
     usage.router,
@@ -119,7 +114,7 @@ def create_app(
     pages.install(app)
     ui.install(app)
     routes = [
-        route for router in (app.router, *ROUTERS, *ui.ROUTERS) for route in router.routes if isinstance(route, Route)
+        route for router in (app.router, *ROUTERS, ui.router) for route in router.routes if isinstance(route, Route)
     ]
     addresses = Addresses(routes)
     app.state.addresses = addresses
@@ -140,7 +135,7 @@ def create_app(
         max_bodies_bytes=settings.max_bodies_bytes,
         addresses=addresses,
     )
-    app.add_middleware(Observed, sinks=[*telemetry.sinks, usage.UsageCount(app)], addresses=addresses)
+    app.add_middleware(Observed, sinks=[*telemetry.sinks, UsageCount(app)], addresses=addresses)
     if telemetry.provider is not None:
         # Only when it is asked for: OpenTelemetry is an extra.
         from app.telemetry.tracing import Traced

@@ -17,15 +17,20 @@ from app.domain.options import IntervalChoice, Options
 from app.kernel.metrics.catalogue import catalogue
 from app.services.acting import act_as
 from app.services.evaluate.questions import ask
-from app.services.evaluate.reports import report_alone
-from app.services.evaluate.sections.kept import sections_from_json
+from app.services.evaluate.reports import report_alone, sections_from_json
 from app.services.evaluate.sections.matrix import batch_values
 from app.services.ports import ArchiveKind
 from app.services.stored import options_from_json, stored_input
-from app.services.transfer.checking import Checked, Checker, Discrepancy, Recomputed, refused
-from app.services.transfer.exporting import Exporter
-from app.services.transfer.files import EVALUATIONS
-from app.services.transfer.importing import Importer
+from app.services.transfer import (
+    EVALUATIONS,
+    Checker,
+    Discrepancy,
+    Exporter,
+    Importer,
+    Recomputed,
+    WholeEvaluation,
+    refused,
+)
 from app.store.database.engine import create_engine
 from app.store.transfer import PostgresArchive
 
@@ -109,7 +114,7 @@ async def _check(engine: AsyncEngine, chosen: argparse.Namespace) -> Ending:
     return Ending("\n".join(lines) + "\n", 1 if verdict.wrong else 0)
 
 
-def recompute(checked: Sequence[Checked]) -> list[Recomputed]:
+def recompute(checked: Sequence[WholeEvaluation]) -> list[Recomputed]:
     """Values of some evaluations from their inputs: those of plain matrices of one size in one pass."""
     found: dict[int, Recomputed] = {}
     families: dict[int, list[int]] = {}
@@ -126,7 +131,7 @@ def recompute(checked: Sequence[Checked]) -> list[Recomputed]:
     return [found[place] for place in range(len(checked))]
 
 
-def _together(checked: Sequence[Checked]) -> list[Recomputed]:
+def _together(checked: Sequence[WholeEvaluation]) -> list[Recomputed]:
     try:
         values = batch_values([ask(*_asked(one)) for one in checked]).values
     except DomainError:
@@ -134,7 +139,7 @@ def _together(checked: Sequence[Checked]) -> list[Recomputed]:
     return [Recomputed(own, catalogue().of_matrices.revision) for own in values]
 
 
-def _alone(one: Checked) -> Recomputed:
+def _alone(one: WholeEvaluation) -> Recomputed:
     source, options = _asked(one)
     revision = (catalogue() if source.is_scored or source.task is not None else catalogue().of_matrices).revision
     kept = None if one.record.part is None else sections_from_json(one.record.part)
@@ -144,7 +149,7 @@ def _alone(one: Checked) -> Recomputed:
         return refused(error, revision)
 
 
-def _asked(one: Checked) -> tuple[MatrixInput, Options]:
+def _asked(one: WholeEvaluation) -> tuple[MatrixInput, Options]:
     """What its stored values follow from: no intervals and no expressions, which are not stored."""
     options = replace(options_from_json(one.record.options), intervals=IntervalChoice.NONE, metrics=())
     return stored_input(one.record, one.samples), options

@@ -20,8 +20,7 @@ from multiprocessing.process import BaseProcess
 from typing import Any, Final
 
 from app.api.wire.middleware import LineHandler
-from app.services.processes.memory import keep_freed_memory
-from app.services.processes.worker import fork_from_here
+from app.services.processes.worker import fork_from_here, keep_freed_memory
 from app.settings import Settings
 
 APPLICATION: Final = "app.main:create"
@@ -178,7 +177,7 @@ def run(settings: Settings, sockets: list[socket.socket], *, before_end: Callabl
         http=GuardedProtocol,
         lifespan="on",
         log_level=settings.log_level.value,
-        # Lines about requests are our own: `app.api.wire.observed`.
+        # Lines about requests are our own: `app.api.wire.middleware`.
         access_log=False,
         timeout_graceful_shutdown=settings.shutdown_seconds,
     )

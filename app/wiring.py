@@ -22,9 +22,7 @@ from app.outbound.data import DataPlaces
 from app.outbound.duckdb_rows import DuckEngine
 from app.outbound.spark_rows import SparkEngine
 from app.outbound.spilling import spill_folder
-from app.services.access.guard import Guard
-from app.services.access.keys import KeyService
-from app.services.access.quotas import Quotas
+from app.services.access import Guard, KeyService, Quotas
 from app.services.admission import Admission
 from app.services.compare.across_datasets import TournamentService
 from app.services.compare.comparisons import ComparisonService
@@ -44,8 +42,7 @@ from app.services.webhooks import Sender, WebhookService
 from app.settings import Authentication, MetricsAccess, Settings
 from app.store.audit import PostgresTrail
 from app.store.comparisons import PostgresComparisonStore
-from app.store.database.engine import DatabaseWatch, Disk, create_engine
-from app.store.database.schema import SchemaReadiness
+from app.store.database.engine import DatabaseWatch, Disk, SchemaReadiness, create_engine
 from app.store.evaluations.evaluations import PostgresEvaluationStore, PostgresInventory
 from app.store.evaluations.writer import EvaluationWriter
 from app.store.gates import PostgresGateStore

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from app.api.bodies.parsing import parse_body
 from app.api.presentation import EVALUATION, View
 from app.api.v1.requests.evaluations import EvaluationRequest
-from app.services.evaluate.answers import Evaluation
+from app.services.evaluate.evaluations import Evaluation
 from app.services.evaluate.questions import ask
 from app.services.evaluate.reports import report_alone
 

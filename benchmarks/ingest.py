@@ -40,7 +40,7 @@ from app.api.bodies.uploads import read_columns
 from app.api.v1.requests.evaluations import EvaluationRequest
 from app.domain.inputs.classified import Probabilities
 from app.domain.inputs.matrices import MatrixInput
-from app.services.evaluate.answers import Evaluation
+from app.services.evaluate.evaluations import Evaluation
 from app.services.evaluate.reports import evaluate
 from app.settings import normalize_database_url
 

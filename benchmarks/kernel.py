@@ -21,10 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.kernel.matrix.table import Table, confusion_counts
-from app.kernel.metrics.card import Inputs, Scope
+from app.kernel.metrics.card import Inputs, Scope, evaluate_table
 from app.kernel.metrics.catalogue import catalogue
-from app.kernel.metrics.engine import evaluate_table
-from app.services.processes.memory import keep_freed_memory
+from app.services.processes.worker import keep_freed_memory
 
 METRICS = [metric for metric in catalogue().of_matrices.reported.metrics if metric.card.inputs is Inputs.MATRIX]
 CLASS = [metric for metric in METRICS if metric.card.scope is Scope.CLASS]

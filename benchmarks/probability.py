@@ -18,9 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn import metrics as sk
 
-from app.kernel.metrics.card import Scope
+from app.kernel.metrics.card import Scope, evaluate_table
 from app.kernel.metrics.catalogue import catalogue
-from app.kernel.metrics.engine import evaluate_table
 from app.kernel.metrics.families.imcp import au_imcp, au_imcp_trapezoid
 from app.kernel.samples.scores import Scores
 

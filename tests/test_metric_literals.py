@@ -24,7 +24,7 @@ EXAMPLES = "api/v1/requests/"
 MEMBERS = {"tp", "fn", "fp", "tn", "prevalence", "mean", "min", "max", "range"}
 # What is called like a metric and is something else.
 OTHERS = {
-    "api/plots/rates/planes.py": {
+    "api/plots/rates.py": {
         "balanced_accuracy",
         "fpr",
         "g_mean",

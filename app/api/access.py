@@ -4,8 +4,6 @@ import hmac
 from dataclasses import dataclass
 from typing import Final
 
-from starlette.requests import Request
-
 from app.domain.operations import PROJECT_NAME, Scope
 
 SECURITY_SCHEME: Final = {
@@ -81,14 +79,6 @@ def needed_scope(operation: str, method: str) -> Scope:
 def keeps(operation: str, method: str) -> bool:
     """Does an operation make or put something, so that it takes an `Idempotency-Key`?"""
     return method in ("POST", "PUT") and operation not in READING
-
-
-def is_local(request: Request) -> bool:
-    """Does it come from this machine? A connection without an address is a socket of it."""
-    if request.client is None:
-        return True
-    host = request.client.host.removeprefix("::ffff:")
-    return host == "::1" or host.startswith("127.")
 
 
 def rate_headers(requests: int, window: int, left: int, reset: int) -> dict[str, str]:

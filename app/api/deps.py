@@ -1,10 +1,12 @@
-"""What routes are given: the services, and the project that a request acts in."""
+"""Dependencies of routes: the services, the project that a request acts in, its key, and the tag of its answer."""
 
 from collections import Counter
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cached_property
+from hashlib import blake2b
+from http import HTTPStatus
 from inspect import Parameter, signature
 from pathlib import Path
 from typing import Annotated, Any, Final, Protocol, get_args, get_origin
@@ -15,16 +17,13 @@ from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
 from starlette.responses import Response
 
-from app.api.access import IDEMPOTENCY_KEY, PROJECT_HEADER, STORING, is_local, keeps, needed_scope, rate_headers
+from app.api.access import IDEMPOTENCY_KEY, PROJECT_HEADER, STORING, keeps, needed_scope, rate_headers
 from app.api.bodies.keyed import keyed_by
 from app.api.documentation import PROBLEMS
 from app.api.problems import InvalidQuery, request_id
-from app.api.wire.etags import unless_known
 from app.domain.errors import Fault
 from app.domain.operations import DEFAULT_PROJECT, Scope, is_project_name
-from app.services.access.guard import Asking, Guard
-from app.services.access.keys import KeyService
-from app.services.access.quotas import Quotas
+from app.services.access import Asking, Guard, KeyService, Quotas
 from app.services.acting import act_as
 from app.services.compare.across_datasets import TournamentService
 from app.services.compare.comparisons import ComparisonService
@@ -39,6 +38,28 @@ from app.services.processes.rendering import Renderer
 from app.services.project.what_if import WhatIfService
 from app.services.rank import LeaderboardService
 from app.services.webhooks import WebhookService
+
+
+def unless_known(request: Request, answer: Response) -> Response:
+    """An answer with its tag, or 304 when the client names that one.
+
+    The tag is weak: packed or not, the answer is the same.
+    """
+    if answer.status_code != HTTPStatus.OK:
+        return answer
+    tag = f'W/"{blake2b(answer.body, digest_size=12).hexdigest()}"'
+    asked = request.headers.get("if-none-match", "")
+    if asked and (asked.strip() == "*" or _opaque(tag) in map(_opaque, asked.split(","))):
+        vary = {"Vary": answer.headers["vary"]} if "vary" in answer.headers else {}
+        return Response(status_code=HTTPStatus.NOT_MODIFIED, headers={"ETag": tag, **vary})
+    answer.headers["ETag"] = tag
+    return answer
+
+
+def _opaque(tag: str) -> str:
+    """What is compared of a tag (RFC 9110, section 8.8.3.2)."""
+    return tag.strip().removeprefix("W/")
+
 
 # In the state of a request that is carried out as a job: whoever sent it was let pass when it came.
 CARRIED_OUT_BY: Final = "carried_out_by"
@@ -247,3 +268,11 @@ def _takes_several(annotation: Any) -> bool:
 
 
 UseContext = Annotated[Context, Depends(context)]
+
+
+def is_local(request: Request) -> bool:
+    """Does it come from this machine? A connection without an address is a socket of it."""
+    if request.client is None:
+        return True
+    host = request.client.host.removeprefix("::ffff:")
+    return host == "::1" or host.startswith("127.")

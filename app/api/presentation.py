@@ -4,12 +4,13 @@ A view is made before anything is computed, so that what cannot be answered is r
 where the answer is made, which may be another process.
 """
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from enum import StrEnum
 from functools import lru_cache
 from http import HTTPStatus
-from typing import Annotated, Any, NamedTuple, Union
+from typing import Annotated, Any, Final, NamedTuple, Union
 
 import orjson
 from fastapi import Depends, Query, Request
@@ -21,15 +22,14 @@ from app.api.documents.comparison import comparison_document
 from app.api.documents.document import Document
 from app.api.documents.evaluation import evaluation_document
 from app.api.documents.leaderboard import leaderboard_document
-from app.api.documents.markdown import write_markdown
-from app.api.documents.records import write_csv
+from app.api.documents.markdown import write_csv, write_markdown
 from app.api.documents.text import NARROWEST, USUAL, WIDEST, Style, write_text
 from app.api.problems import InvalidQuery, NotAcceptable
 from app.api.report import HEADERS, write_page
 from app.domain.errors import Fault
 from app.domain.members import members
 from app.services.compare.answers import ModelComparison, RunComparison
-from app.services.evaluate.answers import Evaluation
+from app.services.evaluate.evaluations import Evaluation, EvaluationHeadline
 from app.services.gate import CheckAnswer
 from app.services.rank import Leaderboard
 
@@ -101,6 +101,8 @@ class Asked(NamedTuple):
 
 # For routes whose address has no parameters: those are called without anything being found out.
 AS_USUAL = Asked()
+# Answers of more classes are written in a thread.
+_MOST_CLASSES_AT_ONCE: Final = 64
 
 
 def _asked_of(kind: Kind) -> Callable[..., Asked]:
@@ -275,3 +277,15 @@ def _weight(media: str, ranges: Sequence[tuple[str, float]]) -> float:
 
 def _prefers_minimal(prefer: str) -> bool:
     return any(one.strip().lower().replace(" ", "") == "return=minimal" for one in prefer.split(","))
+
+
+async def evaluation_answer(
+    view: View,
+    evaluation: Evaluation | EvaluationHeadline,
+    status: int = HTTPStatus.OK,
+    headers: Mapping[str, str] | None = None,
+) -> Response:
+    """The answer, written in a thread where it is long."""
+    if isinstance(evaluation, Evaluation) and len(evaluation.report.input.labels) > _MOST_CLASSES_AT_ONCE:
+        return await asyncio.to_thread(view.answer, evaluation, status, headers)
+    return view.answer(evaluation, status, headers)

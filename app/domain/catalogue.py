@@ -12,10 +12,21 @@ from app.domain.inputs.kinds import UNIT_KINDS
 from app.domain.inputs.labels import shown
 from app.domain.inputs.ranking import CUTOFFS
 from app.domain.members import LEFT_OUT
-from app.kernel.metrics.card import AnyMetric, Card, Inputs, Orientation, Prevalence, Scope, Task
+from app.kernel.metrics.card import (
+    AnyMetric,
+    Card,
+    Choice,
+    DecisionName,
+    Inputs,
+    Number,
+    Orientation,
+    Parameter,
+    Prevalence,
+    Scope,
+    Task,
+)
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.families.combinations import COMBINATIONS
-from app.kernel.metrics.parameters import Choice, DecisionName, Number, Parameter
 from app.kernel.metrics.references import REFERENCES
 
 # Tasks and inputs of metrics by name, and what is judged in words.

@@ -1,24 +1,25 @@
-"""How the fields of an answer become members of a JSON object.
+"""JSON of answers: fields of frozen dataclasses become members, and numbers of arrays are written straight.
 
-Services answer frozen dataclasses, and the name of a field is the name of its member. Where more has to be said, the
-metadata of the field says it::
+The name of a field is the name of its member. Where more has to be said, the metadata of the field says it::
 
     label: str | None = field(default=None, metadata=named("class") | LEFT_OUT)
 """
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import fields, is_dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass
 from datetime import datetime
 from enum import Enum
 from functools import cache
 from math import isfinite
 from operator import attrgetter
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple, Self
 from uuid import UUID
 
 import numpy as np
 import orjson
+
+from app.kernel.numerics.arrays import Array
 
 Metadata = dict[str, Any]
 # The member is absent when it is None, where others are null.
@@ -138,3 +139,61 @@ def _text(value: UUID | datetime) -> str:
 def rfc3339(moment: datetime) -> str:
     """A moment, which is in UTC, with milliseconds."""
     return moment.replace(tzinfo=None).isoformat(timespec="milliseconds") + "Z"
+
+
+# Where a number is to come. A text in JSON never holds this byte.
+_MARK: Final = b"\0"
+NUMBER: Final = orjson.Fragment(_MARK)
+
+
+def number(value: float) -> float | None:
+    """A number, None for what is not finite."""
+    return float(value) if np.isfinite(value) else None
+
+
+def numbers(values: Array) -> list[Any]:
+    """Nested lists with None for what is not finite."""
+    finite = np.isfinite(values)
+    listed: Any = values if finite.all() else np.where(finite, values, np.array(None))
+    return listed.tolist()  # type: ignore[no-any-return]  # numpy gives Any
+
+
+def written_numbers(values: Array) -> list[bytes]:
+    """Every number of an array, entry by entry, as JSON has it: `null` for what is not finite."""
+    flat = np.ascontiguousarray(values, dtype=np.float64).ravel()
+    return orjson.dumps(flat, option=orjson.OPT_SERIALIZE_NUMPY)[1:-1].split(b",")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class JsonTemplate:
+    """A JSON object whose numbers are still to come.
+
+    Attributes:
+        between: What stands before, between and behind them: one piece more than there are numbers.
+    """
+
+    between: tuple[bytes, ...]
+
+    @classmethod
+    def of(cls, shape: Mapping[str, Any]) -> Self:
+        """That of an object which has `NUMBER` in the place of each number."""
+        return cls(tuple(orjson.dumps(shape).split(_MARK)))
+
+    def under(self, names: Sequence[str]) -> "JsonTemplate":
+        """An object with such an object under each name."""
+        first, *inner, last = self.between
+        between: list[bytes] = []
+        behind = b"{"
+        for name in names:
+            between.append(behind + orjson.dumps(name) + b":" + first)
+            between += inner
+            behind = last + b","
+        between.append(last + b"}")
+        return JsonTemplate(tuple(between))
+
+    def filled(self, values: Sequence[bytes]) -> bytes:
+        """The JSON with these numbers (`written_numbers`), of which there are as many as places."""
+        parts = [b""] * (2 * len(self.between) - 1)
+        parts[::2] = self.between
+        parts[1::2] = values
+        return b"".join(parts)

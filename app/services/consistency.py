@@ -9,7 +9,7 @@ import numpy as np
 
 from app.domain.errors import InvalidExpression, InvalidInput, InvalidParameter
 from app.domain.expressions.expressions import parse, suggest
-from app.domain.members import LEFT_OUT
+from app.domain.members import LEFT_OUT, number
 from app.kernel.consistency.integer_programmes import (
     Answer,
     Feasibility,
@@ -36,7 +36,6 @@ from app.kernel.metrics.card import Scope
 from app.kernel.metrics.expression import Measure
 from app.kernel.numerics.arrays import Array, silently
 from app.services.estimands import parse_estimands
-from app.services.json_values import number
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,12 @@ import numpy as np
 from app.domain.catalogue import overall_key
 from app.domain.errors import NotComparable, all_understood
 from app.domain.expressions.expressions import parse, refuse_about_sample, render
+from app.domain.inputs.kinds import UNIT_KINDS, inputs_of
+from app.domain.inputs.matrices import MatrixInput
+from app.domain.named_metrics import RANKED
 from app.kernel.matrix.table import Table
-from app.kernel.metrics.card import Inputs, Orientation, Scale, Task
+from app.kernel.metrics.card import AnyMetric, Inputs, Orientation, Scale, Scope, Task
+from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.expression import (
     Bounds,
     Every,
@@ -247,3 +251,21 @@ def _rates(expression: Expression, n_classes: int) -> tuple[Rate, ...] | None:
         return None
     classes = range(n_classes) if isinstance(expression.of, Every) else (expression.of,)
     return tuple(proportion.at(n_classes, of) for of in classes)
+
+
+def _usual(metric: AnyMetric) -> str:
+    """A metric at its default parameters."""
+    return render(Measure(metric, metric.card.defaults, None), ())
+
+
+def usual_metrics(task: Task, inputs: Collection[Inputs]) -> tuple[str, ...]:
+    """Metrics to look at first where a task is judged, at default parameters, as expressions."""
+    reported = catalogue().reported.for_task(task, inputs).of_scope(Scope.OVERALL)
+    return tuple(_usual(one) for one in reported if one.card.inference.leads(task))
+
+
+def ranked_by(source: MatrixInput) -> str:
+    """The metric by which runs such as this one are ranked where none is named, as an expression."""
+    inputs = inputs_of(source)
+    candidates = () if source.task is None else UNIT_KINDS[source.task].ranked
+    return next((_usual(one) for one in candidates if one.card.inputs in inputs), RANKED)

@@ -43,7 +43,7 @@ from app.services.estimates.estimates import estimate
 from app.services.estimates.run_data import RunData, run_data
 from app.services.ports import EvaluationStore, GateStore, PairedLabels
 from app.services.processes.compute import ComputePool
-from app.services.processes.progress import progressed
+from app.services.processes.worker import progressed
 from app.services.reasons import why_missing
 from app.services.runs.aligned import Runs
 from app.services.runs.comparison import Comparison, improper_preferences

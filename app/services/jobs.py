@@ -14,7 +14,7 @@ from app.domain.operations import Job, JobEnd, JobResult, JobStatus, KeptRequest
 from app.services.acting import act_as, actor, make_as
 from app.services.observing import begin_tally
 from app.services.ports import JobStore, StoreFullError, StoreUnavailableError, Waits
-from app.services.processes.progress import tell_progress
+from app.services.processes.worker import tell_progress
 
 
 class JobService:

@@ -14,7 +14,7 @@ from app.domain.errors import InvalidExpression, NotComparable, OutOfReach
 from app.domain.evaluation import DatasetRef, EvaluationQuery, EvaluationRecord, ModelRef, Standing, ValueCondition
 from app.domain.expressions.expressions import parse_for_any_classes, refuse_about_sample, refuse_unless_proportion
 from app.domain.inputs.kinds import KINDS
-from app.domain.members import LEFT_OUT
+from app.domain.members import LEFT_OUT, number
 from app.domain.named_metrics import HEADLINE, RANKED
 from app.kernel.compare.rankings import confidence_set, separable_groups, winner_optimism
 from app.kernel.metrics.card import Inputs, Task
@@ -23,13 +23,11 @@ from app.kernel.metrics.expression import is_improper, of_probabilities
 from app.kernel.numerics.arrays import Array
 from app.kernel.uncertainty.draws import Alternative, seed_of
 from app.kernel.uncertainty.intervals import ProportionInterval
-from app.services.estimands import Better, Estimand, Preference, make_estimand, preference, stored_key
+from app.services.estimands import Better, Estimand, Preference, make_estimand, preference, ranked_by, stored_key
 from app.services.estimates.estimate import Estimate, LimitSettings, NoLimits
 from app.services.estimates.estimates import estimate, work_of
 from app.services.estimates.methods.of_matrix import affordable_draws
 from app.services.estimates.run_data import RunData, run_data
-from app.services.json_values import number
-from app.services.kinds import ranked_by
 from app.services.ports import EvaluationStore, PairedLabels
 from app.services.processes.compute import ComputePool
 from app.services.runs.aligned import Runs

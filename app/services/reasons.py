@@ -5,12 +5,12 @@ from typing import Any, Final
 
 import numpy as np
 
+from app.domain.members import numbers
 from app.domain.report import Undefined, Value
 from app.kernel.matrix.table import Table
-from app.kernel.metrics.engine import Explainer, Gap
+from app.kernel.metrics.card import Explainer, Gap
 from app.kernel.metrics.expression import Expression, Measure, Subject, compute, data_of, is_list, measures
 from app.kernel.streamed.rows import NotStreamed
-from app.services.json_values import numbers
 
 NOT_FOLDED: Final = "not_folded"
 IF_ASKED: Final = "the samples have to be read again for it, which is done where options.metrics asks for it"

@@ -7,6 +7,7 @@ from uuid import UUID
 
 from app.domain.errors import NoSamples, NotForKind, NotFound
 from app.domain.evaluation import DatasetRef, EvaluationQuery, EvaluationRecord, ModelRef, Reference
+from app.domain.inputs.kinds import inputs_of
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.inputs.samples import Samples
 from app.domain.options import Costs, IntervalChoice, IntervalMethod, Options, Retain, Sampling
@@ -14,7 +15,6 @@ from app.kernel.metrics.card import INPUTS_OF_CLASSES, Inputs
 from app.kernel.samples.scores import Scores
 from app.kernel.uncertainty.draws import Alternative, AreaInterval, Prior, Shares
 from app.kernel.uncertainty.intervals import ProportionInterval
-from app.services.kinds import inputs_of
 from app.services.ports import EvaluationStore
 
 _DEFAULTS = Options()

@@ -17,7 +17,7 @@ from prometheus_client.multiprocess import MultiProcessCollector, mark_process_d
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from app.api.answers import write_json
-from app.api.wire.observed import LOGGER, RequestFacts
+from app.api.wire.middleware import LOGGER, RequestFacts
 from app.domain.members import rfc3339
 from app.services.admission import Admission
 from app.services.observing import Observer

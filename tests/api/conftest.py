@@ -13,7 +13,7 @@ import pytest
 from pydantic import SecretStr
 
 from app.services.processes.compute import ComputePool, _on_loop
-from app.services.processes.progress import listener, tell_progress
+from app.services.processes.worker import listener, tell_progress
 from app.settings import Authentication, Settings
 from tests.conftest import Template, empty_database
 from tests.serving import Served

@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from app.api.answers import answer_model
-from app.api.v1.requests.comparisons import COMPARISONS
+from app.api.v1.requests.decisions import COMPARISONS
 from app.services.compare.answers import RunComparison
 from tests.api.answers import check_problem, create, evaluation, matrix_input
 from tests.api.decisions import compare, keep, only, with_ids

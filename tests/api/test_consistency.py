@@ -6,7 +6,7 @@ import httpx
 import pytest
 
 from app.api.answers import answer_model
-from app.api.v1.requests.consistency import CONSISTENCY
+from app.api.v1.requests.questions import CONSISTENCY
 from app.services.consistency import ConsistencyAnswer
 from tests.api.answers import Json, check_json, check_problem
 from tests.bank import each

@@ -10,8 +10,8 @@ import httpx
 import pytest
 from jsonschema_rs import Draft202012Validator
 
+from app.api.v1.requests.decisions import GATES
 from app.api.v1.requests.evaluations import PROBABILITIES, SCORES
-from app.api.v1.requests.gates import GATES
 from tests.api.answers import check_json, create, evaluation
 from tests.api.decisions import with_ids
 from tests.openapi import DOCUMENT

@@ -10,7 +10,7 @@ import pytest
 from app.api.cursors import Items
 from app.api.v1.evaluations.batches import BatchItem
 from app.api.v1.requests import evaluations as examples
-from app.services.evaluate.answers import Evaluation, MatrixShown
+from app.services.evaluate.evaluations import Evaluation, MatrixShown
 from tests.api.answers import (
     check_json,
     check_problem,

@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from app.api.answers import answer_model
-from app.api.v1.requests.gates import CHECKS, GATES
+from app.api.v1.requests.decisions import CHECKS, GATES
 from app.domain.decisions import GateVersion
 from app.domain.wording import about
 from app.services.gate import CheckAnswer

@@ -19,7 +19,7 @@ import pyarrow.parquet
 import pytest
 from pydantic import SecretStr
 
-from app.api.v1.requests.consistency import CONSISTENCY
+from app.api.v1.requests.questions import CONSISTENCY
 from app.settings import Authentication, Settings
 from tests.api.answers import FOUR_CLASSES, Json, check_json, check_problem, create, evaluation, matrix_input
 from tests.api.generated.kept import DATASETS, PROBABILITIES

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from app.api.answers import answer_model
-from app.api.v1.requests.projections import ESTIMATES, PROJECTIONS
+from app.api.v1.requests.questions import ESTIMATES, PROJECTIONS
 from app.services.project.prevalence_estimate import PrevalenceEstimate
 from app.services.project.projection import Projection
 from tests.api.answers import FOUR_CLASSES, Json, check_json, check_problem

@@ -13,8 +13,7 @@ import httpx
 import pytest
 from pydantic import SecretStr
 
-from app.api.wire.middleware import LineHandler
-from app.api.wire.observed import LOGGER, RequestFacts, RequestLog
+from app.api.wire.middleware import LOGGER, LineHandler, RequestFacts, RequestLog
 from app.domain.operations import KeyMade
 from app.services.observing import Tally
 from app.settings import Authentication, Settings

@@ -17,14 +17,13 @@ from app.api.bodies.parsing import parse_value
 from app.api.documents.check import rule_text
 from app.api.documents.comparison import outcomes
 from app.api.documents.document import Estimate
-from app.api.documents.markdown import code, write_markdown
+from app.api.documents.markdown import code, write_csv, write_markdown
 from app.api.documents.reading import said_once, shown
-from app.api.documents.records import write_csv
 from app.api.documents.text import Style, Track, columns_of, shortened, wrapped, write_text
 from app.api.presentation import CHECK, COMPARISON, EVALUATION, LEADERBOARD, Kind
 from app.api.report import write_page
 from app.api.v1.requests.evaluations import EvaluationRequest
-from app.services.evaluate.apart import evaluate_alone
+from app.services.evaluate.evaluations import evaluate_alone
 from tests.golden.playing import read_answers
 from tests.golden.requests import GROUPS
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from app.api.answers import answer_model
-from app.api.v1.requests.comparisons import TOURNAMENTS
+from app.api.v1.requests.decisions import TOURNAMENTS
 from app.services.compare.answers import ModelComparison
 from tests.api.answers import Json, check_json, check_problem, create, evaluation, matrix_input
 from tests.kernel.compare.test_across_datasets import SCORES

@@ -9,11 +9,10 @@ from app.domain.errors import InvalidExpression, InvalidParameter, UnknownLabel,
 from app.domain.expressions.expressions import parse, render, suggest
 from app.domain.expressions.parameters import describe
 from app.domain.expressions.syntax import DEEPEST, LONGEST
-from app.kernel.metrics.card import Inputs, Scope
+from app.kernel.metrics.card import Choice, Inputs, Number, Scope
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.expression import Combination, Every, Measure
 from app.kernel.metrics.families.combinations import COMBINATIONS
-from app.kernel.metrics.parameters import Choice, Number
 from tests.bank import each
 from tests.domain.test_expressions import LABELS, NON_NEGATIVE, PLAIN, measure
 

@@ -14,11 +14,10 @@ from app.domain.errors import InvalidExpression
 from app.domain.expressions.expressions import parse, render
 from app.domain.expressions.syntax import LONGEST, read
 from app.kernel.matrix.table import Table
-from app.kernel.metrics.card import Card, Inputs, Scope
+from app.kernel.metrics.card import Card, Choice, Inputs, Number, Parameter, Scope
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.expression import Combination, Every, Expression, Measure, compute, is_list
 from app.kernel.metrics.families.combinations import COMBINATIONS
-from app.kernel.metrics.parameters import Choice, Number, Parameter
 from tests.bank import each
 
 LABELS = ("A", "B", "C", "D")

@@ -9,7 +9,7 @@ import numpy as np
 import orjson
 import pytest
 
-from app.domain.advice import metric_advice
+from app.domain.advice import metric_trees
 from app.domain.advice.decision_tree import Advice, Fork, Leaf, Node
 from app.domain.advice.metric_trees import TREES
 from app.domain.advice.recommendations import (
@@ -130,7 +130,7 @@ def test_every_leaf_can_be_reached(name: str) -> None:
 
 
 def test_every_piece_of_advice_is_given_to_someone() -> None:
-    declared = {value.metric for value in vars(metric_advice).values() if isinstance(value, Advice)}
+    declared = {value.metric for value in vars(metric_trees).values() if isinstance(value, Advice)}
     given = {key for request_ in REQUESTS for key in keys(recommend(request_))}
     assert declared <= given
 

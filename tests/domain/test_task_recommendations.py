@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from app.domain.advice import task_advice
+from app.domain.advice import task_trees
 from app.domain.advice.decision_tree import Advice, Fork, Leaf, Node
 from app.domain.advice.recommendations import Recommendation, TaskRequest, recommend
 from app.domain.advice.task_trees import ASSUMED, TASK_TREES
@@ -65,7 +65,7 @@ def test_every_request_is_answered_with_metrics_of_its_task(request_: TaskReques
 
 
 def test_all_advice_is_given_to_someone_and_every_question_has_an_assumption() -> None:
-    declared = {value.metric for value in vars(task_advice).values() if isinstance(value, Advice)}
+    declared = {value.metric for value in vars(task_trees).values() if isinstance(value, Advice)}
     assert declared == {one.metric for request_ in REQUESTS for one in recommend(request_).metrics}
     for task, tree in TASK_TREES.items():
         assert {fork.about for fork in forks(tree)} == ASSUMED[task].keys()

@@ -23,7 +23,7 @@ from app.embedded.installation import Installation
 from app.kernel.metrics.catalogue import catalogue
 from app.project_commands import recompute
 from app.services.evaluate.reports import evaluate
-from app.services.transfer.checking import Checker, Discrepancy
+from app.services.transfer import Checker, Discrepancy
 from app.settings import normalize_database_url
 from app.store.database.engine import create_engine
 from app.store.evaluations.evaluations import PostgresEvaluationStore

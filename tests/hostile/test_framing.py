@@ -16,10 +16,8 @@ import httpx
 import pytest
 from pydantic import SecretStr
 
-from app.api.wire.disconnects import DisconnectWatch
-from app.api.wire.observed import Observed
-from app.api.wire.same_site import HeaderChecks
-from app.services.access.quotas import Quotas
+from app.api.wire.middleware import DisconnectWatch, HeaderChecks, Observed
+from app.services.access import Quotas
 from app.settings import Authentication, Settings
 from tests.api.answers import check_problem
 from tests.api.keys import make_key

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.kernel.matrix.table import Table
+from app.kernel.metrics.card import Explainer
 from app.kernel.metrics.catalogue import catalogue
-from app.kernel.metrics.engine import Explainer
 from tests.bank import each
 from tests.kernel.closeness import value_of
 

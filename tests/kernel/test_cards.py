@@ -11,10 +11,9 @@ import pytest
 
 from app.kernel.matrix.contingency import Contingency
 from app.kernel.matrix.table import Table
-from app.kernel.metrics.card import AnyMetric, Inputs, Orientation, Scope, Task
+from app.kernel.metrics.card import AnyMetric, Choice, DecisionName, Inputs, Number, Orientation, Parameter, Scope, Task
 from app.kernel.metrics.catalogue import Catalogue, catalogue
 from app.kernel.metrics.families import rate_means
-from app.kernel.metrics.parameters import Choice, DecisionName, Number, Parameter
 from app.kernel.metrics.references import REFERENCES
 from app.kernel.samples.label_units import LabelScores, LabelSets
 from app.kernel.samples.points import ClusteredPoints

@@ -4,14 +4,8 @@ import numpy as np
 import pytest
 
 from app.kernel.matrix.table import Table, at_equal_prevalence
-from app.kernel.metrics.card import Inputs, Scope
+from app.kernel.metrics.card import DIVISION_BY_ZERO, INFINITE, Explainer, Inputs, Scope, evaluate_table
 from app.kernel.metrics.catalogue import catalogue
-from app.kernel.metrics.engine import (
-    DIVISION_BY_ZERO,
-    INFINITE,
-    Explainer,
-    evaluate_table,
-)
 from app.kernel.numerics.arrays import silently
 from tests.kernel.closeness import value_of
 from tests.kernel.matrices import matrices

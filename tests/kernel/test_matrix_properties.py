@@ -11,9 +11,8 @@ from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
 
 from app.kernel.matrix.table import Table, at_equal_prevalence
-from app.kernel.metrics.card import Inputs, Metric, Orientation
+from app.kernel.metrics.card import Inputs, Metric, Orientation, evaluate_table
 from app.kernel.metrics.catalogue import catalogue
-from app.kernel.metrics.engine import evaluate_table
 from tests.bank import each
 from tests.kernel.closeness import CANCELLING, RELATIVE, assert_close, is_of_class, value_of
 from tests.kernel.matrices import dense, matrices, sparse, with_regular_margins

@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.kernel.metrics.card import AnyMetric, Inputs, Orientation, Prevalence
+from app.kernel.metrics.card import DIVISION_BY_ZERO, INFINITE, AnyMetric, Explainer, Inputs, Orientation, Prevalence
 from app.kernel.metrics.catalogue import catalogue
-from app.kernel.metrics.engine import DIVISION_BY_ZERO, INFINITE, Explainer
 from app.kernel.numerics.arrays import silently
 from tests.bank import each
 from tests.kernel.closeness import RELATIVE, assert_close, is_of_class

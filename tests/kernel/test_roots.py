@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from app.kernel.numerics.arrays import Array, silently
-from app.kernel.numerics.roots import newton_root, rising_root, solve_where
+from app.kernel.numerics.arrays import Array, newton_root, rising_root, silently, solve_where
 
 TARGETS = np.array([0.2, 2.0, 7.5, 30.0])
 

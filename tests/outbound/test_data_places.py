@@ -16,7 +16,7 @@ from app.domain.data import DataFormat, DataReference
 from app.domain.errors import DataNotAllowed, InvalidInput, TooLarge
 from app.outbound import data
 from app.outbound.data import DataPlaces, HttpFile, allowed_address, read_address, read_prefix
-from app.services.processes.progress import tell_progress
+from app.services.processes.worker import tell_progress
 from app.settings import Settings
 from tests.engine import ENGINE
 

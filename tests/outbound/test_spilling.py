@@ -14,7 +14,7 @@ import pytest
 from app.domain.errors import InvalidInput, SpillFull
 from app.outbound.duckdb_rows import DuckEngine
 from app.outbound.spilling import spill_folder
-from app.services.processes.progress import progressed, tell_progress
+from app.services.processes.worker import progressed, tell_progress
 
 SCHEMA = pa.schema([("p", pa.float64()), ("q", pa.float64())])
 BATCH = 1 << 17

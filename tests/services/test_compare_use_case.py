@@ -9,7 +9,7 @@ import pytest
 from app.domain.evaluation import EvaluationRecord
 from app.kernel.compare.paired.tests import mcnemar_mid_p
 from app.kernel.compare.rankings import Adjustment, adjust
-from app.services.processes.progress import tell_progress
+from app.services.processes.worker import tell_progress
 from app.services.runs.aligned import Runs
 from app.services.runs.pairing import PairingMode
 from tests.kernel.compare.tango import tango_interval

@@ -23,8 +23,7 @@ from app.domain.errors import DeadlinePassed, Fault, InvalidInput, NotEnoughMemo
 from app.domain.operations import Actor
 from app.services.acting import act_as
 from app.services.processes.compute import ComputePool
-from app.services.processes.progress import progressed, tell_progress
-from app.services.processes.worker import Limits, Worker
+from app.services.processes.worker import Limits, Worker, progressed, tell_progress
 
 SECONDS = 3.0
 

@@ -20,8 +20,7 @@ from app.domain.data import DataFormat, DataReference
 from app.domain.errors import BeyondMemory, InvalidInput, TooLarge
 from app.domain.inputs.samples import Tally, WeightSums
 from app.outbound.data import DataPlaces
-from app.services.evaluate.answers import Evaluation
-from app.services.evaluate.apart import evaluate_alone
+from app.services.evaluate.evaluations import Evaluation, evaluate_alone
 from tests.engine import ENGINE
 
 ROWS = 2000

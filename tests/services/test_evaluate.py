@@ -14,10 +14,9 @@ from app.domain.inputs.matrices import MatrixInput
 from app.domain.options import IntervalChoice, Options
 from app.domain.report import Group, Report
 from app.kernel.matrix.table import Table, at_equal_prevalence
-from app.kernel.metrics.card import Scope
+from app.kernel.metrics.card import Scope, evaluate_table
 from app.kernel.metrics.catalogue import catalogue
-from app.kernel.metrics.engine import evaluate_table
-from app.services.evaluate.answers import Evaluation
+from app.services.evaluate.evaluations import Evaluation
 from app.services.evaluate.questions import ask
 from app.services.evaluate.reports import evaluate, matrix_reports
 from app.services.evaluate.sections.matrix import batch_values

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from app.domain.findings import Finding, Severity
 from app.domain.wording import MOST_NAMED
 from app.kernel.matrix.table import Table
+from app.kernel.metrics.card import evaluate_table
 from app.kernel.metrics.catalogue import catalogue
-from app.kernel.metrics.engine import evaluate_table
 from app.kernel.uncertainty.intervals import wilson
 from app.services.evaluate.sections import findings
 from app.services.evaluate.sections.findings import matrix_findings, tie_finding

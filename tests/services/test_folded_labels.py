@@ -21,8 +21,7 @@ from app.domain.errors import BeyondMemory, InvalidInput, TooLarge
 from app.kernel.folds.entries import NotFolded
 from app.kernel.folds.labels import LabelFold
 from app.outbound.data import DataPlaces
-from app.services.evaluate.apart import evaluate_alone
-from app.services.evaluate.evaluations import NewEvaluation
+from app.services.evaluate.evaluations import NewEvaluation, evaluate_alone
 from app.services.evaluate.folding.labels import LabelFolding
 from tests.api.answers import Json
 from tests.engine import ENGINE

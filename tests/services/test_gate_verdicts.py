@@ -14,7 +14,7 @@ from app.domain.inputs.content import Content
 from app.domain.rules import definition_of
 from app.kernel.compare.gates import Verdict
 from app.services.gate import check_gate, rule_estimands
-from app.services.processes.progress import tell_progress
+from app.services.processes.worker import tell_progress
 from app.services.runs.aligned import Runs
 from app.services.runs.pairing import KeptSamples
 

@@ -11,8 +11,7 @@ from app.domain.inputs.matrices import MatrixInput
 from app.domain.options import IntervalChoice, IntervalMethod, Options, Sampling
 from app.kernel.uncertainty import groups
 from app.services.evaluate.questions import ask
-from app.services.evaluate.reports import evaluate, report_alone
-from app.services.evaluate.sections.kept import sections_as_json, sections_from_json
+from app.services.evaluate.reports import evaluate, report_alone, sections_as_json, sections_from_json
 
 ALL = Options(intervals=IntervalChoice.ALL, sampling=Sampling(method=IntervalMethod.BOOTSTRAP, draws=200))
 

@@ -12,9 +12,8 @@ import pytest
 from app.domain.errors import Forbidden, QuotaUsedUp, TooManyRequests, Unauthenticated
 from app.domain.identifiers import new_id
 from app.domain.operations import ApiKey, Scope
-from app.services.access import guard as guards
-from app.services.access.guard import Asking, Guard
-from app.services.access.tokens import make_token
+from app.services import access as guards
+from app.services.access import Asking, Guard, make_token
 from app.services.ports import StoreUnavailableError
 
 

@@ -14,7 +14,7 @@ from app.domain.operations import Actor, JobEnd, JobStatus, KeptRequest, Task
 from app.services.acting import actor, made_id, make_part
 from app.services.jobs import Answered, JobRunner
 from app.services.ports import StoreUnavailableError, Waits
-from app.services.processes.progress import listener, progressed
+from app.services.processes.worker import listener, progressed
 
 pytestmark = pytest.mark.anyio
 REQUEST = KeptRequest(kind="x", method="POST", path="/x", query="", headers={})

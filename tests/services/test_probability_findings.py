@@ -12,13 +12,13 @@ from app.domain.findings import Finding
 from app.domain.inputs.content import GROUPS_FACT, Content
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.inputs.samples import Samples
+from app.domain.members import numbers
 from app.kernel.matrix.table import confusion_counts
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.numerics.arrays import Array, silently
 from app.kernel.samples.calibration import expected_by_chance
 from app.services.estimates.run_data import RunData
 from app.services.evaluate.sections.findings import ERROR_RATE, probability_findings
-from app.services.json_values import numbers
 
 
 def source_of(y: Any, p: Array, groups: int | None = None, weights: Array | None = None) -> MatrixInput:

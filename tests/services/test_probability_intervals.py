@@ -20,7 +20,7 @@ from app.kernel.uncertainty import resampling
 from app.kernel.uncertainty.draws import Shares
 from app.services.estimates.run_data import RunData
 from app.services.evaluate.questions import ask
-from app.services.evaluate.sections.kept import sections_as_json, sections_from_json
+from app.services.evaluate.reports import sections_as_json, sections_from_json
 from app.services.evaluate.sections.probability import probability_section
 from tests.kernel.delong import delong
 from tests.kernel.probability.problems import softmax_problem

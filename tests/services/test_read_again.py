@@ -23,7 +23,7 @@ from app.domain.inputs.confusion import BinaryCounts
 from app.domain.inputs.labels import CodedTexts
 from app.domain.inputs.matrices import MatrixInput
 from app.outbound.data import DataPlaces
-from app.services.processes.progress import progressed, tell_progress
+from app.services.processes.worker import progressed, tell_progress
 from app.services.stored import unkept_record
 
 ROWS = 300_000

@@ -12,10 +12,9 @@ from app.domain.inputs.content import Content
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.options import IntervalChoice, Options
 from app.domain.report import Report
-from app.services.evaluate import batching as reports
-from app.services.evaluate.batching import Reports
+from app.services.evaluate import reports
 from app.services.evaluate.questions import Question
-from app.services.evaluate.reports import evaluate
+from app.services.evaluate.reports import Reports, evaluate
 from app.services.evaluate.sections.matrix import BatchValues, batch_values
 from app.services.processes.compute import ComputePool
 from tests.services.memory import Here
@@ -98,14 +97,24 @@ def test_a_group_is_no_larger_than_its_limits(compute: ComputePool, sizes: list[
     assert sizes == [2, 2, 1]
 
 
-def test_large_inputs_keep_no_one_waiting(compute: ComputePool, sizes: list[int]) -> None:
+def test_large_inputs_keep_no_one_waiting(
+    compute: ComputePool, sizes: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent, send = [], compute.run
+
+    async def counted(function: Callable[..., Any]) -> Any:
+        sent.append(function)
+        return await send(function)
+
+    monkeypatch.setattr(compute, "run", counted)
+
     async def work() -> tuple[Report, Report]:
         maker = Reports(compute)
         large, small = await asyncio.gather(maker.make(source(80), PLAIN), maker.make(source(3), PLAIN))
         return large, small
 
     large, small = run(work)
-    assert sizes == [1]
+    assert (sizes, len(sent)) == ([1, 1], 1)
     assert (len(large.per_class), len(small.per_class)) == (80, 3)
 
 
@@ -151,8 +160,9 @@ def test_a_caller_that_leaves_is_not_computed_for(compute: ComputePool, sizes: l
         leaving.cancel()
         return await staying
 
-    assert run(work).values == evaluate(source(3, seed=1), PLAIN).values
+    made = run(work)
     assert sizes == [1]
+    assert made.values == evaluate(source(3, seed=1), PLAIN).values
 
 
 def test_there_are_values_before_there_is_a_report(compute: ComputePool) -> None:

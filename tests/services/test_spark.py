@@ -16,7 +16,7 @@ from app.api.v1.evaluations.referenced import STREAMED_FROM, new_evaluation
 from app.domain.data import DataFormat, DataReference
 from app.outbound.data import DataPlaces
 from app.outbound.spark_rows import SparkEngine
-from app.services.evaluate.apart import evaluate_alone
+from app.services.evaluate.evaluations import evaluate_alone
 from app.services.ports import Engine
 from tests.engine import ENGINE
 from tests.golden.comparing import compare

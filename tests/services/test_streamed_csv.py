@@ -17,7 +17,7 @@ from app.domain.errors import BeyondMemory
 from app.domain.inputs.labels import as_labels
 from app.domain.inputs.samples import ids_as_array
 from app.outbound.data import DataPlaces
-from app.services.evaluate.apart import evaluate_alone
+from app.services.evaluate.evaluations import evaluate_alone
 from tests.engine import ENGINE
 
 ROWS = 2000

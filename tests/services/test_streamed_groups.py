@@ -16,8 +16,7 @@ from app.domain.errors import BeyondMemory, InvalidInput, TooLarge
 from app.domain.report import Report
 from app.outbound.data import DataPlaces
 from app.services.evaluate import most_groups
-from app.services.evaluate.apart import evaluate_alone
-from app.services.evaluate.evaluations import NewEvaluation
+from app.services.evaluate.evaluations import NewEvaluation, evaluate_alone
 from app.services.runs.joins import numbers_of
 from tests.engine import ENGINE
 

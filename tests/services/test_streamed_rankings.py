@@ -17,8 +17,7 @@ from app.domain.data import DataFormat, DataReference
 from app.domain.errors import BeyondMemory, InvalidExpression, InvalidInput, TooLarge
 from app.domain.inputs.content import DataFacts
 from app.outbound.data import DataPlaces
-from app.services.evaluate.apart import evaluate_alone
-from app.services.evaluate.evaluations import NewEvaluation
+from app.services.evaluate.evaluations import NewEvaluation, evaluate_alone
 from app.services.evaluate.streamed.rankings import streamed_rankings
 from app.services.runs import rankings
 from tests.api.answers import Json

@@ -16,8 +16,7 @@ from app.domain.errors import BeyondMemory, InvalidInput
 from app.kernel.numerics.arrays import Array
 from app.kernel.samples.losses import Codes
 from app.outbound.data import DataPlaces
-from app.services.evaluate.answers import Evaluation
-from app.services.evaluate.apart import evaluate_alone
+from app.services.evaluate.evaluations import Evaluation, evaluate_alone
 from tests.engine import ENGINE
 
 ROWS = 3000

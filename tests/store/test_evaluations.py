@@ -10,8 +10,7 @@ from app.domain.evaluation import DatasetRef, EvaluationQuery, EvaluationRecord,
 from app.domain.identifiers import new_id, time_of
 from app.domain.inputs.content import Content
 from app.services.ports import EvaluationStore, Readiness
-from app.store.database.engine import create_engine
-from app.store.database.schema import SchemaReadiness
+from app.store.database.engine import SchemaReadiness, create_engine
 from app.store.evaluations.evaluations import PostgresEvaluationStore
 from app.store.evaluations.writer import EvaluationWriter
 from tests.store.conftest import MakeRecord

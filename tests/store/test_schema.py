@@ -10,8 +10,7 @@ from sqlalchemy import Connection, inspect, text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from app.domain.named_metrics import HEADLINE
-from app.store.database.engine import create_engine
-from app.store.database.schema import MIGRATIONS, SchemaReadiness, expected_revision, known_revisions
+from app.store.database.engine import MIGRATIONS, SchemaReadiness, create_engine, expected_revision, known_revisions
 from app.store.database.tables import metadata
 
 pytestmark = pytest.mark.anyio

@@ -10,7 +10,7 @@ from sqlalchemy import Table, delete, func, or_, select, true, update
 from sqlalchemy.dialects.postgresql.asyncpg import dialect
 
 from app.store.database import tables
-from app.store.database.sealing import UnsealedStatement, seal
+from app.store.database.engine import UnsealedStatement, seal
 from app.store.database.tables import comparisons, datasets, evaluations, gates, metadata, models
 
 STORE = Path(tables.__file__).parents[1]

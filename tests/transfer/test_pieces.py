@@ -20,23 +20,25 @@ from app.domain.inputs.samples import Samples
 from app.domain.operations import Actor
 from app.kernel.metrics.catalogue import catalogue
 from app.project_commands import recompute
+from app.services import transfer
 from app.services.acting import act_as
 from app.services.ports import Archived, ArchiveKind
-from app.services.transfer import exporting, importing
-from app.services.transfer.checking import Checker, Discrepancy, Verdict
-from app.services.transfer.exporting import Exporter
-from app.services.transfer.files import (
+from app.services.transfer import (
     EVALUATIONS,
+    Checker,
     ColumnReader,
+    Discrepancy,
+    Exporter,
+    FilePart,
+    Importer,
     Manifest,
-    Part,
     TransferError,
+    Verdict,
     read_evaluation,
     read_manifest,
     write_evaluation,
     write_manifest,
 )
-from app.services.transfer.importing import Importer
 from app.store.database.tables import evaluation_samples, evaluations, sample_columns
 from app.store.evaluations.evaluations import PostgresEvaluationStore
 from app.store.evaluations.writer import EvaluationWriter
@@ -54,9 +56,9 @@ class BrokenOffError(Exception):
 @pytest.fixture(autouse=True)
 def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     act_as(Actor("tests"))
-    monkeypatch.setattr(exporting, "_MOST_ROWS", 5)
-    monkeypatch.setattr(exporting, "_AT_ONCE", 2)
-    monkeypatch.setattr(importing, "_AT_ONCE", 3)
+    monkeypatch.setattr(transfer, "_MOST_ROWS", 5)
+    monkeypatch.setattr(transfer, "_AT_ONCE", 2)
+    monkeypatch.setattr(transfer, "_LINES_IN_A_PIECE", 3)
 
 
 def make_records(count: int) -> list[EvaluationRecord]:
@@ -165,7 +167,7 @@ async def test_a_column_is_exported_once(
     reader = ColumnReader(paths)
     known = await links(engine, project)
     assert reader._places.keys() == known.keys()
-    from app.services.transfer.files import digests_in
+    from app.services.transfer import digests_in
 
     assert sum(len(list(digests_in(path))) for path in paths) == len(known)
     with pytest.raises(TransferError, match="it is not there"):
@@ -290,7 +292,7 @@ async def test_ids_without_a_moment_are_refused(
         row |= {"baseline_id": None, "gate": "g", "verdict": "passed"}
     content = orjson.dumps({**row, "id": identifier}, option=orjson.OPT_APPEND_NEWLINE)
     (tmp_path / "rows.ndjson").write_bytes(content)
-    part = Part(kind, "rows.ndjson", 1, None, sha256(content).hexdigest())
+    part = FilePart(kind, "rows.ndjson", 1, None, sha256(content).hexdigest())
     write_manifest(tmp_path, Manifest(project, None, "now", [part], [], complete=True))
     with pytest.raises(TransferError, match=f"expected {kind} in rows.ndjson"):
         await Importer(PostgresArchive(engine)).bring_in(tmp_path)

@@ -5,7 +5,7 @@ from html.parser import HTMLParser
 import httpx
 import pytest
 
-from app.api.ui.catalogue import formula
+from app.api.ui.pages import formula
 from app.domain.catalogue import combinations, describe_metric, find_metrics
 from tests.ui.test_pages import check_page
 

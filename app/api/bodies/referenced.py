@@ -24,7 +24,7 @@ from app.domain.inputs.multilabel import Multilabel
 from app.domain.inputs.ranking import Ranking
 from app.domain.inputs.samples import Tally
 from app.services.ports import DataSource, OpenEngine
-from app.services.processes.progress import as_step, each_as_step
+from app.services.processes.worker import as_step, each_as_step
 
 _DATA: Final = "/input/data"
 _COLUMNS: Final = f"{_DATA}/columns"

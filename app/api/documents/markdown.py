@@ -1,10 +1,12 @@
-"""Writes documents in Markdown: a comment on a pull request, the summary of a job.
+"""Writers of documents in Markdown (a comment on a pull request, the summary of a job) and in CSV, long form and exact.
 
 Names stand in code spans, where neither a mention nor a link nor a tag does anything.
 """
 
+import csv
 import re
 from collections.abc import Iterator
+from io import StringIO
 from typing import Final
 
 from app.api.documents.document import (
@@ -103,3 +105,22 @@ def _cell(cell: Cell, column: Column | None = None) -> str:
         case str() | tuple():
             return prose(cell)
     return cell_text(cell, Facet.WHOLE if column is None else column.facet)
+
+
+# With these a spreadsheet begins a formula.
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+
+def write_csv(document: Document) -> str:
+    """Return the values of a document, a line for each."""
+    text = StringIO()
+    writer = csv.writer(text, lineterminator="\r\n")
+    writer.writerow(document.records.heads)
+    for line in document.records.rows:
+        writer.writerow([_defused(cell) if isinstance(cell, str) else cell for cell in line])
+    return text.getvalue()
+
+
+def _defused(text: str) -> str:
+    """Return a text that no spreadsheet takes for a formula (OWASP, CSV injection)."""
+    return f"'{text}" if text.startswith(_FORMULA) else text

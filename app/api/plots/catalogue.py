@@ -5,21 +5,13 @@ from dataclasses import dataclass
 from typing import Final
 
 from app.api.answers import write_json
-from app.api.plots import classes, differences, matrices, shares, verdicts
-from app.api.plots.kinds import contingency, units
-from app.api.plots.rates import planes, recalls, spreads, surfaces
+from app.api.plots import classes, differences, kinds, matrices, rates, samples, verdicts
 from app.api.plots.registry import PLOTS, Given, Needs, Subject
-from app.api.plots.samples import calibration, closeness, curves, histograms
 from app.domain.errors import CurveUndefined, NoFigure, NoSamples
 
 # Imported for the figures that they enter into the registry. Figures are listed in this order, whichever module was
 # imported first.
-MODULES: Final = (
-    *(matrices, classes, curves, histograms, calibration, closeness),
-    *(planes, surfaces, recalls, spreads, shares),
-    *(contingency, units),
-    *(differences, verdicts),
-)
+MODULES: Final = (matrices, classes, samples, rates, kinds, differences, verdicts)
 
 _PLACES: Final = {module.__name__: place for place, module in enumerate(MODULES)}
 _IN_ORDER: Final = sorted(PLOTS.values(), key=lambda plot: _PLACES[plot.make.__module__])

@@ -13,8 +13,8 @@ from app.api.deps import UseContext, routes
 from app.api.documentation import body_schema, made
 from app.api.jobs import LATER, deferrable
 from app.api.presentation import AS_USUAL, COMPARISON, AskedOfComparison, prefers_page, view_of, written_as
-from app.api.v1.figures.pages import comparison_page
-from app.api.v1.requests import comparisons as requests
+from app.api.v1.figures import comparison_page
+from app.api.v1.requests import decisions as requests
 from app.api.v1.reread import compare_elsewhere
 from app.domain.decisions import ComparisonSummary
 from app.services.compare.answers import ModelComparison, RunComparison

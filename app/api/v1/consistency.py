@@ -10,7 +10,7 @@ from app.api.bodies.parsing import parse_body, read_body
 from app.api.deps import UseContext, routes
 from app.api.documentation import body_schema
 from app.api.jobs import LATER, deferrable
-from app.api.v1.requests import consistency as requests
+from app.api.v1.requests import questions as requests
 from app.services.consistency import ConsistencyAnswer, check_report
 
 router = routes("what-if")

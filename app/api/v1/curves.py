@@ -13,7 +13,7 @@ from app.api.bodies.received import answered_apart
 from app.api.deps import UseContext, routes
 from app.api.documentation import NO_SAMPLES, body_schema
 from app.api.jobs import LATER, deferrable
-from app.api.v1.requests import curves as requests
+from app.api.v1.requests import questions as requests
 from app.api.v1.requests.fields import SOUGHT
 from app.services.decide.answers import DecisionRule
 from app.services.decide.curves import (

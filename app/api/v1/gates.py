@@ -14,7 +14,7 @@ from app.api.deps import UseContext, routes
 from app.api.documentation import body_schema, made
 from app.api.jobs import LATER, deferrable
 from app.api.presentation import AS_USUAL, CHECK, AskedOfCheck, view_of, written_as
-from app.api.v1.requests import gates as requests
+from app.api.v1.requests import decisions as requests
 from app.api.v1.requests.fields import GateName, named
 from app.domain.decisions import CheckSummary, GateVersion
 from app.services.gate import CheckAnswer

@@ -12,7 +12,7 @@ from app.api.bodies.parsing import parse_body, read_body
 from app.api.cursors import Cursor, Limit, Listing, Pages
 from app.api.deps import UseContext, routes
 from app.api.documentation import body_schema, made
-from app.api.v1.requests import keys as requests
+from app.api.v1.requests import administration as requests
 from app.domain.operations import AuditEntry, KeyFacts, KeyMade
 
 router = routes("keys")

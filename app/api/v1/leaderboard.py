@@ -8,7 +8,7 @@ from starlette.responses import Response
 from app.api.deps import UseContext, routes
 from app.api.presentation import AS_USUAL, LEADERBOARD, AskedOfLeaderboard, view_of, written_as
 from app.api.problems import InvalidQuery
-from app.api.v1.listing.filters import Conditions, value_conditions
+from app.api.v1.listing import Conditions, value_conditions
 from app.api.v1.requests.fields import (
     SOUGHT,
     AlternativeName,

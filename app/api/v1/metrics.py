@@ -11,7 +11,7 @@ from app.api.answers import answers, json_response, write_json
 from app.api.bodies.parsing import parse_body, read_body
 from app.api.deps import UseContext, routes
 from app.api.documentation import body_schema
-from app.api.v1.listing.metrics import Task, UseMetricFilters
+from app.api.v1.listing import Task, UseMetricFilters
 from app.api.v1.requests import metrics as requests
 from app.domain.advice.recommendations import Recommendation, recommend
 from app.domain.catalogue import MetricCard, MetricPage, combinations, describe_metric, find_metrics, metric_by_name
@@ -24,7 +24,7 @@ from app.services.decide.h_mean_bounds import (
     bounds_of_weak_classes,
     isocurves,
 )
-from app.services.evaluate.answers import Normalized
+from app.services.evaluate.evaluations import Normalized
 
 router = routes("metrics")
 

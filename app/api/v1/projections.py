@@ -14,7 +14,7 @@ from app.api.bodies.received import LargeBody, answered_apart, receive
 from app.api.deps import UseContext, routes
 from app.api.documentation import NO_SAMPLES, body_schema
 from app.api.jobs import LATER, deferrable
-from app.api.v1.requests import projections as requests
+from app.api.v1.requests import questions as requests
 from app.services.project.prevalence_estimate import PrevalenceEstimate
 from app.services.project.projection import Projection
 from app.services.project.what_if import Unlabelled, project_input

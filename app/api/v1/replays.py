@@ -11,8 +11,8 @@ from app.api.answers import json_response
 from app.api.bodies.keyed import REPLAYED, Replay
 from app.api.deps import Context, context
 from app.api.jobs import accepted
-from app.api.presentation import requested_view
-from app.api.v1.evaluations.evaluating import deleted, evaluation_answer, kept_evaluation
+from app.api.presentation import evaluation_answer, requested_view
+from app.api.v1.evaluations.evaluating import deleted, kept_evaluation
 from app.domain.errors import NotFound, ShownOnce
 from app.domain.operations import KeptResult, Kind
 

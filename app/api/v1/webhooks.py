@@ -13,7 +13,7 @@ from app.api.bodies.parsing import parse_body, read_body
 from app.api.cursors import Cursor, Limit, Listing, Pages
 from app.api.deps import UseContext, routes
 from app.api.documentation import body_schema, made
-from app.api.v1.requests import webhooks as requests
+from app.api.v1.requests import administration as requests
 from app.domain.operations import Delivery, DeliveryRetry, DeliveryStatus, WebhookFacts, WebhookPut
 
 router = routes("webhooks")

@@ -1,23 +1,277 @@
-"""Middleware around every route: identity, limits of bodies, addresses of callers."""
+"""Middleware around every route: identity, refusal by headers, limits and unpacking of bodies, and facts for logs.
+
+A browser sends what any page asks of it, with the address of this machine and, under `/ui`, with the cookie. It also
+says which page asked (Fetch Metadata, `Origin`) and under which name it knows the service (`Host`), which no page can
+change. Bodies in gzip are unpacked as they stream, within a bound. Work for a client who has left is ended.
+"""
 
 import asyncio
 import logging
 import re
-from collections.abc import Iterable, MutableMapping
+import time
+import zlib
+from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from http import HTTPStatus
-from typing import Any, TextIO
+from typing import Any, Final, Protocol, TextIO
 from uuid import uuid4
 
+from fastapi import FastAPI
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.middleware.cors import CORSMiddleware
+from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import ClientDisconnect
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.api.answers import write_json
-from app.api.problems import MEDIA_TYPE, Problem, internal_error, method_not_allowed, problem_of
-from app.api.wire.compression import Packing, unpacked
-from app.api.wire.disconnects import DisconnectWatch
-from app.api.wire.same_site import HeaderChecks
+from app.api.presentation import weighted
+from app.api.problems import (
+    MEDIA_TYPE,
+    MalformedRequest,
+    Problem,
+    internal_error,
+    method_not_allowed,
+    not_found,
+    problem_of,
+)
+from app.domain.errors import Fault
+from app.domain.members import rfc3339
+from app.domain.operations import Used
+from app.services.observing import Tally, begin_tally
+
+_FIRST_ERROR = 400
+
+
+# Unpacked at once: a millisecond's work, after which others get their turn.
+_PIECE: Final = 256 * 1024
+_GZIP: Final = 16 + zlib.MAX_WBITS
+# Tools that pack pieces one by one make them of 64 KiB; empty ones take twenty bytes and as much time.
+_MOST_MEMBERS: Final = 10_000
+# Answers from so many bytes on are packed. Level 1 makes a quarter of a report in a fraction of a millisecond.
+_LEAST_PACKED: Final = 16 * 1024
+_LEVEL: Final = 1
+
+
+class Packing(GZipMiddleware):
+    """Packs large answers. The library takes `gzip;q=0`, which refuses gzip, for a wish."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        super().__init__(app, _LEAST_PACKED, _LEVEL)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle one ASGI connection."""
+        if scope["type"] == "http" and _refuses_gzip(Headers(scope=scope).get("accept-encoding", "")):
+            headers = [(name, value) for name, value in scope["headers"] if name != b"accept-encoding"]
+            scope = {**scope, "headers": headers}
+        await super().__call__(scope, receive, send)
+
+
+def _refuses_gzip(accepted: str) -> bool:
+    return ";" in accepted and any(weighted(part) == ("gzip", 0.0) for part in accepted.split(","))
+
+
+def unpacked(scope: Scope, receive: Receive) -> tuple[Scope, Receive] | Problem:
+    """The request with a plain body; a problem when it is compressed in an unknown way."""
+    encoding = Headers(scope=scope).get("content-encoding", "").strip().lower()
+    if encoding in ("", "identity"):
+        return scope, receive
+    if encoding not in ("gzip", "x-gzip"):
+        return Problem(
+            status=HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
+            code="unsupported_encoding",
+            detail=f"expected a body that is plain or has the Content-Encoding gzip, got {encoding[:60]!r}",
+            headers={"Accept-Encoding": "gzip", "Connection": "close"},
+        )
+    # Its length is that of the packed body.
+    dropped = (b"content-encoding", b"content-length")
+    headers = [(name, value) for name, value in scope["headers"] if name not in dropped]
+    return {**scope, "headers": headers}, _Unpacking(receive)
+
+
+class _Unpacking:
+    """The messages of a request with its body unpacked. Members of gzip may come one after another."""
+
+    def __init__(self, receive: Receive) -> None:
+        self._receive = receive
+        self._member = zlib.decompressobj(_GZIP)
+        self._packed = b""
+        self._begun = self._full = self._last = False
+        self._members = 1
+
+    async def __call__(self) -> Message:
+        """The next message.
+
+        Raises:
+            MalformedRequest: the body is no gzip, or ends early.
+        """
+        while True:
+            if self._packed or self._full:
+                # Nothing is waited for here, and others would wait for all of a body.
+                await asyncio.sleep(0)
+                if piece := self._unpack():
+                    return {"type": "http.request", "body": piece, "more_body": True}
+                continue
+            if self._last:
+                if self._begun and not self._member.eof:
+                    raise _malformed("the body ends early")
+                self._begun = self._last = False
+                return {"type": "http.request", "body": b"", "more_body": False}
+            message = await self._receive()
+            if message["type"] != "http.request":
+                return message
+            self._packed = message.get("body", b"")
+            self._last = not message.get("more_body", False)
+
+    def _unpack(self) -> bytes:
+        """At most `_PIECE` bytes."""
+        if self._member.eof:
+            self._members += 1
+            if self._members > _MOST_MEMBERS:
+                raise _malformed(f"there are more than {_MOST_MEMBERS} files of gzip one after another")
+            self._member = zlib.decompressobj(_GZIP)
+        self._begun = True
+        try:
+            piece = self._member.decompress(self._packed, _PIECE)
+        except zlib.error as error:
+            raise _malformed(str(error)) from None
+        self._packed = self._member.unused_data if self._member.eof else self._member.unconsumed_tail
+        # What was held back for want of room comes without more input.
+        self._full = len(piece) == _PIECE and not self._member.eof
+        return piece
+
+
+def _malformed(reason: str) -> MalformedRequest:
+    fault = Fault("", "invalid_gzip", f"expected a body in gzip, as Content-Encoding says: {reason}")
+    return MalformedRequest([fault], status=HTTPStatus.BAD_REQUEST)
+
+
+# Shorter requests are over before anybody has looked.
+_LOOK_AFTER_SECONDS = 1.0
+
+
+class DisconnectWatch:
+    """Cancels the task that it is made in when the client goes away while it is still at work.
+
+    Attributes:
+        body_complete: Set once the whole body was received. Until then only the application asks what comes next.
+        gone: The client went away, and the task was cancelled for it.
+    """
+
+    def __init__(self, receive: Receive, *, body_complete: bool) -> None:
+        task = asyncio.current_task()
+        assert task is not None  # noqa: S101 - it is made in a request
+        self._task, self._receive = task, receive
+        self.body_complete = body_complete
+        self.gone = False
+        self._watching: asyncio.Task[None] | None = None
+        self._look_again()
+
+    def _look_again(self) -> None:
+        self._timer = asyncio.get_running_loop().call_later(_LOOK_AFTER_SECONDS, self._look)
+
+    def _look(self) -> None:
+        if self.body_complete:
+            self._watching = asyncio.create_task(self._watch())
+        else:
+            self._look_again()
+
+    async def _watch(self) -> None:
+        while (await self._receive())["type"] != "http.disconnect":
+            pass
+        self.gone = True
+        self._task.cancel()
+
+    def stop(self) -> None:
+        """The request is over."""
+        self._timer.cancel()
+        if self._watching is not None:
+            self._watching.cancel()
+
+
+_HOST: Final = re.compile(r"(\[[0-9a-f:.]+\]|[\w.-]*)(:\d{0,5})?", re.ASCII)
+_LOOPBACK: Final = re.compile(r"(.+\.)?localhost|127(\.\d{1,3}){3}|::1")
+_LENGTH: Final = re.compile(r"[0-9]{0,18}")
+# They say nothing and do nothing; whoever probes may know the service by an address that it does not know itself.
+_PROBES: Final = frozenset({"/healthz", "/readyz"})
+# Names of models and of data sets may have a slash, so that an encoded one is part of the name.
+_NAMED: Final = (b"/v1/models/", b"/v1/datasets/")
+# What is left of the request is not read, so the connection cannot be used again.
+_CLOSE: Final = {"Connection": "close"}
+
+
+class HeaderChecks:
+    """Looks at each request once, before anything else does."""
+
+    def __init__(
+        self, *, hosts: Iterable[str], origins: Iterable[str], needs_key: Callable[[], Awaitable[bool]]
+    ) -> None:
+        """Take the names that the service answers to, `*.` for all below a name, and origins whose pages may ask.
+
+        Without names any name is right where a key is needed, and elsewhere those of this machine alone.
+        """
+        self._hosts, self._origins, self._needs_key = frozenset(hosts), frozenset(origins), needs_key
+
+    async def refusal(self, scope: Scope) -> Problem | None:
+        """The problem of a request; None when there is none."""
+        headers = Headers(scope=scope)
+        given = headers.getlist("host")
+        host = _HOST.fullmatch("".join(given).lower())
+        if host is None or len(given) > 1 or (not given and scope["http_version"] == "1.1"):
+            return _bad("expected one header Host, with a name or an address")
+        if _LENGTH.fullmatch(headers.get("content-length", "")) is None:
+            return _bad("expected a Content-Length of at most 18 digits")
+        path: bytes = scope.get("raw_path") or b""
+        if b"%2f" in path.lower() and not path.startswith(_NAMED):
+            return not_found()
+        if scope["method"] not in ("GET", "HEAD", "OPTIONS") and self._is_foreign(headers):
+            detail = "a browser sent this for a page of another site: PREVAIL_CORS_ORIGINS names those that may ask"
+            return Problem(status=HTTPStatus.FORBIDDEN, code="cross_site", detail=detail, headers=_CLOSE)
+        name = host[1].strip("[]").rstrip(".")
+        if not given or scope["path"] in _PROBES or self._is_own(name, scope):
+            return None
+        if self._hosts or not await self._needs_key():
+            detail = f"the service does not answer to the name {name[:100]!r}: PREVAIL_ALLOWED_HOSTS names those it has"
+            return Problem(status=HTTPStatus.FORBIDDEN, code="unknown_host", detail=detail, headers=_CLOSE)
+        return None
+
+    def _is_foreign(self, headers: Headers) -> bool:
+        """Did a page ask for it that is none of the service's, and none that the operator has named?"""
+        origin, site = headers.get("origin"), headers.get("sec-fetch-site")
+        if "*" in self._origins or origin in self._origins:
+            return False
+        if site is not None:
+            return site not in ("same-origin", "none")
+        # Only the scheme may differ: something in front speaks TLS.
+        return origin is not None and origin.partition("://")[2] != headers.get("host", "").lower()
+
+    def _is_own(self, name: str, scope: Scope) -> bool:
+        """Is it of this machine, the address that the connection was made to, or one that the operator has named?"""
+        address = (scope.get("server") or ("",))[0].removeprefix("::ffff:")
+        if name in self._hosts or name == address or _LOOPBACK.fullmatch(name):
+            return True
+        parents = [f"*{name[place:]}" for place, sign in enumerate(name) if sign == "."]
+        return "*" in self._hosts or not self._hosts.isdisjoint(parents)
+
+
+class CrossOrigin(CORSMiddleware):
+    """Answers preflights and lets pages of other origins read; a preflight that its headers refuse goes on to be so."""
+
+    def __init__(self, app: ASGIApp, /, *, checks: HeaderChecks, **options: Any) -> None:
+        super().__init__(app, **options)
+        self._checks = checks
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle one ASGI connection."""
+        if scope["type"] == "http" and scope["method"] == "OPTIONS" and await self._checks.refusal(scope) is not None:
+            await self.app(scope, receive, send)
+        else:
+            await super().__call__(scope, receive, send)
+
+
+def _bad(detail: str) -> Problem:
+    return Problem(status=HTTPStatus.BAD_REQUEST, code="bad_request", detail=detail, headers=_CLOSE)
 
 
 class LineHandler(logging.StreamHandler[TextIO]):
@@ -281,3 +535,158 @@ def _too_large(limit: int) -> Problem:
         # The rest of the body is not read, so the connection cannot be used again.
         headers={"Connection": "close"},
     )
+
+
+@dataclass(frozen=True, slots=True)
+class RequestFacts:
+    """A request that is over.
+
+    Attributes:
+        at: When it came.
+        seconds: From then until its answer was handed to the server.
+        template: The address as the route has it; None when there is no such address.
+        state: What the layers inside have noted: id, key, project, route, code of a problem.
+        status: None when the client went away before there was an answer.
+        received: Bytes of its body, as they came.
+        sent: Bytes of the body of the answer.
+        tally: What it took of processes and of the database.
+    """
+
+    at: datetime
+    seconds: float
+    scope: Scope
+    template: str | None
+    state: Mapping[str, Any]
+    status: int | None
+    received: int
+    sent: int
+    tally: Tally
+
+
+class RequestSink(Protocol):
+    """Is told of every request."""
+
+    def begun(self) -> None:
+        """One has come."""
+        ...
+
+    def ended(self, facts: RequestFacts) -> None:
+        """One is over."""
+        ...
+
+
+class Observed:
+    """The outermost layer but for CORS and traces."""
+
+    def __init__(self, app: ASGIApp, *, sinks: Sequence[RequestSink], addresses: Addresses) -> None:
+        self._app, self._sinks, self._addresses = app, tuple(sinks), addresses
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle one ASGI connection."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        begin, at, tally = time.perf_counter(), datetime.now(UTC), begin_tally()
+        state = scope.setdefault("state", {})
+        status: int | None = None
+        received = sent = 0
+
+        async def receive_counted() -> Message:
+            nonlocal received
+            message = await receive()
+            received += len(message.get("body", b""))
+            return message
+
+        async def send_counted(message: Message) -> None:
+            nonlocal status, sent
+            if message["type"] == "http.response.start":
+                status = message["status"]
+            sent += len(message.get("body", b""))
+            await send(message)
+
+        for sink in self._sinks:
+            sink.begun()
+        try:
+            await self._app(scope, receive_counted, send_counted)
+        except BaseException:
+            # The server answers it.
+            status = status or HTTPStatus.INTERNAL_SERVER_ERROR.value
+            raise
+        finally:
+            seconds = time.perf_counter() - begin
+            template = state.get("route") or self._addresses.template(scope["path"])
+            facts = RequestFacts(at, seconds, scope, template, state, status, received, sent, tally)
+            for sink in self._sinks:
+                sink.ended(facts)
+
+
+LOGGER: Final = "prevail.requests"
+_log = logging.getLogger(LOGGER)
+# W3C Trace Context: version, trace, parent, flags. Later versions may have more behind it.
+_TRACE = re.compile(r"(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}(?:-.*)?")
+_LONGEST_PATH = 200
+
+
+class RequestLog:
+    """Writes the lines."""
+
+    def begun(self) -> None:
+        """Nothing is written yet."""
+
+    def ended(self, facts: RequestFacts) -> None:
+        """Write the line of a request."""
+        if not _log.isEnabledFor(logging.INFO):
+            return
+        scope, state = facts.scope, facts.state
+        line = {
+            "at": rfc3339(facts.at),
+            "request": state.get("request_id"),
+            "trace": state.get("trace_id") or _trace_of(scope["headers"]),
+            "key": state.get("key_id"),
+            "project": state.get("project"),
+            "method": scope["method"],
+            "route": state.get("route"),
+            "path": scope["path"][:_LONGEST_PATH],
+            # None when the client went away before there was an answer.
+            "status": facts.status,
+            "code": state.get("code"),
+            "milliseconds": round(facts.seconds * 1000, 3),
+            "compute_milliseconds": round(facts.tally.compute * 1000, 3),
+            "database_milliseconds": round(facts.tally.database * 1000, 3),
+            "bytes_in": facts.received,
+            "bytes_out": facts.sent,
+        }
+        text = write_json(line).decode()
+        match _log.handlers:
+            case [LineHandler() as lines] if not _log.propagate:
+                lines.write_line(LOGGER, text)
+            case _:
+                # `info` would look for the line of code that calls it.
+                _log.handle(logging.LogRecord(LOGGER, logging.INFO, __file__, 0, text, None, None))
+
+
+def _trace_of(headers: Iterable[tuple[bytes, bytes]]) -> str | None:
+    """The id of the trace that the caller is part of."""
+    for name, value in headers:
+        if name == b"traceparent":
+            found = _TRACE.fullmatch(value.decode("latin-1"))
+            return found and found[1]
+    return None
+
+
+class UsageCount:
+    """Counts what each request of a project has used."""
+
+    def __init__(self, app: FastAPI) -> None:
+        self._app = app
+
+    def begun(self) -> None:
+        """Nothing is known yet."""
+
+    def ended(self, facts: RequestFacts) -> None:
+        """Count a request, its body when it was taken to be kept."""
+        project = facts.state.get("project")
+        if project is not None:
+            taken = facts.state.get("stores") and facts.status is not None and facts.status < _FIRST_ERROR
+            used = Used(facts.tally.evaluations, facts.received if taken else 0, facts.tally.compute)
+            self._app.state.services.quotas.note(project, used)

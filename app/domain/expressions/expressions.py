@@ -11,7 +11,7 @@ from app.domain.expressions.foreign import from_elsewhere
 from app.domain.expressions.parameters import Context, describe, parameters_of, value_of
 from app.domain.expressions.syntax import WORD, Assignment, Call, Literal, Selector, quote, read, shown, write_label
 from app.domain.expressions.weights import labels_in, weights_of, write_matrix, write_number, write_weights
-from app.kernel.metrics.card import AnyMetric, Inputs, Scope, Task
+from app.kernel.metrics.card import AnyMetric, Decision, Inputs, Number, Scope, Task
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.expression import (
     Combination,
@@ -24,7 +24,6 @@ from app.kernel.metrics.expression import (
     measures,
 )
 from app.kernel.metrics.families.combinations import COMBINATIONS, CombinationCard
-from app.kernel.metrics.parameters import Decision, Number
 
 _MOST_SUGGESTIONS: Final = 3
 # How alike a name has to be to be offered, and how far it may be behind the most alike one (`SequenceMatcher.ratio`).

@@ -10,8 +10,18 @@ from typing import Any, Final
 from app.domain.errors import InvalidExpression, InvalidParameter
 from app.domain.expressions.syntax import LONGEST_SHOWN, Assignment, Call, Literal, TokenKind, shown, write_label
 from app.domain.expressions.weights import matrix_of
-from app.kernel.metrics.card import Card, Inputs, Scope, Task
-from app.kernel.metrics.parameters import Choice, Decision, DecisionName, MatrixOf, Number, Parameter
+from app.kernel.metrics.card import (
+    Card,
+    Choice,
+    Decision,
+    DecisionName,
+    Inputs,
+    MatrixOf,
+    Number,
+    Parameter,
+    Scope,
+    Task,
+)
 
 # More decisions than this are not listed in a message.
 _MOST_LISTED: Final = 10

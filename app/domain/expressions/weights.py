@@ -11,7 +11,7 @@ from typing import Final
 
 from app.domain.errors import InvalidExpression, InvalidParameter, UnknownLabel
 from app.domain.expressions.syntax import Literal, shown, unquoted
-from app.kernel.metrics.parameters import MatrixOf
+from app.kernel.metrics.card import MatrixOf
 
 _NUMBER: Final = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
 _QUOTED: Final = r"""(?:"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')"""

@@ -36,9 +36,8 @@ from app.domain.inputs.matrices import (
     whole_or_weights,
 )
 from app.domain.wording import names
-from app.kernel.metrics.card import INPUTS_OF, Task
+from app.kernel.metrics.card import INPUTS_OF, Task, constant_costs, relative_cost, total_cost
 from app.kernel.metrics.expression import Subject
-from app.kernel.metrics.parameters import constant_costs, relative_cost, total_cost
 from app.kernel.numerics.arrays import Array, silently
 from app.kernel.uncertainty.intervals import wilson
 from app.kernel.uncertainty.units import DecisionUnits

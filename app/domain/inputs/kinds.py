@@ -11,10 +11,11 @@ from app.domain.inputs.confusion import DECISIONS, BinaryCounts, ConfusionMatrix
 from app.domain.inputs.content import DECISIONS_FACT
 from app.domain.inputs.folds import Folds
 from app.domain.inputs.kind import Input, UnitKind
+from app.domain.inputs.matrices import MatrixInput
 from app.domain.inputs.multilabel import Multilabel
 from app.domain.inputs.ranking import Ranking
 from app.domain.inputs.sets import Sets
-from app.kernel.metrics.card import Task
+from app.kernel.metrics.card import INPUTS_OF_CLASSES, Inputs, Task
 
 KINDS: Final[Mapping[str, type[Input]]] = {
     one.kind: one
@@ -50,3 +51,10 @@ def size_of(kind: str, counts: NDArray[Any]) -> float:
     units = KINDS[kind].units
     total: float = counts.sum().item() if units is None else units.size(counts)
     return total
+
+
+def inputs_of(source: MatrixInput) -> frozenset[Inputs]:
+    """Data that metrics of an input can be computed from."""
+    if source.task is not None:
+        return UNIT_KINDS[source.task].inputs(source)
+    return INPUTS_OF_CLASSES if source.is_scored else frozenset({Inputs.MATRIX})

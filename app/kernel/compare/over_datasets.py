@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.kernel.compare.rankings import mean_ranks
-from app.kernel.numerics.arrays import Array
-from app.kernel.numerics.roots import last_inside
+from app.kernel.numerics.arrays import Array, last_inside
 from app.kernel.numerics.scipy_bridge import (
     chi_squared_upper_tail,
     f_upper_tail,

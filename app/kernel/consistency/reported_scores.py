@@ -13,11 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from app.kernel.metrics.card import Scope
+from app.kernel.metrics.card import Choice, Number, Scope
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.exact import Confusion, Exact
 from app.kernel.metrics.families.detection import jaccard
-from app.kernel.metrics.parameters import Choice, Number
 from app.kernel.numerics.arrays import Array, silently
 
 

@@ -1,21 +1,20 @@
-"""Cards of metrics: everything declared of a metric beside its function, and nowhere else.
+"""Cards of metrics: everything declared of a metric beside its function, its parameters, and how many are evaluated.
 
 ``metric`` turns a function of a matrix or of scores into a metric; ``over_units`` does so for metrics of independent
 units.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from enum import IntEnum, StrEnum
 from functools import wraps
 from types import MappingProxyType
-from typing import Any, Concatenate, Generic, TypeGuard, TypeVar
+from typing import Any, Concatenate, Generic, NamedTuple, TypeGuard, TypeVar
 
 import numpy as np
 
 from app.kernel.matrix.table import AdditiveGradient, Table
 from app.kernel.metrics.exact import Exact
-from app.kernel.metrics.parameters import Parameter
 from app.kernel.metrics.proportion import ConfusionCells, Proportion
 from app.kernel.numerics.arrays import Array, Mask, silently
 from app.kernel.numerics.weighted_units import Terms, WeightedUnits, mean_terms
@@ -23,6 +22,120 @@ from app.kernel.samples.calibration import ErrorByChance
 from app.kernel.samples.influence import InfluenceForm
 from app.kernel.samples.scores import Scores
 from app.kernel.units.queries import Queries
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """Numeric parameter with its bounds; ``None`` is unbounded.
+
+    ``integral`` requires a whole number. If ``written``, the canonical text of an expression shows it even at its
+    default.
+    """
+
+    name: str
+    default: float
+    description: str
+    minimum: float | None = None
+    maximum: float | None = None
+    above: float | None = None
+    below: float | None = None
+    infinite: bool = False
+    integral: bool = False
+    written: bool = False
+
+
+class MatrixOf(StrEnum):
+    """Meaning of the entries of a parameter that is a matrix with actual classes as rows."""
+
+    WEIGHTS = "weights"
+    COSTS = "costs"
+    COSTS_OF_ANYTHING = "costs_of_anything"
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Parameter with named values.
+
+    ``matrix`` also allows a matrix as a tuple of its K rows: with K columns, or with any number of them where decisions
+    need not be classes.
+    """
+
+    name: str
+    default: str
+    description: str
+    options: tuple[str, ...]
+    matrix: MatrixOf | None = None
+
+
+class Decision(NamedTuple):
+    """Possible decision by name, with its column; column 0 while the columns are unknown."""
+
+    name: str
+    place: int
+
+
+NO_DECISION = Decision("", 0)
+
+
+@dataclass(frozen=True, slots=True)
+class DecisionName:
+    """Required parameter that names a decision."""
+
+    name: str
+    description: str
+    default: Decision = NO_DECISION
+
+
+Parameter = Number | Choice | DecisionName
+
+
+UNDEFINED = Choice(
+    "undefined",
+    "strict",
+    "what a class without a value does: 'strict' leaves the average undefined, 'zero' counts it as 0 as "
+    "scikit-learn does",
+    ("strict", "zero"),
+)
+
+
+def filled(values: Array, undefined: str) -> Array:
+    """Values of the classes (..., K), with 0 for undefined ones if ``undefined`` asks for it."""
+    return values if undefined == "strict" else np.where(np.isnan(values), 0.0, values)
+
+
+# 'zero_one' for 1 per mistake, or rows of costs.
+Costs = str | tuple[tuple[float, ...], ...]
+COSTS = Choice(
+    "costs",
+    "zero_one",
+    "1 for every mistake ('zero_one'), or a matrix as '0,1; 5,0' of costs with actual classes as rows, in label order",
+    ("zero_one",),
+    matrix=MatrixOf.COSTS,
+)
+
+
+def matrix_of_costs(costs: Costs, n_classes: int) -> Array:
+    """Costs (K, M) of actual classes and decisions."""
+    return 1.0 - np.eye(n_classes) if isinstance(costs, str) else np.array(costs)
+
+
+def total_cost(counts: Array, costs: Array) -> Array:
+    """Total cost (...) of decisions: ``counts`` (..., K, M) of actual classes and decisions times their costs."""
+    return np.asarray(np.sum(counts * costs, axis=(-2, -1)))
+
+
+def constant_costs(actual: Array, costs: Array) -> Array:
+    """Total cost (..., M) of always taking one decision, for each decision, with class sizes (..., K)."""
+    return np.asarray(actual @ costs)
+
+
+def relative_cost(counts: Array, actual: Array, costs: Array) -> Array:
+    """Cost (...) of decisions relative to that of the cheapest constant decision, with class sizes (..., K).
+
+    NaN where a constant decision costs nothing: then nothing can be saved.
+    """
+    constant = np.min(constant_costs(actual, costs), axis=-1)
+    return total_cost(counts, costs) / np.where(constant > 0.0, constant, np.nan)
 
 
 class Scope(StrEnum):
@@ -434,3 +547,78 @@ def over_units(**facts: Any) -> Callable[[Callable[Concatenate[_Units, ...], Arr
         return declared
 
     return declare
+
+
+# Reasons when no condition of the card explains a missing value, as can happen with unusual parameters.
+DIVISION_BY_ZERO: Condition[Table | Scores] = Condition(
+    "division_by_zero", "the formula divides zero by zero for these counts", lambda t: np.isnan(t.n) | True
+)
+INFINITE: Condition[Table | Scores] = Condition(
+    "infinite", "the value is infinite for these counts", lambda t: np.isnan(t.n) | True
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """Undefined value: its metric, its class (None for overall), the condition that explains it, and the classes at
+    fault.
+    """
+
+    metric: Metric[Any]
+    class_index: int | None
+    condition: Condition[Any]
+    culprits: tuple[int, ...]
+
+
+def evaluate_table(data: Data, metrics: Sequence[Metric[Data]]) -> Array:
+    """Values of metrics of one scope with their default parameters; calls with the same table share its intermediate
+    results.
+
+    Returns:
+        Array (M, ..., K) for scope class, (M, ...) for scope overall. NaN is undefined, inf is infinite.
+    """
+    with silently():
+        return np.array([metric.compute(data) for metric in metrics])
+
+
+class Explainer(Generic[Data]):
+    """Finds the first condition of the card that explains a missing value of one matrix (K, K); masks are computed
+    once.
+    """
+
+    def __init__(self, data: Data) -> None:
+        self.data = data
+        self._masks: dict[int, Mask] = {}
+
+    def _mask(self, condition: Condition[Data]) -> Mask:
+        mask = self._masks.get(id(condition))
+        if mask is None:
+            with silently():
+                mask = np.asarray(condition.holds(self.data))
+            self._masks[id(condition)] = mask
+        return mask
+
+    def explain(self, metric: Metric[Data], class_index: int | None, value: float) -> Gap:
+        """Reason why ``value`` (NaN or infinite) of the metric is missing, for a class or, with None,
+        for the matrix.
+        """
+        for condition in metric.card.undefined:
+            if (condition.code == "infinite") != bool(np.isinf(value)):
+                continue
+            mask = self._mask(condition)
+            if condition.overall:
+                if mask:
+                    return Gap(metric, class_index, condition, ())
+            elif class_index is not None:
+                if mask[class_index]:
+                    return Gap(metric, class_index, condition, (class_index,))
+            elif mask.any():
+                return Gap(metric, None, condition, tuple(int(k) for k in np.flatnonzero(mask)))
+        return Gap(metric, class_index, INFINITE if np.isinf(value) else DIVISION_BY_ZERO, ())
+
+    def gaps(self, metrics: Sequence[Metric[Data]], values: Array) -> Iterator[Gap]:
+        """One gap for every missing entry of values (M,) or (M, K), in order."""
+        for where in np.argwhere(~np.isfinite(values)):
+            position = tuple(int(index) for index in where)
+            class_index = position[1] if len(position) == 2 else None
+            yield self.explain(metrics[position[0]], class_index, float(values[position]))

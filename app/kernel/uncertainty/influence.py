@@ -10,8 +10,7 @@ from app.kernel.matrix.table import AdditiveGradient, LabelTable
 from app.kernel.metrics.card import Inputs, Mean, Metric, Scale
 from app.kernel.metrics.expression import Expression, Measure, Subject, bounds, compute, measures
 from app.kernel.metrics.proportion import ConfusionCells, Rate
-from app.kernel.numerics.arrays import Array, kish_effective_n, silently
-from app.kernel.numerics.roots import last_inside
+from app.kernel.numerics.arrays import Array, kish_effective_n, last_inside, silently
 from app.kernel.numerics.scipy_bridge import student_quantile
 from app.kernel.numerics.weighted_units import Terms
 from app.kernel.samples.areas import hanley_mcneil_error

@@ -45,7 +45,7 @@ from app.services.compare.pairs import (
     recall_orders,
     tests_counts,
 )
-from app.services.processes.progress import progressed
+from app.services.processes.worker import progressed
 from app.services.runs.comparison import Comparison, improper_preferences
 from app.services.runs.differences import RunDifference
 from app.services.runs.draws.matrices import ChiSquaredTest, OmnibusTest

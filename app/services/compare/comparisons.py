@@ -32,8 +32,7 @@ from app.services.compare.streamed import (
     read_again,
     streamed_queries,
 )
-from app.services.estimands import Estimand, parse_estimands, require_comparable
-from app.services.kinds import usual_metrics
+from app.services.estimands import Estimand, parse_estimands, require_comparable, usual_metrics
 from app.services.ports import EvaluationStore
 from app.services.processes.compute import ComputePool
 from app.services.runs.aligned import Runs

@@ -13,7 +13,7 @@ import numpy as np
 
 from app.domain.errors import InvalidInput, OutOfReach
 from app.domain.findings import Finding
-from app.domain.members import LEFT_OUT
+from app.domain.members import LEFT_OUT, number
 from app.kernel.compare.cost_ratios import (
     CostRange,
     RateGaps,
@@ -47,7 +47,6 @@ from app.kernel.numerics.arrays import Array, ratio, silently
 from app.kernel.uncertainty.draws import Alternative
 from app.kernel.uncertainty.weights import WeightedRate
 from app.services.estimands import Better, Preference
-from app.services.json_values import number
 from app.services.runs.aligned import Runs
 from app.services.runs.comparison import Comparison
 from app.services.runs.draws.matrices import ChiSquaredTest, OmnibusTest

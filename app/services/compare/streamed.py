@@ -23,7 +23,7 @@ from app.kernel.compare.streamed import TRUTH, WEIGHT, Plan, StreamedRuns, outpu
 from app.kernel.metrics.expression import Expression, measures
 from app.kernel.streamed.rows import Rows, Table
 from app.services.ports import Engine, OpenEngine, SamplesElsewhere
-from app.services.processes.progress import as_step, each_as_step
+from app.services.processes.worker import as_step, each_as_step
 from app.services.runs.aligned import Runs, ScoredRun
 from app.services.runs.draws.groups import SharedGroups, differently_grouped, groups_of_counts
 from app.services.runs.pairing import (

@@ -13,6 +13,7 @@ from app.domain.expressions.expressions import parse
 from app.domain.inputs.content import Content
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.inputs.samples import DecidedBy
+from app.domain.members import numbers
 from app.domain.wording import chance, number, percent
 from app.kernel.decide.class_weights import WeightRule, search_weights, simplex_size, weight_surface
 from app.kernel.decide.rules import Constraint, Corrected, NoFeasibleRule, constraint_probabilities
@@ -24,7 +25,6 @@ from app.kernel.samples.curves import Curve, thin
 from app.kernel.samples.scores import Scores
 from app.services.decide.answers import DecisionRule, RuleConstraint, RuleCurve, RuleObjective, RuleSurface
 from app.services.estimands import Better, preference
-from app.services.json_values import numbers
 from app.services.stored import scores_of
 
 # Most probabilities for which a search for class weights is repeated in resamples: some seconds.

@@ -1,16 +1,17 @@
-"""Evaluations as a caller knows them: made, read, listed, tagged, deleted."""
+"""Evaluations: computed, made, read, listed, tagged, deleted, and the answers that callers get."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from enum import StrEnum
 from functools import partial
 from typing import Final
 from uuid import UUID
 
 import numpy as np
 
-from app.domain.errors import NoSamples, NotForKind, NotFound, Overloaded
+from app.domain.errors import DomainError, NoSamples, NotForKind, NotFound, Overloaded
 from app.domain.evaluation import (
     DatasetRef,
     EvaluationQuery,
@@ -25,30 +26,147 @@ from app.domain.identifiers import id_at
 from app.domain.inputs.content import DATA_FACT, DataFacts
 from app.domain.inputs.kinds import units_of
 from app.domain.inputs.matrices import MatrixInput
+from app.domain.members import SPREAD, typed
 from app.domain.options import Options, Retain
-from app.domain.report import Report, Section, SectionName, Value
+from app.domain.report import Headline, Report, Section, SectionName, Value
 from app.kernel.metrics.catalogue import catalogue
+from app.kernel.numerics.arrays import Array, ratio, silently
 from app.services.acting import made_id
 from app.services.admission import Admission
-from app.services.evaluate.answers import (
-    Evaluation,
-    EvaluationHeadline,
-    MatrixShown,
-    Normalized,
-    RunNames,
-    answer_of,
-    brief_answer,
-    by_name,
-    normalized_counts,
+from app.services.evaluate.questions import Question, ask
+from app.services.evaluate.reports import (
+    Reports,
+    headlines_of,
+    is_light,
+    is_quick,
+    matrix_reports,
+    passes,
+    sections_as_json,
+    sections_from_json,
 )
-from app.services.evaluate.batching import Reports
-from app.services.evaluate.marks import marks_of
-from app.services.evaluate.sections.kept import sections_as_json, sections_from_json
+from app.services.evaluate.reports import evaluate as report_of
+from app.services.evaluate.sections.matrix import batch_values, findings_of
 from app.services.idempotency import Mark, keep_under
 from app.services.observing import tally
 from app.services.ports import EvaluationStore
 from app.services.processes.compute import ComputePool
 from app.services.stored import FoldedInput, options_as_json, refuse_kind, stored_request
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Evaluation:
+    """An evaluation with its report.
+
+    Attributes:
+        id: `null` when the evaluation was not kept.
+    """
+
+    id: UUID | None = None
+    created_at: datetime | None = None
+    model: ModelRef | None = None
+    dataset: DatasetRef | None = None
+    tags: Mapping[str, str] = field(default_factory=dict)
+    report: Report = field(metadata=SPREAD)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class EvaluationHeadline:
+    """An evaluation without its report: what everybody looks at first."""
+
+    id: UUID | None = None
+    created_at: datetime | None = None
+    model: ModelRef | None = None
+    dataset: DatasetRef | None = None
+    tags: Mapping[str, str] = field(default_factory=dict)
+    headline: Headline
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunNames:
+    """Whose evaluation it is."""
+
+    id: UUID
+    model: ModelRef
+    dataset: DatasetRef
+
+
+class Normalized(StrEnum):
+    """What the entries of a confusion matrix are divided by."""
+
+    FALSE = "false"
+    TRUE = "true"
+    PRED = "pred"
+    ALL = "all"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class MatrixShown:
+    """The confusion matrix of an evaluation.
+
+    Attributes:
+        normalized: `false`: as it came. `true`: shares of each actual class, the recalls on the diagonal. `pred`:
+            shares of each predicted class, the precisions on the diagonal. `all`: shares of all samples.
+        confusion_matrix: Rows are the actual classes; `null` where nothing is to be divided by.
+    """
+
+    evaluation: UUID
+    labels: tuple[str, ...]
+    normalized: Normalized
+    confusion_matrix: Array = field(metadata=typed(list[list[float | None]]))
+
+
+def answer_of(record: EvaluationRecord, report: Report) -> Evaluation:
+    """What is answered about a record."""
+    return Evaluation(
+        id=record.id,
+        created_at=record.created_at,
+        model=record.model,
+        dataset=record.dataset,
+        tags=by_name(record.tags),
+        report=report,
+    )
+
+
+def brief_answer(record: EvaluationRecord, headline: Headline) -> EvaluationHeadline:
+    """The same in short."""
+    return EvaluationHeadline(
+        id=record.id,
+        created_at=record.created_at,
+        model=record.model,
+        dataset=record.dataset,
+        tags=by_name(record.tags),
+        headline=headline,
+    )
+
+
+def by_name(tags: Mapping[str, str]) -> dict[str, str]:
+    """Tags in the order of their names: the order in which they were sent is not kept."""
+    return dict(sorted(tags.items()))
+
+
+def normalized_counts(counts: Array, by: Normalized) -> Array:
+    """A matrix (K, K) as it is, or as shares; NaN where nothing is to be divided by."""
+    match by:
+        case Normalized.TRUE:
+            whole = counts.sum(axis=1, keepdims=True)
+        case Normalized.PRED:
+            whole = counts.sum(axis=0, keepdims=True)
+        case Normalized.ALL:
+            whole = counts.sum(keepdims=True)
+        case _:
+            return counts
+    with silently():
+        return ratio(counts, whole)
+
+
+def marks_of(records: Sequence[EvaluationRecord]) -> dict[UUID, list[FindingMark]]:
+    """By evaluation of classes what its matrix says; findings of samples, which would have to be read, are left out."""
+    return {
+        record.id: [found.mark for found in findings_of(ask(*stored_request(record)), record.values, None)]
+        for record in records
+        if record.task is None
+    }
+
 
 # Matrices of a list that are in memory together: one alone can have a million cells.
 _READ_AT_ONCE: Final = 20
@@ -365,3 +483,65 @@ def _count_kept() -> None:
     own = tally()
     if own is not None:
         own.evaluations += 1
+
+
+def evaluate_alone(new: NewEvaluation, identifier: UUID | None) -> tuple[Evaluation, EvaluationRecord | None]:
+    """An evaluation and the record that keeps it under an id, in one piece: for what a process computes by itself."""
+    return _with_record(new, identifier, new.report or report_of(new.source, new.options))
+
+
+def evaluate_together(
+    asked: Sequence[tuple[NewEvaluation, UUID | None]], *, briefly: bool
+) -> list[tuple[Evaluation | EvaluationHeadline, EvaluationRecord | None] | None]:
+    """The same of several at once; None for what does not follow quickly from a matrix, or cannot be answered at all.
+
+    Args:
+        asked: Each with its id.
+        briefly: Headlines are enough.
+    """
+    answers: list[tuple[Evaluation | EvaluationHeadline, EvaluationRecord | None] | None] = [None] * len(asked)
+    questions = {
+        place: question
+        for place, (new, _) in enumerate(asked)
+        if (question := _light_question(new)) is not None and (is_quick(question) or not briefly)
+    }
+    waiting = list(questions)
+    for those in passes(list(questions.values())):
+        places = [waiting[index] for index in those]
+        found = batch_values([questions[place] for place in places])
+        if briefly:
+            for place, values, headline in zip(places, found.values, headlines_of(found), strict=True):
+                answers[place] = _briefly_with_record(*asked[place], values, headline)
+        else:
+            for place, report in zip(places, matrix_reports(found), strict=True):
+                answers[place] = _with_record(*asked[place], report)
+    return answers
+
+
+def _light_question(new: NewEvaluation) -> Question | None:
+    try:
+        question = ask(new.source, new.options)
+    except DomainError:
+        # Whoever evaluates it alone is told what is wrong.
+        return None
+    return question if is_light(question) else None
+
+
+def _briefly_with_record(
+    new: NewEvaluation, identifier: UUID | None, values: Mapping[str, Value], headline: Headline
+) -> tuple[EvaluationHeadline, EvaluationRecord | None]:
+    if identifier is None or new.model is None or new.dataset is None:
+        tags = by_name(new.tags)
+        return EvaluationHeadline(model=new.model, dataset=new.dataset, tags=tags, headline=headline), None
+    record = record_of(new.identifier(identifier), new, new.model, new.dataset, values, None)
+    return brief_answer(record, headline), record
+
+
+def _with_record(
+    new: NewEvaluation, identifier: UUID | None, report: Report
+) -> tuple[Evaluation, EvaluationRecord | None]:
+    if identifier is None or new.model is None or new.dataset is None:
+        return Evaluation(report=report, model=new.model, dataset=new.dataset, tags=by_name(new.tags)), None
+    sections = report.of_samples if keeps_sections(new) else None
+    record = record_of(new.identifier(identifier), new, new.model, new.dataset, report.values, sections)
+    return answer_of(record, report), record

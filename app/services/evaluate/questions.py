@@ -10,10 +10,12 @@ from app.domain.errors import InvalidExpression, InvalidInput, all_understood
 from app.domain.expressions.expressions import parse
 from app.domain.inputs.confusion import costs_of
 from app.domain.inputs.content import DECISIONS_FACT, GROUPS_FACT, Content
+from app.domain.inputs.kinds import inputs_of
 from app.domain.inputs.labels import listed
 from app.domain.inputs.matrices import MatrixInput
+from app.domain.members import numbers
 from app.domain.options import FEWEST_DRAWS, Costs, IntervalChoice, IntervalMethod, Options, Sampling
-from app.kernel.metrics.card import Task
+from app.kernel.metrics.card import COSTS, Choice, MatrixOf, Task
 from app.kernel.metrics.expression import Expression, measures, of_probabilities
 from app.kernel.metrics.families.decisions import (
     cheapest_decisions,
@@ -22,14 +24,11 @@ from app.kernel.metrics.families.decisions import (
     minimum_cost,
     normalized_cost,
 )
-from app.kernel.metrics.parameters import COSTS, Choice, MatrixOf
 from app.kernel.numerics.arrays import silently
 from app.kernel.samples.scores import Scores
 from app.kernel.uncertainty.draws import Alternative, AreaInterval, Prior
 from app.kernel.uncertainty.intervals import ProportionInterval
 from app.services.estimates.methods.of_matrix import MOST_CELLS
-from app.services.json_values import numbers
-from app.services.kinds import inputs_of
 
 _OF_CLASSES = (expected_cost, normalized_cost, cost_savings)
 

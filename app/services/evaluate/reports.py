@@ -1,18 +1,30 @@
-"""From a question to its report, and the headline of the report."""
+"""Reports and their headlines, computed alone or in groups: requests that arrive during a pass share the next one.
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
-from typing import Any
+numpy's price is per call and hardly per matrix: the metrics of sixteen matrices of ten classes take about 1.5 times as
+long as those of one. No request waits for others: one that comes alone is computed at once, as with the commits of the
+store.
+"""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, TypeVar
 
 import numpy as np
 
 from app.domain.expressions.expressions import render
+from app.domain.findings import Finding, Severity
 from app.domain.inputs.content import Content
 from app.domain.inputs.kinds import UNIT_KINDS
 from app.domain.inputs.matrices import MatrixInput
+from app.domain.members import numbers
 from app.domain.named_metrics import HEADLINE
 from app.domain.options import Options
 from app.domain.report import (
+    FoldValues,
     GroupedMetrics,
     Headline,
     HeadlineValue,
@@ -22,14 +34,15 @@ from app.domain.report import (
     Requested,
     Section,
     SectionName,
+    Undefined,
     Value,
     WeakestClass,
     merged_metrics,
+    no_metrics,
 )
 from app.kernel.matrix.table import Table
-from app.kernel.metrics.card import AnyMetric, Scope, Task
+from app.kernel.metrics.card import AnyMetric, Scope, Task, evaluate_table
 from app.kernel.metrics.catalogue import catalogue
-from app.kernel.metrics.engine import evaluate_table
 from app.kernel.metrics.expression import Measure
 from app.kernel.metrics.families.combinations import GPS
 from app.kernel.metrics.families.rates import prevalence, recall, support
@@ -37,7 +50,7 @@ from app.kernel.numerics.arrays import silently
 from app.services.estimates.report_intervals import headline_intervals, overall_intervals
 from app.services.estimates.run_data import RunData
 from app.services.evaluate.questions import Question, ask
-from app.services.evaluate.sections.group import group_section
+from app.services.evaluate.sections.designs import group_section, weight_section
 from app.services.evaluate.sections.matrix import (
     BatchValues,
     batch_values,
@@ -49,8 +62,8 @@ from app.services.evaluate.sections.matrix import (
 )
 from app.services.evaluate.sections.probability import probability_section
 from app.services.evaluate.sections.unit import unit_section
-from app.services.evaluate.sections.weight import weight_section
-from app.services.json_values import numbers
+from app.services.observing import Observers, Tally, share, tally
+from app.services.processes.compute import ComputePool
 
 # Characters of requested expressions: with the usual metrics and a class the headline stays below two kilobytes.
 _MOST_REQUESTED = 700
@@ -324,3 +337,253 @@ def warm_up() -> None:
         counts = np.eye(len(labels), dtype=np.int64) + 1
         source = MatrixInput("confusion_matrix", labels, positive, Content.counts, counts)
         evaluate(source, Options(metrics=(f"{GPS.key}({recall.key}@*)",)))
+
+
+# Turns of the event loop before values are computed: what has arrived by then is read, checked and joins the group. An
+# idle turn takes less than a microsecond.
+_TURNS_TO_GATHER = 6
+# Turns between values and report: so many until the store has sent off what it was given meanwhile.
+_TURNS_TO_STORE = 5
+# What is told of arithmetic on the event loop.
+_KIND = "evaluate"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OverallValues:
+    """What is known of a report first. The report follows, while the store is busy with them."""
+
+    values: Mapping[str, Value]
+    report: Awaitable[Report]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BriefValues:
+    """What is known of an evaluation whose report nobody asks for."""
+
+    values: Mapping[str, Value]
+    headline: Headline
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Waiting:
+    question: Question
+    overall: "asyncio.Future[OverallValues]"
+    report: "asyncio.Future[Report]"
+    tally: Tally | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _WaitingBriefly:
+    question: Question
+    overall: "asyncio.Future[BriefValues]"
+    tally: Tally | None
+
+
+Waits = TypeVar("Waits", _Waiting, _WaitingBriefly)
+
+
+class Reports:
+    """Makes reports on one event loop."""
+
+    def __init__(self, compute: ComputePool) -> None:
+        self._compute = compute
+        self._waiting: list[_Waiting] = []
+        self._waiting_briefly: list[_WaitingBriefly] = []
+
+    async def make(
+        self, source: MatrixInput, options: Options, kept: Mapping[SectionName, Section] | None = None
+    ) -> Report:
+        """The report of an input. ``kept`` is what was said of its samples when these were not kept.
+
+        Raises:
+            InvalidExpression: one of the metric expressions is none.
+            Overloaded: too many large inputs are being computed.
+        """
+        return await (await self.values_first(source, options, kept)).report
+
+    async def headline(self, source: MatrixInput, options: Options) -> Headline | None:
+        """The headline of an input alone; None where that takes as much as the report. Raises as `make` does."""
+        question = ask(source, options)
+        if source.counts.size > HEAVY_ENTRIES:
+            return await self._compute.run(partial(headline_alone, question))
+        with _told(self._compute.observers, [tally()]):
+            return headline_alone(question)
+
+    async def values_first(
+        self, source: MatrixInput, options: Options, kept: Mapping[SectionName, Section] | None = None
+    ) -> OverallValues:
+        """The values of an input, its report to follow. Raises as `make` does; the report raises nothing more."""
+        question = ask(source, options)
+        loop = asyncio.get_running_loop()
+        report: asyncio.Future[Report] = loop.create_future()
+        if not is_light(question):
+            made = await self._compute.run(partial(report_alone, question, kept))
+            report.set_result(made)
+            return OverallValues(made.values, report)
+        if not self._waiting:
+            _after(_TURNS_TO_GATHER, self._values_of_all)
+        waiting = _Waiting(question, loop.create_future(), report, tally())
+        self._waiting.append(waiting)
+        return await waiting.overall
+
+    async def brief(self, source: MatrixInput, options: Options) -> BriefValues | None:
+        """The values of an input and its headline, and no report; None where that takes as much. Raises as `make`."""
+        question = ask(source, options)
+        if not (is_quick(question) and is_light(question)):
+            return None
+        if not self._waiting_briefly:
+            _after(_TURNS_TO_GATHER, self._brief_values_of_all)
+        waiting = _WaitingBriefly(question, asyncio.get_running_loop().create_future(), tally())
+        self._waiting_briefly.append(waiting)
+        return await waiting.overall
+
+    def _values_of_all(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        for group in _groups(waiting):
+            _values_of_group(group, self._compute.observers)
+
+    def _brief_values_of_all(self) -> None:
+        waiting, self._waiting_briefly = self._waiting_briefly, []
+        for group in _groups(waiting):
+            _brief_values_of_group(group, self._compute.observers)
+
+
+def _groups(waiting: Sequence[Waits]) -> Iterator[list[Waits]]:
+    """Those who still wait, as far as they can be answered together."""
+    still = [one for one in waiting if not one.overall.done()]
+    for places in passes([one.question for one in still]):
+        yield [still[place] for place in places]
+
+
+@contextmanager
+def _told(observers: Observers, tallies: Sequence[Tally | None]) -> Iterator[None]:
+    """Tell how long the event loop computed, for whom."""
+    begin = time.perf_counter()
+    try:
+        yield
+    finally:
+        seconds = time.perf_counter() - begin
+        share(tallies, seconds)
+        observers.computed(_KIND, seconds, apart=False)
+
+
+def _values_of_group(group: Sequence[_Waiting], observers: Observers) -> None:
+    """Give a group its values, one by one if it fails as a whole: what cannot be computed spoils no other."""
+    try:
+        with _told(observers, [one.tally for one in group]):
+            found = batch_values([one.question for one in group])
+    except Exception as error:  # noqa: BLE001 - it belongs to the caller
+        if len(group) == 1:
+            group[0].overall.set_exception(error)
+            return
+        for one in group:
+            _values_of_group([one], observers)
+        return
+    for one, values in zip(group, found.values, strict=True):
+        one.overall.set_result(OverallValues(values, one.report))
+    _after(_TURNS_TO_STORE, lambda: _report_group(group, found, observers))
+
+
+def _brief_values_of_group(group: Sequence[_WaitingBriefly], observers: Observers) -> None:
+    """The same, each with its headline."""
+    try:
+        with _told(observers, [one.tally for one in group]):
+            found = batch_values([one.question for one in group])
+            answers = [BriefValues(*each) for each in zip(found.values, headlines_of(found), strict=True)]
+    except Exception as error:  # noqa: BLE001 - it belongs to the caller
+        if len(group) == 1:
+            group[0].overall.set_exception(error)
+            return
+        for one in group:
+            _brief_values_of_group([one], observers)
+        return
+    for one, answer in zip(group, answers, strict=True):
+        one.overall.set_result(answer)
+
+
+def _report_group(group: Sequence[_Waiting], found: BatchValues, observers: Observers) -> None:
+    try:
+        with _told(observers, [one.tally for one in group]):
+            reports = matrix_reports(found)
+    except Exception as error:  # noqa: BLE001 - it belongs to the callers
+        for one in group:
+            if not one.report.done():
+                one.report.set_exception(error)
+        return
+    for one, report in zip(group, reports, strict=True):
+        if not one.report.done():
+            one.report.set_result(report)
+
+
+def _after(turns: int, function: Callable[[], None]) -> None:
+    """Call a function some turns of the event loop from now."""
+    loop = asyncio.get_running_loop()
+    loop.call_soon(function if turns <= 1 else lambda: _after(turns - 1, function))
+
+
+# Sections beside that of the probabilities, which stands for itself.
+_NESTED = (SectionName.GROUPS, SectionName.WEIGHTS, SectionName.UNITS)
+
+
+def sections_as_json(sections: Mapping[SectionName, Section]) -> dict[str, Any]:
+    """The sections as one object: that of the probabilities with the others inside of it."""
+    probabilities = sections.get(SectionName.PROBABILITIES)
+    stored = {} if probabilities is None else _as_json(probabilities)
+    return stored | {name.value: _as_json(sections[name]) for name in _NESTED if name in sections}
+
+
+def sections_from_json(stored: Mapping[str, Any]) -> dict[SectionName, Section]:
+    """The reverse of ``sections_as_json``."""
+    found = {}
+    # Whatever else there is belongs to the probabilities.
+    if stored.keys() - {name.value for name in _NESTED}:
+        found[SectionName.PROBABILITIES] = _from_json(stored)
+    return found | {name: _from_json(stored[name.value]) for name in _NESTED if name.value in stored}
+
+
+def _as_json(section: Section) -> dict[str, Any]:
+    folds = section.folds
+    return {
+        "metrics": section.metrics,
+        "per_class": section.per_class,
+        "values": section.values,
+        "requested": section.requested,
+        "undefined": [[gap.metric, gap.code, gap.reason, gap.label] for gap in section.undefined],
+        "findings": [[one.code, one.severity.value, one.message, one.evidence] for one in section.findings],
+        "folds": None if folds is None else {key: [fold.values, fold.mean, fold.sd] for key, fold in folds.items()},
+        "intervals": section.intervals,
+        "balanced_intervals": section.balanced_intervals,
+        "details": section.details,
+        **({} if section.curves is None else {"curves": section.curves}),
+    }
+
+
+def _from_json(stored: Mapping[str, Any]) -> Section:
+    folds = stored.get("folds")
+    return Section(
+        # Sections of groups that were stored before sections were of one kind have less, and call the details a design.
+        metrics=_metrics(stored.get("metrics", {})),
+        per_class={label: _metrics(groups) for label, groups in stored.get("per_class", {}).items()},
+        values=stored.get("values", {}),
+        requested=stored.get("requested", {}),
+        undefined=tuple(Undefined(*entry) for entry in stored.get("undefined", ())),
+        findings=_findings(stored["findings"]),
+        folds=None
+        if folds is None
+        else {key: FoldValues.of(values, mean, sd) for key, (values, mean, sd) in folds.items()},
+        intervals=stored.get("intervals", {}),
+        balanced_intervals=stored.get("balanced_intervals", {}),
+        details=stored["details"] if "details" in stored else stored["design"],
+        curves=stored.get("curves"),
+    )
+
+
+def _findings(stored: Sequence[Sequence[Any]]) -> tuple[Finding, ...]:
+    return tuple(Finding(code, Severity(severe), message, evidence) for code, severe, message, evidence in stored)
+
+
+def _metrics(stored: Mapping[str, Any]) -> GroupedMetrics:
+    found = no_metrics()
+    # Of samples nothing is stored at balanced prevalence by older versions.
+    found.update(stored)  # type: ignore[typeddict-item]  # as it was written
+    return found

@@ -21,8 +21,7 @@ from app.domain.errors import DeadlinePassed, NotEnoughMemory, ProcessLost
 from app.services.acting import sharer
 from app.services.admission import Admission
 from app.services.observing import UNOBSERVED, Observers, kind_of
-from app.services.processes.progress import Tell, listener
-from app.services.processes.worker import Ending, Limits, Worker
+from app.services.processes.worker import Ending, Limits, Tell, Worker, listener
 
 Result = TypeVar("Result")
 _log = logging.getLogger("prevail.compute")

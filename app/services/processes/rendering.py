@@ -21,7 +21,7 @@ SCALE: Final = 2.0
 VEGA_LITE: Final = "6.1"
 
 
-class Picture(StrEnum):
+class PictureFormat(StrEnum):
     """What pictures are written in."""
 
     SVG = "svg"
@@ -41,7 +41,7 @@ class Renderer:
         """Is the library there that draws?"""
         return find_spec("vl_convert") is not None
 
-    async def picture(self, specification: bytes, form: Picture) -> bytes:
+    async def picture(self, specification: bytes, form: PictureFormat) -> bytes:
         """A specification as a picture.
 
         Raises:
@@ -60,11 +60,11 @@ class Renderer:
         self._pool.close()
 
 
-def drawn(specification: bytes, form: Picture) -> bytes:
+def drawn(specification: bytes, form: PictureFormat) -> bytes:
     """A specification as a picture, by the library, which may load nothing."""
     import vl_convert
 
-    if form is Picture.SVG:
+    if form is PictureFormat.SVG:
         svg: str = vl_convert.vegalite_to_svg(specification.decode(), vl_version=VEGA_LITE, allowed_base_urls=[])
         return svg.encode()
     png: bytes = vl_convert.vegalite_to_png(

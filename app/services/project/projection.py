@@ -10,7 +10,7 @@ import numpy as np
 
 from app.domain.errors import InvalidInput, OutOfReach
 from app.domain.evaluation import EvaluationRecord
-from app.domain.members import LEFT_OUT, named
+from app.domain.members import LEFT_OUT, named, number, numbers
 from app.domain.options import DRAWS, Sampling
 from app.domain.wording import significant
 from app.kernel.matrix.prevalence import ShareExtremes, ShareRanges, extremes, sweep_shares
@@ -21,9 +21,8 @@ from app.services.estimands import Estimand
 from app.services.estimates.estimate import ClassShares, Estimates, LimitSettings, NoLimits
 from app.services.estimates.estimates import estimate_at, values_at_shares
 from app.services.estimates.methods import shifted_matrix, shifted_samples, shifted_units
+from app.services.estimates.report_intervals import caution_findings
 from app.services.estimates.run_data import RunData
-from app.services.estimates.warnings import caution_findings
-from app.services.json_values import number, numbers
 from app.services.runs.aligned import Runs
 
 # At one point, or at every point of a grid.

@@ -1,25 +1,130 @@
-"""Engines of the database: made, watched, and their failures as the service knows them."""
+"""Engines of the database: made, watched, and held to one project at a time.
 
+Every read, change and deletion of a table that has a column `project` must hold it to one project, or hold its rows by
+an id that belongs to one project alone. The check looks at the statement when it is compiled, which happens once for
+each shape of statement; afterwards it costs nothing. Why not row-level security: docs/adr/0007-sealed-projects.md.
+"""
+
+import ast
 import errno
 import logging
 import os
 import time
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
 import asyncpg
 import orjson
-from sqlalchemy import Row, Select
+from sqlalchemy import (
+    Alias,
+    BinaryExpression,
+    BooleanClauseList,
+    Column,
+    ColumnElement,
+    FromClause,
+    Join,
+    Row,
+    Select,
+    Table,
+    text,
+)
+from sqlalchemy.engine import Dialect
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
+from sqlalchemy.sql import operators
+from sqlalchemy.sql.elements import Grouping
 
 from app.services.observing import UNOBSERVED, Observers
-from app.services.ports import StoreFullError, StoreUnavailableError
-from app.store.database.sealing import seal
+from app.services.ports import StoreFullError, StoreState, StoreUnavailableError
+from app.store.database.tables import api_keys, datasets, evaluations, model_names, models
+
+# Ids that are given to names within one project, and found through it (`app/store/names.py`).
+_OWN_IDS: Final[Mapping[Table, frozenset[str]]] = {
+    evaluations: frozenset({"model_id", "dataset_id", "model_name_id"}),
+    models: frozenset({"id"}),
+    model_names: frozenset({"id"}),
+    datasets: frozenset({"id"}),
+    # A key is found before anybody knows its project, by an id that comes with a secret. Lists name the project.
+    api_keys: frozenset({"id"}),
+}
+_HOLDING: Final = (operators.eq, operators.in_op)
+
+
+class UnsealedStatement(RuntimeError):
+    """A statement reaches beyond one project: a fault of ours, found before the database sees it."""
+
+
+def seal(dialect: Dialect) -> None:
+    """Let a dialect compile sealed statements only."""
+    dialect.statement_compiler = _sealed(dialect.statement_compiler)
+
+
+def _sealed(compiler: Any) -> Any:
+    class SealedCompiler(compiler):  # type: ignore[misc]  # of the dialect, whatever it is
+        def visit_select(self, select_stmt: Any, *args: Any, **options: Any) -> Any:
+            found = list(_tables(select_stmt.get_final_froms()))
+            _check(found, [*_conjuncts(select_stmt.whereclause), *_joined(select_stmt.get_final_froms())])
+            return super().visit_select(select_stmt, *args, **options)
+
+        def visit_update(self, update_stmt: Any, *args: Any, **options: Any) -> Any:
+            _check([update_stmt.table], _conjuncts(update_stmt.whereclause))
+            return super().visit_update(update_stmt, *args, **options)
+
+        def visit_delete(self, delete_stmt: Any, *args: Any, **options: Any) -> Any:
+            _check([delete_stmt.table], _conjuncts(delete_stmt.whereclause))
+            return super().visit_delete(delete_stmt, *args, **options)
+
+    return SealedCompiler
+
+
+def _tables(sources: Any) -> Iterator[FromClause]:
+    """Tables read here; subqueries are statements of their own, which are looked at when their turn comes."""
+    for source in sources:
+        if isinstance(source, Join):
+            yield from _tables((source.left, source.right))
+        elif isinstance(source, Table) or (isinstance(source, Alias) and isinstance(source.element, Table)):
+            yield source
+
+
+def _joined(sources: Any) -> Iterator[ColumnElement[Any]]:
+    for source in sources:
+        if isinstance(source, Join):
+            yield from _joined((source.left, source.right))
+            # What an outer join says of its second table says nothing of the first.
+            yield from _conjuncts(source.onclause)
+
+
+def _conjuncts(condition: Any) -> Iterator[ColumnElement[Any]]:
+    """The conditions that all hold together."""
+    if isinstance(condition, Grouping):
+        yield from _conjuncts(condition.element)
+    elif isinstance(condition, BooleanClauseList) and condition.operator is operators.and_:
+        for one in condition.clauses:
+            yield from _conjuncts(one)
+    elif condition is not None:
+        yield condition
+
+
+def _check(sources: list[Any], conditions: Any) -> None:
+    held = {column for condition in conditions for column in _held(condition)}
+    for source in sources:
+        table: Any = source.element if isinstance(source, Alias) else source
+        if "project" in source.c and not any(source.c[name] in held for name in {"project", *_OWN_IDS.get(table, ())}):
+            raise UnsealedStatement(f"expected a statement that holds {table.name} to one project")
+
+
+def _held(condition: ColumnElement[Any]) -> Iterator[Column[Any]]:
+    """The columns that a condition holds to values, or to columns of another table."""
+    if isinstance(condition, BinaryExpression) and condition.operator in _HOLDING:
+        for side in (condition.left, condition.right):
+            if isinstance(side, Column):
+                yield side
+
 
 # SQLSTATE classes: connection lost, out of resources, stopped by an operator or a timeout, failure outside Postgres.
 _UNAVAILABLE_CLASSES = ("08", "53", "57", "58")
@@ -245,3 +350,65 @@ async def writing(engine: AsyncEngine, size: int = 0) -> AsyncIterator[AsyncConn
     with watch_of(engine).use("write"), translated():
         async with engine.begin() as connection:
             yield connection
+
+
+MIGRATIONS = Path(__file__).resolve().parents[3] / "alembic"
+
+
+@cache
+def expected_revision() -> str:
+    """Return the newest revision of this release's migrations."""
+    followed = _migrations()
+    heads = followed.keys() - followed.values()
+    if len(heads) != 1:
+        raise RuntimeError(f"expected one newest migration in {MIGRATIONS}, found {sorted(heads)}")
+    return heads.pop()
+
+
+@cache
+def known_revisions() -> frozenset[str]:
+    """Return every revision that this release has a migration for."""
+    return frozenset(_migrations())
+
+
+@cache
+def _migrations() -> Mapping[str, str | None]:
+    """By revision, the one that it follows.
+
+    Read as text: importing alembic costs every worker 80 ms, and none needs more of it than this.
+    """
+    found = {}
+    for path in (MIGRATIONS / "versions").glob("*.py"):
+        assigned = {
+            node.targets[0].id: node.value
+            for node in ast.parse(path.read_text()).body
+            if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name)
+        }
+        found[ast.literal_eval(assigned["revision"])] = ast.literal_eval(assigned["down_revision"])
+    return found
+
+
+class SchemaReadiness:
+    """The port `app.services.ports.Readiness` for Postgres."""
+
+    def __init__(self, engine: AsyncEngine) -> None:
+        self._engine = engine
+
+    async def check(self) -> StoreState:
+        """Ask the database for its revision now; an unreachable one is an answer, not an error."""
+        expected = expected_revision()
+        try:
+            with watch_of(self._engine).use("read"), translated():
+                revision = await self._read_revision()
+                newer = revision is not None and revision not in known_revisions()
+                return StoreState(reachable=True, revision=revision, expected=expected, newer=newer)
+        except StoreUnavailableError:
+            return StoreState(reachable=False, revision=None, expected=expected)
+
+    async def _read_revision(self) -> str | None:
+        async with self._engine.connect() as connection:
+            # Asked first: a SELECT from a table that is not there would fail the transaction.
+            if await connection.scalar(text("SELECT to_regclass('alembic_version')")) is None:
+                return None
+            revision = await connection.scalar(text("SELECT version_num FROM alembic_version"))
+            return None if revision is None else str(revision)

@@ -14,7 +14,7 @@ from app.api.answers import write_json
 from app.api.bodies.multipart import parse_upload
 from app.api.bodies.parsing import parse_body
 from app.api.v1.requests.evaluations import EvaluationRequest
-from app.services.evaluate.apart import evaluate_alone
+from app.services.evaluate.evaluations import evaluate_alone
 from tests.api.generated import strategies
 from tests.api.generated.profile import generated
 from tests.hostile.cases_files import arrow, npz, parquet

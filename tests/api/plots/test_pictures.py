@@ -10,7 +10,7 @@ from scipy.stats import norm
 
 from app.services.decide.curves import CurveName
 from app.services.processes import rendering
-from app.services.processes.rendering import Picture, Renderer
+from app.services.processes.rendering import PictureFormat, Renderer
 from tests.api.answers import Json, check_problem, create, evaluation, matrix_input
 from tests.api.plots.world import HOSTILE, confused, keep_matrix
 from tests.api.test_probabilities import make
@@ -96,7 +96,7 @@ def test_without_the_extra_there_are_specifications_only(
 ) -> None:
     monkeypatch.setattr(rendering, "find_spec", lambda _: None)
     assert client.get(f"/v1/evaluations/{two}/plots/roc.json").status_code == 200
-    for form in Picture:
+    for form in PictureFormat:
         problem = check_problem(client.get(f"/v1/evaluations/{two}/plots/roc.{form}"), 501, "not_installed")
         assert "`figures`" in problem["detail"]
 

@@ -12,7 +12,7 @@ from app.kernel.folds.folded import FoldedScores
 from app.kernel.folds.metrics import linearised
 from app.kernel.folds.runs import Stretch
 from app.kernel.folds.scores import ScoresFold
-from app.kernel.metrics.engine import Explainer
+from app.kernel.metrics.card import Explainer
 from app.kernel.metrics.families.calibration import calibration_intercept, calibration_slope
 from app.kernel.numerics.arrays import Array, Mask, silently
 from app.kernel.samples.scores import Scores

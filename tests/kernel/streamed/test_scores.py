@@ -6,8 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from app.kernel.metrics.card import Scope
-from app.kernel.metrics.engine import Explainer
+from app.kernel.metrics.card import Explainer, Scope
 from app.kernel.metrics.families.calibration import calibration_intercept, calibration_slope
 from app.kernel.numerics.arrays import Array, Mask, silently
 from app.kernel.samples.calibration import excess_of_top_label

@@ -35,7 +35,7 @@ from app.domain.errors import BeyondMemory, InvalidInput
 from app.domain.inputs.labels import Column, listed, shown
 from app.domain.inputs.samples import Tally
 from app.services.ports import OpenEngine
-from app.services.processes.progress import progressed
+from app.services.processes.worker import progressed
 
 # Of a piece, about: what is made of them travels, and waits in memory.
 PIECE_ROWS: Final = 1 << 20

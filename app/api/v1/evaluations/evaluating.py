@@ -1,7 +1,6 @@
 """What routes that make evaluations share: names, ids, and the way of bodies that take a process of their own."""
 
-import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -14,7 +13,7 @@ from fastapi import Query
 from starlette.responses import Response
 
 from app.api.bodies.parsing import parse_value
-from app.api.bodies.received import HEAVY_BYTES, LargeBody
+from app.api.bodies.received import LargeBody
 from app.api.deps import Context
 from app.api.presentation import View
 from app.api.problems import MalformedRequest
@@ -22,9 +21,14 @@ from app.api.v1.requests import evaluations as requests
 from app.domain.errors import DomainError, Fault, Forbidden, InvalidInput, NotFound, ResultDeleted
 from app.domain.evaluation import DatasetRef, EvaluationRecord, ModelRef
 from app.domain.operations import KeptResult
-from app.services.evaluate.answers import Evaluation, EvaluationHeadline
-from app.services.evaluate.apart import evaluate_alone, evaluate_together
-from app.services.evaluate.evaluations import NewEvaluation, PendingWrite
+from app.services.evaluate.evaluations import (
+    Evaluation,
+    EvaluationHeadline,
+    NewEvaluation,
+    PendingWrite,
+    evaluate_alone,
+    evaluate_together,
+)
 
 Store = Annotated[bool, Query(description="false: compute, answer 200 and keep nothing.")]
 
@@ -65,19 +69,6 @@ def deleted(result: KeptResult) -> ResultDeleted:
         f"the {result.kind} {result.object} was made for this Idempotency-Key and deleted since; another key makes it "
         "again"
     )
-
-
-async def evaluation_answer(
-    view: View,
-    evaluation: Evaluation | EvaluationHeadline,
-    status: int = HTTPStatus.OK,
-    headers: Mapping[str, str] | None = None,
-) -> Response:
-    """The answer, written in a thread where it is long."""
-    # Of so many classes.
-    if isinstance(evaluation, Evaluation) and len(evaluation.report.input.labels) ** 2 > HEAVY_BYTES // 64:
-        return await asyncio.to_thread(view.answer, evaluation, status, headers)
-    return view.answer(evaluation, status, headers)
 
 
 @dataclass(frozen=True, slots=True)

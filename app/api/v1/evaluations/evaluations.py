@@ -13,21 +13,22 @@ from app.api.bodies.received import LargeBody, receive
 from app.api.deps import UseContext, routes
 from app.api.documentation import body_schema, made
 from app.api.jobs import LATER, deferrable
-from app.api.presentation import AS_USUAL, EVALUATION, AskedOfEvaluation, prefers_page, view_of, written_as
-from app.api.v1.evaluations.evaluating import (
-    Store,
-    check_moment,
-    compute_evaluation,
-    evaluate_large,
+from app.api.presentation import (
+    AS_USUAL,
+    EVALUATION,
+    AskedOfEvaluation,
     evaluation_answer,
-    keep_evaluation,
+    prefers_page,
+    view_of,
+    written_as,
 )
+from app.api.v1.evaluations.evaluating import Store, check_moment, compute_evaluation, evaluate_large, keep_evaluation
 from app.api.v1.evaluations.referenced import admit_reference, estimate_reference, evaluate_reference
-from app.api.v1.figures.pages import evaluation_page
+from app.api.v1.figures import evaluation_page
 from app.api.v1.requests import evaluations as requests
 from app.api.v1.requests.referenced import ReferencedRequest
 from app.domain.data import DataEstimate
-from app.services.evaluate.answers import Evaluation, EvaluationHeadline, MatrixShown, Normalized
+from app.services.evaluate.evaluations import Evaluation, EvaluationHeadline, MatrixShown, Normalized
 
 router = routes()
 Estimate = Annotated[

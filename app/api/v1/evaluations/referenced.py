@@ -24,7 +24,7 @@ from app.domain.errors import BeyondMemory
 from app.domain.evaluation import EvaluationRecord
 from app.services.evaluate.evaluations import NewEvaluation
 from app.services.ports import DataSource, Engine
-from app.services.processes.progress import as_step
+from app.services.processes.worker import as_step
 
 # Kinds that can be streamed are so when there are more rows.
 STREAMED_FROM: Final = 100_000

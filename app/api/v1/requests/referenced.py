@@ -30,7 +30,7 @@ from app.services.evaluate.folding.weighted_labels import WeightedLabelFolding
 from app.services.evaluate.streamed.rankings import streamed_rankings
 from app.services.evaluate.streamed.scores import NoPart, streamed_scores
 from app.services.ports import Engine
-from app.services.processes.progress import as_step, each_as_step
+from app.services.processes.worker import as_step, each_as_step
 
 _MEMBER = b'"data"'
 _COLUMNS = ", ".join(

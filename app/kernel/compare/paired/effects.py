@@ -13,8 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from app.kernel.compare.paired.joint import JointCounts
 from app.kernel.compare.paired.tests import mcnemar_mid_p
 from app.kernel.matrix.table import Table
-from app.kernel.numerics.arrays import Array, Mask, silently, some
-from app.kernel.numerics.roots import rising_root
+from app.kernel.numerics.arrays import Array, Mask, rising_root, silently, some
 from app.kernel.numerics.scipy_bridge import fair_binomial_mass, normal_cdf, normal_quantile
 from app.kernel.uncertainty.closed_forms import cell_sensitivities
 from app.kernel.uncertainty.draws import Functional

@@ -5,10 +5,9 @@ from functools import partial
 import numpy as np
 
 from app.kernel.matrix.table import AdditiveGradient, Table
-from app.kernel.metrics.card import OVER_LABELS, Orientation, Prevalence, Scope, metric
+from app.kernel.metrics.card import OVER_LABELS, Number, Orientation, Prevalence, Scope, metric
 from app.kernel.metrics.conditions import NO_SAMPLES
 from app.kernel.metrics.exact import Exact
-from app.kernel.metrics.parameters import Number
 from app.kernel.metrics.proportion import ConfusionCells, LinearMap, Proportion
 from app.kernel.numerics import scipy_bridge
 from app.kernel.numerics.arrays import Array, total

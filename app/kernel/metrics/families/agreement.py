@@ -23,7 +23,7 @@ from functools import cache, lru_cache, partial
 import numpy as np
 
 from app.kernel.matrix.table import AdditiveGradient, Table
-from app.kernel.metrics.card import CLUSTERINGS, Orientation, Prevalence, Scale, Scope, metric
+from app.kernel.metrics.card import CLUSTERINGS, Choice, MatrixOf, Orientation, Prevalence, Scale, Scope, metric
 from app.kernel.metrics.conditions import (
     CHANCE_IS_CERTAIN,
     NO_CLASS_IN_COMMON,
@@ -41,11 +41,22 @@ from app.kernel.metrics.exact import (
     krippendorff_agreement,
     signed_square,
 )
-from app.kernel.metrics.parameters import Choice, MatrixOf
 from app.kernel.metrics.proportion import ConfusionCells, LinearMap, Proportion
 from app.kernel.metrics.references import KAPPA_SCALES, KRIPPENDORFF, MATTHEWS
-from app.kernel.numerics.arrays import ONE, Array, Mask, each, every, inner, ones, some, total
-from app.kernel.numerics.roots import newton_root, rising_root, solve_where
+from app.kernel.numerics.arrays import (
+    ONE,
+    Array,
+    Mask,
+    each,
+    every,
+    inner,
+    newton_root,
+    ones,
+    rising_root,
+    solve_where,
+    some,
+    total,
+)
 
 # Rounding error of kappas and of sums of shares.
 _ROUNDING = 1e-14

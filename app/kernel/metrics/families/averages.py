@@ -7,7 +7,18 @@ from functools import partial
 import numpy as np
 
 from app.kernel.matrix.table import AdditiveGradient, Table
-from app.kernel.metrics.card import OVER_LABELS, Orientation, Prevalence, Scale, Scope, metric
+from app.kernel.metrics.card import (
+    OVER_LABELS,
+    UNDEFINED,
+    Choice,
+    Number,
+    Orientation,
+    Prevalence,
+    Scale,
+    Scope,
+    filled,
+    metric,
+)
 from app.kernel.metrics.conditions import (
     ABSENT,
     ALWAYS_PREDICTED,
@@ -20,7 +31,6 @@ from app.kernel.metrics.conditions import (
     where,
 )
 from app.kernel.metrics.exact import Confusion, Exact, Quantity, harmonic
-from app.kernel.metrics.parameters import UNDEFINED, Choice, Number, filled
 from app.kernel.metrics.proportion import ConfusionCells, LinearMap, Proportion
 from app.kernel.numerics.arrays import Array, harmonic_mean_of_two, inner, mean, total
 

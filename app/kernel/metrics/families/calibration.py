@@ -8,7 +8,7 @@ from functools import partial
 
 import numpy as np
 
-from app.kernel.metrics.card import Gaps, Inputs, Orientation, Prevalence, Scope, metric
+from app.kernel.metrics.card import Choice, Gaps, Inputs, Number, Orientation, Prevalence, Scope, metric
 from app.kernel.metrics.conditions import (
     CERTAIN,
     CONSTANT,
@@ -19,7 +19,6 @@ from app.kernel.metrics.conditions import (
     SEPARATED,
     UNFITTED,
 )
-from app.kernel.metrics.parameters import Choice, Number
 from app.kernel.numerics.arrays import Array, Mask, mean, ratio
 from app.kernel.samples import recalibration
 from app.kernel.samples.areas import centred

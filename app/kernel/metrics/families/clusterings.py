@@ -6,8 +6,7 @@ from functools import partial
 import numpy as np
 
 from app.kernel.matrix.contingency import Contingency
-from app.kernel.metrics.card import Condition, Inputs, Orientation, Prevalence, Scope, metric
-from app.kernel.metrics.parameters import Choice, Number
+from app.kernel.metrics.card import Choice, Condition, Inputs, Number, Orientation, Prevalence, Scope, metric
 from app.kernel.numerics.arrays import Array, Mask, ratio, total
 from app.kernel.samples.points import ClusteredPoints
 

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from app.kernel.metrics.card import Orientation
-from app.kernel.metrics.parameters import Number
+from app.kernel.metrics.card import Number, Orientation
 from app.kernel.numerics.arrays import (
     Array,
     dispersion,

@@ -11,30 +11,28 @@ import numpy as np
 from app.kernel.matrix.contingency import Contingency
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.card import (
+    COSTS,
+    NO_DECISION,
     OF_DECISIONS,
     Better,
+    Choice,
     Condition,
+    Costs,
+    Decision,
+    DecisionName,
     Inputs,
+    MatrixOf,
     Metric,
     Orientation,
     Part,
     Prevalence,
     Scope,
-    metric,
-)
-from app.kernel.metrics.conditions import NO_ACTUAL, NO_SAMPLES, NO_WEIGHT, NOT_PROBABILITIES, ONE_ACTUAL_CLASS
-from app.kernel.metrics.parameters import (
-    COSTS,
-    NO_DECISION,
-    Choice,
-    Costs,
-    Decision,
-    DecisionName,
-    MatrixOf,
     matrix_of_costs,
+    metric,
     relative_cost,
     total_cost,
 )
+from app.kernel.metrics.conditions import NO_ACTUAL, NO_SAMPLES, NO_WEIGHT, NOT_PROBABILITIES, ONE_ACTUAL_CLASS
 from app.kernel.metrics.proportion import ConfusionCells
 from app.kernel.numerics.arrays import Array, each, ratio, total
 from app.kernel.samples.influence import Parameters, mean_of

@@ -5,7 +5,7 @@ from functools import partial
 import numpy as np
 
 from app.kernel.matrix.table import Table
-from app.kernel.metrics.card import Orientation, Prevalence, Scale, Scope, metric
+from app.kernel.metrics.card import Number, Orientation, Prevalence, Scale, Scope, metric
 from app.kernel.metrics.conditions import (
     ABSENT,
     ALWAYS_PREDICTED,
@@ -17,7 +17,6 @@ from app.kernel.metrics.conditions import (
     UNIVERSAL,
 )
 from app.kernel.metrics.exact import Exact, harmonic, over
-from app.kernel.metrics.parameters import Number
 from app.kernel.metrics.proportion import ConfusionCells, Proportion
 from app.kernel.numerics.arrays import FOUR, HALF, ONE, Array
 

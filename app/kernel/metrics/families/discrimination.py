@@ -8,7 +8,7 @@ from math import pi, sqrt
 import numpy as np
 
 from app.kernel.matrix.table import Table
-from app.kernel.metrics.card import Orientation, Prevalence, Scale, Scope, metric
+from app.kernel.metrics.card import Number, Orientation, Prevalence, Scale, Scope, metric
 from app.kernel.metrics.conditions import (
     A_RATE_AT_ITS_END,
     ABSENT,
@@ -24,7 +24,6 @@ from app.kernel.metrics.conditions import (
     UNIVERSAL,
 )
 from app.kernel.metrics.exact import Exact, OneVsRest, Quantity, harmonic, over, signed_square
-from app.kernel.metrics.parameters import Number
 from app.kernel.metrics.references import (
     DISCRIMINANT_POWER,
     KAPPA_SCALES,

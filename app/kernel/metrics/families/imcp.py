@@ -4,9 +4,8 @@ from functools import partial
 
 import numpy as np
 
-from app.kernel.metrics.card import Inputs, Orientation, Prevalence, Scope, metric
+from app.kernel.metrics.card import Inputs, Number, Orientation, Prevalence, Scope, metric
 from app.kernel.metrics.conditions import NO_ACTUAL, NO_WEIGHT, NOT_PROBABILITIES, ONE_SAMPLE, WEIGHTED
-from app.kernel.metrics.parameters import Number
 from app.kernel.numerics.arrays import Array, mean, ratio, silently, total
 from app.kernel.samples.influence import Parameters, mean_of, mean_of_class_means, mean_of_members, share_of
 from app.kernel.samples.losses import TOLERANCE, phi_of

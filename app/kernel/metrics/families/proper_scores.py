@@ -4,9 +4,8 @@ from functools import partial
 
 import numpy as np
 
-from app.kernel.metrics.card import Inputs, Orientation, Prevalence, Scope, metric
+from app.kernel.metrics.card import Inputs, Number, Orientation, Prevalence, Scope, metric
 from app.kernel.metrics.conditions import NO_ACTUAL, NO_WEIGHT, NOT_PROBABILITIES, ONE_ACTUAL_CLASS, RULED_OUT
-from app.kernel.metrics.parameters import Number
 from app.kernel.numerics.arrays import Array, mean, ratio, total, x_log_x
 from app.kernel.samples.influence import Parameters, mean_of, mean_of_class_means, share_saved
 from app.kernel.samples.losses import CLIP

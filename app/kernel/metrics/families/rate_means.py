@@ -12,7 +12,18 @@ from typing import Any
 import numpy as np
 
 from app.kernel.matrix.table import Table, recall_gradient, unified_performance_reciprocals
-from app.kernel.metrics.card import OVER_LABELS, Mean, Orientation, Prevalence, Scope, metric
+from app.kernel.metrics.card import (
+    OVER_LABELS,
+    UNDEFINED,
+    Choice,
+    Mean,
+    Number,
+    Orientation,
+    Prevalence,
+    Scope,
+    filled,
+    metric,
+)
 from app.kernel.metrics.conditions import (
     A_PRECISION_IS_ZERO,
     A_RECALL_IS_ZERO,
@@ -27,7 +38,6 @@ from app.kernel.metrics.conditions import (
     overall,
 )
 from app.kernel.metrics.exact import Confusion, Exact, Quantity, harmonic, product
-from app.kernel.metrics.parameters import UNDEFINED, Choice, Number, filled
 from app.kernel.numerics.arrays import TINY, Array, Mask, dispersion_of_reciprocals, each, geometric_mean, mean, total
 
 _mean = partial(

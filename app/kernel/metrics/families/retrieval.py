@@ -7,9 +7,8 @@ from functools import partial
 
 import numpy as np
 
-from app.kernel.metrics.card import Inputs, Orientation, Prevalence, over_units
+from app.kernel.metrics.card import Choice, Inputs, Number, Orientation, Prevalence, over_units
 from app.kernel.metrics.conditions import NO_IRRELEVANT, NO_PAIRS, NO_QUERIES, NO_RELEVANT
-from app.kernel.metrics.parameters import Choice, Number
 from app.kernel.numerics.arrays import Array, ratio
 from app.kernel.units.queries import Queries, chance_of_a_hit, expected_rank, expected_reciprocal
 

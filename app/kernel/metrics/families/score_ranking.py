@@ -6,9 +6,8 @@ from functools import partial
 
 import numpy as np
 
-from app.kernel.metrics.card import OVER_LABELS, Inputs, Orientation, Prevalence, Scale, Scope, metric
+from app.kernel.metrics.card import OVER_LABELS, Choice, Inputs, Number, Orientation, Prevalence, Scale, Scope, metric
 from app.kernel.metrics.conditions import NO_ACTUAL, NO_REST, NO_WEIGHT, NOT_PROBABILITIES, WEIGHTED
-from app.kernel.metrics.parameters import Choice, Number
 from app.kernel.numerics.arrays import Array, mean, ratio, total
 from app.kernel.numerics.scipy_bridge import incomplete_beta
 from app.kernel.samples.areas import (

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.domain.findings import Finding, Severity
-from app.domain.inputs.content import IGNORED_FACT, Content
+from app.domain.inputs.content import DATA_FACT, IGNORED_FACT, Content
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.report import Value
 from app.domain.wording import MOST_NAMED, PLAIN, classes, name, names, number, p_said, rounded, share, significant
@@ -626,3 +626,18 @@ def _assumed(source: MatrixInput) -> Finding | None:
         "order of the scores, such as AUC, does not depend on it.",
         threshold=threshold,
     )
+
+
+def data_findings(source: MatrixInput) -> list[Finding]:
+    """What was not looked at of data that was named by a reference."""
+    facts = source.facts.get(DATA_FACT, {})
+    if not facts.get("sample_ids_unchecked"):
+        return []
+    return [
+        Finding.note(
+            "sample_ids_unchecked",
+            "There are more rows than were held in memory, so their sample ids were not read. A sample that is there "
+            "twice counts twice.",
+            rows=facts["rows"],
+        )
+    ]

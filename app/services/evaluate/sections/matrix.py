@@ -12,13 +12,12 @@ from app.domain.expressions.syntax import write_label
 from app.domain.findings import Finding
 from app.domain.inputs.content import Content
 from app.domain.inputs.matrices import MatrixInput
-from app.domain.members import WrittenObject
+from app.domain.members import NUMBER, JsonTemplate, WrittenObject, numbers, written_numbers
 from app.domain.options import IntervalChoice
 from app.domain.report import FoldValues, Group, GroupedMetrics, Interval, Requested, Section, Undefined, Value
 from app.kernel.matrix.table import Table, at_equal_prevalence
-from app.kernel.metrics.card import Metric, Scope
+from app.kernel.metrics.card import Explainer, Gap, Metric, Scope, evaluate_table
 from app.kernel.metrics.catalogue import catalogue
-from app.kernel.metrics.engine import Explainer, Gap, evaluate_table
 from app.kernel.metrics.expression import Expression, measures, needs_counts
 from app.kernel.metrics.families.rates import prevalence, recall
 from app.kernel.numerics.arrays import Array, silently
@@ -26,16 +25,15 @@ from app.services.estimates.report_intervals import (
     balanced_for_report,
     balanced_intervals,
     estimate_for_report,
+    everything_findings,
     first_headlines,
+    headline_cautions,
     matrix_metrics,
     written_headlines,
 )
 from app.services.estimates.run_data import RunData
-from app.services.estimates.warnings import everything_findings, headline_cautions
 from app.services.evaluate.questions import Question
-from app.services.evaluate.sections.findings import ignored_findings, matrix_findings
-from app.services.evaluate.sections.unread import data_findings
-from app.services.json_values import NUMBER, Form, numbers, written_numbers
+from app.services.evaluate.sections.findings import data_findings, ignored_findings, matrix_findings
 from app.services.reasons import reason, requested_values
 
 
@@ -59,7 +57,7 @@ class GroupedOrder:
         order: Positions of all of them, groups one after another, in the values of the scope.
     """
 
-    form: Form
+    form: JsonTemplate
     order: NDArray[np.intp]
 
 
@@ -71,7 +69,7 @@ def _block(metrics: Sequence[Metric[Table]], n_classes: int) -> GroupedOrder:
     names = [metric.key for metric in metrics]
     groups = {Group.INSENSITIVE: insensitive, Group.SENSITIVE: sensitive, Group.BALANCED: twins}
     return GroupedOrder(
-        form=Form.of({group.value: {names[i]: NUMBER for i in those} for group, those in groups.items()}),
+        form=JsonTemplate.of({group.value: {names[i]: NUMBER for i in those} for group, those in groups.items()}),
         order=np.array(insensitive + sensitive + [i + len(metrics) for i in twins], dtype=np.intp),
     )
 

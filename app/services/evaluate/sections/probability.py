@@ -9,30 +9,31 @@ import numpy as np
 from app.domain.findings import Finding
 from app.domain.inputs.content import GROUPS_FACT
 from app.domain.inputs.matrices import MatrixInput
+from app.domain.members import numbers
 from app.domain.options import IntervalChoice, Options
 from app.domain.report import FoldValues, GroupedMetrics, Section, Undefined, Value, merged_metrics
-from app.kernel.metrics.card import Metric, Scope
+from app.kernel.metrics.card import Explainer, Metric, Scope, evaluate_table
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.conditions import NOT_PROBABILITIES
-from app.kernel.metrics.engine import Explainer, evaluate_table
 from app.kernel.metrics.families.imcp import phi_quartiles, regions
 from app.kernel.numerics.arrays import Array, silently
 from app.kernel.samples.calibration import decompose, spiegelhalter
 from app.kernel.samples.losses import threshold_correct, threshold_incorrect
 from app.kernel.samples.scores import Scores
-from app.services.estimates.report_intervals import ReportEstimates, estimate_for_report, probability_metrics
-from app.services.estimates.run_data import RunData
-from app.services.estimates.warnings import (
+from app.services.estimates.report_intervals import (
+    ReportEstimates,
     about_resampling,
+    estimate_for_report,
     few_effective_samples,
     few_members,
     few_out_of_order,
+    probability_metrics,
     stretched_findings,
 )
+from app.services.estimates.run_data import RunData
 from app.services.evaluate.questions import Question, decided
 from app.services.evaluate.sections.findings import probability_findings
 from app.services.evaluate.sections.matrix import over_folds
-from app.services.json_values import numbers
 from app.services.reasons import reason, requested_values
 from app.services.seeds import chosen_seed
 from app.services.stored import scores_of

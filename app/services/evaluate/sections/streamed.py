@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 
 from app.domain.findings import Finding
+from app.domain.members import numbers
 from app.domain.report import Section, Undefined, Value, merged_metrics
-from app.kernel.metrics.card import Metric, Scope
+from app.kernel.metrics.card import Explainer, Metric, Scope
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.conditions import NOT_PROBABILITIES, WEIGHTED
-from app.kernel.metrics.engine import Explainer
 from app.kernel.metrics.expression import measures
 from app.kernel.metrics.families.imcp import phi_quartiles, regions
 from app.kernel.metrics.families.score_ranking import roc_auc
@@ -19,13 +19,16 @@ from app.kernel.samples.losses import threshold_correct, threshold_incorrect
 from app.kernel.samples.scores import Scores
 from app.kernel.streamed.metrics import streamed_values, streams
 from app.kernel.streamed.scores import StreamedScores
-from app.services.estimates.report_intervals import ReportEstimates, estimate_for_report, probability_metrics
+from app.services.estimates.report_intervals import (
+    ReportEstimates,
+    about_biased,
+    estimate_for_report,
+    probability_metrics,
+)
 from app.services.estimates.run_data import RunData
-from app.services.estimates.warnings import about_biased
 from app.services.evaluate.questions import Question
 from app.services.evaluate.sections.findings import findings_of_order, miscalibrated
 from app.services.evaluate.sections.probability import calibration_by_chance, chance_of_groups, grouped
-from app.services.json_values import numbers
 from app.services.reasons import ALL_AT_ONCE, IF_ASKED, NOT_FOLDED, reason, requested_of_streamed
 from app.services.seeds import chosen_seed
 

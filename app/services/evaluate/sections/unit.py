@@ -9,6 +9,7 @@ from app.domain.inputs.content import Content
 from app.domain.inputs.kind import Reported
 from app.domain.inputs.kinds import UNIT_KINDS
 from app.domain.inputs.matrices import MatrixInput
+from app.domain.members import numbers
 from app.domain.report import (
     Group,
     GroupedMetrics,
@@ -18,17 +19,15 @@ from app.domain.report import (
     Value,
     no_metrics,
 )
-from app.kernel.metrics.card import AnyMetric, Scope, Task
+from app.kernel.metrics.card import AnyMetric, Explainer, Scope, Task
 from app.kernel.metrics.catalogue import catalogue
-from app.kernel.metrics.engine import Explainer
 from app.kernel.metrics.expression import Measure, Subject, measures, needs_counts
 from app.kernel.numerics.arrays import Array, silently
 from app.services.estimates.report_intervals import estimate_for_report, unit_metrics
 from app.services.estimates.run_data import RunData
 from app.services.evaluate.questions import Question
-from app.services.evaluate.sections.unread import data_findings
-from app.services.evaluate.sections.weight import label_weights
-from app.services.json_values import numbers
+from app.services.evaluate.sections.designs import label_weights
+from app.services.evaluate.sections.findings import data_findings
 from app.services.reasons import NOT_FOLDED, reason, requested_of_streamed
 
 

@@ -25,9 +25,8 @@ from app.services.evaluate.evaluations import NewEvaluation
 from app.services.evaluate.most_groups import check_groups
 from app.services.evaluate.questions import ask
 from app.services.evaluate.reports import report_alone
-from app.services.evaluate.sections.group import group_section
+from app.services.evaluate.sections.designs import group_section, weight_section
 from app.services.evaluate.sections.streamed import streamed_section
-from app.services.evaluate.sections.weight import weight_section
 from app.services.ports import OpenEngine
 from app.services.runs.joins import numbers_of
 

@@ -1,25 +1,32 @@
-"""What a report says of weighted samples: what they are worth, and intervals that know the weight of each."""
+"""Sections on designs of samples: weights with their effective size, groups, and the intervals that know either."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
+from app.domain.errors import InvalidInput
 from app.domain.findings import Finding
 from app.domain.inputs.samples import WeightSums
-from app.domain.options import IntervalChoice
-from app.domain.report import Section, WeightDesign
+from app.domain.members import numbers
+from app.domain.options import FEWEST_DRAWS, IntervalChoice, Options
+from app.domain.report import GroupDesign, Section, Value, WeightDesign
 from app.domain.wording import rounded, significant
 from app.kernel.folds.labels import WeightedMoments
 from app.kernel.metrics.card import AnyMetric
 from app.kernel.metrics.expression import Measure
+from app.kernel.metrics.families.accuracy import accuracy
 from app.kernel.numerics.arrays import Array, kish_effective_n
 from app.kernel.samples.label_units import LabelMoments, LabelPairs
+from app.kernel.uncertainty.groups import FEW_GROUPS
 from app.kernel.uncertainty.weights import design_effects
-from app.services.estimates.report_intervals import balanced_for_report, estimate_for_report, matrix_metrics
+from app.services.estimates.report_intervals import (
+    balanced_for_report,
+    estimate_for_report,
+    everything_findings,
+    matrix_metrics,
+)
 from app.services.estimates.run_data import RunData
-from app.services.estimates.warnings import everything_findings
 from app.services.evaluate.questions import Question
-from app.services.json_values import numbers
 
 # With so few samples of one weight to their name the linearised variance is itself uncertain.
 FEW_EFFECTIVE = 30
@@ -32,7 +39,7 @@ def weight_section(question: Question, run: RunData) -> Section:
         raise ValueError("expected weighted samples")
     effects = design_effects(weighted)
     if samples.tally is None or samples.tally.weights is None:
-        design = _design(samples.weights, weighted.effective_samples, effects)
+        design = _weight_design(samples.weights, weighted.effective_samples, effects)
     else:
         design = _design_of_sums(samples.tally.weights, weighted.effective_samples, effects)
     options = question.options
@@ -71,15 +78,15 @@ def _design_of_labels(
         return _designed(pairs.n_samples, *pairs.ends, pairs.weighed.worth[1], effects)
     if weights is None:
         raise ValueError("expected weighted samples")
-    return _design(weights, kish_effective_n(weights), effects)
+    return _weight_design(weights, kish_effective_n(weights), effects)
 
 
 def _findings(question: Question, design: WeightDesign) -> list[Finding]:
     few = question.has_intervals and design["effective_samples"] < FEW_EFFECTIVE
-    return [_worth(design), _few(design)] if few else [_worth(design)]
+    return [_worth(design), _few_effective(design)] if few else [_worth(design)]
 
 
-def _design(weights: Array, effective: float, known: Mapping[str, float]) -> WeightDesign:
+def _weight_design(weights: Array, effective: float, known: Mapping[str, float]) -> WeightDesign:
     used = weights[weights > 0]
     return _designed(used.size, float(used.min()), float(used.max()), effective, known)
 
@@ -112,7 +119,7 @@ def _worth(design: WeightDesign) -> Finding:
     )
 
 
-def _few(design: WeightDesign) -> Finding:
+def _few_effective(design: WeightDesign) -> Finding:
     effective = design["effective_samples"]
     return Finding.warning(
         "intervals_of_few_effective_samples",
@@ -120,4 +127,95 @@ def _few(design: WeightDesign) -> Finding:
         f"equal weight. With fewer than {FEW_EFFECTIVE} the variance is uncertain. Intervals are widened, but can miss "
         "the truth more often than their level says.",
         effective_samples=effective,
+    )
+
+
+def group_section(question: Question, run: RunData) -> Section:
+    """The part of the report on the matrix that needs the groups.
+
+    Raises:
+        InvalidInput: there are too many groups for intervals of everything.
+    """
+    if run.grouping is None:
+        raise ValueError("expected samples in groups")
+    options, sizes = question.options, run.grouping.sizes()
+    design = _group_design(sizes)
+    if not run.has_sampling_error:
+        return Section(details={**design})
+    known = run.group_forms(options.level).design_effects
+    effects = dict(zip(known, numbers(np.array(list(known.values()))), strict=True))
+    design["design_effects"] = effects
+    findings = [_in_groups(sizes, effects[accuracy.key])]
+    if not question.has_intervals:
+        return Section(details={**design}, findings=tuple(findings))
+    found = estimate_for_report(matrix_metrics(options), question.of_matrix, run, _within_reach(run, options))
+    findings += _few_groups(sizes)
+    if options.intervals is IntervalChoice.ALL:
+        findings += everything_findings(found, run, options)
+    return Section(
+        details={**design},
+        intervals=found.intervals(),
+        balanced_intervals=balanced_for_report(run, options),
+        findings=tuple(findings),
+    )
+
+
+def _within_reach(run: RunData, options: Options) -> Options:
+    """The options, unless groups are too many to be drawn as often as is of use."""
+    everything = options.intervals is IntervalChoice.ALL
+    if everything and run.groups is not None and run.groups.affordable_draws(options.sampling.draws) < FEWEST_DRAWS:
+        raise InvalidInput.at(
+            "/options/intervals",
+            "too_many_groups",
+            f"expected the headline intervals for {run.groups.n_groups} groups: drawing them {FEWEST_DRAWS} times "
+            "takes too long",
+        )
+    return options
+
+
+def _group_design(sizes: Array) -> GroupDesign:
+    return {
+        "n_groups": sizes.size,
+        "smallest": int(sizes.min()),
+        "largest": int(sizes.max()),
+        "effective_groups": kish_effective_n(sizes),
+    }
+
+
+def _in_groups(sizes: Array, effect: Value) -> Finding:
+    total = int(sizes.sum())
+    if effect is None:
+        worth = "How much less is not known: all predictions are right, or all are wrong."
+    elif effect > 1.0:
+        worth = (
+            f"For accuracy they carry as much information as about {rounded(total / effect, 0)} independent samples."
+        )
+    else:
+        worth = "Here they carry no less: predictions in a group are not more alike than others."
+    return Finding.note(
+        "samples_in_groups",
+        f"The {total:,} samples come in {sizes.size:,} groups, and carry less information than independent samples. "
+        f"{worth} Intervals allow for the groups; accuracy_p_value and kappa_standard_error do not.",
+        n_samples=total,
+        n_groups=sizes.size,
+        design_effect=effect,
+    )
+
+
+def _few_groups(sizes: Array) -> Iterator[Finding]:
+    effective = kish_effective_n(sizes)
+    if effective >= FEW_GROUPS:
+        return
+    unequal = sizes.size >= FEW_GROUPS
+    yield Finding.warning(
+        "intervals_of_few_groups",
+        (
+            f"The groups differ so much in size that they count as {rounded(effective, 0)} equal ones"
+            if unequal
+            else f"There are only {sizes.size} groups"
+        )
+        + f". With fewer than {FEW_GROUPS} the variance between groups is uncertain. Intervals are widened, but can "
+        "miss the truth more often than their level says.",
+        n_groups=sizes.size,
+        effective_groups=effective,
     )

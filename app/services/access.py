@@ -1,28 +1,75 @@
-"""At the door: whether a request may pass, in which project it acts, and how often its key may be used.
-
-A key is read from the database once in `KNOWN_SECONDS`; meanwhile it is known here, so that a revocation is late by no
-more than that. Uses are counted here and written down every `NOTE_SECONDS`.
-"""
+"""API keys and quotas: every request is admitted or refused here, and keys are made, listed, rotated and revoked."""
 
 import asyncio
 import hmac
 import logging
+import re
+import secrets
 import time
 from collections import Counter
-from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
-from typing import Final
+from hashlib import sha256
+from typing import Final, NamedTuple
 from uuid import UUID
 
 from limits import RateLimitItem, parse_many
 from limits.aio.storage import MemoryStorage
 from limits.aio.strategies import SlidingWindowCounterRateLimiter
 
-from app.domain.errors import Forbidden, QuotaUsedUp, TooManyRequests, Unauthenticated
-from app.domain.operations import DEFAULT_PROJECT, Actor, ApiKey, Scope
-from app.services.access.tokens import read_token
-from app.services.ports import KeyLookup, StoreFullError, StoreUnavailableError
+from app.domain.errors import (
+    Forbidden,
+    InvalidInput,
+    NotFound,
+    ProjectQuotaUsedUp,
+    QuotaUsedUp,
+    StorageQuotaUsedUp,
+    TooManyRequests,
+    Unauthenticated,
+)
+from app.domain.evaluation import Page
+from app.domain.identifiers import new_id
+from app.domain.operations import (
+    DEFAULT_PROJECT,
+    Actor,
+    ApiKey,
+    AuditEntry,
+    KeyFacts,
+    KeyMade,
+    NewKey,
+    QuotaUse,
+    Scope,
+    Usage,
+    Used,
+    key_prefix,
+)
+from app.services.ports import KeyLookup, KeyStore, StoreFullError, StoreUnavailableError, UsageStore
+
+_TOKEN = re.compile(r"pv_([0-9a-f]{32})_([A-Za-z0-9_-]{43})")
+
+
+class Token(NamedTuple):
+    """A key that came with a request."""
+
+    id: UUID
+    digest: bytes
+
+
+def make_token(identifier: UUID) -> tuple[str, bytes]:
+    """A new key of this id, and the digest of its secret."""
+    secret = secrets.token_urlsafe(32)
+    return f"{key_prefix(identifier)}_{secret}", sha256(secret.encode()).digest()
+
+
+def read_token(text: str) -> Token | None:
+    """The parts of a key; None when it has not the form of one."""
+    match = _TOKEN.fullmatch(text)
+    if match is None:
+        return None
+    return Token(UUID(hex=match[1]), sha256(match[2].encode()).digest())
+
 
 KNOWN_SECONDS: Final = 2.0
 NOTE_SECONDS: Final = 5.0
@@ -251,3 +298,187 @@ def _seconds_of_this_day() -> int:
     now = datetime.now(UTC)
     tomorrow = (now + timedelta(days=1)).replace(hour=0, minute=0, second=0, microsecond=0)
     return int((tomorrow - now).total_seconds()) + 1
+
+
+_DAY: Final = timedelta(days=1)
+
+
+class Quotas:
+    """One per process, on the loop that uses it."""
+
+    def __init__(self, store: UsageStore, limits: Mapping[str, float | None]) -> None:
+        """Take what a project may use in a day, by the names of `Used`; None is no limit."""
+        self._store, self._limits = store, limits
+        self._pending: dict[str, Used] = {}
+        self._known: dict[str, tuple[float, date, Used]] = {}
+        self._noting: asyncio.Task[None] | None = None
+
+    async def check(self, project: str, *, keeping: bool) -> None:
+        """Let a request pass that computes, and perhaps keeps evaluations.
+
+        Raises:
+            ProjectQuotaUsedUp, StorageQuotaUsedUp: its project has used up a quota that it needs.
+            StoreUnavailableError: nobody knows what the project has used.
+        """
+        needed = [name for name, limit in self._limits.items() if limit is not None and (keeping or name[0] == "c")]
+        if not needed:
+            return
+        used = asdict(await self._used(project))
+        for name in needed:
+            limit = self._limits[name]
+            if limit is None or used[name] < limit:
+                continue
+            begin = _day_of_now()
+            wait = int((begin + _DAY - datetime.now(UTC)).total_seconds()) + 1
+            detail = (
+                f"the project has used {used[name]:g} of {limit:g} {name.replace('_', ' ')} of this day (UTC), which "
+                f"ends at {(begin + _DAY).isoformat()}; nothing was kept"
+            )
+            if name == "bytes":
+                raise StorageQuotaUsedUp(detail, retry_after=wait)
+            raise ProjectQuotaUsedUp(detail, times=int(limit), window=int(_DAY.total_seconds()), retry_after=wait)
+
+    def note(self, project: str, used: Used) -> None:
+        """Count what a request or a job of a project has used."""
+        if used == Used():
+            return
+        self._pending[project] = self._pending.get(project, Used()) + used
+        if self._noting is None or self._noting.done():
+            self._noting = asyncio.create_task(self._keep_noting(), name="project-usage")
+
+    async def usage(self, project: str) -> Usage:
+        """What a project has used today.
+
+        Raises:
+            StoreUnavailableError: the database does not answer.
+        """
+        begin = _day_of_now()
+        used = asdict(await self._used(project))
+        each = {name: QuotaUse(used[name], limit) for name, limit in self._limits.items()}
+        return Usage(since=begin, until=begin + _DAY, **each)
+
+    async def close(self) -> None:
+        """Write down what was counted."""
+        if self._noting is not None:
+            self._noting.cancel()
+            await asyncio.wait([self._noting])
+        await self._note()
+
+    async def _used(self, project: str) -> Used:
+        today = _day_of_now().date()
+        until, day, used = self._known.get(project, (0.0, today, Used()))
+        if time.monotonic() >= until or day != today:
+            # From before it was read, as the guard has it of keys.
+            until = time.monotonic() + KNOWN_SECONDS
+            used = await self._store.read(project, today)
+            if len(self._known) >= _MOST_KNOWN:
+                self._known.clear()
+            self._known[project] = until, today, used
+        return used + self._pending.get(project, Used())
+
+    async def _keep_noting(self) -> None:
+        while self._pending:
+            await asyncio.sleep(NOTE_SECONDS)
+            await self._note()
+
+    async def _note(self) -> None:
+        noted, self._pending = self._pending, {}
+        if not noted:
+            return
+        try:
+            await self._store.add(noted, _day_of_now().date())
+        except (StoreUnavailableError, StoreFullError) as error:
+            _log.warning("what %d projects used was not written down yet: %s", len(noted), error)
+            for project, used in noted.items():
+                self._pending[project] = self._pending.get(project, Used()) + used
+        else:
+            for project in noted:
+                self._known.pop(project, None)
+
+
+def _day_of_now() -> datetime:
+    """When this day began (UTC)."""
+    return datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+
+
+class KeyService:
+    """Use cases of keys. Everything happens within one project."""
+
+    def __init__(self, store: KeyStore) -> None:
+        self._store = store
+
+    async def create(self, new: NewKey) -> KeyMade:
+        """Make a key.
+
+        Raises:
+            InvalidInput: it would be expired already, or its rate is none.
+        """
+        if new.expires_at is not None and new.expires_at <= datetime.now(UTC):
+            raise InvalidInput.at("/expires_at", "past", "expected a moment in the future")
+        if new.rate is not None and not is_rate(new.rate):
+            detail = "expected a rate such as 100/second, or several such as 100/second; 10000/hour"
+            raise InvalidInput.at("/rate", "invalid_rate", detail)
+        identifier = new_id()
+        text, digest = make_token(identifier)
+        key = ApiKey(
+            id=identifier,
+            name=new.name,
+            project=new.project,
+            scopes=tuple(dict.fromkeys(new.scopes)),
+            digest=digest,
+            expires_at=new.expires_at,
+            rate=new.rate,
+            daily_quota=new.daily_quota,
+        )
+        await self._store.add(key)
+        return KeyMade(key=text, facts=key.shown)
+
+    async def read(self, project: str, identifier: UUID) -> KeyFacts:
+        """One key."""
+        key = await self._store.get(project, identifier)
+        if key is None:
+            raise _missing(identifier)
+        return key.shown
+
+    async def page(self, project: str, limit: int, before: UUID | None) -> Page[KeyFacts, UUID]:
+        """The keys of a project, latest first, revoked ones too."""
+        page = await self._store.page(project, limit, before)
+        return Page(tuple(key.shown for key in page.items), page.next_position)
+
+    async def rotate(self, project: str, identifier: UUID, overlap_seconds: int) -> KeyMade:
+        """Give a key another secret; the one before stays good for a while.
+
+        Raises:
+            NotFound: there is no such key, or it is revoked.
+        """
+        text, digest = make_token(identifier)
+        until = datetime.now(UTC) + timedelta(seconds=overlap_seconds)
+        key = await self._store.rotate(project, identifier, digest, until)
+        if key is None:
+            raise _missing(identifier)
+        return KeyMade(key=text, facts=key.shown)
+
+    async def revoke(self, project: str, identifier: UUID) -> None:
+        """End a key for good. It stays in the list, with the moment.
+
+        Raises:
+            NotFound: there is no such key, or it is revoked already.
+        """
+        if not await self._store.revoke(project, identifier):
+            raise _missing(identifier)
+
+    async def audit(self, project: str, limit: int, before: UUID | None) -> Page[AuditEntry, UUID]:
+        """What was changed in a project, latest first."""
+        return await self._store.audit(project, limit, before)
+
+
+def is_rate(text: str) -> bool:
+    """Does it say how often, such as `100/second; 10000/hour`?"""
+    try:
+        return bool(parse_many(text))
+    except ValueError:
+        return False
+
+
+def _missing(identifier: UUID) -> NotFound:
+    return NotFound(f"there is no key {identifier}, or it is revoked")

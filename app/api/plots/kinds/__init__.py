@@ -1,1 +1,0 @@
-"""Figures of inputs that are more than classes: clusters, rankings, regions and answers."""

@@ -1,0 +1,668 @@
+"""Figures of rates: isocurves, surfaces and spreads over the plane of two, and metrics at other recalls and shares."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from app.api.documents.reading import precision_of, recalls_of, shown
+from app.api.plots.look import Figure, Look, Spec
+from app.api.plots.marks import (
+    DASHES,
+    HIGH,
+    NUMBERS,
+    RATES,
+    SQUARE,
+    STROKES,
+    WIDE,
+    Row,
+    by_run,
+    data,
+    in_order,
+    lines_by_run,
+    quantity,
+    rate,
+    sentences,
+    side_by_side,
+)
+from app.api.plots.registry import Given, Json, Needs, Run, as_answered, class_of, figure, matrix_of, needs_classes
+from app.domain.errors import NoFigure
+from app.domain.named_metrics import ACCURACY, PRECISION, RANKED, RECALL, SPECIFICITY, SWEPT
+from app.domain.wording import name, number
+from app.domain.wording import share as said_share
+from app.services.decide.h_mean_bounds import (
+    LARGEST,
+    RecallSweep,
+    Sweep,
+    recalls_swept,
+    region_from,
+    spread_of_two,
+    spreads,
+)
+from app.services.decide.h_mean_bounds import isocurves as isocurves_through
+
+_PLANE_STEPS: Final = 201
+# The means as the answer names them, what they are called, and the dashes of their lines.
+MEANS: Final = {
+    "balanced_accuracy": ("A, arithmetic mean", DASHES[0]),
+    "g_mean": ("G, geometric mean", DASHES[1]),
+    "h_mean": ("H, harmonic mean", DASHES[2]),
+}
+
+
+@figure("isocurves", needs=Needs.REPORT, several=True, by_class=True)
+def isocurves(given: Given) -> Figure:
+    """Curves of equal arithmetic, geometric and harmonic mean of both rates, through the point of the run."""
+    points = [point_of(given, run) for run in given.runs]
+    names = given.names
+    rows: list[Row] = []
+    levels: list[Json] = []
+    for (tpr, tnr), caption in zip(points, names, strict=True):
+        answer = as_answered(isocurves_through(tpr, tnr, _PLANE_STEPS))
+        levels.append({key: answer[key]["level"] for key in MEANS})
+        rows += _curves(answer, caption)
+    look, several = given.look, len(names) > 1
+    label = given.run.report["input"]["labels"][class_of(given, given.run)]
+    legends = [told for told, _ in MEANS.values()]
+    colour = by_run(names, look)
+    dash: Spec = {
+        "field": "mean",
+        "type": "nominal",
+        "scale": {"domain": legends, "range": [dashes for _, dashes in MEANS.values()]},
+        "legend": {"title": None, "labelLimit": 200, **STROKES, **({"columns": 1} if several else {})},
+    }
+    marked = [{"run": caption, "x": 1.0 - tnr, "y": tpr} for (tpr, tnr), caption in zip(points, names, strict=True)]
+    return Figure(
+        title=f"Curves of equal means through the {'runs' if several else 'run'}",
+        subtitle=(given.heading, f"class {name(shown(label))} against the rest"),
+        text=sentences(
+            f"Class {name(shown(label))} against the rest.",
+            *(
+                _told(caption if several else "", point, level)
+                for caption, point, level in zip(names, points, levels, strict=True)
+            ),
+        ),
+        body={
+            "width": look.width or SQUARE,
+            "height": look.height or SQUARE,
+            "encoding": {
+                "x": rate("x", "false positive rate", ticks=RATES),
+                "y": rate("y", "true positive rate", ticks=RATES),
+            },
+            "layer": [
+                {
+                    "name": "curves",
+                    "data": data(rows),
+                    "mark": {"type": "line", "strokeWidth": 1.75, "strokeCap": "butt"},
+                    "encoding": {"order": in_order(), "color": colour, "strokeDash": dash},
+                },
+                {
+                    "name": "runs",
+                    "data": data(marked),
+                    "mark": {"type": "point", "filled": True, "size": 90},
+                    "encoding": {"color": colour},
+                },
+            ],
+        },
+    )
+
+
+def point_of(given: Given, run: Run) -> tuple[float, float]:
+    """True positive and true negative rate of the class."""
+    report = run.report
+    labels = report["input"]["labels"]
+    label = labels[class_of(given, run)]
+    values = {key: value for group in report["per_class"][label].values() for key, value in group.items()}
+    tpr, tnr = values.get(RECALL), values.get(SPECIFICITY)
+    if tpr is None or tnr is None:
+        raise NoFigure(f"class {name(shown(label))} has no recall, or no specificity, and so no point in this plane")
+    return tpr, tnr
+
+
+def points_on(answer: Json, key: str) -> Iterator[tuple[float, float]]:
+    """False and true positive rate of the points of one mean, where it has any."""
+    for fpr, tpr in zip(answer["fpr"], answer[key]["tpr"], strict=True):
+        if tpr is not None:
+            yield fpr, tpr
+
+
+def _curves(answer: Json, caption: str) -> list[Row]:
+    return [
+        {"run": caption, "mean": told, "x": x, "y": y, "point": place}
+        for key, (told, _) in MEANS.items()
+        for place, (x, y) in enumerate(points_on(answer, key))
+    ]
+
+
+def _told(caption: str, point: tuple[float, float], level: Json) -> str:
+    before = f"{caption}: true" if caption else "True"
+    values = ", ".join(f"{told[0]} {number(level[key])}" for key, (told, _) in MEANS.items())
+    return f"{before} positive rate {number(point[0])}, true negative rate {number(point[1])}: {values}."
+
+
+_SURFACE_STEPS, _SURFACE_SIDE = 81, 180
+# The steps of the colour begin here.
+_BANDS: Final = (0.2, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
+_SHAPES: Final = (
+    *("circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-right", "triangle-left"),
+    *("M-1,0L1,0", "M0,-1L0,1", "M-1,-1L1,1M-1,1L1,-1"),
+)
+
+
+@figure("surfaces", needs=Needs.REPORT, several=True, by_class=True)
+def surfaces(given: Given) -> Figure:
+    """The arithmetic, geometric and harmonic mean of both rates over their plane, with the point of the run."""
+    points = [point_of(given, run) for run in given.runs]
+    label = name(shown(given.run.report["input"]["labels"][class_of(given, given.run)]))
+    marked: list[Row] = [
+        {"run": caption, "x": tnr, "y": tpr} for (tpr, tnr), caption in zip(points, given.names, strict=True)
+    ]
+    levels = [as_answered(isocurves_through(level, level, _SURFACE_STEPS)) for level in _BANDS]
+    panels = []
+    for key, (told, _) in MEANS.items():
+        bands = [[{"x": 1.0 - fpr, "y": tpr, "top": 1.0} for fpr, tpr in points_on(answer, key)] for answer in levels]
+        panels.append(_surface_panel(given.look, told, [_closed(band) for band in bands], marked, given.names))
+    values = [as_answered(isocurves_through(*point, 2)) for point in points]
+    return Figure(
+        title="Means of both rates, seen from above",
+        subtitle=(
+            given.heading,
+            f"class {label} against the rest; a step of colour at {', '.join(f'{one:g}' for one in _BANDS)}",
+        ),
+        text=sentences(
+            f"Class {label} against the rest.",
+            *(
+                f"{caption + ': t' if len(points) > 1 else 'T'}rue positive rate {number(tpr)}, true negative rate "
+                f"{number(tnr)}: "
+                + ", ".join(f"{told[0]} {number(value[key]['level'])}" for key, (told, _) in MEANS.items())
+                + "."
+                for caption, (tpr, tnr), value in zip(given.names, points, values, strict=True)
+            ),
+        ),
+        # One legend for the runs of all panels.
+        body={**side_by_side(panels), "resolve": {"scale": {"shape": "shared"}}},
+    )
+
+
+def _closed(band: list[Row]) -> list[Row]:
+    """The region above a level: it begins at the upper edge, and goes on at the lower edge where the curve leaves."""
+    first, last = (find(float(row["x"]) for row in band) for find in (min, max))
+    return [{"x": first, "y": 1.0, "top": 1.0}, *band, *[{"x": x, "y": 0.0, "top": 1.0} for x in (1.0,) if last < x]]
+
+
+def _shapes(names: list[str]) -> Spec:
+    """A shape for each run, since the colours are those of the surface."""
+    legend: Spec = {"title": None, "labelLimit": 300, "columns": 2}
+    return {
+        "field": "run",
+        "type": "nominal",
+        "scale": {"domain": names, "range": [_SHAPES[place % len(_SHAPES)] for place in range(len(names))]},
+        "legend": legend if len(names) > 1 else None,
+    }
+
+
+def _surface_panel(look: Look, title: str, bands: list[list[Row]], marked: list[Row], names: list[str]) -> Spec:
+    x, y = rate("x", "true negative rate", ticks=RATES), rate("y", "true positive rate", ticks=RATES)
+    colours = look.steps(right=True)
+    layers: list[Spec] = [
+        {
+            "name": f"from_{level:g}",
+            "data": data(band),
+            "mark": {"type": "area", "color": colour, "opacity": 1, "line": False},
+            "encoding": {"x": x, "y": y, "y2": {"field": "top"}},
+        }
+        for level, band, colour in zip(_BANDS, bands, colours, strict=True)
+    ]
+    point: Spec = {
+        "name": "runs",
+        "data": data(marked),
+        "mark": {"type": "point", "filled": True, "size": 80, "color": look.paper, "stroke": look.ink, "opacity": 1},
+        "encoding": {"x": x, "y": y, "shape": _shapes(names)},
+    }
+    return {
+        "title": {"text": title, "fontSize": 12, "fontWeight": 400, "anchor": "start"},
+        "width": look.width or _SURFACE_SIDE,
+        "height": look.height or _SURFACE_SIDE,
+        "layer": [*layers, point],
+    }
+
+
+_STEPS, _SIDE = 101, 230
+
+
+@figure("recall_sweep", needs=Needs.REPORT, several=True, by_class=True)
+def recall_sweep(given: Given) -> Figure:
+    """Means of the recalls, and accuracy, if the recall of one class had any value and the others stayed."""
+    run, look = given.run, given.look
+    needs_classes(run.report)
+    matrix_of(run)
+    place = class_of(given, run)
+    label = shown(run.report["input"]["labels"][place])
+    swept = [_swept(one, class_of(given, one)) for one in given.runs]
+    first, recall = as_answered(swept[0]), _recalls(run)[place]
+    means = {told: first[key] for key, (told, _) in MEANS.items()}
+    mixes = _mixes(given, swept) | {MEANS[RANKED][0]: first[RANKED]}
+    legend = list(dict.fromkeys([*means, *mixes]))
+    whose = "this run" if given.heading else given.names[0]
+    panels = [
+        _recall_panel(look, title, _rows(lines, first["grid"]), [one for one in legend if one in lines], recall, label)
+        for title, lines in (("means of the recalls", means), (ACCURACY, mixes))
+    ]
+    return Figure(
+        title=f"If the recall of class {name(label)} were different",
+        subtitle=(
+            given.heading or f"means: of {given.names[0]}",
+            f"all other recalls as they are; dashed: the recall of {whose}, {number(recall)}",
+        ),
+        text=sentences(
+            f"At a recall of 0 of class {name(label)}, and at 1, with the other recalls as they are:",
+            "; ".join(
+                f"{told} {number(values[0])} and {number(values[-1])}" for told, values in (means | mixes).items()
+            )
+            + ".",
+        ),
+        body=side_by_side(panels, spacing=24),
+    )
+
+
+def _recalls(run: Run) -> list[float]:
+    """The recall of every class.
+
+    Raises:
+        NoFigure: a class has none.
+    """
+    per_class, found = run.report["per_class"], []
+    for label in run.report["input"]["labels"]:
+        value = next((group[RECALL] for group in per_class[label].values() if RECALL in group), None)
+        if value is None:
+            raise NoFigure(f"class {name(shown(label))} has no recall, and so there are no means of the recalls")
+        found.append(float(value))
+    return found
+
+
+def _swept(run: Run, place: int) -> RecallSweep:
+    shares = [run.report["input"]["prevalence"][label] for label in run.report["input"]["labels"]]
+    mixes = [shares, [1.0] * len(shares)]
+    return recalls_swept(_recalls(run), [place], Sweep(start=0.0, end=1.0, steps=_STEPS, shares=mixes))
+
+
+def _mixes(given: Given, swept: Sequence[RecallSweep]) -> dict[str, Sequence[float | None]]:
+    """Accuracy of every run at its own class shares; of one alone also at equal shares."""
+    found = [as_answered(one)[ACCURACY] for one in swept]
+    if len(found) == 1:
+        return {"accuracy, shares of this data": found[0][0], "accuracy, equal shares": found[0][1]}
+    return {caption: one[0] for caption, one in zip(given.names, found, strict=True)}
+
+
+def _rows(lines: Mapping[str, Sequence[float | None]], grid: Sequence[float]) -> list[Row]:
+    return [
+        {"line": told, "x": x, "y": y, "point": place}
+        for told, values in lines.items()
+        for place, (x, y) in enumerate(zip(grid, values, strict=True))
+        if y is not None
+    ]
+
+
+def _recall_panel(look: Look, title: str, rows: list[Row], names: Sequence[str], recall: float, label: str) -> Spec:
+    colours = {told: look.series[place] for place, (told, _) in enumerate(MEANS.values())}
+    spare = [one for one in look.series if one not in colours.values()]
+    others = [told for told in names if told not in colours]
+    colours |= {told: spare[place % len(spare)] for place, told in enumerate(others)}
+    dashes = _DASHES | {told: DASHES[place // len(spare) % len(DASHES)] for place, told in enumerate(others)}
+    x, y = rate("x", f"recall of class {label}", ticks=RATES), rate("y", None, ticks=RATES)
+    legend: Json = {"title": None, "labelLimit": 220, "columns": 1, **STROKES}
+    return {
+        "title": {"text": title, "fontSize": 12, "fontWeight": 400, "anchor": "start"},
+        "width": look.width or _SIDE,
+        "height": look.height or _SIDE,
+        "layer": [
+            {
+                "data": data([{"x": recall}]),
+                "mark": {"type": "rule", "style": "reference"},
+                "encoding": {"x": x},
+            },
+            {
+                "name": "curves",
+                "data": data(rows),
+                "mark": {"type": "line", "strokeWidth": 1.75, "strokeCap": "butt"},
+                "encoding": {
+                    "x": x,
+                    "y": y,
+                    "order": in_order(),
+                    "color": {
+                        "field": "line",
+                        "type": "nominal",
+                        "scale": {"domain": list(names), "range": [colours[told] for told in names]},
+                        "legend": legend,
+                    },
+                    "strokeDash": {
+                        "field": "line",
+                        "type": "nominal",
+                        "scale": {"domain": list(names), "range": [dashes[told] for told in names]},
+                        "legend": legend,
+                    },
+                },
+            },
+        ],
+    }
+
+
+_DASHES: Final = dict(MEANS.values())
+
+
+_POINTS: Final = 81
+# Reciprocals of the rates: as far as the figure goes, and those with a line of their own.
+_FARTHEST: Final = 100.0
+_HIGHEST: Final = 10.0
+# The steps of the colour begin here.
+_LEVELS: Final = (0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35)
+_OTHERS: Final = (1.0, 2.0, 3.0, 5.0, 10.0)
+_TICKS: Final = (1, 3, 10, 30, 100)
+# On a logarithmic axis only powers of ten would have one.
+_LABELS: Final = "format(datum.value, '~g')"
+
+
+@figure("gps_spread", needs=Needs.REPORT, by_class=True)
+def gps_spread(given: Given) -> Figure:
+    """Standard deviation of the harmonic mean of two rates (GPS), with the recall and precision of a class."""
+    label, recall, precision = _rates(given)
+    found = spreads(_OTHERS, _FARTHEST, _POINTS)
+    look, names = given.look, [f"1/p = {other:g}" for other in _OTHERS]
+    rows: list[Row] = [
+        {"line": told, "x": x, "y": y, "point": place}
+        for told, values in zip(names, found.of.values(), strict=True)
+        for place, (x, y) in enumerate(zip(found.grid.tolist(), values.tolist(), strict=True))
+    ]
+    spread = spread_of_two(recall, precision)
+    lower = min(recall, precision)
+    marked: list[Row] = [{"x": 1.0 / lower, "y": spread}] if 1.0 / lower <= _FARTHEST else []
+    highest = max(row["y"] for row in rows)
+    return Figure(
+        title="Standard deviation of the GPS of two rates",
+        subtitle=(
+            given.heading,
+            f"a line for each 1/p of the other; {_dot(label, drawn=bool(marked))}",
+        ),
+        text=sentences(
+            f"Class {label}: {RECALL} {number(recall)} and {PRECISION} {number(precision)}, standard deviation of "
+            f"their GPS {number(spread)}.",
+            f"The largest that is drawn is {number(highest)}, at rates of {number(1.0 / 3.0)} and 1.",
+        ),
+        body={
+            "width": look.width or WIDE,
+            "height": look.height or HIGH,
+            "encoding": {
+                "x": _reciprocal("x", "one rate", _FARTHEST, _TICKS),
+                "y": quantity("y", None, domain=(0.0, 0.4), tickCount=5),
+            },
+            "layer": [
+                {
+                    "name": "curves",
+                    "data": data(rows),
+                    "mark": {"type": "line", "strokeWidth": 1.75},
+                    "encoding": {
+                        "order": in_order(),
+                        "color": {
+                            "field": "line",
+                            "type": "nominal",
+                            "scale": {"domain": names, "range": look.series[: len(names)]},
+                            "legend": {"title": None, **STROKES},
+                        },
+                    },
+                },
+                {
+                    "name": "run",
+                    "data": data(marked),
+                    "mark": {"type": "point", "filled": True, "size": 90, "color": look.ink, "opacity": 1},
+                },
+            ],
+        },
+    )
+
+
+@figure("gps_spread_surface", needs=Needs.REPORT, by_class=True)
+def gps_spread_surface(given: Given) -> Figure:
+    """Standard deviation of the harmonic mean of two rates (GPS) over both, seen from above, with the recall and
+    precision of a class.
+    """
+    label, recall, precision = _rates(given)
+    look = given.look
+    spread, lower, higher = spread_of_two(recall, precision), min(recall, precision), max(recall, precision)
+    on_it = 1.0 / lower <= _FARTHEST and 1.0 / higher <= _HIGHEST
+    x, y = _reciprocal("x", "one rate", _FARTHEST, _TICKS), _reciprocal("y", "the other", _HIGHEST, _OTHERS)
+    return Figure(
+        title="Standard deviation of GPS over two rates",
+        subtitle=(
+            given.heading,
+            f"cross: the largest, {number(LARGEST)}; {_dot(label, drawn=on_it)}",
+        ),
+        text=sentences(
+            f"Class {label}: {RECALL} {number(recall)} and {PRECISION} {number(precision)}, standard deviation of "
+            f"their GPS {number(spread)}.",
+            f"The largest is {number(LARGEST)}, at rates of {number(1.0 / 3.0)} and 1.",
+        ),
+        body={
+            "width": look.width or WIDE,
+            "height": look.height or HIGH,
+            "encoding": {"x": x, "y": y},
+            "layer": [
+                _bands(look, "x", "y", horizontal=True),
+                _bands(look, "y", "x", horizontal=False),
+                {
+                    "name": "largest",
+                    "data": data([{"x": 3.0, "y": 1.0}]),
+                    "mark": {
+                        "type": "point",
+                        "shape": "cross",
+                        "filled": True,
+                        "size": 80,
+                        "color": look.paper,
+                        "stroke": look.ink,
+                    },
+                },
+                {
+                    "name": "run",
+                    "data": data([{"x": 1.0 / lower, "y": 1.0 / higher}] if on_it else []),
+                    "mark": {"type": "point", "filled": True, "size": 90, "color": look.ink, "stroke": look.paper},
+                },
+            ],
+        },
+    )
+
+
+def _dot(label: str, *, drawn: bool) -> str:
+    rates = f"{RECALL} and {PRECISION} of class {label}"
+    return f"dot: {rates}" if drawn else f"{rates} lie outside"
+
+
+def _bands(look: Look, along: str, across: str, *, horizontal: bool) -> Spec:
+    """The regions from each level on, for the lower rate on one axis."""
+    rows: list[Row] = [
+        {"from": f"{level:g}", across: one, along: start, "end": end}
+        for level in _LEVELS
+        for one, start, end in zip(*(side.tolist() for side in region_from(level, _POINTS)), strict=True)
+    ]
+    names = [f"{level:g}" for level in _LEVELS]
+    return {
+        "name": f"bands_{along}",
+        "data": data(rows),
+        "mark": {
+            "type": "area",
+            "orient": "horizontal" if horizontal else "vertical",
+            "opacity": 1,
+            "line": False,
+            "clip": True,
+        },
+        "encoding": {
+            f"{along}2": {"field": "end"},
+            "color": {
+                "field": "from",
+                "type": "nominal",
+                "scale": {"domain": names, "range": look.steps(right=True)},
+                "legend": {"title": "standard deviation, from", "symbolType": "square"},
+            },
+        },
+    }
+
+
+def _reciprocal(field: str, rate: str, farthest: float, ticks: Sequence[float]) -> Spec:
+    """The axis of 1/p of a rate, from 1 on, in equal factors."""
+    found = quantity(
+        field, f"1/p of {rate}", domain=(1.0, farthest), ticks=ticks, labelExpr=_LABELS, labelOverlap=False
+    )
+    found["scale"] |= {"type": "log"}
+    return found
+
+
+def _rates(given: Given) -> tuple[str, float, float]:
+    report = given.run.report
+    label = report["input"]["labels"][class_of(given, given.run)]
+    recall, precision = recalls_of(report).get(label), precision_of(report, label)
+    if not recall or not precision:
+        raise NoFigure(f"class {name(shown(label))} has no {RECALL} or {PRECISION} above 0, and so no spread of both")
+    return name(shown(label)), recall, precision
+
+
+STEPS: Final = 25
+LOWEST_SHARE, HIGHEST_SHARE = 0.01, 0.99
+# Of the axis that the name of a line takes.
+_NAME_WIDTH: Final = 0.2
+_SHARES: Final = [0, 0.25, 0.5, 0.75, 1]
+
+
+def swept_metrics(runs: int) -> tuple[str, ...]:
+    """What is swept: the usual metrics of one run, accuracy alone of several."""
+    return SWEPT if runs == 1 else (ACCURACY,)
+
+
+@figure("prevalence", needs=Needs.SWEEP, several=True, by_class=True)
+def prevalence(given: Given) -> Figure:
+    """Metrics at every share of one class, with limits; of several runs, their accuracy."""
+    single = len(given.runs) == 1
+    label = given.run.sweep["sweep"]["class"]
+    lines = list(given.run.sweep["metrics"]) if single else given.names
+    rows = [
+        row
+        for line, run in zip(given.names, given.runs, strict=True)
+        for row in _share_rows(run, None if single else line)
+    ]
+    if not rows:
+        raise NoFigure("there is nothing to be shown: no metric has a value at these shares of the class")
+    look = given.look
+    colour = lines_by_run(lines, look)
+    sweep = given.run.sweep["sweep"]
+    marked: list[Row] = [{"x": sweep["observed"], "said": "this data"}, {"x": sweep["equal"], "said": "equal shares"}]
+    low = min([0.0, *(row["low"] for row in rows if row["low"] is not None), *(row["y"] for row in rows)])
+    return Figure(
+        title=f"If class {name(shown(label))} were rarer, or more frequent",
+        subtitle=(given.heading, f"{_what(given)}; shaded: limits; level lines do not move with the class shares"),
+        text=sentences(
+            f"{'Metrics' if single else 'Accuracy'} at shares of class {name(shown(label))} from "
+            f"{said_share(rows[0]['x'])} to {said_share(rows[-1]['x'])}.",
+            *(_share_told(line, rows) for line in lines),
+        ),
+        body={
+            "width": look.width or WIDE + 60,
+            "height": look.height or HIGH,
+            "encoding": {
+                "x": {
+                    "field": "x",
+                    "type": "quantitative",
+                    "scale": {"domain": [0, 1]},
+                    "axis": {
+                        "title": f"share of class {shown(label)}",
+                        "format": "~%",
+                        "values": _SHARES,
+                    },
+                },
+                "y": {
+                    "field": "y",
+                    "type": "quantitative",
+                    "scale": {"domain": [low, 1], "nice": False},
+                    "axis": {"title": None, "format": NUMBERS, "tickCount": 3},
+                },
+            },
+            "layer": [*_marks(marked), *_lines(rows, colour)],
+        },
+    )
+
+
+def _what(given: Given) -> str:
+    return "metrics of one run" if len(given.runs) == 1 else ACCURACY
+
+
+def _share_rows(run: Run, caption: str | None) -> list[Row]:
+    sweep: Json = run.sweep
+    return [
+        {
+            "run": key if caption is None else caption,
+            "x": x,
+            "y": value,
+            "low": _at(values["low"], place),
+            "high": _at(values["high"], place),
+            "point": place,
+        }
+        for key, values in sweep["metrics"].items()
+        for place, (x, value) in enumerate(zip(sweep["grid"], values["value"], strict=True))
+        if value is not None
+    ]
+
+
+def _at(values: list[float | None] | None, place: int) -> float | None:
+    return None if values is None else values[place]
+
+
+def _marks(marked: list[Row]) -> list[Spec]:
+    """Where this data lies, and where all classes have equal shares; the names at the foot, since most lines are near
+    the top.
+    """
+    text: Spec = {"type": "text", "style": "note", "baseline": "bottom"}
+    left, right = sorted(marked, key=lambda one: float(one["x"]))
+    named: list[Row] = [{**left, "align": "left"}, {**right, "align": "left"}]
+    if right["x"] - left["x"] < _NAME_WIDTH:
+        # The name at the left would be crossed by the other line.
+        aside = left["x"] > _NAME_WIDTH
+        named[0] |= {"align": "right"} if aside else {"x": right["x"], "said": f"{left['said']}, {right['said']}"}
+        named = named if aside else named[:1]
+    return [
+        {
+            "data": data(marked),
+            "mark": {"type": "rule", "style": "reference"},
+            "encoding": {"y": {"value": 0}, "y2": {"value": "height"}},
+        },
+        *(
+            {
+                "data": data([one]),
+                "mark": {**text, "align": one["align"], "dx": 3 if one["align"] == "left" else -3, "dy": -3},
+                "encoding": {"y": {"value": "height"}, "text": {"field": "said", "type": "nominal"}},
+            }
+            for one in named
+        ),
+    ]
+
+
+def _lines(rows: list[Row], colour: Spec) -> list[Spec]:
+    return [
+        {
+            "name": "limits",
+            "data": data(row for row in rows if row["low"] is not None and row["high"] is not None),
+            "mark": {"type": "area", "opacity": 0.13},
+            "encoding": {
+                "y": {"field": "low", "type": "quantitative"},
+                "y2": {"field": "high"},
+                "color": colour["color"],
+            },
+        },
+        {
+            "name": "curves",
+            "data": data(rows),
+            "mark": {"type": "line"},
+            "encoding": {"order": in_order(), **colour},
+        },
+    ]
+
+
+def _share_told(line: str, rows: list[Row]) -> str:
+    mine = [row for row in rows if row["run"] == line]
+    if not mine:
+        return ""
+    first, last = mine[0], mine[-1]
+    return f"{line}: {number(first['y'])} at {said_share(first['x'])}, {number(last['y'])} at {said_share(last['x'])}."

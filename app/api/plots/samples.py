@@ -1,0 +1,793 @@
+"""Figures of probabilities and scores: curves, reliability, closeness to the truth (MCP and IMCP), and histograms."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from statistics import NormalDist
+from typing import Any, Final
+
+from app.api.documents.reading import shown
+from app.api.plots.classes import zones, zones_said
+from app.api.plots.look import Figure, Look, Spec
+from app.api.plots.marks import (
+    HIGH,
+    NUMBERS,
+    SQUARE,
+    WIDE,
+    Row,
+    apart,
+    by_run,
+    data,
+    in_order,
+    lines_by_run,
+    quantity,
+    reference,
+    sentences,
+    side_by_side,
+    with_halo,
+)
+from app.api.plots.registry import Given, Json, Needs, Run, figure, place_in, weakest_first
+from app.domain.errors import NoFigure
+from app.domain.inputs.matrices import MatrixInput
+from app.domain.named_metrics import PRECISION, RECALL
+from app.domain.wording import name, number, percent, share, whole
+from app.services.decide.curves import BandForm, CurveName, CurveQuestion, has_band
+from app.services.decide.distributions import Histogram, histogram_of
+
+# With so many classes each has a line of its own; of more, those of the lowest recall.
+_MOST_CLASSES, _POINTS_EACH = 12, 250
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Style:
+    """How one kind of curve is drawn.
+
+    Attributes:
+        x: The domain of that axis; what the data have when None.
+        references: Which companions are drawn, and what they are called.
+        area: What its area is called; None where it says nothing.
+    """
+
+    curve: CurveName
+    title: str
+    x: tuple[float, float] | None = (0.0, 1.0)
+    y: tuple[float, float] | None = (0.0, 1.0)
+    references: Mapping[str, str]
+    area: str | None = "area"
+    size: tuple[int, int] = (SQUARE, SQUARE)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Line:
+    """One line of a figure.
+
+    Attributes:
+        title: What tells it from the others.
+        answer: The curve as it is answered.
+        decided: The point of the decisions that were made, where the curve has one.
+    """
+
+    title: str
+    answer: Json
+    decided: tuple[float, float] | None
+
+    @property
+    def rows(self) -> Iterator[Row]:
+        points = zip(self.answer["x"], self.answer["y"], self.answer["thresholds"], strict=True)
+        for place, (x, y, threshold) in enumerate(points):
+            yield {"run": self.title, "x": x, "y": y, "threshold": threshold, "point": place}
+
+
+@figure(CurveName.ROC, needs=Needs.SAMPLES, several=True, by_class=True)
+def roc(given: Given) -> Figure:
+    """The ROC curve: how many of a class are found at each share of false alarms."""
+    return _drawn(given, _Style(curve=CurveName.ROC, title="ROC curve", references={"diagonal": "by chance"}))
+
+
+@figure(CurveName.PR, needs=Needs.SAMPLES, several=True, by_class=True)
+def pr(given: Given) -> Figure:
+    """The precision-recall curve, which moves with the share of the class."""
+    references = {"prevalence": "share of the class"}
+    return _drawn(given, _Style(curve=CurveName.PR, title="Precision-recall curve", references=references))
+
+
+@figure(CurveName.GAIN, needs=Needs.SAMPLES, several=True, by_class=True)
+def gain(given: Given) -> Figure:
+    """The gain curve: how many of a class are among those with the highest scores."""
+    references = {"perfect": "perfect order", "random": "by chance"}
+    return _drawn(given, _Style(curve=CurveName.GAIN, title="Gain curve", references=references))
+
+
+@figure(CurveName.LIFT, needs=Needs.SAMPLES, several=True, by_class=True)
+def lift(given: Given) -> Figure:
+    """The lift curve: how many times more of a class are found than by chance."""
+    style = _Style(
+        curve=CurveName.LIFT, title="Lift curve", y=None, references={"random": "by chance"}, area=None, size=_BROAD
+    )
+    return _drawn(given, style)
+
+
+@figure(CurveName.DECISION, needs=Needs.SAMPLES, several=True, by_class=True)
+def decision(given: Given) -> Figure:
+    """The decision curve: the net benefit of acting on the model, beside acting always and never."""
+    references = {"treat_all": "act always", "treat_none": "act never"}
+    style = _Style(
+        curve=CurveName.DECISION, title="Decision curve", x=None, y=None, references=references, area=None, size=_BROAD
+    )
+    return _drawn(given, style)
+
+
+@figure(CurveName.COST, needs=Needs.SAMPLES, several=True, by_class=True)
+def cost(given: Given) -> Figure:
+    """The cost curve: the expected cost of the best threshold at each mix of costs and class shares."""
+    references = {"always_positive": "always positive", "always_negative": "always negative"}
+    style = _Style(curve=CurveName.COST, title="Cost curve", y=(0.0, 0.5), references=references, size=_BROAD)
+    return _drawn(given, style)
+
+
+_BROAD: Final = (WIDE, HIGH)
+# From this lift on its axis is logarithmic, and has these ticks.
+_STEEP: Final = 10.0
+_LIFTS: Final = (0, 1, 3, 10, 30, 100, 300, 1_000, 3_000, 10_000, 100_000)
+
+
+@figure(CurveName.DET, needs=Needs.SAMPLES, several=True, by_class=True)
+def det(given: Given) -> Figure:
+    """The DET curve: misses against false alarms, on axes of normal deviates, where normal scores make a line."""
+    style = _Style(curve=CurveName.DET, title="DET curve", references={}, x=None, y=None)
+    lines, hint = _lines(given, style)
+    scaled = [replace(line, answer=_deviates(line.answer), decided=_deviate(line.decided)) for line in lines]
+    drawn = _figure(given, replace(style, x=_DET_RANGE, y=_DET_RANGE), scaled, hint)
+    for channel in drawn.body["encoding"].values():
+        channel["axis"] |= {"values": [_probit(one) for one in _DET_TICKS], "labelExpr": _DET_LABELS}
+    return replace(drawn, subtitle=(*drawn.subtitle, "axes of normal deviates"))
+
+
+_DET_TICKS: Final = (0.01, 0.05, 0.2, 0.5, 0.8, 0.95)
+_probit = NormalDist().inv_cdf
+_DET_RANGE: Final = (_probit(0.002), _probit(0.99))
+_DET_LABELS: Final = (
+    "{" + ", ".join(f"'{_probit(one) * 100:.0f}': '{one:g}'" for one in _DET_TICKS) + "}[round(datum.value * 100)]"
+)
+
+
+def _deviates(answer: Json) -> Json:
+    """The curve on normal deviates; rates of 0 and 1, which have none, are left out and stand in `rates` no more."""
+    points = zip(answer["x"], answer["y"], answer["thresholds"], strict=True)
+    kept = [(_probit(x), _probit(y), threshold) for x, y, threshold in points if 0 < x < 1 and 0 < y < 1]
+    x, y, thresholds = zip(*kept, strict=True) if kept else ((), (), ())
+    return {**answer, "x": x, "y": y, "thresholds": thresholds, "references": {}}
+
+
+def _deviate(point: tuple[float, float] | None) -> tuple[float, float] | None:
+    if point is None or not all(0 < one < 1 for one in point):
+        return None
+    return _probit(point[0]), _probit(point[1])
+
+
+def _drawn(given: Given, style: _Style) -> Figure:
+    lines, hint = _lines(given, style)
+    return _figure(given, style, lines, hint)
+
+
+def _lines(given: Given, style: _Style) -> tuple[list[_Line], str]:
+    """The lines of a figure, and what to say of them: one for each run, or one for each class of a run."""
+    run = given.run
+    labels, positive = run.samples.labels, run.samples.positive
+    if len(given.runs) > 1:
+        # One class for all of them, since a line each would be runs times classes.
+        label = given.label
+        if label is None and positive is None:
+            label = labels[weakest_first(run.samples)[0]]
+        found = [_line(one, caption, style.curve, label) for one, caption in zip(given.runs, given.names, strict=True)]
+        return found, _class_hint(found[0].answer)
+    if given.label is not None or positive is not None:
+        line = _line(run, run.title, style.curve, given.label)
+        return [line], _class_hint(line.answer)
+    order = weakest_first(run.samples)[:_MOST_CLASSES]
+    caption = apart([labels[place] for place in order])
+    found = [
+        _line(run, one, style.curve, labels[place], points=_POINTS_EACH)
+        for place, one in zip(order, caption, strict=True)
+    ]
+    hint = f"each class against the rest; {caption[0]}, of the lowest recall, in colour"
+    if len(labels) > len(order):
+        hint += f"; {len(order)} of {len(labels)} classes, those of the lowest recall"
+    return found, hint
+
+
+def _class_hint(answer: Json) -> str:
+    return "" if answer["class"] is None else f"class {name(shown(answer['class']))}"
+
+
+def _line(run: Run, caption: str, curve: CurveName, label: str | None, points: int = 1000) -> _Line:
+    answer = run.curve(CurveQuestion(name=curve, label=label, max_points=points))
+    return _Line(caption, answer, _decided(run.samples, curve, answer["class"]))
+
+
+def _decided(source: MatrixInput, curve: CurveName, label: str | None) -> tuple[float, float] | None:
+    """Where the decisions that were made lie on a curve of rates."""
+    if label is None or label not in source.labels:
+        return None
+    place = place_in(source.labels, label)
+    counts = source.counts
+    tp, actual, predicted = (float(one) for one in (counts[place, place], counts[place].sum(), counts[:, place].sum()))
+    others = float(counts.sum()) - actual
+    if not actual or not others or not predicted:
+        return None
+    recall, fpr = tp / actual, (predicted - tp) / others
+    points = {
+        CurveName.ROC: (fpr, recall),
+        CurveName.PR: (recall, tp / predicted),
+        CurveName.DET: (fpr, 1.0 - recall),
+    }
+    return points.get(curve)
+
+
+def _figure(given: Given, style: _Style, lines: Sequence[_Line], hint: str) -> Figure:
+    look, of_classes = given.look, len(given.runs) == 1 and len(lines) > 1
+    layers = [*_references(style, lines[0].answer), *_curve_layers(look, lines, of_classes=of_classes)]
+    layers += _decided_layer(look, lines[: 1 if of_classes else None], style)
+    axes = {axis: _axis(axis, title, style, lines) for axis, title in lines[0].answer["axes"].items()}
+    area = "" if style.area is None or len(lines) > 1 else _area(style, lines[0])
+    dashed = f"dashed: {', '.join(style.references.values())}" if style.references else ""
+    logarithmic = "upright: log(1 + lift)" if "type" in axes["y"]["scale"] else ""
+    return Figure(
+        title=style.title,
+        subtitle=(given.heading, "; ".join(one for one in (hint, area, dashed, logarithmic) if one)),
+        text=_told(style, lines, of_classes=of_classes),
+        body={
+            "width": look.width or style.size[0],
+            "height": look.height or style.size[1],
+            "encoding": axes,
+            "layer": layers,
+        },
+    )
+
+
+def _axis(axis: str, title: str, style: _Style, lines: Sequence[_Line]) -> Spec:
+    domain = style.x if axis == "x" else style.y
+    if domain is None:
+        domain = _span(lines, axis)
+        # Thresholds end at 1.
+        domain = (domain[0], min(domain[1], 1.0)) if axis == "x" else domain
+    shown_axis: Spec = {"title": title, "format": NUMBERS}
+    if domain == (0.0, 1.0):
+        shown_axis["values"] = [0, 0.5, 1]
+    if style.curve is CurveName.LIFT and axis == "y" and domain[1] > _STEEP:
+        # Of rare classes nearly all of the curve lies at the foot of an even axis.
+        shown_axis["values"] = [one for one in _LIFTS if one <= domain[1]]
+        scale: Spec = {"type": "symlog", "constant": 1, "domain": list(domain), "nice": False}
+        return {"field": axis, "type": "quantitative", "scale": scale, "axis": shown_axis}
+    return {"field": axis, "type": "quantitative", "scale": {"domain": list(domain), "nice": False}, "axis": shown_axis}
+
+
+def _span(lines: Sequence[_Line], axis: str) -> tuple[float, float]:
+    """From 0, or a little below, to the highest value: what falls without end is cut off there."""
+    values = [value for line in lines for value in line.answer[axis] if value is not None]
+    highest = max(values, default=1.0)
+    return (0.0 if min(values, default=0.0) >= 0.0 else -0.2 * highest or -1.0), (1.05 * highest or 1.0)
+
+
+def _references(style: _Style, answer: Json) -> Iterator[Spec]:
+    """Companions of the curve, named at their right end, or nothing where it has none."""
+    known: Mapping[str, Sequence[float | None]] = dict(answer["references"])
+    if style.curve is CurveName.ROC:
+        yield reference([{"x": 0, "y": 0}, {"x": 1, "y": 1}])
+    for key in style.references:
+        if key in known:
+            rows = [
+                {"x": x, "y": y, "reference": key}
+                for x, y in zip(answer["x"], known[key], strict=True)
+                if x is not None and y is not None
+            ]
+            yield reference(_corners(rows), clip=True)
+
+
+def _corners(rows: Sequence[Row]) -> list[Row]:
+    """The points of a line without those that lie between two of the same height."""
+    return [
+        row
+        for place, row in enumerate(rows)
+        if place in (0, len(rows) - 1) or not rows[place - 1]["y"] == row["y"] == rows[place + 1]["y"]
+    ]
+
+
+def _curve_layers(look: Look, lines: Sequence[_Line], *, of_classes: bool) -> Iterator[Spec]:
+    caption = [line.title for line in lines]
+    rows = [row for line in lines for row in line.rows]
+    mark: Spec = {"type": "line", "clip": True}
+    if not of_classes:
+        named = [_legend(line) for line in lines] if len(lines) > 1 else caption
+        told = dict(zip(caption, named, strict=True))
+        coloured = [{**row, "run": told[row["run"]]} for row in rows]
+        encoding = {"order": in_order(), **lines_by_run(named, look)}
+        yield {"name": "curves", "data": data(coloured), "mark": mark, "encoding": encoding}
+        return
+    yield {
+        "name": "curves",
+        "data": data(row for row in rows if row["run"] != caption[0]),
+        "mark": {**mark, "style": "context"},
+        "encoding": {"order": in_order(), "detail": {"field": "run", "type": "nominal"}},
+    }
+    yield {
+        "name": "weakest",
+        "data": data(row for row in rows if row["run"] == caption[0]),
+        "mark": mark,
+        "encoding": {"order": in_order()},
+    }
+
+
+def _legend(line: _Line) -> str:
+    area = line.answer["area"]
+    return line.title if area is None else f"{line.title}: {number(area)}"
+
+
+def _decided_layer(look: Look, lines: Sequence[_Line], style: _Style) -> list[Spec]:
+    several = len(lines) > 1
+    points: list[Row] = [
+        {
+            "x": line.decided[0],
+            "y": line.decided[1],
+            "run": _legend(line) if several else line.title,
+            "said": "as decided",
+        }
+        for line in lines
+        if line.decided is not None
+    ]
+    if not points:
+        return []
+    low, high = style.y or (0.0, 1.0)
+    # At the foot of the figure the name would lie on those of the axis.
+    above = points[0]["y"] < low + _FOOT * (high - low)
+    text: Spec = {"type": "text", "align": "left", "dx": 8, "dy": -10 if above else 10, "style": "note"}
+    named: Spec = {"data": data(points[:1]), "mark": text, "encoding": {"text": {"field": "said", "type": "nominal"}}}
+    square: Spec = {"type": "point", "shape": "square", "filled": True, "size": 50, "stroke": look.ink}
+    colour = by_run([_legend(line) for line in lines], look) if several else {"value": look.ink}
+    return [
+        {"name": "decided", "data": data(points), "mark": square, "encoding": {"color": colour}},
+        *with_halo(named, look),
+    ]
+
+
+# Part of the height that a name below a point takes.
+_FOOT: Final = 0.1
+
+
+def _area(style: _Style, line: _Line) -> str:
+    """The area of a curve, or where one without an area is highest."""
+    answer = line.answer
+    if answer["area"] is not None:
+        return f"{style.area} {number(answer['area'])}"
+    y, x = max((y, -x) for x, y in zip(answer["x"], answer["y"], strict=True) if y is not None)
+    return f"at most {number(y)}, at a {answer['axes']['x']} of {number(-x)}"
+
+
+def _told(style: _Style, lines: Sequence[_Line], *, of_classes: bool) -> str:
+    """What is seen, in words."""
+    label = lines[0].answer["class"]
+    of = "" if label is None or of_classes else f" of class {name(shown(label))}"
+    parts = [f"{style.title}{of}."]
+    for line in lines[:6]:
+        what = f"Class {name(line.title)}" if of_classes else line.title
+        said = _area(style, line)
+        where = _where(style, line.decided)
+        if said or where:
+            parts.append(f"{what}: {', '.join(one for one in (said, where) if one)}.")
+    return sentences(*parts)
+
+
+def _where(style: _Style, point: tuple[float, float] | None) -> str:
+    names: dict[Any, tuple[str, str]] = {
+        CurveName.ROC: ("a false positive rate", RECALL),
+        CurveName.PR: (f"a {RECALL}", PRECISION),
+    }
+    if point is None or style.curve not in names:
+        return ""
+    x, y = names[style.curve]
+    return f"as decided {y} is {number(point[1])} at {x} of {number(point[0])}"
+
+
+_BINS: Final = 40
+_HEIGHT: Final = 110
+
+
+@figure("scores", needs=Needs.SAMPLES, by_class=True)
+def scores(given: Given) -> Figure:
+    """Histograms of the scores of a class, for its own samples and for all others, with the cut of the decision."""
+    source = given.run.samples
+    if source.task is not None:
+        raise NoFigure(f"expected an evaluation of classes, got {source.kind}")
+    place = _place(source, given.label)
+    label = name(shown(source.labels[place]))
+    found = histogram_of(source, place, _BINS)
+    what = f"{'probability' if found.are_probabilities else 'score'} of class {label}"
+    highest = max(float(found.inside.max()), float(found.outside.max())) or 1.0
+    panels = [
+        _panel(given.look, found, inside=inside, title=title, what=what, highest=highest)
+        for inside, title in ((True, f"samples of class {label}"), (False, "all other samples"))
+    ]
+    cut = f"dashed: the decision cuts at {number(found.cut)}" if found.cut is not None else ""
+    return Figure(
+        title=f"{what[0].upper()}{what[1:]}",
+        subtitle=(given.heading, "; ".join(one for one in ("bars add up to 1 in each panel", cut) if one)),
+        text=sentences(
+            f"Histograms of the {what}: {whole(found.n_inside)} samples of the class and {whole(found.n_outside)} "
+            "others.",
+            _cut_in_words(source, place, found),
+        ),
+        body=side_by_side(panels, below=True),
+    )
+
+
+def _place(source: MatrixInput, label: str | None) -> int:
+    if label is not None:
+        return place_in(source.labels, label)
+    return weakest_first(source)[0] if source.positive is None else source.positive
+
+
+def _cut_in_words(source: MatrixInput, place: int, found: Histogram) -> str:
+    """How many lie on either side of the cut, by the matrix of the decisions."""
+    if found.cut is None:
+        return ""
+    counts = source.counts
+    own, chosen = float(counts[place, place]), float(counts[:, place].sum())
+    parts = [
+        f"{share(part / total)} of {whose}"
+        for part, total, whose in (
+            (own, found.n_inside, "the class"),
+            (chosen - own, found.n_outside, "the others"),
+        )
+        if total
+    ]
+    return f"The decision cuts at {number(found.cut)}: {' and '.join(parts)} are decided to be of the class."
+
+
+def _panel(look: Look, found: Histogram, *, inside: bool, title: str, what: str, highest: float) -> Spec:
+    edges, heights = found.edges.tolist(), (found.inside if inside else found.outside).tolist()
+    rows: list[Row] = [
+        {"from": start, "to": end, "share": height, "zero": 0}
+        for start, end, height in zip(edges, edges[1:], heights, strict=False)
+        if height
+    ]
+    ends = (min(edges[0], edges[0] if found.cut is None else found.cut), edges[-1])
+    ends = (ends[0], max(ends[1], edges[-1] if found.cut is None else found.cut))
+    x = quantity("from", None if inside else what, domain=ends, tickCount=5, format=NUMBERS)
+    y = quantity("share", "share of these samples", domain=(0.0, 1.05 * highest), tickCount=3, format="~%")
+    colour = look.accent if inside else look.quiet
+    layers: list[Spec] = [
+        {
+            "name": "inside" if inside else "outside",
+            "data": data(rows),
+            "mark": {"type": "rect", "color": colour, "stroke": look.paper, "strokeWidth": 0.5},
+            "encoding": {"x": x, "x2": {"field": "to"}, "y": y, "y2": {"field": "zero"}},
+        }
+    ]
+    if found.cut is not None:
+        layers.append(
+            {
+                "name": "cut",
+                "data": data([{"from": found.cut}]),
+                "mark": {"type": "rule", "style": "reference", "color": look.ink, "strokeWidth": 1.5},
+                "encoding": {"x": x},
+            }
+        )
+    return {
+        "title": {"text": title, "fontSize": 12, "fontWeight": 400, "anchor": "start"},
+        "width": look.width or WIDE + 60,
+        "height": look.height or _HEIGHT,
+        "layer": layers,
+    }
+
+
+_UNIT: Final = [0, 0.5, 1]
+
+
+@figure(CurveName.CALIBRATION, needs=Needs.SAMPLES, several=True, by_class=True)
+def calibration(given: Given) -> Figure:
+    """Reliability: how often the stated probabilities come true, with limits, and how many samples state them."""
+    answers = [_reliability(run, given.label) for run in given.runs]
+    rows = [row for answer, caption in zip(answers, given.names, strict=True) for row in _bins(answer, caption)]
+    look, several = given.look, len(given.runs) > 1
+    band = answers[0].get("band")
+    first = answers[0]
+    of = f"class {name(shown(first['class']))}" if first["class"] is not None else "the predicted class"
+    colour = by_run(given.names, look)
+    x = {"axis": {"title": first["axes"]["x"], "values": _UNIT, "format": NUMBERS}, "scale": {"domain": [0, 1]}}
+    y = {"axis": {"title": first["axes"]["y"], "values": _UNIT, "format": NUMBERS}, "scale": {"domain": [0, 1]}}
+    layers: list[Spec] = [
+        reference([{"x": 0, "y": 0}, {"x": 1, "y": 1}]),
+        {
+            "name": "limits",
+            "data": data(row for row in rows if row["low"] is not None),
+            "mark": {"type": "rule", "strokeWidth": 2, "opacity": 0.55},
+            "encoding": {"y": {"field": "low", "type": "quantitative", **y}, "y2": {"field": "high"}, "color": colour},
+        },
+        {
+            "name": "curves",
+            "data": data(rows),
+            "mark": {"type": "line", "strokeWidth": 1.5},
+            "encoding": {"order": in_order(), "color": colour},
+        },
+        {
+            "data": data(rows),
+            "mark": {"type": "point", "filled": True, "opacity": 1},
+            "encoding": {
+                "color": colour,
+                "size": {
+                    "field": "weight",
+                    "type": "quantitative",
+                    "scale": {"domain": [0, 1], "range": [16, 700]},
+                    "legend": None,
+                },
+            },
+        },
+    ]
+    limits = f"{percent(band['level'], None)} intervals" if band else ""
+    reading = f"{of}; dashed: as stated; the size of a dot is its share of the samples"
+    return Figure(
+        title="Reliability of the probabilities",
+        subtitle=(given.heading, "; ".join(one for one in (reading, limits) if one)),
+        text=sentences(
+            f"Reliability of the probabilities of {of}.",
+            *(
+                _calibration_told(answer, caption if several else "")
+                for answer, caption in zip(answers, given.names, strict=True)
+            ),
+        ),
+        body={
+            "width": look.width or SQUARE,
+            "height": look.height or SQUARE,
+            "encoding": {
+                "x": {"field": "x", "type": "quantitative", **x},
+                "y": {"field": "y", "type": "quantitative", **y},
+            },
+            "layer": layers,
+        },
+    )
+
+
+def _reliability(run: Run, label: str | None) -> Json:
+    band = BandForm.POINTWISE if has_band(run.samples) else None
+    return run.curve(CurveQuestion(name=CurveName.CALIBRATION, label=label, band=band))
+
+
+def _bins(answer: Json, caption: str) -> list[Row]:
+    size = len(answer["x"])
+    low, high, weights = (answer.get(member) or [None] * size for member in ("low", "high", "weights"))
+    return [
+        {
+            "run": caption,
+            "x": x,
+            "y": y,
+            "low": low[place],
+            "high": high[place],
+            "weight": weights[place],
+            "point": place,
+        }
+        for place, (x, y) in enumerate(zip(answer["x"], answer["y"], strict=True))
+    ]
+
+
+def _calibration_told(answer: Json, caption: str) -> str:
+    """The bin that most samples are in, and what is off on the whole."""
+    weights = answer["weights"] or [1.0] * len(answer["x"])
+    place = max(range(len(weights)), key=weights.__getitem__)
+    before = f"{caption}: " if caption else ""
+    said = f"{before}where most samples are ({share(weights[place])}), {number(answer['x'][place])} is stated "
+    said += f"and {number(answer['y'][place])} comes true."
+    if answer["area"] is not None:
+        said += f" Stated and true probabilities differ by {number(answer['area'])} on average."
+    return said[0].upper() + said[1:] if not caption else said
+
+
+# Bars are drawn with the widths that they have in the full data, so that few of them may be left out.
+_MOST_BARS: Final = 500
+# As many classes have a colour of their own; of more, the one of the lowest recall has one.
+_COLOURED: Final = 5
+_TITLES: Final = {CurveName.IMCP: "IMCP curve", CurveName.MCP: "MCP curve"}
+_OTHERS: Final = "other classes"
+
+
+@figure(CurveName.IMCP, needs=Needs.SAMPLES, by_class=True)
+def imcp(given: Given) -> Figure:
+    """The IMCP curve: closeness of the probabilities to the truth, every class taking the same room; of one class its
+    samples at their places among all.
+    """
+    return _of_all(given, CurveName.IMCP) if given.label is None else _of_class(given, CurveName.IMCP, given.label)
+
+
+@figure(CurveName.MCP, needs=Needs.SAMPLES, by_class=True)
+def mcp(given: Given) -> Figure:
+    """The MCP curve: closeness of the probabilities to the truth, every sample taking the same room; of one class the
+    curve of its samples alone.
+    """
+    return _of_all(given, CurveName.MCP) if given.label is None else _of_class(given, CurveName.MCP, given.label)
+
+
+def _of_all(given: Given, curve: CurveName) -> Figure:
+    run, title = given.run, _TITLES[curve]
+    answer = run.curve(CurveQuestion(name=curve, max_points=_MOST_BARS))
+    rows = _bar_rows(answer, run.samples.labels)
+    lowest = _lowest(given, curve, rows)
+    names, colours = _class_colours(given, rows, lowest)
+    colour: Spec = {
+        "field": "shown",
+        "type": "nominal",
+        "scale": {"domain": names, "range": colours},
+        # Long names stand one below the other.
+        "legend": {"title": None, "labelLimit": 300, "columns": 1 if lowest else 0},
+    }
+    bars = [_bars(rows, color=colour)]
+    if lowest:
+        # Of many classes a bar is narrower than a pixel: its edge is seen.
+        edge: Spec = {"stroke": colours[0], "strokeWidth": 0.75, "opacity": 0.9}
+        bars.append({**_bars(lowest, mark=edge, color=colour), "name": "lowest"})
+    return Figure(
+        title=title,
+        subtitle=(
+            given.heading,
+            f"area {number(answer['area'])}; below the curve, the class of each sample{_left_out(answer, rows)}",
+            zones_said(*_bounds(answer), "below"),
+        ),
+        text=sentences(f"{title}: area {number(answer['area'])}.", _regions(answer, rows, "the room")),
+        body=_body(given, answer, [*bars, _closeness_line(answer, "curves", given.look.ink)]),
+    )
+
+
+def _of_class(given: Given, curve: CurveName, label: str) -> Figure:
+    run, look, said = given.run, given.look, name(shown(label))
+    own = run.curve(CurveQuestion(name=curve, label=label, max_points=_MOST_BARS))
+    every = run.curve(CurveQuestion(name=curve, max_points=_MOST_BARS))
+    rows = _bar_rows(own, run.samples.labels)
+    among_all = curve is CurveName.IMCP
+    # Among all, each class has an equal part of the room, and its area is a part of the whole.
+    mean = own["area"] * (len(run.samples.labels) if among_all else 1)
+    samples: Spec = {
+        "name": "samples",
+        "data": data({"x": row["x"], "y": row["y"]} for row in rows),
+        "mark": {"type": "point", "filled": True, "size": 20, "color": look.accent, "opacity": 1},
+    }
+    # Of many classes a bar is narrower than a pixel: its edge is seen.
+    bars = _bars(rows, mark={"color": look.accent, "stroke": look.accent, "strokeWidth": 0.75})
+    places = "its samples at their places among all" if among_all else "its samples alone"
+    part = f", area {number(own['area'])} of {number(every['area'])} of all classes" if among_all else ""
+    return Figure(
+        title=f"{_TITLES[curve]}, class {said}",
+        subtitle=(
+            given.heading,
+            f"{places}{_left_out(own, rows)}; mean phi {number(mean)}; line: all classes",
+            zones_said(*_bounds(own), "below"),
+        ),
+        text=sentences(
+            f"{_TITLES[curve]} of class {said}: mean phi {number(mean)}{part}.", _regions(own, rows, "its room")
+        ),
+        body=_body(
+            given,
+            own,
+            [
+                _closeness_line(every, "every", look.quiet),
+                bars,
+                samples if among_all else _closeness_line(own, "curves"),
+            ],
+        ),
+    )
+
+
+def _bar_rows(answer: Json, labels: tuple[str, ...]) -> list[Row]:
+    told = dict(zip(labels, apart(labels), strict=True))
+    bars = zip(answer["x"], answer["y"], answer["classes"], answer["widths"], strict=True)
+    return [
+        {"x": x, "y": y, "class": told[label], "start": x - width / 2, "end": x + width / 2, "width": width}
+        for x, y, label, width in bars
+        if label is not None and width
+    ]
+
+
+def _left_out(answer: Json, rows: list[Row]) -> str:
+    """How many samples are drawn, where not all are."""
+    if answer["n_points"] == len(answer["x"]):
+        return ""
+    ends = len(answer["x"]) - len(rows)
+    return f", {len(rows):,} of {answer['n_points'] - ends:,}"
+
+
+def _regions(answer: Json, rows: list[Row], room: str) -> str:
+    """Shares of the room below and above the regions' bounds."""
+    if answer["n_points"] != len(answer["x"]):
+        # Points were left out, and only the full data could say it.
+        return ""
+    right, wrong = _bounds(answer)
+    whole = sum(row["width"] for row in rows) or 1.0
+    below = sum(row["width"] for row in rows if row["y"] < wrong) / whole
+    above = sum(row["width"] for row in rows if row["y"] > right) / whole
+    return (
+        f"{percent(below, 1)} of {room} lies where the true class could not win (below {number(wrong)}), "
+        f"and {percent(above, 1)} where nothing else could (above {number(right)})."
+    )
+
+
+def _bounds(answer: Json) -> tuple[float, float]:
+    """1 - eta and 1 - theta."""
+    found = answer["references"]
+    return found["certainly_right_above"][0], found["certainly_wrong_below"][0]
+
+
+def _body(given: Given, answer: Json, layers: list[Spec]) -> Spec:
+    look, (right, wrong) = given.look, _bounds(answer)
+    unit: Spec = {"domain": [0, 1]}
+    return {
+        "width": look.width or WIDE,
+        "height": look.height or HIGH,
+        "encoding": {
+            "x": {
+                "field": "x",
+                "type": "quantitative",
+                "scale": unit,
+                "axis": {"title": answer["axes"]["x"], "format": "~%", "values": [0, 0.5, 1]},
+            },
+            "y": {
+                "field": "y",
+                "type": "quantitative",
+                "scale": unit,
+                "axis": {
+                    "title": answer["axes"]["y"],
+                    "values": [0, round(wrong, 3), round(right, 3), 1],
+                    "format": ".3~r",
+                },
+            },
+        },
+        "layer": [*zones(look, right, wrong, upright=True), *layers],
+    }
+
+
+def _bars(rows: list[Row], *, mark: Spec | None = None, **channels: Any) -> Spec:
+    return {
+        "name": "bars",
+        "data": data({**row, "from": 0} for row in rows),
+        "mark": {"type": "rect", "opacity": 0.45, "stroke": None, **(mark or {})},
+        "encoding": {
+            "x": {"field": "start", "type": "quantitative"},
+            "x2": {"field": "end"},
+            "y2": {"field": "from"},
+            **channels,
+        },
+    }
+
+
+def _closeness_line(answer: Json, called: str, colour: str | None = None) -> Spec:
+    points = enumerate(zip(answer["x"], answer["y"], strict=True))
+    return {
+        "name": called,
+        "data": data({"x": x, "y": y, "point": place} for place, (x, y) in points),
+        "mark": {"type": "line", "strokeWidth": 1.75, **({} if colour is None else {"color": colour})},
+        "encoding": {"order": in_order()},
+    }
+
+
+def _lowest(given: Given, curve: CurveName, rows: list[Row]) -> list[Row]:
+    """The bars of the class with the lowest recall, where there are more classes than colours."""
+    source = given.run.samples
+    if len({row["class"] for row in rows}) <= _COLOURED:
+        return []
+    place = weakest_first(source)[0]
+    if curve is CurveName.MCP:
+        return [row for row in rows if row["class"] == apart(source.labels)[place]]
+    # All of them, and not only those that are left of all samples.
+    own = given.run.curve(CurveQuestion(name=curve, label=source.labels[place], max_points=_MOST_BARS))
+    return _bar_rows(own, source.labels)
+
+
+def _class_colours(given: Given, rows: list[Row], lowest: list[Row]) -> tuple[list[str], list[str]]:
+    """The classes that have a colour of their own, and what is shown of each row."""
+    look, found = given.look, sorted({row["class"] for row in rows})
+    if len(found) <= _COLOURED:
+        for row in rows:
+            row["shown"] = row["class"]
+        # Without the ink, which is the curve itself.
+        return found, [colour for colour in look.series if colour != look.ink][: len(found)]
+    named = [f"{one}, of the lowest recall" for one in {row["class"] for row in lowest}]
+    for row in rows:
+        row["shown"] = _OTHERS
+    for row in lowest:
+        row["shown"] = named[0]
+    return [*named, _OTHERS], [look.accent, look.quiet] if named else [look.quiet]

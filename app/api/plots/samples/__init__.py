@@ -1,1 +1,0 @@
-"""Figures of kept samples: curves, histograms of scores, what probabilities are worth."""

@@ -1,0 +1,299 @@
+"""What all pages share: where they stand, how they are written and refused, and signing in with a key."""
+
+from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from hashlib import blake2b
+from http import HTTPStatus
+from importlib.resources import files
+from typing import Any, Final
+from urllib.parse import parse_qs, quote, unquote, urlencode
+from uuid import UUID
+
+from fastapi import APIRouter, FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from starlette.responses import RedirectResponse, Response
+
+from app.api.deps import StrictRoute, let_pass_as
+from app.api.problems import REFUSALS, Problem, refusal_of, refused_parameters, request_id
+from app.api.report import styles, templates
+from app.domain.errors import Unauthenticated
+from app.domain.operations import Scope
+
+# Nothing comes from elsewhere, and nothing that stands in a page is run. Addresses of forms are the service's own. The
+# referrer is what tells a form of ours from one of another page, where a browser sends nothing better.
+HEADERS: Final = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+    "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "same-origin",
+    "Cache-Control": "private, no-cache",
+    "Vary": "Cookie",
+}
+# The key that was signed in with, and the project that one of the scope `admin` named.
+KEY_COOKIE: Final = "prevail_key"
+PROJECT_COOKIE: Final = "prevail_project"
+_ASSETS: Final = {"style.css": "text/css", "ui.js": "text/javascript"}
+
+
+@dataclass(frozen=True, slots=True)
+class Web:
+    """Where a page stands, for its links: they are relative, so that they work behind a prefix too.
+
+    Attributes:
+        up: From the page to the root of the service.
+        here: The page itself, from the root.
+        current: The entry of the navigation that is marked.
+        signed_in: A key came in a cookie.
+    """
+
+    up: str
+    here: str
+    current: str
+    signed_in: bool
+    version: str
+
+    @classmethod
+    def of(cls, request: Request, current: str = "") -> "Web":
+        """Of the page that a request asks for."""
+        path = request.scope.get("raw_path", b"").decode("latin-1").partition("?")[0] or quote(request.scope["path"])
+        asked = request.scope["query_string"].decode("latin-1")
+        return cls(
+            up="../" * (path.count("/") - 1),
+            here=path.removeprefix("/") + (f"?{asked}" if asked else ""),
+            current=current,
+            signed_in=KEY_COOKIE in request.cookies,
+            version=request.app.version,
+        )
+
+    def at(self, path: str, **query: Any) -> str:
+        """A link to an address of the service, its parts quoted; parameters that are None are left out."""
+        given = {name: value for name, value in query.items() if value not in (None, "", [], ())}
+        return self.up + quote(path, safe="/.") + (f"?{urlencode(given, doseq=True)}" if given else "")
+
+    def asset(self, name: str) -> str:
+        """A link to a file, another one whenever the file is."""
+        return self.at(f"ui/{name}", v=_digest(name))
+
+
+def render(
+    request: Request, template: str, current: str, status: HTTPStatus = HTTPStatus.OK, **values: Any
+) -> Response:
+    """A page as a response."""
+    return respond(write(template, Web.of(request, current), **values), status)
+
+
+def respond(page: bytes, status: HTTPStatus = HTTPStatus.OK, headers: Mapping[str, str] | None = None) -> Response:
+    """Return a page as a response."""
+    return Response(page, status, {**HEADERS, **(headers or {})}, media_type="text/html")
+
+
+def write(template: str, web: Web, **values: Any) -> bytes:
+    """A page; what it says is escaped."""
+    return (
+        templates("app.api.ui")
+        .get_template(template)
+        .render(layout="frame.html", web=web, theme=None, **{"pictures": (), "drawn": True, **values})
+        .encode()
+    )
+
+
+def attached(report: Response, identifier: UUID) -> Response:
+    """A report as a file to keep."""
+    report.headers["Content-Disposition"] = f'attachment; filename="prevail-{identifier}.html"'
+    report.headers["Vary"] = "Cookie"
+    return report
+
+
+@cache
+def _asset(name: str) -> bytes:
+    own = files(__package__).joinpath("static", name).read_text()
+    return (str(styles()) + own if name == "style.css" else own).encode()
+
+
+@cache
+def _digest(name: str) -> str:
+    return blake2b(_asset(name), digest_size=6).hexdigest()
+
+
+def install_files(app: FastAPI) -> None:
+    """Serve the files that pages load. There is nothing in them that a key would be needed for."""
+
+    async def asset(request: Request) -> Response:
+        name = request.url.path.rpartition("/")[2]
+        kept = {**HEADERS, "Cache-Control": "public, max-age=31536000, immutable"}
+        return Response(_asset(name), media_type=_ASSETS[name], headers=kept)
+
+    for name in _ASSETS:
+        app.add_route(f"/ui/{name}", asset, include_in_schema=False)
+
+
+NOT_GOOD: Final = "The key is not good: it is unknown, expired or revoked."
+_TITLES: Final = {
+    HTTPStatus.NOT_FOUND: "Nothing at this address",
+    HTTPStatus.FORBIDDEN: "Not with this key",
+    HTTPStatus.UNAUTHORIZED: "Sign in",
+    HTTPStatus.TOO_MANY_REQUESTS: "Too many requests",
+    HTTPStatus.SERVICE_UNAVAILABLE: "Not now",
+    HTTPStatus.UNPROCESSABLE_ENTITY: "This cannot be shown",
+}
+
+
+class PageRoute(StrictRoute):
+    """A route whose answers are pages."""
+
+    async def admit(self, request: Request, scope: Scope) -> None:
+        """Hold a request against the key in its header, else against that in its cookie.
+
+        A cookie whose key is no longer good counts as none: cookies of another service on this machine come along too.
+        """
+        cookie = request.cookies.get(KEY_COOKIE)
+        if cookie is None or "authorization" in request.headers:
+            await super().admit(request, scope)
+            return
+        try:
+            await let_pass_as(request, scope, f"Bearer {cookie}", request.cookies.get(PROJECT_COOKIE) or None)
+        except Unauthenticated:
+            await super().admit(request, scope)
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """Answer with a page whatever happens that is no fault of the service."""
+        handle = super().get_route_handler()
+
+        async def page_or_why(request: Request) -> Response:
+            if any(value == "" for _, value in request.query_params.multi_items()):
+                return _without_empty_fields(request)
+            try:
+                return await handle(request)
+            except RequestValidationError as error:
+                in_path = {str(entry["loc"][0]) for entry in error.errors()} == {"path"}
+                problem = refusal_of(refused_parameters(error))
+                return refused(request, replace(problem, status=HTTPStatus.NOT_FOUND) if in_path else problem)
+            except REFUSALS as error:
+                return refused(request, refusal_of(error))
+
+        return page_or_why
+
+
+def page_routes() -> APIRouter:
+    """A router of pages, which stand in no document of the API."""
+    return APIRouter(prefix="/ui", route_class=PageRoute, default_response_class=Response, include_in_schema=False)
+
+
+def refused(request: Request, problem: Problem) -> Response:
+    """The page that says what is wrong; where a key is needed it asks for one."""
+    request.scope["state"]["code"] = problem.code
+    web = Web.of(request)
+    title = _TITLES.get(problem.status, problem.code.replace("_", " ").capitalize())
+    if problem.status is HTTPStatus.UNAUTHORIZED:
+        # What was asked for is shown after signing in.
+        page = write("sign_in.html", web, page={"title": title, "reason": _why(request), "next": web.here})
+    else:
+        shown = {
+            "title": title,
+            "problem": problem,
+            "status": problem.status.value,
+            "request_id": request_id(request),
+        }
+        page = write("refused.html", web, page=shown)
+    return respond(page, problem.status, problem.headers)
+
+
+def _why(request: Request) -> str:
+    """Why a key is asked for."""
+    if KEY_COOKIE in request.cookies or "authorization" in request.headers:
+        return NOT_GOOD
+    return ""
+
+
+def _without_empty_fields(request: Request) -> Response:
+    """Redirect to the page by an address without the fields of a form that were left empty."""
+    given = [(name, value) for name, value in request.query_params.multi_items() if value != ""]
+    # Without a path it leads to the page itself, whatever its address looks like.
+    return RedirectResponse(f"?{urlencode(given)}", HTTPStatus.SEE_OTHER)
+
+
+_LONGEST_FORM: Final = 8192
+
+
+async def sign_in(request: Request) -> Response:
+    """Take a key from the form, and keep it in a cookie when it is good."""
+    given = await _form(request)
+    if given is None:
+        return _refused_form(request)
+    key, project = given.get("key", "").strip(), given.get("project", "").strip() or None
+    after = given.get("next", "")
+    try:
+        await let_pass_as(request, Scope.READ, f"Bearer {key}", project)
+    except Unauthenticated as error:
+        page = {"title": "Sign in", "reason": NOT_GOOD, "next": after}
+        headers = refusal_of(error).headers
+        return respond(write("sign_in.html", Web.of(request), page=page), HTTPStatus.UNAUTHORIZED, headers)
+    except REFUSALS as error:
+        return refused(request, refusal_of(error))
+    answer = RedirectResponse(f"../{_own_page(after)}", HTTPStatus.SEE_OTHER)
+    _keep(request, answer, KEY_COOKIE, key)
+    if project is None:
+        _drop(answer, PROJECT_COOKIE)
+    else:
+        _keep(request, answer, PROJECT_COOKIE, project)
+    return answer
+
+
+async def sign_out(_: Request) -> Response:
+    """Forget the key."""
+    answer = RedirectResponse("../ui", HTTPStatus.SEE_OTHER)
+    _drop(answer, KEY_COOKIE)
+    _drop(answer, PROJECT_COOKIE)
+    return answer
+
+
+def _keep(request: Request, answer: Response, name: str, value: str) -> None:
+    # Without a path it is good for the folder of this address, whatever prefix the service is behind. It comes along
+    # when a link from elsewhere is followed, but with no form of another page.
+    secure = request.url.scheme == "https"
+    answer.set_cookie(name, value, path=None, httponly=True, samesite="lax", secure=secure)
+
+
+def _drop(answer: Response, name: str) -> None:
+    answer.set_cookie(name, "", max_age=0, path=None, httponly=True, samesite="lax")
+
+
+async def _form(request: Request) -> dict[str, str] | None:
+    """The fields of a form; None for anything else."""
+    if not _is_form(request):
+        return None
+    body = b""
+    async for part in request.stream():
+        body += part
+        if len(body) > _LONGEST_FORM:
+            return None
+    try:
+        fields = parse_qs(body.decode(), keep_blank_values=True, max_num_fields=10)
+    except ValueError:
+        return None
+    return {name: values[0] for name, values in fields.items()}
+
+
+def _is_form(request: Request) -> bool:
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    return kind == "application/x-www-form-urlencoded"
+
+
+def _own_page(after: str) -> str:
+    """An address below the root of the service, decoded and written again: its page, or else the first one."""
+    path, mark, asked = after.partition("?")
+    parts = unquote(path).split("/")
+    return quote("/".join(parts)) + mark + asked if parts[0] == "ui" and not {".", ".."}.intersection(parts) else "ui"
+
+
+def _refused_form(request: Request) -> Response:
+    detail = "expected the form of a page of this service: reload the page and try again"
+    problem = Problem(status=HTTPStatus.FORBIDDEN, code="foreign_form", detail=detail)
+    return refused(request, problem)
+
+
+def install_forms(app: FastAPI) -> None:
+    """Take the forms of signing in and out."""
+    app.add_route("/ui/sign-in", sign_in, methods=["POST"], include_in_schema=False)
+    app.add_route("/ui/sign-out", sign_out, methods=["POST"], include_in_schema=False)

@@ -1,0 +1,358 @@
+"""Routes of figures and of reports: Vega-Lite specifications, pictures of them, and pages that have them."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from functools import partial
+from typing import Annotated, Any, Final
+from uuid import UUID
+
+from fastapi import Depends, Path, Query
+from starlette.responses import Response
+
+from app.api.answers import answers, json_response
+from app.api.deps import Context, UseContext, routes
+from app.api.documentation import NO_SAMPLES, NOT_INSTALLED, fixed_headers
+from app.api.documents.comparison import comparison_document
+from app.api.documents.document import Document
+from app.api.documents.evaluation import evaluation_document
+from app.api.plots.catalogue import PlotList, drawn, drawn_or_why, names_of, plot_list
+from app.api.plots.look import Look, Theme
+from app.api.plots.rates import HIGHEST_SHARE, LOWEST_SHARE, STEPS, swept_metrics
+from app.api.plots.registry import PLOTS, Given, Json, Needs, Plot, Run, Subject, as_answered, class_of, matrix_of
+from app.api.presentation import Media
+from app.api.problems import InvalidQuery
+from app.api.report import HEADERS, Picture, picture_of, without_title, write_page
+from app.api.v1.requests.fields import SOUGHT, GateName
+from app.api.v1.requests.questions import MOST_OTHERS, identifiers_in
+from app.domain.errors import NoFigure, NoSamples, OutOfReach
+from app.domain.inputs.kinds import KINDS
+from app.services.processes.rendering import PictureFormat
+from app.services.project.projection import Marked, Scenario, Sweep
+
+# Enough for limits that are looked at: a sweep has them at every step.
+_DRAWS: Final = 1000
+
+
+async def run_of(context: Context, identifier: UUID, needs: Needs) -> Run:
+    """One run with what the figure is made of."""
+    evaluations = context.services.evaluations
+    if needs in (Needs.SAMPLES, Needs.UNITS):
+        read = evaluations.with_curves if needs is Needs.SAMPLES else evaluations.units
+        source = await read(context.project, identifier)
+        return Run(of=as_answered(await evaluations.names(context.project, identifier)), source=source)
+    report = as_answered(await evaluations.read(context.project, identifier))
+    return Run(of=report, report=report)
+
+
+async def swept(context: Context, given: Given) -> Given:
+    """The same with the metrics of each run at other shares of the class."""
+    for run in given.runs:
+        matrix_of(run)
+    label = given.run.report["input"]["labels"][class_of(given, given.run)]
+    sweep = Sweep(label=label, start=LOWEST_SHARE, end=HIGHEST_SHARE, steps=STEPS, at=tuple(Marked))
+    metrics, what_if = swept_metrics(len(given.runs)), context.services.what_if
+    runs = []
+    for run in given.runs:
+        identifier = UUID(run.report["id"])
+        answer = await what_if.project(context.project, identifier, metrics, Scenario(sweep=sweep, draws=_DRAWS), None)
+        runs.append(replace(run, sweep=as_answered(answer)))
+    return replace(given, runs=runs)
+
+
+# In the order of the page: of classes, of probabilities, and at other class shares.
+_OF_SAMPLES: Final = ("roc", "pr", "calibration", "imcp")
+# Curves that are called by their initials.
+_BY_INITIALS: Final = frozenset({"roc", "pr", "det", "imcp", "mcp"})
+# With more classes the matrix is no table any more.
+_MOST_CELLS: Final = 60
+_SCORED: Final = frozenset({"probabilities", "scores"})
+
+
+async def evaluation_page(context: Context, identifier: UUID, theme: Theme | None = None) -> Response:
+    """The report of an evaluation. It is made of the same answer as the JSON."""
+    answer = as_answered(await context.services.evaluations.read(context.project, identifier))
+    pictures = await pictures_of_evaluation(context, identifier, answer)
+    pictures += await _pictures_at_shares(context, answer, len(pictures))
+    compute = context.services.compute
+    return _page_response(await compute.run(partial(_written, evaluation_document, answer, pictures, theme)))
+
+
+async def comparison_page(context: Context, identifier: UUID, theme: Theme | None = None) -> Response:
+    """The report of a comparison."""
+    answer = as_answered(await context.services.comparisons.read(context.project, identifier))
+    names = ["critical_difference" if "average_ranks" in answer else "differences"]
+    pictures = await pictures_of(context, Subject.COMPARISON, names, Given(comparison=answer))
+    compute = context.services.compute
+    return _page_response(await compute.run(partial(_written, comparison_document, answer, pictures, theme)))
+
+
+def _written(
+    document: Callable[[Json], Document], answer: Json, pictures: Sequence[Picture], theme: Theme | None
+) -> bytes:
+    return write_page(document(answer), pictures, theme)
+
+
+def _page_response(page: bytes) -> Response:
+    return Response(page, media_type="text/html", headers={**HEADERS, "Vary": "Accept"})
+
+
+async def pictures_of_evaluation(context: Context, identifier: UUID, answer: Json) -> list[Picture]:
+    """The figures of a page about an evaluation: of classes, of probabilities, of what other kinds of input have."""
+    given = answer["input"]
+    names: list[str] = []
+    source, without = None, list[Picture]()
+    if given["kind"] in _SCORED or answer.get("probabilities"):
+        try:
+            source = await context.services.evaluations.with_curves(context.project, identifier)
+            names += _OF_SAMPLES
+        except NoSamples as error:
+            without.append(Picture("curves", "Curves", (), "", reason=_sentence(error.detail)))
+    units = KINDS[given["kind"]].units
+    of_kind = None if units is None else units.figure
+    if of_kind is not None and PLOTS[Subject.EVALUATION, of_kind].needs is Needs.UNITS:
+        try:
+            source = await context.services.evaluations.units(context.project, identifier)
+        except NoSamples as error:
+            without.append(Picture(of_kind, "One by one", (), "", reason=_sentence(error.detail)))
+            of_kind = None
+    if of_kind is not None:
+        names.append(of_kind)
+    found = Given(runs=[Run(of=answer, report=answer, source=source)])
+    if given.get("confusion_matrix") is not None:
+        if len(given["labels"]) > _MOST_CELLS:
+            names.insert(0, "confusion")
+        names.append("isocurves")
+    return [*await pictures_of(context, Subject.EVALUATION, names, found), *without]
+
+
+async def _pictures_at_shares(context: Context, answer: Json, first: int) -> list[Picture]:
+    """The figure of other class shares, where an evaluation has classes."""
+    if answer["input"].get("confusion_matrix") is None:
+        return []
+    try:
+        found = await swept(context, Given(runs=[Run(of=answer, report=answer)]))
+    except OutOfReach as error:
+        return [Picture("prevalence", "At other class shares", (), "", reason=_sentence(error.detail))]
+    return await pictures_of(context, Subject.EVALUATION, ["prevalence"], found, first)
+
+
+def _sentence(detail: str) -> str:
+    return f"{detail[0].upper()}{detail[1:]}."
+
+
+def _title(name: str) -> str:
+    """Of a figure that there is not: curves are called by their initials."""
+    words = name.replace("_", " ")
+    return f"{words.upper()} curve" if name in _BY_INITIALS else words.capitalize()
+
+
+async def pictures_of(
+    context: Context, subject: Subject, names: Sequence[str], given: Given, first: int = 0
+) -> list[Picture]:
+    """The figures, drawn where there is something that draws; those that there are not say why.
+
+    Args:
+        context: Of the request.
+        subject: What the figures are of.
+        names: Of the figures.
+        given: What they are made of.
+        first: Number of the first one in its page, so that no two parts of a page have one id.
+    """
+    specifications = await context.services.compute.run(partial(drawn_or_why, subject, names, given))
+    renderer = context.services.renderer
+    found = []
+    for place, (name, one) in enumerate(zip(names, specifications, strict=True), first):
+        if isinstance(one, str):
+            found.append(Picture(name, _title(name), (), "", reason=_sentence(one)))
+            continue
+        svg = await renderer.picture(without_title(one), PictureFormat.SVG) if renderer.is_installed else None
+        found.append(picture_of(name, one, svg, place))
+    return found
+
+
+router = routes("plots")
+_SMALLEST, _LARGEST = 40, 4000
+# A picture that is opened by itself loads nothing and runs nothing.
+_OF_PICTURES = {
+    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; sandbox",
+    "X-Content-Type-Options": "nosniff",
+}
+_FIGURE: dict[int | str, dict[str, Any]] = {
+    200: {
+        "description": "A Vega-Lite specification with its data inside, or a picture of it.",
+        "content": {
+            "application/json": {"schema": {"type": "object"}},
+            "image/svg+xml": {"schema": {"type": "string"}},
+            "image/png": {"schema": {"type": "string", "format": "binary"}},
+        },
+        # Specifications have none of them.
+        "headers": fixed_headers(_OF_PICTURES, required=False),
+    }
+}
+
+
+class Form(StrEnum):
+    """What a figure is written in."""
+
+    JSON = "json"
+    SVG = "svg"
+    PNG = "png"
+
+
+def _look(
+    theme: Annotated[Theme, Query(description="Colours for a light or a dark page.")] = Theme.LIGHT,
+    width: Annotated[
+        int | None, Query(ge=_SMALLEST, le=_LARGEST, description="Pixels of the drawing area, without its labels.")
+    ] = None,
+    height: Annotated[int | None, Query(ge=_SMALLEST, le=_LARGEST, description="The same for the height.")] = None,
+) -> Look:
+    return Look(theme, width, height)
+
+
+AskedLook = Annotated[Look, Depends(_look)]
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """Which figure is asked for, of which class and with which other runs."""
+
+    plot: Plot
+    label: str | None
+    others: Sequence[UUID]
+
+
+def _figure_named(subject: Subject, name: str) -> Plot:
+    """A figure of the registry.
+
+    Raises:
+        InvalidQuery: there is none of that name.
+    """
+    plot = PLOTS.get((subject, name))
+    if plot is None:
+        known = ", ".join(names_of(subject))
+        raise InvalidQuery.at("name", "unknown_plot", f"there is no such figure; known are {known}")
+    return plot
+
+
+def _asked(name: str, label: str | None, others: str | None) -> _Asked:
+    plot = _figure_named(Subject.EVALUATION, name)
+    if label is not None and not plot.by_class:
+        raise InvalidQuery.at("class", "not_for_this_plot", f"expected none for {plot.name}, which shows all classes")
+    found = identifiers_in(others)
+    if found and not plot.several:
+        raise InvalidQuery.at("with", "not_for_this_plot", f"expected none for {plot.name}, which shows one run")
+    return _Asked(plot, label, found)
+
+
+@router.get("/plots", responses=answers(PlotList), operation_id="listPlots")
+async def list_plots() -> Response:
+    """List the figures: what each shows, and what it needs."""
+    return json_response(plot_list())
+
+
+@router.get(
+    "/evaluations/{identifier}/plots/{name}.{form}",
+    responses=_FIGURE | NO_SAMPLES | NOT_INSTALLED,
+    operation_id="getEvaluationPlot",
+)
+async def get_evaluation_plot(
+    identifier: UUID,
+    name: Annotated[str, Path(max_length=64, json_schema_extra={"enum": names_of(Subject.EVALUATION)})],
+    form: Form,
+    context: UseContext,
+    look: AskedLook,
+    label: Annotated[
+        str | None,
+        Query(alias="class", max_length=256, description="The class, for figures that show one."),
+        SOUGHT,
+    ] = None,
+    others: Annotated[
+        str | None,
+        Query(
+            alias="with",
+            max_length=500,
+            description=f"Ids of up to {MOST_OTHERS} other evaluations, with commas between them, that are drawn too.",
+        ),
+    ] = None,
+) -> Response:
+    """Read a figure of an evaluation."""
+    asked = _asked(name, label, others)
+    runs = [await run_of(context, one, asked.plot.needs) for one in (identifier, *asked.others)]
+    given = Given(look=look, label=asked.label, runs=runs)
+    if asked.plot.needs is Needs.SWEEP:
+        given = await swept(context, given)
+    return await _answer(context, asked.plot, given, form)
+
+
+@router.get(
+    "/comparisons/{identifier}/plots/{name}.{form}",
+    responses=_FIGURE | NOT_INSTALLED,
+    operation_id="getComparisonPlot",
+)
+async def get_comparison_plot(
+    identifier: UUID,
+    name: Annotated[str, Path(max_length=64, json_schema_extra={"enum": names_of(Subject.COMPARISON)})],
+    form: Form,
+    context: UseContext,
+    look: AskedLook,
+) -> Response:
+    """Read a figure of a comparison."""
+    plot = _figure_named(Subject.COMPARISON, name)
+    answer = as_answered(await context.services.comparisons.read(context.project, identifier))
+    if ("average_ranks" in answer) != (plot.needs is Needs.TOURNAMENT):
+        raise NoFigure(f"{plot.name} is a figure of another kind of comparison: GET /v1/plots says of which")
+    return await _answer(context, plot, Given(look=look, comparison=answer), form)
+
+
+@router.get(
+    "/gates/{gate}/checks/{identifier}/plots/{name}.{form}",
+    responses=_FIGURE | NOT_INSTALLED,
+    operation_id="getCheckPlot",
+)
+async def get_check_plot(
+    gate: GateName,
+    identifier: UUID,
+    name: Annotated[str, Path(max_length=64, json_schema_extra={"enum": names_of(Subject.CHECK)})],
+    form: Form,
+    context: UseContext,
+    look: AskedLook,
+) -> Response:
+    """Read a figure of a check by a gate."""
+    plot = _figure_named(Subject.CHECK, name)
+    answer = as_answered(await context.services.gates.read_check(context.project, gate, identifier))
+    return await _answer(context, plot, Given(look=look, check=answer), form)
+
+
+async def _answer(context: Context, plot: Plot, given: Given, form: Form) -> Response:
+    """The figure. It is made where heavy arithmetic is made, and drawn where pictures are."""
+    specification = await context.services.compute.run(partial(drawn, plot.of, plot.name, given))
+    if form is Form.JSON:
+        return Response(specification, media_type=_MEDIA[form])
+    picture = await context.services.renderer.picture(specification, PictureFormat(form.value))
+    return Response(picture, media_type=_MEDIA[form], headers=_OF_PICTURES)
+
+
+_MEDIA = {Form.JSON: "application/json", Form.SVG: "image/svg+xml", Form.PNG: "image/png"}
+
+
+_REPORT: dict[int | str, dict[str, Any]] = {
+    200: {
+        "description": "One page of HTML, its styles and pictures inside.",
+        "content": {Media.PAGE.value: {"schema": {"type": "string"}}},
+        "headers": fixed_headers(HEADERS),
+    }
+}
+AskedTheme = Annotated[Theme | None, Query(description="Colours; those of the reader's system when left out.")]
+
+
+@router.get("/evaluations/{identifier}/report", responses=_REPORT, operation_id="getEvaluationReport")
+async def get_evaluation_report(identifier: UUID, context: UseContext, theme: AskedTheme = None) -> Response:
+    """Read an evaluation as a page: findings, metrics with limits, classes, figures. It loads nothing."""
+    return await evaluation_page(context, identifier, theme)
+
+
+@router.get("/comparisons/{identifier}/report", responses=_REPORT, operation_id="getComparisonReport")
+async def get_comparison_report(identifier: UUID, context: UseContext, theme: AskedTheme = None) -> Response:
+    """Read a comparison as a page: who is better by what, values, differences, a figure. It loads nothing."""
+    return await comparison_page(context, identifier, theme)

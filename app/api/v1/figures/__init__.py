@@ -1,1 +1,0 @@
-"""Routes of figures, and of pages that have them."""

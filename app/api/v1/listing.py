@@ -1,0 +1,369 @@
+"""Lists of evaluations, models and datasets: filtered, paged, and removed by their filters."""
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Annotated, Any, Final, Literal
+from uuid import UUID
+
+from fastapi import Depends, Path, Query
+from starlette.responses import Response
+
+from app.api.answers import answers, json_response
+from app.api.cursors import Cursor, Limit, Listing, Pages
+from app.api.deps import Context, UseContext, routes
+from app.api.problems import InvalidQuery
+from app.api.v1.requests.fields import SOUGHT, SOUGHT_IN_PATH, Moment, SoughtCondition, SoughtTag
+from app.domain.catalogue import INPUTS, TASKS, overall_key, why_not_stored
+from app.domain.evaluation import (
+    Bound,
+    DatasetRef,
+    EvaluationQuery,
+    EvaluationSummary,
+    ModelRef,
+    Position,
+    ValueCondition,
+)
+from app.domain.expressions.expressions import suggest
+from app.domain.inventory import DatasetFacts, ModelFacts, Removal
+
+Filter = Annotated[str | None, Query(max_length=256, description="Only those of exactly this name."), SOUGHT]
+Conditions = Annotated[
+    list[SoughtCondition] | None,
+    Query(
+        description="Condition on a stored value, such as h_mean>=0.8: any overall metric of the catalogue, one of "
+        "<, <=, > and >=, a number. All of them must hold; an undefined value satisfies none.",
+        max_length=10,
+    ),
+]
+_CONDITION = re.compile(r"([^<>]+)(<=|>=|<|>)([^<>=]+)")
+_NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,4})?", re.ASCII)
+_MOST_SELECTED: Final = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """Filters of a list as they came; all of them must hold."""
+
+    model: Filter = None
+    model_version: Filter = None
+    dataset: Filter = None
+    dataset_version: Filter = None
+    split: Filter = None
+    tag: Annotated[list[SoughtTag] | None, Query(description="key:value; all of them must match.", max_length=20)] = (
+        None
+    )
+    where: Conditions = None
+    created_after: Annotated[Moment | None, Query(description="Only those made at this moment or later.")] = None
+    created_before: Annotated[Moment | None, Query(description="Only those made before this moment.")] = None
+
+    @property
+    def given(self) -> Mapping[str, Any]:
+        """What a cursor is bound to."""
+        conditions = {"where": self.where} if self.where else {}
+        return {
+            "model": self.model,
+            "model_version": self.model_version,
+            "dataset": self.dataset,
+            "dataset_version": self.dataset_version,
+            "split": self.split,
+            "tags": self.tag,
+            "after": self.created_after,
+            "before": self.created_before,
+            **conditions,
+        }
+
+    def query(self, **order: Any) -> EvaluationQuery:
+        """The same for the services, with the order and the page that are asked for.
+
+        Raises:
+            InvalidQuery: a tag or a condition is none.
+        """
+        return EvaluationQuery(
+            model=self.model,
+            model_version=self.model_version,
+            dataset=self.dataset,
+            dataset_version=self.dataset_version,
+            split=self.split,
+            tags=tuple(_tag(text) for text in self.tag or ()),
+            where=value_conditions(self.where),
+            created_after=_utc(self.created_after),
+            created_before=_utc(self.created_before),
+            **order,
+        )
+
+
+UseFilters = Annotated[Filters, Depends()]
+
+
+def stored_metric(name: str, parameter: str, *others: str) -> str:
+    """The key of an overall metric whose values are stored.
+
+    Args:
+        name: Of the metric, or one of its aliases.
+        parameter: Where it stands.
+        others: What may stand there in place of a metric.
+
+    Raises:
+        InvalidQuery: there is none of that name, or its values are not stored.
+    """
+    key = overall_key(name)
+    if key is not None:
+        return key
+    reason = why_not_stored(name)
+    if reason is not None:
+        raise InvalidQuery.at(parameter, "not_stored", reason)
+    near = [other for other in suggest(name) if overall_key(other)]
+    hint = f"; did you mean {' or '.join(near)}?" if near else ""
+    expected = " or ".join((*others, "an overall metric of GET /v1/metrics?scope=overall"))
+    raise InvalidQuery.at(parameter, "unknown_metric", f"expected {expected}, got {name!r}{hint}")
+
+
+def selected_metrics(text: str | None) -> frozenset[str] | None:
+    """The keys of metrics that are named with commas between them; None when nothing is said.
+
+    Raises:
+        InvalidQuery: there are too many, or one is none.
+    """
+    if text is None:
+        return None
+    names = [name.strip() for name in text.split(",")]
+    if len(names) > _MOST_SELECTED:
+        detail = f"expected at most {_MOST_SELECTED} metrics, got {len(names)}"
+        raise InvalidQuery.at("select", "too_long", detail)
+    return frozenset(stored_metric(name, "select") for name in names)
+
+
+def value_conditions(texts: Sequence[str] | None) -> tuple[ValueCondition, ...]:
+    """Conditions on stored values.
+
+    Raises:
+        InvalidQuery: one is none.
+    """
+    return tuple(_condition(text) for text in texts or ())
+
+
+def _condition(text: str) -> ValueCondition:
+    parts = _CONDITION.fullmatch(text)
+    if parts is None:
+        detail = f"expected a metric, one of <, <=, > and >=, and a number, such as h_mean>=0.8, got {text!r}"
+        raise InvalidQuery.at("where", "invalid_condition", detail)
+    name, sign, number = (part.strip() for part in parts.groups())
+    if not _NUMBER.fullmatch(number) or not math.isfinite(float(number)):
+        raise InvalidQuery.at("where", "invalid_condition", f"expected a number after {sign}, got {number!r}")
+    return ValueCondition(stored_metric(name, "where"), Bound(sign), float(number))
+
+
+def _tag(text: str) -> tuple[str, str]:
+    key, colon, value = text.partition(":")
+    if not colon or not key:
+        raise InvalidQuery.at("tag", "invalid_tag", f"expected key:value, got {text!r}")
+    return key, value
+
+
+def _utc(moment: datetime | None) -> datetime | None:
+    """Times without an offset are taken as UTC."""
+    return moment.replace(tzinfo=UTC) if moment is not None and moment.tzinfo is None else moment
+
+
+router = routes("evaluations")
+DryRun = Annotated[bool, Query(description="true: count what would be removed, and remove nothing.")]
+
+
+@router.get(
+    "/evaluations",
+    responses=answers(Listing[EvaluationSummary], name="EvaluationPage"),
+    operation_id="listEvaluations",
+)
+async def list_evaluations(
+    context: UseContext,
+    filters: UseFilters,
+    sort: Annotated[
+        str, Query(description="created_at or an overall metric; a leading - sorts from high to low.", max_length=128)
+    ] = "-created_at",
+    select: Annotated[
+        str | None,
+        Query(
+            description="Overall metrics, separated by commas: `metrics` then has only their values. All when left "
+            "out.",
+            max_length=4000,
+        ),
+    ] = None,
+    limit: Limit = 50,
+    cursor: Cursor = None,
+    *,
+    findings: Annotated[
+        bool,
+        Query(
+            description="true: code, severity and class of what there is to say of each matrix, as its report says it."
+        ),
+    ] = False,
+) -> Response:
+    """List evaluations, newest first unless sorted otherwise. Undefined values come last."""
+    wanted = selected_metrics(select)
+    found = await listed_evaluations(context, filters, sort, limit, cursor)
+    if findings:
+        found = replace(found, items=await context.services.evaluations.with_findings(context.project, found.items))
+    return json_response(found if wanted is None else _with_metrics(found, wanted))
+
+
+async def listed_evaluations(
+    context: Context, filters: Filters, sort: str, limit: int, cursor: str | None
+) -> Listing[EvaluationSummary]:
+    """A page of evaluations.
+
+    Raises:
+        InvalidQuery: a filter, the order or the cursor is none.
+    """
+    metric, descending = _sort(sort)
+    pages = Pages({**filters.given, "sort": sort}, (UUID, float | int | None), _position)
+    query = filters.query(sort_metric=metric, descending=descending, limit=limit, after=pages.after(cursor))
+    return pages.listed(await context.services.evaluations.page(context.project, query))
+
+
+@router.delete(
+    "/evaluations",
+    responses=answers(Removal),
+    operation_id="deleteEvaluations",
+)
+async def delete_evaluations(context: UseContext, filters: UseFilters, *, dry_run: DryRun = False) -> Response:
+    """Remove all evaluations that pass the filters; at least one filter is needed. Comparisons and checks that were
+    made of them are kept.
+    """
+    if not any(filters.given.values()):
+        detail = "expected a filter: without one everything would be removed"
+        raise InvalidQuery.at("model", "no_filter", detail)
+    query = filters.query()
+    return json_response(await context.services.inventory.remove(context.project, query, dry_run=dry_run))
+
+
+def _with_metrics(found: Listing[EvaluationSummary], wanted: frozenset[str]) -> Listing[EvaluationSummary]:
+    items = (
+        replace(item, metrics={key: value for key, value in item.metrics.items() if key in wanted})
+        for item in found.items
+    )
+    return Listing(tuple(items), found.next_cursor)
+
+
+def _sort(text: str) -> tuple[str | None, bool]:
+    name = text.removeprefix("-")
+    descending = text.startswith("-")
+    return (None if name == "created_at" else stored_metric(name, "sort", "created_at")), descending
+
+
+def _position(identifier: UUID, value: float | None) -> Position:
+    return Position(identifier, None if value is None else float(value))
+
+
+_Task: Any = Literal[tuple(TASKS)]
+_Input: Any = Literal[tuple(INPUTS)]
+*_MOST, _LAST = TASKS.values()
+Task = Annotated[_Task | None, Query(description=f"What is judged: {', '.join(_MOST)} or {_LAST}.")]
+
+
+@dataclass(frozen=True, slots=True)
+class MetricFilters:
+    """Filters of the catalogue as they came; all of them must hold."""
+
+    scope: Annotated[
+        Literal["class", "overall"] | None, Query(description="Metrics of one class, or of the whole matrix.")
+    ] = None
+    prevalence: Annotated[
+        Literal["insensitive", "sensitive", "insensitive_binary"] | None,
+        Query(description="How prevalence affects the metric."),
+    ] = None
+    input: Annotated[_Input | None, Query(description="What the metric is computed from.")] = None
+    task: Task = None
+    q: Annotated[str | None, Query(max_length=128, description="Part of a key, a name, an alias or the sentence.")] = (
+        None
+    )
+
+    @property
+    def query(self) -> Mapping[str, str | None]:
+        """The same for the catalogue."""
+        return {
+            "scope": self.scope,
+            "prevalence": self.prevalence,
+            "inputs": self.input,
+            "task": self.task,
+            "text": self.q,
+        }
+
+
+UseMetricFilters = Annotated[MetricFilters, Depends()]
+
+
+_DESCRIPTION = "Its name. What is not a letter or digit is percent-encoded; a slash may stay as it is."
+NounName = Annotated[str, Path(min_length=1, max_length=256, description=_DESCRIPTION), SOUGHT_IN_PATH]
+
+
+@router.get(
+    "/models",
+    responses=answers(Listing[ModelRef], name="ModelPage"),
+    operation_id="listModels",
+)
+async def list_models(context: UseContext, limit: Limit = 50, cursor: Cursor = None) -> Response:
+    """List the model versions that have an evaluation, by name."""
+    pages = Pages({"list": "models"}, (str, str | None), ModelRef)
+    return json_response(
+        pages.listed(await context.services.evaluations.models(context.project, limit, pages.after(cursor)))
+    )
+
+
+@router.get(
+    "/datasets",
+    responses=answers(Listing[DatasetRef], name="DatasetPage"),
+    operation_id="listDatasets",
+)
+async def list_datasets(context: UseContext, limit: Limit = 50, cursor: Cursor = None) -> Response:
+    """List the datasets that have an evaluation, by name."""
+    pages = Pages({"list": "datasets"}, (str, str | None, str | None), DatasetRef)
+    return json_response(
+        pages.listed(await context.services.evaluations.datasets(context.project, limit, pages.after(cursor)))
+    )
+
+
+@router.get(
+    "/models/{name:path}",
+    responses=answers(ModelFacts),
+    operation_id="getModel",
+)
+async def get_model(name: NounName, context: UseContext) -> Response:
+    """Read what there is of a model: how many evaluations, which versions, the newest."""
+    return json_response(await context.services.inventory.model(context.project, name))
+
+
+@router.delete(
+    "/models/{name:path}",
+    responses=answers(Removal),
+    operation_id="deleteModel",
+)
+async def delete_model(name: NounName, context: UseContext, *, dry_run: DryRun = False) -> Response:
+    """Remove all evaluations of a model, and with them its name from the lists. Comparisons and checks that were made
+    of them are kept.
+    """
+    return json_response(await context.services.inventory.remove_model(context.project, name, dry_run=dry_run))
+
+
+@router.get(
+    "/datasets/{name:path}",
+    responses=answers(DatasetFacts),
+    operation_id="getDataset",
+)
+async def get_dataset(name: NounName, context: UseContext) -> Response:
+    """Read what there is of a dataset: how many evaluations, which versions and splits, the newest."""
+    return json_response(await context.services.inventory.dataset(context.project, name))
+
+
+@router.delete(
+    "/datasets/{name:path}",
+    responses=answers(Removal),
+    operation_id="deleteDataset",
+)
+async def delete_dataset(name: NounName, context: UseContext, *, dry_run: DryRun = False) -> Response:
+    """Remove all evaluations of a dataset, and with them its name from the lists. Comparisons and checks that were made
+    of them are kept.
+    """
+    return json_response(await context.services.inventory.remove_dataset(context.project, name, dry_run=dry_run))

@@ -1,1 +1,0 @@
-"""Who may do what: keys are made, shown, rotated and revoked; every request is held against one."""

@@ -1,0 +1,777 @@
+"""Projects as files: exported, imported, and their stored values checked against their stored inputs."""
+
+import math
+import os
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from hashlib import sha256
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Self
+from uuid import UUID
+
+import numpy as np
+import orjson
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from app.domain.errors import DomainError
+from app.domain.evaluation import DatasetRef, EvaluationRecord, ModelRef
+from app.domain.identifiers import read_id
+from app.domain.inputs.content import Content
+from app.domain.inputs.kinds import shape_of, task_of
+from app.domain.inputs.samples import Samples
+from app.services.ports import Archive, ArchiveConflictError, Archived, ArchiveKind, SampleColumn
+
+# Values come from the same arithmetic, by whatever build of numpy: what differs by more has another cause.
+_RELATIVE, _ABSOLUTE = 1e-9, 1e-12
+_AT_ONCE: Final = 200
+
+Values = Mapping[str, float | None]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WholeEvaluation:
+    """An evaluation of which everything is at hand."""
+
+    record: EvaluationRecord
+    samples: Samples | None
+
+
+@dataclass(frozen=True, slots=True)
+class Recomputed:
+    """What is found of an evaluation now.
+
+    Attributes:
+        values: Empty where they cannot be computed.
+        revision: Of the catalogue, for that kind of input.
+        refused: Why they cannot be computed.
+    """
+
+    values: Values
+    revision: str
+    refused: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Discrepancy:
+    """What does not follow.
+
+    Attributes:
+        what: A metric, `counts` or `samples`.
+    """
+
+    evaluation: UUID
+    what: str
+    stored: float | None
+    found: float | None
+    reason: str
+
+    def __str__(self) -> str:
+        """In one line."""
+        return f"{self.evaluation}  {self.what}: {self.reason}"
+
+
+@dataclass(slots=True)
+class Verdict:
+    """What was found.
+
+    Attributes:
+        evaluations: How many were looked at.
+        values: How many of their values.
+        of_earlier_catalogue: Evaluations whose values differ and were stored by another revision of the catalogue: a
+            definition was mended since.
+        wrong: How many evaluations have something that does not follow.
+    """
+
+    evaluations: int = 0
+    values: int = 0
+    of_earlier_catalogue: int = 0
+    wrong: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Checker:
+    """Computes every stored value again from the stored input.
+
+    Attributes:
+        archive: Where it is read from.
+        recompute: Values of some evaluations from their inputs.
+    """
+
+    archive: Archive
+    recompute: Callable[[Sequence[WholeEvaluation]], Sequence[Recomputed]]
+
+    async def check(self, project: str, tell: Callable[[Discrepancy], None]) -> Verdict:
+        """Look at all evaluations of a project; `tell` is told of everything that does not follow."""
+        verdict = Verdict()
+        async for found in self._read(project):
+            checked = []
+            for one in found:
+                samples, missing = await self._samples(project, one)
+                if missing is not None:
+                    verdict.wrong += 1
+                    verdict.evaluations += 1
+                    tell(missing)
+                else:
+                    checked.append(WholeEvaluation(one.record, samples))
+            for whole, again in zip(checked, self.recompute(checked), strict=True):
+                verdict.evaluations += 1
+                verdict.values += len(whole.record.values)
+                self._judge(whole, again, verdict, tell)
+        return verdict
+
+    async def _read(self, project: str) -> AsyncIterator[Sequence[Archived]]:
+        newest = await self.archive.newest(project)
+        after = UUID(int=0)
+        while newest is not None:
+            found = await self.archive.evaluations(project, after, newest, _AT_ONCE)
+            if not found:
+                break
+            plain = [one for one in found if not one.columns]
+            yield plain
+            for one in found:
+                # One at a time: samples can be large.
+                if one.columns:
+                    yield [one]
+            after = found[-1].record.id
+
+    async def _samples(self, project: str, one: Archived) -> tuple[Samples | None, Discrepancy | None]:
+        if not one.columns:
+            return None, None
+        columns: dict[bytes, NDArray[Any]] = {}
+        async for group in self.archive.columns(project, sorted(set(one.columns.values()))):
+            columns |= {digest: column.values for digest, column in group.items()}
+        absent = [name for name, digest in one.columns.items() if digest not in columns]
+        if absent:
+            reason = f"the column {absent[0]} is not there"
+            return None, Discrepancy(one.record.id, "samples", None, None, reason)
+        parts: dict[str, Any] = {name: columns[digest] for name, digest in one.columns.items()}
+        return Samples(**parts, fold_sizes=one.fold_sizes), None
+
+    def _judge(
+        self, one: WholeEvaluation, again: Recomputed, verdict: Verdict, tell: Callable[[Discrepancy], None]
+    ) -> None:
+        record = one.record
+        found = [*_of_counts(one), *_of_values(record, again)]
+        if not found:
+            return
+        if record.revision != again.revision and all(each.what in record.values for each in found):
+            verdict.of_earlier_catalogue += 1
+            return
+        verdict.wrong += 1
+        for each in found:
+            tell(each)
+
+
+def _of_values(record: EvaluationRecord, again: Recomputed) -> list[Discrepancy]:
+    if again.refused is not None:
+        return [Discrepancy(record.id, "values", None, None, f"they cannot be computed: {again.refused}")]
+    found = []
+    for key, stored in record.values.items():
+        if key not in again.values:
+            found.append(Discrepancy(record.id, key, stored, None, f"stored {_shown(stored)}, does not apply"))
+        elif not _same(stored, again.values[key]):
+            now = again.values[key]
+            reason = f"stored {_shown(stored)}, computed {_shown(now)}"
+            found.append(Discrepancy(record.id, key, stored, now, reason))
+    if record.revision == again.revision:
+        absent = again.values.keys() - record.values.keys()
+        found += [
+            Discrepancy(record.id, key, None, again.values[key], f"not stored, computed {_shown(again.values[key])}")
+            for key in sorted(absent)
+        ]
+    return found
+
+
+def _of_counts(one: WholeEvaluation) -> list[Discrepancy]:
+    """A matrix of classes is that of its samples, and the sum of its folds."""
+    record, found = one.record, []
+    if record.fold_counts is not None and not np.allclose(record.fold_counts.sum(axis=0), record.counts):
+        found.append(Discrepancy(record.id, "counts", None, None, "they are not the sum of the folds"))
+    samples = one.samples
+    if samples is not None and task_of(record.kind, record.extra) is None:
+        counts = np.zeros(record.counts.shape)
+        weights = 1.0 if samples.weights is None else samples.weights
+        np.add.at(counts, (samples.truth, samples.predicted), weights)
+        if not np.allclose(counts, record.counts):
+            found.append(Discrepancy(record.id, "counts", None, None, "they are not those of the samples"))
+    return found
+
+
+def _same(stored: float | None, now: float | None) -> bool:
+    if stored is None or now is None:
+        return stored is now
+    return math.isclose(stored, now, rel_tol=_RELATIVE, abs_tol=_ABSOLUTE)
+
+
+def _shown(value: float | None) -> str:
+    return "undefined" if value is None else repr(value)
+
+
+def refused(error: DomainError, revision: str) -> Recomputed:
+    """What is said of an input that is refused now."""
+    return Recomputed({}, revision, error.detail)
+
+
+FORMAT: Final = "prevail-export"
+# Raised when a reader of the version before could not read it.
+VERSION: Final = 1
+MANIFEST: Final = "manifest.json"
+EVALUATIONS: Final = "evaluations"
+
+
+class TransferError(Exception):
+    """An export or an import cannot be done; the message says why and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class FilePart:
+    """One file that is whole.
+
+    Attributes:
+        kind: `evaluations`, `comparisons`, `gates` or `checks`.
+        last: Place of its last row: where to go on.
+        samples: The file with the columns that its evaluations have and no file before; None when there are none.
+    """
+
+    kind: str
+    file: str
+    rows: int
+    last: Any
+    sha256: str
+    samples: str | None = None
+    samples_sha256: str | None = None
+
+
+@dataclass(slots=True)
+class Manifest:
+    """What an export is of, and the files that are whole.
+
+    Attributes:
+        newest: The newest evaluation when it began; later ones are no part of it. None when there was none.
+        done: Kinds of which all is there.
+    """
+
+    project: str
+    newest: UUID | None
+    begun_at: str
+    parts: list[FilePart] = field(default_factory=list)
+    done: list[str] = field(default_factory=list)
+    complete: bool = False
+
+    def of(self, kind: str) -> list[FilePart]:
+        """The files of a kind."""
+        return [part for part in self.parts if part.kind == kind]
+
+    def rows(self, kind: str) -> int:
+        """How many rows of a kind there are."""
+        return sum(part.rows for part in self.of(kind))
+
+
+def read_manifest(folder: Path) -> Manifest | None:
+    """The manifest of a folder; None when it has none.
+
+    Raises:
+        TransferError: it is not one of ours, or one of another version.
+    """
+    path = folder / MANIFEST
+    if not path.exists():
+        return None
+    try:
+        found: Mapping[str, Any] = orjson.loads(path.read_bytes())
+        if found["format"] != FORMAT:
+            raise KeyError("format")
+        if found["version"] != VERSION:
+            raise TransferError(
+                f"expected version {VERSION} of the format in {path}, got {found['version']}: use the release that "
+                "wrote it, or a newer one"
+            )
+        newest = found["newest"]
+        return Manifest(
+            project=found["project"],
+            newest=None if newest is None else UUID(newest),
+            begun_at=found["begun_at"],
+            parts=[FilePart(**part) for part in found["parts"]],
+            done=found["done"],
+            complete=found["complete"],
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise TransferError(f"expected the manifest of an export in {path}, got something else") from error
+
+
+def write_manifest(folder: Path, manifest: Manifest) -> None:
+    """Put a manifest into a folder: the one before stays until the new one is whole."""
+    content = {"format": FORMAT, "version": VERSION, **asdict(manifest)}
+    write_whole(folder / MANIFEST, orjson.dumps(content, option=orjson.OPT_INDENT_2))
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Write a file that is there whole or not at all."""
+    unfinished = path.with_name(f"{path.name}.unfinished")
+    unfinished.write_bytes(content)
+    publish(unfinished, path)
+
+
+def publish(unfinished: Path, path: Path) -> None:
+    """Give a file that is written its name, once it is on disk."""
+    with unfinished.open("rb") as file:
+        os.fsync(file.fileno())
+    unfinished.replace(path)
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def digest_of(path: Path) -> str:
+    """SHA-256 of a file."""
+    found = sha256()
+    with path.open("rb") as file:
+        while piece := file.read(1 << 20):
+            found.update(piece)
+    return found.hexdigest()
+
+
+def write_evaluation(one: Archived) -> bytes:
+    """A line, its end included."""
+    record = one.record
+    model, dataset = record.model, record.dataset
+    line = {
+        "id": record.id,
+        "created_at": record.created_at,
+        "model": {"name": model.name, "version": model.version},
+        "dataset": {"name": dataset.name, "version": dataset.version, "split": dataset.split},
+        "tags": dict(record.tags),
+        "kind": record.kind,
+        "labels": record.labels,
+        "positive": record.positive,
+        "content": record.content.value,
+        "counts": record.counts.tolist(),
+        "fold_counts": None if record.fold_counts is None else record.fold_counts.tolist(),
+        "options": dict(record.options),
+        "extra": dict(record.extra),
+        "revision": record.revision,
+        "values": {key: _number(value) for key, value in record.values.items()},
+        "samples": {name: digest.hex() for name, digest in one.columns.items()} or None,
+        "fold_sizes": one.fold_sizes,
+        "said_of_samples": record.part,
+    }
+    return orjson.dumps(line, option=orjson.OPT_UTC_Z | orjson.OPT_APPEND_NEWLINE)
+
+
+def read_evaluation(line: bytes) -> Archived:
+    """The reverse of `write_evaluation`.
+
+    Raises:
+        AttributeError, KeyError, TypeError, ValueError: the line is none of ours.
+    """
+    found: Mapping[str, Any] = orjson.loads(line)
+    content, labels, extra = Content(found["content"]), tuple(found["labels"]), found["extra"]
+    shape = shape_of(found["kind"], len(labels), extra)
+    folds = found["fold_counts"]
+    record = EvaluationRecord(
+        id=read_id(found["id"]),
+        model=ModelRef(**found["model"]),
+        dataset=DatasetRef(**found["dataset"]),
+        kind=found["kind"],
+        labels=labels,
+        content=content,
+        counts=_counts(found["counts"], content, shape),
+        revision=found["revision"],
+        values={key: None if value is None else float(value) for key, value in found["values"].items()},
+        positive=found["positive"],
+        fold_counts=None if folds is None else _counts(folds, content, (-1, *shape)),
+        tags=found["tags"],
+        options=found["options"],
+        extra=extra,
+        part=found["said_of_samples"],
+    )
+    sizes = found["fold_sizes"]
+    return Archived(
+        record,
+        {name: bytes.fromhex(digest) for name, digest in (found["samples"] or {}).items()},
+        None if sizes is None else tuple(sizes),
+    )
+
+
+def _number(value: float | None) -> float | str | None:
+    # JSON knows no infinities; Python reads these words.
+    return value if value is None or math.isfinite(value) else str(value)
+
+
+def _counts(entries: list[Any], content: Content, shape: tuple[int, ...]) -> NDArray[Any]:
+    in_memory = np.int64 if content is Content.counts else np.float64
+    return np.array(entries, dtype=in_memory).reshape(shape)
+
+
+_INTEGERS, _NUMBERS, _TEXTS = "integers", "numbers", "texts"
+_TYPES: Final = {_INTEGERS: pa.int64(), _NUMBERS: pa.float64(), _TEXTS: pa.string()}
+_MEMBERS: Final = {"i": _INTEGERS, "f": _NUMBERS, "U": _TEXTS}
+_SCHEMA: Final = pa.schema(
+    [
+        ("digest", pa.binary(32)),
+        ("shared", pa.bool_()),
+        ("shape", pa.list_(pa.int64())),
+        *((name, pa.large_list(kind)) for name, kind in _TYPES.items()),
+    ]
+)
+# Bytes of columns that lie together, and are read together.
+_GROUP_BYTES: Final = 16 << 20
+# Bytes of columns that a reader remembers: those that many evaluations share come again and again.
+_REMEMBERED_BYTES: Final = 64 << 20
+
+
+class ColumnWriter:
+    """Writes columns into a file, which is there once there is a column."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._writer: pq.ParquetWriter | None = None
+        self._rows: list[dict[str, Any]] = []
+        self._waiting = 0
+        self.size = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if error is None:
+            self._flush()
+        if self._writer is not None:
+            self._writer.close()
+
+    def add(self, columns: Mapping[bytes, SampleColumn]) -> None:
+        """Write columns by their digests."""
+        for digest, column in columns.items():
+            values = column.values
+            flat = pa.array(values.reshape(-1), type=_TYPES[_MEMBERS[values.dtype.kind]])
+            self._rows.append(
+                {"digest": digest, "shared": column.shared, "shape": values.shape, _MEMBERS[values.dtype.kind]: flat}
+            )
+            self._waiting += values.nbytes
+            self.size += values.nbytes
+            if self._waiting >= _GROUP_BYTES:
+                self._flush()
+
+    def _flush(self) -> None:
+        if not self._rows:
+            return
+        if self._writer is None:
+            self._writer = pq.ParquetWriter(self._path, _SCHEMA, compression="zstd")
+        arrays = [
+            pa.array([row[name] for row in self._rows], type=_SCHEMA.field(name).type) for name in _SCHEMA.names[:3]
+        ]
+        arrays += [_lists([row.get(name) for row in self._rows], kind) for name, kind in _TYPES.items()]
+        self._writer.write_table(pa.Table.from_arrays(arrays, schema=_SCHEMA), row_group_size=len(self._rows))
+        self._rows, self._waiting = [], 0
+
+
+def _lists(columns: list[Any], kind: pa.DataType) -> pa.Array:
+    """A list for each row, null where the column is of another type."""
+    sizes = [0 if column is None else len(column) for column in columns]
+    offsets = pa.array(np.concatenate([[0], np.cumsum(sizes)]), type=pa.int64())
+    there = [column for column in columns if column is not None]
+    values = pa.concat_arrays(there) if there else pa.array([], type=kind)
+    absent = pa.array([column is None for column in columns], type=pa.bool_())
+    return pa.LargeListArray.from_arrays(offsets, values, mask=absent)
+
+
+def digests_in(path: Path, *, shared: bool = False) -> Iterator[tuple[bytes, int]]:
+    """The digests of the columns of a file, each with its row group; those only that several evaluations have."""
+    file = pq.ParquetFile(path)
+    for group in range(file.num_row_groups):
+        found = file.read_row_group(group, columns=["digest", "shared"])
+        for digest, one in zip(found["digest"].to_pylist(), found["shared"].to_pylist(), strict=True):
+            if one or not shared:
+                yield digest, group
+
+
+class ColumnReader:
+    """Finds columns in some files by their digests."""
+
+    def __init__(self, paths: Iterable[Path]) -> None:
+        self._places = {digest: (path, group) for path in paths for digest, group in digests_in(path)}
+        self._known: OrderedDict[bytes, NDArray[Any]] = OrderedDict()
+        self._size = 0
+
+    def __call__(self, digest: bytes) -> NDArray[Any]:
+        """One column.
+
+        Raises:
+            TransferError: no file has it.
+        """
+        if digest not in self._known:
+            if digest not in self._places:
+                raise TransferError(f"expected the column {digest.hex()} of samples in the export, it is not there")
+            self._read(*self._places[digest])
+        self._known.move_to_end(digest)
+        found = self._known[digest]
+        while self._size > _REMEMBERED_BYTES and len(self._known) > 1:
+            self._size -= self._known.popitem(last=False)[1].nbytes
+        return found
+
+    def _read(self, path: Path, group: int) -> None:
+        table = pq.ParquetFile(path).read_row_group(group)
+        for row in range(table.num_rows):
+            digest: bytes = table["digest"][row].as_py()
+            name = next(name for name in _TYPES if table[name][row].is_valid)
+            values = table[name][row].values
+            made = np.array(values.to_pylist(), dtype=np.str_) if name == _TEXTS else values.to_numpy()
+            if digest not in self._known:
+                self._known[digest] = made.reshape(table["shape"][row].as_py())
+                self._size += made.nbytes
+
+
+# Of a file: what is lost when an export breaks off.
+_MOST_ROWS: Final = 2_000
+_MOST_BYTES: Final = 64 << 20
+# Answers may have megabytes each.
+_ANSWERS_AT_ONCE: Final = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Exporter:
+    """Writes all of a project into a folder, or goes on with what was begun there.
+
+    Attributes:
+        archive: Where it is read from.
+        tell: Is told after each file how far it is.
+    """
+
+    archive: Archive
+    tell: Callable[[str], None] = lambda _: None
+
+    async def export(self, project: str, folder: Path) -> Manifest:
+        """Export until all is there.
+
+        Raises:
+            TransferError: something else lies in the folder.
+        """
+        manifest = await self._begin(project, folder)
+        if manifest.complete:
+            return manifest
+        for unfinished in folder.glob("*.unfinished"):
+            unfinished.unlink()
+        await self._evaluations(manifest, folder)
+        for kind in ArchiveKind:
+            await self._answers(kind, manifest, folder)
+        manifest.complete = True
+        write_manifest(folder, manifest)
+        return manifest
+
+    async def _begin(self, project: str, folder: Path) -> Manifest:
+        folder.mkdir(parents=True, exist_ok=True)
+        manifest = read_manifest(folder)
+        if manifest is None:
+            if any(folder.iterdir()):
+                raise TransferError(f"expected a folder that is empty or has an export, {folder} has something else")
+            manifest = Manifest(project, await self.archive.newest(project), datetime.now(UTC).isoformat())
+            write_manifest(folder, manifest)
+        if manifest.project != project:
+            raise TransferError(f"expected an export of {project} in {folder}, got one of {manifest.project}")
+        return manifest
+
+    async def _evaluations(self, manifest: Manifest, folder: Path) -> None:
+        if EVALUATIONS in manifest.done or manifest.newest is None:
+            return
+        parts = manifest.of(EVALUATIONS)
+        # Those that one evaluation alone has do not come again.
+        shared = {
+            digest
+            for part in parts
+            if part.samples is not None
+            for digest, _ in digests_in(folder / part.samples, shared=True)
+        }
+        after = UUID(parts[-1].last) if parts else UUID(int=0)
+        while True:
+            part = await self._evaluation_part(manifest, folder, after, shared)
+            if part is None:
+                break
+            manifest.parts.append(part)
+            write_manifest(folder, manifest)
+            after = UUID(part.last)
+            self.tell(f"{manifest.rows(EVALUATIONS)} evaluations")
+        manifest.done.append(EVALUATIONS)
+        write_manifest(folder, manifest)
+
+    async def _evaluation_part(
+        self, manifest: Manifest, folder: Path, after: UUID, shared: set[bytes]
+    ) -> FilePart | None:
+        """Write the next file of evaluations, and one with the columns that they bring; None when there are no more."""
+        number = len(manifest.of(EVALUATIONS)) + 1
+        path, samples = folder / f"evaluations-{number:06}.ndjson", folder / f"samples-{number:06}.parquet"
+        unfinished = [one.with_name(f"{one.name}.unfinished") for one in (path, samples)]
+        rows = size = 0
+        written = sha256()
+        own: set[bytes] = set()
+        with unfinished[0].open("wb") as file, ColumnWriter(unfinished[1]) as columns:
+            while rows < _MOST_ROWS and size + columns.size < _MOST_BYTES:
+                found = await self._next(manifest, after)
+                if not found:
+                    break
+                await self._columns_of(manifest.project, found, columns, shared, own)
+                for one in found:
+                    line = write_evaluation(one)
+                    file.write(line)
+                    written.update(line)
+                    size += len(line)
+                rows += len(found)
+                after = found[-1].record.id
+        if not rows:
+            unfinished[0].unlink()
+            return None
+        has_samples = unfinished[1].exists()
+        if has_samples:
+            publish(unfinished[1], samples)
+        publish(unfinished[0], path)
+        return FilePart(
+            kind=EVALUATIONS,
+            file=path.name,
+            rows=rows,
+            last=str(after),
+            sha256=written.hexdigest(),
+            samples=samples.name if has_samples else None,
+            samples_sha256=digest_of(samples) if has_samples else None,
+        )
+
+    async def _next(self, manifest: Manifest, after: UUID) -> list[Archived]:
+        if manifest.newest is None:
+            return []
+        return list(await self.archive.evaluations(manifest.project, after, manifest.newest, _AT_ONCE))
+
+    async def _columns_of(
+        self, project: str, found: list[Archived], writer: ColumnWriter, shared: set[bytes], own: set[bytes]
+    ) -> None:
+        """Write the columns of some evaluations that were not written yet."""
+        wanted = {digest for one in found for digest in one.columns.values()} - shared - own
+        if not wanted:
+            return
+        async for columns in self.archive.columns(project, sorted(wanted)):
+            writer.add(columns)
+            shared |= {digest for digest, column in columns.items() if column.shared}
+            own |= columns.keys()
+
+    async def _answers(self, kind: ArchiveKind, manifest: Manifest, folder: Path) -> None:
+        """Write comparisons, gates or checks."""
+        while kind.value not in manifest.done:
+            parts = manifest.of(kind.value)
+            place: Any = parts[-1].last if parts else None
+            lines: list[bytes] = []
+            size = 0
+            while len(lines) < _MOST_ROWS and size < _MOST_BYTES // 4:
+                rows = await self.archive.answers(kind, manifest.project, place, _ANSWERS_AT_ONCE)
+                if not rows:
+                    manifest.done.append(kind.value)
+                    break
+                lines += [orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE) for row in rows]
+                size += sum(map(len, lines[-len(rows) :]))
+                place = rows[-1]["place"]
+            if lines:
+                path = folder / f"{kind.value}-{len(parts) + 1:06}.ndjson"
+                content = b"".join(lines)
+                write_whole(path, content)
+                manifest.parts.append(FilePart(kind.value, path.name, len(lines), place, sha256(content).hexdigest()))
+            write_manifest(folder, manifest)
+            self.tell(f"{manifest.rows(kind.value)} {kind.value}")
+
+
+# In one transaction: it takes some tens of milliseconds.
+_LINES_IN_A_PIECE: Final = 100
+_BYTES_IN_A_PIECE: Final = 8 << 20
+# What reading a line raises that nobody of ours wrote.
+_NOT_OURS: Final = (AttributeError, KeyError, TypeError, ValueError)
+
+
+@dataclass(frozen=True, slots=True)
+class Importer:
+    """Reads an export into a project. What is there already stays as it is: asked again, nothing is there twice.
+
+    Attributes:
+        archive: Where it is kept.
+        tell: Is told after each file how far it is.
+    """
+
+    archive: Archive
+    tell: Callable[[str], None] = lambda _: None
+
+    async def bring_in(self, folder: Path, project: str | None = None) -> Mapping[str, int]:
+        """Import all of an export, into the project that it is of unless another is named; returns how much of each
+        kind was not there before.
+
+        Raises:
+            TransferError: there is no export, or none that is whole, or a file is not what was exported.
+        """
+        manifest = read_manifest(folder)
+        if manifest is None:
+            raise TransferError(f"expected an export in {folder}, there is no manifest")
+        if not manifest.complete:
+            raise TransferError(f"the export in {folder} has broken off: run `prevail export` again, it goes on")
+        _check_files(manifest, folder)
+        into = project or manifest.project
+        added = {EVALUATIONS: await self._evaluations(manifest, folder, into)}
+        for kind in ArchiveKind:
+            added[kind.value] = await self._answers(kind, manifest, folder, into)
+        return added
+
+    async def _evaluations(self, manifest: Manifest, folder: Path, project: str) -> int:
+        """The evaluations with their samples; returns how many were not there before."""
+        added = 0
+        column = ColumnReader(folder / part.samples for part in manifest.parts if part.samples is not None)
+        for part in manifest.of(EVALUATIONS):
+            for lines in _pieces(folder / part.file):
+                try:
+                    found = [read_evaluation(line) for line in lines]
+                except _NOT_OURS as error:
+                    raise TransferError(f"expected evaluations in {part.file}, got something else: {error}") from error
+                added += await self.archive.add_evaluations(project, found, column)
+            self.tell(f"{part.file}: {added} evaluations added")
+        return added
+
+    async def _answers(self, kind: ArchiveKind, manifest: Manifest, folder: Path, project: str) -> int:
+        """What is kept whole of one kind; returns how much of it was not there before."""
+        added = 0
+        for part in manifest.of(kind.value):
+            for lines in _pieces(folder / part.file):
+                try:
+                    rows: list[Mapping[str, Any]] = [orjson.loads(line) for line in lines]
+                    added += await self.archive.add_answers(kind, project, rows)
+                except ArchiveConflictError as error:
+                    raise TransferError(f"{error}; import into another project, or remove it") from error
+                except _NOT_OURS as error:
+                    raise TransferError(f"expected {kind} in {part.file}, got something else: {error}") from error
+        return added
+
+
+def _check_files(manifest: Manifest, folder: Path) -> None:
+    """Before anything is kept: every file is what was exported."""
+    for part in manifest.parts:
+        for name, digest in ((part.file, part.sha256), (part.samples, part.samples_sha256)):
+            if name is None:
+                continue
+            path = folder / name
+            if path.parent != folder or not path.is_file():
+                raise TransferError(f"expected the file {name} of the manifest, it is not there")
+            if digest_of(path) != digest:
+                raise TransferError(f"{name} is not the file that was exported: its SHA-256 is another")
+
+
+def _pieces(path: Path) -> Iterator[list[bytes]]:
+    """The lines of a file, some at a time and not too many bytes."""
+    piece: list[bytes] = []
+    size = 0
+    with path.open("rb") as file:
+        for line in file:
+            piece.append(line)
+            size += len(line)
+            if len(piece) >= _LINES_IN_A_PIECE or size >= _BYTES_IN_A_PIECE:
+                yield piece
+                piece, size = [], 0
+    if piece:
+        yield piece

@@ -1,1 +1,0 @@
-"""A project as files, and back."""
