@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol, Self, TypeVar
+from typing import Any, BinaryIO, Protocol, Self
 from uuid import UUID
 
 import numpy as np
@@ -621,22 +621,6 @@ class SamplesElsewhere(Protocol):
         Raises:
             DataNotAllowed, InvalidInput: as before.
             TooLarge: it has such.
-        """
-        ...
-
-
-ClusterTask = TypeVar("ClusterTask")
-Result = TypeVar("Result")
-
-
-class Workers(Protocol):
-    """Who carries out tasks, several at once."""
-
-    def in_order(self, function: Callable[[ClusterTask], Result], tasks: Iterable[ClusterTask]) -> Iterator[Result]:
-        """What a function makes of each task, in the order of the tasks; what it raises is raised in its turn.
-
-        Function, tasks and results have to be picklable. A few tasks are under way at once, so that neither tasks nor
-        results pile up. What a lost process was at work on is done again by another.
         """
         ...
 

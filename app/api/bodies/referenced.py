@@ -15,13 +15,11 @@ from app.api.bodies.files.table import MOST_ROWS, Mapped, TableFile
 from app.api.bodies.uploads import columns_of
 from app.domain.data import DataEstimate, DataFile, DataFormat, DataReference
 from app.domain.errors import BeyondMemory, DomainError, Fault, InvalidInput, TooLarge
-from app.domain.inputs.classified import Probabilities, Scores
+from app.domain.inputs.classified import Scores
 from app.domain.inputs.content import DataFacts
 from app.domain.inputs.ignored import NothingLeft
 from app.domain.inputs.kind import Beyond
 from app.domain.inputs.kinds import KINDS
-from app.domain.inputs.multilabel import Multilabel
-from app.domain.inputs.ranking import Ranking
 from app.domain.inputs.samples import Tally
 from app.services.ports import DataSource, OpenEngine
 from app.services.processes.worker import as_step, each_as_step
@@ -29,7 +27,6 @@ from app.services.processes.worker import as_step, each_as_step
 _DATA: Final = "/input/data"
 _COLUMNS: Final = f"{_DATA}/columns"
 _IDS: Final = "sample_id"
-_OF_ITEMS: Final = ("query", "relevance", "score")
 # What a row says of itself beside its labels: rows that have such are not the same.
 _WEIGHT, _GROUP = "sample_weight", "group_id"
 _OF_ROWS: Final = frozenset({_IDS, _GROUP, _WEIGHT})
@@ -176,7 +173,6 @@ class PartsOfData:
 
     Attributes:
         kind: Of the input.
-        weighted: Do rows have weights?
     """
 
     def __init__(self, source: DataSource, asked: Asked) -> None:
@@ -186,8 +182,6 @@ class PartsOfData:
             _checked(self._data, asked)
             of_rows = _of_rows(asked, self._data)
             names = self._data.columns or self._data.names(mapped=False)
-            if not asked.with_ids:
-                _check_weights(asked.kind, of_rows, _width(asked, names))
             if asked.kind == Scores.kind and len(asked.labels or ()) == 2 and Scores.file()["scores"].name not in names:
                 raise BeyondMemory(
                     "expected one score of two classes in each of so many rows, got one for each", pointer="/data"
@@ -195,7 +189,7 @@ class PartsOfData:
             pick = partial(_columns, asked, self._data.columns, ids=asked.with_ids)
             self._columns = self._data.loaded(pick, mapped=asked.mapped)
         self._source, self._asked = source, asked
-        self.kind, self.weighted, self._has_ids = asked.kind, _WEIGHT in of_rows, _IDS in of_rows
+        self.kind, self._has_ids = asked.kind, _IDS in of_rows
 
     def read(self) -> Iterator[ReadData]:
         """All rows in their order, each part as `read_data` has all of them. Raises as that does.
@@ -224,42 +218,6 @@ class PartsOfData:
             _check_unchanged(self._source, self._asked, self._data)
         data = self._data
         return _facts(self._asked.reference, data, data.listing.files, rows, unchecked=self._has_ids)
-
-
-def _width(asked: Asked, names: Mapping[str, str | Sequence[str]] | Sequence[str]) -> int:
-    """Numbers of a row that are kept of rows that go by: its items, or scores that are sorted; 0 where none is."""
-    if asked.kind == Ranking.kind:
-        return len(_OF_ITEMS)
-    declared = len(asked.labels or ())
-    if asked.kind != Multilabel.kind:
-        return declared
-    chosen = [name for name in names if name.partition(".")[0] == Probabilities.kind]
-    if not chosen:
-        return 0
-    columns = [names[name] for name in chosen] if isinstance(names, Mapping) else chosen
-    return max(declared, sum(1 if isinstance(own, str) else len(own) for own in columns))
-
-
-def _check_weights(kind: str, of_rows: Container[str], width: int) -> None:
-    """Raises BeyondMemory: samples have weights that do not fold."""
-    if _WEIGHT not in of_rows:
-        return
-    if kind == Multilabel.kind and width:
-        raise BeyondMemory(
-            "expected labels without weights, or without probabilities, of more rows than PREVAIL_DATA_MEMORY_BYTES "
-            "holds",
-            pointer="/data",
-        )
-    if kind not in (Probabilities.kind, Scores.kind, Multilabel.kind):
-        raise BeyondMemory(
-            f"expected {kind} without weights, of more rows than PREVAIL_DATA_MEMORY_BYTES holds", pointer="/data"
-        )
-    if kind == Multilabel.kind and _GROUP in of_rows:
-        raise BeyondMemory(
-            f"expected {kind} with groups or with weights, and not with both, of more rows than "
-            "PREVAIL_DATA_MEMORY_BYTES holds",
-            pointer="/data",
-        )
 
 
 def _check_unchanged(source: DataSource, asked: Asked, data: Dataset) -> None:

@@ -1,10 +1,7 @@
-"""Samples with several labels each: packed pairs of actual and predicted labels, their second moments, scores and sets.
+"""Samples with several labels each: packed pairs of actual and predicted labels, scores and sets.
 
 Two facts about four labels make a byte, so a sum over them of any function of these facts is one look-up in a table of
 256.
-
-A sum over the labels of a sample of values by cell is linear in the cells. So the sum of squares of such sums over all
-samples follows from second moments: the counts of pairs of cells, which are integers.
 """
 
 from functools import cached_property
@@ -74,72 +71,6 @@ class LabelPairs:
             by_value = np.take_along_axis(own.T[None], _CELL[:, None], axis=1)[:, 0].sum(axis=-1)
             summed += by_value.take(column)
         return summed
-
-
-Counts = NDArray[np.int64]
-
-# Cells and rows whose products are added up in float32: each is 0 or 1, so the sums are exact.
-_ENTRIES, _MOST_ROWS, _FEWEST_ROWS = 1 << 23, 1 << 16, 1 << 10
-# Up to this many samples the products fit into 64 bits.
-_MANY = 3_000_000_000
-
-
-class LabelMoments:
-    """Counts and second moments of actual and predicted labels of streamed samples, merged in any order.
-
-    Args:
-        n_labels: L.
-
-    Attributes:
-        counts: (L, 4), samples in each cell of each label, as in `LabelPairs`.
-        pairs: (3 L, 3 L), samples in each pair of cells; the first cell of each label is left out.
-    """
-
-    def __init__(self, n_labels: int) -> None:
-        self.n_samples, self.n_labels = 0, n_labels
-        self.counts: Counts = np.zeros((n_labels, CELLS), dtype=np.int64)
-        size = (CELLS - 1) * n_labels
-        self.pairs: Counts = np.zeros((size, size), dtype=np.int64)
-        self._centred: Array | None = None
-
-    def add(self, truth: Mask, predicted: Mask) -> None:
-        """Add samples with their labels (n, L) and the predicted labels (n, L)."""
-        self._centred = None
-        self.n_samples += len(truth)
-        self.counts += LabelPairs(truth, predicted).counts
-        rows = min(max(_ENTRIES // len(self.pairs), _FEWEST_ROWS), _MOST_ROWS)
-        for start in range(0, len(truth), rows):
-            there, said = truth[start : start + rows], predicted[start : start + rows]
-            cells = np.concatenate([said & ~there, there & ~said, there & said], axis=1).astype(np.float32)
-            self.pairs += (cells.T @ cells).astype(np.int64)
-
-    def merge(self, other: "LabelMoments") -> None:
-        """Add the counts of another instance of the same labels."""
-        self._centred = None
-        self.n_samples += other.n_samples
-        self.counts = self.counts + other.counts
-        self.pairs = self.pairs + other.pairs
-
-    def deviations(self, values: Array) -> Array:
-        """Array of one number: the root of the sum of squared deviations, over all samples, of the sums of values (L,
-        4) by cell from their mean.
-        """
-        return np.sqrt([self.squares(values)])
-
-    def squares(self, values: Array) -> float:
-        """Sum of squared deviations, over all samples, of the sums of values (L, 4) by cell from their mean."""
-        if self._centred is None:
-            self._centred = self._products()
-        each = (values[:, 1:] - values[:, :1]).T.ravel()
-        return max(float(each @ self._centred @ each), 0.0)
-
-    def _products(self) -> Array:
-        """Sums (3 L, 3 L) of products of deviations, in integers up to one division, row by row."""
-        totals, whole = self.counts[:, 1:].T.ravel(), object if self.n_samples > _MANY else np.int64
-        found = np.empty(self.pairs.shape)
-        for row, pairs, total in zip(found, self.pairs, totals.astype(whole), strict=True):
-            row[:] = (self.n_samples * pairs.astype(whole) - total * totals.astype(whole)) / self.n_samples
-        return found
 
 
 class LabelScores(Scores, WeightedUnits):
@@ -288,21 +219,3 @@ class LabelSets(WeightedUnits):
     def _count(self, cells: tuple[float, ...]) -> Array:
         """Number of labels (n) in some of the cells of `LabelPairs`."""
         return self.pairs.sums(np.tile(cells, (self.n_labels, 1)))
-
-
-class CountedSets(LabelSets):
-    """Label sets of known sizes, with their multiplicities.
-
-    Args:
-        hits: Labels (m) that are actual and predicted.
-        actual: Labels (m) that are actual.
-        predicted_size: Labels (m) that are predicted.
-        n_labels: Number of labels.
-        times: (m), number of samples with these sizes.
-    """
-
-    def __init__(self, hits: Array, actual: Array, predicted_size: Array, n_labels: int, times: Array) -> None:
-        WeightedUnits.__init__(self, hits.size, times)
-        self.n_samples, self.n_labels = hits.size, n_labels
-        # `LabelSets` computes these lazily from its labels.
-        self.__dict__.update(hits=hits, actual=actual, predicted_size=predicted_size)

@@ -154,13 +154,17 @@ class StreamedScores(Scores):
         self.weights = _AWAY if weighted else None
         self._rows, self._weighted, self._weight = rows, weighted, "w" if weighted else "1"
         self._one_score = n_classes == _TWO and not probabilities
-        self.sides = _sides_by_class(rows, n_classes, self._weight)
-        self.n_samples = sum(side.used for side in self.sides)
+        self.sides = self._counted()
+        self.n_samples = self.whole.used
         self._made: dict[int, StreamedRanking] = {}
         self._fits: dict[tuple[int, float, bool], Fit] = {}
         self.__dict__["actual"] = np.array([side.weight for side in self.sides])
 
     # Numbers of samples.
+
+    def _counted(self) -> Sequence[Side]:
+        """The members of each class."""
+        return _sides_by_class(self._rows, self.n_classes, self._weight)
 
     @property
     def grouped(self) -> bool:
@@ -200,7 +204,7 @@ class StreamedScores(Scores):
             curve = along(
                 self._rows,
                 self._score(code),
-                f"y = {code}",
+                self._member(code),
                 "w" if self._weighted else None,
                 sides=self.both_sides(code),
                 n_classes=self.n_classes,
@@ -208,6 +212,15 @@ class StreamedScores(Scores):
             )
             self._made[code] = StreamedRanking(curve, None if bins is None else bins.read())
         return self._made[code]
+
+    def _member(self, code: int) -> str:
+        """SQL of the members of a class."""
+        return f"y = {code}"
+
+    def inside(self, part: Table, code: int) -> Mask:
+        """Members of a class (b) among samples that were read."""
+        found: Mask = part["y"] == code
+        return found
 
     def _score(self, code: int) -> str:
         """SQL of the score of a class."""
@@ -383,6 +396,11 @@ class StreamedScores(Scores):
 
     # Places.
 
+    @property
+    def _truth(self) -> Sequence[str]:
+        """Columns that ``inside`` takes."""
+        return ("y",)
+
     @cached_property
     def area_influences(self) -> "AreaInfluences":
         """What all samples add to the sampling errors of areas; they are read once more."""
@@ -392,8 +410,8 @@ class StreamedScores(Scores):
         """All samples in small parts: their columns, and the scores (K, b) of all classes."""
         names = ["s"] if self._one_score else [f"p{code}" for code in range(self.n_classes)]
         beside = [*(["w"] if self._weighted else []), *(["g"] if self.grouped else [])]
-        for batch in self._rows.batches("y", *names, *beside):
-            for start in range(0, len(batch["y"]), _BLOCK):
+        for batch in self._rows.batches(*self._truth, *names, *beside):
+            for start in range(0, len(batch[names[0]]), _BLOCK):
                 part = {name: column[start : start + _BLOCK] for name, column in batch.items()}
                 columns = [-part["s"], part["s"]] if self._one_score else [part[name] for name in names]
                 yield part, np.stack(columns)
@@ -637,50 +655,54 @@ class AreaInfluences:
         self._sums = np.zeros((rows, max(scores.n_groups, 1)))
         # Numbers of members of each class in each group, and what they weigh.
         self._members, self._weights = np.zeros((2, size, max(scores.n_groups, 1)))
+        self._sizes = np.zeros(max(scores.n_groups, 1))
         for part, columns in scores.read():
             self._add(part, columns)
 
     def _add(self, part: Table, columns: Array) -> None:
         size, weights = self._scores.n_classes, part.get("w")
+        inside = np.stack([self._scores.inside(part, code) for code in range(size)])
         each = [
-            placements(curve, own, part["y"] == code, weights) if curve.has_both else np.full(own.size, np.nan)
-            for code, (curve, own) in enumerate(zip(self._curves, columns, strict=True))
+            placements(curve, own, members, weights) if curve.has_both else np.full(own.size, np.nan)
+            for curve, own, members in zip(self._curves, columns, inside, strict=True)
         ]
-        micro = self._of_entries(part["y"], columns, weights)
+        micro = self._of_entries(inside, columns, weights)
         if not self._scores.grouped:
             shares = self._scores.prevalence
-            weighted = sum(share * own for share, own in zip(shares, each, strict=True)) + self._of_shares(part)
+            weighted = sum(share * own for share, own in zip(shares, each, strict=True))
+            weighted = weighted + self._of_shares(inside, weights)
             for sums, one in zip(self._sums, (sum(each) / size, weighted, micro), strict=True):
                 sums += np.square(one).sum()
             return
         groups, n_groups = part["g"].astype(np.intp), self._scores.n_groups
         for sums, one in zip(self._sums, [*each, micro], strict=True):
             sums += np.bincount(groups, one, n_groups)
-        for code, (members, own) in enumerate(zip(self._members, self._weights, strict=True)):
-            at = np.flatnonzero(part["y"] == code)
+        self._sizes += np.bincount(groups, minlength=n_groups)
+        for members, own, there in zip(self._members, self._weights, inside, strict=True):
+            at = np.flatnonzero(there)
             members += np.bincount(groups.take(at), minlength=n_groups)
             own += np.bincount(groups.take(at), None if weights is None else weights.take(at), n_groups)
 
-    def _of_shares(self, part: Table) -> Array:
+    def _of_shares(self, inside: Mask, weights: Array | None) -> Array:
         """Influence of samples on the mean of the areas by the shares of the classes, as far as these are random."""
         whole, shares = self._scores.whole, self._scores.prevalence
         away = (self._areas - float(shares @ self._areas)) * _more(whole) / whole.weight
-        weights: Array = part.get("w", np.ones(part["y"].size))
-        return away.take(part["y"].astype(np.intp)) * weights
+        found: Array = away @ inside
+        return found if weights is None else found * weights
 
-    def _of_entries(self, codes: Array, columns: Array, weights: Array | None) -> Array:
+    def _of_entries(self, inside: Mask, columns: Array, weights: Array | None) -> Array:
         if self._joint is None:
-            return np.full(codes.size, np.nan)
+            return np.full(columns.shape[1], np.nan)
         if not any(self._joint.variances):
-            return np.zeros(codes.size)
+            return np.zeros(columns.shape[1])
         places, rest, whole = self._joint.places, self._scores.n_classes - 1, self._scores.whole
         if rest == 1:
             # Of two classes one says what the other does, but for ties that the rounding of 1 - p makes or breaks.
-            sums = 2.0 * (1.0 - places.lost(np.where(codes == 1, columns[1], columns[0])))
+            sums = 2.0 * (1.0 - places.lost(np.where(inside[1], columns[1], columns[0])))
         else:
             placed = [
-                np.where(codes == code, 1.0 - places.lost(own), places.won(own) / rest)
-                for code, own in enumerate(columns)
+                np.where(members, 1.0 - places.lost(own), places.won(own) / rest)
+                for members, own in zip(inside, columns, strict=True)
             ]
             sums = np.sum(placed, axis=0)
         found: Array = (sums - 2.0 * self._joint.area) * _more(whole) / whole.weight
@@ -703,7 +725,7 @@ class AreaInfluences:
         """Influence of groups on the area of one class."""
         of_members, of_others = self._curves[code].variances
         members = self._members[code]
-        about = members * (of_members > 0) + (self._members.sum(axis=0) - members) * (of_others > 0)
+        about = members * (of_members > 0) + (self._sizes - members) * (of_others > 0)
         return GroupInfluence(self._sums[code], about)
 
     def of_mean(self, *, weighted: bool) -> GroupInfluence:
@@ -715,9 +737,9 @@ class AreaInfluences:
             whole = self._scores.whole
             away = (self._areas - float(shares @ self._areas)) * _more(whole) / whole.weight
             sums = sums + away @ self._weights
-        return GroupInfluence(sums, self._members.sum(axis=0))
+        return GroupInfluence(sums, self._sizes)
 
     @property
     def of_entries(self) -> GroupInfluence:
         """Influence of groups on the area of all entries in one order."""
-        return GroupInfluence(self._sums[-1], self._members.sum(axis=0))
+        return GroupInfluence(self._sums[-1], self._sizes)

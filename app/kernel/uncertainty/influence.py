@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from app.kernel.numerics.scipy_bridge import student_quantile
 from app.kernel.numerics.weighted_units import Terms
 from app.kernel.samples.areas import hanley_mcneil_error
 from app.kernel.samples.influence import Influence, LinearMethod, Strata, WeightedSamples
-from app.kernel.samples.label_units import CELLS, LabelMoments, LabelPairs
+from app.kernel.samples.label_units import CELLS, LabelPairs
 from app.kernel.samples.losses import sums_by_code
 from app.kernel.samples.scores import Scores
 from app.kernel.uncertainty import intervals
@@ -284,15 +284,14 @@ class UnitInfluences:
     Attributes:
         subject: The units, in their weights.
         weights: (n) of the units, drawn with replacement; None is 1 each.
-        times: (m) how many units there are of each that the subject has; None is 1 each. What they add to an error is
-            added up then.
+        added_up: Is an influence one number, whose square is the sum of the squares of all units?
     """
 
     subject: Subject
     n_units: int
     n_classes: int
     weights: Array | None = field(default=None, kw_only=True)
-    times: Array | None = field(default=None, kw_only=True)
+    added_up: ClassVar[bool] = False
 
     def of(
         self, metric: Metric[Any], class_index: int | None = None, *, parameters: Mapping[str, Any] | None = None
@@ -308,15 +307,15 @@ class UnitInfluences:
         if terms is None or class_index is not None:
             return None
         found: Terms = terms(self.subject.parts[card.inputs], **{**card.defaults, **(parameters or {})})
-        each = self._each
+        each = np.ones(self.n_units) if self.weights is None else self.weights
         counted = each[(found.below != 0) & (each > 0)]
-        known, worth = counted.size if self.times is None else int(counted.sum()), self.worth_of(counted)
+        known, worth = counted.size, self.worth_of(counted)
         with silently():
             below, above = float(each @ found.below), float(each @ found.above)
             value = above / below if below else np.nan
             deviations = (found.above - value * found.below) / below
             scale = np.sqrt(np.divide(known, known - 1.0))
-            influence = each * deviations * scale if self.times is None else self._added_up(deviations) * scale
+            influence = each * deviations * scale
         if known < 2:
             influence = np.full(influence.size, np.nan)
         return self._of_mean(metric, value, influence, known, worth)
@@ -335,20 +334,8 @@ class UnitInfluences:
             card.range,
             freedom=max((known if worth is None else worth[1]) - 1.0, 1.0),
             worth=worth,
-            n_samples=None if self.times is None else self.n_units,
+            n_samples=self.n_units if self.added_up else None,
         )
-
-    @property
-    def _each(self) -> Array:
-        """What each unit of the subject counts."""
-        if self.times is not None:
-            return self.times
-        return np.ones(self.n_units) if self.weights is None else self.weights
-
-    def _added_up(self, deviations: Array) -> Array:
-        """One number, whose square is the sum of the squares (m) of all units."""
-        found: Array = np.sqrt([self._each @ np.square(deviations)])
-        return found
 
     def design_effect(self, linear: Linearisation) -> float:
         """How many times larger the variance is than that of as many units of one weight; NaN where that is 0."""
@@ -379,6 +366,20 @@ _SMOOTH = 0.01
 _AT_ONCE = 1 << 20
 
 
+class PairsOfLabels(Protocol):
+    """Samples in two cells of labels at once. See `LabelPairs`."""
+
+    def deviations(self, values: Array) -> Array:
+        """Weighted deviations of samples from the mean of their sums of values (L, 4), or one number as their square
+        root of squares.
+        """
+        ...
+
+    def squares(self, values: Array) -> float:
+        """Sum of squares of the sums of values (L, 4) of which the mean is 0."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class LabelInfluences(UnitInfluences):
     """Metrics of samples with labels: those of single samples as of other units, areas of labels by DeLong, and those
@@ -388,7 +389,7 @@ class LabelInfluences(UnitInfluences):
         weighted: The tables of samples that have weights.
     """
 
-    pairs: LabelPairs | LabelMoments
+    pairs: PairsOfLabels
     weighted: WeightedLabels | None = None
     _recall_means: dict[float, Mapping[Mean, tuple[float, float]]] = field(default_factory=dict, repr=False)
     _of_scores: dict[Inputs, Influences] = field(default_factory=dict, repr=False)
@@ -420,7 +421,7 @@ class LabelInfluences(UnitInfluences):
         value = compute(expression, self.table)
         if value.ndim:
             return None
-        influence, design = np.full(self.n_units if self.times is None else 1, np.nan), None
+        influence, design = np.full(1 if self.added_up else self.n_units, np.nan), None
         if np.isfinite(value):
             derivatives = _declared(expression, self.table)
             if derivatives is None:
@@ -439,7 +440,7 @@ class LabelInfluences(UnitInfluences):
             method,
             bounds(expression),
             worth=self._worth,
-            n_samples=None if self.times is None else self.n_units,
+            n_samples=self.n_units if self.added_up else None,
             design_effect=design,
         )
 
@@ -487,7 +488,8 @@ class LabelInfluences(UnitInfluences):
         table = self.table
         with silently():
             per_sample = 1.0 / table.actual
-        hits, among, variance = self._recalls(level)
+        with silently():
+            hits, among, variance = self._recalls(level)
         error = np.sqrt(variance)
 
         def spread(moved: Array) -> Array:
@@ -500,7 +502,9 @@ class LabelInfluences(UnitInfluences):
             found: Array = np.sqrt(np.array(together) + (alone * alone).sum(axis=-1))
             return found
 
-        ends = intervals.mean_limits(table.recall, *jeffreys(hits, among, level), spread=spread)
+        with silently():
+            recall = table.recall
+        ends = intervals.mean_limits(recall, *jeffreys(hits, among, level), spread=spread)
         return {mean: (float(ends[mean, 0]), float(ends[mean, 1])) for mean in Mean}
 
     def _of_recalls(self, slopes: Array) -> float:

@@ -12,7 +12,6 @@ from app.domain.inputs.content import Content
 from app.domain.inputs.kinds import UNIT_KINDS, units_of
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.inputs.samples import Samples
-from app.kernel.folds.labels import FoldedLabelInfluences, FoldedLabels
 from app.kernel.matrix.table import Table, WeightedCounts
 from app.kernel.metrics.card import Inputs, Metric
 from app.kernel.metrics.expression import Subject, compute
@@ -22,6 +21,7 @@ from app.kernel.samples.calibration import ErrorByChance
 from app.kernel.samples.losses import Codes
 from app.kernel.samples.rankings import Ranking
 from app.kernel.samples.scores import Scores
+from app.kernel.streamed.labels import StreamedLabels
 from app.kernel.streamed.metrics import error_of_chance
 from app.kernel.streamed.scores import StreamedRanking, StreamedScores
 from app.kernel.uncertainty.closed_forms import Headline, headline
@@ -70,7 +70,7 @@ class RunData:
     @property
     def lacks_weights(self) -> bool:
         """Have its samples weights that are not at hand, and were not added up?"""
-        if isinstance(self._units, FoldedLabels):
+        if isinstance(self._units, StreamedLabels):
             return False
         samples = self.source.samples
         return self.source.is_weighted and (samples is None or samples.weights is None)
@@ -162,11 +162,8 @@ class RunData:
     def label_influences(self) -> LabelInfluences | None:
         """The same of samples with labels, which have metrics of their tables besides; None for others."""
         units = self.units if self.source.task is not None else None
-        if isinstance(units, FoldedLabels):
-            sizes = units.n_units, self.n_classes
-            return FoldedLabelInfluences(
-                self.subject, *sizes, units.pairs, units.weighted, times=units.times, in_groups=units.in_groups
-            )
+        if isinstance(units, StreamedLabels):
+            return units.influences()
         if not isinstance(units, LabelUnits):
             return None
         weighted = None if self.weights is None else units.weighted(self.weights)

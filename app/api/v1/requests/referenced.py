@@ -1,9 +1,8 @@
 """Evaluations of data that is named and not sent: the same requests, with a reference in place of the arrays."""
 
 from collections.abc import Iterable, Iterator
-from contextlib import closing
 from pathlib import Path
-from typing import Annotated, Any, Literal, Protocol
+from typing import Annotated, Any, Literal
 
 import orjson
 from pydantic import Field
@@ -18,41 +17,23 @@ from app.domain.data import DataFormat, DataReference
 from app.domain.errors import InvalidInput
 from app.domain.evaluation import DatasetRef, ModelRef
 from app.domain.inputs.classified import Probabilities, Scores
-from app.domain.inputs.content import DataFacts
 from app.domain.inputs.ignored import NothingLeft
 from app.domain.inputs.kinds import KINDS
 from app.domain.inputs.labels import LONGEST_NAME, label_text
 from app.domain.inputs.ranking import Ranking
 from app.domain.options import Retain
 from app.services.evaluate.evaluations import NewEvaluation, with_data
-from app.services.evaluate.folding.labels import LabelFolding
-from app.services.evaluate.folding.weighted_labels import WeightedLabelFolding
+from app.services.evaluate.streamed.labels import streamed_labels
 from app.services.evaluate.streamed.rankings import streamed_rankings
 from app.services.evaluate.streamed.scores import NoPart, streamed_scores
 from app.services.ports import Engine
-from app.services.processes.worker import as_step, each_as_step
+from app.services.processes.worker import each_as_step
 
 _MEMBER = b'"data"'
 _COLUMNS = ", ".join(
     dict.fromkeys(f"`{one.name}`" for kind in KINDS.values() if kind.beyond for one in kind.file().values())
 )
 _ColumnName = Annotated[str, Field(min_length=1, max_length=LONGEST_NAME)]
-
-
-class AnyFolding(Protocol):
-    """An evaluation that is made while parts of its rows go by."""
-
-    rows: int
-
-    def add(self, part: NewEvaluation) -> None:
-        """Take in a part."""
-
-    def finish(self, facts: DataFacts) -> NewEvaluation:
-        """All parts as one input, without its samples, and its report."""
-        ...
-
-    def close(self) -> None:
-        """Let go of files."""
 
 
 class DataField(Wire):
@@ -197,23 +178,14 @@ def with_parts(
     Raises:
         MalformedRequest, InvalidInput: as `with_columns`.
     """
-    if parts.kind == Ranking.kind:
-        read = (with_columns(body, part) for part in parts.read())
-        with engine.opened(folder) as opened:
-            return streamed_rankings(each_as_step(0, 2, read), parts.facts, engine=opened, budget=budget, folder=folder)
-    if parts.kind in (Probabilities.kind, Scores.kind):
-        left = _with_left_out(body, each_as_step(0, 2, parts.read()))
-        with engine.opened(folder) as opened:
+    with engine.opened(folder) as opened:
+        if parts.kind in (Probabilities.kind, Scores.kind):
+            left = _with_left_out(body, each_as_step(0, 2, parts.read()))
             return streamed_scores(left, parts.facts, engine=opened, budget=budget)
-    with closing(_folding(parts, budget, folder)) as whole:
-        for part in each_as_step(0, 2, parts.read()):
-            whole.add(with_columns(body, part))
-        with as_step(1, 2):
-            return whole.finish(parts.facts(whole.rows))
-
-
-def _folding(parts: PartsOfData, budget: int, folder: Path) -> AnyFolding:
-    return WeightedLabelFolding(budget) if parts.weighted else LabelFolding(budget, folder)
+        read = each_as_step(0, 2, (with_columns(body, part) for part in parts.read()))
+        if parts.kind == Ranking.kind:
+            return streamed_rankings(read, parts.facts, engine=opened, budget=budget, folder=folder)
+        return streamed_labels(read, parts.facts, engine=opened, budget=budget)
 
 
 def _with_left_out(body: bytes, parts: Iterable[ReadData]) -> Iterator[NewEvaluation | NoPart]:

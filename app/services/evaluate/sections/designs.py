@@ -11,13 +11,13 @@ from app.domain.members import numbers
 from app.domain.options import FEWEST_DRAWS, IntervalChoice, Options
 from app.domain.report import GroupDesign, Section, Value, WeightDesign
 from app.domain.wording import rounded, significant
-from app.kernel.folds.labels import WeightedMoments
 from app.kernel.metrics.card import AnyMetric
 from app.kernel.metrics.expression import Measure
 from app.kernel.metrics.families.accuracy import accuracy
 from app.kernel.numerics.arrays import Array, kish_effective_n
-from app.kernel.samples.label_units import LabelMoments, LabelPairs
+from app.kernel.streamed.labels import LabelMoments
 from app.kernel.uncertainty.groups import FEW_GROUPS
+from app.kernel.uncertainty.influence import PairsOfLabels
 from app.kernel.uncertainty.weights import design_effects
 from app.services.estimates.report_intervals import (
     balanced_for_report,
@@ -71,11 +71,9 @@ def label_weights(question: Question, run: RunData, metrics: Sequence[AnyMetric]
     return design, _findings(question, design)
 
 
-def _design_of_labels(
-    pairs: LabelPairs | LabelMoments | WeightedMoments, weights: Array | None, effects: Mapping[str, float]
-) -> WeightDesign:
-    if isinstance(pairs, WeightedMoments):
-        return _designed(pairs.n_samples, *pairs.ends, pairs.weighed.worth[1], effects)
+def _design_of_labels(pairs: PairsOfLabels, weights: Array | None, effects: Mapping[str, float]) -> WeightDesign:
+    if isinstance(pairs, LabelMoments):
+        return _designed(pairs.n_samples, *pairs.ends, pairs.whole.effective, effects)
     if weights is None:
         raise ValueError("expected weighted samples")
     return _weight_design(weights, kish_effective_n(weights), effects)

@@ -1,0 +1,488 @@
+"""Samples with several labels each, beyond memory: sums over pairs of labels, and of what metrics say of each sample.
+
+Samples that weigh the same have weights of 1; there is no other way for them.
+"""
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, ClassVar, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.kernel.matrix.table import LabelTable
+from app.kernel.metrics.card import Inputs, Metric
+from app.kernel.metrics.expression import Subject
+from app.kernel.metrics.families.label_sets import (
+    coverage_error,
+    hamming_loss,
+    label_ranking_average_precision,
+    label_ranking_loss,
+    one_error,
+    samples_f1,
+    samples_jaccard,
+    samples_precision,
+    samples_recall,
+    subset_accuracy,
+)
+from app.kernel.numerics.arrays import Array, Mask, lazy
+from app.kernel.numerics.weighted_units import Terms, WeightedUnits, mean_terms
+from app.kernel.samples.label_units import CELLS, LabelScores, LabelSets
+from app.kernel.samples.losses import Codes
+from app.kernel.streamed.along import Side
+from app.kernel.streamed.metrics import linearised
+from app.kernel.streamed.rows import Rows, Table
+from app.kernel.streamed.scores import StreamedScores
+from app.kernel.uncertainty.influence import LabelInfluences, Linearisation
+from app.kernel.uncertainty.units import Units, WeightedLabels
+
+# Means over samples, of values that all of them have: of their sets of labels, and of the order of their labels.
+OF_SETS: Final[tuple[Metric[Any], ...]] = (
+    subset_accuracy,
+    hamming_loss,
+    samples_precision,
+    samples_recall,
+    samples_f1,
+    samples_jaccard,
+)
+OF_ORDERS: Final[tuple[Metric[Any], ...]] = (
+    label_ranking_average_precision,
+    label_ranking_loss,
+    coverage_error,
+    one_error,
+)
+# Entries of cells of labels, and of probabilities, that are looked at together.
+_CELLS_TOGETHER: Final = 1 << 22
+_TOGETHER: Final = 1 << 17
+# Sums of squares of deviations below it, relative to what they are differences of, are rounding.
+_ROUNDING: Final = 1e-14
+
+
+class LabelMoments:
+    """Sums over samples in two cells of labels at once: of weights, and of their squares.
+
+    Args:
+        n_labels: L.
+        weighted: Do samples have weights?
+
+    Attributes:
+        n_labels: L.
+        ends: The smallest weight above 0 and the largest.
+    """
+
+    def __init__(self, n_labels: int, *, weighted: bool) -> None:
+        # A first cell that all samples are in, and for each label all cells but that of neither.
+        size = 1 + (CELLS - 1) * n_labels
+        self.n_labels, self.ends = n_labels, (np.inf, -np.inf)
+        self._used = np.zeros(size)
+        # Of weights of 1 the squares are the same.
+        self._sums = np.zeros((2 if weighted else 1, size, size))
+
+    def add(self, truth: Mask, predicted: Mask, weights: Array | None) -> None:
+        """Add samples, before anything is asked.
+
+        Args:
+            truth: Labels that they have (n, L).
+            predicted: Labels that were predicted (n, L).
+            weights: (n), above 0; None is 1 each.
+        """
+        rows = max(_CELLS_TOGETHER // self._used.size, 1)
+        for start in range(0, len(truth), rows):
+            part = slice(start, start + rows)
+            self._add(truth[part], predicted[part], None if weights is None else weights[part])
+
+    def _add(self, truth: Mask, predicted: Mask, weights: Array | None) -> None:
+        every = np.ones((len(truth), 1), dtype=np.bool_)
+        found = np.concatenate([every, predicted & ~truth, truth & ~predicted, truth & predicted], axis=1)
+        # Sums of less than 2^24 ones are exact in float32.
+        cells: NDArray[Any] = found.astype(np.float32 if weights is None else np.float64)
+        self._used += found.sum(axis=0)
+        if weights is None:
+            self._sums[0] += cells.T @ cells
+            return
+        self.ends = min(self.ends[0], float(weights.min())), max(self.ends[1], float(weights.max()))
+        for own, each in zip(self._sums, (weights, weights * weights), strict=True):
+            own += (cells * each[:, None]).T @ cells
+
+    @property
+    def n_samples(self) -> int:
+        """Samples with a weight above 0."""
+        return int(self._used[0])
+
+    @property
+    def is_weighted(self) -> bool:
+        """Do samples have weights?"""
+        return len(self._sums) > 1
+
+    @property
+    def cells(self) -> Array:
+        """Weight (L, 4) in each cell of each label, as `LabelPairs` counts them."""
+        return _cells(self._sums[0, 0])
+
+    @property
+    def total(self) -> float:
+        """Weight of all samples."""
+        return float(self._sums[0, 0, 0])
+
+    @property
+    def worth(self) -> tuple[int, float] | None:
+        """How many samples with weights there are, and their effective number (Kish 1965); None without weights."""
+        return (self.n_samples, self.total**2 / float(self._sums[-1, 0, 0])) if self.is_weighted else None
+
+    @property
+    def whole(self) -> Side:
+        """All samples."""
+        return Side(self.total, float(self._sums[-1, 0, 0]), self.n_samples)
+
+    def sides(self, label: int) -> tuple[Side, Side]:
+        """Samples with a label, and without it."""
+        # Missed and found.
+        own = [1 + place * self.n_labels + label for place in (1, 2)]
+        used = int(self._used[own].sum())
+        weight, squares = (float(sums[0, own].sum()) for sums in (self._sums[0], self._sums[-1]))
+        whole, none = self.whole, Side(0.0, 0.0, 0)
+        others = Side(whole.weight - weight, whole.squares - squares, whole.used - used)
+        return Side(weight, squares, used) if used else none, others if others.used else none
+
+    @property
+    def table(self) -> LabelTable:
+        """The tables of the labels."""
+        return _table(self._sums[0, 0])
+
+    @property
+    def weighted(self) -> WeightedLabels | None:
+        """The tables of samples that have weights; None without."""
+        if not self.is_weighted:
+            return None
+        return WeightedLabels(self.table, _table(self._sums[1, 0]), _table(self._used))
+
+    def deviations(self, values: Array) -> Array:
+        """One number: the root of `squares`."""
+        return np.sqrt([self.squares(values)])
+
+    def squares(self, values: Array) -> float:
+        """Sum over all samples of squared weighted deviations from the weighted mean, of sums over their labels of
+        values (L, 4) by cell.
+        """
+        return self._around_mean(values, -1)
+
+    def design_effect(self, values: Array) -> float:
+        """How many times larger that is than of as many samples of one weight; NaN where it is 0."""
+        squares, plain = self.squares(values), self._around_mean(values, 0)
+        return self.n_samples * squares / (self.total * plain) if squares and plain else float("nan")
+
+    @cached_property
+    def _centred(self) -> Array:
+        means = self._sums[0, 0] / self.total
+        crossed = self._sums[:, 0, :, None] * means
+        both = np.outer(means, means) * self._sums[:, :1, :1]
+        found: Array = self._sums - crossed - crossed.swapaxes(1, 2) + both
+        return found
+
+    def _around_mean(self, values: Array, kind: int) -> float:
+        each = np.concatenate([[0.0], (values[:, 1:] - values[:, :1]).T.ravel()])
+        found, scale = each @ self._centred[kind] @ each, np.abs(each) @ self._sums[kind] @ np.abs(each)
+        return float(found) if found > _ROUNDING * scale else 0.0
+
+
+def _cells(sums: Array) -> Array:
+    others = sums[1:].reshape(CELLS - 1, -1).T
+    return np.concatenate([sums[0] - others.sum(axis=1, keepdims=True), others], axis=1)
+
+
+def _table(sums: Array) -> LabelTable:
+    false, missed, hits = sums[1:].reshape(CELLS - 1, -1)
+    return LabelTable(hits, missed + hits, false + hits, sums[:1])
+
+
+class SampleMeans(WeightedUnits):
+    """Means over samples of what metrics say of each of them, as if all samples were one.
+
+    Args:
+        metrics: Means over samples, of values that all of them have.
+
+    Attributes:
+        metrics: See above.
+    """
+
+    def __init__(self, metrics: Sequence[Metric[Any]]) -> None:
+        super().__init__(1)
+        self.metrics = metrics
+        # Deviations from the values of one sample are added up, so that what does not vary has no variance.
+        self._about: Array | None = None
+        # By weights and by their squares: of 1, of deviations, and of their squares.
+        self._sums = np.zeros((2, 3, len(metrics)))
+
+    def add(self, values: Array, weights: Array | None) -> None:
+        """Add samples: values (m, n) and weights (n) above 0; None is 1 each."""
+        if self._about is None:
+            self._about = values[:, :1].copy()
+        away = values - self._about
+        powers = np.stack([np.ones_like(away), away, away * away])
+        each = np.ones(values.shape[1]) if weights is None else weights
+        self._sums += np.stack([powers @ each, powers @ (each * each)])
+
+    def remembered(self, name: Hashable, make: Callable[[], Terms]) -> Terms:  # noqa: ARG002 - nothing can be made
+        """The mean of what a metric says.
+
+        Raises:
+            KeyError: that was not added up.
+        """
+        # The first part of a name is the key of the metric; none has parameters.
+        key, *_ = name if isinstance(name, tuple) else (name,)
+        return mean_terms(np.array([self.mean(key)]))
+
+    def mean(self, key: str) -> float:
+        """Weighted mean of what a metric says."""
+        place = self.place(key)
+        if self._about is None:
+            raise ValueError("expected at least one sample")
+        count, first, _ = self._sums[0, :, place]
+        return float(self._about[place, 0] + first / count)
+
+    def squares(self, key: str) -> tuple[float, float]:
+        """Sums of weights, and of squared weights, times squared deviations from the mean."""
+        plain, own = self._sums[:, :, self.place(key)]
+        away = plain[1] / plain[0]
+        found = []
+        for count, first, second in (plain, own):
+            squares, scale = second - 2.0 * away * first + away * away * count, second + away * away * count
+            found.append(float(squares) if squares > _ROUNDING * scale else 0.0)
+        return found[0], found[1]
+
+    def place(self, key: str) -> int:
+        """Of a metric among all. Raises KeyError: it is none of them."""
+        places = [place for place, metric in enumerate(self.metrics) if metric.key == key]
+        if not places:
+            raise KeyError(key)
+        return places[0]
+
+
+class LabelSums:
+    """All that is added up of samples while they are read.
+
+    Args:
+        n_labels: L.
+        weighted: Do samples have weights?
+        scored: Are there probabilities?
+
+    Attributes:
+        moments: Of pairs of labels.
+        means: Of what metrics say of samples.
+        rows: Samples so far, those that weigh nothing too.
+    """
+
+    def __init__(self, n_labels: int, *, weighted: bool, scored: bool) -> None:
+        self.moments = LabelMoments(n_labels, weighted=weighted)
+        self.means = SampleMeans((*OF_SETS, *OF_ORDERS) if scored else OF_SETS)
+        self.rows = 0
+
+    def add(self, truth: Mask, predicted: Mask, scores: Array | None, weights: Array | None) -> Array:
+        """Add samples.
+
+        Args:
+            truth: Labels that they have (n, L).
+            predicted: Labels that were predicted (n, L).
+            scores: Of the labels (n, L), or None.
+            weights: (n), 0 or above; None is 1 each. What weighs nothing is left out.
+
+        Returns:
+            What metrics say of each sample (m, n).
+        """
+        self.rows += len(truth)
+        values = np.empty((len(self.means.metrics), len(truth)))
+        step = max(_TOGETHER // self.moments.n_labels, 1)
+        for start in range(0, len(truth), step):
+            part = slice(start, start + step)
+            units: list[WeightedUnits] = [LabelSets(truth[part], predicted[part])] * len(OF_SETS)
+            if scores is not None:
+                units += [LabelScores(truth[part], scores[part])] * len(OF_ORDERS)
+            for row, metric, own in zip(values, self.means.metrics, units, strict=True):
+                terms: Any = metric.card.inference.terms
+                row[part] = terms(own).above
+        used = slice(None) if weights is None else np.flatnonzero(weights)
+        if len(truth[used]):
+            each = None if weights is None else weights[used]
+            self.moments.add(truth[used], predicted[used], each)
+            self.means.add(values[:, used], each)
+        return values
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LabelGroups:
+    """Sums within groups.
+
+    Attributes:
+        sizes: Samples (G) of each group.
+        used: Those (G) with a weight above 0.
+        weights: Their weight (G).
+        values: Sums (m, G) of weights times what metrics say of a sample.
+    """
+
+    sizes: Array
+    used: Array
+    weights: Array
+    values: Array
+
+
+class StreamedLabelScores(StreamedScores):
+    """Probabilities of labels of samples that an engine holds. Each label is a class of its own against its absence.
+
+    Args:
+        rows: One for each sample of weight above 0: ``p0``, ``p1``, ... and whether it has the label, ``t0``, ``t1``,
+            .... The weight ``w`` and the code ``g`` of the group, where there are some.
+        moments: Of all of them.
+        n_groups: How many groups there are; 0 where samples are independent.
+    """
+
+    def __init__(self, rows: Rows, moments: LabelMoments, n_groups: int = 0) -> None:
+        self._moments = moments
+        # Calibration is looked at of classes alone.
+        super().__init__(rows, moments.n_labels, probabilities=False, weighted=moments.is_weighted, n_groups=n_groups)
+
+    def _counted(self) -> Sequence[Side]:
+        return [self._moments.sides(code)[0] for code in range(self.n_classes)]
+
+    @cached_property
+    def whole(self) -> Side:
+        """All samples."""
+        return self._moments.whole
+
+    def both_sides(self, code: int) -> tuple[Side, Side]:
+        """Samples with a label, and without it."""
+        return self._moments.sides(code)
+
+    def _member(self, code: int) -> str:
+        return f"t{code}"
+
+    def inside(self, part: Table, code: int) -> Mask:
+        """Samples (b) with a label among those that were read."""
+        found: Mask = part[f"t{code}"]
+        return found
+
+    @property
+    def _truth(self) -> Sequence[str]:
+        return [f"t{code}" for code in range(self.n_classes)]
+
+    def _score(self, code: int) -> str:
+        return f"p{code}"
+
+    @property
+    def is_mirrored(self) -> bool:
+        """False: each of two labels has its own order."""
+        return False
+
+    @lazy
+    def n(self) -> Array:
+        """Weight of all samples, shape ()."""
+        return np.asarray(self.whole.weight)
+
+    @lazy
+    def rest(self) -> Array:
+        """Weight of the samples without each label, shape (L)."""
+        return np.array([self.both_sides(code)[1].weight for code in range(self.n_classes)])
+
+
+class StreamedLabels(Units):
+    """Samples with labels that are not in memory, as metrics and their limits take them.
+
+    Args:
+        sums: At least one sample.
+        groups: Sums within groups, where samples are in some.
+        scores: Of the labels, where there are some.
+    """
+
+    def __init__(
+        self, sums: LabelSums, groups: LabelGroups | None = None, scores: "StreamedLabelScores | None" = None
+    ) -> None:
+        self.sums, self.groups, self.scores = sums, groups, scores
+
+    @property
+    def n_units(self) -> int:
+        """How many samples."""
+        return self.sums.rows
+
+    @property
+    def width(self) -> int:
+        """Nothing can be drawn, whatever it costs."""
+        return 1
+
+    @property
+    def at_hand(self) -> bool:
+        """False: they are not in memory."""
+        return False
+
+    def subject(self, weights: Array | None = None) -> Subject:
+        """Tables of the labels, means over samples, and scores where there are some.
+
+        Raises:
+            TypeError: there are other weights.
+        """
+        if weights is not None:
+            raise TypeError("streamed samples have no weights but their own")
+        parts: dict[Inputs, Any] = {Inputs.MATRIX: self.sums.moments.table, Inputs.LABELS: self.sums.means}
+        if self.scores is not None:
+            parts |= {Inputs.PROBABILITIES: self.scores, Inputs.LABEL_SCORES: self.sums.means}
+        return Subject(parts)
+
+    def part(self, chosen: Codes) -> "StreamedLabels":
+        """Raises TypeError."""
+        raise TypeError(f"{chosen.size} streamed samples cannot be chosen")
+
+    def influences(self) -> "StreamedLabelInfluences":
+        """What metrics are off by."""
+        moments = self.sums.moments
+        return StreamedLabelInfluences(
+            self.subject(), self.n_units, moments.n_labels, moments, moments.weighted, groups=self.groups
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StreamedLabelInfluences(LabelInfluences):
+    """Metrics of streamed samples with labels: what these add to sampling errors is added up, within groups if any.
+
+    Attributes:
+        groups: Sums within groups, where samples are in some.
+    """
+
+    pairs: LabelMoments
+    groups: LabelGroups | None = field(default=None, kw_only=True)
+    added_up: ClassVar[bool] = True
+
+    def of(
+        self, metric: Metric[Any], class_index: int | None = None, *, parameters: Mapping[str, Any] | None = None
+    ) -> Linearisation | None:
+        """A metric as a sum over the samples, or over their groups; None where that is not known."""
+        data = self.subject.parts.get(metric.card.inputs)
+        if isinstance(data, SampleMeans):
+            return self._mean(metric, data)
+        if not isinstance(data, StreamedLabelScores):
+            return None
+        if {**metric.card.defaults, **(parameters or {})} != metric.card.defaults:
+            return None
+        return linearised(data, metric, class_index)
+
+    def _mean(self, metric: Metric[Any], means: SampleMeans) -> Linearisation:
+        known, total, value = self.pairs.n_samples, self.pairs.total, means.mean(metric.key)
+        plain, squares = means.squares(metric.key)
+        scale = (known / (known - 1.0)) ** 0.5 / total if known > 1 else np.nan
+        influence, about = np.sqrt([squares]), None
+        if self.groups is not None:
+            away = self.groups.values[means.place(metric.key)] - value * self.groups.weights
+            influence, about = (away, self.groups.used) if squares else (0.0 * away, 0.0 * away)
+        effect = known * squares / (total * plain) if squares else np.nan
+        found = self._of_mean(metric, value, scale * influence, known, self._worth)
+        return replace(found, about=about, design_effect=effect if self.pairs.is_weighted else None)
+
+    @property
+    def _worth(self) -> tuple[int, float] | None:
+        return self.pairs.worth
+
+    def _design(self, by_cell: Array) -> float | None:
+        return self.pairs.design_effect(by_cell) if self.pairs.is_weighted else None
+
+    def _centred(self, by_cell: Array) -> Array:
+        size = float(self.pairs.n_samples)
+        found: Array = self.pairs.deviations(by_cell) * (size / max(size - 1.0, 1.0)) ** 0.5
+        return found

@@ -1,0 +1,164 @@
+"""Sets of labels of any number of samples, and probabilities of labels, with weights and groups."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from app.domain.data import MOST_GROUPS
+from app.domain.errors import InvalidInput, TooLarge
+from app.domain.inputs.content import GROUPS_FACT, WEIGHTS_FACT, DataFacts
+from app.domain.inputs.matrices import MatrixInput, check_entries
+from app.domain.inputs.samples import Samples, Tally
+from app.kernel.metrics.card import Task
+from app.kernel.streamed.labels import LabelGroups, LabelSums, StreamedLabels, StreamedLabelScores
+from app.kernel.streamed.rows import Rows
+from app.services.evaluate.evaluations import NewEvaluation
+from app.services.evaluate.streamed.units import DATA, StreamedParts
+from app.services.ports import OpenEngine
+
+# What an input says of its own rows, and how labels are decided where there are probabilities.
+_ROWS: Final = "rows"
+_RULE: Final = "rule"
+# Columns of the engine, beside a probability and a truth of each label.
+_GROUP, _CODE, _WEIGHT = "group", "g", "w"
+# Bytes for each pair of labels: 9 pairs of cells, in sums and in what is made of them; twice that with weights.
+_PAIR_BYTES: Final = 9 * 8 * 5
+# Bytes for each group and number that is added up of it, and for each group and label with an area.
+_SUM_BYTES: Final = 16
+_AREA_BYTES: Final = 24
+
+
+def streamed_labels(
+    parts: Iterable[NewEvaluation],
+    facts_of: Callable[[int], DataFacts],
+    *,
+    engine: OpenEngine,
+    budget: int,
+) -> NewEvaluation:
+    """One evaluation of samples with labels made of parts. The report is that of the same rows in memory, but for what
+    has to be resampled.
+
+    Args:
+        parts: Samples with the same labels.
+        facts_of: Facts of all of the data by its number of rows.
+        engine: What holds the probabilities and the groups.
+        budget: Bytes of memory that sums over pairs of labels and within groups may take.
+
+    Raises:
+        InvalidInput: there is no part, all samples are in one group, or the weights are not as those of an input that
+            is sent.
+        TooLarge: there are too many labels or groups.
+    """
+    read = StreamedParts(parts, Task.MULTILABEL, facts_of)
+    source = read.source
+    n_labels, scored, weighted = len(source.labels), _RULE in source.facts, source.is_weighted
+    left = budget - _PAIR_BYTES * (1 + weighted) * n_labels**2
+    if left < 0:
+        raise TooLarge(
+            f"expected labels with pairs of {_PAIR_BYTES * (1 + weighted)} bytes in at most {budget} bytes (half of "
+            f"PREVAIL_DATA_MEMORY_BYTES), got {n_labels} labels",
+            pointer=DATA,
+        )
+    sums = LabelSums(n_labels, weighted=weighted, scored=scored)
+    rows: Rows | None = None
+    if scored or source.is_grouped:
+        schema = _schema(sums, source)
+        rows = engine.take(schema, _batches(read.samples(), sums, schema))
+    else:
+        for samples in read.samples():
+            _add(sums, samples)
+    if not sums.moments.n_samples:
+        raise InvalidInput.at(DATA, "no_samples", "sample_weight: expected at least one sample, got none above 0")
+    groups, scores, n_groups = None, None, 0
+    if rows is not None and source.is_grouped:
+        rows, n_groups = rows.coded(_GROUP, _CODE)
+        _check_groups(n_groups, sums, n_labels if scored else 0, left)
+        # Read again for each label.
+        rows = rows.kept() if scored else rows
+        groups = _groups(rows, sums)
+    if rows is not None and scored:
+        scores = StreamedLabelScores(rows.where(f"{_WEIGHT} > 0"), sums.moments, n_groups)
+    return read.reported(_whole(source, sums, groups), StreamedLabels(sums, groups, scores))
+
+
+def _schema(sums: LabelSums, source: MatrixInput) -> pa.Schema:
+    columns: dict[str, pa.DataType] = {_WEIGHT: pa.float64()}
+    if source.is_grouped:
+        columns |= {_GROUP: pa.string()} | dict.fromkeys(_values(sums), pa.float64())
+    if _RULE in source.facts:
+        for place in range(len(source.labels)):
+            columns |= {f"p{place}": pa.float64(), f"t{place}": pa.bool_()}
+    return pa.schema(list(columns.items()))
+
+
+def _values(sums: LabelSums) -> list[str]:
+    return [f"v{place}" for place in range(len(sums.means.metrics))]
+
+
+def _add(sums: LabelSums, samples: Samples) -> Any:
+    return sums.add(samples.truth.view(bool), samples.predicted.view(bool), samples.outputs, samples.weights)
+
+
+def _batches(parts: Iterable[Samples], sums: LabelSums, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """What the engine holds of each part, once it is added up."""
+    for samples in parts:
+        columns: dict[str, Any] = dict(zip(_values(sums), _add(sums, samples), strict=True))
+        columns[_WEIGHT] = np.ones(samples.size) if samples.weights is None else samples.weights
+        if samples.groups is not None:
+            columns[_GROUP] = pa.array(samples.groups).cast(pa.string())
+        if samples.outputs is not None:
+            for place, (score, truth) in enumerate(zip(samples.outputs.T, samples.truth.T, strict=True)):
+                columns |= {f"p{place}": np.ascontiguousarray(score), f"t{place}": truth.astype(bool)}
+        yield pa.record_batch([pa.array(columns[name]) for name in schema.names], schema=schema)
+
+
+def _check_groups(n_groups: int, sums: LabelSums, areas: int, budget: int) -> None:
+    if n_groups > MOST_GROUPS:
+        raise TooLarge(f"expected at most {MOST_GROUPS} groups, got {n_groups}", pointer=DATA)
+    taken = n_groups * (_SUM_BYTES * (3 + len(sums.means.metrics)) + _AREA_BYTES * areas)
+    if taken > budget:
+        raise TooLarge(
+            f"expected groups that take at most {budget} bytes (half of PREVAIL_DATA_MEMORY_BYTES), got {n_groups}, "
+            f"which take {taken}",
+            pointer=DATA,
+        )
+
+
+def _groups(rows: Rows, sums: LabelSums) -> LabelGroups:
+    weighed: Mapping[str, str] = {name: f"{_WEIGHT} * {name}" for name in _values(sums)}
+    found = rows.sums(_CODE, sizes="1", used=f"({_WEIGHT} > 0)::INT", weights=_WEIGHT, **weighed)
+    values = np.stack([found[name] for name in weighed])
+    return LabelGroups(found["sizes"], found["used"], found["weights"], values)
+
+
+def _whole(source: MatrixInput, sums: LabelSums, groups: LabelGroups | None) -> MatrixInput:
+    """The input of all parts, with its groups.
+
+    Raises:
+        InvalidInput: the weights are too large.
+    """
+    facts, moments, samples = {**source.facts}, sums.moments, None
+    counts = moments.cells.reshape(-1, 2, 2)
+    if _ROWS in facts:
+        facts[_ROWS] = sums.rows
+    if moments.worth is None:
+        counts = counts.astype(np.int64)
+    else:
+        facts[WEIGHTS_FACT] = moments.worth[1]
+        if moments.n_samples < 2:
+            del facts[WEIGHTS_FACT]
+        try:
+            check_entries(counts[0], DATA, lambda *_: DATA)
+        except InvalidInput as error:
+            fault = error.faults[0]
+            raise InvalidInput.at(DATA, fault.code, f"sample_weight: {fault.detail}") from None
+    if groups is not None:
+        # The samples are gone, and their groups are not.
+        codes = np.arange(groups.sizes.size)
+        facts[GROUPS_FACT] = codes.size
+        nothing = np.zeros(codes.size, dtype=np.int64)
+        samples = Samples(nothing, nothing, groups=codes, tally=Tally(groups.sizes.astype(np.int64)))
+    return replace(source, counts=counts, facts=facts, samples=samples)

@@ -1,1 +1,0 @@
-"""Samples folded in parts."""
