@@ -63,7 +63,9 @@ def test_columns_are_what_another_reader_finds(
             assert column.tolist() == values
         else:
             assert column == values
-            assert list(map(type, column)) == list(map(type, values))
+            # Beside a fraction a whole number may be a float too: either is refused, since such a column has no labels.
+            if not any(isinstance(value, float) for value in values):
+                assert list(map(type, column)) == list(map(type, values))
     assert found["last"] == [1]
     assert found["kind"] == "x"
 

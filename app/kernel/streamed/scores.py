@@ -9,7 +9,7 @@ import numpy as np
 
 from app.kernel.numerics.arrays import Array, Mask, lazy
 from app.kernel.samples.areas import ROUNDING
-from app.kernel.samples.losses import CLIP, TOLERANCE, Losses, sums_by_code
+from app.kernel.samples.losses import CLIP, TOLERANCE, Codes, Losses, sums_by_code
 from app.kernel.samples.rankings import (
     Ranking,
     Row,
@@ -18,7 +18,7 @@ from app.kernel.samples.rankings import (
     standardised_partial_area,
 )
 from app.kernel.samples.scores import Scores
-from app.kernel.streamed.along import MAX_FPR, Along, Cuts, Side, along, cuts_of, distinct, placements
+from app.kernel.streamed.along import MAX_FPR, Along, Cuts, Side, along, cuts_of, placements
 from app.kernel.streamed.bins import BinSums, BothBins, StreamedBins
 from app.kernel.streamed.logistic import Fit, fitted
 from app.kernel.streamed.rows import NotStreamed, Rows, Table
@@ -287,8 +287,8 @@ class StreamedScores(Scores):
         made, rest = self.whole, self.n_classes - 1
         others = Side(made.weight * rest, made.squares * rest, made.used * rest)
         passed = _Passed(Along(made, others, self.n_classes), self.n_classes)
-        for scores, sums in distinct(_by_class(stacked.ordered("s DESC", columns=columns), self.n_classes)):
-            passed.add(scores, sums)
+        for part in _whole_cuts(stacked.ordered("s DESC", columns=columns), self.n_classes):
+            passed.add(part)
         precision = passed.precision
         own = [float(ranking.precision_sum) for ranking in self.rankings]
         precision[np.arange(self.n_classes), np.arange(self.n_classes)] = own
@@ -433,16 +433,49 @@ def _together(sides: Sequence[Side]) -> Side:
     return Side(fsum(weights), fsum(squares), sum(used))
 
 
-def _by_class(batches: Iterable[Table], n_classes: int) -> Iterator[tuple[Array, list[Array]]]:
-    """Scores, falling, with the weight of members and of others of each class (2 K) and squares of both."""
+class _Entries(NamedTuple):
+    """Entries of the order of all classes.
+
+    Attributes:
+        scores: (n), falling.
+        codes: Twice the class (n) of each, plus 1 of a member.
+        weights: (n).
+        squares: (n), of the weights.
+    """
+
+    scores: Array
+    codes: Codes
+    weights: Array
+    squares: Array
+
+    def part(self, rows: slice) -> "_Entries":
+        """Some of them."""
+        return _Entries(self.scores[rows], self.codes[rows], self.weights[rows], self.squares[rows])
+
+    def summed(self, n_classes: int) -> "_Entries":
+        """Entries of one score, one of each class and side."""
+        size = 2 * n_classes
+        codes = np.flatnonzero(np.bincount(self.codes, minlength=size))
+        weights, squares = sums_by_code(self.codes, np.stack([self.weights, self.squares]), size).take(codes, axis=1)
+        return _Entries(np.full(codes.size, self.scores[0]), codes, weights, squares)
+
+
+def _whole_cuts(batches: Iterable[Table], n_classes: int) -> Iterator[_Entries]:
+    """Entries of all classes in one order, in parts; no score is in two parts."""
+    rest: _Entries | None = None
     for batch in batches:
-        members, columns = batch["y"] == batch["k"], []
-        weight = batch.get("w", np.ones(members.size))
-        for inside in (members, ~members):
-            own = weight * inside
-            columns += [own * (batch["k"] == code) for code in range(n_classes)]
-        squares = [np.square(weight) * inside for inside in (members, ~members)]
-        yield batch["s"], [*columns, *squares]
+        weight: Array = batch.get("w", np.ones(batch["s"].size))
+        codes: Codes = 2 * batch["k"].astype(np.intp) + (batch["y"] == batch["k"])
+        entries = _Entries(batch["s"], codes, weight, np.square(weight))
+        if rest is not None:
+            entries = _Entries(*(np.concatenate(pair) for pair in zip(rest, entries, strict=True)))
+        # What comes next may have the last score too.
+        first = int(np.searchsorted(-entries.scores, -entries.scores[-1]))
+        rest = entries.part(slice(first, None)).summed(n_classes)
+        if first:
+            yield entries.part(slice(first))
+    if rest is not None:
+        yield rest
 
 
 class _Passed:
@@ -455,22 +488,30 @@ class _Passed:
 
     def __init__(self, curve: Along, n_classes: int) -> None:
         self.curve, self.precision = curve, np.zeros((n_classes, n_classes))
-        self._n_classes = n_classes
-        self._above = np.zeros((2 * n_classes, 1))
+        self._above = np.zeros((n_classes, 2))
 
-    def add(self, scores: Array, sums: Array) -> None:
-        """Go on with the next lower scores (c), and what was summed (2 K + 2, c) of each."""
-        size = self._n_classes
-        members, others = sums[:size], sums[size:-2]
-        self.curve.add(Cuts(scores, members.sum(axis=0), others.sum(axis=0), sums[-2:]))
-        for start in range(0, scores.size, _BLOCK):
-            own = sums[:-2, start : start + _BLOCK]
-            reached = np.concatenate([self._above, own], axis=1).cumsum(axis=1)
-            self._above = reached[:, -1:]
-            at = np.flatnonzero(own[:size].any(axis=0))
-            before, after = reached.take(at, axis=1), reached.take(at + 1, axis=1)
-            heights = [precision_of(one[:size], one[:size] + one[size:]) for one in (before, after)]
-            self.precision += own[:size].take(at, axis=1) @ (0.5 * (heights[0] + heights[1])).T
+    def add(self, entries: _Entries) -> None:
+        """Go on with the next lower entries."""
+        scores, codes, weights, squares = entries
+        starts = np.flatnonzero(np.concatenate([[True], scores[1:] != scores[:-1]]))
+        members = (codes & 1).astype(np.bool_)
+        sides = [np.where(inside, column, 0.0) for column in (weights, squares) for inside in (members, ~members)]
+        sums = [np.add.reduceat(side, starts) for side in sides]
+        self.curve.add(Cuts(scores.take(starts), sums[0], sums[1], np.stack(sums[2:])))
+        classes, rising, at = codes >> 1, -scores, np.flatnonzero(members)
+        held, places, size = classes.take(at), rising.take(at), len(self._above)
+        for code in range(size):
+            own = np.flatnonzero(classes == code)
+            tp, fp = (
+                np.concatenate([[above], above + np.cumsum(side.take(own))])
+                for above, side in zip(self._above[code], sides[:2], strict=True)
+            )
+            self._above[code] = tp[-1], fp[-1]
+            # Of each member before its cut and with it: what this class has above.
+            reached = [np.searchsorted(rising.take(own), places, side="left")]
+            reached.append(np.searchsorted(rising.take(own), places, side="right"))
+            heights = sum(precision_of(tp.take(one), (tp + fp).take(one)) for one in reached)
+            self.precision[:, code] += np.bincount(held, 0.5 * weights.take(at) * heights, size)
 
 
 class LossSums:
