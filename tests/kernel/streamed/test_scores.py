@@ -98,7 +98,7 @@ def test_errors_and_limits_are_those_of_the_samples(engine: OpenEngine, problem:
         assert (ends is None) == (others is None), name
         if ends is not None and others is not None:
             width = others.high - others.low
-            near = (1e-6 if exact else 1e-3) * width + 1e-11
+            near = (1e-6 if exact else 1e-4) * width + 1e-11
             assert (ends.low, ends.high) == pytest.approx((others.low, others.high), abs=near), name
 
 
