@@ -19,7 +19,7 @@ from app.kernel.streamed.rows import BATCH_ROWS, EngineError, Rows
 from app.outbound.batches import in_order
 from app.outbound.spark_rows import SparkEngine
 from app.services.ports import Engine, OpenEngine
-from tests.engine import ENGINE
+from tests.engine import ENGINE, spark_here
 
 N = BATCH_ROWS + 4321
 _RANDOM = np.random.default_rng(7)
@@ -68,6 +68,14 @@ def connect_server(master: str) -> Iterator[tuple[str, psutil.Process]]:
         started.wait()
 
 
+def is_worker(process: psutil.Process) -> bool:
+    """Does a process work for a cluster? One that has ended does not."""
+    try:
+        return "ExecutorBackend" in " ".join(process.cmdline())
+    except psutil.NoSuchProcess:
+        return False
+
+
 @pytest.fixture(
     scope="module",
     params=["duckdb", pytest.param("local[2]", marks=pytest.mark.slow), pytest.param("sc", marks=pytest.mark.slow)],
@@ -78,7 +86,7 @@ def opened(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
         if request.param == "sc":
             engine = SparkEngine(stack.enter_context(connect_server("local[2]"))[0])
         elif request.param != "duckdb":
-            engine = SparkEngine(request.param)
+            engine = spark_here()
         yield stack.enter_context(engine.opened(tmp_path_factory.mktemp("rows")))
 
 
@@ -159,12 +167,13 @@ def test_a_cluster_goes_on_when_a_worker_is_killed_and_says_so_when_it_is_gone(t
         with SparkEngine(address).opened(tmp_path) as opened:
             rows = opened.take(TABLE.schema, TABLE.to_batches())
             before = rows.sums("truth", p="p")["p"]
-            workers = [one for one in server.children(recursive=True) if "ExecutorBackend" in " ".join(one.cmdline())]
+            workers = [one for one in server.children(recursive=True) if is_worker(one)]
             assert len(workers) == 2
             workers[0].send_signal(signal.SIGKILL)
             np.testing.assert_allclose(rows.sums("truth", p="p")["p"], before, rtol=1e-12)
             for one in [*server.children(recursive=True), server]:
-                one.send_signal(signal.SIGKILL)
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    one.send_signal(signal.SIGKILL)
             with pytest.raises(ClusterUnavailable, match="cluster of Spark"):
                 rows.sums("truth", p="p")
         assert [*tmp_path.iterdir()] == []

@@ -15,10 +15,9 @@ from app.api.bodies.referenced import Asked
 from app.api.v1.evaluations.referenced import STREAMED_FROM, new_evaluation
 from app.domain.data import DataFormat, DataReference
 from app.outbound.data import DataPlaces
-from app.outbound.spark_rows import SparkEngine
 from app.services.evaluate.evaluations import evaluate_alone
 from app.services.ports import Engine
-from tests.engine import ENGINE
+from tests.engine import ENGINE, spark_here
 from tests.golden.comparing import compare
 
 pytestmark = pytest.mark.slow
@@ -89,6 +88,6 @@ def test_both_engines_answer_alike(name: str, file: Path, tmp_path: Path) -> Non
         new = new_evaluation(body, DataPlaces((str(file.parent),)), asked, engine, tmp_path)
         return orjson.loads(write_json(evaluate_alone(new, None)[0]))
 
-    own, other = answer(ENGINE), answer(SparkEngine("local[2]"))
+    own, other = answer(ENGINE), answer(spark_here())
     assert own["input"]["data"]["rows"] == N
     assert compare({name: {"body": own}}, {name: {"body": other}}) == {}
