@@ -17,7 +17,6 @@ from app.domain.report import Report
 from app.outbound.data import DataPlaces
 from app.services.evaluate import most_groups
 from app.services.evaluate.evaluations import NewEvaluation, evaluate_alone
-from app.services.runs.joins import numbers_of
 from tests.engine import ENGINE
 
 ROWS = 3000
@@ -198,16 +197,6 @@ def test_one_group_and_too_many_are_refused(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setattr(most_groups, "MOST_GROUPS", 59)
     with pytest.raises(TooLarge, match="at most 59 groups, got 3000"):
         in_parts(body, tmp_path / "many")
-
-
-def test_names_of_groups_are_told_apart_as_sample_ids_are() -> None:
-    assert (numbers_of(np.array([3, -1])) == numbers_of(np.array(["3", "-1"]))).all()
-    many = numbers_of(np.array([f"{one:x}" for one in range(1 << 17)]))
-    assert len(np.unique(many)) == 1 << 17
-    assert len(np.unique(numbers_of(np.arange(1 << 17)))) == 1 << 17
-    nameless, zero = numbers_of(np.array(["", "0"]))
-    assert nameless != zero
-    assert zero == numbers_of(np.array([0]))[0]
 
 
 @pytest.mark.parametrize("intervals", ["headline", "all"])

@@ -1,10 +1,8 @@
-"""Fast sorting of floats, and hashing of 64-bit integers.
+"""Fast sorting of floats.
 
 numpy sorts 16-bit numbers by radix, so passes over those do most of the work. Large temporary arrays cost more than the
 arithmetic on them; few are made, and they are reused.
 """
-
-from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -69,24 +67,3 @@ def _exchange(ordered: Array, order: Order) -> bool:
         near = near[(near >= 0) & (near < ordered.size - 1)]
         wrong = near[ordered[near + 1] < ordered[near]]
     return wrong.size == 0
-
-
-Hashes = NDArray[np.uint64]
-
-# Constants of SplitMix64 (Steele, Lea & Flood 2014, "Fast splittable pseudorandom number generators").
-GOLDEN: Final = np.uint64(0x9E3779B97F4A7C15)
-_FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
-_SHIFTS = np.uint64(30), np.uint64(27), np.uint64(31)
-
-
-def scrambled(values: Hashes) -> Hashes:
-    """Finaliser of SplitMix64 for each value, any shape. Different values stay different."""
-    found = (values ^ (values >> _SHIFTS[0])) * _FIRST
-    found = (found ^ (found >> _SHIFTS[1])) * _SECOND
-    mixed: Hashes = found ^ (found >> _SHIFTS[2])
-    return mixed
-
-
-def mixed(values: Hashes) -> Hashes:
-    """SplitMix64 of each value, any shape."""
-    return scrambled(values + GOLDEN)

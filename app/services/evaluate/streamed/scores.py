@@ -28,7 +28,6 @@ from app.services.evaluate.reports import report_alone
 from app.services.evaluate.sections.designs import group_section, weight_section
 from app.services.evaluate.sections.streamed import streamed_section
 from app.services.ports import OpenEngine
-from app.services.runs.joins import numbers_of
 
 # Facts of a part that are numbers of samples.
 _COUNTED: Final = ("rows", "ties", "renormalized")
@@ -159,7 +158,7 @@ class _Read:
         if self._assumes:
             decided = self._decided(samples.truth, outputs, source.positive or 0)
         if samples.groups is not None:
-            found["g"] = numbers_of(samples.groups).view(np.int64)
+            found["g"] = samples.groups
         if samples.weights is not None:
             found["w"] = samples.weights
         if samples.groups is not None or samples.weights is not None:
