@@ -125,6 +125,22 @@ def test_combinations_are_rows_too(rows: Rows) -> None:
     np.testing.assert_allclose(sums["square"], [(expected**2).sum()], rtol=1e-12)
 
 
+def test_ends_and_combinations(rows: Rows) -> None:
+    ends = rows.smallest("truth", low="p", high="-p")
+    distinct = rows.where("p < 0.001").distinct("truth", "p")
+    found = distinct.sums("truth", combinations="1", rows="n")
+    sites = rows.summed("site", total="weight").sums(sites="1", total="total")
+    names = np.unique(COLUMNS["site"])
+    np.testing.assert_allclose(
+        [sites["sites"][0], sites["total"][0]], [len(names), COLUMNS["weight"].sum()], rtol=1e-12
+    )
+    for code in (0, 1):
+        own = COLUMNS["p"][COLUMNS["truth"] == code]
+        assert (ends["low"][code], -ends["high"][code]) == (own.min(), own.max())
+        few = own[own < 0.001]
+        assert (found["combinations"][code], found["rows"][code]) == (len(np.unique(few)), len(few))
+
+
 def test_codes_follow_the_order_of_values(rows: Rows) -> None:
     coded, size = rows.coded("site", "code")
     names, codes = np.unique(COLUMNS["site"], return_inverse=True)
