@@ -12,8 +12,8 @@ from tests.api.decisions import compare, keep_probabilities, probabilities
 from tests.api.test_projections import project
 from tests.api.test_scored_decisions import result
 
-TRUTH = np.arange(150) % 3
-TWO = np.arange(120) % 2
+TRUTH = np.arange(300) % 3
+TWO = np.arange(240) % 2
 OF_A_CLASS = ["recall_at(specificity=0.8)@1", "specificity_at(recall=0.7)@1", "precision_at(recall=0.6)@1"]
 AREAS = [
     "roc_auc_between(low=0.1, high=0.6)@1",
