@@ -27,7 +27,7 @@ run: $(VENV)/.installed-run ## the service on http://127.0.0.1:8000, with a Post
 	@exec $(PY) -m app serve
 
 test: $(VENV)/.installed-dev ## everything that a change breaks by mistake, in minutes, on a Postgres of its own
-	$(PY) -m pytest -m "not slow" -n $(WORKERS) --dist worksteal $(PYTEST_ARGS)
+	$(PY) -m pytest -m "not slow" -W error::RuntimeWarning -n $(WORKERS) --dist worksteal $(PYTEST_ARGS)
 
 test-all: $(VENV)/.installed-slow ## every test: also simulated statistics, browsers, MLflow, generated input
 	@$(PY) -m tests.ui.browser
@@ -56,6 +56,7 @@ bench: $(VENV)/.installed-bench ## measure against the peers, in one run on this
 
 golden: $(VENV)/.installed-dev ## record the golden answers anew, and say by path what differs
 	$(PY) -m tests.golden.record
+	$(PY) -m tests.golden.examples
 
 fmt: $(VENV)/.installed-dev ## format the code and fix what can be fixed
 	$(PY) -m ruff check --fix .

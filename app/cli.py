@@ -153,7 +153,7 @@ def work(settings: Settings) -> None:
 
 
 def describe_access(settings: Settings) -> str:
-    """Who can use the service, for the log."""
+    """Describe the rules of access for the log."""
     loopback = listens_on_loopback(settings.host)
     first = "make the first by `prevail keys create --scope admin`"
     match settings.authentication:
@@ -175,7 +175,7 @@ def describe_access(settings: Settings) -> str:
 
 
 def listens_on_loopback(host: str) -> bool:
-    """Whether every address of a host is one that other machines cannot reach; a name without an address is not."""
+    """Return True if other machines can reach no address of a host; False for a name without an address."""
     try:
         addresses = {entry[4][0] for entry in socket.getaddrinfo(host, None)}
     except OSError:
@@ -361,7 +361,7 @@ def read_revisions(url: SecretStr, wait_seconds: float) -> set[str]:
 
 
 def _add_key_arguments(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> None:
-    """What the commands of keys take, when it is one of them: they know the store, which takes a while to load."""
+    """Add the arguments of `keys` if it is the command: its module loads the store, which takes a while."""
     if "keys" in arguments:
         from app.key_commands import add_arguments
 

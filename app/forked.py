@@ -1,4 +1,4 @@
-"""What compute processes find done: imported once by the process that all of them are forked from.
+"""Imports and first uses that compute processes share: made once in the process that all of them are forked from.
 
 `app.wiring` names it. Whatever is built at first use is built here, once for all.
 """

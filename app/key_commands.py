@@ -22,7 +22,7 @@ _PAGE = 200
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What the commands take."""
+    """Add the arguments of the commands."""
     tasks = parser.add_subparsers(dest="task", required=True)
     create = tasks.add_parser("create", help="make a key and print it; it is shown only now")
     create.add_argument("--name", default="key", help="what it is for (default: key)")

@@ -13,7 +13,7 @@ from starlette.routing import Route
 from app.api import documentation, operations, pages, problems
 from app.api.access import IDEMPOTENCY_KEY, PROJECT_HEADER, MetricsDoor
 from app.api.bodies.keyed import REPLAYED, Replay
-from app.api.jobs import KeptRequests
+from app.api.jobs import DeferredRequests
 from app.api.ui import pages as ui
 from app.api.v1 import (
     comparisons,
@@ -35,7 +35,7 @@ from app.api.v1.replays import replay
 from app.api.wire.middleware import Addresses, CrossOrigin, HeaderChecks, Observed, RequestEnvelope, UsageCount
 from app.protocol import LIMITS, REFUSED, ConnectionLimits
 from app.settings import MetricsAccess, Settings
-from app.telemetry.telemetry import Telemetry
+from app.telemetry import Telemetry
 from app.wiring import build_services, build_telemetry
 
 DESCRIPTION = """
@@ -83,7 +83,7 @@ def create_app(
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[dict[str, Any]]:
-        requests = partial(KeptRequests, app)
+        requests = partial(DeferredRequests, app)
         built = build_services(settings, telemetry, requests, job_grace_seconds=job_grace_seconds)
         async with built as services, _settled() if alone else nullcontext():
             app.state.services = services
@@ -149,8 +149,8 @@ def create_app(
             allow_origins=settings.cors_origins,
             allow_methods=["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"],
             allow_headers=[
-                *("Authorization", "Content-Type", "If-None-Match", IDEMPOTENCY_KEY, "Prefer", PROJECT_HEADER),
-                "X-Request-ID",
+                *("Authorization", "Content-Type", "If-Match", "If-None-Match", IDEMPOTENCY_KEY, "Prefer"),
+                *(PROJECT_HEADER, "X-Request-ID"),
             ],
             expose_headers=[
                 *("ETag", "Location", "Preference-Applied", "RateLimit", "RateLimit-Policy", "Retry-After"),

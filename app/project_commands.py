@@ -40,14 +40,14 @@ _MOST_TOGETHER, _MOST_ENTRIES = 32, 64 * 64
 
 
 class Ending(NamedTuple):
-    """What is to be printed, and the exit code."""
+    """The text to print, and the exit code."""
 
     text: str
     code: int = 0
 
 
 def add_project_arguments(command: str, parser: argparse.ArgumentParser) -> None:
-    """What a command takes."""
+    """Add the arguments of a command."""
     if command == "import":
         parser.add_argument("--project", type=_project, help="where to (default: the project that was exported)")
     else:
@@ -150,7 +150,7 @@ def _alone(one: WholeEvaluation) -> Recomputed:
 
 
 def _asked(one: WholeEvaluation) -> tuple[MatrixInput, Options]:
-    """What its stored values follow from: no intervals and no expressions, which are not stored."""
+    """Return the input and options that the stored values follow from: intervals and expressions are not stored."""
     options = replace(options_from_json(one.record.options), intervals=IntervalChoice.NONE, metrics=())
     return stored_input(one.record, one.samples), options
 

@@ -33,7 +33,7 @@ LEAST_RATE: Final = 4096
 
 @dataclass(frozen=True, slots=True)
 class ConnectionLimits:
-    """What a connection may do.
+    """Limits of a connection.
 
     Attributes:
         header_seconds: For the line and the headers of a request, from their first byte or the start of the connection.
@@ -52,7 +52,7 @@ class _Awaited(Enum):
 
 
 class GuardedProtocol(HttpToolsProtocol):
-    """One connection."""
+    """An HTTP/1.1 connection with deadlines and limits."""
 
     def __init__(
         self,
@@ -87,7 +87,7 @@ class GuardedProtocol(HttpToolsProtocol):
         self._timer = self.loop.call_later(self._limits.header_seconds, self._look)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Nothing is awaited any more, and nobody waits for an answer."""
+        """End the deadlines and the answer under way."""
         super().connection_lost(exc)
         # uvicorn tells the last request alone.
         if self._answered is not None and not self._answered.response_complete:
@@ -156,7 +156,7 @@ class GuardedProtocol(HttpToolsProtocol):
         self._deadline = min(self.loop.time(), allowed) + self._limits.body_seconds
 
     def on_message_complete(self) -> None:
-        """All of a request has come."""
+        """Note that a request has come whole."""
         super().on_message_complete()
         self._awaited = None
 

@@ -1,4 +1,4 @@
-"""Everything an operator can set, read once from the environment (prefix `PREVAIL_`).
+"""Settings of the service, read once from the environment (prefix `PREVAIL_`).
 
 `docs/settings.md` is generated from the descriptions below by `make docs`.
 """
@@ -52,7 +52,7 @@ _MOST = 2**63 - 1
 
 
 class Authentication(StrEnum):
-    """Who needs an API key."""
+    """Requests that need an API key."""
 
     auto = "auto"
     keys = "keys"
@@ -60,7 +60,7 @@ class Authentication(StrEnum):
 
 
 class MetricsAccess(StrEnum):
-    """Who may read the metrics of the service."""
+    """Access to the metrics of the service."""
 
     admin = "admin"
     open = "open"
@@ -68,7 +68,7 @@ class MetricsAccess(StrEnum):
 
 
 class LogLevel(StrEnum):
-    """How much the service writes to its log."""
+    """Least severity of the messages in the log."""
 
     debug = "debug"
     info = "info"
@@ -220,7 +220,7 @@ class Settings(BaseSettings):
     quota_bytes: int | None = Field(
         None,
         ge=1,
-        description="Bytes that a project may send to be kept in a day (UTC), as bodies; beyond that `507`.",
+        description="Bytes that a project may send to be stored in a day (UTC), as bodies; beyond that `507`.",
     )
     quota_compute_seconds: float | None = Field(
         None, gt=0, description="Seconds that a project may have computed in a day (UTC); beyond that `429`."
@@ -250,13 +250,13 @@ class Settings(BaseSettings):
     retention: Annotated[Mapping[str, Days] | None, NoDecode, BeforeValidator(_retention)] = Field(
         None,
         description="For how many days projects keep evaluations, as `fraud=90,churn=365`; older ones are removed "
-        "hourly, with their samples, and the trail of changes says so. A project that is not named keeps "
-        "them for good. Comparisons and checks are kept.",
+        "hourly, with their samples, and the audit log says so. A project that is not named keeps "
+        "them for good. Comparisons and checks are stored.",
     )
 
     audit_days: Days | None = Field(
         None,
-        description="For how many days the trail of changes is kept, in all projects; older entries are removed "
+        description="For how many days the audit log is stored, in all projects; older entries are removed "
         "hourly. Unset: for good.",
     )
 
@@ -301,7 +301,7 @@ class Settings(BaseSettings):
     idempotency_seconds: int = Field(
         86_400,
         ge=60,
-        description="How long an `Idempotency-Key` is remembered, with what was kept under it.",
+        description="How long an `Idempotency-Key` is remembered, with what was stored under it.",
     )
     idempotency_lease_seconds: float = Field(
         15.0,
@@ -375,8 +375,7 @@ class Settings(BaseSettings):
     spill_bytes: int = Field(
         64 * 1024 * 1024 * 1024,
         ge=64 * 1024 * 1024,
-        description="Room that the rows of a job may take in files, and as much again while they are sorted; more is "
-        "answered `507`.",
+        description="Room that the rows of a job may take in files, beyond what memory holds; more is answered `507`.",
     )
     spark: Annotated[str, AfterValidator(_cluster)] | None = Field(
         None,
@@ -427,7 +426,7 @@ class Settings(BaseSettings):
         50, ge=1, description="Webhooks that a project may have; one more is answered `409`."
     )
     webhook_keep_days: int = Field(
-        7, ge=1, le=365, description="How many days deliveries are kept after they have arrived or failed."
+        7, ge=1, le=365, description="How many days deliveries are stored after they have arrived or failed."
     )
 
     @field_validator("*")

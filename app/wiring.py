@@ -1,4 +1,4 @@
-"""The one place where things are built and joined."""
+"""Composition of the service: all parts are built and joined here."""
 
 import asyncio
 import contextlib
@@ -14,7 +14,7 @@ from pathlib import Path
 from app.api.deps import NamedData, Services
 from app.api.problems import PROBLEM_TYPES
 from app.domain.errors import SchemaOutdated
-from app.domain.operations import Sent
+from app.domain.operations import SendResult
 from app.kernel.metrics.card import Scope
 from app.kernel.metrics.catalogue import catalogue
 from app.outbound.addresses import can_be_reached
@@ -52,8 +52,8 @@ from app.store.keys import PostgresKeyStore
 from app.store.queue import DELIVERIES, JOBS, Queue, QueueWorker, Work, WorkerSettings
 from app.store.usage import PostgresUsageStore
 from app.store.webhooks import Listeners, PostgresWebhookStore, work_on_deliveries
+from app.telemetry import Telemetry, make_telemetry
 from app.telemetry.metrics import Exposition, Sampler, levels
-from app.telemetry.telemetry import Telemetry, make_telemetry
 
 _log = logging.getLogger("prevail.wiring")
 
@@ -76,7 +76,7 @@ class _PosterWhenNeeded:
 
         return WebhookPoster(private=self._private)
 
-    async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> Sent:
+    async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> SendResult:
         return await self._poster.post(url, headers, body)
 
 
@@ -181,7 +181,7 @@ async def build_services(
             guard=guard,
             quotas=quotas,
             compute=compute,
-            data=NamedData(places, data, settings.data_memory_bytes, rows_beyond, folder),
+            data=NamedData(places, data, settings.data_memory_bytes, rows_beyond, folder, settings.spill_bytes),
             renderer=renderer,
             readiness=readiness,
             exposition=exposition,
@@ -276,7 +276,7 @@ async def _at_work(worker: QueueWorker, work: Work) -> AsyncIterator[None]:
 
 
 def build_telemetry(settings: Settings, version: str) -> Telemetry:
-    """What is told of work and of requests, as the settings say."""
+    """Make the telemetry that the settings ask for."""
     provider = None
     if settings.otel:
         # Only when it is asked for: OpenTelemetry is an extra.
@@ -293,7 +293,7 @@ def build_telemetry(settings: Settings, version: str) -> Telemetry:
 
 
 async def _is_current(readiness: SchemaReadiness) -> bool:
-    """Whether the database has the schema of this release; False when it does not answer."""
+    """Return True if the database has the schema of this release; False if it does not answer."""
     state = await readiness.check()
     if not state.reachable:
         _log.warning("the database does not answer; requests get 503 until it does")

@@ -61,18 +61,20 @@ def _metric_pages_need_no_place(app: Sphinx, _: Any) -> list[str]:
 def http_reference(document: dict[str, Any]) -> str:
     """Every operation of the OpenAPI document as Markdown, by tag."""
     by_tag: dict[str, list[str]] = {}
+    shared = document["components"]["parameters"]
     for path, methods in document["paths"].items():
         for method, said in methods.items():
             if "operationId" in said:
                 tag = said.get("tags", ["operations"])[0]
-                by_tag.setdefault(tag, []).append(_operation(f"{method.upper()} {path}", said))
+                by_tag.setdefault(tag, []).append(_operation(f"{method.upper()} {path}", said, shared))
     return "".join(f"\n## {tag.capitalize()}\n\n" + "\n".join(found) for tag, found in by_tag.items())
 
 
-def _operation(address: str, said: dict[str, Any]) -> str:
+def _operation(address: str, said: dict[str, Any], shared: dict[str, Any]) -> str:
+    own = [shared[one["$ref"].rpartition("/")[2]] if "$ref" in one else one for one in said.get("parameters", [])]
     parameters = "".join(
         f"| `{one['name']}` | {one['in']}{', required' if one.get('required') else ''} | {_cell(one)} |\n"
-        for one in said.get("parameters", [])
+        for one in own
     )
     table = f"| parameter | in | what |\n| --- | --- | --- |\n{parameters}\n" if parameters else ""
     answers = ", ".join(f"`{status}`" for status in said["responses"])

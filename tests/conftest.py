@@ -36,9 +36,12 @@ EXTERNAL_URL = os.environ.pop("PREVAIL_TEST_DATABASE_URL", None)
 for name in [name for name in os.environ if name.startswith("PREVAIL_")]:
     del os.environ[name]
 
+# Nothing in a test speaks TLS, and reading the authorities of the world is 25 ms for each client of HTTP that is made.
+os.environ["SSL_CERT_FILE"] = str(Path(__file__).with_name("data") / "nobody.pem")
+
 # Generated examples are the same in every run and may take as long as a busy machine makes them; the long run
 # (`make fuzz`) looks for new ones.
-settings.register_profile("usual", derandomize=True, deadline=None, database=None)
+settings.register_profile("usual", derandomize=True, deadline=None, database=None, max_examples=50)
 settings.register_profile("long", deadline=None)
 settings.load_profile("long" if LONG else "usual")
 
@@ -151,9 +154,16 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return True if "\npytestmark = pytest.mark.slow\n" in text else None
 
 
+def pytest_collection() -> None:
+    gc.disable()
+
+
 def pytest_collection_finish() -> None:
-    """What was collected stays to the end: the garbage collector need not look at a million objects again and again."""
+    """What was collected stays to the end: the garbage collector need not look at a million objects again and again,
+    nor while they come.
+    """
     gc.freeze()
+    gc.enable()
 
 
 @pytest.hookimpl(optionalhook=True)

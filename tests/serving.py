@@ -7,7 +7,7 @@ import uvicorn
 
 from app.protocol import GuardedProtocol
 from app.settings import Settings
-from app.telemetry.telemetry import Telemetry
+from app.telemetry import Telemetry
 
 
 class Served:

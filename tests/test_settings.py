@@ -6,6 +6,7 @@ from pydantic import ValidationError
 
 from app.settings import Settings, describe_unknown_variables, normalize_database_url
 from scripts.generate_settings import TARGET, render
+from tests.bank import each
 
 
 @pytest.mark.parametrize(
@@ -164,12 +165,13 @@ def test_what_is_no_retention_stops_the_start(monkeypatch: pytest.MonkeyPatch, t
 NUMBERS = [name for name, field in Settings.model_fields.items() if field.annotation in (int, float)]
 
 
-@pytest.mark.parametrize("value", ["inf", "-inf", "nan", "1e400", "1e300", "9" * 30])
-@pytest.mark.parametrize("name", NUMBERS)
+@each("value", ["inf", "-inf", "nan", "1e400", "1e300", "9" * 30])
+@each("name", NUMBERS)
 def test_no_number_is_endless(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
-    monkeypatch.setenv(f"PREVAIL_{name.upper()}", value)
-    with pytest.raises(ValidationError) as refused:
-        Settings()
+    with monkeypatch.context() as patched:
+        patched.setenv(f"PREVAIL_{name.upper()}", value)
+        with pytest.raises(ValidationError) as refused:
+            Settings()
     assert [error["loc"] for error in refused.value.errors()] == [(name,)]
 
 

@@ -1,4 +1,4 @@
-"""Which operation needs which scope. Whoever adds one that writes has nothing to do; reading by POST is named here."""
+"""The scope that each operation needs. Operations that write need no entry; those that read by POST have one."""
 
 import hmac
 from dataclasses import dataclass
@@ -34,6 +34,7 @@ READING: Final = frozenset(
         "projectEvaluation",
         "projectInput",
         "recommendMetrics",
+        "tryGate",
     }
 )
 ADMINISTRATION: Final = frozenset(
@@ -49,7 +50,7 @@ STORING: Final = frozenset({"createEvaluation", "createEvaluations"})
 
 @dataclass(frozen=True, slots=True)
 class MetricsDoor:
-    """Who may read the metrics of the service besides those who may administer it.
+    """Access to the service's own metrics, for others than those who administer it.
 
     Attributes:
         open: Whoever reaches it.
@@ -60,7 +61,7 @@ class MetricsDoor:
     token: str | None = None
 
     def lets_pass(self, authorization: str | None) -> bool:
-        """Whether a request may pass without a key."""
+        """Return True if a request with this `Authorization` header may read metrics."""
         if self.open:
             return True
         kind, _, given = (authorization or "").partition(" ")

@@ -1,4 +1,4 @@
-"""What services answer as JSON: the bytes that are sent, and the schema that the documentation shows.
+"""Answers of services as JSON: their bytes, and their schema in the OpenAPI document.
 
 Both follow from one frozen dataclass. Its fields are the members (see `app.domain.members`), and the section
 `Attributes:` of its docstring describes them.
@@ -47,7 +47,7 @@ def write_json(answer: Any) -> bytes:
 
 
 def written(function: Callable[..., Any], *arguments: Any) -> bytes:
-    """What a function answers, as JSON: in one piece, so that a process that computes an answer writes it too."""
+    """Call a function and return its answer as JSON, in one step that a compute process can carry out."""
     return write_json(function(*arguments))
 
 
@@ -57,7 +57,7 @@ def json_response(answer: Any, status: int = HTTPStatus.OK, headers: dict[str, s
 
 
 def _known(value: Any) -> Any:
-    """What orjson does not write by itself, or not as it is to be written."""
+    """Convert a value for which orjson has no form, or not the form of our answers."""
     if is_dataclass(value):
         return members(value)
     if isinstance(value, WrittenObject):
@@ -174,7 +174,7 @@ def _members(kind: Any, *, required: bool = True) -> Iterator[_Member]:
 
 
 def _described(kind: type) -> dict[str, str]:
-    """What the docstrings of a class and of those it inherits from say of each attribute."""
+    """Return the descriptions of attributes, from the docstrings of a class and of those it inherits from."""
     found: dict[str, str] = {}
     for owner in reversed(kind.__mro__):
         for section in _SECTION.findall(cleandoc(owner.__doc__ or "")):

@@ -23,7 +23,7 @@ Cursor = Annotated[str | None, Query(description="`next_cursor` of the previous 
 
 @dataclass(frozen=True, slots=True)
 class Listing(Generic[Item]):
-    """Some items; `next_cursor` is null on the last page."""
+    """A page of items; `next_cursor` is null on the last page."""
 
     items: Sequence[Item]
     next_cursor: str | None
@@ -62,7 +62,7 @@ class Pages(Generic[Place]):
         return None if cursor is None else self._place(*decode_cursor(cursor, self._filters, self._types))
 
     def listed(self, page: Page[Item, Place]) -> Listing[Item]:
-        """A page with its cursor."""
+        """Return a page with its cursor."""
         place: Any = page.next_position
         if place is None:
             return Listing(page.items, None)
@@ -115,5 +115,4 @@ def _typed(value: Any, kind: type | UnionType) -> Any:
 
 
 def _invalid_cursor() -> InvalidQuery:
-    """What is no cursor of ours."""
     return InvalidQuery.at("cursor", "invalid_cursor", "expected the next_cursor of a page, got something else")

@@ -1,9 +1,8 @@
 """Dependencies of routes: the services, the project that a request acts in, its key, and the tag of its answer."""
 
 from collections import Counter
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from functools import cached_property
 from hashlib import blake2b
 from http import HTTPStatus
@@ -15,15 +14,18 @@ from fastapi import APIRouter, Depends, Request
 from fastapi._compat import ModelField
 from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
+from starlette.datastructures import Headers
 from starlette.responses import Response
+from starlette.types import Message
 
 from app.api.access import IDEMPOTENCY_KEY, PROJECT_HEADER, STORING, keeps, needed_scope, rate_headers
 from app.api.bodies.keyed import keyed_by
 from app.api.documentation import PROBLEMS
-from app.api.problems import InvalidQuery, request_id
-from app.domain.errors import Fault
+from app.api.presentation import accepts_json
+from app.api.problems import InvalidQuery, NotAcceptable, near, request_id
+from app.domain.errors import Fault, PreconditionFailed
 from app.domain.operations import DEFAULT_PROJECT, Scope, is_project_name
-from app.services.access import Asking, Guard, KeyService, Quotas
+from app.services.access import Caller, Guard, KeyService, Quotas
 from app.services.acting import act_as
 from app.services.compare.across_datasets import TournamentService
 from app.services.compare.comparisons import ComparisonService
@@ -47,18 +49,73 @@ def unless_known(request: Request, answer: Response) -> Response:
     """
     if answer.status_code != HTTPStatus.OK:
         return answer
-    tag = f'W/"{blake2b(answer.body, digest_size=12).hexdigest()}"'
-    asked = request.headers.get("if-none-match", "")
-    if asked and (asked.strip() == "*" or _opaque(tag) in map(_opaque, asked.split(","))):
+    tag = _tag_of(answer)
+    if _names(request.headers.get("if-none-match", ""), tag):
         vary = {"Vary": answer.headers["vary"]} if "vary" in answer.headers else {}
         return Response(status_code=HTTPStatus.NOT_MODIFIED, headers={"ETag": tag, **vary})
     answer.headers["ETag"] = tag
     return answer
 
 
-def _opaque(tag: str) -> str:
-    """What is compared of a tag (RFC 9110, section 8.8.3.2)."""
-    return tag.strip().removeprefix("W/")
+def _tag_of(answer: Response) -> str:
+    return f'W/"{blake2b(answer.body, digest_size=12).hexdigest()}"'
+
+
+def _names(header: str, tag: str) -> bool:
+    """Return True if a header names this tag, or any by ``*`` (weak comparison, RFC 9110, section 8.8.3.2)."""
+    named = [one.strip().removeprefix("W/") for one in header.split(",")]
+    return named == ["*"] or tag.removeprefix("W/") in named
+
+
+async def check_preconditions(request: Request) -> None:
+    """Hold `If-Match` and `If-None-Match` of a change against what a GET of its address would answer now.
+
+    Raises:
+        PreconditionFailed: one of them is not met.
+    """
+    expected, refused = request.headers.get("if-match"), request.headers.get("if-none-match")
+    if expected is None and refused is None:
+        return
+    tag = await _current_tag(request)
+    if expected is not None and (tag is None or not _names(expected, tag)):
+        there = "nothing is there" if tag is None else f"what is there has {tag}"
+        raise PreconditionFailed(f"expected the state that If-Match names, {expected[:100]}; {there}")
+    if refused is not None and tag is not None and _names(refused, tag):
+        raise PreconditionFailed(f"expected another state than If-None-Match names, {refused[:100]}; there is {tag}")
+
+
+async def tag_change(request: Request, answer: Response) -> None:
+    """Give the answer of a PUT or PATCH the tag of what is there now, which the answer itself may not be: that of a new
+    webhook has its secret.
+    """
+    if request.method != "DELETE" and answer.status_code in (HTTPStatus.OK, HTTPStatus.CREATED):
+        tag = await _current_tag(request)
+        if tag is not None:
+            answer.headers["ETag"] = tag
+
+
+async def _current_tag(request: Request) -> str | None:
+    """The tag of what is at the address of a request; None when nothing is."""
+    services = request.scope["state"].get(CARRIED_OUT_BY) or request.app.state.services
+    scope = {
+        **request.scope,
+        "method": "GET",
+        "query_string": b"",
+        "headers": [],
+        # Whoever may change it may know its tag.
+        "state": {**request.scope["state"], CARRIED_OUT_BY: services},
+    }
+    started: list[Message] = []
+
+    async def nothing() -> Message:
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+    async def keep_start(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            started.append(message)
+
+    await request.app.router(scope, nothing, keep_start)
+    return Headers(raw=started[0]["headers"]).get("etag") if started[0]["status"] == HTTPStatus.OK else None
 
 
 # In the state of a request that is carried out as a job: whoever sent it was let pass when it came.
@@ -69,19 +126,20 @@ class Exposition(Protocol):
     """Writes the metrics of the service."""
 
     async def text(self) -> bytes:
-        """As Prometheus reads them."""
+        """The metrics in Prometheus' text format."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class NamedData:
-    """What reads data that requests name.
+    """The parts that read data by reference.
 
     Attributes:
         compute: Where it is read, which may take longer than other work.
         memory_bytes: That columns may take.
         engine: What holds rows beyond memory.
         folder: Where it makes files; None where no jobs are carried out.
+        spill_bytes: That files may take.
     """
 
     source: DataSource
@@ -89,11 +147,12 @@ class NamedData:
     memory_bytes: int
     engine: Engine
     folder: Path | None = None
+    spill_bytes: int = 1 << 40
 
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """Everything the routes may use, built once by the wiring."""
+    """The services that routes use, built once by the wiring."""
 
     evaluations: EvaluationService
     inventory: InventoryService
@@ -117,7 +176,7 @@ class Services:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What routes are given, in one: each dependency adds its 30 microseconds to every request."""
+    """The services, project and rights of a request, as one dependency: each adds 30 microseconds to every request."""
 
     services: Services
     project: str
@@ -139,7 +198,7 @@ class StrictRoute(APIRoute):
 
     @cached_property
     def query_params(self) -> list[ModelField]:
-        """Those of the route and of what it depends on."""
+        """Query parameters of the route and of its dependencies."""
         return _query_params(self.dependant)
 
     async def admit(self, request: Request, scope: Scope) -> None:
@@ -153,7 +212,8 @@ class StrictRoute(APIRoute):
         method = next(iter(self.methods or ()), "")
         scope, reads, path = needed_scope(self.operation_id or "", method), method == "GET", self.path
 
-        keeping = keeps(self.operation_id or "", method)
+        only_json = _answered_media(self.responses) == {"application/json"}
+        keeping, changes = keeps(self.operation_id or "", method), method in ("PUT", "PATCH", "DELETE")
 
         async def check_and_handle(request: Request) -> Response:
             state = request.scope["state"]
@@ -165,11 +225,21 @@ class StrictRoute(APIRoute):
                     await request.app.state.services.quotas.check(state["project"], keeping=stores)
             if keeping and (key := request.headers.get(IDEMPOTENCY_KEY)) is not None:
                 asked = await context(request)
-                return await keyed_by(request, key, asked.services.idempotency, asked.project).answer(answered, request)
-            answer = await answered(request)
+                answer = await keyed_by(request, key, asked.services.idempotency, asked.project).answer(
+                    answered, request
+                )
+            else:
+                answer = await answered(request)
+            if changes:
+                await tag_change(request, answer)
             return unless_known(request, answer) if reads else answer
 
         async def answered(request: Request) -> Response:
+            accept = request.headers.get("accept")
+            if only_json and accept is not None and not accepts_json(accept):
+                raise NotAcceptable(accept, ["application/json"])
+            if changes:
+                await check_preconditions(request)
             if request.scope["query_string"]:
                 refuse_unknown_parameters(request)
             elif direct:
@@ -179,6 +249,11 @@ class StrictRoute(APIRoute):
             return await handle(request)
 
         return check_and_handle
+
+
+def _answered_media(responses: Mapping[int | str, Mapping[str, Any]]) -> set[str]:
+    """Media types of the answers that a route documents, of those without a problem."""
+    return {media for status, said in responses.items() if str(status) < "300" for media in said.get("content", ())}
 
 
 def _query_params(dependant: Dependant) -> list[ModelField]:
@@ -199,13 +274,13 @@ async def let_pass_as(request: Request, scope: Scope, authorization: str | None,
         InvalidQuery: it names a project that cannot be one.
     """
     guard: Guard = request.app.state.services.guard
-    asking = Asking(
+    caller = Caller(
         authorization=authorization,
         project=named,
         local=is_local(request),
         request_id=request_id(request),
     )
-    admitted = await guard.admit(asking, scope)
+    admitted = await guard.admit(caller, scope)
     if named is not None and not is_project_name(named):
         detail = "expected the name of a project: up to 64 lower-case letters, digits, dots, _ and -"
         raise InvalidQuery.at(PROJECT_HEADER, "invalid_project", detail)
@@ -241,9 +316,11 @@ def refuse_unknown_parameters(request: Request) -> None:
     faults = []
     for name, value in request.query_params.multi_items():
         if name not in known:
-            near = get_close_matches(name, known, n=1)
-            hint = f"; did you mean {near[0]}?" if near else f"; known are {', '.join(known)}" if known else ""
-            faults.append(Fault(name[:128], "unknown_parameter", f"there is no such parameter{hint}"))
+            meant = near(name[:128], known)
+            hint = (
+                f"; did you mean {' or '.join(meant)}?" if meant else f"; known are {', '.join(known)}" if known else ""
+            )
+            faults.append(Fault(name[:128], "unknown_parameter", f"there is no such parameter{hint}", meant))
         elif "\x00" in value:
             faults.append(Fault(name, "nul_character", "expected text without the character U+0000"))
     faults += _repeated(request)

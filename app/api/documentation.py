@@ -1,9 +1,13 @@
 """Pieces of the OpenAPI document that routes share. Bodies are read by hand, so their schemas are named here."""
 
+import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
+from pathlib import Path
 from typing import Any, Literal
 
+import orjson
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 from pydantic import BaseModel
@@ -95,6 +99,20 @@ _OF_KEYS = {
     ),
     "410": problem("What the first request with this `Idempotency-Key` made was deleted since."),
 }
+_PRECONDITIONS = [
+    {
+        "name": name,
+        "in": "header",
+        "description": description,
+        "required": False,
+        "schema": {"type": "string", "maxLength": 1000},
+    }
+    for name, description in (
+        ("If-Match", "The `ETag` of what is to be changed, or `*` for anything: else 412, and nothing changes."),
+        ("If-None-Match", "`*`: only where nothing is yet; else 412, and nothing changes."),
+    )
+]
+_NOT_AS_EXPECTED = problem("What is there is not what `If-Match` or `If-None-Match` says.")
 # Of routes that need the samples of an evaluation.
 NO_SAMPLES: dict[int | str, dict[str, Any]] = {409: problem("The samples of the evaluation are not known.")}
 
@@ -207,6 +225,8 @@ def install(app: FastAPI) -> None:
             for path, methods in schema["paths"].items():
                 for method, operation in methods.items():
                     _complete(path, method, operation, components)
+            _show_answers(schema)
+            _share(schema)
             app.openapi_schema = schema
         return app.openapi_schema
 
@@ -221,7 +241,7 @@ def _schemas(models: Sequence[type[BaseModel]], mode: Literal["serialization", "
 
 
 def _say_of_keys(operation: dict[str, Any]) -> None:
-    """What is made or put takes an `Idempotency-Key`."""
+    """Document the `Idempotency-Key` of an operation that makes or changes something."""
     operation.setdefault("parameters", []).append(_IDEMPOTENCY_KEY)
     for status, answer in operation["responses"].items():
         if status.startswith("2"):
@@ -230,7 +250,7 @@ def _say_of_keys(operation: dict[str, Any]) -> None:
 
 
 def _complete(path: str, method: str, operation: dict[str, Any], schemas: Mapping[str, Any]) -> None:
-    """What holds for all operations: who may ask, the headers of answers, and 304."""
+    """Add the parts that all operations share: security, headers of answers, and 304."""
     answers = operation["responses"]
     versioned, keyed = path.startswith("/v1/"), operation["operationId"] in ADMINISTRATION
     if versioned and method == "get":
@@ -239,6 +259,11 @@ def _complete(path: str, method: str, operation: dict[str, Any], schemas: Mappin
             "description": "`If-None-Match` names the `ETag` of what would be answered.",
             "headers": {"ETag": _ETAG},
         }
+    if versioned and method in ("put", "patch", "delete"):
+        operation.setdefault("parameters", []).extend(_PRECONDITIONS)
+        answers["412"] = _NOT_AS_EXPECTED
+        for status in {"200", "201"} & answers.keys() if method != "delete" else ():
+            answers[status].setdefault("headers", {})["ETag"] = _ETAG
     if versioned or keyed:
         # Or nothing, where no key is needed.
         scope = needed_scope(operation["operationId"], method.upper())
@@ -259,24 +284,58 @@ def _complete(path: str, method: str, operation: dict[str, Any], schemas: Mappin
 
 
 def _say_of_members(operation: dict[str, Any], schemas: Mapping[str, Any]) -> None:
-    """With the parameter `fields` an answer may have some members only: each as the whole answer has it."""
+    """Relax the schemas of answers with the parameter `fields`: none of their members is required."""
     if not any(parameter["name"] == "fields" for parameter in operation.get("parameters", ())):
         return
     for status, answer in operation["responses"].items():
         content = answer.get("content", {}).get("application/json")
         if not status.startswith("2") or status == "202" or content is None:
             continue
-        shapes = [one["$ref"].rpartition("/")[2] for one in content["schema"].get("anyOf", [content["schema"]])]
-        some = [
-            {
-                "type": "object",
-                "description": "With `fields`: these members.",
-                "properties": {
-                    member: {"$ref": f"#/components/schemas/{shape}/properties/{member}"}
-                    for member in schemas[shape]["properties"]
-                },
-                "additionalProperties": False,
-            }
-            for shape in shapes
-        ]
-        content["schema"] = {"anyOf": [content["schema"], *some]}
+        for one in content["schema"].get("anyOf", [content["schema"]]):
+            schemas[one["$ref"].rpartition("/")[2]].pop("required", None)
+
+
+def _show_answers(document: dict[str, Any]) -> None:
+    """Give every answer that has a recorded example a reference to it."""
+    shown = orjson.loads((Path(__file__).parent / "examples.json").read_bytes())
+    document["components"]["examples"] = {name: {"value": value} for name, value in shown.items()}
+    for methods in document["paths"].values():
+        for operation in methods.values():
+            for answer in operation["responses"].values():
+                content = answer.get("content", {}).get("application/json", {})
+                schema = content.get("schema", {})
+                names = [one.get("$ref", "").rpartition("/")[2] for one in schema.get("anyOf", [schema])]
+                if any(name in shown for name in names):
+                    content["examples"] = {
+                        name: {"$ref": f"#/components/examples/{name}"} for name in names if name in shown
+                    }
+
+
+def _share(document: dict[str, Any]) -> None:
+    """Put responses and parameters that several operations have into the components, each once."""
+    operations = [one for methods in document["paths"].values() for one in methods.values()]
+    for kind, places in (
+        ("responses", [(one["responses"], status) for one in operations for status in one["responses"]]),
+        (
+            "parameters",
+            [(one["parameters"], place) for one in operations for place in range(len(one.get("parameters", ())))],
+        ),
+    ):
+        texts = [orjson.dumps(held[place], option=orjson.OPT_SORT_KEYS) for held, place in places]
+        often = Counter(texts)
+        names: dict[bytes, str] = {}
+        for text, (held, place) in zip(texts, places, strict=True):
+            if often[text] == 1:
+                continue
+            if text not in names:
+                stem = _component_name(held[place], place)
+                others = sum(re.fullmatch(rf"{stem}\d*", name) is not None for name in names.values())
+                names[text] = f"{stem}{others + 1 if others else ''}"
+                document["components"].setdefault(kind, {})[names[text]] = held[place]
+            held[place] = {"$ref": f"#/components/{kind}/{names[text]}"}
+
+
+def _component_name(shared: Mapping[str, Any], place: Any) -> str:
+    """The name of a parameter, or the phrase of a status."""
+    phrase = shared["name"] if "name" in shared else HTTPStatus(int(place)).phrase
+    return "".join(word[0].upper() + word[1:] for word in re.split(r"[^A-Za-z0-9]+", phrase))

@@ -56,7 +56,7 @@ LATER: Final[dict[int | str, dict[str, Any]]] = {
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """What a request has to look like, as far as that is known before it is carried out."""
+    """Checks of a deferred request that can be made before it is carried out."""
 
     model: type[BaseModel]
     written: Kind | None
@@ -144,7 +144,7 @@ async def put_aside(request: Request, context: Context, body: Body) -> Response:
 
 
 def accepted(job: Job) -> Response:
-    """What a request is answered that was put aside as it preferred."""
+    """Answer 202 with the job that carries out a deferred request."""
     headers = {"Location": f"/v1/jobs/{job.id}", "Preference-Applied": PREFERENCE}
     return json_response(job, HTTPStatus.ACCEPTED, headers)
 
@@ -165,7 +165,7 @@ def _kept(request: Request) -> KeptRequest:
     )
 
 
-class KeptRequests:
+class DeferredRequests:
     """The port `app.services.jobs.Requests` for the routes of an application."""
 
     def __init__(self, app: FastAPI, services: Services) -> None:
@@ -177,7 +177,7 @@ class KeptRequests:
         self._routes = bare.build_middleware_stack()
 
     async def answer(self, task: Task, body: AsyncIterator[bytes]) -> Answered:
-        """What the request is answered now."""
+        """Carry out a stored request and return its answer."""
         sent: list[Message] = []
 
         async def send(message: Message) -> None:
@@ -194,7 +194,7 @@ class KeptRequests:
         return _answered(sent)
 
     def refuse(self, task: Task, error: DomainError) -> Answered:
-        """What it is answered when an error comes of it."""
+        """Return the answer of a request that ended with this error."""
         return _refused(task, refusal_of(error))
 
     def _scope(self, task: Task) -> dict[str, Any]:

@@ -1,16 +1,18 @@
 """Routes for those who run the service, and the pages that errors point at."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Final, Literal
 
 from fastapi import APIRouter, Request
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response
 
 from app.api.access import MetricsDoor
 from app.api.answers import Documented, answers, json_response
 from app.api.deps import UseContext, let_pass
 from app.api.documentation import PROBLEMS
+from app.api.presentation import prefers_page
 from app.api.problems import PROBLEM_TYPES, Problem, respond
 from app.domain.errors import NotFound
 from app.domain.members import SPREAD, members, named
@@ -37,7 +39,7 @@ class Alive:
 
 @dataclass(frozen=True, slots=True)
 class SchemaFacts:
-    """Whether the database answers, and with which schema."""
+    """State of the database: reachable or not, and the revision of its schema."""
 
     reachable: bool
     revision: str | None = field(metadata=named("schema"))
@@ -54,7 +56,7 @@ class Ready:
 
 @dataclass(frozen=True, slots=True)
 class ProblemType:
-    """What a code means."""
+    """The meaning of an error code."""
 
     code: str
     meaning: str
@@ -62,13 +64,61 @@ class ProblemType:
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """What runs here.
+    """The running version.
 
     Attributes:
         version: Version of the service.
     """
 
     version: str
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """The addresses of the service.
+
+    Attributes:
+        links: Addresses by what is there.
+    """
+
+    service: Literal["prevail"]
+    version: str
+    links: Mapping[str, str]
+
+
+_LINKS: Final = {
+    "evaluations": "/v1/evaluations",
+    "batch": "/v1/evaluations/batch",
+    "compute": "/v1/metrics/compute",
+    "metrics": "/v1/metrics",
+    "models": "/v1/models",
+    "datasets": "/v1/datasets",
+    "comparisons": "/v1/comparisons",
+    "leaderboard": "/v1/leaderboard",
+    "gates": "/v1/gates",
+    "jobs": "/v1/jobs",
+    "webhooks": "/v1/webhooks",
+    "keys": "/v1/keys",
+    "usage": "/v1/usage",
+    "pages": "/ui",
+    "documentation": "/docs",
+    "openapi": "/openapi.json",
+    "health": "/healthz",
+}
+
+
+@router.get("/v1", responses=answers(Index), operation_id="getIndex")
+async def get_index(request: Request) -> Response:
+    """List the addresses from which everything else is found."""
+    return json_response(Index("prevail", request.app.version, _LINKS))
+
+
+@router.get("/", responses=answers(Index), operation_id="getRoot")
+async def get_root(request: Request) -> Response:
+    """List the addresses from which everything else is found; a browser is led to the pages."""
+    if prefers_page(request):
+        return RedirectResponse("ui", HTTPStatus.SEE_OTHER)
+    return await get_index(request)
 
 
 @router.get("/version", responses=answers(Version), operation_id="getVersion")

@@ -1,4 +1,4 @@
-"""How answers are written: all of the JSON or some members, or a text. `Accept`, `fields` and `Prefer` decide.
+"""Content negotiation: `Accept`, `fields` and `Prefer` choose between JSON, some of its members, and texts.
 
 A view is made before anything is computed, so that what cannot be answered is refused first, and is sent along to
 where the answer is made, which may be another process.
@@ -37,7 +37,7 @@ Written = Mapping[str, Any]
 
 
 class Media(StrEnum):
-    """What an answer is written in, the usual one first."""
+    """The media types of answers; the first is the default."""
 
     JSON = "application/json"
     TEXT = "text/plain"
@@ -47,12 +47,12 @@ class Media(StrEnum):
 
     @property
     def header(self) -> str:
-        """As `Content-Type` has it."""
+        """Value of `Content-Type`."""
         return self.value if self is Media.JSON else f"{self.value}; charset=utf-8"
 
 
 class Characters(StrEnum):
-    """What the pictures of a text are made of."""
+    """The characters that a text draws with."""
 
     ASCII = "ascii"
     UNICODE = "unicode"
@@ -92,20 +92,20 @@ def written_as(kind: Kind, documented: Documented | None = None) -> Documented:
     return {status: {**said, "content": said["content"] | texts} for status, said in found.items()}
 
 
-class Asked(NamedTuple):
-    """What the address says of how an answer is to be written."""
+class FormatQuery(NamedTuple):
+    """The query parameters that choose how an answer is written."""
 
     fields: str | None = None
     style: Style = Style()
 
 
 # For routes whose address has no parameters: those are called without anything being found out.
-AS_USUAL = Asked()
+AS_USUAL = FormatQuery()
 # Answers of more classes are written in a thread.
 _MOST_CLASSES_AT_ONCE: Final = 64
 
 
-def _asked_of(kind: Kind) -> Callable[..., Asked]:
+def _asked_of(kind: Kind) -> Callable[..., FormatQuery]:
     """The parameters that routes with such an answer share."""
     member = f"({'|'.join(kind.members)})"
 
@@ -120,21 +120,21 @@ def _asked_of(kind: Kind) -> Callable[..., Asked]:
         ] = None,
         style: Annotated[Characters, Query(description="What the pictures of a text are made of.")] = Characters.ASCII,
         width: Annotated[int, Query(ge=NARROWEST, le=WIDEST, description="Columns of a text.")] = USUAL,
-    ) -> Asked:
-        return Asked(fields, Style(width, style is Characters.UNICODE))
+    ) -> FormatQuery:
+        return FormatQuery(fields, Style(width, style is Characters.UNICODE))
 
     return asked
 
 
-AskedOfEvaluation = Annotated[Asked, Depends(_asked_of(EVALUATION))]
-AskedOfComparison = Annotated[Asked, Depends(_asked_of(COMPARISON))]
-AskedOfCheck = Annotated[Asked, Depends(_asked_of(CHECK))]
-AskedOfLeaderboard = Annotated[Asked, Depends(_asked_of(LEADERBOARD))]
+FormatOfEvaluation = Annotated[FormatQuery, Depends(_asked_of(EVALUATION))]
+FormatOfComparison = Annotated[FormatQuery, Depends(_asked_of(COMPARISON))]
+FormatOfCheck = Annotated[FormatQuery, Depends(_asked_of(CHECK))]
+FormatOfLeaderboard = Annotated[FormatQuery, Depends(_asked_of(LEADERBOARD))]
 
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """How one answer is to be written.
+    """The chosen form of one answer.
 
     Attributes:
         fields: The members that are kept; None keeps all.
@@ -186,8 +186,8 @@ class View:
         return {name: found[name] for name in self.fields or () if name in found}
 
 
-def view_of(request: Request, kind: Kind, asked: Asked) -> View:
-    """What a request asks for.
+def view_of(request: Request, kind: Kind, asked: FormatQuery) -> View:
+    """Return the view that a request asks for.
 
     Raises:
         NotAcceptable: nothing that it accepts is written here.
@@ -198,19 +198,19 @@ def view_of(request: Request, kind: Kind, asked: Asked) -> View:
 
 
 def json_view_of(request: Request, kind: Kind) -> View:
-    """What a request asks for where each of many answers is written as JSON: all of it, or the least."""
+    """Return the JSON view of a request for many answers: whole, or with `return=minimal`."""
     if _prefers_minimal(request.headers.get("prefer", "")):
         return View(kind, fields=kind.least, applied="return=minimal")
     return View(kind)
 
 
 def requested_view(request: Request) -> View:
-    """What a request was found to ask for."""
+    """Return the view that `view_of` has made for a request."""
     view: View = request.scope["state"]["view"]
     return view
 
 
-def _view_of(request: Request, kind: Kind, asked: Asked) -> View:
+def _view_of(request: Request, kind: Kind, asked: FormatQuery) -> View:
     media = _negotiated(request.headers.get("accept", "*/*"))
     if asked.fields is not None:
         return View(kind, media, _members(kind, asked.fields, media), asked.style)
@@ -223,6 +223,12 @@ def prefers_page(request: Request) -> bool:
     """Does it ask for a page before everything else that is written here? Where it has pictures, its route makes it."""
     accept = request.headers.get("accept", "*/*")
     return Media.PAGE in accept.lower() and _best(accept) is Media.PAGE
+
+
+def accepts_json(accept: str) -> bool:
+    """Return True if a header `Accept` allows JSON."""
+    ranges = [weighted(part) for part in accept.split(",") if part.strip()]
+    return not ranges or _weight(Media.JSON, ranges) > 0.0
 
 
 def _members(kind: Kind, fields: str, media: Media) -> tuple[str, ...]:

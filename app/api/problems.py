@@ -3,11 +3,13 @@
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from http import HTTPStatus
-from typing import Any, Final, Self
+from typing import Any, Final, Self, get_args
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
+from pydantic_core.core_schema import ErrorType
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
@@ -30,6 +32,7 @@ from app.domain.errors import (
     NotFound,
     NotInstalled,
     Overloaded,
+    PreconditionFailed,
     ProcessLost,
     ResultDeleted,
     SchemaOutdated,
@@ -52,11 +55,13 @@ PROBLEM_TYPES = {
     "invalid_request": "The body is JSON but not of the form the operation takes. `errors` points at each fault.",
     "invalid_input": "The body has the right form but cannot be evaluated, for example a matrix that is not square.",
     "invalid_query": "A parameter of the address is unknown or has a value that is not allowed. `errors` names it.",
+    "invalid_path": "A name in the address has a form that no such name has. `errors` names it.",
     "invalid_parameter": "A metric does not take the parameter, or the parameter not the value.",
     "invalid_expression": "A metric expression does not parse or makes no sense; `position` counts characters from 0.",
     "unknown_metric": "There is no metric of that name; `suggestions` has the nearest ones, GET /v1/metrics has all.",
     "unknown_label": "There is no class of that name in the evaluation; `known` lists them.",
     "different_labels": "Runs that are to be compared have different classes; the detail names them.",
+    "gate_is_for_other_data": "The gate applies to other data than the evaluation is of; the detail names both.",
     "incomparable_runs": "The runs cannot be compared in the way asked for; the detail says why.",
     "out_of_reach": "More is asked for than one request may have; the detail says what is possible.",
     "not_comparable": "The metric only describes and cannot say which run is better; GET /v1/metrics has `comparable`.",
@@ -77,6 +82,8 @@ PROBLEM_TYPES = {
     "idempotency_key_reused": "The Idempotency-Key was used for another request before. Each request needs a key of "
     "its own.",
     "idempotency_key_in_flight": "A request with this Idempotency-Key is under way; ask again after `Retry-After`.",
+    "precondition_failed": "`If-Match` names another state than the one that is there, or `If-None-Match` the one that "
+    "is. Nothing was changed; read it again.",
     "result_deleted": "What was made for this Idempotency-Key was deleted since. Another key makes it again.",
     "shown_once": "The request was done before, and its answer holds a secret that is shown once. See `detail`.",
     "too_many_jobs": "As many jobs of the project wait as PREVAIL_JOB_LIMIT_PER_PROJECT allows. See `Retry-After`.",
@@ -126,6 +133,64 @@ def _count(number: int, one: str, many: str) -> str:
     return f"{number} {one if number == 1 else many}"
 
 
+# Codes of faults of form, by what pydantic calls them: the first that its name begins or ends with.
+_CODES_OF_FORM: Final[tuple[tuple[str, str], ...]] = (
+    ("extra_forbidden", "unknown_field"),
+    ("missing", "missing_field"),
+    ("union_tag_not_found", "missing_field"),
+    ("finite_number", "not_finite"),
+    ("datetime_", "wrong_value"),
+    ("uuid_", "wrong_value"),
+    ("int_parsing_size", "out_of_range"),
+    ("less_than", "out_of_range"),
+    ("greater_than", "out_of_range"),
+    ("multiple_of", "out_of_range"),
+    ("too_short", "wrong_length"),
+    ("too_long", "wrong_length"),
+    ("_type", "wrong_type"),
+    ("_parsing", "wrong_type"),
+)
+
+
+_OF_PYDANTIC: Final = frozenset(get_args(ErrorType))
+
+
+def code_of(kind: str) -> str:
+    """The code of a fault of form that pydantic calls ``kind``; faults that we found ourselves have a code already."""
+    if kind not in _OF_PYDANTIC:
+        return kind
+    return next((code for part, code in _CODES_OF_FORM if kind.startswith(part) or kind.endswith(part)), "wrong_value")
+
+
+def near(name: str, known: Sequence[str]) -> tuple[str, ...]:
+    """The names that somebody may have meant by one that is unknown: at most three, the nearest first."""
+    meant = _ALSO_CALLED.get(name.lower(), name)
+    return (meant,) if meant in known else tuple(get_close_matches(name, known, n=3))
+
+
+# What others call our fields.
+_ALSO_CALLED: Final[Mapping[str, str]] = {
+    "confusion_matrix": "matrix",
+    "classes": "labels",
+    "label_names": "labels",
+    "target_names": "labels",
+    "pos_label": "positive",
+    "y": "y_true",
+    "y_hat": "y_pred",
+    "y_prob": "probabilities",
+    "y_proba": "probabilities",
+    "proba": "probabilities",
+    "y_score": "scores",
+    "weights": "sample_weight",
+    "groups": "group_ids",
+    "ids": "sample_ids",
+    "confidence": "level",
+    "baseline_id": "baseline",
+    "evaluation_id": "evaluation",
+    "evaluation_ids": "evaluations",
+}
+
+
 def _expected_object(_: Mapping[str, Any]) -> str:
     return "expected an object"
 
@@ -133,7 +198,7 @@ def _expected_object(_: Mapping[str, Any]) -> str:
 _WORDS: Final[Mapping[str, Callable[[Mapping[str, Any]], str]]] = {
     "finite_number": lambda _: "expected a finite number, got NaN, Infinity or one too large for a double",
     "missing": lambda _: "expected this field, it is missing",
-    "extra_forbidden": lambda _: "unknown field",
+    "extra_forbidden": lambda _: "there is no such field",
     "union_tag_invalid": lambda c: f"expected kind to be one of {c['expected_tags']}, got {c['tag'][:60]!r}",
     "union_tag_not_found": lambda _: "expected a field kind that says what the input is",
     "model_attributes_type": _expected_object,
@@ -148,7 +213,7 @@ _WORDS: Final[Mapping[str, Callable[[Mapping[str, Any]], str]]] = {
 
 
 def worded(kind: str, message: str, context: Mapping[str, Any], given: Any = None) -> str:
-    """What a fault is, by its kind; with a plain value that came."""
+    """Return the wording of a validation fault, with the given value if it is a plain one."""
     words = _WORDS.get(kind)
     if words is not None:
         return words(context)
@@ -173,6 +238,7 @@ STATUSES: tuple[tuple[type[DomainError], HTTPStatus], ...] = (
     (IdempotencyKeyInFlight, HTTPStatus.CONFLICT),
     (ShownOnce, HTTPStatus.CONFLICT),
     (ResultDeleted, HTTPStatus.GONE),
+    (PreconditionFailed, HTTPStatus.PRECONDITION_FAILED),
     (TooLarge, HTTPStatus.REQUEST_ENTITY_TOO_LARGE),
     (Overloaded, HTTPStatus.SERVICE_UNAVAILABLE),
     (DeadlinePassed, HTTPStatus.GATEWAY_TIMEOUT),
@@ -204,18 +270,19 @@ _DETAILS = {
 class InvalidQuery(Exception):
     """A parameter of the address is unknown or has a wrong value. The pointers of the faults are its name."""
 
-    def __init__(self, faults: Sequence[Fault]) -> None:
+    def __init__(self, faults: Sequence[Fault], *, of_path: bool = False) -> None:
         super().__init__(faults[0].detail)
         self.faults = tuple(faults)
+        self.code = "invalid_path" if of_path else "invalid_query"
 
     @classmethod
     def at(cls, parameter: str, code: str, detail: str) -> Self:
-        """One fault."""
+        """Make it of one fault."""
         return cls([Fault(parameter, code, detail)])
 
 
 class NotAcceptable(Exception):
-    """Nothing that the request accepts is written here."""
+    """The request accepts no form that this answer has."""
 
     def __init__(self, accepted: str, written: Sequence[str]) -> None:
         super().__init__(f"expected Accept to allow one of {', '.join(written)}, got {accepted[:200]!r}")
@@ -238,7 +305,7 @@ class FaultValue:
         pointer: JSON pointer into the body, for faults of the body.
         parameter: Name of the parameter, for faults of the address.
         position: In a metric expression, counted in characters from 0.
-        suggestions: The nearest metrics, for an unknown one.
+        suggestions: The nearest names, for an unknown one.
         known: The classes, for an unknown one.
     """
 
@@ -322,7 +389,7 @@ def problem_of(error: Exception, prefix: str = "") -> Problem | None:
 
 
 def refusal_of(error: Exception) -> Problem:
-    """The same of what is known to be a problem of the caller; a fault of ours goes on its way."""
+    """Return the problem of an error of the caller; raise any other error."""
     problem = problem_of(error)
     if problem is None:
         raise error
@@ -342,7 +409,10 @@ def _store_problem(error: Exception) -> Problem | None:
 
 
 def _faulty(status: HTTPStatus, code: str, faults: Sequence[Fault], prefix: str) -> Problem:
-    listed = tuple(FaultValue(pointer=prefix + one.pointer, code=one.code, detail=one.detail) for one in faults)
+    listed = tuple(
+        FaultValue(pointer=prefix + one.pointer, code=one.code, detail=one.detail, suggestions=one.suggestions or None)
+        for one in faults
+    )
     return Problem(status=status, code=code, detail=faults[0].detail, errors=listed)
 
 
@@ -350,9 +420,12 @@ def _query_problem(error: InvalidQuery) -> Problem:
     first = error.faults[0]
     return Problem(
         status=HTTPStatus.UNPROCESSABLE_ENTITY,
-        code="invalid_query",
+        code=error.code,
         detail=f"{first.pointer}: {first.detail}",
-        errors=tuple(FaultValue(parameter=one.pointer, code=one.code, detail=one.detail) for one in error.faults),
+        errors=tuple(
+            FaultValue(parameter=one.pointer, code=one.code, detail=one.detail, suggestions=one.suggestions or None)
+            for one in error.faults
+        ),
     )
 
 
@@ -384,7 +457,7 @@ def _domain_problem(error: DomainError, prefix: str) -> Problem:
 
 
 def _headers_of(error: DomainError) -> Mapping[str, str]:
-    """What a client is to be told beside the problem: how to say who it is, when to try again."""
+    """Return the headers of a refusal: `WWW-Authenticate`, `Retry-After` and rate limits."""
     if isinstance(error, Unauthenticated):
         return {"WWW-Authenticate": 'Bearer realm="prevail"' + (', error="invalid_token"' if error.presented else "")}
     if isinstance(error, (TooManyJobs, StorageQuotaUsedUp)):
@@ -474,16 +547,17 @@ REFUSALS: tuple[type[Exception], ...] = (
 
 
 def refused_parameters(error: RequestValidationError) -> InvalidQuery:
-    """What the framework found wrong with the parameters of an address, in our words."""
+    """Convert the framework's errors of parameters to ours."""
     return InvalidQuery(
         [
             Fault(
                 str(entry["loc"][1]),
-                entry["type"],
+                code_of(entry["type"]),
                 worded(entry["type"], entry["msg"], entry.get("ctx", {}), entry.get("input")),
             )
             for entry in error.errors()
-        ]
+        ],
+        of_path=error.errors()[0]["loc"][0] == "path",
     )
 
 

@@ -107,7 +107,7 @@ def _known(name: str, task: Task | None = None) -> AnyMetric | None:
 
 
 def tasks(card: Card) -> tuple[str, ...]:
-    """What the metric makes sense for."""
+    """Return the names of the tasks that the metric is defined for."""
     return tuple(task.value for task in card.tasks)
 
 
@@ -153,7 +153,7 @@ class DecisionParameter:
 
     name: str
     type: Literal["decision"] = "decision"
-    default: None = None
+    default: str | None = None
     description: str
 
 
@@ -175,7 +175,7 @@ class ChoiceParameter:
 
 @dataclass(frozen=True, slots=True)
 class UndefinedWhen:
-    """When a metric has no value, in words about a class X."""
+    """A condition under which a metric has no value, in words about a class X."""
 
     code: str
     reason: str
@@ -191,7 +191,7 @@ class Band:
 
 @dataclass(frozen=True, slots=True)
 class VerbalScale:
-    """What the literature calls the values of a metric."""
+    """A scale of the literature: a name for each band of a metric's values."""
 
     scale: str
     bands: Sequence[Band]
@@ -200,7 +200,7 @@ class VerbalScale:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricCard:
-    """Everything that is declared of a metric.
+    """The declaration of a metric.
 
     Attributes:
         aliases: Other names: `names` of this service, and those of other libraries by library.
@@ -268,7 +268,7 @@ class Combination:
 
 
 def combinations() -> tuple[Combination, ...]:
-    """All functions of metrics."""
+    """Return all functions of metrics."""
     return tuple(
         Combination(
             key=card.key,
@@ -296,7 +296,7 @@ class MetricPage:
 
 
 def describe_metric(metric: AnyMetric) -> MetricCard:
-    """Everything on the card of a metric."""
+    """Return the card of a metric."""
     card = metric.card
     return MetricCard(
         key=card.key,

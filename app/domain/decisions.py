@@ -1,4 +1,4 @@
-"""What is decided about evaluations and kept: comparisons, gates in versions, and checks of gates."""
+"""Decisions about evaluations, as they are stored: comparisons, gates in versions, and checks of gates."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -7,15 +7,16 @@ from enum import StrEnum
 from typing import Any
 from uuid import UUID
 
+from app.domain.evaluation import EvaluationName
 from app.domain.identifiers import time_of
-from app.domain.members import HIDDEN, LEFT_OUT
+from app.domain.members import HIDDEN, LEFT_OUT, typed
 from app.kernel.compare.gates import Verdict
 
 Json = Mapping[str, Any]
 
 
 class ComparisonKind(StrEnum):
-    """What was compared."""
+    """The two kinds of comparison: two or more runs, or models across data sets."""
 
     RUNS = "runs"
     ACROSS_DATASETS = "across_datasets"
@@ -36,7 +37,7 @@ class ComparisonSummary:
 
     Attributes:
         metrics: What was compared, as in the answer.
-        evaluations: Ids of the runs; across datasets of all models on the first, on the second, and so on.
+        evaluations: The runs; across datasets all models on the first, on the second, and so on.
         models: Name and version of what was compared, as in the answer: known also of runs that were removed since.
     """
 
@@ -44,7 +45,7 @@ class ComparisonSummary:
     created_at: datetime
     kind: ComparisonKind
     metrics: Sequence[str]
-    evaluations: Sequence[UUID]
+    evaluations: Sequence[Json] = field(metadata=typed(Sequence[EvaluationName]))
     models: Sequence[Json] = field(metadata=HIDDEN)
 
 
@@ -59,8 +60,8 @@ class Gate:
 
     @property
     def shown(self) -> "GateVersion":
-        """What others are told of it."""
-        return GateVersion(name=self.name, version=self.version, created_at=time_of(self.id), **self.definition)
+        """The version as the API answers it."""
+        return GateVersion(name=self.name, version=str(self.version), created_at=time_of(self.id), **self.definition)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,19 +72,21 @@ class GateVersion:
         created_at: When this version was put.
         rules: As they were put, with the defaults of what was left out.
         minimum_samples: With fewer samples nothing passes.
+        applies_to: The evaluations that it is for, by dataset, model or tags; others are refused.
     """
 
     name: str
-    version: int
+    version: str
     created_at: datetime
     rules: Sequence[Mapping[str, Any]]
     minimum_samples: int | None = field(default=None, metadata=LEFT_OUT)
+    applies_to: Json | None = field(default=None, metadata=LEFT_OUT)
     description: str | None = field(default=None, metadata=LEFT_OUT)
 
 
 @dataclass(frozen=True, slots=True)
 class GateCheck:
-    """What a version of a gate said of an evaluation; the answer is kept whole."""
+    """A check of an evaluation against one version of a gate, with the whole answer."""
 
     id: UUID
     gate: str
@@ -95,16 +98,14 @@ class GateCheck:
 
     @property
     def shown(self) -> "CheckSummary":
-        """What a list shows of it."""
+        """The check as a list has it."""
         return CheckSummary(
             id=self.id,
             created_at=time_of(self.id),
-            version=self.version,
-            evaluation=self.evaluation,
-            baseline=self.baseline,
+            version=str(self.version),
+            evaluation=EvaluationName.within(self.answer["evaluation"]),
+            baseline=None if self.answer["baseline"] is None else EvaluationName.within(self.answer["baseline"]),
             verdict=self.verdict,
-            run=self.answer["evaluation"],
-            compared_with=self.answer.get("baseline"),
         )
 
 
@@ -114,16 +115,13 @@ class CheckSummary:
 
     Attributes:
         version: Version of the gate.
+        evaluation: As the check names it: known also when it was removed since.
         baseline: `null` when no rule compares with one.
-        run: The evaluation as the answer names it, with its model and dataset: known also when it was removed since.
-        compared_with: The same of the baseline.
     """
 
     id: UUID
     created_at: datetime
-    version: int
-    evaluation: UUID
-    baseline: UUID | None
+    version: str
+    evaluation: Json = field(metadata=typed(EvaluationName))
+    baseline: Json | None = field(metadata=typed(EvaluationName | None))
     verdict: Verdict
-    run: Json = field(metadata=HIDDEN)
-    compared_with: Json | None = field(metadata=HIDDEN)

@@ -1,4 +1,4 @@
-"""What can be wrong with what was asked, each with a stable code. How it looks: ``app.api.problems``."""
+"""Errors of requests, each with a stable code. ``app.api.problems`` writes them as problem+json."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -9,11 +9,19 @@ _Understood = TypeVar("_Understood")
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One thing wrong with an input: where (a JSON pointer into the request), a stable code and what was expected."""
+    """One thing wrong with an input.
+
+    Attributes:
+        pointer: JSON pointer into the request, or the name of a parameter of the address.
+        code: Stable; never changes meaning.
+        detail: One sentence: what was expected, what came.
+        suggestions: The names nearest to one that is unknown.
+    """
 
     pointer: str
     code: str
     detail: str
+    suggestions: tuple[str, ...] = ()
 
 
 class DomainError(Exception):
@@ -43,14 +51,20 @@ class InvalidInput(DomainError):
 
     @classmethod
     def at(cls, pointer: str, code: str, detail: str) -> Self:
-        """One fault."""
+        """Make it of one fault."""
         return cls([Fault(pointer, code, detail)])
 
 
 class NotFound(DomainError):
-    """There is no such thing in this project."""
+    """The project has no such object."""
 
     code = "not_found"
+
+
+class PreconditionFailed(DomainError):
+    """The object does not satisfy the preconditions of the request (`If-Match`, `If-None-Match`)."""
+
+    code = "precondition_failed"
 
 
 class Unauthenticated(DomainError):
@@ -122,19 +136,19 @@ class IdempotencyKeyInFlight(DomainError):
 
 
 class ResultDeleted(DomainError):
-    """What was kept for the first request with the key was deleted since."""
+    """The stored result of the first request with this idempotency key has been deleted."""
 
     code = "result_deleted"
 
 
 class ShownOnce(DomainError):
-    """What was answered to the first request with the key holds a secret, which is kept nowhere."""
+    """The answer to the first request with this idempotency key held a secret, which is not stored."""
 
     code = "shown_once"
 
 
 class TooLarge(DomainError):
-    """What was sent holds more than one request may; the detail says what was counted, and how much may be."""
+    """The request is larger than one request may be; the detail names the quantity that was counted, and its limit."""
 
     code = "too_large"
 
@@ -182,13 +196,13 @@ class JobLost(DomainError):
 
 
 class DeadlinePassed(DomainError):
-    """What was asked for took too long and was ended. Nothing was kept."""
+    """The computation took too long and was ended. Nothing was stored."""
 
     code = "deadline_passed"
 
 
 class NotEnoughMemory(DomainError):
-    """What was asked for needs more memory than one request may have. Nothing was kept."""
+    """The computation needs more memory than one request may have. Nothing was stored."""
 
     code = "not_enough_memory"
 
@@ -238,7 +252,7 @@ class InvalidExpressions(DomainError):
 def all_understood(
     texts: Iterable[str], understand: Callable[[str], _Understood], pointer_to: Callable[[str], str]
 ) -> list[_Understood]:
-    """What each metric expression means; those that mean nothing are refused all at once.
+    """Return the meaning of each metric expression, or refuse all those that have none at once.
 
     Raises:
         InvalidExpression: one of them is none; its pointer is that of the text.
@@ -260,7 +274,7 @@ def all_understood(
 
 
 class UnknownMetric(InvalidExpression):
-    """No metric or function of that name; the nearest known ones are offered."""
+    """There is no metric or function of that name; the nearest known ones are offered."""
 
     code = "unknown_metric"
 
@@ -270,7 +284,7 @@ class UnknownMetric(InvalidExpression):
 
 
 class UnknownLabel(InvalidExpression):
-    """No class of that label among those of the evaluation."""
+    """The evaluation has no class of that label."""
 
     code = "unknown_label"
 
@@ -292,13 +306,13 @@ class NotComparable(InvalidExpression):
 
 
 class NoSamples(DomainError):
-    """What is asked for needs the samples of an evaluation, of which only the matrix is known."""
+    """The question needs the samples of an evaluation, of which only the matrix is known."""
 
     code = "no_samples_kept"
 
 
 class NotForKind(DomainError):
-    """What is asked for has no meaning for the kind of input that was evaluated."""
+    """The question has no meaning for this kind of input."""
 
     code = "not_for_this_kind"
 
@@ -310,13 +324,13 @@ class UnknownClass(DomainError):
 
 
 class NoFigure(DomainError):
-    """What was asked for has no such figure: it is made of something that this evaluation or comparison has not."""
+    """There is no such figure: this evaluation or comparison has not the values that it shows."""
 
     code = "no_figure"
 
 
 class NotInstalled(DomainError):
-    """What was asked for needs a part of the service that was not installed. Nothing is wrong with the request."""
+    """The request needs an optional part of the service that is not installed. Nothing is wrong with the request."""
 
     code = "not_installed"
 
@@ -328,7 +342,7 @@ class CurveUndefined(DomainError):
 
 
 class NoRule(DomainError):
-    """No decision rule keeps to the constraints."""
+    """No decision rule satisfies the constraints."""
 
     code = "no_feasible_rule"
 
@@ -339,6 +353,12 @@ class IncomparableLabels(DomainError):
     code = "different_labels"
 
 
+class GateIsForOtherData(DomainError):
+    """A gate is asked about an evaluation of other data than it applies to."""
+
+    code = "gate_is_for_other_data"
+
+
 class IncomparableRuns(DomainError):
     """Runs cannot be compared in the way asked for."""
 
@@ -346,6 +366,6 @@ class IncomparableRuns(DomainError):
 
 
 class OutOfReach(DomainError):
-    """What is asked for would take minutes, or more of the service than one request may have."""
+    """The computation would take minutes, or more of the service than one request may have."""
 
     code = "out_of_reach"

@@ -4,14 +4,15 @@ The report of an evaluation is a pure function of its input and options, so the 
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field, fields
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, Generic, TypeVar
+from typing import Any, Final, Generic, Self, TypeVar
 from uuid import UUID
 
 from numpy.typing import NDArray
 
+from app.domain.errors import InvalidInput
 from app.domain.findings import FindingMark
 from app.domain.identifiers import time_of
 from app.domain.inputs.content import DATA_FACT, DECISIONS_FACT, GROUPS_FACT, WEIGHTS_FACT, Content, DataFacts
@@ -22,6 +23,22 @@ from app.kernel.metrics.card import Task
 
 Item = TypeVar("Item")
 Place = TypeVar("Place")
+
+
+MOST_TAGS: Final = 64
+
+
+def merged_tags(old: Mapping[str, str], changes: Mapping[str, str | None]) -> dict[str, str]:
+    """Tags after a merge patch (RFC 7396): None removes one, others stay.
+
+    Raises:
+        InvalidInput: there would be more than an evaluation may have.
+    """
+    merged = {key: value for key, value in {**old, **changes}.items() if value is not None}
+    if len(merged) > MOST_TAGS:
+        detail = f"expected at most {MOST_TAGS} tags, there would be {len(merged)}"
+        raise InvalidInput.at("/tags", "wrong_length", detail)
+    return merged
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,28 +106,28 @@ class EvaluationRecord:
 
     @property
     def created_at(self) -> datetime:
-        """When it was made, UTC, to the millisecond; read from the id so that the two cannot disagree."""
+        """Time of creation, UTC, to the millisecond; read from the id so that the two cannot disagree."""
         return time_of(self.id)
 
     @property
     def n_samples(self) -> float:
-        """How many samples, or queries: a count, or a sum of weights or of rates."""
+        """Number of samples, queries or items; a sum where the entries are weights or rates."""
         return float(size_of(self.kind, self.counts))
 
     @property
     def task(self) -> Task | None:
-        """What is judged; None for classes, two or more."""
+        """The task that is evaluated; None for single-label classification."""
         return task_of(self.kind, self.extra)
 
     @property
     def decisions(self) -> Sequence[str] | None:
-        """What was decided, in the order of the columns, where that is no class."""
+        """The decisions in the order of the columns; None where the columns are classes."""
         found: Sequence[str] | None = self.extra.get(DECISIONS_FACT)
         return found
 
     @property
     def judged(self) -> tuple[Task | None, Sequence[str] | None]:
-        """What is judged, and what can be decided where that is no class."""
+        """The task, and the decisions if they are no classes."""
         return self.task, self.decisions
 
     @property
@@ -126,34 +143,29 @@ class EvaluationRecord:
 
     @property
     def data(self) -> DataFacts | None:
-        """What was read of data that a request named; its samples lie there still, and nowhere else."""
+        """Facts of data that was named by a reference; its samples are not stored here. None for data that was sent."""
         found: DataFacts | None = self.extra.get(DATA_FACT)
         return found
 
     @property
     def is_grouped(self) -> bool:
-        """Whether its samples came in groups, so that they are not independent."""
+        """Samples came in groups, and so are not independent."""
         return GROUPS_FACT in self.extra
 
     @property
     def is_weighted(self) -> bool:
-        """Whether its samples have weights of their own, from which the sampling error follows."""
+        """Samples have weights, from which their sampling error follows."""
         return WEIGHTS_FACT in self.extra
 
     @property
-    def samples_independent(self) -> bool:
-        """Whether its samples are, and their number or the weight of each is known."""
-        return (self.content is Content.counts or self.is_weighted) and not self.is_grouped
-
-    @property
     def counts_independent(self) -> bool:
-        """Whether its entries are numbers of independent samples, from which their sampling error is known."""
+        """Entries are numbers of independent samples, from which their sampling error follows."""
         return self.content is Content.counts and not self.is_grouped
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SummarisedInput:
-    """What was evaluated, without the matrix.
+    """The input of an evaluation, without the matrix.
 
     Attributes:
         n_samples: A whole number for counts, a sum of weights; `null` when the entries are rates.
@@ -188,6 +200,38 @@ class EvaluationSummary:
     findings: Sequence[FindingMark] | None = field(default=None, metadata=LEFT_OUT)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvaluationName:
+    """An evaluation as other objects name it.
+
+    Attributes:
+        url: Its address.
+    """
+
+    id: UUID
+    url: str
+    model: ModelRef
+    dataset: DatasetRef
+    tags: Mapping[str, str]
+
+    @classmethod
+    def of(cls, named: EvaluationRecord | EvaluationSummary, **more: Any) -> Self:
+        """Name an evaluation; ``more`` are the fields of a class that says more of it."""
+        return cls(
+            id=named.id,
+            url=f"/v1/evaluations/{named.id}",
+            model=named.model,
+            dataset=named.dataset,
+            tags=named.tags,
+            **more,
+        )
+
+    @staticmethod
+    def within(stored: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return the members of the name, of a stored object that has them among others."""
+        return {one.name: stored[one.name] for one in fields(EvaluationName)}
+
+
 @dataclass(frozen=True, slots=True)
 class Position:
     """The last item of a page. With a sort metric `value` is its value there, None when it was undefined."""
@@ -197,7 +241,7 @@ class Position:
 
 
 class Bound(StrEnum):
-    """On which side of a number a value has to be."""
+    """Side of a number on which a value has to be."""
 
     BELOW = "<"
     AT_MOST = "<="
@@ -207,7 +251,7 @@ class Bound(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ValueCondition:
-    """What a stored value has to satisfy. One that is undefined, or does not apply, never does.
+    """A condition on a stored value. An undefined or missing value never satisfies it.
 
     Attributes:
         metric: Key of an overall metric.
@@ -218,13 +262,13 @@ class ValueCondition:
     number: float
 
     def __str__(self) -> str:
-        """As it is asked for."""
+        """Write the condition as it stands in a query."""
         return f"{self.metric}{self.bound.value}{self.number!r}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvaluationQuery:
-    """Which evaluations, in which order. A filter that is None lets everything pass; all filters must hold.
+    """Filters and order of a list of evaluations. All filters must hold; one that is None lets everything pass.
 
     Attributes:
         tags: Pairs that must all be among the tags.
@@ -253,14 +297,30 @@ class EvaluationQuery:
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """An evaluation by what it is of: the latest that matches all that is given."""
+    """An evaluation by what it is of: the latest that matches all that is given.
+
+    A model without a version may be named as `name:version`, where no model has that whole text as its name.
+    """
 
     model: ModelRef | None = None
     dataset: DatasetRef | None = None
     tags: tuple[tuple[str, str], ...] = ()
 
+    def is_of(self, record: EvaluationRecord) -> bool:
+        """Return whether an evaluation matches all that is given."""
+        return all(
+            wanted is None or wanted == found
+            for mine, own in ((self.model, record.model), (self.dataset, record.dataset))
+            if mine is not None
+            for wanted, found in zip(astuple(mine), astuple(own), strict=True)
+        ) and set(self.tags) <= set(record.tags.items())
+
+    def within(self, place: "Reference") -> "Reference":
+        """Return the reference narrowed by what another one says and it does not."""
+        return Reference(self.model or place.model, self.dataset or place.dataset, self.tags or place.tags)
+
     def __str__(self) -> str:
-        """In words, for messages."""
+        """Return the reference in words, for messages."""
         parts = [f"model {self.model.name} {self.model.version or ''}".rstrip()] if self.model else []
         if self.dataset:
             named = (self.dataset.name, self.dataset.version, self.dataset.split)
@@ -270,7 +330,7 @@ class Reference:
 
 @dataclass(frozen=True, slots=True)
 class Page(Generic[Item, Place]):
-    """Some items, and where to go on: None when these are the last."""
+    """A page of items, and the place where the next one begins: None on the last page."""
 
     items: tuple[Item, ...]
     next_position: Place | None

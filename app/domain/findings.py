@@ -1,15 +1,15 @@
-"""What the numbers mean, in a sentence and with the evidence for it."""
+"""Findings: notable facts about the numbers of a report, each as a sentence with its evidence."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Self
 
-from app.domain.members import named
+from app.domain.members import LEFT_OUT, named
 
 
 class Severity(StrEnum):
-    """How much a finding weighs."""
+    """Weight of a finding."""
 
     CRITICAL = "critical"
     WARNING = "warning"
@@ -18,12 +18,17 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something a reader of the numbers should know. ``message`` needs no statistics to be understood."""
+    """A notable fact about the numbers. ``message`` needs no statistics to be understood.
+
+    Attributes:
+        metrics: What it bears on, where it is said beside rules on some metrics.
+    """
 
     code: str
     severity: Severity
     message: str
     evidence: Mapping[str, Any]
+    metrics: Sequence[str] | None = field(default=None, metadata=LEFT_OUT)
 
     @classmethod
     def critical(cls, code: str, message: str, **evidence: Any) -> Self:
@@ -42,7 +47,7 @@ class Finding:
 
     @property
     def mark(self) -> "FindingMark":
-        """What a list says of it."""
+        """The finding as a list shows it: its code, severity and class."""
         first = next(iter(self.evidence.get("classes", ())), None)
         label = first["class"] if isinstance(first, Mapping) else first
         return FindingMark(self.code, self.severity, self.evidence.get("class", label))

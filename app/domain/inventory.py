@@ -1,4 +1,4 @@
-"""What there is of a model or a dataset, and what was removed."""
+"""Inventory of models and datasets, and records of deletions."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,38 +8,43 @@ from uuid import UUID
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewestEvaluation:
-    """The evaluation that was made last."""
+    """The evaluation that was made last.
+
+    Attributes:
+        url: Its address.
+    """
 
     id: UUID
+    url: str
     created_at: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelVersionFacts:
-    """What there is of one version of a model.
+    """Evaluations of one version of a model.
 
     Attributes:
         version: `null` for evaluations that name none.
-        evaluations: How many there are.
+        n_evaluations: How many there are.
     """
 
     version: str | None
-    evaluations: int
+    n_evaluations: int
     newest: NewestEvaluation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelFacts:
-    """What there is of a model.
+    """Evaluations of a model.
 
     Attributes:
-        evaluations: How many there are, of all versions.
+        n_evaluations: How many there are, of all versions.
         n_versions: How many versions have an evaluation.
         versions: Of these the 1,000 with the newest evaluations, newest first.
     """
 
     name: str
-    evaluations: int
+    n_evaluations: int
     newest: NewestEvaluation
     n_versions: int
     versions: Sequence[ModelVersionFacts]
@@ -47,33 +52,33 @@ class ModelFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DatasetPartFacts:
-    """What there is of one split of one version of a dataset.
+    """Evaluations of one split of one version of a dataset.
 
     Attributes:
         version: `null` for evaluations that name none.
         split: `null` for evaluations that name none.
-        evaluations: How many there are.
+        n_evaluations: How many there are.
     """
 
     version: str | None
     split: str | None
-    evaluations: int
+    n_evaluations: int
     newest: NewestEvaluation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DatasetFacts:
-    """What there is of a dataset.
+    """Evaluations of a dataset.
 
     Attributes:
-        evaluations: How many there are, of all versions and splits.
+        n_evaluations: How many there are, of all versions and splits.
         splits: All that have an evaluation, by name; evaluations that name none are not among them.
         n_versions: How many pairs of a version and a split have an evaluation.
         versions: Of these the 1,000 with the newest evaluations, newest first.
     """
 
     name: str
-    evaluations: int
+    n_evaluations: int
     newest: NewestEvaluation
     splits: Sequence[str]
     n_versions: int
@@ -86,8 +91,8 @@ class Removal:
 
     Attributes:
         dry_run: Whether they were counted only.
-        evaluations: How many evaluations.
+        n_evaluations: How many evaluations.
     """
 
     dry_run: bool
-    evaluations: int
+    n_evaluations: int

@@ -105,7 +105,6 @@ class WrittenObject(Mapping[str, Any]):
         return iter(self._members)
 
     def __len__(self) -> int:
-        """How many members there are."""
         return len(self._members)
 
     @property
@@ -176,7 +175,7 @@ class JsonTemplate:
 
     @classmethod
     def of(cls, shape: Mapping[str, Any]) -> Self:
-        """That of an object which has `NUMBER` in the place of each number."""
+        """Make the template of an object that has `NUMBER` in the place of each number."""
         return cls(tuple(orjson.dumps(shape).split(_MARK)))
 
     def under(self, names: Sequence[str]) -> "JsonTemplate":

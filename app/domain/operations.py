@@ -1,4 +1,4 @@
-"""What operators and callers manage: keys, repeated requests, jobs, usage, webhooks."""
+"""Records of operation: API keys, repeated requests, jobs, usage, webhooks."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -22,7 +22,7 @@ def is_project_name(name: str) -> bool:
 
 
 class Scope(StrEnum):
-    """What a key may do; each includes those before it."""
+    """Rights of a key; each scope includes those before it."""
 
     READ = "read"
     WRITE = "write"
@@ -83,7 +83,7 @@ class ApiKey:
 
     @property
     def shown(self) -> "KeyFacts":
-        """What others are told of it."""
+        """The key as the API answers it, without its secret."""
         return KeyFacts(
             id=self.id,
             name=self.name,
@@ -100,7 +100,7 @@ class ApiKey:
 
 
 def key_prefix(identifier: UUID) -> str:
-    """How a key begins, which tells it from others and is no secret."""
+    """Return the beginning of a key, which identifies it and is no secret."""
     return f"pv_{identifier.hex}"
 
 
@@ -145,7 +145,7 @@ class KeyMade:
 
 @dataclass(frozen=True, slots=True)
 class Actor:
-    """Who changes something.
+    """The key, or command, that changes something.
 
     Attributes:
         name: Of the key when it was used; `local` where no key was needed, `command line`.
@@ -159,7 +159,7 @@ class Actor:
 
 
 class Change(StrEnum):
-    """What was done."""
+    """Changes that the audit log has."""
 
     CREATED = "created"
     CHANGED = "changed"
@@ -171,7 +171,7 @@ class Change(StrEnum):
 
 
 class Kind(StrEnum):
-    """What it was done to."""
+    """Objects of the audit log and of stored results."""
 
     EVALUATION = "evaluation"
     COMPARISON = "comparison"
@@ -185,7 +185,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditEntry:
-    """Who did what to which object, and when.
+    """A change in the audit log: its time, actor, kind and object.
 
     Attributes:
         actor: Name of the key when it was used; `local` where none was needed, `command line` for a command.
@@ -206,7 +206,7 @@ class AuditEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeptResult:
-    """What was kept for a request, or for one item of it.
+    """The stored result of a request, or of one item of it.
 
     Attributes:
         item: 0 is the request as a whole; an item of a batch counts from 1.
@@ -230,7 +230,7 @@ class KeptResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClaimOutcome:
-    """What became of the claim of a key.
+    """The result of claiming an idempotency key.
 
     Attributes:
         taken: The key is ours until the lease ends.
@@ -244,7 +244,7 @@ class ClaimOutcome:
 
 
 class JobStatus(StrEnum):
-    """How far a job is. The last three are for good."""
+    """State of a job. The last three are final."""
 
     QUEUED = "queued"
     RUNNING = "running"
@@ -254,7 +254,7 @@ class JobStatus(StrEnum):
 
     @property
     def ended(self) -> bool:
-        """Is it for good?"""
+        """True for the final states."""
         return self not in (JobStatus.QUEUED, JobStatus.RUNNING)
 
 
@@ -333,7 +333,7 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class JobResult:
-    """What was computed and is kept with its job."""
+    """The body of a job's result, stored with the job."""
 
     media_type: str
     content: bytes
@@ -341,7 +341,7 @@ class JobResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobEnd:
-    """How a job ended.
+    """The final state of a job.
 
     Attributes:
         result: The address of what was made.
@@ -357,7 +357,7 @@ class JobEnd:
 
 @dataclass(frozen=True, slots=True)
 class Used:
-    """What was used of each quota.
+    """Amount of each quota that was used.
 
     Attributes:
         bytes: Of bodies with evaluations that were kept.
@@ -378,7 +378,7 @@ class Used:
 
 @dataclass(frozen=True, slots=True)
 class QuotaUse:
-    """How much of a quota is used.
+    """Used part of a quota.
 
     Attributes:
         limit: For each day; `null` is no limit.
@@ -390,7 +390,7 @@ class QuotaUse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
-    """What a project has used today (UTC), accurate to some seconds.
+    """Use of a project today (UTC), accurate to some seconds.
 
     Attributes:
         since: When the day began.
@@ -407,7 +407,7 @@ class Usage:
 
 
 class Event(StrEnum):
-    """What webhooks can be told of."""
+    """Events that webhooks can subscribe to."""
 
     EVALUATION_CREATED = "evaluation.created"
     GATE_CHECKED = "gate.checked"
@@ -415,8 +415,8 @@ class Event(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Happening:
-    """Something that happened, as it is told.
+class WebhookEvent:
+    """An event, as webhooks receive it.
 
     Attributes:
         id: Of what it happened to, which happens once: receivers know by it what they were told already.
@@ -445,7 +445,7 @@ class Webhook:
 
     @property
     def shown(self) -> "WebhookFacts":
-        """What others are told of it."""
+        """The webhook as the API answers it, without its secret."""
         return WebhookFacts(name=self.name, url=self.url, events=self.events, created_at=self.created_at)
 
 
@@ -519,7 +519,7 @@ class DeliveryRetry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Order:
-    """What waits to be sent.
+    """A delivery that waits to be sent.
 
     Attributes:
         id: Of the delivery.
@@ -549,8 +549,8 @@ class Outgoing:
 
 
 @dataclass(frozen=True, slots=True)
-class Sent:
-    """What became of an attempt.
+class SendResult:
+    """The result of one attempt to send.
 
     Attributes:
         status: Of the answer; None when none came.

@@ -1,4 +1,4 @@
-"""What is asked of a report beyond what everyone gets."""
+"""Options of a report."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -13,7 +13,7 @@ from app.kernel.uncertainty.simulation import DRAWS as DRAWS
 
 
 class IntervalChoice(StrEnum):
-    """Which intervals are computed."""
+    """The values that get intervals: headline metrics, all metrics, or none."""
 
     HEADLINE = "headline"
     ALL = "all"
@@ -21,14 +21,14 @@ class IntervalChoice(StrEnum):
 
 
 class Retain(StrEnum):
-    """What is kept of the samples of an input."""
+    """The part of an input's samples that is stored."""
 
     FULL = "full"
     NONE = "none"
 
 
 class IntervalMethod(StrEnum):
-    """How the intervals of ``all`` are made of what is no plain rate."""
+    """Method of the intervals of ``all``, but for plain proportions."""
 
     POSTERIOR = "posterior"
     DELTA = "delta"
@@ -38,7 +38,7 @@ class IntervalMethod(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sampling:
-    """What is assumed of the sample when intervals of everything are asked for.
+    """Assumptions about the sampling, for intervals of all metrics.
 
     Attributes:
         prior: Of every row of the matrix; ``pseudo_counts`` (K x K, rows actual) belong to a custom one.
@@ -55,7 +55,7 @@ class Sampling:
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """What decisions cost: ``matrix`` has actual classes as rows, ``decisions`` as columns; None are the classes."""
+    """Costs of decisions: ``matrix`` has actual classes as rows, ``decisions`` as columns; None are the classes."""
 
     matrix: tuple[tuple[float, ...], ...]
     decisions: tuple[str, ...] | None = None
@@ -63,7 +63,7 @@ class Costs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """What is computed beyond the report that everyone gets.
+    """Options of a report, beyond the values that every report has.
 
     Attributes:
         metrics: Metric expressions; their values stand in ``requested``.

@@ -1,4 +1,4 @@
-"""What is answered about one evaluation. None stands for a value that does not exist; ``undefined`` says why."""
+"""The answer about one evaluation. None stands for a value that does not exist; ``undefined`` says why."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -30,12 +30,12 @@ class Group(StrEnum):
 
 
 def no_metrics() -> GroupedMetrics:
-    """No values at all."""
+    """Return groups without values."""
     return {"prevalence_insensitive": {}, "prevalence_sensitive": {}, "at_balanced_prevalence": {}}
 
 
 def merged_metrics(first: GroupedMetrics, second: GroupedMetrics) -> GroupedMetrics:
-    """The values of both."""
+    """Return the values of both."""
     return {
         "prevalence_insensitive": {**first["prevalence_insensitive"], **second["prevalence_insensitive"]},
         "prevalence_sensitive": {**first["prevalence_sensitive"], **second["prevalence_sensitive"]},
@@ -110,7 +110,7 @@ class FoldValues:
 
     @classmethod
     def of(cls, values: Sequence[Value], mean: Value, sd: Value) -> Self:
-        """With what follows from mean and standard deviation."""
+        """Make it from mean and standard deviation; the coefficient of variation follows."""
         return cls(tuple(values), mean, sd, None if mean is None or sd is None or mean <= 0 else sd / mean)
 
 
@@ -122,7 +122,7 @@ class GroupDesign(TypedDict):
         largest: Samples of the largest group.
         effective_groups: How many groups of equal size would be worth as much.
         design_effects: By metric, how many times larger its variance is than that of as many independent samples; left
-            out for samples whose weights are not at hand.
+            out for samples whose weights are not known.
     """
 
     n_groups: int
@@ -152,7 +152,7 @@ class WeightDesign(TypedDict):
 
 
 class SectionName(StrEnum):
-    """What sections of a report are about that need more than the matrix."""
+    """Sections of a report that need more than the matrix."""
 
     PROBABILITIES = "probabilities"
     GROUPS = "groups"
@@ -162,7 +162,7 @@ class SectionName(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Section:
-    """What a report says of one thing: of the matrix, of the probabilities of the samples, of their groups.
+    """A section of a report: of the matrix, of probabilities, or of groups.
 
     Attributes:
         metrics: Overall values by group; for two classes with those of the positive class.
@@ -175,7 +175,7 @@ class Section:
         interpretation: Verbal scales, where they are asked for.
         details: What belongs to the values but is no metric, as JSON.
         leading: By label what headlines and summaries say of a class, where `per_class` is written already.
-        curves: Of samples that went by: what is kept of their curves, as JSON.
+        curves: Of streamed samples: what is kept of their curves, as JSON.
     """
 
     metrics: GroupedMetrics = field(default_factory=no_metrics)
@@ -200,7 +200,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class InputSummary(SummarisedInput):
-    """What was evaluated, rows actual."""
+    """The input of an evaluation, with rows for actual classes."""
 
     orientation: Literal["actual_rows"] = "actual_rows"
     confusion_matrix: NDArray[Any] | None = field(default=None, metadata=LEFT_OUT | typed(list[list[float]]))
@@ -211,7 +211,7 @@ class InputSummary(SummarisedInput):
     def of(
         cls, source: MatrixInput, per_class: Mapping[str, GroupedMetrics], counts: Mapping[str, Any] | None = None
     ) -> Self:
-        """What is said of an input whose classes have these values; ``counts`` are shown in place of a matrix."""
+        """Summarise an input whose classes have these values; ``counts`` are shown in place of a matrix."""
         return cls(
             kind=source.kind,
             content=source.content,
@@ -232,11 +232,16 @@ class InputSummary(SummarisedInput):
 
 
 class HeadlineValue(TypedDict):
-    """A value with its limits, `null` where there are none."""
+    """A value with its limits, `null` where there are none.
+
+    Attributes:
+        reason: Why there are none, of a value that was asked for.
+    """
 
     value: Value
     low: Value
     high: Value
+    reason: NotRequired[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,16 +249,16 @@ class WeakestClass:
     """The class of the lowest recall.
 
     Attributes:
-        n: Samples of the class, or their weight.
+        n: Samples of the class, or their weight; None of a matrix of rates.
     """
 
     label: str
     recall: float
-    n: float
+    n: float | None
 
 
 class Headline(TypedDict):
-    """What to look at first, small for any number of classes.
+    """The leading values of a report, small for any number of classes.
 
     Attributes:
         requested: Expressions of one value that were asked for, as many as there is room for.
@@ -270,7 +275,7 @@ class Headline(TypedDict):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Report:
-    """Everything that is answered about one input.
+    """The answer about one input.
 
     Attributes:
         headline: The usual metrics and what was requested, value and limits side by side.

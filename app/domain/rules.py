@@ -1,4 +1,4 @@
-"""Rules of a gate: what a metric has to reach, alone or beside a baseline."""
+"""Rules of a gate: bounds on a metric, or on its difference to a baseline."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -6,15 +6,18 @@ from enum import StrEnum
 from typing import Any
 
 from app.domain.errors import Fault, InvalidExpression, InvalidInput
+from app.domain.evaluation import DatasetRef, ModelRef, Reference
 from app.domain.expressions.expressions import parse_for_any_classes, refuse_about_sample, refuse_unless_proportion
+from app.domain.wording import significant
 from app.kernel.compare.gates import Bound as Bound
 from app.kernel.metrics.card import Inputs
+from app.kernel.metrics.expression import Bounds, bounds
 from app.kernel.uncertainty.draws import Alternative
 from app.kernel.uncertainty.intervals import ProportionInterval
 
 
 class Demand(StrEnum):
-    """What a rule asks for, by the member that says so."""
+    """The demand of a rule, named by the request's member that makes it."""
 
     MIN = "min"
     MAX = "max"
@@ -53,10 +56,15 @@ class Rule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Definition:
-    """What a gate asks for: every rule has to pass, and there have to be enough samples."""
+    """The definition of a gate: every rule has to pass, and there have to be enough samples.
+
+    Attributes:
+        applies_to: Which evaluations it is for; None is all.
+    """
 
     rules: tuple[Rule, ...]
     minimum_samples: int = 0
+    applies_to: Reference | None = None
 
     @property
     def needs_baseline(self) -> bool:
@@ -67,7 +75,18 @@ class Definition:
 def definition_of(stated: Mapping[str, Any]) -> Definition:
     """A definition from its stored JSON."""
     return Definition(
-        rules=tuple(_rule(rule) for rule in stated["rules"]), minimum_samples=stated.get("minimum_samples", 0)
+        rules=tuple(_rule(rule) for rule in stated["rules"]),
+        minimum_samples=stated.get("minimum_samples", 0),
+        applies_to=_reference(stated["applies_to"]) if "applies_to" in stated else None,
+    )
+
+
+def _reference(stated: Mapping[str, Any]) -> Reference:
+    model, dataset = stated.get("model"), stated.get("dataset")
+    return Reference(
+        None if model is None else ModelRef(**model),
+        None if dataset is None else DatasetRef(**dataset),
+        tuple(stated.get("tags", {}).items()),
     )
 
 
@@ -98,7 +117,30 @@ def check_rules(definition: Definition) -> None:
             refuse_about_sample(expression, rule.metric)
             if rule.proportion_interval is not ProportionInterval.WILSON:
                 refuse_unless_proportion(expression, rule.metric)
+            faults += _beyond_range(rule, bounds(expression), f"/rules/{index}")
         except InvalidExpression as error:
             faults.append(Fault(f"/rules/{index}/metric", error.code, error.detail))
     if faults:
         raise InvalidInput(faults)
+
+
+def _beyond_range(rule: Rule, ends: Bounds, pointer: str) -> list[Fault]:
+    """Return what is wrong with a limit that no value can reach, or a margin that no difference can."""
+    low, high = ends
+    if rule.demand.needs_baseline:
+        if low is None or high is None or rule.limit <= high - low:
+            return []
+        low, high, pointer = 0.0, high - low, f"{pointer}/margin"
+    else:
+        pointer = f"{pointer}/{rule.demand}"
+    if (low is None or rule.limit >= low) and (high is None or rule.limit <= high):
+        return []
+    what = f"a difference in {rule.metric}" if rule.demand.needs_baseline else rule.metric
+    if low is None or high is None:
+        lies = f"is at most {significant(high)}" if high is not None else f"is at least {significant(low or 0.0)}"
+    else:
+        lies = f"lies between {significant(low)} and {significant(high)}"
+    part = rule.limit / 100.0
+    meant = (low is None or part >= low) and (high is None or part <= high)
+    hint = f": did you mean {significant(part, 6)}?" if meant and abs(rule.limit) > 1.0 else ""
+    return [Fault(pointer, "out_of_range", f"{what} {lies}, got {significant(rule.limit, 6)}{hint}")]

@@ -279,3 +279,9 @@ def classes(labels: Sequence[str]) -> str:
 # Messages and evidence name this many classes; the rest is counted.
 MOST_NAMED: Final = 10
 _PLAIN: Final = re.compile(r"\w+([ :/&+.-]*\w+)*")
+LONGEST_SHOWN: Final = 60
+
+
+def shown(text: str) -> str:
+    """A text for a message, cut when it is long."""
+    return repr(text if len(text) <= LONGEST_SHOWN else text[: LONGEST_SHOWN - 1] + "…")

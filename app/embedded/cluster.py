@@ -26,7 +26,7 @@ _log = logging.getLogger("prevail.embedded")
 
 
 def free_bytes(folder: Path) -> int:
-    """What an ordinary user may still write to the file system of a folder."""
+    """Return the bytes that an ordinary user may still write to the file system of a folder."""
     state = os.statvfs(folder)
     return state.f_bavail * state.f_frsize
 

@@ -60,7 +60,7 @@ class ServerUser:
             return subprocess.CompletedProcess(command, 126, "", str(error))
 
     def reaches(self, path: Path) -> bool:
-        """Whether this user can read a file, or enter a folder."""
+        """Return True if this user can read a file, or enter a folder."""
         # Asked as the user: mode bits alone would miss access lists and mount options.
         question = 'if [ -d "$1" ]; then cd "$1"; else [ -r "$1" ]; fi'
         return self.run("/bin/sh", "-c", question, "sh", path).returncode == 0
@@ -227,7 +227,7 @@ class Installation:
         return self.prefix / "bin" / name
 
     def usable_by(self, user: ServerUser) -> bool:
-        """Whether `user` can run the server from here: program, libraries and shared files."""
+        """Return True if `user` can run the server from here: program, libraries and shared files."""
         return (
             user.run(self.program("postgres"), "--version").returncode == 0
             and user.run(self.program("initdb"), "--version").returncode == 0
@@ -235,7 +235,7 @@ class Installation:
         )
 
     def within_reach_of(self, user: ServerUser) -> "Installation":
-        """This installation, or a copy in a folder of root's that `user` can reach, made once per wheel version."""
+        """Return this installation, or a copy in a folder of root's that `user` can reach, made once per wheel."""
         if user.account is None or self.usable_by(user):
             return self
         root = reachable_root(user)

@@ -98,7 +98,7 @@ class EmbeddedPostgres:
         return cls(home, installation, port, password, user, options, server, watch, lock)
 
     def supervise(self) -> None:
-        """From now on start the server again whenever it ends before `stop`, with the same address and password."""
+        """Start the server again whenever it ends before `stop`, with the same address and password."""
         self._supervisor = Supervisor(
             ended=self._server_ended, start_again=self.start_again, meanwhile=lambda: keep_reserve(self.home)
         )

@@ -37,7 +37,7 @@ class Supervisor:
         self._thread = threading.Thread(target=self._run, name="embedded-postgres", daemon=True)
 
     def start(self) -> None:
-        """Begin."""
+        """Start watching."""
         self._thread.start()
 
     def stop(self) -> None:
@@ -47,7 +47,7 @@ class Supervisor:
 
     @property
     def stopping(self) -> bool:
-        """Whether what is being started is not wanted any more."""
+        """True once the server is to stop."""
         return self._stopping.is_set()
 
     def _run(self) -> None:
@@ -90,7 +90,7 @@ class Supervisor:
 
 
 def describe_end(code: int) -> str:
-    """How a process ended, from its exit code."""
+    """Describe the end of a process by its exit code."""
     if code >= 0:
         return f"exit code {code}"
     try:

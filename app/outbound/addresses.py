@@ -1,4 +1,4 @@
-"""Which addresses of the network are anybody's to be sent to.
+"""Network addresses that webhooks may be sent to.
 
 A name says nothing: it can lead anywhere, and elsewhere the next moment. So the address is looked at that the
 connection is made to, each time.

@@ -1,10 +1,14 @@
 """Batches of an engine's answer: of even size, and checked to be in order."""
 
 from collections.abc import Iterable, Iterator
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from app.domain.errors import SpillFull
 from app.kernel.streamed.rows import BATCH_ROWS, EngineError, Table
 
 
@@ -47,3 +51,41 @@ def in_order(batches: Iterable[Table], by: str) -> Iterator[Table]:
             raise EngineError("the engine gave rows out of order")
         last = along[-1] if along.size else last
         yield batch
+
+
+FULL = "expected rows that take at most PREVAIL_SPILL_BYTES in files; a filter chooses fewer"
+
+
+class Spool:
+    """Batches in a file without a name, read from either end any number of times.
+
+    Args:
+        batches: Columns of numbers.
+        folder: Where the file is made.
+        most_bytes: That it may take.
+
+    Raises:
+        SpillFull: it takes more.
+    """
+
+    def __init__(self, batches: Iterable[Table], folder: Path, most_bytes: int) -> None:
+        self._file: Any = TemporaryFile(dir=folder)  # noqa: SIM115 - it is closed with this
+        self._parts: list[dict[str, tuple[int, np.dtype[Any], int]]] = []
+        for batch in batches:
+            part = {}
+            for name, column in batch.items():
+                part[name] = self._file.tell(), column.dtype, column.size
+                self._file.write(np.ascontiguousarray(column).data)
+            self._parts.append(part)
+            if self._file.tell() > most_bytes:
+                raise SpillFull(FULL)
+
+    def batches(self, *, back: bool = False) -> Iterator[Table]:
+        """The batches as they came, or from the last row to the first."""
+        step = -1 if back else 1
+        for part in self._parts[::step]:
+            found = {}
+            for name, (start, kind, size) in part.items():
+                self._file.seek(start)
+                found[name] = np.fromfile(self._file, kind, size)[::step]
+            yield found

@@ -8,12 +8,14 @@ import stat
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from functools import partial
 from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from app.domain.data import DataFile, DataListing
+from app.domain.data import DataFile, DataFormat, DataListing, DataReference
 from app.domain.errors import DataNotAllowed, InvalidInput
+from app.outbound.tables import METADATA, delta_listing, iceberg_listing
 
 if TYPE_CHECKING:
     import httpx
@@ -54,7 +56,7 @@ class Address:
 
     @property
     def path(self) -> str:
-        """As the place of storage knows it: with the bucket in front, or from the root."""
+        """The path for the storage system: with the bucket in front, or from the root."""
         joined = "/".join(self.segments)
         return f"{self.host}/{joined}".rstrip("/") if self.scheme in (S3, GOOGLE) else f"/{joined}"
 
@@ -65,15 +67,19 @@ class Address:
         )
 
 
-def read_address(text: str) -> Address:
+def read_address(text: str, *, written_by_table: bool = False) -> Address:
     """The parts of an address.
+
+    Args:
+        text: As a request has it.
+        written_by_table: It is one that a table names: signs are part of the names of its files.
 
     Raises:
         DataNotAllowed: it is of a kind that is never read. The message never repeats it: it may hold a secret.
     """
     if not 0 < len(text) <= _LONGEST or not text.isprintable():
         raise DataNotAllowed(f"expected an address of at most {_LONGEST} printable characters")
-    found = next((words for sign, words in _SIGNS.items() if sign in text), None)
+    found = None if written_by_table else next((words for sign, words in _SIGNS.items() if sign in text), None)
     if found is not None:
         raise DataNotAllowed(f"expected an address such as s3://bucket/folder/*.parquet, got one with {found}")
     if text.count(WILDCARD) > _MOST_WILDCARDS:
@@ -122,13 +128,13 @@ def read_prefix(text: str) -> Address:
     return address
 
 
-def allowed_address(text: str, prefixes: Sequence[Address]) -> Address:
-    """An address that lies below a prefix.
+def allowed_address(text: str, prefixes: Sequence[Address], *, written_by_table: bool = False) -> Address:
+    """An address that lies below a prefix; arguments as of `read_address`.
 
     Raises:
         DataNotAllowed: it does not.
     """
-    address = read_address(text)
+    address = read_address(text, written_by_table=written_by_table)
     if not prefixes:
         raise DataNotAllowed("this service reads no data by reference: its operator allows no PREVAIL_DATA_PREFIXES")
     if not any(address.is_below(prefix) for prefix in prefixes):
@@ -165,15 +171,15 @@ class HttpFile(io.RawIOBase):
         self._fetch(0, 1)
 
     def listed(self, path: str) -> DataFile:
-        """What it was when it was opened."""
+        """Return the file's path, size and version, as of when it was opened."""
         return DataFile(path, self._size, self._version)
 
     def readable(self) -> bool:
-        """It is."""
+        """Return True."""
         return True
 
     def seekable(self) -> bool:
-        """It is."""
+        """Return True."""
         return True
 
     def tell(self) -> int:
@@ -181,12 +187,12 @@ class HttpFile(io.RawIOBase):
         return self._place
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        """Go on from another place."""
+        """Move to another place."""
         self._place = offset + {io.SEEK_SET: 0, io.SEEK_CUR: self._place, io.SEEK_END: self._size}[whence]
         return self._place
 
     def size(self) -> int:
-        """Bytes of the whole."""
+        """Return the size of the file in bytes."""
         return self._size
 
     def read(self, size: int | None = -1) -> bytes:
@@ -255,13 +261,17 @@ _MOST_SEEN: Final = 500_000
 _DEEP: Final = "**"
 _REGION: Final = ("AWS_REGION", "AWS_DEFAULT_REGION")
 _DELTA_LOG: Final = "_delta_log"
+# Folders beside the data of tables, and what these are.
+_LOGS: Final = {_DELTA_LOG: (DataFormat.DELTA, "a Delta"), "metadata": (DataFormat.ICEBERG, "an Iceberg")}
+# How Hadoop calls addresses of S3.
+_OF_HADOOP: Final = re.compile(r"^s3[an]://")
 # As writers of data mark what is none: `_SUCCESS`, `.crc`.
 _ASIDE: Final = ("_", ".")
 
 
 @dataclass(frozen=True, slots=True)
 class DataPlaces:
-    """Everything that the operator allows; can be sent to another process.
+    """The places that the operator allows; can be sent to another process.
 
     Attributes:
         prefixes: Below which data may lie.
@@ -272,22 +282,26 @@ class DataPlaces:
     s3_endpoint: str | None = None
 
     def check(self, uri: str) -> bool:
-        """Whether the data lies on this machine, so that looking at it is quick.
+        """Return True for data on this machine, which is quick to look at.
 
         Raises:
             DataNotAllowed: it does not lie below a prefix.
         """
         return self._allowed(uri).scheme == FILE
 
-    def files(self, uri: str) -> DataListing:
-        """The files that an address names, in the order of their paths.
+    def files(self, reference: DataReference) -> DataListing:
+        """The files that a reference names, in the order of their paths.
 
         Raises:
             DataNotAllowed: one of them does not lie below a prefix, wherever links lead.
-            InvalidInput: there are none, or too many.
+            InvalidInput: there are none, or too many, or it is no table that can be read.
             OSError: the place of storage does not answer.
         """
-        address = self._allowed(uri)
+        address = self._allowed(reference.uri)
+        if reference.format is not None and reference.format.is_table:
+            listing = self._of_table(address, reference)
+            self._check_count(len(listing.files))
+            return listing
         if address.scheme in WEB:
             return self._of_web(address)
         filesystem = self._filesystem(address)
@@ -299,11 +313,47 @@ class DataPlaces:
             raise InvalidInput.at(_WHERE, "no_such_data", "expected one file at least at this address, there is none")
         roots = [Path(one.path) for one in map(read_prefix, self.prefixes) if address.is_below(one)]
         _check_no_table(filesystem, found, roots)
-        if len(found) > _MOST_FILES:
-            raise InvalidInput.at(_WHERE, "too_many_files", f"expected at most {_MOST_FILES} files, got {len(found)}")
+        self._check_count(len(found))
         if address.scheme == FILE:
             self._check_links(file.path for file in found)
         return DataListing(tuple(found), filesystem.open_input_file)
+
+    def _of_table(self, address: Address, reference: DataReference) -> DataListing:
+        if address.scheme in WEB or WILDCARD in address.path:
+            raise InvalidInput.at(_WHERE, "no_listing", "expected the folder of a table, without patterns and not HTTP")
+        if address.scheme == FILE:
+            self._check_links([address.path])
+        filesystem = self._filesystem(address)
+        whole = address.path if address.scheme == FILE else f"{address.scheme}://{address.path}"
+        if reference.format is DataFormat.ICEBERG:
+            return iceberg_listing(whole, reference.version, filesystem, partial(self._of_same_place, address.scheme))
+        from pyarrow import fs
+
+        options = {"AWS_ENDPOINT_URL": self.s3_endpoint, "AWS_ALLOW_HTTP": "true"} if self.s3_endpoint else {}
+
+        def check(path: str) -> None:
+            self._of_same_place(address.scheme, f"{whole}/{path}")
+
+        return delta_listing(whole, reference.version, fs.SubTreeFileSystem(address.path, filesystem), options, check)
+
+    def _of_same_place(self, scheme: str, location: str) -> str:
+        """The path of a file that a table names.
+
+        Raises:
+            DataNotAllowed: it lies elsewhere than the table, below no prefix, or behind a link that leads outside.
+        """
+        prefixes = [read_prefix(prefix) for prefix in self.prefixes]
+        address = allowed_address(_OF_HADOOP.sub("s3://", location), prefixes, written_by_table=True)
+        if address.scheme != scheme:
+            raise DataNotAllowed("expected all files of a table where its metadata lies")
+        if scheme == FILE:
+            self._check_links([address.path])
+        return address.path
+
+    @staticmethod
+    def _check_count(files: int) -> None:
+        if files > _MOST_FILES:
+            raise InvalidInput.at(_WHERE, "too_many_files", f"expected at most {_MOST_FILES} files, got {files}")
 
     def _allowed(self, uri: str) -> Address:
         return allowed_address(uri, [read_prefix(prefix) for prefix in self.prefixes])
@@ -348,14 +398,27 @@ def _check_no_table(filesystem: Any, files: Sequence[DataFile], roots: Sequence[
 
     folders = {Path(file.path).parent for file in files}
     around = {one for folder in folders for one in (folder, *folder.parents)}
-    logs = [str(one / _DELTA_LOG) for one in around if any(one.is_relative_to(root) for root in roots)]
-    if any(info.type == fs.FileType.Directory for info in filesystem.get_file_info(logs)):
+    inner = sorted(one for one in around if any(one.is_relative_to(root) for root in roots))
+    beside = filesystem.get_file_info([str(one / name) for one in inner for name in _LOGS])
+    for info in beside:
+        form, name = _LOGS[info.base_name]
+        if info.type != fs.FileType.Directory or not _is_log(filesystem, info):
+            continue
         raise InvalidInput.at(
             _WHERE,
-            "delta_table",
-            "expected files that are all rows, these are of a Delta table, whose log says which are deleted: write the "
-            "rows that are there to a folder of their own",
+            f"{form.value}_table",
+            f"expected files that are all rows, these are of {name} table, whose log says which are deleted: name its "
+            f'folder with "format": "{form.value}"',
         )
+
+
+def _is_log(filesystem: Any, folder: Any) -> bool:
+    """Does a folder hold what says which rows a table has? Many folders are called metadata."""
+    from pyarrow import fs
+
+    if folder.base_name == _DELTA_LOG:
+        return True
+    return any(one.base_name.endswith(METADATA) for one in filesystem.get_file_info(fs.FileSelector(folder.path)))
 
 
 def _open_web(url: str) -> Any:

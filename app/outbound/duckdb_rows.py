@@ -1,7 +1,8 @@
 """Rows beyond memory in a DuckDB of this process.
 
-The database is a file in a folder of its own, which is removed with it. It is locked: it reads no file but its own,
-loads no extension, and takes no setting. Rows come in as batches of Arrow only.
+The database is in memory. What that does not hold goes into files of a folder of its own, which is removed with it.
+It is locked: it reads no file but its own, loads no extension, and takes no setting. Rows come in as batches of Arrow
+only.
 """
 
 import os
@@ -20,12 +21,10 @@ import pyarrow as pa
 
 from app.domain.errors import SpillFull
 from app.kernel.streamed.rows import BATCH_ROWS, EngineError, Table
-from app.outbound.batches import columns_of, even_batches, in_order
+from app.outbound.batches import FULL, Spool, columns_of, even_batches, in_order
 
 # For each thread: with less it fails where it could use files.
 _LEAST: Final = 128 << 20
-_FILE: Final = "rows.duckdb"
-_FULL: Final = "expected rows that take at most PREVAIL_SPILL_BYTES in files; a filter chooses fewer"
 # What the engine says when files have no room, or when there is no memory.
 _NO_ROOM: Final = ("max_temp_directory_size", "No space left on device")
 _NO_MEMORY: Final = "Out of Memory Error"
@@ -47,7 +46,7 @@ def _told() -> Iterator[None]:
     except (duckdb.Error, pa.ArrowException, OSError) as error:
         # Of what is read batch by batch Arrow tells the errors.
         if any(words in str(error) for words in _NO_ROOM):
-            raise SpillFull(_FULL) from None
+            raise SpillFull(FULL) from None
         if isinstance(error, MemoryError) or _NO_MEMORY in str(error):
             raise MemoryError(str(error)) from error
         raise EngineError(str(error)) from error
@@ -66,7 +65,7 @@ class DuckRows:
 
     @property
     def n_rows(self) -> int:
-        """How many rows there are."""
+        """Number of rows."""
         return int(self._engine.answer(f"SELECT count(*) FROM ({self._query})").fetchall()[0][0])
 
     def having(self, **columns: str) -> "DuckRows":
@@ -89,22 +88,27 @@ class DuckRows:
 
     def sums(self, *by: str, **values: str) -> Table:
         """Sums of expressions for each combination of some columns."""
-        return self.summed(*by, **values)._table(by)
+        return self.totals(by, values, {})
+
+    def totals(self, by: Sequence[str], sums: Mapping[str, str], smallest: Mapping[str, str]) -> Table:
+        """Sums of expressions for each combination of some columns, and smallest values of others."""
+        ends = [f"min({one})::DOUBLE AS {_quoted(name)}" for name, one in smallest.items()]
+        return self._grouped(by, self._sums_of(sums) + ends)._table(by)
 
     def summed(self, *by: str, **values: str) -> "DuckRows":
         """Combinations of some columns with sums of expressions."""
+        return self._grouped(by, self._sums_of(values))
+
+    def _sums_of(self, values: Mapping[str, str]) -> list[str]:
+        if not values:
+            return []
         # Whole numbers are summed in 128 bits, which SQL's sum does by itself; fsum is Kahan's.
         own = self._engine.types(f"SELECT {', '.join(f'({one})' for one in values.values())} FROM ({self._query})")
         made = []
         for (name, expression), kind in zip(values.items(), own, strict=True):
             function = "fsum" if kind in ("DOUBLE", "FLOAT") else "sum"
             made.append(f"coalesce({function}({expression}), 0)::DOUBLE AS {_quoted(name)}")
-        return self._grouped(by, made)
-
-    def smallest(self, *by: str, **values: str) -> Table:
-        """Smallest values of expressions for each combination of some columns."""
-        made = [f"min({one})::DOUBLE AS {_quoted(name)}" for name, one in values.items()]
-        return self._grouped(by, made)._table(by)
+        return made
 
     def coded(self, column: str, into: str) -> tuple["DuckRows", int]:
         """Rows with whole numbers in place of values."""
@@ -140,6 +144,10 @@ class DuckRows:
         chosen = ", ".join(map(_quoted, columns))
         asked = f"SELECT {chosen} FROM ({self._query}) ORDER BY {', '.join(by)}"
         return in_order(self._engine.batches(asked), by[0])
+
+    def sorted(self, *by: str, columns: Sequence[str]) -> Spool:
+        """Columns in an order, to be read from either end."""
+        return Spool(self.ordered(*by, columns=columns), self._engine.folder, self._engine.spill_bytes)
 
     def batches(self, *columns: str) -> Iterator[Table]:
         """Columns in any order, in batches."""
@@ -212,11 +220,11 @@ class DuckDB:
             "autoload_known_extensions": False,
             "python_enable_replacements": False,
         }
-        self._connection = duckdb.connect(str(self._own / _FILE), config=settings)
-        # Rows are read a few times and removed: to look for a way to write less takes longer than to write.
-        self._connection.execute("SET force_compression = 'uncompressed'")
+        self._connection = duckdb.connect(":memory:", config=settings)
         # In the configuration DuckDB 2.0 passes it over.
         self._connection.execute(f"SET max_temp_directory_size = '{self.spill_bytes}B'")
+        # Where it thinks that somebody looks it draws bars between the lines of the log.
+        self._connection.execute("SET enable_progress_bar = false")
         self._connection.execute("SET enable_external_access = false")
         self._connection.execute("SET lock_configuration = true")
 
@@ -230,7 +238,6 @@ class DuckDB:
             while True:
                 try:
                     batch = context.run(next, given, None)
-                    self._check_room()
                 except Exception as fault:
                     faults.append(fault)
                     raise
@@ -253,11 +260,10 @@ class DuckDB:
         """Rows of a query, written once."""
         name = f"kept_{next(self._numbers)}"
         self.answer(f"CREATE TABLE {name} AS {query}")
-        self._check_room()
         return DuckRows(self, f"SELECT * FROM {name}")
 
     def answer(self, query: str) -> Any:
-        """What the engine answers."""
+        """Execute a query."""
         with _told():
             return self._connection.execute(query)
 
@@ -266,7 +272,7 @@ class DuckDB:
         return [row[1] for row in self.answer(f"DESCRIBE {query}").fetchall()]
 
     def table(self, query: str) -> Table:
-        """All of a small answer."""
+        """Return a small answer whole."""
         with _told():
             return columns_of(self._connection.sql(query).to_arrow_table())
 
@@ -275,11 +281,6 @@ class DuckDB:
         with _told():
             # A cursor of its own: several answers are read beside each other.
             yield from even_batches(self._connection.cursor().sql(query).to_arrow_reader(BATCH_ROWS))
-
-    def _check_room(self) -> None:
-        """Raises SpillFull: the rows that were written take more than they may. Sorting has a limit of its own."""
-        if (self._own / _FILE).stat().st_size > self.spill_bytes:
-            raise SpillFull(_FULL)
 
     def __enter__(self) -> Self:
         return self

@@ -9,7 +9,7 @@ from typing import Final
 
 import httpx
 
-from app.domain.operations import Sent
+from app.domain.operations import SendResult
 from app.outbound.addresses import AddressRefused, addresses_of
 
 _SECONDS: Final = 15.0
@@ -26,7 +26,7 @@ class WebhookPoster:
         self._private = private
         self._tls = ssl.create_default_context()
 
-    async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> Sent:
+    async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> SendResult:
         """Send a body. Whatever happens is an answer, not an error.
 
         Nothing of what comes back is read but the status; it can lead nowhere else, and takes so long and no longer.
@@ -35,13 +35,13 @@ class WebhookPoster:
             async with asyncio.timeout(_SECONDS):
                 status = await self._post(httpx.URL(url), headers, body)
         except TimeoutError:
-            return Sent(None, f"no answer within {_SECONDS:g} seconds")
+            return SendResult(None, f"no answer within {_SECONDS:g} seconds")
         except AddressRefused as refused:
-            return Sent(None, str(refused))
+            return SendResult(None, str(refused))
         except (OSError, httpx.HTTPError, httpx.InvalidURL) as error:
-            return Sent(None, _worded(error))
+            return SendResult(None, _worded(error))
         good = HTTPStatus.OK <= status < HTTPStatus.MULTIPLE_CHOICES
-        return Sent(status, None if good else f"expected a status of 200 to 299, got {status}")
+        return SendResult(status, None if good else f"expected a status of 200 to 299, got {status}")
 
     async def _post(self, url: httpx.URL, headers: Mapping[str, str], body: bytes) -> int:
         port = url.port or _PORTS[url.scheme]

@@ -7,6 +7,7 @@ of this machine (``local[2]``) are spoken to. Expressions are translated by sqlg
 
 import shutil
 import socket
+import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
@@ -22,7 +23,7 @@ import pyarrow as pa
 
 from app.domain.errors import ClusterUnavailable
 from app.kernel.streamed.rows import Table
-from app.outbound.batches import columns_of, even_batches, in_order
+from app.outbound.batches import Spool, columns_of, even_batches, in_order
 
 # pyarrow does not read the LZ4 that Spark writes by default.
 _COMPRESSION = "zstd"
@@ -110,7 +111,7 @@ class Spark:
     """A session on a cluster, with a folder that both see."""
 
     def __init__(self, session: Any, folder: Path) -> None:
-        self._session, self._folder, self._numbers = session, folder, count()
+        self._session, self.folder, self._numbers = session, folder, count()
 
     def take(self, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> "SparkRows":
         """Rows of batches, written once. Raises what comes of making the batches."""
@@ -147,7 +148,7 @@ class Spark:
             return SparkRows(self, self._session.read.parquet(place.as_uri()))
 
     def _place(self) -> Path:
-        return self._folder / f"part_{next(self._numbers)}"
+        return self.folder / f"part_{next(self._numbers)}"
 
 
 class SparkRows:
@@ -164,7 +165,7 @@ class SparkRows:
 
     @property
     def n_rows(self) -> int:
-        """How many rows there are."""
+        """Number of rows."""
         with _asked():
             return int(self._frame.count())
 
@@ -184,15 +185,15 @@ class SparkRows:
 
     def sums(self, *by: str, **values: str) -> Table:
         """Sums of expressions for each combination of some columns."""
-        return self.summed(*by, **values)._table(by)
+        return self.totals(by, values, {})
+
+    def totals(self, by: Sequence[str], sums: Mapping[str, str], smallest: Mapping[str, str]) -> Table:
+        """Sums of expressions for each combination of some columns, and smallest values of others."""
+        return self._aggregated(by, sums, smallest)._table(by)
 
     def summed(self, *by: str, **values: str) -> "SparkRows":
         """Each combination of some columns once, with sums of expressions."""
-        return self._aggregated("coalesce(sum({}), 0)", by, values)
-
-    def smallest(self, *by: str, **values: str) -> Table:
-        """Smallest values of expressions for each combination of some columns."""
-        return self._aggregated("min({})", by, values)._table(by)
+        return self._aggregated(by, values, {})
 
     def distinct(self, *by: str) -> "SparkRows":
         """Each combination of some columns once, with its number."""
@@ -232,17 +233,20 @@ class SparkRows:
         frame = self._frame.orderBy(*sort, ascending=[not one for one in falling]).select(*map(_quoted, columns))
         return in_order(even_batches(self._spark.written(frame)), by[0])
 
+    def sorted(self, *by: str, columns: Sequence[str]) -> Spool:
+        """Columns in an order, to be read from either end."""
+        return Spool(self.ordered(*by, columns=columns), self._spark.folder, sys.maxsize)
+
     def batches(self, *columns: str) -> Iterator[Table]:
         """Columns in any order, in batches."""
         return even_batches(self._spark.written(self._frame.select(*map(_quoted, columns))))
 
-    def _aggregated(self, form: str, by: Sequence[str], values: Mapping[str, str]) -> "SparkRows":
+    def _aggregated(self, by: Sequence[str], sums: Mapping[str, str], smallest: Mapping[str, str]) -> "SparkRows":
         from pyspark.sql import functions
 
-        made = [
-            functions.expr(f"CAST({form.format(f'({_spoken(one)})')} AS DOUBLE)").alias(name)
-            for name, one in values.items()
-        ]
+        asked = {name: f"coalesce(sum({_spoken(one)}), 0)" for name, one in sums.items()}
+        asked |= {name: f"min({_spoken(one)})" for name, one in smallest.items()}
+        made = [functions.expr(f"CAST({one} AS DOUBLE)").alias(name) for name, one in asked.items()]
         with _asked():
             return self._of(self._frame.groupBy(*by).agg(*made) if by else self._frame.agg(*made))
 

@@ -82,14 +82,14 @@ _log = logging.getLogger("prevail.access")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asking:
-    """What a request says of who sends it.
+class Caller:
+    """The sender of a request.
 
     Attributes:
-        authorization: The header, as it came.
-        project: That it names, in a header of its own.
-        local: It came from this machine.
-        request_id: Under which the trail of changes has it.
+        authorization: The header `Authorization`.
+        project: The project that a header names.
+        local: The request came from this machine.
+        request_id: Id of the request in the log and in the audit log.
     """
 
     authorization: str | None
@@ -116,7 +116,7 @@ class Admitted:
 
 @dataclass(frozen=True, slots=True)
 class RateState:
-    """What is left of a rate: `left` of `requests` in `window` seconds, which begins anew in `reset` seconds."""
+    """State of a rate limit: `left` of `requests` in `window` seconds, which begins anew in `reset` seconds."""
 
     requests: int
     window: int
@@ -146,7 +146,7 @@ class Guard:
         self._used: Counter[UUID] = Counter()
         self._noting: asyncio.Task[None] | None = None
 
-    async def admit(self, asking: Asking, scope: Scope) -> Admitted:
+    async def admit(self, caller: Caller, scope: Scope) -> Admitted:
         """Let a request pass.
 
         Raises:
@@ -155,17 +155,17 @@ class Guard:
             TooManyRequests: its key was used too often.
             StoreUnavailableError: nobody knows whether its key is good.
         """
-        if self._never or (asking.authorization is None and asking.local and not await self.needs_key()):
-            return Admitted(actor=Actor("local", None, asking.request_id), project=asking.project or DEFAULT_PROJECT)
-        key = await self._authenticate(asking.authorization)
+        if self._never or (caller.authorization is None and caller.local and not await self.needs_key()):
+            return Admitted(actor=Actor("local", None, caller.request_id), project=caller.project or DEFAULT_PROJECT)
+        key = await self._authenticate(caller.authorization)
         if not key.allows(scope):
             raise Forbidden(f"expected a key of the scope {scope.value}")
-        project = asking.project or key.project
+        project = caller.project or key.project
         if project != key.project and not key.allows(Scope.ADMIN):
             raise Forbidden("expected a key of the scope admin, which alone may name another project")
         limit = await self._count(key)
         return Admitted(
-            actor=Actor(key.name, key.id, asking.request_id),
+            actor=Actor(key.name, key.id, caller.request_id),
             project=project,
             administers=key.allows(Scope.ADMIN),
             limit=limit,
@@ -347,7 +347,7 @@ class Quotas:
             self._noting = asyncio.create_task(self._keep_noting(), name="project-usage")
 
     async def usage(self, project: str) -> Usage:
-        """What a project has used today.
+        """Return the use of a project today.
 
         Raises:
             StoreUnavailableError: the database does not answer.
@@ -397,7 +397,7 @@ class Quotas:
 
 
 def _day_of_now() -> datetime:
-    """When this day began (UTC)."""
+    """Return the beginning of this day (UTC)."""
     return datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
 
 
@@ -468,7 +468,7 @@ class KeyService:
             raise _missing(identifier)
 
     async def audit(self, project: str, limit: int, before: UUID | None) -> Page[AuditEntry, UUID]:
-        """What was changed in a project, latest first."""
+        """Return the changes in a project, latest first."""
         return await self._store.audit(project, limit, before)
 
 

@@ -1,4 +1,4 @@
-"""What is known of the present request where it is carried out: who acts, and under which id what it makes is kept.
+"""The actor, project and chosen id of the present request, for the code that carries it out.
 
 Set where the request came in.
 """
@@ -19,13 +19,13 @@ _PROJECT: ContextVar[str | None] = ContextVar("project", default=None)
 
 
 def act_as(actor: Actor, project: str | None = None) -> None:
-    """What this task, and those it starts, changes from now on is changed by somebody, for a project."""
+    """Set the actor and the project of all changes by this task and those it starts."""
     _ACTOR.set(actor)
     _PROJECT.set(project)
 
 
 def actor() -> Actor:
-    """Who acts."""
+    """Return the actor of the present request."""
     return _ACTOR.get()
 
 
@@ -41,12 +41,12 @@ _CHOSEN: ContextVar[UUID | None] = ContextVar("chosen", default=None)
 
 
 def make_as(identifier: UUID) -> None:
-    """What this task makes has this id. Whoever carries out the same work again makes no second one."""
+    """Set the id of the object that this task makes, so that carrying out the work again makes no second one."""
     _CHOSEN.set(identifier)
 
 
 def make_part(place: int) -> None:
-    """Of many things that one request makes, this task makes the one at this place."""
+    """Set the place of the object that this task makes, among those of one request."""
     if _CHOSEN.get() is not None:
         _CHOSEN.set(part_id(place))
 

@@ -31,7 +31,7 @@ class Admission:
 
     @property
     def waiting(self) -> int:
-        """How many wait for a place."""
+        """Number of tasks that wait for a place."""
         return sum(not place.done() for place in self._waiting)
 
     async def __aenter__(self) -> None:

@@ -49,7 +49,7 @@ class Cells:
 
     @classmethod
     def of(cls, tp: int, tn: int, positives: int, negatives: int) -> "Cells":
-        """From what is right, and the numbers of samples."""
+        """Make it from the correct predictions and the numbers of samples."""
         return cls(tp, positives - tp, negatives - tn, tn)
 
 
@@ -70,7 +70,7 @@ class FoldsExample:
 
 @dataclass(frozen=True, slots=True)
 class ScoreEnds:
-    """From the smallest to the largest value."""
+    """The smallest and the largest value."""
 
     low: float
     high: float
@@ -87,7 +87,7 @@ class MetricEnds:
 
 @dataclass(frozen=True, slots=True)
 class AlternativeReading:
-    """Another reading of the report that some matrix fits: something to ask its authors."""
+    """A different reading of the report that some matrix fits: something to ask its authors."""
 
     code: str
     message: str
@@ -141,7 +141,7 @@ class SearchedSizes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsistencyAnswer:
-    """Whether the scores are possible together. Inconsistent scores are a question to their authors, not a verdict.
+    """Result of the check. Inconsistent scores are a question to their authors, not a verdict.
 
     Attributes:
         consistent: `null`: could not be decided.
@@ -174,7 +174,7 @@ _MOST_NAMES_SHOWN = 30
 
 
 class Aggregation(StrEnum):
-    """How the scores of the folds were combined."""
+    """Order of averaging over folds: scores of folds averaged, or one score of the summed matrices."""
 
     MEAN_OF_SCORES = "mean_of_scores"
     SCORE_OF_SUMS = "score_of_sums"
@@ -182,7 +182,7 @@ class Aggregation(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportedScores:
-    """What was reported: scores as printed, and the numbers of samples behind them in one of three forms.
+    """The reported scores as printed, and the numbers of samples behind them in one of three forms.
 
     Attributes:
         scores: Texts by name: a metric with its parameters, with classes followed by @ and the class.
@@ -237,7 +237,7 @@ def printed_scores(report: ReportedScores, labels: Sequence[str] | None, known: 
 
 
 def _score(name: str, labels: Sequence[str] | None) -> Score | None:
-    """What a name stands for, if it can be checked at all. Labels are written as they are, without quotes."""
+    """Return the score of a name, or None if it cannot be checked. Labels are written without quotes."""
     if labels is None and name in scores_of_two_classes():
         return scores_of_two_classes()[name]
     written, at, label = name.partition("@")
@@ -275,7 +275,7 @@ def _unknown(name: str, known: Collection[str], labels: Sequence[str] | None) ->
 
 
 def alternative(code: str, sentence: str, count: int | None) -> AlternativeReading:
-    """Another reading of the report that would be consistent."""
+    """Make the alternative reading of a code and a sentence."""
     return AlternativeReading(code, f"It would fit if {sentence}.", count)
 
 
@@ -358,7 +358,7 @@ def of_folds(
 
 
 def pooled_alternative(report: ReportedScores, folds: Folds) -> list[AlternativeReading]:
-    """For scores that no pooled counts have: would they fit as means over the folds?"""
+    """Check whether scores that fit no pooled counts fit as means over the folds."""
     try:
         scores = printed_scores(report, None, linear_means())
     except InvalidInput:
@@ -406,7 +406,7 @@ _MOST_RANGES = 50
 
 
 def check_report(report: ReportedScores) -> ConsistencyAnswer:
-    """Whether the scores are possible together, and what follows when they are.
+    """Check whether one confusion matrix can have produced all scores, and find what follows if so.
 
     Raises:
         InvalidInput: a score is not known for this form, or is no number, or too many sizes would have to be searched.
@@ -471,12 +471,12 @@ def _pooled(folds: Folds) -> tuple[int, int]:
 
 
 def _fits_pooled(report: ReportedScores, folds: Folds) -> int:
-    """How many matrices of all folds together fit."""
+    """Return the number of matrices that fit the scores of all folds together."""
     return feasible_matrices(*_pooled(folds), as_printed(_scores(report), report.printed)).count
 
 
 def _of_unknown_sizes(report: ReportedScores) -> ConsistencyAnswer:
-    """Whether there are numbers of samples for which a matrix fits, as far as they are searched."""
+    """Search for numbers of samples that have a fitting matrix."""
     scores = _scores(report)
     sizes, searched = _sizes(report)
     found = fitting_sizes(sizes, as_printed(scores, report.printed))
@@ -529,7 +529,9 @@ def _sizes(report: ReportedScores) -> tuple[list[tuple[int, int]], SearchedSizes
 
 
 def _default_bound(given: int | None) -> int:
-    """As far as the rows last; both unknown they grow with the third power of the bound."""
+    """Return the largest number of samples that the search can afford; with both sizes unknown its cost grows with the
+    third power.
+    """
     return 200 if given is None else max(1, min(DEFAULT_BOUND, MOST_SEARCHED // (given + 1)))
 
 
@@ -552,7 +554,7 @@ def _searched_sentence(searched: SearchedSizes) -> str:
 
 
 def _fitting_sizes(report: ReportedScores, searched: SearchedSizes, found: Sequence[Fitting]) -> SearchedSizes:
-    """With the sizes that fit: as ranges of the one that is not known, or the smallest pairs."""
+    """Add the sizes that fit: as ranges of the unknown one, or the smallest pairs."""
     if report.positives is None and report.negatives is None and report.total is None:
         smallest = sorted(found, key=lambda one: (one.positives + one.negatives, one.positives))[:_MOST_SHOWN]
         return replace(searched, smallest=[Sizes(one.positives, one.negatives) for one in smallest])

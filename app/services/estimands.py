@@ -37,7 +37,7 @@ _MANY = 3
 
 
 class Better(StrEnum):
-    """Which values of a metric are better."""
+    """Direction in which a metric is better."""
 
     HIGHER = "higher"
     LOWER = "lower"
@@ -46,7 +46,7 @@ class Better(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Preference:
-    """Which of two values is better; with NEAREST the one closer to the ideal."""
+    """Order of values by a metric's direction; with NEAREST the value closer to the ideal is better."""
 
     better: Better
     ideal: float = 0.0
@@ -88,7 +88,7 @@ class Estimand:
     task: Task | None = None
 
     def values(self, computed: Array) -> Array:
-        """What the functional gave as (..., V)."""
+        """Return the computed values as (..., V)."""
         return computed if self.is_list else computed[..., None]
 
     @property
@@ -103,7 +103,7 @@ class Estimand:
 
     @property
     def scale(self) -> Scale:
-        """On which differences are tested."""
+        """The scale on which differences are tested."""
         return self.expression.metric.card.inference.scale if isinstance(self.expression, Measure) else Scale.LINEAR
 
 
@@ -140,7 +140,7 @@ def parse_estimands(
 
 
 def pointer_to(pointer: str, texts: Sequence[str], text: str) -> str:
-    """Where an expression stands in the request: in a list, unless the pointer is that of a single one."""
+    """Return the JSON pointer of an expression: in a list, unless the pointer is that of a single one."""
     return f"{pointer}/{list(texts).index(text)}" if pointer.endswith("/metrics") else pointer
 
 
@@ -211,7 +211,7 @@ def require_comparable(estimands: Sequence[Estimand], texts: Sequence[str], poin
 
 
 def preference(expression: Expression) -> Preference | None:
-    """Which values are better; None when the expression does not say."""
+    """Return the direction in which an expression is better; None if it does not say."""
     if isinstance(expression, Measure):
         return _preference(expression.metric.card.orientation_with(expression.parameters), expression.metric.card.ideal)
     if expression.card.orientation is not None:

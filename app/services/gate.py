@@ -4,13 +4,21 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from datetime import datetime
 from functools import partial
-from math import ceil, inf, isfinite, isnan, nan
-from typing import Any, Literal
+from math import inf, isfinite, isnan, nan
+from typing import Any, Literal, Self
 from uuid import UUID
 
 from app.domain.decisions import CheckSummary, Gate, GateCheck, GateVersion
-from app.domain.errors import InvalidExpression, InvalidInput, NotComparable, NotFound
-from app.domain.evaluation import DatasetRef, EvaluationRecord, ModelRef, Page
+from app.domain.errors import (
+    GateIsForOtherData,
+    IncomparableLabels,
+    IncomparableRuns,
+    InvalidExpression,
+    InvalidInput,
+    NotComparable,
+    NotFound,
+)
+from app.domain.evaluation import EvaluationName, EvaluationRecord, Page, Reference
 from app.domain.expressions.expressions import refuse_about_sample
 from app.domain.findings import Finding
 from app.domain.identifiers import time_of
@@ -19,27 +27,21 @@ from app.domain.members import LEFT_OUT, as_json
 from app.domain.rules import Definition, Demand, Rule, check_rules, definition_of
 from app.domain.wording import PLAIN, about, percent, significant, whole
 from app.kernel.compare.gates import (
-    MOST_SAMPLES,
     Bound,
     ValueWithLimits,
     Verdict,
     combine,
-    equivalence,
-    guardrail,
-    non_inferiority,
-    paired_sample_size,
     samples_to_settle,
-    superiority,
     verdict_of,
 )
 from app.kernel.matrix.table import Table
-from app.kernel.metrics.proportion import Rate
 from app.kernel.uncertainty.draws import Alternative, seed_of
 from app.services.acting import made_id
 from app.services.admission import Admission
 from app.services.estimands import Better, Estimand, make_estimand
 from app.services.estimates.estimate import Estimates, LimitSettings, NoLimits
 from app.services.estimates.estimates import estimate
+from app.services.estimates.report_intervals import limit_findings
 from app.services.estimates.run_data import RunData, run_data
 from app.services.ports import EvaluationStore, GateStore, PairedLabels
 from app.services.processes.compute import ComputePool
@@ -48,32 +50,50 @@ from app.services.reasons import why_missing
 from app.services.runs.aligned import Runs
 from app.services.runs.comparison import Comparison, improper_preferences
 from app.services.runs.draws.matrices import CommonPrevalence, InferenceSettings
-from app.services.runs.pairing import KeptSamples, PairingMode, read_labels, read_outputs
-from app.services.stored import Named, identified, inputs_of_all
+from app.services.runs.pairing import KeptSamples, read_labels, read_outputs
+from app.services.stored import Named, identified, inputs_of_all, query_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecidedOn:
+    """The limits that a verdict was decided on.
+
+    Attributes:
+        reason: Why they are not those of the report; `null` where they are.
+    """
+
+    low: float | None
+    high: float | None
+    level: float
+    reason: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClassVerdict:
-    """The result of one class under a rule on all classes."""
+    """The result of one class under a rule on all classes; `low` and `high` are the limits of the report."""
 
     verdict: Verdict
     value: float | None
     low: float | None
     high: float | None
+    decided_on: DecidedOn
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleResult:
-    """What is said of one rule.
+    """Result of one rule.
 
     Attributes:
         rule: As it was put.
         value: The metric, or candidate less baseline.
-        level: Level of the limits, where it differs from that of the rule: they allow for all values that can fail by
-            chance.
+        low: Lower limit, as a report or a comparison has it at the level of the rule.
+        high: Upper limit.
+        level: Level of the limits.
+        decided_on: The limits that decided.
         method: How the interval was made.
-        needed_samples: What would settle an open rule, if the values stayed.
-        power: The chance with which so many samples settle it, where it is not about a half.
+        needed_samples: How many samples would settle an open rule, if the value stayed.
+        needed_at_least: How many would, if the true value were that limit which is farther from what the rule asks.
+        power: The probability with which so many samples settle it.
         decided_by: The class that decides.
     """
 
@@ -83,9 +103,11 @@ class RuleResult:
     value: float | None
     low: float | None
     high: float | None
-    level: float | None = field(default=None, metadata=LEFT_OUT)
+    level: float
+    decided_on: DecidedOn
     method: str | None
     needed_samples: int | None
+    needed_at_least: int | None = field(default=None, metadata=LEFT_OUT)
     power: float | None = field(default=None, metadata=LEFT_OUT)
     message: str
     candidate_value: float | None = field(default=None, metadata=LEFT_OUT)
@@ -120,33 +142,41 @@ class SamplesResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckedGate:
-    """Which gate it was."""
+    """The version of the gate.
+
+    Attributes:
+        url: Address of the gate.
+    """
 
     name: str
-    version: int
+    url: str
+    version: str
+
+    @classmethod
+    def of(cls, gate: Gate) -> Self:
+        """Name a version of a gate."""
+        return cls(name=gate.name, url=f"/v1/gates/{gate.name}", version=str(gate.version))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CheckedRun:
-    """Which run it was.
+class CheckedRun(EvaluationName):
+    """The checked run, or the baseline.
 
     Attributes:
         matrix_digest: Digest of its matrix, which tells what was judged apart from what was sent later.
     """
 
-    id: UUID
-    model: ModelRef
-    dataset: DatasetRef
     matrix_digest: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckAnswer:
-    """What a version of a gate says of an evaluation.
+    """Result of checking an evaluation against a version of a gate.
 
     Attributes:
         exit_code: pass 0, fail 1, inconclusive 2: for scripts.
-        findings: Warnings where a rule uses a score that is not proper, and a proper score prefers the other run.
+        findings: Warnings that bear on the rules: limits that are rough, and scores that are not proper where a proper
+            score prefers the other run.
     """
 
     id: UUID
@@ -160,17 +190,45 @@ class CheckAnswer:
     findings: Sequence[Finding] | None = field(default=None, metadata=LEFT_OUT)
 
 
-@dataclass(frozen=True, slots=True)
-class PairedRate:
-    """A rate of paired runs.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrialVerdict:
+    """The verdict that rules would have given on an evaluation.
 
     Attributes:
-        discordant: Share of the samples it is among that count for exactly one of the runs.
-        share: Of all samples, those that it is among.
+        verdict: `null` where they cannot be held against it.
+        reason: Why not.
     """
 
-    discordant: float
-    share: float
+    verdict: Verdict | None
+    results: Sequence[RuleResult | SamplesResult] = ()
+    findings: Sequence[Finding] | None = field(default=None, metadata=LEFT_OUT)
+    reason: str | None = field(default=None, metadata=LEFT_OUT)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TriedRun:
+    """One evaluation under the rules of a trial.
+
+    Attributes:
+        saved: What the rules of the gate that was named say.
+    """
+
+    evaluation: CheckedRun
+    created_at: datetime
+    tried: TrialVerdict
+    saved: TrialVerdict | None = field(default=None, metadata=LEFT_OUT)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GateTrial:
+    """The verdicts that rules would have given on stored evaluations, the latest first.
+
+    Attributes:
+        gate: The gate whose rules were tried beside them.
+    """
+
+    gate: CheckedGate | None = field(default=None, metadata=LEFT_OUT)
+    items: Sequence[TriedRun]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -182,7 +240,6 @@ class RuleEstimate:
         samples: How many the interval is from; NaN without one.
         candidate: The candidate's value, of a difference.
         baseline: The baseline's.
-        paired: Of the difference of a rate of paired runs.
         why: Why limits are missing, where that is known from the run.
         undefined: Why the value itself is missing.
     """
@@ -194,13 +251,12 @@ class RuleEstimate:
     samples: float = nan
     candidate: float = nan
     baseline: float = nan
-    paired: PairedRate | None = None
     why: str = ""
     undefined: str = ""
 
 
 def rule_estimands(definition: Definition, runs: Runs) -> list[Estimand]:
-    """What each rule is about.
+    """Return the estimand of each rule.
 
     Raises:
         InvalidExpression: a metric makes no sense for the classes of the run, or describes the sample; its pointer is
@@ -220,7 +276,7 @@ def rule_estimands(definition: Definition, runs: Runs) -> list[Estimand]:
 
 
 class RuleEstimates:
-    """What is measured for the rules of one check. Every rule sees the same draws, which follow from the runs alone.
+    """Estimates for the rules of one check. Every rule sees the same draws, which follow from the runs alone.
 
     Args:
         definition: The rules.
@@ -233,26 +289,30 @@ class RuleEstimates:
 
     def __init__(self, definition: Definition, estimands: Sequence[Estimand], runs: Runs) -> None:
         self._runs = runs
-        self._independent = all(record.samples_independent for record in runs.records)
-        self._independent &= runs.lacking_weights is None
         asked = list(zip(definition.rules, estimands, strict=True))
         record = runs.records[0]
         self.settings = RuleSettings(definition, estimands)
         self._candidate = run_data(record, runs.kept.samples(record.id))
         self._alone = _of_the_candidate(asked, self.settings, self._candidate)
+        self._measured = {
+            estimand: self._alone[self.settings.reported(rule), estimand.text]
+            for rule, estimand in asked
+            if not rule.demand.needs_baseline
+        }
+        compared = _distinct(estimand for rule, estimand in asked if rule.demand.needs_baseline)
+        self._without_limits = _without_limits(runs) if len(runs) > 1 and compared else ""
         self._both = Comparison(
             runs,
-            _distinct(estimand for rule, estimand in asked if rule.demand.needs_baseline),
+            compared,
             InferenceSettings(seed=runs.seed(), rope=0.0),
             pairs=[(0, 1)] if len(runs) > 1 else [],
-            # Runs with weights or groups are compared by their values as they are.
-            prevalence=None if self._independent else CommonPrevalence(),
         )
 
     @property
     def findings(self) -> list[Finding]:
-        """Why limits of differences are rough."""
-        return self._both.findings if self._both.estimands else []
+        """Why limits are rough."""
+        of_differences = self._both.findings if self._both.estimands else []
+        return [*of_differences, *limit_findings(self._measured, self._candidate)]
 
     def values(self, estimand: Estimand, settings: LimitSettings) -> list[RuleEstimate]:
         """The values of the candidate, with limits by one of the settings for the rule."""
@@ -260,11 +320,6 @@ class RuleEstimates:
         if (settings, estimand.text) not in self._alone:
             self._alone[settings, estimand.text] = estimate([estimand], self._candidate, settings)[0]
         found = self._alone[settings, estimand.text]
-        if not record.samples_independent:
-            return [
-                RuleEstimate(name=name, interval=ValueWithLimits(one.value, nan, nan), why=_why([record]))
-                for name, one in zip(estimand.names, found, strict=True)
-            ]
         return [
             RuleEstimate(
                 name=name,
@@ -286,7 +341,7 @@ class RuleEstimates:
         return f": {why_missing(estimand.expression, subject, self._runs.labels, place)}"
 
     def _why_incomparable(self, estimand: Estimand, place: int, values: Sequence[float]) -> str:
-        """Of which run a value is missing that a difference needs, and why; nothing where both are there."""
+        """Say which run lacks a value that a difference needs, and why; empty where both are there."""
         missing = next((index for index, value in enumerate(values) if isnan(value)), None)
         if missing is None:
             return ""
@@ -306,50 +361,50 @@ class RuleEstimates:
         both = self._both
         index = both.estimands.index(estimand)
         values = both.values[index].T.tolist()
-        if not self._independent:
-            why = _why(self._runs.records)
+        if self._without_limits:
+            why = f", since {self._without_limits}"
             return [
                 RuleEstimate(name=name, interval=ValueWithLimits(a - b, nan, nan), candidate=a, baseline=b, why=why)
                 for name, (a, b) in zip(estimand.names, values, strict=True)
             ]
-        samples = self._runs.n_common
-        rates = estimand.rates or [None] * len(estimand.names)
         return [
             RuleEstimate(
                 name=name,
                 interval=ValueWithLimits(found.value, found.test.low, found.test.high),
                 level=settings.stated_level_of_each,
                 method=f"{found.limits}, {self._runs.pairing.design.value}",
-                samples=samples,
+                samples=self._runs.n_common,
                 candidate=a,
                 baseline=b,
-                paired=self._paired(rate, found.test.discordant, samples),
                 why=f", since {found.test.reason}" if found.test.reason and isnan(found.test.low) else "",
                 undefined=self._why_incomparable(estimand, place, (a, b)),
             )
-            for place, (name, (a, b), rate, (found,)) in enumerate(
+            for place, (name, (a, b), (found,)) in enumerate(
                 zip(
                     estimand.names,
                     values,
-                    rates,
                     both.differences(index, settings.stated_level_of_each, settings.alternative),
                     strict=True,
                 )
             )
         ]
 
-    def _paired(self, rate: Rate | None, discordant: float | None, samples: float) -> PairedRate | None:
-        """What decides how many samples the difference of a rate takes; None for all else."""
-        if rate is None or discordant is None or rate.counted or abs(rate.line.slope) != 1.0:
-            return None
-        if self._runs.pairing.weights is not None:
-            return None
-        members = float(rate.counts(Table(self._runs.counts[0]))[1])
-        return PairedRate(discordant / members, members / samples)
+
+def _without_limits(runs: Runs) -> str:
+    """Return why differences of candidate and baseline have no limits; nothing where they have some."""
+    if any(record.content is not Content.counts and not record.is_weighted for record in runs.records):
+        return NoLimits.NO_COUNTS
+    if runs.lacking_weights is not None:
+        return NoLimits.NO_WEIGHTS
+    try:
+        _ = runs.groupings
+    except IncomparableRuns as error:
+        return error.detail
+    return ""
 
 
 class RuleSettings:
-    """How the limits of a rule are made: those that pass it, and those that fail it.
+    """Settings of the limits of a rule: those that pass it, and those that fail it.
 
     Every rule has to pass, and every class of it, so each may have its own error of passing by chance (intersection and
     union). One that fails is enough, so those of failing by chance add up, and each value that could has its share
@@ -360,17 +415,13 @@ class RuleSettings:
         asked = zip(definition.rules, estimands, strict=True)
         self.chances = sum(_chances(rule, estimand) for rule, estimand in asked)
 
-    def passing(self, rule: Rule) -> LimitSettings:
-        """For the end that passes it. A guardrail passes where it does not fail."""
-        return self.failing(rule) if rule.bound is Bound.UPPER else _settings(rule)
+    def reported(self, rule: Rule) -> LimitSettings:
+        """Return the settings of a report's limits, which pass a rule."""
+        return LimitSettings(level=rule.level, proportions=rule.proportion_interval, alternative=rule.alternative)
 
     def failing(self, rule: Rule) -> LimitSettings:
-        """For the end that fails it."""
-        return replace(_settings(rule), together=max(self.chances, 1))
-
-
-def _settings(rule: Rule) -> LimitSettings:
-    return LimitSettings(level=rule.level, proportions=rule.proportion_interval, alternative=rule.alternative)
+        """Return the settings of the limits that fail a rule. A guardrail passes where it does not fail."""
+        return replace(self.reported(rule), together=max(self.chances, 1))
 
 
 def less_is_better(rule: Rule, estimand: Estimand) -> bool:
@@ -387,7 +438,7 @@ def _fails_never(rule: Rule, estimand: Estimand) -> bool:
 
 
 def _chances(rule: Rule, estimand: Estimand) -> int:
-    """How many ends of intervals can fail a rule by chance; an estimate that is held against a limit has none."""
+    """Return the number of ends of intervals that can fail a rule by chance; 0 for an estimate without limits."""
     if _fails_never(rule, estimand):
         return 0
     return len(estimand.names) * (2 if rule.demand is Demand.EQUIVALENT else 1)
@@ -396,11 +447,11 @@ def _chances(rule: Rule, estimand: Estimand) -> int:
 def _of_the_candidate(
     asked: Iterable[tuple[Rule, Estimand]], settings_of: RuleSettings, candidate: RunData
 ) -> dict[tuple[LimitSettings, str], Estimates]:
-    """What the rules without a baseline are about; all with the same settings see the same draws."""
+    """Estimate the rules without a baseline; all with the same settings see the same draws."""
     alike: dict[LimitSettings, dict[str, Estimand]] = {}
     for rule, estimand in asked:
         if not rule.demand.needs_baseline:
-            alike.setdefault(settings_of.passing(rule), {})[estimand.text] = estimand
+            alike.setdefault(settings_of.reported(rule), {})[estimand.text] = estimand
     return {
         (settings, text): found
         for settings, estimands in alike.items()
@@ -412,16 +463,8 @@ def _distinct(estimands: Iterable[Estimand]) -> list[Estimand]:
     return [*{id(estimand): estimand for estimand in estimands}.values()]
 
 
-def _why(records: Sequence[EvaluationRecord]) -> str:
-    if any(record.is_grouped for record in records):
-        return ", since gates take samples as independent and these come in groups"
-    if any(record.is_weighted for record in records):
-        return f", since {NoLimits.NO_WEIGHTS}"
-    return "" if all(record.content is Content.counts for record in records) else ", which needs numbers of samples"
-
-
 EXIT_CODES: dict[Verdict, Literal[0, 1, 2]] = {Verdict.PASS: 0, Verdict.FAIL: 1, Verdict.INCONCLUSIVE: 2}
-# The chance that as many samples as are named for a paired rate settle a rule.
+# The probability that as many samples as are named settle a rule.
 _POWER = 0.8
 
 
@@ -477,30 +520,31 @@ def _judged(rule: Rule, estimand: Estimand, estimates: RuleEstimates) -> RuleRes
         return estimates.values(estimand, settings)
 
     sign = -1.0 if less_is_better(rule, estimand) else 1.0
-    passing, failing = estimates.settings.passing(rule), estimates.settings.failing(rule)
     found = [
-        _Judged(one, _verdict(rule, one.interval if sign > 0 else one.interval.mirrored())) for one in measured(passing)
+        _Judged(one, one, _verdict(rule, one.interval, sign)) for one in measured(estimates.settings.reported(rule))
     ]
-    if rule.bound is Bound.LOWER and failing != passing and any(one.verdict is Verdict.FAIL for one in found):
+    if any(_looks_further(rule, one, sign) for one in found):
+        surer = measured(estimates.settings.failing(rule))
         found = [
-            _confirmed(rule, surer, sign) if one.verdict is Verdict.FAIL else one
-            for one, surer in zip(found, measured(failing), strict=True)
+            _confirmed(rule, one, further, sign) if _looks_further(rule, one, sign) else one
+            for one, further in zip(found, surer, strict=True)
         ]
     verdict = combine([one.verdict for one in found])
     # The class that decides: the worst verdict, and among equals the one nearest to failing.
-    decisive = min((one for one in found if one.verdict is verdict), key=lambda one: _room(one.measured.interval, sign))
+    decisive = min((one for one in found if one.verdict is verdict), key=lambda one: _room(one.reported.interval, sign))
     result = _result(rule, decisive, estimates.settings.chances, sign)
     if not estimand.is_list:
         return result
     return replace(
         result,
-        decided_by=decisive.measured.name,
+        decided_by=decisive.reported.name,
         each={
-            one.measured.name: ClassVerdict(
+            one.reported.name: ClassVerdict(
                 verdict=one.verdict,
-                value=one.measured.interval.value,
-                low=one.measured.interval.low,
-                high=one.measured.interval.high,
+                value=one.reported.interval.value,
+                low=one.reported.interval.low,
+                high=one.reported.interval.high,
+                decided_on=_decided_on(rule, one, estimates.settings.chances),
             )
             for one in found
         },
@@ -509,17 +553,52 @@ def _judged(rule: Rule, estimand: Estimand, estimates: RuleEstimates) -> RuleRes
 
 @dataclass(frozen=True, slots=True)
 class _Judged:
-    """What decides about a value, and how. ``unsure``: beyond the limit, which among so many values can be chance."""
+    """A verdict with the estimate that decides it. ``unsure``: beyond the limit, which among so many values can be
+    chance.
 
-    measured: RuleEstimate
+    Attributes:
+        reported: With the limits of a report.
+        decided: With the limits that decided.
+        unsure: Beyond the limit, which among so many values can be chance.
+        settling: With the limits that have to exclude the limit of the rule, where the verdict is open.
+    """
+
+    reported: RuleEstimate
+    decided: RuleEstimate
     verdict: Verdict
     unsure: bool = False
+    settling: RuleEstimate | None = None
 
 
-def _confirmed(rule: Rule, surer: RuleEstimate, sign: float) -> _Judged:
-    """A failure as the limits see it that allow for all values that can fail by chance."""
-    verdict = _verdict(rule, surer.interval if sign > 0 else surer.interval.mirrored())
-    return _Judged(surer, verdict, unsure=verdict is not Verdict.FAIL)
+def _looks_further(rule: Rule, one: _Judged, sign: float) -> bool:
+    """Return whether the limits matter that allow for all values that can fail by chance."""
+    if rule.bound is Bound.LOWER:
+        value, threshold = one.reported.interval.value, _threshold(rule, one.reported.interval, sign)
+        wrong = one.verdict is Verdict.INCONCLUSIVE and sign * value < sign * threshold
+        return one.verdict is Verdict.FAIL or (wrong and rule.demand is not Demand.EQUIVALENT)
+    return rule.bound is Bound.UPPER
+
+
+def _confirmed(rule: Rule, one: _Judged, surer: RuleEstimate, sign: float) -> _Judged:
+    """Return the verdict by the limits that allow for all values that can fail by chance.
+
+    They decide about failures and guardrails. Of an open rule they say how many samples show a failure.
+    """
+    if one.verdict is Verdict.INCONCLUSIVE and rule.bound is Bound.LOWER:
+        return replace(one, settling=surer)
+    verdict = _verdict(rule, surer.interval, sign)
+    unsure = rule.bound is Bound.LOWER and verdict is not Verdict.FAIL
+    return _Judged(one.reported, surer, verdict, unsure=unsure)
+
+
+def _decided_on(rule: Rule, judged: _Judged, chances: int) -> DecidedOn:
+    interval, level = judged.decided.interval, judged.decided.level
+    reason = None
+    if rule.bound is Bound.VALUE:
+        reason = "the rule compares the value alone"
+    elif judged.decided.level != judged.reported.level:
+        reason = f"they allow for {chances} values that can fail by chance"
+    return DecidedOn(low=interval.low, high=interval.high, level=rule.level if isnan(level) else level, reason=reason)
 
 
 def _room(interval: ValueWithLimits, sign: float) -> float:
@@ -527,32 +606,21 @@ def _room(interval: ValueWithLimits, sign: float) -> float:
     return -inf if isnan(value) else value
 
 
-def _verdict(rule: Rule, interval: ValueWithLimits) -> Verdict:
-    """The verdict on an interval of which more is better."""
-    match rule.demand:
-        case Demand.MIN:
-            return verdict_of(interval, rule.limit, rule.bound)
-        case Demand.MAX:
-            return verdict_of(interval, -rule.limit, rule.bound)
-    if rule.bound is Bound.VALUE:
-        least = rule.limit if rule.demand is Demand.BETTER else -rule.limit
-        mirrored_too = (
-            rule.demand is not Demand.EQUIVALENT or verdict_of(interval.mirrored(), least, Bound.VALUE) is Verdict.PASS
-        )
-        found = verdict_of(interval, least, Bound.VALUE)
-        return found if mirrored_too or found is Verdict.INCONCLUSIVE else Verdict.FAIL
-    match rule.demand:
-        case Demand.BETTER:
-            return superiority(interval, rule.limit)
-        case Demand.EQUIVALENT:
-            return equivalence(interval, rule.limit)
-    return guardrail(interval, rule.limit) if rule.bound is Bound.UPPER else non_inferiority(interval, rule.limit)
+def _verdict(rule: Rule, limits: ValueWithLimits, sign: float) -> Verdict:
+    """Return the verdict on an interval; ``sign`` is -1 where less is better."""
+    interval = limits if sign > 0 else limits.mirrored()
+    floor = rule.limit if rule.demand in (Demand.MIN, Demand.BETTER) else -rule.limit
+    sides = [interval, interval.mirrored()] if rule.demand is Demand.EQUIVALENT else [interval]
+    strictly = rule.demand.needs_baseline
+    return combine([verdict_of(side, floor, rule.bound, strictly=strictly) for side in sides])
 
 
 def _result(rule: Rule, judged: _Judged, chances: int, sign: float) -> RuleResult:
-    one, verdict = judged.measured, judged.verdict
+    one, verdict = judged.reported, judged.verdict
     threshold = _threshold(rule, one.interval, sign)
-    needed, power = _needed(one, threshold, rule.alternative) if verdict is Verdict.INCONCLUSIVE else (nan, None)
+    needed = at_least = nan
+    if verdict is Verdict.INCONCLUSIVE:
+        needed, at_least = _needed(judged.settling or judged.decided, threshold, rule.alternative)
     result = RuleResult(
         rule=rule.stated,
         verdict=verdict,
@@ -560,13 +628,14 @@ def _result(rule: Rule, judged: _Judged, chances: int, sign: float) -> RuleResul
         value=one.interval.value,
         low=one.interval.low,
         high=one.interval.high,
+        level=rule.level,
+        decided_on=_decided_on(rule, judged, chances),
         method=one.method,
         needed_samples=int(needed) if isfinite(needed) else None,
-        power=power,
-        message=_sentence(rule, judged, chances, threshold, needed, power),
+        needed_at_least=int(at_least) if isfinite(needed) and isfinite(at_least) else None,
+        power=_POWER if isfinite(needed) else None,
+        message=_sentence(rule, judged, chances, threshold, needed, at_least),
     )
-    if one.level != rule.level and isfinite(one.level):
-        result = replace(result, level=one.level)
     return (
         replace(result, candidate_value=one.candidate, baseline_value=one.baseline)
         if rule.demand.needs_baseline
@@ -574,25 +643,15 @@ def _result(rule: Rule, judged: _Judged, chances: int, sign: float) -> RuleResul
     )
 
 
-def _needed(one: RuleEstimate, threshold: float, alternative: Alternative) -> tuple[float, float | None]:
-    """Samples that would settle an open rule if the values stayed, and the chance of that where it is not a half."""
+def _needed(one: RuleEstimate, threshold: float, alternative: Alternative) -> tuple[float, float]:
+    """Return how many samples settle an open rule if the value stays, and if the truth is the limit farther away."""
     if alternative is (Alternative.LESS if one.interval.value > threshold else Alternative.GREATER):
         # The end on the side of the limit is open, and stays where it is.
-        return inf, None
-    settling = samples_to_settle(one.interval, threshold, one.samples)
-    if one.paired is None or not isfinite(settling):
-        return settling, None
-    # Beyond the limit it is the failure that is to be shown, which is the mirror image.
-    away = 1.0 if one.interval.value > threshold else -1.0
-    members = paired_sample_size(
-        one.paired.discordant,
-        difference=away * one.interval.value,
-        margin=-away * threshold,
-        alpha=(1.0 - one.level) / (2.0 if alternative is Alternative.TWO_SIDED else 1.0),
-        power=_POWER,
-    )
-    needed = ceil(members / one.paired.share)
-    return (needed, _POWER) if settling <= needed <= MOST_SAMPLES else (settling, None)
+        return inf, inf
+    if isnan(one.level):
+        return nan, nan
+    error = (1.0 - one.level) / (2.0 if alternative is Alternative.TWO_SIDED else 1.0)
+    return samples_to_settle(one.interval, threshold, one.samples, error=error, power=_POWER)
 
 
 def _threshold(rule: Rule, interval: ValueWithLimits, sign: float) -> float:
@@ -618,8 +677,8 @@ def _limits(alternative: Alternative, ends: str, level: float) -> str:
     return f"{covered} limits {low} and {high}"
 
 
-def _sentence(rule: Rule, judged: _Judged, chances: int, threshold: float, needed: float, power: float | None) -> str:
-    one, verdict = judged.measured, judged.verdict
+def _sentence(rule: Rule, judged: _Judged, chances: int, threshold: float, needed: float, at_least: float) -> str:
+    one, verdict = judged.decided, judged.verdict
     what = f"The difference in {one.name}, candidate less baseline," if rule.demand.needs_baseline else one.name
     interval, limit = one.interval, significant(threshold)
     if isnan(interval.value):
@@ -651,10 +710,12 @@ def _sentence(rule: Rule, judged: _Judged, chances: int, threshold: float, neede
         shown += f", which allow for {chances} values that can fail by chance"
     if not isfinite(needed):
         return f"{shown}: {limit} cannot be excluded, and no number of samples settles it if the values stay."
-    chance = "" if power is None else f", with a chance of {percent(power, None)}"
+    fewest = f", and about {about(at_least)} if it were as far from the limit as these limits allow" * (
+        at_least < needed
+    )
     return (
         f"{shown}: {limit} cannot be excluded. About {about(needed)} samples instead of {whole(one.samples)} would "
-        f"settle it if the values stayed{chance}."
+        f"settle it with a chance of {percent(_POWER, None)} if the value stayed{fewest}."
     )
 
 
@@ -718,23 +779,17 @@ class GateService:
             IncomparableLabels: the baseline has other classes.
             IncomparableRuns: a rule needs probabilities that a run has not.
             OutOfReach: there are too many of them.
+            GateIsForOtherData: the gate does not apply to the evaluation, or to the data of the baseline.
         """
         gate = await self._get(project, name)
         definition = definition_of(gate.definition)
-        if definition.needs_baseline and baseline is None:
-            raise InvalidInput.at("/baseline", "missing", f"expected a baseline, with which a rule of {name} compares")
-        candidate, other = await self._identified(project, evaluation, baseline if definition.needs_baseline else None)
-        aligned = await self._runs(project, candidate, other)
-        estimands = rule_estimands(definition, aligned)
-        runs = await self._paired(project, definition, estimands, aligned)
-
-        found = await self.compute.run(partial(check_gate, definition, estimands, runs))
+        runs, found = await self._checked(project, definition, evaluation, baseline)
         identifier = made_id()
         checked, *others = (_run(record) for record in runs.records)
         answer = CheckAnswer(
             id=identifier,
             created_at=time_of(identifier),
-            gate=CheckedGate(name=gate.name, version=gate.version),
+            gate=CheckedGate.of(gate),
             evaluation=checked,
             baseline=others[0] if others else None,
             verdict=found.verdict,
@@ -746,14 +801,80 @@ class GateService:
             id=answer.id,
             gate=gate.name,
             version=gate.version,
-            evaluation=candidate,
-            baseline=other,
+            evaluation=checked.id,
+            baseline=others[0].id if others else None,
             verdict=answer.verdict,
             answer=as_json(answer),
         )
         async with self.admission:
             await self.gates.add_check(project, check)
         return answer
+
+    async def trial(
+        self,
+        project: str,
+        stated: Mapping[str, Any],
+        among: Reference,
+        *,
+        latest: int,
+        baseline: Named | None,
+        beside: str | None,
+    ) -> GateTrial:
+        """Check rules against the latest evaluations; nothing is stored.
+
+        Raises:
+            NotFound: there is no such gate.
+            InvalidInput: a metric makes no sense.
+        """
+        definitions = [definition_of(stated)]
+        check_rules(definitions[0])
+        gate = None if beside is None else await self._get(project, beside)
+        if gate is not None:
+            definitions.append(definition_of(gate.definition))
+        page = await self.store.page(project, replace(query_of(among), limit=latest))
+        records = await self.store.get_many(project, [one.id for one in page.items])
+        items = []
+        for record in (records[one.id] for one in page.items if one.id in records):
+            tried, *saved = [await self._tried(project, one, record, baseline) for one in definitions]
+            items.append(
+                TriedRun(
+                    evaluation=_run(record),
+                    created_at=record.created_at,
+                    tried=tried,
+                    saved=saved[0] if saved else None,
+                )
+            )
+        return GateTrial(gate=None if gate is None else CheckedGate.of(gate), items=items)
+
+    async def _tried(
+        self, project: str, definition: Definition, record: EvaluationRecord, baseline: Named | None
+    ) -> TrialVerdict:
+        try:
+            _, found = await self._checked(project, definition, record.id, baseline)
+        except (GateIsForOtherData, IncomparableLabels, IncomparableRuns, InvalidExpression) as error:
+            return TrialVerdict(verdict=None, reason=error.detail)
+        return TrialVerdict(verdict=found.verdict, results=found.results, findings=found.findings or None)
+
+    async def _checked(
+        self, project: str, definition: Definition, evaluation: Named, baseline: Named | None
+    ) -> tuple[Runs, Checked]:
+        """The runs, and what the rules say of them."""
+        if definition.needs_baseline and baseline is None:
+            raise InvalidInput.at("/baseline", "missing_field", "expected a baseline, with which a rule compares")
+        place = definition.applies_to or Reference()
+        # The baseline may be another model on the same data.
+        places = [place, Reference(dataset=place.dataset)]
+        named = [evaluation] if baseline is None or not definition.needs_baseline else [evaluation, baseline]
+        looked = [one.within(at) if isinstance(one, Reference) else one for one, at in zip(named, places, strict=False)]
+        candidate, *others = await identified(self.store, project, looked, ("/evaluation", "/baseline")[: len(named)])
+        aligned = await self._runs(project, candidate, others[0] if others else None)
+        for record, at, pointer in zip(aligned.records, places, ("/evaluation", "/baseline"), strict=False):
+            if not at.is_of(record):
+                own = Reference(record.model, record.dataset)
+                raise GateIsForOtherData(f"the gate is for {at}; {record.id} is of {own}", pointer=pointer)
+        estimands = rule_estimands(definition, aligned)
+        runs = await self._paired(project, definition, estimands, aligned)
+        return runs, await self.compute.run(partial(check_gate, definition, estimands, runs))
 
     async def read_check(self, project: str, name: str, identifier: UUID) -> Mapping[str, Any]:
         """A check as it was answered."""
@@ -773,11 +894,6 @@ class GateService:
         found = await self.gates.last_checks(project, names)
         return {name: check.shown for name, check in found.items()}
 
-    async def _identified(self, project: str, evaluation: Named, baseline: Named | None) -> tuple[UUID, UUID | None]:
-        named = [evaluation] if baseline is None else [evaluation, baseline]
-        found = await identified(self.store, project, named, ("/evaluation", "/baseline")[: len(named)])
-        return found[0], found[1] if len(found) > 1 else None
-
     async def _runs(self, project: str, evaluation: UUID, baseline: UUID | None) -> Runs:
         """The candidate, and the baseline if there is one."""
         wanted = [("/evaluation", evaluation)] + ([] if baseline is None else [("/baseline", baseline)])
@@ -789,32 +905,24 @@ class GateService:
 
     async def _paired(self, project: str, definition: Definition, estimands: Sequence[Estimand], runs: Runs) -> Runs:
         """The runs with what the rules need of their samples."""
-        # What is a matrix of weights or comes in groups is looked at as it is.
-        independent = all(record.samples_independent for record in runs.records)
-        mode = PairingMode.AUTO if independent else PairingMode.FALSE
         scored = [
             (estimand.text, rule.demand.needs_baseline)
             for rule, estimand in zip(definition.rules, estimands, strict=True)
             if estimand.scored
         ]
         if not scored:
-            return runs.pair(await read_labels(self.labels, project, runs.records), mode)
+            return runs.pair(await read_labels(self.labels, project, runs.records))
         # The baseline's are needed only where it is compared by them.
         metric, compared = next((one for one in scored if one[1]), scored[0])
         looked_at = runs.records if compared else runs.records[:1]
         kept = await read_outputs(self.labels, project, looked_at, metric, pointers=("/evaluation", "/baseline"))
         if len(looked_at) < len(runs):
             kept = KeptSamples((await read_labels(self.labels, project, runs.records)).labels, kept.outputs)
-        return runs.pair(kept, mode)
+        return runs.pair(kept)
 
 
 def _run(record: EvaluationRecord) -> CheckedRun:
-    return CheckedRun(
-        id=record.id,
-        model=record.model,
-        dataset=record.dataset,
-        matrix_digest=f"{seed_of(record.labels, record.counts):016x}",
-    )
+    return CheckedRun.of(record, matrix_digest=f"{seed_of(record.labels, record.counts):016x}")
 
 
 def _missing(name: str, version: int | None = None) -> NotFound:

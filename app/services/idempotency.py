@@ -28,7 +28,7 @@ _log = logging.getLogger("prevail.idempotency")
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """What is written beside an object that is kept for a request with a key.
+    """The record that is stored with the object of a request with an idempotency key.
 
     Attributes:
         project: Of the request, to which the key belongs.
@@ -49,7 +49,7 @@ class Mark:
         return self.item == _WHOLE
 
     def of_item(self, item: int) -> "Mark":
-        """That of one item of the request."""
+        """Return the mark of one item of the request."""
         return replace(self, item=item)
 
 
@@ -57,7 +57,7 @@ _MARK: ContextVar[Mark | None] = ContextVar("idempotency", default=None)
 
 
 def keep_under(mark: Mark | None) -> None:
-    """What this task, and those it starts, keeps from now on is kept under a key, or under none."""
+    """Set the idempotency key that this task and those it starts store their results under; None is none."""
     _MARK.set(mark)
 
 
@@ -135,7 +135,7 @@ class IdempotencyService:
         return KeyedWork(self._store, mark, self._lease, results)
 
     async def result(self, mark: Mark) -> KeptResult:
-        """What another request like this one has kept, which was quicker.
+        """Return the result of an equal request that was quicker.
 
         Raises:
             IdempotencyKeyReused: it was another request.

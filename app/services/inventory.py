@@ -34,7 +34,7 @@ class InventoryService:
     store: Inventory
 
     async def model(self, project: str, name: str) -> ModelFacts:
-        """What there is of a model.
+        """Return the facts of a model.
 
         Raises:
             NotFound: it has no evaluation.
@@ -45,7 +45,7 @@ class InventoryService:
         return found
 
     async def dataset(self, project: str, name: str) -> DatasetFacts:
-        """What there is of a dataset.
+        """Return the facts of a dataset.
 
         Raises:
             NotFound: it has no evaluation.
@@ -68,16 +68,16 @@ class InventoryService:
     async def remove(self, project: str, query: EvaluationQuery, *, dry_run: bool) -> Removal:
         """Remove all evaluations that pass, up to the newest that there is now, or count them."""
         if dry_run:
-            return Removal(dry_run=True, evaluations=await self.store.count(project, query))
+            return Removal(dry_run=True, n_evaluations=await self.store.count(project, query))
         newest = await self.store.newest(project, query)
         if newest is None:
-            return Removal(dry_run=False, evaluations=0)
+            return Removal(dry_run=False, n_evaluations=0)
         # What comes meanwhile stays, or there might be no end.
         query = replace(query, created_before=time_of(newest) + _NEXT, limit=_AT_ONCE)
         removed = 0
         while found := await self.store.remove_some(project, query):
             removed += found
-        return Removal(dry_run=False, evaluations=removed)
+        return Removal(dry_run=False, n_evaluations=removed)
 
 
 _EVERY_SECONDS: Final = 3600.0
@@ -118,7 +118,7 @@ class Retention:
         removed = 0
         for project, days in self._days.items():
             query = EvaluationQuery(created_before=datetime.now(UTC) - timedelta(days=days))
-            found = (await self._inventory.remove(project, query, dry_run=False)).evaluations
+            found = (await self._inventory.remove(project, query, dry_run=False)).n_evaluations
             if found:
                 _log.info("removed %d evaluations of %s that were older than %d days", found, project, days)
             removed += found

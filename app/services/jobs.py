@@ -50,7 +50,7 @@ class JobService:
         return await self._store.page(project, limit, before)
 
     async def result(self, project: str, identifier: UUID) -> JobResult:
-        """What a job computed and nothing else keeps.
+        """Return a result that is stored with its job and nowhere else.
 
         Raises:
             NotFound: there is no such job, or it has no such result.
@@ -92,7 +92,7 @@ _LOST: Final = "process_lost"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answered:
-    """What a request was answered.
+    """The answer of a request that a job carried out.
 
     Attributes:
         location: The address of what was made.
@@ -109,11 +109,11 @@ class Requests(Protocol):
     """Carries out kept requests."""
 
     async def answer(self, task: Task, body: AsyncIterator[bytes]) -> Answered:
-        """What the request is answered now."""
+        """Carry out the request and return its answer."""
         ...
 
     def refuse(self, task: Task, error: DomainError) -> Answered:
-        """What it is answered when an error comes of it."""
+        """Return the answer of a request that ended with this error."""
         ...
 
 
@@ -214,7 +214,7 @@ class _Progress:
             await asyncio.sleep(_NOTE_SECONDS)
 
     async def close(self) -> None:
-        """No more notes: the end is said next."""
+        """Stop the notes of progress, before the end is noted."""
         self._closed = True
         if self._noting is not None:
             self._noting.cancel()

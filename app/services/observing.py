@@ -1,4 +1,4 @@
-"""What work takes, told to whoever watches the service: which kind, how long, and for which request."""
+"""Observation of work: its kind, its duration, and the request that it was done for."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
@@ -13,7 +13,7 @@ _ROUTES: Final = "app.api.v1."
 
 @dataclass(slots=True)
 class Tally:
-    """What one request has taken so far, of time in seconds.
+    """Time in seconds that one request has taken so far, and its stored evaluations.
 
     Attributes:
         compute: Of arithmetic, its own or its share of what was computed for several at once.
@@ -30,14 +30,14 @@ _TALLY: ContextVar[Tally | None] = ContextVar("tally", default=None)
 
 
 def begin_tally() -> Tally:
-    """From now on what this task takes, and what those take that it starts, is counted here."""
+    """Begin a new tally for this task and those it starts."""
     tally = Tally()
     _TALLY.set(tally)
     return tally
 
 
 def tally() -> Tally | None:
-    """What is counted for the present request; None outside of one."""
+    """Return the tally of the present request; None outside of one."""
     return _TALLY.get()
 
 
@@ -48,22 +48,22 @@ class Observer:
         """Arithmetic of a kind, in a process of its own or on the event loop."""
 
     def waited_to_compute(self, seconds: float) -> None:
-        """How long arithmetic waited for a process."""
+        """A computation waited so many seconds for a process."""
 
-    def asked_database(self, work: str, seconds: float) -> None:
+    def database_used(self, work: str, seconds: float) -> None:
         """A ``read``, a ``write`` or an ``insert`` that shares its commit, the wait for a connection included."""
 
     def committed(self, rows: int, seconds: float) -> None:
         """A group of evaluations that were committed together."""
 
-    def told_webhook(self, outcome: str, seconds: float) -> None:
+    def webhook_sent(self, outcome: str, seconds: float) -> None:
         """An attempt to tell a webhook: it is ``delivered``, ``pending`` (to be tried again) or has ``failed``."""
 
     def database_lost(self, reason: str) -> None:
         """The database does not answer any more."""
 
     def database_back(self, seconds: float) -> None:
-        """It answers again, so many seconds after it was lost."""
+        """The database answers again, so many seconds after it was lost."""
 
 
 class Observers(Observer):
@@ -86,23 +86,23 @@ class Observers(Observer):
         for one in self._observers:
             one.waited_to_compute(seconds)
 
-    def asked_database(self, work: str, seconds: float) -> None:
+    def database_used(self, work: str, seconds: float) -> None:
         """Told on, and counted for the request."""
         own = _TALLY.get()
         if own is not None:
             own.database += seconds
         for one in self._observers:
-            one.asked_database(work, seconds)
+            one.database_used(work, seconds)
 
     def committed(self, rows: int, seconds: float) -> None:
         """Told on."""
         for one in self._observers:
             one.committed(rows, seconds)
 
-    def told_webhook(self, outcome: str, seconds: float) -> None:
+    def webhook_sent(self, outcome: str, seconds: float) -> None:
         """Told on."""
         for one in self._observers:
-            one.told_webhook(outcome, seconds)
+            one.webhook_sent(outcome, seconds)
 
     def database_lost(self, reason: str) -> None:
         """Told on."""
@@ -126,7 +126,7 @@ def share(tallies: Sequence[Tally | None], seconds: float) -> None:
 
 
 def kind_of(function: Callable[..., Any]) -> str:
-    """What a function computes for: the use case it belongs to, or the noun of the route that sends it.
+    """Name the use case that a function computes for, or the noun of the route that sends it.
 
     There are as many kinds as folders of use cases and modules of routes, whatever is asked.
     """
@@ -139,7 +139,7 @@ def kind_of(function: Callable[..., Any]) -> str:
 
 
 def _modules(function: Any) -> Iterator[str]:
-    """Where a function comes from, and then the functions that it is given to call."""
+    """Yield the module of a function, then those of the functions that it is given to call."""
     if isinstance(function, partial):
         yield from _modules(function.func)
         for argument in function.args:

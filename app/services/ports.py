@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from app.domain.data import DataListing
+from app.domain.data import DataListing, DataReference
 from app.domain.decisions import ComparisonRecord, ComparisonSummary, Gate, GateCheck
 from app.domain.evaluation import (
     DatasetRef,
@@ -43,7 +43,7 @@ from app.domain.operations import (
     NewJob,
     Order,
     Outgoing,
-    Sent,
+    SendResult,
     Task,
     Used,
     Webhook,
@@ -60,12 +60,12 @@ class StoreOverloadedError(Exception):
 
 
 class StoreFullError(Exception):
-    """There is no space left where the store keeps its files. Nothing of what was to be written was kept."""
+    """The file system of the store is full. Nothing was stored."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoreState:
-    """Whether the store answers, and whether its schema is the one this release was written for.
+    """State of the store: reachable or not, and its schema beside that of this release.
 
     Attributes:
         reachable: The database answered.
@@ -109,6 +109,10 @@ class EvaluationStore(Protocol):
         """
         ...
 
+    async def add_all(self, project: str, records: Sequence[EvaluationRecord]) -> None:
+        """Keep several records by one transaction; on return they are durable. Those that are kept stay as they are."""
+        ...
+
     async def get(self, project: str, identifier: UUID) -> EvaluationRecord | None:
         """Return the record, or None when the project has none of that id."""
         ...
@@ -129,8 +133,10 @@ class EvaluationStore(Protocol):
         """Return up to `query.limit` summaries in the order asked for."""
         ...
 
-    async def replace_tags(self, project: str, identifier: UUID, tags: Mapping[str, str]) -> EvaluationRecord | None:
-        """Put `tags` in the place of all tags and return the record as it is now, or None when there is none."""
+    async def change_tags(
+        self, project: str, identifier: UUID, tags: Mapping[str, str | None]
+    ) -> EvaluationRecord | None:
+        """Set tags, remove those that are None, and return the record as it is now, or None when there is none."""
         ...
 
     async def delete(self, project: str, identifier: UUID) -> bool:
@@ -165,10 +171,10 @@ class EvaluationStore(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SampleLabels:
-    """What is kept of the samples of an evaluation that came with ids or with weights.
+    """Columns of stored samples that came with ids, weights or groups.
 
     Attributes:
-        ids: (n) all different, integers or text; None when only weights are known.
+        ids: (n) all different, integers or text; None when they are not known.
         truth: (n) codes into the labels of the evaluation.
         predicted: (n) the same.
         groups: (n) what each is one of, integers or text; None when they are independent.
@@ -183,14 +189,19 @@ class SampleLabels:
 
     @classmethod
     def of(cls, samples: Samples) -> Self | None:
-        """Those of some samples; None without ids and weights."""
-        if samples.ids is None and samples.weights is None:
+        """Select the columns of some samples; None where nothing but classes is known."""
+        if samples.ids is None and samples.weights is None and samples.groups is None:
             return None
         return cls(samples.ids, samples.truth, samples.predicted, samples.groups, samples.weights)
 
     @property
+    def has_design(self) -> bool:
+        """Have the samples weights or groups, which limits depend on?"""
+        return self.weights is not None or self.groups is not None
+
+    @property
     def samples(self) -> Samples:
-        """The same as samples of which nothing else is known."""
+        """The columns as samples of which nothing else is known."""
         return Samples(self.truth, self.predicted, None, self.ids, self.weights, groups=self.groups)
 
 
@@ -198,7 +209,7 @@ class PairedLabels(Protocol):
     """Remembers which sample was predicted as what, so that runs can be compared sample by sample."""
 
     async def read_labels(self, project: str, identifiers: Sequence[UUID]) -> Mapping[UUID, SampleLabels]:
-        """Return the samples of those evaluations of which they were kept with ids or weights."""
+        """Return the samples of those evaluations of which they were kept with ids, weights or groups."""
         ...
 
     async def read_outputs(self, project: str, identifiers: Sequence[UUID]) -> Mapping[UUID, Samples]:
@@ -207,18 +218,18 @@ class PairedLabels(Protocol):
 
 
 class Inventory(Protocol):
-    """What there is of names, and the removal of many evaluations at once."""
+    """Facts of models and datasets, and the removal of many evaluations at once."""
 
     async def model(self, project: str, name: str) -> ModelFacts | None:
-        """What there is of a model; None when it has no evaluation."""
+        """Return the facts of a model; None if it has no evaluation."""
         ...
 
     async def dataset(self, project: str, name: str) -> DatasetFacts | None:
-        """What there is of a dataset; None when it has no evaluation."""
+        """Return the facts of a dataset; None if it has no evaluation."""
         ...
 
     async def count(self, project: str, query: EvaluationQuery) -> int:
-        """How many evaluations pass."""
+        """Return the number of evaluations that pass."""
         ...
 
     async def newest(self, project: str, query: EvaluationQuery) -> UUID | None:
@@ -287,7 +298,7 @@ class GateStore(Protocol):
 
 
 class Trail(Protocol):
-    """The trail of changes, as far as it is cut."""
+    """The audit log, as far as it is cut."""
 
     async def projects(self) -> Sequence[str]:
         """The projects of which there are entries."""
@@ -299,10 +310,10 @@ class Trail(Protocol):
 
 
 class KeyLookup(Protocol):
-    """What is asked of keys before the project of a request is known."""
+    """Queries about keys before the project of a request is known."""
 
     async def any(self) -> bool:
-        """Whether there is a key in any project, revoked ones too."""
+        """Return True if there is a key in any project, also if it is revoked."""
         ...
 
     async def find(self, identifier: UUID) -> ApiKey | None:
@@ -343,7 +354,7 @@ class KeyStore(Protocol):
 
 
 class Waits(Exception):
-    """What was taken out of a queue has to wait there again, for so many seconds at least."""
+    """The task from a queue has to wait for so many seconds at least."""
 
     def __init__(self, seconds: float) -> None:
         super().__init__(f"it waits for {seconds:g} s")
@@ -391,13 +402,15 @@ class WebhookStore(Protocol):
 
 
 class Outbox(Protocol):
-    """What is to be told to webhooks of all projects."""
+    """Deliveries to the webhooks of all projects."""
 
     async def begin(self, order: Order) -> Outgoing | None:
         """Take a delivery in hand; None when there is nothing to send any more."""
         ...
 
-    async def settle(self, outgoing: Outgoing, status: DeliveryStatus, sent: Sent, pause: timedelta | None) -> None:
+    async def settle(
+        self, outgoing: Outgoing, status: DeliveryStatus, sent: SendResult, pause: timedelta | None
+    ) -> None:
         """Write down what became of an attempt, and in how long there is to be another."""
         ...
 
@@ -405,13 +418,13 @@ class Outbox(Protocol):
 class Poster(Protocol):
     """Sends to webhooks."""
 
-    async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> Sent:
+    async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> SendResult:
         """Send a body. Whatever happens is an answer, not an error."""
         ...
 
 
 class KeyTakenError(Exception):
-    """Something was kept already under the key of the request. Nothing of this one was kept."""
+    """Another result is stored under the key of the request. Nothing of this one was stored."""
 
 
 class IdempotencyStore(Protocol):
@@ -522,7 +535,7 @@ class SampleColumn:
 
 
 class ArchiveKind(StrEnum):
-    """What there is in a project beside evaluations."""
+    """Records of a project that are exported beside evaluations."""
 
     COMPARISONS = "comparisons"
     GATES = "gates"
@@ -530,7 +543,7 @@ class ArchiveKind(StrEnum):
 
 
 class Archive(Protocol):
-    """All of a project, read and written piece by piece: no transaction takes longer than one piece."""
+    """All records of a project, read and written piece by piece: no transaction takes longer than one piece."""
 
     async def newest(self, project: str) -> UUID | None:
         """Return the newest evaluation."""
@@ -565,26 +578,26 @@ class Archive(Protocol):
 
 
 class ArchiveConflictError(Exception):
-    """What is to be kept is there already, and is something else."""
+    """A different record with the same identity exists already."""
 
 
 class DataSource(Protocol):
     """Finds and opens data that requests name, where the operator allows it. Can be sent to another process."""
 
     def check(self, uri: str) -> bool:
-        """Whether the data lies on this machine, so that looking at it is quick.
+        """Return True for data on this machine, which is quick to look at.
 
         Raises:
             DataNotAllowed: it lies where the operator does not allow it.
         """
         ...
 
-    def files(self, uri: str) -> DataListing:
-        """The files that an address names, in the order of their paths.
+    def files(self, reference: DataReference) -> DataListing:
+        """The files that a reference names, in the order of their paths.
 
         Raises:
             DataNotAllowed: one of them lies where the operator does not allow it.
-            InvalidInput: there are none, or too many.
+            InvalidInput: there are none, or too many, or it is no table that can be read.
             OSError: the place of storage does not answer.
         """
         ...
@@ -593,19 +606,11 @@ class DataSource(Protocol):
 class SamplesElsewhere(Protocol):
     """Reads again what evaluations of named data were made of. Can be sent to another process."""
 
-    def check(self, record: EvaluationRecord) -> None:
-        """Whether its data may be read now.
-
-        Raises:
-            DataNotAllowed: the operator does not allow it, or not any more.
-        """
-        ...
-
     def whole(self, record: EvaluationRecord, memory_bytes: int) -> MatrixInput:
         """The input with its samples, in columns of so much memory at most.
 
         Raises:
-            DataNotAllowed: as before.
+            DataNotAllowed: the operator does not allow it, or not any more.
             InvalidInput: it is not the data that was evaluated (`data_changed`), or cannot be read any more.
             TooLarge: it takes more.
         """
@@ -646,7 +651,7 @@ class Engine(Protocol):
 
 
 class UsageStore(Protocol):
-    """What each project has used, by day."""
+    """Use of each project by day."""
 
     async def read(self, project: str, day: date) -> Used:
         """Return what a project has used on a day, by all workers."""

@@ -5,38 +5,47 @@ from dataclasses import KW_ONLY, dataclass, field, replace
 from datetime import datetime
 from difflib import get_close_matches
 from functools import partial
-from math import nan
+from itertools import combinations
+from math import isnan, nan
 from uuid import UUID
 
 import numpy as np
 
-from app.domain.errors import InvalidExpression, NotComparable, OutOfReach
-from app.domain.evaluation import DatasetRef, EvaluationQuery, EvaluationRecord, ModelRef, Standing, ValueCondition
+from app.domain.errors import IncomparableRuns, InvalidExpression, NotComparable, OutOfReach
+from app.domain.evaluation import (
+    DatasetRef,
+    EvaluationName,
+    EvaluationQuery,
+    EvaluationRecord,
+    ModelRef,
+    Standing,
+    ValueCondition,
+)
 from app.domain.expressions.expressions import parse_for_any_classes, refuse_about_sample, refuse_unless_proportion
 from app.domain.inputs.kinds import KINDS
 from app.domain.members import LEFT_OUT, number
 from app.domain.named_metrics import HEADLINE, RANKED
-from app.kernel.compare.rankings import confidence_set, separable_groups, winner_optimism
+from app.domain.wording import number as worded
+from app.kernel.compare.rankings import level_of_largest, may_be_best, winner_optimism
 from app.kernel.metrics.card import Inputs, Task
 from app.kernel.metrics.catalogue import catalogue
-from app.kernel.metrics.expression import is_improper, of_probabilities
+from app.kernel.metrics.expression import Every, Measure, is_improper, of_probabilities
 from app.kernel.numerics.arrays import Array
-from app.kernel.uncertainty.draws import Alternative, seed_of
+from app.kernel.uncertainty.draws import Alternative
 from app.kernel.uncertainty.intervals import ProportionInterval
 from app.services.estimands import Better, Estimand, Preference, make_estimand, preference, ranked_by, stored_key
 from app.services.estimates.estimate import Estimate, LimitSettings, NoLimits
-from app.services.estimates.estimates import estimate, work_of
-from app.services.estimates.methods.of_matrix import affordable_draws
+from app.services.estimates.estimates import estimate, why_uncounted, work_of
 from app.services.estimates.run_data import RunData, run_data
 from app.services.ports import EvaluationStore, PairedLabels
 from app.services.processes.compute import ComputePool
 from app.services.runs.aligned import Runs
 from app.services.runs.comparison import Comparison, proper_scores
 from app.services.runs.draws.matrices import CommonPrevalence, InferenceSettings
+from app.services.runs.multiplicity import joint_adjustment
 from app.services.runs.pairing import (
     MOST_ENTRIES,
     KeptSamples,
-    PairingMode,
     entries_of,
     is_scored,
     missing_outputs,
@@ -47,13 +56,11 @@ from app.services.stored import inputs_of_all, stored_input
 
 # Judged by matrices with classes as rows, so that class shares can be compared.
 _OF_CLASSES = (None, Task.DECISIONS)
-# With a smaller share of draws in which every run has a value, nothing is said about who can be told apart.
-_FEWEST_DEFINED = 0.95
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaderboardQuery:
-    """What is to be ranked. A version or split of the dataset that is None stands for all of them.
+    """A request for a leaderboard. A version or split of the dataset that is None stands for all of them.
 
     Attributes:
         where: What stored values of an evaluation have to satisfy, or else it is left out.
@@ -86,16 +93,16 @@ class LeaderboardLine:
         rank: 1 is best; equal values share a rank; `null` without a value.
         low: End of the interval; both are `null` where there is none.
         method: How the interval was made.
-        separable_from_best: Is it worse than the first beyond doubt, all runs considered together? `null`: cannot be
-            said.
-        group: Runs of one group cannot be told apart from the best of it; 1 is the first.
+        separable_from_best: Is it worse than the first? With the level of the board no such claim about any two of its
+            runs is false. `null`: cannot be said.
+        may_be_best: Is it one of those among which the best run is, with the level of the board?
+        group: Runs of one group cannot be told apart from the best of it, by the same claims; 1 is the first.
         reason: Why there is no value or no interval.
     """
 
     rank: int | None
-    evaluation: UUID
+    evaluation: EvaluationName
     model: ModelRef
-    dataset: DatasetRef
     created_at: datetime
     n_samples: float
     value: float | None
@@ -103,15 +110,25 @@ class LeaderboardLine:
     high: float | None = None
     method: str | None = None
     separable_from_best: bool | None = None
+    may_be_best: bool | None = None
     group: int | None = None
     reason: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaderboardWinner:
-    """The winner's curse: the best of many is partly the luckiest."""
+    """The winner's curse: the best of many is partly the luckiest.
+
+    Attributes:
+        low: Lower limit that allows for the run having been picked as the best; of a loss that is `high`.
+        high: Upper limit.
+        expected_optimism: By how much the value is expected to overstate the run.
+        corrected_value: What to expect on new samples.
+    """
 
     value: float
+    low: float | None
+    high: float | None
     expected_optimism: float
     corrected_value: float
     message: str
@@ -119,11 +136,11 @@ class LeaderboardWinner:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaderboardDesign:
-    """How the intervals and groups were made; empty where nothing was drawn.
+    """Design of the intervals and groups; empty where nothing was drawn.
 
     Attributes:
-        paired: Were the runs drawn sample by sample together?
-        draws: Simulated matrices of all runs; 0 where they are too large.
+        paired: Is it known which predictions of the runs are of the same sample?
+        draws: Draws of all runs; 0 where they are too large.
         alternative: Where limits are one-sided; groups are always formed by two-sided ones.
     """
 
@@ -150,7 +167,7 @@ class Leaderboard:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Entrant:
-    """A line that takes part in the simulation, with the metric for its classes."""
+    """A line whose value has a sampling error, with the metric for its classes."""
 
     place: int
     record: EvaluationRecord
@@ -181,9 +198,8 @@ def rank_candidates(
     lines = [
         LeaderboardLine(
             rank=None if found[place][0] is None else values.index(found[place][0]) + 1,
-            evaluation=record.id,
+            evaluation=EvaluationName.of(record),
             model=record.model,
-            dataset=record.dataset,
             created_at=record.created_at,
             n_samples=record.n_samples,
             value=found[place][0],
@@ -195,7 +211,7 @@ def rank_candidates(
         _Entrant(line, candidates[place].record, estimand, runs[place])
         for line, (place, estimand) in enumerate((place, estimands[place]) for place in order)
         if isinstance(estimand, Estimand) and lines[line].value is not None
-        if candidates[place].record.samples_independent and not runs[place].lacks_weights
+        if why_uncounted(runs[place]) is None
         if (not estimand.scored or runs[place].has_outputs)
     ]
     board = Leaderboard(
@@ -240,11 +256,10 @@ def _no_interval(
     run: RunData,
     kept: KeptSamples,
 ) -> str | None:
-    """Why a run with a value takes no part in the simulation."""
-    if record.is_grouped:
-        return "no interval: its samples come in groups, and a ranking treats samples as independent"
-    if run.lacks_weights:
-        return f"no interval: {NoLimits.NO_WEIGHTS}"
+    """Return why a run with a value takes no part in what is said of all together."""
+    reason = why_uncounted(run)
+    if reason is not None:
+        return f"no interval: {reason}"
     if isinstance(estimand, str) or not estimand.scored or run.has_outputs:
         return None
     if kept.outputs is None:
@@ -284,7 +299,7 @@ def _notes(entrants: Sequence[_Entrant], records: Sequence[EvaluationRecord]) ->
 
 
 def _chosen_by(query: LeaderboardQuery, lines: Sequence[LeaderboardLine]) -> tuple[str, ...]:
-    """What follows where only some take part, because of their values."""
+    """Return the caution about model versions that were selected by their values."""
     if not (query.where and lines):
         return ()
     conditions = " and ".join(map(str, query.where))
@@ -297,36 +312,48 @@ def _chosen_by(query: LeaderboardQuery, lines: Sequence[LeaderboardLine]) -> tup
 def _judged(
     board: Leaderboard, better: Preference, entrants: Sequence[_Entrant], kept: KeptSamples, query: LeaderboardQuery
 ) -> Leaderboard:
-    """The board with intervals, and with groups where the runs can be simulated."""
-    level = query.level
-    settings = LimitSettings(level=level, proportions=query.proportion_interval, alternative=query.alternative)
-    seed = chosen_seed(query.seed, *(entrant.record.counts for entrant in entrants))
-    comparisons = _comparisons(entrants, kept, InferenceSettings(level=level, seed=seed))
-    paired = comparisons[0].runs.pairing.paired
+    """Return the board with limits of each run, and with what can be said of all together."""
+    settings = LimitSettings(level=query.level, proportions=query.proportion_interval, alternative=query.alternative)
     lines = list(board.items)
     for entrant, own in zip(entrants, _estimates(entrants, settings), strict=True):
         lines[entrant.place] = _with_interval(lines[entrant.place], own)
-    drawn = _joined([comparison.drawn(0) for comparison in comparisons])
-    draws = 0 if drawn is None else len(drawn)
     side = None if query.alternative is Alternative.TWO_SIDED else query.alternative
-    design = LeaderboardDesign(paired=paired, draws=draws, seed=seed, level=level, alternative=side)
-    board = replace(board, items=tuple(lines), design=design)
-    if drawn is None:
-        scored = entrants[0].estimand.scored
-        what = "too many samples and classes to resample" if scored else "too many classes for a simulation"
-        note = f"{what}: which runs can be told apart is not known"
-        return replace(board, notes=(*board.notes, note))
-    if not paired and len(entrants) > 1:
-        note = (
-            "which runs can be told apart is judged as if they were independent; on one test set this is cautious: "
-            "with sample ids more could be separated"
-        )
-        board = replace(board, notes=(*board.notes, note))
-    return _grouped(board, better, entrants, drawn) if len(entrants) > 1 else board
+    board = replace(board, items=tuple(lines), design=LeaderboardDesign(level=query.level, alternative=side))
+    if len(entrants) < 2:
+        return board
+    seed = chosen_seed(query.seed, *(entrant.record.counts for entrant in entrants))
+    try:
+        comparison = _compared(entrants, better, kept, InferenceSettings(level=query.level, seed=seed))
+    except (IncomparableRuns, NotComparable) as error:
+        return replace(board, notes=(*board.notes, f"which runs can be told apart is not known: {error.detail}"))
+    drawn, paired = comparison.drawn(0), comparison.runs.pairing.paired
+    design = replace(board.design, paired=paired, draws=0 if drawn is None else len(drawn), seed=seed)
+    notes = [] if paired else [_INDEPENDENT]
+    board = _separated(replace(board, design=design, notes=(*board.notes, *notes)), entrants, comparison)
+    scores = comparison.drawn_scores(0, 0)
+    if scores is None:
+        why = "of too many samples or classes to be resampled" if drawn is None else "undefined in too many draws"
+        return replace(board, notes=(*board.notes, f"which runs may be the best is not known: the metric is {why}"))
+    return _best(board, better, entrants, scores, settings)
 
 
-def _comparisons(entrants: Sequence[_Entrant], kept: KeptSamples, settings: InferenceSettings) -> list[Comparison]:
-    """The runs together where they have the same classes, and else each for itself; all of them as they are."""
+_INDEPENDENT = (
+    "which runs can be told apart is judged as if they were independent; on one test set this is cautious: with sample "
+    "ids more could be separated"
+)
+
+
+def _compared(
+    entrants: Sequence[_Entrant], better: Preference, kept: KeptSamples, settings: InferenceSettings
+) -> Comparison:
+    """Return all differences of the runs as they are.
+
+    Raises:
+        IncomparableRuns: they have different classes, or groups that do not fit.
+        NotComparable: the metric is best somewhere in its range.
+    """
+    if better.better is Better.NEAREST:
+        raise NotComparable("runs on both sides of the ideal can be equally good")
     records = [entrant.record for entrant in entrants]
     meant = {
         (
@@ -337,31 +364,61 @@ def _comparisons(entrants: Sequence[_Entrant], kept: KeptSamples, settings: Infe
         )
         for one in records
     }
-    as_they_are = CommonPrevalence()
-    if len(meant) == 1:
-        runs = Runs.align(records).pair(kept)
-        return [Comparison(runs, [entrants[0].estimand], settings, prevalence=as_they_are)]
-    draws = affordable_draws(sum(record.counts.size for record in records), settings.draws)
-    return [
-        Comparison(
-            Runs.align([entrant.record]).pair(kept, PairingMode.FALSE),
-            [entrant.estimand],
-            replace(settings, seed=seed_of(settings.seed, number), draws=draws),
-            prevalence=as_they_are,
-        )
-        for number, entrant in enumerate(entrants)
-    ]
+    if len(meant) > 1:
+        raise IncomparableRuns("they do not have the same classes")
+    runs = Runs.align(records).pair(kept)
+    estimands = [entrants[0].estimand]
+    pairs = [*combinations(range(len(entrants)), 2)]
+    # Groups that do not fit are refused here.
+    _ = runs.groupings
+    return Comparison(runs, estimands, settings, pairs=pairs, prevalence=CommonPrevalence())
 
 
-def _joined(drawn: Sequence[Array | None]) -> Array | None:
-    """Draws (D, R) of all runs from those (D, R, 1) of some at a time; None where some have none."""
-    known = [draws[:, :, 0] for draws in drawn if draws is not None]
-    fewest = min((len(draws) for draws in known), default=0)
-    return np.concatenate([draws[:fewest] for draws in known], axis=1) if len(known) == len(drawn) else None
+def _separated(board: Leaderboard, entrants: Sequence[_Entrant], comparison: Comparison) -> Leaderboard:
+    """Return the board with the claims of who is worse, adjusted as those of a comparison of all pairs."""
+    adjusted = joint_adjustment(comparison, [comparison.differences(0)])[0][0]
+    p_of = dict(zip(comparison.pairs, adjusted.tolist(), strict=True))
+    lines, leader, number = list(board.items), 0, 1
+    for place, entrant in enumerate(entrants):
+        if p_of.get((leader, place), 1.0) < 1.0 - board.level:
+            leader, number = place, number + 1
+        p = p_of.get((0, place), nan if np.isnan(adjusted).all() else 1.0)
+        known = {} if isnan(p) else {"separable_from_best": p < 1.0 - board.level, "group": number}
+        lines[entrant.place] = replace(lines[entrant.place], **known)
+    return replace(board, items=tuple(lines))
+
+
+def _best(
+    board: Leaderboard, better: Preference, entrants: Sequence[_Entrant], scores: Array, settings: LimitSettings
+) -> Leaderboard:
+    """Return the board with the runs that may be the best, and the luck of the first, from draws (D, R)."""
+    lines = list(board.items)
+    values = [lines[entrant.place].value for entrant in entrants]
+    estimates = better.score(np.array(values, dtype=np.float64))
+    for entrant, possible in zip(entrants, may_be_best(scores, estimates, board.level).tolist(), strict=True):
+        lines[entrant.place] = replace(lines[entrant.place], may_be_best=possible)
+    first, value = entrants[0], values[0]
+    assert value is not None  # noqa: S101 - runs without one take no part
+    luck = winner_optimism(scores, estimates)
+    optimism = luck if better.better is Better.HIGHER else -luck
+    # The end of the luck has limits that hold for the largest of all deviations, the other one those of the run alone.
+    far = replace(settings, level=level_of_largest(scores, board.level), alternative=Alternative.TWO_SIDED)
+    near = replace(settings, alternative=Alternative.TWO_SIDED)
+    lucky, own = (estimate([first.estimand], first.run, one)[0][0] for one in (far, near))
+    low, high = (lucky.low, own.high) if better.better is Better.HIGHER else (own.low, lucky.high)
+    winner = LeaderboardWinner(
+        value=value,
+        low=number(low),
+        high=number(high),
+        expected_optimism=optimism,
+        corrected_value=value - optimism,
+        message=_luck(estimates.size, value, value - optimism),
+    )
+    return replace(board, items=tuple(lines), winner=winner)
 
 
 def _estimates(entrants: Sequence[_Entrant], settings: LimitSettings) -> list[Estimate]:
-    """Each run with its own limits."""
+    """Return each run with its own limits."""
     if sum(work_of(entrant.estimand, entrant.run, settings) for entrant in entrants) > 1.0:
         return [Estimate(value=nan, level=settings.level, reason=NoLimits.TOO_MANY_RUNS)] * len(entrants)
     return [estimate([entrant.estimand], entrant.run, settings)[0][0] for entrant in entrants]
@@ -373,43 +430,12 @@ def _with_interval(line: LeaderboardLine, own: Estimate) -> LeaderboardLine:
     return replace(line, reason=f"no interval: {own.reason}")
 
 
-def _grouped(board: Leaderboard, better: Preference, entrants: Sequence[_Entrant], drawn: Array) -> Leaderboard:
-    """Groups, who can be told from the first, and the winner's luck."""
-    level = board.level
-    scores = better.score(drawn)
-    scores = scores[np.isfinite(scores).all(axis=1)]
-    if len(scores) < _FEWEST_DEFINED * len(drawn):
-        note = "the metric is undefined in too many simulated matrices: which runs can be told apart is not known"
-        return replace(board, notes=(*board.notes, note))
-    estimates = better.score(np.array([board.items[entrant.place].value for entrant in entrants], dtype=np.float64))
-    may_be_best = confidence_set(scores, estimates, level)
-    groups = separable_groups(scores, estimates, level)
-    lines = list(board.items)
-    for entrant, possible, group in zip(entrants, may_be_best.tolist(), groups.tolist(), strict=True):
-        lines[entrant.place] = replace(lines[entrant.place], separable_from_best=not possible, group=group + 1)
-    return replace(board, items=tuple(lines), winner=_winner(lines[entrants[0].place], better, scores, estimates))
-
-
 def _luck(runs: int, value: float, corrected: float) -> str:
     """Return how much of the value of the best run is luck, in words."""
-    found, expected = number(value), number(corrected)
+    found, expected = worded(value), worded(corrected)
     if found == expected:
         return f"Being the best of {runs} runs has hardly raised its value: expect {expected} on new samples too."
     return f"The best of {runs} runs was partly lucky: expect {expected} on new samples, not {found}."
-
-
-def _winner(line: LeaderboardLine, better: Preference, scores: Array, estimates: Array) -> LeaderboardWinner | None:
-    if better.better is Better.NEAREST or line.value is None:
-        return None
-    luck = winner_optimism(scores, estimates)
-    optimism = luck if better.better is Better.HIGHER else -luck
-    corrected = line.value - optimism
-    return LeaderboardWinner(
-        value=line.value,
-        expected_optimism=optimism,
-        corrected_value=corrected,
-        message=_luck(estimates.size, line.value, corrected),
-    )
 
 
 # Model versions of a dataset up to which anything but a stored metric is computed for all of them.
@@ -443,6 +469,11 @@ class LeaderboardService:
         better = preference(expression)
         if better is None:
             raise NotComparable(f"{query.metric} only describes, or mixes opposite directions: it cannot rank runs")
+        if isinstance(expression, Measure) and isinstance(expression.of, Every):
+            raise NotComparable(
+                f"{query.metric} is one value for each class, which has no order: name a class, or take "
+                f"min({query.metric}) or mean({query.metric})"
+            )
         # A name that means one thing for classes and another elsewhere is stored under several keys.
         stored = better.better is not Better.NEAREST and query.metric not in catalogue().shadowed
         key = stored_key(expression) if stored else None
@@ -465,13 +496,13 @@ class LeaderboardService:
         kept = KeptSamples()
         if of_probabilities(expression) or any(record.task is not None for record in records.values()):
             kept = await self._outputs(project, query.metric, candidates, needed=key is None)
-        elif key or any(record.is_weighted for record in records.values()):
+        else:
             kept = await read_labels(self.labels, project, list(records.values()))
         board = await self.compute.run(partial(rank_candidates, query, better, candidates, kept))
         return board if candidates else replace(board, notes=(await self._of_nothing(project, query),))
 
     async def usual_metric(self, project: str, dataset: DatasetRef) -> str:
-        """What a dataset is ranked by where no metric is named: it follows from the kind of its latest run."""
+        """Return the metric that a dataset is ranked by where none is named, from the kind of its latest run."""
         query = EvaluationQuery(dataset=dataset.name, dataset_version=dataset.version, split=dataset.split, limit=1)
         latest = await self.store.page(project, query)
         of_units = [one.id for one in latest.items if KINDS[one.input.kind].units is not None]
@@ -513,7 +544,7 @@ class LeaderboardService:
 def _candidates(
     standings: Sequence[Standing], records: Mapping[UUID, EvaluationRecord], *, stored: bool
 ) -> list[Candidate]:
-    """Those that were not deleted since the order was asked for."""
+    """Return the evaluations of the standings that have not been deleted since."""
     return [
         Candidate(records[standing.evaluation.id], standing.value if stored else None, stored)
         for standing in standings

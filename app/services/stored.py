@@ -21,12 +21,12 @@ _DEFAULTS = Options()
 
 
 def stored_request(record: EvaluationRecord) -> tuple[MatrixInput, Options]:
-    """What the report of a stored evaluation is computed from."""
+    """Return the input and the options that the report of a stored evaluation is computed from."""
     return stored_input(record), options_from_json(record.options)
 
 
 def stored_input(record: EvaluationRecord, samples: Samples | None = None) -> MatrixInput:
-    """The input of a stored evaluation, with its samples where these are at hand."""
+    """The input of a stored evaluation, with its samples where these are known."""
     return MatrixInput(
         kind=record.kind,
         labels=record.labels,
@@ -40,21 +40,21 @@ def stored_input(record: EvaluationRecord, samples: Samples | None = None) -> Ma
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class FoldedInput(MatrixInput):
-    """The input of an evaluation whose samples went by, with what is kept of their curves, as JSON."""
+class StreamedInput(MatrixInput):
+    """The input of an evaluation whose samples were streamed, with their stored curves as JSON."""
 
     curves: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
     def of(cls, record: EvaluationRecord, curves: Mapping[str, Any]) -> Self:
-        """From what is stored."""
+        """Make it from a record and its stored curves."""
         source = stored_input(record)
         return cls(**{one.name: getattr(source, one.name) for one in fields(source)}, curves=curves)
 
 
 def inputs_of_all(records: Sequence[EvaluationRecord]) -> frozenset[Inputs]:
-    """What metrics of some runs of one kind can be computed from. Of classes whatever there may be: which run lacks it
-    is said where its samples are looked for.
+    """Return the inputs that metrics of all these runs, of one kind, can use. Runs of classes are assumed to have every
+    input: a run that lacks one is reported when its samples are read.
     """
     if records[0].task is None:
         return INPUTS_OF_CLASSES
@@ -95,10 +95,10 @@ def scores_of(source: MatrixInput) -> Scores:
 
     Raises:
         ValueError: there are no probabilities or scores.
-        NoSamples: they went by when they were evaluated.
+        NoSamples: they were streamed when they were evaluated.
     """
-    if isinstance(source, FoldedInput):
-        raise NoSamples("the samples went by when they were evaluated, and only some curves of them are kept")
+    if isinstance(source, StreamedInput):
+        raise NoSamples("the samples were streamed when they were evaluated, and only some curves of them are kept")
     samples = source.samples
     if samples is None or samples.outputs is None:
         raise ValueError("expected probabilities or scores")
@@ -214,12 +214,17 @@ async def identified(
 
 
 async def _latest(store: EvaluationStore, project: str, reference: Reference, pointer: str) -> UUID:
+    page = await store.page(project, query_of(reference))
+    if not page.items:
+        raise NotFound(f"there is no evaluation of {reference}", pointer=pointer)
+    return page.items[0].id
+
+
+def query_of(reference: Reference) -> EvaluationQuery:
+    """Return the query for the latest evaluation that matches a reference."""
     query = EvaluationQuery(tags=reference.tags, limit=1)
     if (model := reference.model) is not None:
         query = replace(query, model=model.name, model_version=model.version)
     if (dataset := reference.dataset) is not None:
         query = replace(query, dataset=dataset.name, dataset_version=dataset.version, split=dataset.split)
-    page = await store.page(project, query)
-    if not page.items:
-        raise NotFound(f"there is no evaluation of {reference}", pointer=pointer)
-    return page.items[0].id
+    return query

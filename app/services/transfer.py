@@ -35,7 +35,7 @@ Values = Mapping[str, float | None]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WholeEvaluation:
-    """An evaluation of which everything is at hand."""
+    """An evaluation with everything that is stored of it."""
 
     record: EvaluationRecord
     samples: Samples | None
@@ -43,7 +43,7 @@ class WholeEvaluation:
 
 @dataclass(frozen=True, slots=True)
 class Recomputed:
-    """What is found of an evaluation now.
+    """Values of an evaluation as this release computes them.
 
     Attributes:
         values: Empty where they cannot be computed.
@@ -58,7 +58,7 @@ class Recomputed:
 
 @dataclass(frozen=True, slots=True)
 class Discrepancy:
-    """What does not follow.
+    """A stored value that does not follow from the stored input.
 
     Attributes:
         what: A metric, `counts` or `samples`.
@@ -71,13 +71,13 @@ class Discrepancy:
     reason: str
 
     def __str__(self) -> str:
-        """In one line."""
+        """Return it in one line."""
         return f"{self.evaluation}  {self.what}: {self.reason}"
 
 
 @dataclass(slots=True)
 class Verdict:
-    """What was found.
+    """Result of checking a project.
 
     Attributes:
         evaluations: How many were looked at.
@@ -213,7 +213,7 @@ def _shown(value: float | None) -> str:
 
 
 def refused(error: DomainError, revision: str) -> Recomputed:
-    """What is said of an input that is refused now."""
+    """Return the result for an input that is refused now."""
     return Recomputed({}, revision, error.detail)
 
 
@@ -249,7 +249,7 @@ class FilePart:
 
 @dataclass(slots=True)
 class Manifest:
-    """What an export is of, and the files that are whole.
+    """Scope of an export, and its finished files.
 
     Attributes:
         newest: The newest evaluation when it began; later ones are no part of it. None when there was none.
@@ -268,7 +268,7 @@ class Manifest:
         return [part for part in self.parts if part.kind == kind]
 
     def rows(self, kind: str) -> int:
-        """How many rows of a kind there are."""
+        """Return the number of rows of a kind."""
         return sum(part.rows for part in self.of(kind))
 
 
@@ -502,7 +502,7 @@ class ColumnReader:
         self._size = 0
 
     def __call__(self, digest: bytes) -> NDArray[Any]:
-        """One column.
+        """Read one column.
 
         Raises:
             TransferError: no file has it.
@@ -735,7 +735,7 @@ class Importer:
         return added
 
     async def _answers(self, kind: ArchiveKind, manifest: Manifest, folder: Path, project: str) -> int:
-        """What is kept whole of one kind; returns how much of it was not there before."""
+        """Import the records of one kind; return the number of new ones."""
         added = 0
         for part in manifest.of(kind.value):
             for lines in _pieces(folder / part.file):
@@ -750,7 +750,7 @@ class Importer:
 
 
 def _check_files(manifest: Manifest, folder: Path) -> None:
-    """Before anything is kept: every file is what was exported."""
+    """Check, before anything is stored, that every file is the one that was exported."""
     for part in manifest.parts:
         for name, digest in ((part.file, part.sha256), (part.samples, part.samples_sha256)):
             if name is None:

@@ -23,7 +23,7 @@ from app.domain.operations import (
     Event,
     Order,
     Outgoing,
-    Sent,
+    SendResult,
     WebhookFacts,
     WebhookPut,
 )
@@ -95,7 +95,7 @@ class WebhookService:
         return WebhookPut(facts=webhook.shown, secret=fresh if made and secret is None else None), made
 
     async def read(self, project: str, name: str) -> WebhookFacts:
-        """One webhook."""
+        """Read a webhook."""
         webhook = await self.store.get(project, name)
         if webhook is None:
             raise _missing(name)
@@ -114,7 +114,7 @@ class WebhookService:
     async def deliveries(
         self, project: str, name: str, status: DeliveryStatus | None, limit: int, before: UUID | None
     ) -> Page[Delivery, UUID]:
-        """What a webhook was told or is to be told, latest first."""
+        """Return the deliveries of a webhook, sent or waiting, latest first."""
         await self.read(project, name)
         return await self.store.deliveries(project, name, status, limit, before)
 
@@ -161,19 +161,19 @@ class Sender:
         sent = await self._post(outgoing)
         status, pause = _outcome(sent, outgoing.attempts)
         await self._outbox.settle(outgoing, status, sent, None if pause is None else timedelta(seconds=pause))
-        self._observer.told_webhook(status.value, time.perf_counter() - begin)
+        self._observer.webhook_sent(status.value, time.perf_counter() - begin)
         if pause is not None:
             raise Waits(pause)
 
-    async def _post(self, outgoing: Outgoing) -> Sent:
+    async def _post(self, outgoing: Outgoing) -> SendResult:
         if outgoing.attempts > _MOST_ATTEMPTS:
-            return Sent(None, "the process that sent it ended each time before it had recorded an answer")
+            return SendResult(None, "the process that sent it ended each time before it had recorded an answer")
         headers = signed_headers(outgoing.secret, str(outgoing.order.id), int(time.time()), outgoing.body)
         return await self._poster.post(outgoing.url, headers, outgoing.body)
 
 
-def _outcome(sent: Sent, attempts: int) -> tuple[DeliveryStatus, float | None]:
-    """What becomes of a delivery after so many attempts, and the seconds until it is sent again."""
+def _outcome(sent: SendResult, attempts: int) -> tuple[DeliveryStatus, float | None]:
+    """Return the status of a delivery after so many attempts, and the seconds until the next attempt."""
     if sent.error is None:
         return DeliveryStatus.DELIVERED, None
     if attempts >= _MOST_ATTEMPTS or sent.status == HTTPStatus.GONE:

@@ -1,4 +1,4 @@
-"""Who changed what, written in the transaction of the change."""
+"""The audit log, written in the transaction of each change."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -38,7 +38,7 @@ WHO_PARAMETERS: dict[str, Any] = {
 
 
 class PostgresTrail:
-    """The trail of changes, as far as it is cut: the port `app.services.ports.Trail`."""
+    """The audit log, as far as it is cut: the port `app.services.ports.Trail`."""
 
     def __init__(self, engine: AsyncEngine) -> None:
         self._engine = engine
@@ -74,7 +74,7 @@ class PostgresTrail:
 async def read_entries(
     connection: AsyncConnection, project: str, limit: int, before: UUID | None
 ) -> Page[AuditEntry, UUID]:
-    """Some of what was changed in a project, latest first."""
+    """Read a page of a project's changes, latest first."""
     columns = audit_entries.c
     wanted = select(audit_entries).where(columns.project == project).order_by(columns.id.desc()).limit(limit + 1)
     if before is not None:

@@ -1,5 +1,6 @@
 """Comparisons in Postgres: the port `app.services.ports.ComparisonStore`."""
 
+from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
@@ -8,7 +9,7 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from app.domain.decisions import ComparisonKind, ComparisonRecord, ComparisonSummary
-from app.domain.evaluation import Page
+from app.domain.evaluation import EvaluationName, Page
 from app.domain.identifiers import time_of
 from app.domain.operations import Change, Kind
 from app.store.audit import note
@@ -72,8 +73,7 @@ class PostgresComparisonStore:
         return Page(items, items[-1].id if len(rows) > limit else None)
 
 
-def _runs(kind: ComparisonKind, evaluations: list[Any]) -> list[UUID]:
-    """The ids of runs, or of the models on one dataset after the other."""
-    if kind is ComparisonKind.RUNS:
-        return [UUID(one["id"]) for one in evaluations]
-    return [UUID(one) for models in evaluations for one in models]
+def _runs(kind: ComparisonKind, evaluations: list[Any]) -> list[Mapping[str, Any]]:
+    """The runs, or the models on one dataset after the other."""
+    runs = evaluations if kind is ComparisonKind.RUNS else [one for models in evaluations for one in models]
+    return [EvaluationName.within(one) for one in runs]

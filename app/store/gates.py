@@ -12,7 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from app.domain.decisions import Gate, GateCheck
 from app.domain.evaluation import Page
 from app.domain.identifiers import new_id, time_of
-from app.domain.operations import Change, Event, Happening, Kind
+from app.domain.operations import Change, Event, Kind, WebhookEvent
 from app.kernel.compare.gates import Verdict
 from app.store.audit import note
 from app.store.database.engine import read_rows, reading, writing
@@ -122,20 +122,19 @@ class PostgresGateStore:
         return {row.gate: _check(row) for row in rows}
 
 
-def _happening(project: str, check: GateCheck) -> Happening:
-    return Happening(
+def _happening(project: str, check: GateCheck) -> WebhookEvent:
+    return WebhookEvent(
         event=Event.GATE_CHECKED,
         id=check.id,
         at=time_of(check.id),
         data={
-            "id": check.id,
             "project": project,
-            "check": f"/v1/gates/{check.gate}/checks/{check.id}",
-            "gate": check.gate,
-            "version": check.version,
-            "evaluation": check.evaluation,
-            "baseline": check.baseline,
+            "check": {"id": check.id, "url": f"/v1/gates/{check.gate}/checks/{check.id}"},
+            "gate": check.answer["gate"],
+            "evaluation": check.shown.evaluation,
+            "baseline": check.shown.baseline,
             "verdict": check.verdict,
+            "messages": [result["message"] for result in check.answer["results"]],
         },
     )
 

@@ -105,7 +105,7 @@ async def keep_result(connection: AsyncConnection, kind: Kind, kept: UUID | str,
 
 
 async def _standing_results(connection: AsyncConnection, project: str, key: str) -> list[KeptResult]:
-    """What was kept under a key; what has expired and was not purged yet makes room."""
+    """Return the results stored under a key; delete those that have expired."""
     rows = (await connection.execute(_under(project, key))).all()
     if any(row.expired for row in rows):
         old = (_kept.project == project, _kept.key == key, _kept.expires_at <= func.now())
@@ -159,7 +159,7 @@ def mark_values(mark: Mark) -> dict[str, Any]:
 
 
 def beside_evaluation(identifier: ColumnElement[UUID]) -> tuple[CTE, CTE]:
-    """What a statement that keeps the evaluation of that id does beside it for a request with a key.
+    """Return the parts of a statement that store the result of a request with a key, and end its claim.
 
     A key under which something was kept violates the primary key, and the whole statement fails.
     """

@@ -2,12 +2,13 @@
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from http import HTTPStatus
 from io import SEEK_END
 from typing import Any, BinaryIO, Final
 from uuid import UUID
 
-from sqlalchemy import Row, case, delete, func, insert, select, text, update
+from sqlalchemy import ColumnElement, Row, case, delete, func, insert, literal, select, text, update
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from app.domain.errors import Overloaded, TooManyJobs
@@ -17,7 +18,6 @@ from app.domain.operations import (
     Actor,
     Change,
     Event,
-    Happening,
     Job,
     JobEnd,
     JobResult,
@@ -26,6 +26,7 @@ from app.domain.operations import (
     Kind,
     NewJob,
     Task,
+    WebhookEvent,
 )
 from app.store import queue
 from app.store.audit import note
@@ -44,7 +45,7 @@ _OPEN: Final = jobs.c.finished_at.is_(None)
 
 @dataclass(frozen=True, slots=True)
 class JobLimits:
-    """How many jobs may wait."""
+    """The largest numbers of jobs that may wait."""
 
     overall: int
     per_project: int
@@ -58,7 +59,7 @@ class PostgresJobStore:
         self._limits = limits
 
     async def require_room(self, project: str) -> None:
-        """Go on only when one more job may wait."""
+        """Refuse another job when too many wait."""
         async with reading(self._engine) as connection:
             await self._require(connection, project, more=1)
 
@@ -150,7 +151,7 @@ class PostgresJobStore:
         taken = update(jobs).where(*_mine(project, identifier), _OPEN)
         taken = taken.values(
             status=running,
-            started_at=func.coalesce(jobs.c.started_at, func.now()),
+            started_at=func.coalesce(jobs.c.started_at, _from_creation(identifier, func.now())),
             runs=jobs.c.runs + 1,
             # Until it says so itself.
             progress=None,
@@ -203,7 +204,7 @@ class PostgresJobStore:
 
 
 def work_on_jobs(store: PostgresJobStore, run: Callable[[str, UUID], Awaitable[None]], *, keep_seconds: float) -> Work:
-    """What is done with the queue of jobs; ``keep_seconds`` is how long they are remembered that have ended."""
+    """Return the work of the job queue; ended jobs are deleted after ``keep_seconds``."""
 
     async def do(given: queue.Given) -> None:
         await run(given["project"], UUID(given["identifier"]))
@@ -221,6 +222,11 @@ def _mine(project: str, identifier: UUID) -> tuple[Any, ...]:
     return (jobs.c.project == project, jobs.c.id == identifier)
 
 
+def _from_creation(identifier: UUID, moment: ColumnElement[datetime]) -> ColumnElement[datetime]:
+    """Return `moment`, or that of the job's id if it is later: clocks are set back, and ids are not."""
+    return func.greatest(moment, literal(time_of(identifier), jobs.c.started_at.type))
+
+
 def _held(task: Task) -> tuple[Any, ...]:
     """The row of a job, as long as nobody else has begun to work on it and it has not ended."""
     running = jobs.c.status == JobStatus.RUNNING.value
@@ -230,7 +236,7 @@ def _held(task: Task) -> tuple[Any, ...]:
 async def _end(connection: AsyncConnection, project: str, identifier: UUID, end: JobEnd) -> None:
     changed: dict[str, Any] = {
         "status": end.status.value,
-        "finished_at": func.clock_timestamp(),
+        "finished_at": func.greatest(_from_creation(identifier, func.clock_timestamp()), jobs.c.started_at),
         "result": end.result,
         "problem": None if end.problem is None else dict(end.problem),
     }
@@ -244,15 +250,14 @@ async def _end(connection: AsyncConnection, project: str, identifier: UUID, end:
         kept = {"media_type": end.content.media_type, "content": end.content.content}
         await connection.execute(insert(job_results).values({"project": project, "job_id": identifier, **kept}))
     data = {
-        "id": identifier,
         "project": project,
-        "job": f"/v1/jobs/{identifier}",
+        "job": {"id": identifier, "url": f"/v1/jobs/{identifier}"},
         "kind": row.kind,
         "status": end.status,
         "result": end.result,
         "problem": end.problem,
     }
-    happening = Happening(event=Event.JOB_FINISHED, id=identifier, at=row.finished_at, data=data)
+    happening = WebhookEvent(event=Event.JOB_FINISHED, id=identifier, at=row.finished_at, data=data)
     await announce(connection, project, happening)
 
 

@@ -24,7 +24,6 @@ class PostgresKeyStore:
         self._engine = engine
 
     async def any(self) -> bool:
-        """Whether there is a key in any project, revoked ones too."""
         async with reading(self._engine) as connection:
             # Of all projects, which a statement that is compiled may not ask.
             return bool(await connection.scalar(text("SELECT EXISTS (SELECT FROM api_keys)")))

@@ -45,7 +45,7 @@ from app.store.names import Names
 
 @dataclass(frozen=True, slots=True)
 class SlotCondition:
-    """What the value in a slot has to satisfy."""
+    """A condition on the value in a slot."""
 
     slot: int
     bound: Bound
@@ -68,7 +68,7 @@ _COMPARED: dict[Bound, Callable[[Any, Any], Any]] = {
 
 @dataclass(frozen=True, slots=True)
 class SearchScope:
-    """Where to search: ids of models, of datasets and of one name of a model; None is every one of the project.
+    """Scope of a search: ids of models, of datasets and of one name of a model; None is every one of the project.
 
     Attributes:
         where: What values have to satisfy.
@@ -82,12 +82,12 @@ class SearchScope:
 
     @property
     def is_whole_project(self) -> bool:
-        """Whether all evaluations of the project are in it, values aside."""
+        """True if names leave out no evaluation of the project; values may."""
         return self.model_ids is None and self.dataset_ids is None and self.model_name_id is None
 
     @property
     def is_of_model(self) -> bool:
-        """Whether it holds one model, or one version of it."""
+        """True if it is limited to one model, or to one version of it."""
         return self.model_ids is not None or self.model_name_id is not None
 
     def conditions(self) -> list[ColumnElement[bool]]:
@@ -113,8 +113,11 @@ async def find_scope(
         model_ids = await _fetch_ids(connection, wanted)
     elif query.model is not None:
         model_name_id = await connection.scalar(names.model_names.select_ids(project, name=query.model))
-        if model_name_id is None:
+        name, colon, version = query.model.rpartition(":")
+        if model_name_id is None and not colon:
             return None
+        if model_name_id is None:
+            model_ids = await _fetch_ids(connection, names.models.select_ids(project, name=name, version=version))
     if query.dataset is not None or query.dataset_version is not None or query.split is not None:
         wanted = names.datasets.select_ids(
             project, name=query.dataset, version=query.dataset_version, split=query.split
@@ -266,7 +269,7 @@ async def fetch_by_metric(
 
 
 def has_index(slot: int | None) -> bool:
-    """Whether every dataset has an index in the order of the metric."""
+    """Return True if an index has the evaluations of each dataset in the order of the metric in this slot."""
     return slot is not None and slot <= len(HEADLINE)
 
 

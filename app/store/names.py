@@ -24,7 +24,7 @@ class ModelName:
 
 @dataclass(frozen=True, slots=True)
 class NameIds:
-    """What stands in the row of an evaluation for its names."""
+    """Ids of the names of an evaluation."""
 
     model_id: int
     model_name_id: int

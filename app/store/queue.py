@@ -82,12 +82,12 @@ _UNREACHABLE: Final = (ConnectorException, psycopg.Error, StoreUnavailableError,
 
 
 async def _nothing(_: Given) -> None:
-    """Nobody cancels it."""
+    """Do nothing: nobody cancels it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
-    """What is done with what waits in a queue.
+    """The work on one queue.
 
     Attributes:
         do: With one of them, in a task of its own that may be cancelled: then it waits again. So it does when this
@@ -103,7 +103,7 @@ class Work:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerSettings:
-    """How what waits is worked on.
+    """Limits of a worker.
 
     Attributes:
         at_once: How many this process has in hand at most.
@@ -200,7 +200,7 @@ async def _retry(app: App, work: Work, job: Job) -> None:
 
 
 class _Again(BaseRetryStrategy):
-    """Whatever ends the work but its own end lets it wait again; how often, our own row counts."""
+    """Puts work back into the queue whatever ended it early; our own table counts the attempts."""
 
     def get_retry_decision(self, *, exception: BaseException, job: Job) -> RetryDecision:  # noqa: ARG002 - its signature
         match exception:

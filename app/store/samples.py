@@ -67,7 +67,7 @@ def unpack(content: bytes) -> NDArray[Any]:
 
 
 def _decimals(column: NDArray[Any]) -> tuple[int | None, NDArray[Any]]:
-    """For numbers that were rounded to a few decimals: how many, and the whole numbers that they are a quotient of."""
+    """Return the number of decimals that numbers were rounded to, and the whole numbers that they are a quotient of."""
     if column.dtype.kind != "f" or not column.size or column.min() < 0 or column.max() > _LARGEST_ROUNDED:
         return None, column
     for decimals in range(_MOST_DECIMALS + 1):
@@ -182,7 +182,7 @@ async def remove_samples(connection: AsyncConnection, project: str, identifiers:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class FoundSamples:
+class StoredSamples:
     """Samples as they were read: the digests of each evaluation, and the columns they name."""
 
     rows: Sequence[Mapping[str, Any]]
@@ -208,14 +208,14 @@ class FoundSamples:
         return found
 
     def labels(self) -> dict[UUID, SampleLabels]:
-        """What pairs runs; not for evaluations without ids and weights."""
+        """Return the columns that pair runs, for the evaluations with ids or weights."""
         labels = {identifier: SampleLabels.of(one) for identifier, one in self.samples().items()}
         return {identifier: one for identifier, one in labels.items() if one is not None}
 
 
 async def find_samples(
     connection: AsyncConnection, project: str, identifiers: Iterable[UUID], names: Sequence[str] = COLUMN_NAMES
-) -> FoundSamples:
+) -> StoredSamples:
     """Read some columns of the samples of some evaluations."""
     columns = evaluation_samples.c
     wanted = columns.evaluation_id == func.any(literal(list(identifiers), ARRAY(Uuid)))
@@ -227,4 +227,4 @@ async def find_samples(
     found = await connection.execute(
         select(sample_columns.c.digest, sample_columns.c.content).where(sample_columns.c.project == project, named)
     )
-    return FoundSamples([dict(row) for row in rows], {row.digest: row.content for row in found})
+    return StoredSamples([dict(row) for row in rows], {row.digest: row.content for row in found})

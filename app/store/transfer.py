@@ -41,8 +41,8 @@ class _Rows:
 
     Attributes:
         order: Columns of the primary key after the project: the order of the rows.
-        kind: Of the objects in the trail of changes.
-        named: The column that the trail names an object by.
+        kind: Of the objects in the audit log.
+        named: The column that the audit log names an object by.
     """
 
     table: Table

@@ -1,4 +1,4 @@
-"""What projects use, by day."""
+"""Use of each project by day."""
 
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -14,7 +14,7 @@ from app.store.database.tables import project_usage
 
 
 class PostgresUsageStore:
-    """In a table with one row for each project and day."""
+    """A table with one row for each project and day."""
 
     def __init__(self, engine: AsyncEngine) -> None:
         self._engine = engine

@@ -25,12 +25,12 @@ from app.domain.operations import (
     Delivery,
     DeliveryStatus,
     Event,
-    Happening,
     Kind,
     Order,
     Outgoing,
-    Sent,
+    SendResult,
     Webhook,
+    WebhookEvent,
 )
 from app.store import queue
 from app.store.audit import note
@@ -45,7 +45,9 @@ KNOWN_SECONDS: Final = 2.0
 
 
 class Listeners:
-    """Which projects have webhooks for which events, as of a moment ago: most have none, and pay nothing then."""
+    """Pairs of a project and an event that some webhook listens to, read at most every `KNOWN_SECONDS`: most projects
+    have none, and then cost nothing.
+    """
 
     def __init__(self, engine: AsyncEngine) -> None:
         self._engine = engine
@@ -62,7 +64,7 @@ class Listeners:
         return (project, event.value) in self._wanted
 
     def forget(self) -> None:
-        """Something was changed here: ask again."""
+        """Read the pairs again at the next question, after a change."""
         self._known_until = 0.0
 
     async def _ask(self) -> None:
@@ -197,7 +199,9 @@ class PostgresWebhookStore:
             hook = (await connection.execute(select(webhooks).where(*_named(order.project, order.webhook)))).one()
         return Outgoing(order=order, url=hook.url, secret=hook.secret, body=row.body.encode(), attempts=row.attempts)
 
-    async def settle(self, outgoing: Outgoing, status: DeliveryStatus, sent: Sent, pause: timedelta | None) -> None:
+    async def settle(
+        self, outgoing: Outgoing, status: DeliveryStatus, sent: SendResult, pause: timedelta | None
+    ) -> None:
         """Write down what became of an attempt, unless it was asked for again meanwhile."""
         changed = {
             "status": status.value,
@@ -224,7 +228,7 @@ class PostgresWebhookStore:
 def work_on_deliveries(
     store: PostgresWebhookStore, send: Callable[[Order], Awaitable[None]], *, keep: timedelta
 ) -> Work:
-    """What is done with the queue of deliveries; ``keep`` is how long they are remembered that are done."""
+    """Return the work of the delivery queue; finished deliveries are deleted after ``keep``."""
 
     async def do(given: queue.Given) -> None:
         await send(Order(**dict(given) | {"id": UUID(given["id"])}))
@@ -235,7 +239,7 @@ def work_on_deliveries(
     return Work(do=do, forget=forget)
 
 
-async def announce(connection: AsyncConnection, project: str, happening: Happening) -> None:
+async def announce(connection: AsyncConnection, project: str, happening: WebhookEvent) -> None:
     """Let the webhooks of a project be told of what this transaction does."""
     said = {"type": happening.event.value, "timestamp": rfc3339(happening.at), "data": as_json(happening.data)}
     event = happening.event.value

@@ -31,11 +31,11 @@ class DatabaseLog(Observer):
     """Tells of nothing else."""
 
     def database_lost(self, reason: str) -> None:
-        """One line."""
+        """Write a line to the log."""
         _write("database_lost", reason=reason)
 
     def database_back(self, seconds: float) -> None:
-        """One line."""
+        """Write a line to the log."""
         _write("database_back", seconds=round(seconds, 3))
 
 
@@ -149,7 +149,9 @@ class ServiceMetrics(Observer):
     # What observers are told.
 
     def _child(self, histogram: Histogram, first: str, *more: str) -> Histogram:
-        """That of these labels; `labels` looks it up under a lock, and takes half as long as the rest."""
+        """Return the histogram of these labels. `Histogram.labels` looks it up under a lock, which takes half as long
+        as the rest.
+        """
         key = (histogram, first, more)
         child = self._timed.get(key)
         if child is None:
@@ -157,32 +159,32 @@ class ServiceMetrics(Observer):
         return child
 
     def computed(self, kind: str, seconds: float, *, apart: bool) -> None:
-        """As `app.services.observing.Observer` says; so are the others."""
+        """Observe the time of a computation."""
         self._child(self._compute_seconds, kind, "process" if apart else "loop").observe(seconds)
 
     def waited_to_compute(self, seconds: float) -> None:
-        """See there."""
+        """Observe the time that a computation waited."""
         self._compute_wait.observe(seconds)
 
-    def asked_database(self, work: str, seconds: float) -> None:
-        """See there."""
+    def database_used(self, work: str, seconds: float) -> None:
+        """Observe the time of a use of the database."""
         self._child(self._database_seconds, work).observe(seconds)
 
     def committed(self, rows: int, seconds: float) -> None:
-        """See there."""
+        """Observe a commit."""
         self._commit_rows.observe(rows)
         self._commit_seconds.observe(seconds)
 
-    def told_webhook(self, outcome: str, seconds: float) -> None:
-        """See there."""
+    def webhook_sent(self, outcome: str, seconds: float) -> None:
+        """Count an attempt to send to a webhook."""
         self._webhook_seconds.labels(outcome).observe(seconds)
 
     def database_lost(self, reason: str) -> None:  # noqa: ARG002 - a label for each would be one for each driver's error
-        """See there."""
+        """Count a loss of the database."""
         self._lost.inc()
 
     def database_back(self, seconds: float) -> None:
-        """See there."""
+        """Observe the time that the database was lost."""
         self._back.inc()
         self._lost_seconds.inc(seconds)
 
@@ -193,7 +195,7 @@ class ServiceMetrics(Observer):
         self._delay.observe(seconds)
 
     def count_clients(self) -> int:
-        """How many clients there were since the last time; the requests of the busiest are counted."""
+        """Return the number of clients since the last call; add the requests of the busiest to its counter."""
         clients, self._clients = self._clients, Counted()
         if clients:
             self._busiest.inc(max(clients.values()))
@@ -208,7 +210,7 @@ _PAGE: Final = resource.getpagesize()
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """Something that has a height: the name of its gauge, what is said of it, and perhaps a label with its value.
+    """A gauge: its name, description, value, and perhaps a label.
 
     Attributes:
         mode: How the gauges of several workers become one.
@@ -222,7 +224,7 @@ class Level:
 
 
 class Sampler:
-    """One per process, on its event loop."""
+    """Samples gauges on the event loop, one for each process."""
 
     def __init__(
         self,
@@ -313,7 +315,7 @@ def levels(
     writer: EvaluationWriter,
     engine: AsyncEngine,
 ) -> list[Level]:
-    """What metrics show of queues and connections."""
+    """Return the gauges of queues and connections."""
     # No overflow is allowed, so it has no other kind.
     pool: Any = engine.pool
     writes, jobs, connections = "Writes by state.", "Large computations by state.", "Connections of the pool by state."

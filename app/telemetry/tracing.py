@@ -26,7 +26,7 @@ _PROPAGATOR: Final = TraceContextTextMapPropagator()
 
 
 def exporting_provider(version: str) -> TracerProvider:
-    """What sends spans to the collector that OpenTelemetry's variables name."""
+    """Return a provider that sends spans to the collector that OpenTelemetry's variables name."""
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 
     provider = TracerProvider(resource=Resource.create({SERVICE_NAME: "prevail", SERVICE_VERSION: version}))
@@ -35,7 +35,7 @@ def exporting_provider(version: str) -> TracerProvider:
 
 
 class Traced:
-    """Around everything: the span of each request, a child of what the caller's `traceparent` says."""
+    """The outermost layer: a span for each request, a child of the caller's `traceparent`."""
 
     def __init__(self, app: ASGIApp, *, provider: TracerProvider, addresses: Addresses) -> None:
         self._app, self._addresses = app, addresses
@@ -87,7 +87,7 @@ class SpanObserver(Observer):
         """A span of arithmetic; on the event loop that of the first of several requests has it."""
         self._span(f"compute {kind}", seconds, {"prevail.where": "process" if apart else "loop"})
 
-    def asked_database(self, work: str, seconds: float) -> None:
+    def database_used(self, work: str, seconds: float) -> None:
         """A span of the database."""
         self._span(f"database {work}", seconds, {"db.system.name": "postgresql"})
 

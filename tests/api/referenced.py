@@ -26,7 +26,9 @@ def settings_for(database_url: str, *prefixes: str, **others: Any) -> Settings:
 
 
 def named(uri: Any, columns: Any = PREDICTIONS, kind: str = "predictions", **members: Any) -> Json:
-    data = {name: members.pop(name) for name in ("format", "filter") if name in members}
+    data: Json = {name: members.pop(name) for name in ("format", "filter", "version") if name in members}
+    if "joined" in members:
+        data["labels"] = members.pop("joined")
     return {"kind": kind, "data": {"uri": str(uri), "columns": columns, **data}, **members}
 
 

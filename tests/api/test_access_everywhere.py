@@ -34,7 +34,7 @@ DOCUMENTED = {
     for method, operation in methods.items()
 }
 # Whoever asks what they do is not asked back.
-OPEN = {"isAlive", "isReady", "getProblemType", "getVersion"}
+OPEN = {"isAlive", "isReady", "getIndex", "getProblemType", "getRoot", "getVersion"}
 # Words that stand in what the first project keeps and must never be seen in the second.
 SECRET = "sealed"
 
@@ -67,8 +67,9 @@ OPERATIONS: dict[str, Ask] = {
     "createEvaluation": Ask("own", evaluation()),
     "createEvaluations": Ask("own", {"evaluations": [evaluation()]}),
     "listEvaluations": Ask("empty"),
+    "getLatestEvaluation": Ask("missing", params={"model": f"{SECRET}-m"}),
     "getEvaluation": Ask("missing", named={"identifier": "$run"}),
-    "replaceTags": Ask("missing", {"tags": {SECRET: "no"}}, named={"identifier": "$run"}),
+    "changeTags": Ask("missing", {"tags": {SECRET: "no"}}, named={"identifier": "$run"}),
     "deleteEvaluation": Ask("missing", named={"identifier": "$gone"}),
     "getConfusionMatrix": Ask("missing", named={"identifier": "$run"}),
     "deleteEvaluations": Ask("own", params={"model": f"{SECRET}-filtered"}),
@@ -98,6 +99,7 @@ OPERATIONS: dict[str, Ask] = {
     "listGates": Ask("empty"),
     "listGateVersions": Ask("missing", named={"name": SECRET}),
     "createCheck": Ask("missing", {"evaluation": "$run"}, named={"name": SECRET}),
+    "tryGate": Ask("empty", {**RULES, "evaluations": {"latest": 5}}),
     "listChecks": Ask("missing", named={"name": SECRET}),
     "getCheck": Ask("missing", named={"name": SECRET, "identifier": "$check"}),
     "getLeaderboard": Ask("empty", params={"dataset": "common", "metric": "h_mean"}),

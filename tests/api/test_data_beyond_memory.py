@@ -188,7 +188,7 @@ def test_groups_of_probabilities_beyond_memory_count_in_their_limits(client: htt
     assert {gap["code"] for gap in kept["undefined"]} == {"not_folded"}
 
 
-def test_probabilities_beyond_memory_are_folded(client: httpx.Client, folder: Path) -> None:
+def test_probabilities_beyond_memory_are_streamed(client: httpx.Client, folder: Path) -> None:
     many = 80_000
     sure = RANDOM.uniform(size=many)
     table = pa.table({"ill": sure + RANDOM.normal(scale=0.5, size=many) > 0.5, "p0": 1.0 - sure, "p1": sure})
@@ -211,7 +211,7 @@ def test_probabilities_beyond_memory_are_folded(client: httpx.Client, folder: Pa
     assert curve["area"] == kept["metrics"]["prevalence_insensitive"]["roc_auc"]
     assert client.get(f"/v1/evaluations/{kept['id']}/curves/calibration").json()["class"] == "true"
     imcp = client.get(f"/v1/evaluations/{kept['id']}/curves/imcp")
-    assert "went by" in check_problem(imcp, 409, "no_samples_kept")["detail"]
+    assert "were streamed" in check_problem(imcp, 409, "no_samples_kept")["detail"]
     for name in ("roc", "calibration"):
         drawn = client.get(f"/v1/evaluations/{kept['id']}/plots/{name}.json")
         assert drawn.status_code == 200, drawn.text

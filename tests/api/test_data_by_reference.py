@@ -72,7 +72,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def settings(database_url: str, folder: Path) -> Settings:
-    return settings_for(database_url, str(folder), "s3://bucket/preds")
+    return settings_for(database_url, str(folder), "s3://bucket/preds", spill_dir=folder.parent / "spilled")
 
 
 def apart(answer: Json) -> tuple[Json, Json]:
@@ -195,7 +195,7 @@ def test_a_request_that_cannot_be_done_is_refused_at_once(client: httpx.Client, 
     wrong: list[tuple[Json, str, str]] = [
         (named(folder / "absent*.parquet"), "/input/data/uri", "no_such_data"),
         (named(folder / "none", format="csv"), "/input/data/uri", "no_such_data"),
-        (named(folder / "al*"), "/input/data/format", "missing"),
+        (named(folder / "al*"), "/input/data/format", "missing_field"),
         (named(place, {"y_true": "label", "y_pred": "guessed"}), "/input/data/columns", "missing_column"),
         (named(place, {"y_true": "label"}), "/input/data", "missing_column"),
         (named(place, {"y_true": "sick", "score": "guess"}, "scores"), "/input/data", "not_numbers"),
@@ -207,8 +207,8 @@ def test_a_request_that_cannot_be_done_is_refused_at_once(client: httpx.Client, 
         (named(folder / "a*", format="parquet"), "/input/data", "unreadable_data"),
         (named(place, {"y_true": "label", "probabilities": ["p0"]}, "probabilities", labels=CLASSES),
          "/input/data/columns/probabilities", "wrong_length"),
-        (named(place) | {"y_true": ["cat"]}, "/input/y_true", "extra_forbidden"),
-        (named(place, kind="clustering"), "/input/kind", "union_tag_invalid"),
+        (named(place) | {"y_true": ["cat"]}, "/input/y_true", "unknown_field"),
+        (named(place, kind="clustering"), "/input/kind", "wrong_value"),
     ]  # fmt: skip
     before = client.get("/v1/jobs").json()["items"]
     for source, pointer, code in wrong:
@@ -317,3 +317,20 @@ def test_it_can_be_cancelled(client: httpx.Client, folder: Path) -> None:
     running(client, job)
     assert client.delete(f"/v1/jobs/{job['id']}").status_code == 202
     assert ended(client, job)["status"] == "cancelled"
+
+
+def test_a_job_that_streams_ends_where_it_is_cancelled(client: httpx.Client, folder: Path) -> None:
+    """Its process ends, and the engine with it: the rest of the rows is not read, and its files are gone."""
+    spilled = folder.parent / "spilled"
+    rows = 4_000_000
+    table = pa.table({"label": np.arange(rows) % 2, "risk": RANDOM.uniform(size=rows)})
+    pq.write_table(table, folder / "many.parquet", row_group_size=1 << 18)
+    source = named(folder / "many.parquet", {"y_true": "label", "score": "risk"}, "scores", labels=[0, 1])
+    job = client.post("/v1/metrics/compute", json={"input": source}).json()
+    while not [*spilled.glob("*/job-*/rows-*")]:
+        assert read(client, job)["status"] in ("queued", "running")
+    assert client.delete(f"/v1/jobs/{job['id']}").status_code == 202
+    found = ended(client, job)
+    assert found["status"] == "cancelled"
+    assert found["progress"] < 1.0
+    assert [*spilled.glob("*/job-*")] == []

@@ -1,47 +1,33 @@
 """Data on object storage, spoken to as S3 is, by a job that has no more time than the operator gives it."""
 
-import os
 from collections.abc import Iterator
 
 import httpx
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from moto.server import ThreadedMotoServer
-from pyarrow import fs
 from pydantic import SecretStr
 
 from app.settings import Authentication, Settings
 from tests.api.answers import Json, check_problem, compute
 from tests.api.jobs import ended, result
+from tests.api.objects import objects
 
 pytestmark = pytest.mark.slow
 
 TRUTH, GUESS = ["a", "b", "b", "a", "b", "b"] * 50, ["a", "b", "a", "a", "b", "b"] * 50
 TABLE = pa.table({"y_true": TRUTH, "y_pred": GUESS, "part": [*range(300)]})
-_CREDENTIALS = {"AWS_ACCESS_KEY_ID": "testing", "AWS_SECRET_ACCESS_KEY": "testing", "AWS_DEFAULT_REGION": "us-east-1"}
 
 
 @pytest.fixture(scope="module")
 def endpoint() -> Iterator[str]:
     """A server of the protocol of S3 with a few objects."""
-    before = {name: os.environ.get(name) for name in _CREDENTIALS}
-    os.environ.update(_CREDENTIALS)
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0)
-    server.start()
-    host, port = server.get_host_and_port()
-    url = f"http://{host}:{port}"
-    store = fs.S3FileSystem(endpoint_override=url, region="us-east-1", allow_bucket_creation=True)
-    for bucket in ("runs", "secret"):
-        store.create_dir(bucket)
-    for place in range(3):
-        pq.write_table(TABLE.slice(100 * place, 100), f"runs/preds/{place}.parquet", filesystem=store)
-    pq.write_table(TABLE, "runs/preds2/x.parquet", filesystem=store)
-    pq.write_table(TABLE, "secret/preds/x.parquet", filesystem=store)
-    yield url
-    server.stop()
-    for name, value in before.items():
-        os.environ.pop(name) if value is None else os.environ.update({name: value})
+    with objects("runs", "secret") as (url, store):
+        for place in range(3):
+            pq.write_table(TABLE.slice(100 * place, 100), f"runs/preds/{place}.parquet", filesystem=store)
+        pq.write_table(TABLE, "runs/preds2/x.parquet", filesystem=store)
+        pq.write_table(TABLE, "secret/preds/x.parquet", filesystem=store)
+        yield url
 
 
 @pytest.fixture(scope="module")

@@ -35,7 +35,7 @@ TABLE = pa.table(
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("tables")
-    for name in ("parts", "mixed", "delta/_delta_log"):
+    for name in ("parts", "mixed", "delta/_delta_log", "ice/metadata", "ice/data", "plain/metadata"):
         (place / name).mkdir(parents=True)
     for start in (0, 200):
         pq.write_table(TABLE.slice(start, 200), place / "parts" / f"{start}.parquet")
@@ -43,6 +43,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     pyarrow.csv.write_csv(TABLE, place / "mixed" / "two.csv")
     pq.write_table(TABLE, place / "delta" / "one.parquet")
     (place / "delta" / "_delta_log" / "0.json").write_text("{}")
+    pq.write_table(TABLE, place / "ice" / "data" / "one.parquet")
+    (place / "ice" / "metadata" / "v1.metadata.json").write_text("{}")
+    # Many folders are called so.
+    pq.write_table(TABLE, place / "plain" / "metadata" / "one.parquet")
     return place
 
 
@@ -101,12 +105,19 @@ def test_names_of_the_files_say_how_they_are_written(client: httpx.Client, folde
     for place, form in (("parts", "parquet"), ("parts/*", "parquet"), ("**/*.csv", "csv")):
         found = later(client, named(folder / place))["input"]
         assert (found["n_samples"], found["data"]["format"]) == (ROWS, form)
-    assert refused(client, named(folder / "mixed")) == ("/input/data/format", "missing")
+    assert refused(client, named(folder / "mixed")) == ("/input/data/format", "missing_field")
 
 
-def test_files_of_a_delta_table_are_not_read_with_their_deleted_rows(client: httpx.Client, folder: Path) -> None:
+def test_files_of_a_table_are_not_read_with_their_deleted_rows(client: httpx.Client, folder: Path) -> None:
     for place in ("delta", "delta/one.parquet", "d*/*.parquet"):
         assert refused(client, named(folder / place, PREDICTIONS)) == ("/input/data/uri", "delta_table")
+    for place in ("ice/data", "ice", "ice/data/one.parquet", "i*/**/*.parquet"):
+        assert refused(client, named(folder / place, PREDICTIONS)) == ("/input/data/uri", "iceberg_table")
+    assert later(client, named(folder / "plain"))["input"]["n_samples"] == ROWS
+
+
+def test_a_version_is_one_of_a_table(client: httpx.Client, folder: Path) -> None:
+    assert refused(client, named(folder / "parts", version=1)) == ("/input/data/version", "no_versions")
 
 
 CLASSES = ["cat", "dog", "owl"]
@@ -186,9 +197,9 @@ def test_names_of_folders_are_columns(client: httpx.Client, folder: Path) -> Non
     assert refused(client, named(root, filter="part = 'x'")) == ("/input/data/filter", "wrong_type")
     # Without names of columns they are for the filter only.
     plain = TABLE.select(["label", "guess"]).rename_columns(["y_true", "y_pred"])
-    (folder / "plain" / "day=1").mkdir(parents=True)
-    pq.write_table(plain, folder / "plain" / "day=1" / "rows.parquet")
-    assert later(client, named(folder / "plain", None, filter="day = 1"))["input"]["n_samples"] == ROWS
+    (folder / "days" / "day=1").mkdir(parents=True)
+    pq.write_table(plain, folder / "days" / "day=1" / "rows.parquet")
+    assert later(client, named(folder / "days", None, filter="day = 1"))["input"]["n_samples"] == ROWS
 
 
 @pytest.mark.parametrize("form", ["parquet", "arrow", "csv"])

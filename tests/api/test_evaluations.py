@@ -115,14 +115,63 @@ def test_identifiers_follow_time(client: httpx.Client) -> None:
 # Tags and deletion.
 
 
-def test_tags_are_replaced_and_nothing_else(client: httpx.Client) -> None:
+def test_tags_are_merged_and_nothing_else_changes(client: httpx.Client) -> None:
     made = create(client, evaluation(tags={"stage": "candidate", "git": "a1"}))
-    reply = client.patch(f"/v1/evaluations/{made['id']}", json={"tags": {"stage": "production"}})
+    path = f"/v1/evaluations/{made['id']}"
+    reply = client.patch(path, json={"tags": {"stage": "production"}})
     assert reply.status_code == 200
-    assert reply.json() == {**made, "tags": {"stage": "production"}}
-    assert client.get(f"/v1/evaluations/{made['id']}").content == reply.content
-    emptied = client.patch(f"/v1/evaluations/{made['id']}", json={"tags": {}})
-    assert emptied.json()["tags"] == {}
+    assert reply.json() == {**made, "tags": {"stage": "production", "git": "a1"}}
+    assert client.get(path).content == reply.content
+    assert client.patch(path, json={"tags": {}}).json()["tags"] == {"stage": "production", "git": "a1"}
+    removed = client.patch(path, json={"tags": {"git": None, "never": None}})
+    assert removed.json()["tags"] == {"stage": "production"}
+    many = client.patch(path, json={"tags": {f"k{place}": "v" for place in range(64)}})
+    assert check_problem(many, 422, "invalid_input")["errors"][0]["code"] == "wrong_length"
+
+
+def test_changes_are_held_against_what_is_there(client: httpx.Client) -> None:
+    path = f"/v1/evaluations/{create(client, evaluation())['id']}"
+    first = client.get(path).headers["etag"]
+    changed = client.patch(path, json={"tags": {"a": "1"}}, headers={"If-Match": first})
+    assert changed.status_code == 200
+    assert changed.headers["etag"] == client.get(path).headers["etag"] != first
+    check_problem(
+        client.patch(path, json={"tags": {"a": "2"}}, headers={"If-Match": first}), 412, "precondition_failed"
+    )
+    check_problem(client.patch(path, json={"tags": {}}, headers={"If-Match": "nope"}), 412, "precondition_failed")
+    check_problem(client.delete(path, headers={"If-Match": first}), 412, "precondition_failed")
+    assert client.get(path).json()["tags"] == {"a": "1"}
+    assert client.delete(path, headers={"If-Match": "*"}).status_code == 204
+    check_problem(client.delete(path, headers={"If-Match": "*"}), 412, "precondition_failed")
+
+
+def test_a_gate_is_made_only_where_there_is_none(client: httpx.Client) -> None:
+    rules, new = {"rules": [{"metric": "h_mean", "min": 0.5}]}, {"If-None-Match": "*"}
+    assert client.put("/v1/gates/once", json=rules, headers=new).status_code == 201
+    other = {"rules": [{"metric": "h_mean", "min": 0.6}]}
+    check_problem(client.put("/v1/gates/once", json=other, headers=new), 412, "precondition_failed")
+    tag = client.get("/v1/gates/once").headers["etag"]
+    assert client.put("/v1/gates/once", json=other, headers={"If-Match": tag}).headers["etag"] != tag
+    check_problem(client.put("/v1/gates/once", json=rules, headers={"If-Match": tag}), 412, "precondition_failed")
+
+
+def test_the_answer_of_a_change_has_the_tag_of_what_is_there(client: httpx.Client) -> None:
+    """Also where the answer shows more (the secret of a new webhook), has a key, or is a replay."""
+    hook, gate = (
+        {"url": "https://hooks.example/", "events": ["gate.checked"]},
+        {"rules": [{"metric": "h_mean", "min": 0.5}]},
+    )
+    for path, body in (("/v1/webhooks/tagged", hook), ("/v1/gates/tagged", gate)):
+        made = client.put(path, json=body, headers={"Idempotency-Key": path})
+        assert made.status_code == 201
+        tag = client.get(path).headers["etag"]
+        assert made.headers["etag"] == tag
+        assert (
+            client.put(path, json=body, headers={"If-Match": tag}).headers["etag"] == client.get(path).headers["etag"]
+        )
+    replayed = client.put(path, json=gate, headers={"Idempotency-Key": path})
+    assert replayed.headers["idempotent-replayed"] == "true"
+    assert replayed.headers["etag"] == client.get(path).headers["etag"]
 
 
 @pytest.mark.parametrize(
@@ -319,7 +368,7 @@ def test_the_matrix_alone_and_as_shares(client: httpx.Client, by: str) -> None:
     check_shape(plain, MatrixShown)
     assert plain.json()["confusion_matrix"] == made["input"]["confusion_matrix"]
     answer = client.get(address, params={"normalized": by}).json()
-    assert (answer["evaluation"], answer["labels"], answer["normalized"]) == (made["id"], ["a", "b", "c", "d"], by)
+    assert (answer["evaluation_id"], answer["labels"], answer["normalized"]) == (made["id"], ["a", "b", "c", "d"], by)
     expected = sk.confusion_matrix(truth, predicted, labels=["a", "b", "c", "d"], normalize=by)
     found = np.array(answer["confusion_matrix"], dtype=float)
     np.testing.assert_allclose(np.nan_to_num(found), expected, rtol=1e-15)

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from tests.api.answers import Json, check_json, check_problem, compute, create, evaluation, refused
+from tests.api.answers import Json, check_json, compute, create, evaluation, refused
 from tests.api.grouped import (
     GROUPS,
     INPUTS,
@@ -66,9 +66,16 @@ def test_headline_intervals_count_groups(client: httpx.Client) -> None:
     assert "n_groups" not in plain["input"]
 
 
-@pytest.mark.parametrize("kind", INPUTS)
-@pytest.mark.parametrize("retain", ["full", "none"])
-@pytest.mark.parametrize("intervals", ["headline", "all", "none"])
+@pytest.mark.parametrize(
+    ("kind", "retain", "intervals"),
+    [
+        ("predictions", "none", "headline"),
+        ("predictions", "full", "all"),
+        ("probabilities", "none", "all"),
+        ("probabilities", "full", "headline"),
+        ("probabilities", "full", "none"),
+    ],
+)
 def test_what_is_read_later_is_what_was_answered(client: httpx.Client, kind: str, retain: str, intervals: str) -> None:
     metrics = ["mean(recall@a, precision@b)"]
     if kind == "probabilities":
@@ -273,17 +280,17 @@ def test_nothing_takes_them_as_independent_in_silence(client: httpx.Client) -> N
     plain = kept(client, {name: value for name, value in PROBABILITIES.items() if name != "group_ids"}, "o", dataset)
     for metrics in (["accuracy"], ["log_loss"]):
         reply = client.post("/v1/comparisons", json={"evaluations": [plain, first], "metrics": metrics})
-        problem = check_problem(reply, 422, "incomparable_runs")
-        assert "groups" in problem["detail"]
-        assert "not paired" in problem["detail"]
+        assert reply.status_code == 201, reply.text
+        (found,) = reply.json()["metrics"][metrics[0]]["differences"]
+        assert found["method"].startswith("grouped_t")
+        assert found["low"] < 0 < found["high"]
     for metric in ("h_mean", "log_loss"):
         board = client.get("/v1/leaderboard", params={"dataset": dataset, "metric": metric}).json()
         assert len(board["items"]) == 3
         for line in board["items"]:
-            grouped = line["model"]["name"] != "o"
-            assert line["value"] is not None
-            assert (line["low"] is None) == grouped
-            assert ("groups" in (line["reason"] or "")) == grouped
+            assert line["low"] < line["value"] < line["high"]
+            assert line["separable_from_best"] is False
+            assert line["method"].startswith(("grouped", "cluster")) == (line["model"]["name"] != "o")
     rules = [
         {"metric": "accuracy", "min": 0.01},
         {"metric": "log_loss", "max": 100.0},
@@ -294,16 +301,19 @@ def test_nothing_takes_them_as_independent_in_silence(client: httpx.Client) -> N
     assert reply.status_code == 201, reply.text
     reply = client.post(f"{gate}/checks", json={"evaluation": first, "baseline": second})
     assert reply.status_code in (200, 201), reply.text
-    assert reply.json()["verdict"] == "inconclusive"
-    for result in reply.json()["results"]:
-        assert result["low"] is None
-        assert "groups" in result["message"]
+    *values, difference = reply.json()["results"]
+    report = client.get(f"/v1/evaluations/{first}", params={"fields": "intervals"}).json()["intervals"]
+    for result in values:
+        shown = report[result["rule"]["metric"]]
+        assert (result["low"], result["high"], result["method"]) == (shown["low"], shown["high"], shown["method"])
+    assert difference["low"] < 0 < difference["high"]
+    assert difference["method"].startswith("grouped_t")
     reply = client.post(
         f"/v1/evaluations/{first}/projections",
         json={"prevalence": {"a": 0.5, "b": 0.2, "c": 0.3}, "metrics": ["accuracy", "log_loss"]},
     )
     assert reply.status_code == 200, reply.text
-    assert "groups" in json.dumps(reply.json()["notes"])
+    assert reply.json()["metrics"]["accuracy"]["method"] == "grouped_mover"
     reply = client.post(
         f"/v1/evaluations/{first}/prevalence-estimates", json={"predicted": {"a": 30, "b": 20, "c": 50}}
     )

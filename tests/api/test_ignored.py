@@ -111,7 +111,7 @@ def test_errors_are_never_left_out(client: httpx.Client) -> None:
     [
         ({"ignore": ["a", "b", "c", "void"]}, "/ignore", "no_samples"),
         ({"ignore": ["b", "c", "void"], "y_pred": ["a"] * 8}, "", "too_few_classes"),
-        ({"ignore": "void"}, "/ignore", "list_type"),
+        ({"ignore": "void"}, "/ignore", "wrong_type"),
         ({"ignore": [None]}, "/ignore/0", "label_type"),
         ({"ignore": ["a"], "labels": ["a", "b"]}, "/y_true/1", "unknown_label"),
         ({"ignore": ["void"], "y_pred": DECIDED[1:]}, "/y_pred", "wrong_length"),

@@ -162,7 +162,7 @@ def test_what_can_be_seen_at_once_is_refused_at_once(client: httpx.Client) -> No
     refused(client, 406, "not_acceptable", path, json=evaluation(), headers={"Accept": "image/png"})
     refused(client, 422, "invalid_query", f"{path}?store=maybe", json=evaluation())
     refused(client, 422, "invalid_query", f"{path}?stor=true", json=evaluation())
-    refused(client, 422, "invalid_query", f"{path}/no-id/projections", json=SHARES)
+    refused(client, 422, "invalid_path", f"{path}/no-id/projections", json=SHARES)
     refused(client, 413, "body_too_large", "/v1/comparisons", content=b" " * 1_200_000)
     refused(client, 413, "body_too_large", path, content=b" " * 17_000_000)
     half = b'--x\r\nContent-Disposition: form-data; name="evaluation"\r\n\r\n{}\r\n--x--\r\n'

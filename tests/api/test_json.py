@@ -45,7 +45,7 @@ def test_bytes_that_are_no_text(client: httpx.Client) -> None:
 @either_size
 def test_json_that_is_no_object(client: httpx.Client, text: str, padding: str) -> None:
     problem = check_problem(post_text(client, text, padding), 422, "invalid_request")
-    assert problem["errors"] == [{"pointer": "", "code": "model_type", "detail": "expected an object"}]
+    assert problem["errors"] == [{"pointer": "", "code": "wrong_type", "detail": "expected an object"}]
 
 
 @either_size

@@ -155,8 +155,14 @@ def test_times(client: httpx.Client, kept: list[Json]) -> None:
         assert client.get("/v1/evaluations", params={"created_before": far}).status_code == 200
 
 
-@each("metric", ["h_mean", "accuracy", "mcc", "kappa", "gps_upm", "chi_squared", "ac_score"])
-@each("limit", [1, 3, 200])
+@each(
+    ("metric", "limit"),
+    [
+        ("h_mean", 1),
+        ("h_mean", 200),
+        *((metric, 13) for metric in ("accuracy", "mcc", "kappa", "gps_upm", "chi_squared", "ac_score")),
+    ],
+)
 def test_sorting_by_a_metric(client: httpx.Client, kept: list[Json], metric: str, limit: int) -> None:
     """By key or alias, in both directions; undefined last in both; ties in the order of time."""
     key = {"kappa": "cohen_kappa", "ac_score": "h_mean"}.get(metric, metric)
@@ -269,11 +275,11 @@ def test_models_and_datasets(client: httpx.Client, kept: list[Json]) -> None:
 @each(
     ("query", "parameter", "code"),
     [
-        ("limit=0", "limit", "greater_than_equal"),
-        ("limit=201", "limit", "less_than_equal"),
-        ("limit=x", "limit", "int_parsing"),
-        ("limit=1e400", "limit", "int_parsing"),
-        ("limit=99999999999999999999", "limit", "less_than_equal"),
+        ("limit=0", "limit", "out_of_range"),
+        ("limit=201", "limit", "out_of_range"),
+        ("limit=x", "limit", "wrong_type"),
+        ("limit=1e400", "limit", "wrong_type"),
+        ("limit=99999999999999999999", "limit", "out_of_range"),
         ("sort=", "sort", "unknown_metric"),
         ("sort=-", "sort", "unknown_metric"),
         ("sort=--h_mean", "sort", "unknown_metric"),
@@ -289,10 +295,10 @@ def test_models_and_datasets(client: httpx.Client, kept: list[Json]) -> None:
         ("dataset=x&dataset=y", "dataset", "repeated_parameter"),
         ("limit=5&limit=5", "limit", "repeated_parameter"),
         ("created_after=yesterday", "created_after", "datetime"),
-        ("created_before=2026-13-01", "created_before", "datetime_from_date_parsing"),
+        ("created_before=2026-13-01", "created_before", "wrong_value"),
         ("modle=m", "modle", "unknown_parameter"),
-        ("model=" + "x" * 257, "model", "string_too_long"),
-        ("&".join(f"tag=a:{index}" for index in range(21)), "tag", "too_long"),
+        ("model=" + "x" * 257, "model", "wrong_length"),
+        ("&".join(f"tag=a:{index}" for index in range(21)), "tag", "wrong_length"),
     ],
     ids=lambda value: value[:24],
 )

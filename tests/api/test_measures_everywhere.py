@@ -7,10 +7,13 @@ import httpx
 import numpy as np
 import pytest
 
+from app.domain.expressions.expressions import parse_for_any_classes
+from app.kernel.metrics.card import Inputs
+from app.kernel.metrics.expression import bounds
 from tests.api.answers import Json, check_problem, create, evaluation
 from tests.api.decisions import compare, keep_probabilities, probabilities
 from tests.api.test_projections import project
-from tests.api.test_scored_decisions import result
+from tests.api.test_scored_decisions import check
 
 TRUTH = np.arange(300) % 3
 TWO = np.arange(240) % 2
@@ -38,27 +41,22 @@ COSTS = ["expected_cost", "normalized_cost", "cost_savings", "mean(expected_cost
 EXPRESSIONS = [*OF_A_CLASS, *AREAS, *CALIBRATION, *RECALIBRATION, *LOSSES, *COSTS]
 # A better model need not be better calibrated.
 JUDGING = [*OF_A_CLASS, *AREAS, *LOSSES, *COSTS]
-EVERYWHERE = pytest.mark.parametrize("expression", EXPRESSIONS)
 
 
 def source(truth: Any, outputs: Any) -> Json:
     return {"kind": "probabilities", "y_true": truth.tolist(), "probabilities": outputs.tolist()}
 
 
-@EVERYWHERE
 @pytest.mark.parametrize("truth", [TWO, TRUTH], ids=["two", "three"])
-def test_reports(client: httpx.Client, expression: str, truth: Any) -> None:
-    options = {"metrics": [expression], "intervals": "all", "draws": 300}
-    body = {"input": source(truth, probabilities(truth, 3)), "options": options}
-    reply = client.post("/v1/evaluations", params={"store": "false"}, json=body)
-    assert reply.status_code == 200, reply.text
-    answer = reply.json()
-    interval = answer["intervals"][expression]
-    assert interval["low"] < answer["requested"][expression] < interval["high"]
+def test_reports(client: httpx.Client, truth: Any) -> None:
+    options = {"metrics": EXPRESSIONS, "intervals": "all", "draws": 300}
+    answer = ask(client, {"input": source(truth, probabilities(truth, 3)), "options": options})
+    for expression in EXPRESSIONS:
+        interval = answer["intervals"][expression]
+        assert interval["low"] < answer["requested"][expression] < interval["high"], expression
 
 
-@EVERYWHERE
-def test_comparisons_gates_and_leaderboards(client: httpx.Client, expression: str) -> None:
+def test_comparisons_gates_and_leaderboards(client: httpx.Client) -> None:
     dataset = uuid4().hex
     # Few, since a leaderboard and a check take as many draws as they always do.
     truth = TWO[:100]
@@ -68,32 +66,40 @@ def test_comparisons_gates_and_leaderboards(client: httpx.Client, expression: st
         str(create(client, evaluation(model=name, dataset=dataset, input=one))["id"])
         for name, one in zip(("better", "worse"), rows, strict=True)
     ]
-    answer = compare(client, *ids, metrics=[expression], draws=500)
-    (difference,) = answer["metrics"][expression]["differences"]
+    answer = compare(client, *ids, metrics=EXPRESSIONS, draws=500)
     assert answer["design"]["paired"]
-    assert difference["low"] < difference["difference"] < difference["high"]
-    lines = client.get("/v1/leaderboard", params={"dataset": dataset, "metric": expression}).json()["items"]
-    if expression in JUDGING:
-        assert difference["p_value"] < 0.05
-        assert [line["model"]["name"] for line in lines] == ["better", "worse"]
-    rule = result(client, {"metric": expression, "min": -1000.0}, ids[0])
-    assert rule["verdict"] == "pass"
-    (line,) = [line for line in lines if line["model"]["name"] == "better"]
-    assert (rule["low"], rule["value"], rule["high"]) == pytest.approx((line["low"], line["value"], line["high"]))
+    parsed = [parse_for_any_classes(expression, inputs=frozenset(Inputs)) for expression in EXPRESSIONS]
+    lowest = [-1000.0 if (low := bounds(one)[0]) is None else low for one in parsed]
+    rules = [{"metric": expression, "min": low} for expression, low in zip(EXPRESSIONS, lowest, strict=True)]
+    checked = check(client, rules, ids[0])["results"]
+    for expression, rule in zip(EXPRESSIONS, checked, strict=True):
+        (difference,) = answer["metrics"][expression]["differences"]
+        assert difference["low"] < difference["difference"] < difference["high"], expression
+        assert rule["verdict"] == "pass", expression
+        if expression in JUDGING:
+            assert difference["p_value"] < 0.05, expression
+    # One of each kind: a leaderboard estimates as a check does.
+    for expression in (OF_A_CLASS[0], AREAS[0], CALIBRATION[0], RECALIBRATION[-1], LOSSES[0], COSTS[0]):
+        lines = client.get("/v1/leaderboard", params={"dataset": dataset, "metric": expression}).json()["items"]
+        if expression in JUDGING:
+            assert [line["model"]["name"] for line in lines] == ["better", "worse"], expression
+        (line,) = [line for line in lines if line["model"]["name"] == "better"]
+        rule = checked[EXPRESSIONS.index(expression)]
+        assert (rule["low"], rule["value"], rule["high"]) == pytest.approx((line["low"], line["value"], line["high"]))
 
 
-@EVERYWHERE
-def test_projections(client: httpx.Client, expression: str) -> None:
+def test_projections(client: httpx.Client) -> None:
     run = keep_probabilities(client, TWO, probabilities(TWO, 6))
-    answer = project(client, run, prevalence={"0": 0.8, "1": 0.2}, metrics=[expression])
-    found = answer["metrics"][expression]
-    if expression.startswith(("integrated", "class_calibration", "l2_calibration")):
-        # Chance makes it larger, and resampling does so once more.
-        assert found["low"] is None
-    else:
-        assert found["low"] < found["value"] < found["high"]
-    insensitive = expression.startswith(("recall_at", "specificity_at", "roc_auc_between", "log_auc"))
-    assert (found["value"] == found["observed"]) is insensitive
+    answer = project(client, run, prevalence={"0": 0.8, "1": 0.2}, metrics=EXPRESSIONS)
+    for expression in EXPRESSIONS:
+        found = answer["metrics"][expression]
+        if expression.startswith(("integrated", "class_calibration", "l2_calibration")):
+            # Chance makes it larger, and resampling does so once more.
+            assert found["low"] is None, expression
+        else:
+            assert found["low"] < found["value"] < found["high"], expression
+        insensitive = expression.startswith(("recall_at", "specificity_at", "roc_auc_between", "log_auc"))
+        assert (found["value"] == found["observed"]) is insensitive, expression
 
 
 @pytest.mark.parametrize(

@@ -169,7 +169,7 @@ FAULTS: dict[str, tuple[Json, bytes, str, str]] = {
     "NaN": ({}, as_npz({**GOOD, "1": [0.5, np.nan, 0.0]}), "/input/probabilities/1/1", "not_finite"),
     "given twice": ({"y_true": [0, 1, 1]}, as_csv(GOOD), "/input/y_true", "given_twice"),
     "matrix": ({"kind": "confusion_matrix", "matrix": [[1, 0], [0, 1]]}, as_csv(GOOD), "/input/kind", "no_columns"),
-    "unknown member": ({"wieght": 1}, as_csv(GOOD), "/input/wieght", "extra_forbidden"),
+    "unknown member": ({"wieght": 1}, as_csv(GOOD), "/input/wieght", "unknown_field"),
 }
 
 
@@ -306,12 +306,12 @@ FOLD_FAULTS: dict[str, tuple[Json, bytes, str, str]] = {
     ),
     "given twice": ({"folds": []}, as_csv(FOLDED), "/input/folds", "given_twice"),
     "truth given twice": ({"fold": {"y_true": [1]}}, as_csv(FOLDED), "/input/fold/y_true", "given_twice"),
-    "no object": ({"fold": 3}, as_csv(FOLDED), "/input/fold", "dict_type"),
-    "no kind": ({"fold": {"kind": 3}}, as_csv(FOLDED), "/input/fold/kind", "string_type"),
+    "no object": ({"fold": 3}, as_csv(FOLDED), "/input/fold", "wrong_type"),
+    "no kind": ({"fold": {"kind": 3}}, as_csv(FOLDED), "/input/fold/kind", "wrong_type"),
     "matrices": ({"fold": {"kind": "confusion_matrix"}}, as_csv(FOLDED), "/input/fold/kind", "no_columns"),
     "sum": ({}, as_csv({**FOLDED, "1": [0.5, 0.75, 0.5]}), "/input/folds/1/probabilities/1", "row_sum"),
     "unknown label": ({}, as_csv({**FOLDED, "y_true": [0, 1, 2]}), "/input/folds/1/y_true/1", "unknown_label"),
-    "unknown member": ({"wieght": 1}, as_csv(FOLDED), "/input/wieght", "extra_forbidden"),
+    "unknown member": ({"wieght": 1}, as_csv(FOLDED), "/input/wieght", "unknown_field"),
 }
 
 
@@ -428,8 +428,8 @@ def test_a_file_is_refused_at_the_first_class_too_many(
 
 @pytest.mark.parametrize("write", FORMATS.values(), ids=FORMATS)
 def test_classes_to_be_ignored_do_not_count(client: httpx.Client, write: Callable[[Columns], bytes]) -> None:
-    names = [f"c{index:04}" for index in range(1400)]
-    data = write({"y_true": names, "y_pred": [*names[:900], *names[:500]], "sample_id": list(range(1400))})
-    answer = send(client, {"kind": "predictions", "ignore": names[900:]}, data)
+    names = [f"c{index:04}" for index in range(1040)]
+    data = write({"y_true": names, "y_pred": names[:40] * 26, "sample_id": list(range(1040))})
+    answer = send(client, {"kind": "predictions", "ignore": names[40:]}, data)
     assert answer.status_code == 200, answer.text
-    assert answer.json()["input"]["n_classes"] == 900
+    assert answer.json()["input"]["n_classes"] == 40

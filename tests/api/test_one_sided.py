@@ -100,7 +100,8 @@ def _pair(answer: Json, metric: str) -> Json:
 @pytest.mark.parametrize("side", SIDES)
 @pytest.mark.parametrize("turned", [False, True])
 def test_independent_rates(client: httpx.Client, side: str, turned: bool) -> None:
-    """56 of 70 and 48 of 80: the score test, and Newcombe's limits."""
+    """56 of 70 and 48 of 80: Newcombe's limits, and p where they reach 0, near that of the score test."""
+    from scipy.optimize import brentq
     from statsmodels.stats import proportion
     from statsmodels.stats.proportion import confint_proportions_2indep
 
@@ -113,7 +114,13 @@ def test_independent_rates(client: httpx.Client, side: str, turned: bool) -> Non
         x1, n1, x2, n2, method="score", alternative=SIDES[side], correction=False
     )
     low, high = confint_proportions_2indep(x1, n1, x2, n2, method="newcomb", alpha=0.1)
-    assert found["p_value"] == pytest.approx(score.pvalue, rel=1e-12)
+    worse = 1 if turned else 0  # The limit that reaches 0: the upper one where the first rate is the smaller.
+    tail = brentq(
+        lambda tail: confint_proportions_2indep(x1, n1, x2, n2, method="newcomb", alpha=2.0 * tail)[worse], 1e-6, 0.4
+    )
+    against = (side == "less") != turned
+    assert found["p_value"] == pytest.approx(1.0 - tail if against else tail, abs=1e-5)
+    assert found["p_value"] == pytest.approx(score.pvalue, abs=2e-4)
     expected = (low, 1.0) if side == "greater" else (-1.0, high)
     assert (found["low"], found["high"]) == pytest.approx(expected, rel=1e-12)
     assert answer["design"]["alternative"] == side

@@ -263,21 +263,21 @@ def test_one_run_without_ids(client: httpx.Client) -> None:
 
 
 def test_many_runs(client: httpx.Client) -> None:
-    """Fifty runs: 1,225 pairs with a test each."""
+    """Thirty runs: 435 pairs with a test each."""
     random = np.random.default_rng(2)
     truth = random.integers(0, 4, 500)
-    runs = [keep(client, truth, np.where(random.random(500) < 0.8, truth, 3 - truth)) for _ in range(50)]
+    runs = [keep(client, truth, np.where(random.random(500) < 0.8, truth, 3 - truth)) for _ in range(30)]
     answer = compare(client, *runs, metrics=["macro_f1"])
     differences = answer["metrics"]["macro_f1"]["differences"]
-    assert len(differences) == 1225
+    assert len(differences) == 435
     assert {one["method"] for one in differences} == {"score, permutation_mid_p"}
     assert 0.02 < np.mean([one["p_value"] < 0.05 for one in differences]) < 0.12
-    assert answer["omnibus"]["df"] == 49
-    assert len(answer["metrics"]["macro_f1"]["may_be_best"]) > 25
+    assert answer["omnibus"]["df"] == 29
+    assert len(answer["metrics"]["macro_f1"]["may_be_best"]) > 15
     assert "paired_tests" not in answer
     assert any("paired_tests: true" in note for note in answer["notes"])
     against = {"baseline": runs[0], "metrics": ["accuracy"]}
-    assert len(compare(client, *runs, **against, paired_tests=True)["paired_tests"]) == 49
+    assert len(compare(client, *runs, **against, paired_tests=True)["paired_tests"]) == 29
     assert "paired_tests" not in compare(client, *runs[:2], metrics=["accuracy"], paired_tests=False)
 
 
@@ -299,4 +299,4 @@ def test_gates_and_leaderboards_pair_too(client: httpx.Client) -> None:
     assert result["value"] > 0
     assert result["needed_samples"] > 150
     board = client.get("/v1/leaderboard", params={"dataset": "paired", "metric": "accuracy"}).json()
-    assert board["design"]["paired"] is False
+    assert any("not have the same classes" in note for note in board["notes"])

@@ -28,6 +28,7 @@ from tests.api.answers import Json, check_problem, create, evaluation
 from tests.api.jobs import ended, result
 from tests.api.keys import bearer, make_key
 from tests.api.referenced import settings_for
+from tests.engine import ENGINE
 from tests.serving import Served
 
 ROWS = 240
@@ -281,7 +282,7 @@ def test_rows_that_are_more_than_labels_are_compared_beyond_memory_too(
     monkeypatch.setattr(DataAgain, "whole", too_many)
     in_parts = later(client, *runs, metrics=metrics)
     assert unnamed(in_parts, *runs) == unnamed(at_once, *runs)
-    assert in_parts["design"].get("resampled") == ("groups" if name.endswith("groups") else None)
+    assert ("n_groups" in in_parts["design"]) is name.endswith("groups")
 
 
 @pytest.mark.usefixtures("computed_here")
@@ -300,7 +301,7 @@ def test_rankings_beyond_memory_are_compared_query_by_query(
 
 @pytest.mark.usefixtures("computed_here")
 def test_evaluations_beyond_memory_are_paired_unless_an_id_comes_again(client: httpx.Client, folder: Path) -> None:
-    many = 60_000
+    many = 45_000
     truth = RANDOM.integers(0, 2, many)
     guesses = [np.where(RANDOM.random(many) < skill, truth, 1 - truth) for skill in (0.8, 0.81)]
     orders = [np.arange(many), RANDOM.permutation(many)]
@@ -391,4 +392,4 @@ def test_data_is_read_for_its_project_and_below_the_prefixes_of_now(
     facts = {"uri": str(folder / "a.parquet"), "format": "parquet", "rows": 4, "files": 1, "bytes": 1, "digest": "x"}
     record = unkept_record(replace(source, kind="predictions", facts={"data": facts}))
     with pytest.raises(DataNotAllowed):
-        DataAgain(DataPlaces(("/srv/elsewhere",))).whole(record, 1 << 20)
+        DataAgain(DataPlaces(("/srv/elsewhere",)), ENGINE, folder).whole(record, 1 << 20)

@@ -113,11 +113,11 @@ def test_pages_are_answered_where_they_are_asked_for(client: httpx.Client) -> No
     rules = [{"metric": "h_mean", "min": 0.99}, {"metric": "recall@*", "min": 0.01}]
     client.put("/v1/gates/pages", json={"rules": rules, "minimum_samples": 2})
     checked = client.post("/v1/gates/pages/checks", json={"evaluation": first}, headers=PAGE)
-    check_page(checked, 201, "one: fail", "1 fail, 2 pass of 3 rules.", "at least 2 samples", first)
+    check_page(checked, 201, "Fail (exit 1)", "1 of 3 rules fails, 2 pass.", "at least 2 samples", first)
     check_page(checked, 201, "1 of 3 rules fails, 2 pass.", 'aria-label="Limit 0.99, value ')
     check_page(client.get(checked.headers["location"], headers=PAGE), 200, "h_mean &gt;= 0.99", "Gate pages, version 1")
     board = client.get("/v1/leaderboard?dataset=pages&metric=h_mean", headers=PAGE)
-    check_page(board, 200, "Models by h_mean", "&lt;b&gt;one&lt;/b&gt;", "95", "higher is better")
+    check_page(board, 200, "pages by h_mean", "&lt;b&gt;one&lt;/b&gt;", "95", "higher is better")
 
 
 def test_fields_keep_the_named_members(client: httpx.Client) -> None:

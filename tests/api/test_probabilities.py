@@ -235,9 +235,9 @@ FAULTS: dict[str, tuple[Json, str, str]] = {
     "ids short": ({"sample_ids": ["a"]}, "/sample_ids", "wrong_length"),
     "weight": ({"sample_weight": [1, -1, 1]}, "/sample_weight/1", "bad_weight"),
     "no weight at all": ({"sample_weight": [0, 0, 0]}, "/sample_weight", "no_samples"),
-    "threshold": ({"threshold": 2}, "/threshold", "less_than_equal"),
+    "threshold": ({"threshold": 2}, "/threshold", "out_of_range"),
     "positive": ({"positive": "x"}, "/positive", "unknown_label"),
-    "scores inside": ({"scores": [1, 2, 3]}, "/scores", "extra_forbidden"),
+    "scores inside": ({"scores": [1, 2, 3]}, "/scores", "unknown_field"),
 }
 
 

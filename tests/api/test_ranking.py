@@ -181,7 +181,7 @@ def test_large_bodies(client: httpx.Client) -> None:
 @pytest.mark.parametrize(
     ("members", "pointer", "code"),
     [
-        ({"scores": None}, "/input/scores", "missing"),
+        ({"scores": None}, "/input/scores", "missing_field"),
         ({"ranks": [1.0] * (QUERIES * ITEMS)}, "/input/ranks", "one_of"),
         ({"scores": [1.0]}, "/input/scores", "wrong_length"),
         ({"relevance": [-1.0] + [0.0] * (QUERIES * ITEMS - 1)}, "/input/relevance/0", "out_of_range"),
@@ -189,8 +189,8 @@ def test_large_bodies(client: httpx.Client) -> None:
         ({"relevance": ["a"] * (QUERIES * ITEMS)}, "/input/relevance/0", "not_a_number"),
         ({"query_ids": [], "relevance": [], "scores": []}, "/input/query_ids", "no_samples"),
         ({"query_ids": [1.5] * (QUERIES * ITEMS)}, "/input/query_ids/0", "not_an_id"),
-        ({"cutoffs": [0]}, "/input/cutoffs/0", "greater_than_equal"),
-        ({"cutoffs": []}, "/input/cutoffs", "too_short"),
+        ({"cutoffs": [0]}, "/input/cutoffs/0", "out_of_range"),
+        ({"cutoffs": []}, "/input/cutoffs", "wrong_length"),
     ],
 )
 def test_what_is_no_ranking(client: httpx.Client, members: Json, pointer: str, code: str) -> None:

@@ -45,7 +45,7 @@ def test_the_latest_that_matches(client: httpx.Client, kept: dict[str, str], ref
     assert reply.status_code == 201, reply.text
     answer = reply.json()
     assert [run["id"] for run in answer["evaluations"]] == [kept[found], kept["old"]]
-    assert answer["baseline"] == kept["old"]
+    assert answer["baseline_id"] == kept["old"]
 
 
 def test_a_gate_takes_references(client: httpx.Client, kept: dict[str, str]) -> None:
@@ -58,7 +58,7 @@ def test_a_gate_takes_references(client: httpx.Client, kept: dict[str, str]) -> 
 
 def test_a_baseline_by_reference_is_one_of_the_runs(client: httpx.Client, kept: dict[str, str]) -> None:
     answer = compare(client, kept["new"], kept["champion"], baseline={"model": {"name": "gbm"}}).json()
-    assert answer["baseline"] == kept["champion"]
+    assert answer["baseline_id"] == kept["champion"]
     outside = compare(client, kept["old"], kept["champion"], baseline={"model": {"name": "rf"}})
     problem = check_problem(outside, 422, "invalid_input")
     assert problem["errors"][0]["pointer"] == "/baseline"

@@ -290,7 +290,7 @@ def test_a_projection_without_keeping_is_the_same(client: httpx.Client, source: 
     kept = project(client, made["id"], **body, seed=3)
     reply = client.post("/v1/projections", json={"input": source, "seed": 3, **body})
     assert reply.status_code == 200, reply.text
-    assert reply.json() == {**kept, "evaluation": None}
+    assert reply.json() == {**kept, "evaluation_id": None}
 
 
 def test_inputs_that_cannot_be_projected(client: httpx.Client) -> None:

@@ -56,8 +56,8 @@ def test_floors_of_areas_use_the_interval_of_the_evaluation(client: httpx.Client
     assert result(client, {"metric": "roc_auc", "min": high + 0.01}, run)["verdict"] == "fail"
     open_rule = result(client, {"metric": "roc_auc@1", "min": (low + found.areas[0]) / 2}, run)
     assert open_rule["verdict"] == "inconclusive"
-    # Half the distance takes four times the samples.
-    assert open_rule["needed_samples"] == pytest.approx(1600, rel=0.02)
+    # Half the distance takes four times the samples, and to settle it in 80 % and not in half of the cases up to twice.
+    assert 1600 < open_rule["needed_samples"] < 3300
 
 
 def test_ceilings_of_losses(client: httpx.Client) -> None:
@@ -74,11 +74,11 @@ def test_ceilings_of_losses(client: httpx.Client) -> None:
 @pytest.mark.parametrize("metric", ["average_precision@1", "mean(h_mean, roc_auc@1)", "expected_calibration_error"])
 def test_what_is_resampled_has_an_interval_too(client: httpx.Client, metric: str) -> None:
     run = keep_probabilities(client, TRUTH, probabilities(TRUTH, 1))
-    rule = result(client, {"metric": metric, "min": -1.0}, run)
+    rule = result(client, {"metric": metric, "min": 0.0}, run)
     assert rule["verdict"] == "pass"
     assert rule["low"] < rule["value"] < rule["high"]
     assert rule["method"].startswith("bootstrap")
-    other = result(client, {"metric": metric, "min": -1.0}, run)
+    other = result(client, {"metric": metric, "min": 0.0}, run)
     assert other["value"] == rule["value"]
 
 
@@ -119,7 +119,7 @@ def test_beside_a_baseline(client: httpx.Client) -> None:
     assert loss["high"] < 0
     back = check(client, rules, first, second)
     assert [one["verdict"] for one in back["results"][:2]] == ["fail", "fail"]
-    same = result(client, {"metric": "roc_auc@1", "not_worse_than": "baseline", "margin": 0.01}, first, first)
+    same = result(client, {"metric": "roc_auc@1", "not_worse_than": "baseline", "margin": 0.05}, first, first)
     assert same["verdict"] == "pass"
 
 

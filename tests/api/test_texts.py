@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from functools import cache
+from itertools import product
 from typing import Any
 
 import pytest
@@ -35,25 +36,37 @@ WARNING  Class D is found in 16 of 100 cases (16 %). Accuracy hides this: it is
          0.958, because D is only 5 % of the data. h_mean counts every class
          alike: 0.432.
 
-SAME AT ANY CLASS MIX        value  95 % interval      0   .25  .5   .75   1
-  h_mean                     0.432  0.304 to 0.560    |      [--o-]         |
-  g_mean                     0.632  0.560 to 0.701    |           [-o]      |
-  balanced_accuracy          0.790  0.774 to 0.810    |               [o    |
-  recall@D                   0.160  0.101 to 0.244    |  [o-]               |
-CHANGES WITH THE CLASS MIX                            at equal class sizes
-  accuracy                   0.958  0.948 to 0.966      0.790
-  macro_f1                   0.803  0.773 to 0.830      0.728
-  mcc                        0.939  0.926 to 0.950      0.751
-  cohen_kappa                0.938  0.923 to 0.949      0.720
-REQUESTED
-  min(recall@*)              0.160  -                 |   o                 |
-  gps(recall@*, precision@D) 0.488  -                 |          o          |
-ACTUAL      A    B    C   D      n  recall  95 % interval   precision
-  A       800    .    .   .    800   1.000  0.995 to 1.000      0.952
-  B         .  600    .   .    600   1.000  0.994 to 1.000      0.962
-  C         .    .  500   .    500   1.000  0.992 to 1.000      0.962
-  D        40   24   20  16    100   0.160  0.101 to 0.244      1.000  <
-  total   840  624  520  16  2,000   columns: predicted as   <: weakest
+  metric                      value  95 % interval    0    .5     1   balanced
+Same at any class mix
+  h_mean                      0.432  0.304 to 0.560  |    [o-]     |  same
+  g_mean                      0.632  0.560 to 0.701  |       [o    |  same
+  balanced_accuracy           0.790  0.774 to 0.810  |         o]  |  same
+  recall@D                    0.160  0.101 to 0.244  | [o]         |  same
+Changes with the class mix
+  accuracy                    0.958  0.948 to 0.966  |           o]|  0.790
+  macro_f1                    0.803  0.773 to 0.830  |         [o  |  0.728
+  mcc                         0.939  0.926 to 0.950  |           o |  0.751
+  cohen_kappa                 0.938  0.923 to 0.949  |           o |  0.720
+Requested
+  min(recall@*)               0.160  0.101 to 0.271  | [o]         |  -
+  gps(recall@*, precision@D)  0.488  0.343 to 0.605  |    [-o]     |  -
+NOTE     The lowest of several values is another quantity than the value that
+         came out lowest: which one would was not known beforehand. So its upper
+         limit holds for all of them together, and lies further out than that of
+         one value that was chosen beforehand.
+
+  actual, predicted as    A    B    C   D      n
+  A                     800    .    .   .    800
+  B                       .  600    .   .    600
+  C                       .    .  500   .    500
+  D                      40   24   20  16    100
+  total                 840  624  520  16  2,000
+
+  class    n  recall  95 % interval    0     .25    .5     .75     1   precision
+  D      100  0.160   0.101 to 0.244  |   [o--]                     |  1.000
+  A      800  1.000   0.995 to 1.000  |                            o|  0.952
+  B      600  1.000   0.994 to 1.000  |                            o|  0.962
+  C      500  1.000   0.992 to 1.000  |                            o|  0.962
 NO VALUE 13 metrics. likelihood_ratio_positive@D: class 'D' has no false
          positive, so the ratio is infinite. 12 more; reasons in "undefined".
 MORE     JSON has all metrics. "intervals": "all" adds the missing limits.
@@ -71,19 +84,27 @@ def evaluated(matrix: list[list[Any]], labels: list[str] | None = None, **member
 
 @cache
 def written(name: str) -> list[tuple[str, Json]]:
-    """Recorded answers of one kind: evaluations, comparisons, checks or leaderboards."""
+    """Recorded answers of one kind, some of each form: evaluations, comparisons, checks or leaderboards."""
     tells: Mapping[str, Callable[[Json], bool]] = {
         "evaluation": lambda body: "per_class" in body,
         "comparison": lambda body: "rank_agreement" in body or "average_ranks" in body,
         "check": lambda body: "exit_code" in body and "results" in body,
         "leaderboard": lambda body: "winner" in body,
     }
-    return [
-        (f"{group}/{call}", answer["body"])
-        for group in GROUPS
-        for call, answer in read_answers(group).items()
-        if isinstance(answer["body"], dict) and answer["status"] < 300 and tells[name](answer["body"])
-    ]
+    found: dict[Any, list[tuple[str, Json]]] = {}
+    for group in GROUPS:
+        for call, answer in read_answers(group).items():
+            body = answer["body"]
+            if isinstance(body, dict) and answer["status"] < 300 and tells[name](body):
+                found.setdefault(form(body), []).append((f"{group}/{call}", body))
+    # There are ten times as many evaluations as others.
+    return [one for alike in found.values() for one in (alike[:4] if name == "evaluation" else alike)]
+
+
+def form(body: Json) -> Any:
+    """The members of an answer, and what kind of input it is about."""
+    given = body.get("input", {})
+    return (tuple(body), given.get("kind"), min(given.get("n_classes") or 0, 4))
 
 
 def test_the_report_of_the_paper() -> None:
@@ -100,7 +121,6 @@ def test_a_value_of_many_digits_does_not_touch_its_limits() -> None:
     assert re.search(r"0\.99997  0\.9999\d to 0\.9999\d +\|", line)
 
 
-@pytest.mark.parametrize("width", [60, 80, 132])
 @pytest.mark.parametrize(
     ("kind", "noun"),
     [
@@ -110,13 +130,14 @@ def test_a_value_of_many_digits_does_not_touch_its_limits() -> None:
         ("leaderboard", LEADERBOARD),
     ],
 )
-def test_every_recorded_answer_fits(kind: str, noun: Kind, width: int) -> None:
+def test_every_recorded_answer_fits(kind: str, noun: Kind) -> None:
     answers = written(kind)
     assert len(answers) >= 15
-    for name, body in answers:
+    for (name, body), width in product(answers, (60, 80)):
         lines = write_text(noun.document(body), Style(width)).split("\n")
         assert lines.pop() == "", name
-        assert 1 <= len(lines) <= 60, (name, len(lines))
+        # Sentences take more lines where those are shorter.
+        assert 1 <= len(lines) <= (60 if width >= 80 else 72), (name, len(lines))
         # A number or a name that is too long stands out rather than being cut.
         long = [line for line in lines if columns_of(line) > width and not re.search(r"\S{15}", line)]
         assert width < 80 or not long, (name, long)
@@ -201,7 +222,7 @@ def test_tables_have_one_number_of_columns(kind: str, noun: Kind) -> None:
             for line in write_markdown(noun.document(body)).split("\n")
             if line.startswith("| ")
         ]
-        blocks = {rows[0], rows[-1]}
+        blocks = {*rows[:1], *rows[-1:]}
         assert set(rows) <= blocks, name
         lines = list(csv.reader(io.StringIO(write_csv(noun.document(body)))))
         assert len({len(line) for line in lines}) == 1, name
@@ -231,10 +252,12 @@ def test_a_comparison_says_what_its_numbers_say() -> None:
         for metric, found in body["metrics"].items():
             pair = found["differences"][0]
             sure = pair["low"] is not None and not pair["low"] <= 0 <= pair["high"]
-            if metric in said["Better"] or metric in said["Worse"]:
+            little = any(metric in said[f"{word}, too little to matter"] for word in ("Better", "Worse"))
+            if metric in said["Better"] or metric in said["Worse"] or little:
                 assert sure, (name, metric)
+                assert (pair["probability_equivalent"] > 0.5) is little, (name, metric)
             if metric in said["The same"]:
-                assert pair["probability_equivalent"] >= 0.95, (name, metric)
+                assert pair.get("identical") or pair["probability_equivalent"] >= 0.95, (name, metric)
 
 
 @pytest.mark.parametrize(
@@ -254,7 +277,7 @@ def test_columns_of_a_comparison_are_told_apart(models: tuple[Json, Json], heads
     line = next(
         line for line in write_text(COMPARISON.document(body), Style()).splitlines() if line.rstrip().endswith("worse")
     )
-    assert line.split()[:2] == heads
+    assert line.split()[1:3] == heads
 
 
 def test_a_check_begins_with_its_verdict_and_exit_code() -> None:
@@ -263,7 +286,7 @@ def test_a_check_begins_with_its_verdict_and_exit_code() -> None:
         assert first.startswith(f"{body['verdict'].upper()} (exit {body['exit_code']})  gate "), name
         markdown = write_markdown(CHECK.document(body)).split("\n")
         assert markdown[0].startswith("<!-- prevail gate="), name
-        assert markdown[1].endswith(body["verdict"]), name
+        assert f" {body['verdict']} (exit {body['exit_code']}): gate `" in markdown[1], name
 
 
 @pytest.mark.parametrize(
@@ -296,7 +319,7 @@ def test_a_track_shows_the_value_over_its_limits() -> None:
     assert track.drawn(Estimate(0.432, 0.304, 0.560)) == "|      [--o-]         |"
     assert track.drawn(Estimate(0.5)) == "|          o          |"
     assert track.drawn(Estimate(1.5, 0.0, 1.0)) == ""
-    assert Track.within(10, Style()).drawn(Estimate(0.5, 0.4, 0.6)) == ""
+    assert Track.within(10, Style()).steps == 0
 
 
 def test_labels_are_cut_where_they_differ_least() -> None:
@@ -335,7 +358,7 @@ def test_labels_have_the_same_texts() -> None:
     text = write_text(EVALUATION.document(answer), Style())
     assert "5 samples, 3 labels" in text
     assert re.search(r"^  subset_accuracy +0\.600 ", text, re.MULTILINE)
-    assert re.search(r"WEAKEST LABELS.*\n  chess +0\.000 ", text)
+    assert re.search(r"  label .*\n  chess +0\.000 ", text)
     assert "`hamming_loss`" in write_markdown(EVALUATION.document(answer))
     assert "overall,,prevalence_sensitive,subset_accuracy,0.6," in write_csv(EVALUATION.document(answer))
 
@@ -351,6 +374,6 @@ def test_rankings_have_the_same_texts() -> None:
     answer = json.loads(write_json(evaluate_alone(new, None)[0]))
     text = write_text(EVALUATION.document(answer), Style())
     assert text.split("\n")[0].endswith("3 queries")
-    assert re.search(r"^METRIC +value .*\n  precision_at_k\(k=10\) +0\.133 ", text, re.MULTILINE)
+    assert re.search(r"^  metric +value .*\n  precision_at_k\(k=10\) +0\.133 ", text, re.MULTILINE)
     assert list(answer["headline"]["metrics"])[-1] == "mean_reciprocal_rank"
     assert "`ndcg_at_k(k=10)`" in write_markdown(EVALUATION.document(answer))

@@ -182,7 +182,7 @@ def test_a_rule_without_keeping_is_the_same(client: httpx.Client) -> None:
         kept = find(client, create(client, evaluation(input=source)), **body)
         reply = client.post("/v1/thresholds", json={"input": source, **body})
         assert reply.status_code == 200, reply.text
-        assert reply.json() == {**kept, "evaluation": None}
+        assert reply.json() == {**kept, "evaluation_id": None}
     matrix = {"kind": "confusion_matrix", "matrix": [[1, 2], [3, 4]]}
     problem = check_problem(
         client.post("/v1/thresholds", json={"input": matrix, "objective": "mcc"}), 422, "invalid_input"
@@ -201,7 +201,7 @@ def test_a_surface_has_every_rule_of_its_grid(client: httpx.Client) -> None:
         expected = sk.recall_score(truth, decided, average=None)
         np.testing.assert_allclose(recalls, expected, rtol=1e-12)
         assert value == pytest.approx(3.0 / (1.0 / expected).sum() if expected.all() else 0.0)
-    assert surface["objective"][surface["best"]] == max(surface["objective"])
+    assert surface["objective"][surface["best_index"]] == max(surface["objective"])
     front = {tuple(surface["recalls"][place]) for place in surface["front"]}
     assert not any(all(a >= b for a, b in zip(one, other, strict=True)) for one in front for other in front - {one})
     # Left out where it was not asked for, and the same without keeping.

@@ -14,9 +14,10 @@ from opentelemetry.trace import SpanKind, StatusCode
 
 from app.api.problems import PROBLEM_TYPES
 from app.settings import Settings
-from app.telemetry.telemetry import make_telemetry
+from app.telemetry import make_telemetry
 from tests.api.answers import create, evaluation
 from tests.api.conftest import usual_settings
+from tests.api.test_metrics import wait_until
 from tests.serving import Served
 
 TRACE, PARENT = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
@@ -85,6 +86,7 @@ def test_a_request_continues_the_trace_of_its_caller(client: httpx.Client, spans
 def test_without_a_caller_a_trace_begins_here(client: httpx.Client, spans: InMemorySpanExporter) -> None:
     for parent in ("", "nonsense", f"ff-{TRACE}-{PARENT}-01", f"00-{TRACE}-0000000000000000-01"):
         client.get("/v1/models", headers={"traceparent": parent})
+    wait_until(lambda: len(served(spans)) == 4)
     roots = [span for span in spans.get_finished_spans() if span.name == "GET /v1/models"]
     assert len(roots) == 4
     assert all(span.parent is None for span in roots)
@@ -97,10 +99,16 @@ def test_what_a_process_computes_has_a_span(client: httpx.Client, spans: InMemor
     assert attributes == {"prevail.where": "process"}
 
 
+def served(spans: InMemorySpanExporter) -> list[ReadableSpan]:
+    return [span for span in spans.get_finished_spans() if span.kind is SpanKind.SERVER]
+
+
 def test_refusals_have_their_reason_and_no_address(client: httpx.Client, spans: InMemorySpanExporter) -> None:
     client.get("/v1/gates/hidden")
     client.get("/hidden")
-    first, second = (span for span in spans.get_finished_spans() if span.kind is SpanKind.SERVER)
+    # A span ends after its answer was sent.
+    wait_until(lambda: len(served(spans)) == 2)
+    first, second = served(spans)
     assert (first.name, second.name) == ("GET /v1/gates/{name}", "GET")
     for span in (first, second):
         assert span.attributes is not None

@@ -225,9 +225,11 @@ def test_an_evaluation_is_told(
         assert said["type"] == "evaluation.created"
         assert said["timestamp"] == one["created_at"]
         data = said["data"]
-        assert data["evaluation"] == f"/v1/evaluations/{one['id']}"
         assert data["project"] == there["X-Prevail-Project"]
-        assert (data["model"], data["dataset"], data["tags"]) == (one["model"], one["dataset"], one["tags"])
+        assert data["evaluation"] == {
+            "url": f"/v1/evaluations/{one['id']}",
+            **{name: one[name] for name in ("id", "model", "dataset", "tags")},
+        }
         assert data["values"]["h_mean"] == one["metrics"]["prevalence_insensitive"]["h_mean"]
 
 
@@ -260,14 +262,13 @@ def test_a_check_is_told_to_those_who_want_it(client: httpx.Client, receiver: Re
     assert headers["webhook-id"] == check["id"]
     assert said["type"] == "gate.checked"
     assert said["data"] == {
-        "id": check["id"],
         "project": there["X-Prevail-Project"],
-        "check": f"/v1/gates/g/checks/{check['id']}",
-        "gate": "g",
-        "version": 1,
-        "evaluation": run,
+        "check": {"id": check["id"], "url": f"/v1/gates/g/checks/{check['id']}"},
+        "gate": {"name": "g", "url": "/v1/gates/g", "version": "1"},
+        "evaluation": {name: check["evaluation"][name] for name in ("id", "url", "model", "dataset", "tags")},
         "baseline": None,
         "verdict": check["verdict"],
+        "messages": [one["message"] for one in check["results"]],
     }
 
 
@@ -278,18 +279,19 @@ def test_the_end_of_a_job_is_told(client: httpx.Client, receiver: Receiver, ther
         bad = ended(inside, put_aside(inside, "/v1/comparisons", {"evaluations": UNKNOWN}))
     settled(client, there, 3)
     said = [json.loads(body) for _, body in receiver.told]
-    jobs = {one["data"]["id"]: one for one in said if one["type"] == "job.finished"}
+    jobs = {one["data"]["job"]["id"]: one for one in said if one["type"] == "job.finished"}
     assert jobs.keys() == {good["id"], bad["id"]}
     for job in (good, bad):
         told = jobs[job["id"]]
         assert told["timestamp"] == job["finished_at"]
         assert told["data"] == {
             "project": there["X-Prevail-Project"],
-            "job": f"/v1/jobs/{job['id']}",
-            **{name: job[name] for name in ("id", "kind", "status", "result", "problem")},
+            "job": {"id": job["id"], "url": f"/v1/jobs/{job['id']}"},
+            **{name: job[name] for name in ("kind", "status", "result", "problem")},
         }
     assert [good["status"], bad["status"]] == ["succeeded", "failed"]
-    assert [one["data"]["evaluation"] for one in said if one["type"] == "evaluation.created"] == [good["result"]]
+    named = [one["data"]["evaluation"] for one in said if one["type"] == "evaluation.created"]
+    assert [one["url"] for one in named] == [good["result"]]
 
 
 def test_what_was_refused_is_told_to_nobody(client: httpx.Client, receiver: Receiver, there: dict[str, str]) -> None:

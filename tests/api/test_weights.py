@@ -66,6 +66,24 @@ def test_few_effective_samples_are_a_warning(client: httpx.Client) -> None:
     assert "intervals_of_few_effective_samples" in codes
 
 
+def test_a_few_of_many_samples_that_carry_the_weight_are_a_warning(client: httpx.Client) -> None:
+    """Lognormal weights of sigma 1.5 leave limits of 95 % 90 in simulations: always said, not in 18 of 40 reports."""
+    for seed in range(8):
+        random = np.random.default_rng(seed)
+        truth = random.integers(0, 2, 200)
+        predicted = np.where(random.random(200) < 0.8, truth, 1 - truth)
+        heavy, light = (random.lognormal(0.0, sigma, 200) for sigma in (1.5, 0.5))
+        for weights, few in ((heavy, True), (light, False)):
+            sent = {
+                "kind": "predictions",
+                "y_true": truth.tolist(),
+                "y_pred": predicted.tolist(),
+                "sample_weight": weights.tolist(),
+            }
+            codes = {finding["code"] for finding in compute(client, sent)["findings"]}
+            assert ("intervals_of_few_effective_samples" in codes) is few
+
+
 def test_intervals_of_everything_are_drawn_with_the_weights(client: httpx.Client) -> None:
     weighted = source(sample_weight=WEIGHTS.tolist())
     report = compute(client, weighted, intervals="all", draws=200, metrics=['wmean(recall@*, weights="1,2,1")'])
@@ -155,7 +173,7 @@ def test_runs_with_other_weights_are_not_paired(client: httpx.Client) -> None:
     assert answer["design"]["paired"] is False
     assert "weighs" in answer["design"]["reason"]
     rate = answer["metrics"]["recall@1"]["differences"][0]
-    assert rate["method"] == "weighted_newcombe, weighted_score"
+    assert rate["method"] == "weighted_newcombe, weighted_newcombe"
     # Multiples of the same weights are the same weights.
     third = keep_labels(client, TRUTH, SECOND, dataset=dataset, sample_weight=(3.0 * WEIGHTS).tolist())
     assert compare(client, one, third, metrics=["accuracy"])["design"]["paired"] is True

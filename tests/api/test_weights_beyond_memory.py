@@ -132,23 +132,6 @@ def test_the_answer_is_that_of_the_same_rows_sent_whole(client: httpx.Client, fi
     assert curve["area"] == pytest.approx(np.trapezoid(curve["y"], curve["x"]), abs=1e-4)
 
 
-def test_intervals_of_everything_say_why_there_are_none(client: httpx.Client, file: Path) -> None:
-    form, columns, sent = SENT["two classes"]
-    options = {"intervals": "all", "draws": 200}
-    reply = client.post("/v1/metrics/compute", json={"input": named(file, form, columns), "options": options})
-    found = result(client, reply.json()).json()
-    drawn = {name: one for name, one in found["intervals"].items() if "all samples at once" in one.get("reason", "")}
-    assert {"average_precision@true", "ks_statistic@true", "expected_calibration_error"} <= drawn.keys()
-    assert all(one["low"] is None and one["method"].startswith("weighted_") for one in drawn.values())
-    whole = compute(client, {**form, **sent, "sample_weight": WEIGHTS.tolist()}, intervals="headline")
-    for name, own in whole["intervals"].items():
-        assert name in found["intervals"], own
-    for name in ("log_loss", "brier_skill_score", "fraction_correct_certain", "roc_auc@true", "mean_phi@false"):
-        one = found["intervals"][name]
-        assert one["low"] < one["high"], name
-        assert one["method"].startswith("weighted_")
-
-
 @pytest.mark.parametrize(
     ("columns", "status", "code", "said"),
     [
@@ -168,22 +151,6 @@ def test_what_does_not_fold_is_refused(
         found = (problem["status"], problem["errors"][0]["code"])
     assert found == (status, code), problem
     assert said in str(problem)
-
-
-def test_weights_and_groups_go_together(client: httpx.Client, file: Path) -> None:
-    form, columns, sent = SENT["two classes"]
-    reply = client.post("/v1/metrics/compute", json={"input": named(file, form, {**columns, "group_id": "house"})})
-    found = result(client, reply.json()).json()
-    groups = TABLE["house"].to_pylist()
-    whole = compute(client, {**form, **sent, "sample_weight": WEIGHTS.tolist(), "group_ids": groups})
-    for part in ("metrics", "per_class", "groups"):
-        close(found[part], whole[part], part)
-    assert found["input"]["n_groups"] == whole["input"]["n_groups"]
-    assert found["intervals"].keys() == whole["intervals"].keys()
-    for estimand, own in whole["intervals"].items():
-        one = found["intervals"][estimand]
-        assert (one["method"], one["given"]) == (own["method"], own["given"]), estimand
-        assert (one["low"], one["high"]) == pytest.approx((own["low"], own["high"]), rel=1e-6), estimand
 
 
 def test_one_sample_that_counts_is_all_there_is(client: httpx.Client, file: Path) -> None:

@@ -66,6 +66,27 @@ def test_the_verdict_is_the_exit_code(gated: prevail.Client, command: Command) -
     assert (code, out.split()[0]) == (1, "FAIL")
 
 
+def test_rules_are_tried_on_the_latest_runs(gated: prevail.Client, command: Command) -> None:
+    asked = ("gate", "try", "--min", "balanced_accuracy=0.8", "--dataset", "hartwig", "--split", "test")
+    code, out, err = command(*asked, "--beside", "promotion")
+    assert (code, err) == (0, "")
+    assert [line.split()[:3] for line in out.splitlines()] == [
+        ["pass", "pass", "rf:8"], ["inconclusive", "inconclusive", "rf:7"],
+    ]  # fmt: skip
+    assert len(command(*asked, "--latest", "1")[1].splitlines()) == 1
+    code, out, _ = command(*asked, "-o", "json")
+    assert (code, len(json.loads(out)["items"])) == (0, 2)
+
+
+def test_a_gate_is_put_for_a_dataset(gated: prevail.Client, command: Command) -> None:
+    code, _, _ = command("gate", "put", "narrow", "--min", "accuracy=0.1", "--dataset", "hartwig", "--split", "test")
+    assert code == 0
+    assert gated.gate("narrow")["applies_to"] == {"dataset": {"name": "hartwig", "split": "test"}}
+    assert command("gate", "check", "narrow", "rf:8")[0] == 0
+    code, _, err = command("gate", "check", "narrow", gated.evaluations(model="small")[0]["id"])
+    assert (code, "the gate is for" in err) == (5, True)
+
+
 def test_inconclusive_can_be_told_to_pass_or_fail(gated: prevail.Client, command: Command) -> None:
     assert command("gate", "check", "promotion", "small:1", "--inconclusive", "pass")[0] == 0
     assert command("gate", "check", "promotion", "small:1", "--inconclusive", "fail")[0] == 1

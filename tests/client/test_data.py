@@ -1,5 +1,6 @@
 """Data that the service reads itself, asked for by the client and on the command line."""
 
+import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -45,6 +46,43 @@ def test_it_is_evaluated_and_kept(pv: prevail.Client, folder: Path) -> None:
     some = pv.evaluate("label", probabilities=["p_a", "p_b"], labels=["a", "b"], data=where)
     assert (some.id, some.data["input"]["n_samples"]) == (None, 20)
     assert "20 samples" in str(some)
+
+
+def test_labels_of_other_files_are_joined(
+    pv: prevail.Client, folder: Path, command: Callable[..., tuple[int, str, str]]
+) -> None:
+    TABLE[["part", "label"]].sample(frac=1.0, random_state=1).to_csv(folder / "labels.csv", index=False)
+    labels = {"data": {"uri": f"{folder}/labels.csv", "columns": {"y_true": "label"}}, "on": "part"}
+    where = {"uri": f"{folder}/all.parquet", "labels": labels}
+    made = pv.evaluate(y_pred="guess", data=where)
+    sent = pv.evaluate(TABLE["label"], TABLE["guess"])
+    assert made.confusion_matrix == sent.confusion_matrix
+    code, printed, _ = command("evaluate", "--data", json.dumps(where), "--y-pred", "guess", "--filter", "part < 30")
+    assert code == 0
+    assert "30 samples" in printed
+    code, _, said = command("evaluate", "--data", "{no", "--y-pred", "guess")
+    assert code == USAGE
+    assert "expected an address, or JSON" in said
+
+
+def test_models_of_one_table_are_evaluated_together(pv: prevail.Client, folder: Path) -> None:
+    models = {"guessing:2": {"y_pred": "guess"}, "cheating": {"y_pred": "label"}}
+    guessing, cheating = pv.evaluate_models(models, "label", data=f"{folder}/all.parquet", dataset="together")
+    assert (guessing.data["model"], cheating.data["model"]["name"]) == (
+        {"name": "guessing", "version": "2"},
+        "cheating",
+    )
+    assert cheating["accuracy"].value == 1.0
+    assert guessing.id is not None
+    assert pv.evaluation(guessing.id).data == guessing.data
+    shares = {"one": {"probabilities": ["p_a", "p_b"]}, "other": {"probabilities": ["p_b", "p_a"]}}
+    one, other = pv.evaluate_models(shares, "label", data=f"{folder}/all.parquet", labels=["a", "b"])
+    assert (one.id, other.id) == (None, None)
+    losses = [each["log_loss"].value or 0.0 for each in (one, other)]
+    assert 0.0 < losses[0] < losses[1]
+    with pytest.raises(InvalidInput) as refused:
+        pv.evaluate_models({"no": {"y_pred": "none"}}, "label", data=f"{folder}/all.parquet")
+    assert refused.value.faults[0].code == "missing_column"
 
 
 def test_what_makes_no_request_is_said_before_it(pv: prevail.Client, folder: Path) -> None:

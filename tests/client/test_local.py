@@ -1,6 +1,7 @@
 """The service inside the process."""
 
 import asyncio
+import subprocess
 import sys
 from pathlib import Path
 
@@ -45,3 +46,20 @@ def test_what_keeps_it_from_starting_is_said(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("no folder")
     with pytest.raises(prevail.PrevailError, match="does not start"):
         prevail.local(tmp_path / "file")
+
+
+def test_a_script_around_it_runs_once(tmp_path: Path) -> None:
+    """Computations in processes of the service do not run the script that holds it, as Python's own processes would."""
+    script = tmp_path / "script.py"
+    script.write_text(
+        "print('training')\n"
+        "import prevail\n"
+        "pv = prevail.local()\n"
+        "runs = [\n"
+        "    pv.evaluate([0, 1] * 60, [0, right] * 60, model=name, dataset='d', intervals='all')\n"
+        "    for name, right in (('a', 1), ('b', 0))\n"
+        "]\n"
+        "print(type(pv.compare(*runs)).__name__)\n"
+    )
+    ran = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=120, check=False)
+    assert ran.stdout == "training\nComparison\n", ran.stderr

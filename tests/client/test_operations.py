@@ -41,8 +41,9 @@ METHODS = {
     "deleteModel": "delete_model",
     "getDataset": "dataset",
     "deleteDataset": "delete_dataset",
+    "getLatestEvaluation": "evaluation",
     "getEvaluation": "evaluation",
-    "replaceTags": "tag",
+    "changeTags": "tag",
     "getConfusionMatrix": "confusion_matrix",
     "estimatePrevalence": "estimate_prevalence",
     "projectEvaluation": "project",
@@ -55,6 +56,7 @@ METHODS = {
     "deleteGate": "delete_gate",
     "listGateVersions": "gate_versions",
     "createCheck": "check",
+    "tryGate": "try_gate",
     "listChecks": "checks",
     "getCheck": "read_check",
     "computeIsocurves": "isocurves",
@@ -86,7 +88,11 @@ METHODS = {
     "retryDelivery": "retry_delivery",
 }
 # What has no method, and why.
-REASONS = {"getServiceMetrics": "read by Prometheus, in its own form"}
+REASONS = {
+    "getServiceMetrics": "read by Prometheus, in its own form",
+    "getIndex": "addresses, which the client knows",
+    "getRoot": "the same",
+}
 
 
 def operations() -> dict[str, str]:

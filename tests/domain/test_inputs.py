@@ -1,3 +1,5 @@
+import math
+import sys
 from typing import Any
 
 import numpy as np
@@ -7,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from app.domain.errors import InvalidInput
-from app.domain.inputs.classified import Predictions
+from app.domain.inputs.classified import Predictions, Scores
 from app.domain.inputs.columns import read_ids
 from app.domain.inputs.confusion import BinaryCounts, ConfusionMatrix
 from app.domain.inputs.content import LARGEST_TOTAL, Content
@@ -151,6 +153,16 @@ def test_what_is_no_weight(weights: Any, index: int, code: str) -> None:
     with pytest.raises(InvalidInput) as caught:
         predictions([0, 1, 1], [0, 1, 0], sample_weight=weights)
     assert fault_of(caught) == (f"/input/sample_weight/{index}", code)
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_scores_are_finite_each_whatever_their_sum_is() -> None:
+    largest = sys.float_info.max
+    found = Scores(y_true=[0, 1, 2], scores=[[largest, largest, 0.0], [-largest, largest, 1.0], [0.0, 1.0, 2.0]])
+    assert found.read("/input").counts.tolist() == [[1, 0, 0], [0, 1, 0], [0, 0, 1]]
+    with pytest.raises(InvalidInput) as caught:
+        Scores(y_true=[0, 1], scores=[[largest, 0.0], [largest, -math.inf]]).read("/input")
+    assert fault_of(caught) == ("/input/scores/1/1", "not_finite")
 
 
 def test_folds_are_summed() -> None:

@@ -4,6 +4,7 @@ import csv
 from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import orjson
@@ -14,8 +15,6 @@ from app.domain.advice.decision_tree import Advice, Fork, Leaf, Node
 from app.domain.advice.metric_trees import TREES
 from app.domain.advice.recommendations import (
     NO_PROBABILITIES,
-    Classes,
-    ErrorPriority,
     Recommendation,
     Request,
     recommend,
@@ -38,17 +37,16 @@ INPUTS: tuple[tuple[Inputs, ...], ...] = (
     (Inputs.PROBABILITIES,),
     (Inputs.MATRIX, Inputs.PROBABILITIES),
 )
+ABOUT = ("classes", "balanced", "error_priority", "chance_corrected", "graphical")
 REQUESTS = [
-    Request(
-        classes=classes,
-        balanced=balanced,
-        error_priority=priority,
-        chance_corrected=chance,
-        graphical=graphical,
-        inputs=inputs,
-    )
-    for classes, balanced, priority, chance, graphical, inputs in product(
-        Classes, (True, False), ErrorPriority, (True, False), (True, False), INPUTS
+    Request(answers=dict(zip(ABOUT, answers, strict=True)), inputs=inputs)
+    for *answers, inputs in product(
+        ("binary", "multiclass"),
+        (True, False),
+        ("type1", "type2", "both", "costs"),
+        (True, False),
+        (True, False),
+        INPUTS,
     )
 ]
 
@@ -84,7 +82,8 @@ def keys(recommendation: Recommendation) -> list[str]:
 
 
 def ask(**answers: object) -> list[str]:
-    return keys(recommend(Request(**answers)))  # type: ignore[arg-type]  # as the API gives them
+    inputs: Any = answers.pop("inputs", (Inputs.MATRIX,))
+    return keys(recommend(Request(answers=answers, inputs=inputs)))
 
 
 @each("request_", REQUESTS, ids=str)
@@ -109,17 +108,17 @@ def test_every_request_is_answered_with_metrics_path_and_reasons(request_: Reque
 def test_every_answer_of_the_request_is_on_the_path(request_: Request) -> None:
     path = recommend(request_).path
     answers = {step.question: step.answer for step in path}
-    assert answers["How many classes are there?"] == request_.classes
-    assert answers["Are the classes about equally frequent?"] == request_.balanced
-    assert answers["Which error matters most?"] == request_.error_priority
-    assert answers["Should guessing score 0?"] == request_.chance_corrected
-    assert answers["Is a curve wanted?"] == request_.graphical
+    assert answers["How many classes are there?"] == request_.answers["classes"]
+    assert answers["Are the classes about equally frequent?"] == request_.answers["balanced"]
+    assert answers["Which error matters most?"] == request_.answers["error_priority"]
+    assert answers["Should guessing score 0?"] == request_.answers["chance_corrected"]
+    assert answers["Is a curve wanted?"] == request_.answers["graphical"]
     assert answers["Are there predicted probabilities?"] == request_.has_probabilities
 
 
 def _reached(node: Node, request_: Request) -> Leaf:
     while isinstance(node, Fork):
-        node = node.branch(getattr(request_, node.about)).next
+        node = node.branch(request_.answer(node.about)).next
     return node
 
 
@@ -140,7 +139,7 @@ def test_branches_of_a_question_do_not_overlap(name: str) -> None:
     for question in questions(TREES[name]):
         answers = [answer for branch in question.branches for answer in branch.answers]
         assert len(answers) == len(set(answers)) > 1
-        assert hasattr(REQUESTS[0], question.about)
+        assert REQUESTS[0].answer(question.about) is not None
 
 
 def test_every_metric_is_in_the_list_with_its_inputs() -> None:
@@ -177,12 +176,8 @@ def test_parameters_that_are_named_exist() -> None:
 def test_advice_that_needs_probabilities_is_replaced_or_left_out() -> None:
     for request_ in REQUESTS:
         noted = NO_PROBABILITIES in recommend(request_).notes
-        wanted = request_.graphical or "h_measure" in ask(
-            classes=request_.classes,
-            balanced=request_.balanced,
-            error_priority=request_.error_priority,
-            inputs=[Inputs.PROBABILITIES],
-        )
+        said = {about: request_.answers[about] for about in ("classes", "balanced", "error_priority")}
+        wanted = request_.answers["graphical"] or "h_measure" in ask(**said, inputs=[Inputs.PROBABILITIES])
         assert noted is (wanted and not request_.has_probabilities)
 
 
@@ -248,7 +243,7 @@ def test_what_is_advised_as_corrected_for_chance_gives_nothing_to_a_constant_mod
     counts = np.zeros((classes, classes))
     counts[:, 0] = [15 * (classes - 1), *[1] * (classes - 1)]
     kind = "binary" if classes == 2 else "multiclass"
-    request_ = Request(classes=Classes(kind), balanced=False, chance_corrected=True)
+    request_ = Request(answers={"classes": kind, "balanced": False, "chance_corrected": True})
     leaf = _reached(TREES["chance"], request_)
     assert leaf.advice
     for advice in leaf.advice:
@@ -276,7 +271,7 @@ def test_advice_says_that_a_score_is_not_proper() -> None:
 
 
 def test_disagreements_and_sources_are_given() -> None:
-    answer = recommend(Request(classes=Classes.BINARY, balanced=False))
+    answer = recommend(Request(answers={"classes": "binary", "balanced": False}))
     by_key = {advice.metric: advice for advice in answer.metrics}
     assert "class shares alone" in (by_key["mcc"].disagreement or "")
     assert "unsuitable under extreme imbalance" in (by_key["balanced_accuracy"].disagreement or "")

@@ -8,7 +8,7 @@ import pytest
 
 from app.domain.advice import task_trees
 from app.domain.advice.decision_tree import Advice, Fork, Leaf, Node
-from app.domain.advice.recommendations import Recommendation, TaskRequest, recommend
+from app.domain.advice.recommendations import Recommendation, Request, recommend
 from app.domain.advice.task_trees import ASSUMED, TASK_TREES
 from app.domain.errors import InvalidInput
 from app.kernel.metrics.card import INPUTS_OF, Inputs, Task
@@ -24,7 +24,7 @@ def forks(node: Node) -> Iterator[Fork]:
             yield from forks(branch.next)
 
 
-def requests() -> Iterator[TaskRequest]:
+def requests() -> Iterator[Request]:
     """Every combination of answers that the questions of a task know."""
     for task, tree in TASK_TREES.items():
         known: dict[str, list[Any]] = {}
@@ -32,7 +32,7 @@ def requests() -> Iterator[TaskRequest]:
             known.setdefault(fork.about, [answer for branch in fork.branches for answer in branch.answers])
         for inputs in ((Inputs.MATRIX,), (Inputs.MATRIX, Inputs.PROBABILITIES)):
             for chosen in product(*known.values()):
-                yield TaskRequest(task=task, answers=dict(zip(known, chosen, strict=True)), inputs=inputs)
+                yield Request(task=task, answers=dict(zip(known, chosen, strict=True)), inputs=inputs)
 
 
 REQUESTS = [*requests()]
@@ -40,7 +40,7 @@ REQUESTS = [*requests()]
 
 def ask(task: str, **answers: Any) -> Recommendation:
     inputs = [Inputs(one) for one in answers.pop("inputs", ["matrix"])]
-    return recommend(TaskRequest(task=Task(task), answers=answers, inputs=inputs))
+    return recommend(Request(task=Task(task), answers=answers, inputs=inputs))
 
 
 def advised(task: str, **answers: Any) -> list[str]:
@@ -48,14 +48,15 @@ def advised(task: str, **answers: Any) -> list[str]:
 
 
 @each("request_", REQUESTS, ids=str)
-def test_every_request_is_answered_with_metrics_of_its_task(request_: TaskRequest) -> None:
+def test_every_request_is_answered_with_metrics_of_its_task(request_: Request) -> None:
     answer = recommend(request_)
     assert answer.metrics
     for step in answer.path:
         assert step.tree == request_.task
         assert step.question.endswith("?")
         assert step.reason.endswith(".")
-    known = catalogue().for_task(request_.task, INPUTS_OF[request_.task]).by_name
+    task = Task(request_.task)
+    known = catalogue().for_task(task, INPUTS_OF[task]).by_name
     for one in answer.metrics:
         assert known[one.metric].card.inputs is one.inputs
         assert one.reason.endswith(".")
@@ -128,7 +129,7 @@ def test_labels_and_sets() -> None:
 @pytest.mark.parametrize(
     ("task", "answers", "pointer", "code"),
     [
-        ("clustering", {}, "/known_classes", "missing"),
+        ("clustering", {}, "/known_classes", "missing_field"),
         ("clustering", {"known_classes": True, "graphical": True}, "/graphical", "not_for_this_task"),
         ("ranking", {"error_priority": "costs"}, "/error_priority", "unknown_answer"),
         ("sets", {"judged": "labels"}, "/judged", "unknown_answer"),

@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -72,15 +73,19 @@ def test_settings_of_the_files_are_settings(name: str, monkeypatch: pytest.Monke
         assert settings.data_dir == Path("data")
 
 
+@cache
+def helped(arguments: tuple[str, ...]) -> subprocess.CompletedProcess[str]:
+    """What a command says of itself."""
+    return subprocess.run([sys.executable, *arguments, "--help"], capture_output=True, text=True, check=False)
+
+
 @pytest.mark.parametrize("name", TEXTS)
 def test_what_they_run_is_there_and_only_a_service_is_asked_how_it_is(name: str) -> None:
     dockerfile = (ROOT / "Dockerfile").read_text()
     assert f"ENTRYPOINT {json.dumps(COMMAND[0])}\nCMD {json.dumps(COMMAND[1])}\n" in dockerfile
     for service, one in ours(name).items():
         entry, command = one.get("entrypoint", COMMAND[0]), one.get("command", COMMAND[1])
-        answer = subprocess.run(
-            [sys.executable, *entry[1:], *command, "--help"], capture_output=True, text=True, check=False
-        )
+        answer = helped((*entry[1:], *command))
         assert answer.returncode == 0, (service, answer.stderr)
         for option in re.findall(r"--[\w-]+", " ".join(command)):
             assert option in answer.stdout, (service, option)

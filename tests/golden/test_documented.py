@@ -40,15 +40,18 @@ def validator(method: str, path: str, status: int) -> Draft202012Validator:
     contents = documented[str(status)]["content"]
     # Beside JSON there may be texts, which have no schema.
     (content,) = (contents[media] for media in contents if media.endswith("json"))
-    schema = content["schema"]
-    if "fields" in _parameters(method, path) and "anyOf" in schema:
-        # With `fields` an answer may have less; these here are whole.
-        schema = schema["anyOf"][0]
-    return Draft202012Validator({**schema, "components": COMPONENTS})
+    return Draft202012Validator({**content["schema"], "components": COMPONENTS})
 
 
-def _parameters(method: str, path: str) -> set[str]:
-    return {parameter["name"] for parameter in DOCUMENT["paths"][path][method].get("parameters", ())}
+def shapes(schema: Any) -> list[Any]:
+    """References to the schemas that an answer may have: one, or several."""
+    return [schema] if "$ref" in schema else list(schema.get("anyOf", ()))
+
+
+@cache
+def of_schema(name: str) -> Draft202012Validator:
+    """Validates the members of one schema of the components, and no others."""
+    return Draft202012Validator({"$ref": f"#/components/schemas/{name}", "components": COMPONENTS})
 
 
 def answered(group: str) -> Iterator[tuple[str, str, str, int, Any]]:
@@ -80,3 +83,24 @@ def test_answers_are_documented_to_the_last_member(group: str) -> None:
 def test_every_schema_has_a_name_of_its_own() -> None:
     """Two dataclasses of one name would be told apart by their modules."""
     assert [name for name in DOCUMENT["components"]["schemas"] if not re.fullmatch(r"[A-Z][A-Za-z]+", name)] == []
+
+
+def test_examples_are_recorded_answers() -> None:
+    from tests.golden.examples import TARGET, render
+
+    assert TARGET.read_text() == render(), "python -m tests.golden.examples"
+
+
+def test_every_answer_in_json_has_an_example_of_its_shape() -> None:
+    shown = DOCUMENT["components"]["examples"]
+    for name, example in shown.items():
+        errors = [error.message for error in of_schema(name).iter_errors(example["value"])]
+        assert not errors, (name, errors[:3])
+    for methods in DOCUMENT["paths"].values():
+        for operation in methods.values():
+            for status, response in operation["responses"].items():
+                answered_shapes = shapes(response.get("content", {}).get("application/json", {}).get("schema", {}))
+                if status < "300" and answered_shapes:
+                    assert any(one["$ref"].rpartition("/")[2] in shown for one in answered_shapes), operation[
+                        "operationId"
+                    ]

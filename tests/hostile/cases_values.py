@@ -1,12 +1,12 @@
 """Entries that no column may have, in each column of each kind of input: alone, and behind so many that it is large."""
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 
-from tests.hostile.cases_json import post
-from tests.hostile.harness import Case
+from tests.hostile.harness import COMPUTE, Case, http
 
 # Good entries before the bad one, more than a body that is held in memory.
-MANY = 60_000
+MANY = {"predictions": 20_000, "scores": 40_000, "probabilities": 20_000}
 # By the kind of input: its columns, each with an entry that is fine; ids are counted.
 FINE: Mapping[str, Mapping[str, bytes]] = {
     "predictions": {"y_true": b"0", "y_pred": b"1", "sample_ids": b"", "group_ids": b"3", "sample_weight": b"0.5"},
@@ -42,8 +42,8 @@ PLACES = {
 }
 
 
-def body(kind: str, changed: str, entry: bytes, times: int) -> bytes:
-    """Columns of so many entries, one of another class, and in one column this entry as the last."""
+def request(kind: str, changed: str, entry: bytes, times: int) -> bytes:
+    """A request of columns of so many entries, one of another class, and in one column this entry as the last."""
     members = []
     for name, usual in FINE[kind].items():
         listed = [usual] * times
@@ -52,7 +52,7 @@ def body(kind: str, changed: str, entry: bytes, times: int) -> bytes:
         other = {b"0": b"1", b"1": b"0", b"3": b"4"}.get(usual, usual or b"-1")
         last = entry if name == changed else usual or b"-2"
         members.append(b'"%b": [%b]' % (name.encode(), b",".join([*listed, other, last])))
-    return b'{"input": {"kind": "%b", %b}}' % (kind.encode(), b", ".join(members))
+    return http("POST", COMPUTE, b'{"input": {"kind": "%b", %b}}' % (kind.encode(), b", ".join(members)))
 
 
 def in_columns() -> Iterator[Case]:
@@ -64,9 +64,9 @@ def in_columns() -> Iterator[Case]:
             for name, (entry, codes) in ENTRIES.items():
                 code = codes.split()[group]
                 status = 200 if code == "ok" else 400 if code == "invalid_json" else 422
-                for size, times in (("one of three", 1), ("behind many", MANY)):
-                    sent = body(kind, column, form % entry, times)
-                    yield post(f"{place}: {name}, {size}", sent, status, None if code == "ok" else code)
+                for size, times in (("one of three", 1), ("behind many", MANY[kind])):
+                    sent = partial(request, kind, column, form % entry, times)
+                    yield Case(f"{place}: {name}, {size}", sent, status, None if code == "ok" else code)
 
 
 CASES = [*in_columns()]

@@ -75,7 +75,7 @@ def said(read: Callable[[bytes, type[EvaluationRequest]], EvaluationRequest], bo
 
 
 @pytest.mark.parametrize("kind", DOCUMENTS)
-@settings(parent=generated, max_examples=300)
+@settings(parent=generated, max_examples=100)
 @given(changes=CHANGES, piece=st.sampled_from([100, 1 << 18]))
 def test_small_and_large_bodies_are_read_alike(kind: str, changes: Changes, piece: int) -> None:
     body = broken({"input": {"kind": kind, **DOCUMENTS[kind]}, "tags": {"k": "v"}}, changes)

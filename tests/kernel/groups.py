@@ -5,33 +5,28 @@ import numpy as np
 from app.kernel.numerics.arrays import Array, kish_effective_n, silently
 from app.kernel.samples.losses import sums_by_code
 from app.kernel.uncertainty.closed_forms import cell_sensitivities
+from app.kernel.uncertainty.designs import worth_of
 from app.kernel.uncertainty.draws import Functional
-from app.kernel.uncertainty.groups import GroupedRuns, Groups, group_variance, wilson_of_variance
-from app.kernel.uncertainty.intervals import Limits
+from app.kernel.uncertainty.groups import GroupedCounts, group_variance
+from app.kernel.uncertainty.intervals import Limits, wilson
 
 
-def influences(runs: GroupedRuns, functional: Functional) -> Array:
-    """How much each group moves the values of each run, (G, R, V): their sums over the groups are 0."""
-    found = []
-    size = runs.n_classes * runs.n_classes
-    for run, matrix in enumerate(runs.matrices()):
-        moved, cells = cell_sensitivities(matrix, functional)
-        per_sample = np.zeros((size, moved.shape[1]))
-        rows, columns = cells.T
-        per_sample[rows * runs.n_classes + columns] = moved / matrix[rows, columns][:, None]
-        mine = runs.cell // size == run
-        parts = per_sample[runs.cell[mine] % size] * runs.count[mine][:, None]
-        found.append(sums_by_code(runs.group[mine], parts.T, runs.n_groups).T)
-    return np.stack(found, axis=1)
+def influences(runs: GroupedCounts, functional: Functional) -> Array:
+    """How much each group moves the values, (G, V): their sums over the groups are 0."""
+    matrix = runs.matrix()
+    moved, cells = cell_sensitivities(matrix, functional)
+    per_sample = np.zeros((matrix.size, moved.shape[1]))
+    rows, columns = cells.T
+    per_sample[rows * runs.n_classes + columns] = moved / matrix[rows, columns][:, None]
+    parts = per_sample[runs.cell] * runs.count[:, None]
+    return sums_by_code(runs.group, parts.T, runs.n_groups).T
 
 
-def design_effect(runs: GroupedRuns, functional: Functional) -> Array:
-    """How many times larger (R, V) the variance is than it would be with independent samples; NaN where that is 0."""
-    alone = []
-    for matrix in runs.matrices():
-        moved, cells = cell_sensitivities(matrix, functional)
-        alone.append((moved * moved / matrix[tuple(cells.T)][:, None]).sum(axis=0))
-    variance = np.array(alone)
+def design_effect(runs: GroupedCounts, functional: Functional) -> Array:
+    """How many times larger (V) the variance is than it would be with independent samples; NaN where that is 0."""
+    matrix = runs.matrix()
+    moved, cells = cell_sensitivities(matrix, functional)
+    variance = (moved * moved / matrix[tuple(cells.T)][:, None]).sum(axis=0)
     with silently():
         effect: Array = np.where(variance > 0, group_variance(influences(runs, functional)) / variance, np.nan)
     return effect
@@ -44,5 +39,7 @@ def grouped_wilson(hits: Array, sizes: Array, level: float = 0.95) -> Limits:
     with silently():
         rate = np.divide(hit, total)
         variance = group_variance(((hits - rate * sizes) / total)[present])
-    groups = Groups(np.array(np.count_nonzero(present)), np.array(kish_effective_n(sizes)))
-    return wilson_of_variance(rate, np.array(total), variance, groups, level)
+    there, worth = np.array(float(np.count_nonzero(present))), np.array(kish_effective_n(sizes))
+    size = worth_of(np.array(rate), variance, np.array(total), worth, level=level, at_edge=there)
+    size = np.where(there > 1, size, np.nan)
+    return wilson(rate * size, size, level)

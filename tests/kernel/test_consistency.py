@@ -133,7 +133,7 @@ def also_transposed() -> list[Score]:
 
 @each("score", also_transposed(), ids=str)
 def test_every_score_finds_what_trying_all_matrices_finds(score: Score) -> None:
-    for p, n in ((5, 9), (8, 4), (1, 1), (6, 6)):
+    for p, n in ((4, 7), (6, 3), (1, 1)):
         values = {(tp, tn): witnessed(score, tp, tn, p, n) for tp, tn in product(range(p + 1), range(n + 1))}
         for text in PRINTED:
             wanted = printed_range(text)
@@ -332,8 +332,9 @@ def test_scores_of_several_classes_against_all_matrices(name: str) -> None:
         values = metric(Table(matrices))
     values = values[:, 0] if of_class else values
     values = values[np.isfinite(values)]
-    for cut in range(-20, 121, 4):
-        text = f"{cut / 100:.2f}"
+    # Some are shares of sevenths, thirds or halves, and of some scores only; each score is asked for a third of them.
+    texts = ("-0.17", "0.00", "0.14", "0.33", "0.50", "0.57", "0.67", "0.83", "1.00", "1.20")
+    for text in texts[list(LINEAR).index(name) % 3 :: 3]:
         wanted = printed_range(text)
         there = any(float(wanted.low) - 1e-12 <= value <= float(wanted.high) + 1e-12 for value in values)
         found = check_classes([3, 2, 2], of_classes({f"{name}@0" if of_class else name: text}))
@@ -353,6 +354,8 @@ def test_implied_ranges_are_those_of_all_matrices() -> None:
         assert ends == pytest.approx((values[name][fits].min(), values[name][fits].max())), name
 
 
+# The other library solves with PuLP as it was before its fourth version.
+@pytest.mark.filterwarnings("ignore:.*PuLP 4.0:DeprecationWarning")
 @pytest.mark.parametrize("recall", ["0.7500", "0.7625", "0.7525", "0.7417"])
 def test_means_over_folds_as_another_library_has_them(recall: str) -> None:
     from mlscorecheck.check.binary import check_1_dataset_known_folds_mos

@@ -178,7 +178,7 @@ def test_company_changes_nothing(metric: Metric[Table], classes: int) -> None:
 # Missing values
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(
     st.integers(2, 4).flatmap(
         lambda classes: hnp.arrays(

@@ -21,7 +21,7 @@ from tests.kernel.matrices import matrices, with_regular_margins
 from tests.witnesses import imb, sk
 
 NAMED = {metric.key: metric for metric in catalogue().of_matrices.metrics}
-WRITTEN_OUT = 30_000
+WRITTEN_OUT = 10_000
 
 Labels = dict[str, NDArray[Any]]
 

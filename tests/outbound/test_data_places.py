@@ -1,5 +1,6 @@
 """Where data lies: addresses with one meaning, patterns, links, and files behind HTTP."""
 
+import sys
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -97,15 +98,15 @@ def folder(tmp_path: Path) -> Path:
     ],
 )
 def test_patterns_are_answered_by_lists(folder: Path, pattern: str, names: list[str]) -> None:
-    found = DataPlaces((str(folder),)).files(f"{folder}/{pattern}").files
+    found = DataPlaces((str(folder),)).files(DataReference(f"{folder}/{pattern}")).files
     assert [file.path.removeprefix(f"{folder}/a/") for file in found] == names
 
 
 def test_the_stars_of_a_pattern_are_bounded(folder: Path) -> None:
-    assert DataPlaces((str(folder),)).files(f"{folder}/" + "**/" * 6 + "*.csv").files
+    assert DataPlaces((str(folder),)).files(DataReference(f"{folder}/" + "**/" * 6 + "*.csv")).files
     for pattern in ("**/" * 300 + "3.csv", "a/" + "*a" * 190 + "b"):
         with pytest.raises(DataNotAllowed, match="at most 16 stars"):
-            DataPlaces((str(folder),)).files(f"{folder}/{pattern}")
+            DataPlaces((str(folder),)).files(DataReference(f"{folder}/{pattern}"))
 
 
 def test_links_that_lead_back_are_not_followed(folder: Path) -> None:
@@ -114,7 +115,7 @@ def test_links_that_lead_back_are_not_followed(folder: Path) -> None:
         (folder / "a" / "b" / f"up{name}").symlink_to("..")
     (folder / "a" / "itself").symlink_to("itself")
     (folder / "a" / "nowhere").symlink_to("gone")
-    found = DataPlaces((str(folder),)).files(f"{folder}/**").files
+    found = DataPlaces((str(folder),)).files(DataReference(f"{folder}/**")).files
     assert [Path(file.path).relative_to(folder).as_posix() for file in found] == [
         "a/1.csv",
         "a/2.csv",
@@ -131,12 +132,12 @@ def test_folders_that_link_to_each_other_are_looked_at_so_long(tmp_path: Path, m
         for other in range(8):
             (tmp_path / str(one) / str(other)).symlink_to(tmp_path / str(other))
     with pytest.raises(InvalidInput, match="at most 5000 files and folders"):
-        DataPlaces((str(tmp_path),)).files(f"{tmp_path}/**")
+        DataPlaces((str(tmp_path),)).files(DataReference(f"{tmp_path}/**"))
 
 
 def test_only_stars_have_a_meaning(folder: Path) -> None:
     (folder / "a" / "[12].csv").write_text("")
-    found = DataPlaces((str(folder),)).files(f"{folder}/a/[12]*").files
+    found = DataPlaces((str(folder),)).files(DataReference(f"{folder}/a/[12]*")).files
     assert [file.path for file in found] == [f"{folder}/a/[12].csv"]
 
 
@@ -144,7 +145,7 @@ def test_a_folder_that_is_a_link_leads_nowhere_else(folder: Path) -> None:
     (folder / "a" / "out").symlink_to(folder / "b")
     for pattern in ("a/out/5.csv", "a/out", "a/out/*.csv", "a/**/5.csv"):
         with pytest.raises(DataNotAllowed, match="link"):
-            DataPlaces((str(folder / "a"),)).files(f"{folder}/{pattern}")
+            DataPlaces((str(folder / "a"),)).files(DataReference(f"{folder}/{pattern}"))
 
 
 def asked(uri: str, form: DataFormat, kind: str = "predictions", memory: int = 1 << 20) -> Asked:
@@ -273,6 +274,16 @@ def test_what_else_a_server_answers_is_a_problem(web: str, how: str, said: str) 
 
 def test_http_has_no_patterns_and_lies_below_its_prefix(web: str) -> None:
     with pytest.raises(InvalidInput, match="no lists"):
-        DataPlaces((web,)).files(f"{web}/good/*.parquet")
+        DataPlaces((web,)).files(DataReference(f"{web}/good/*.parquet"))
     with pytest.raises(DataNotAllowed):
-        DataPlaces((f"{web}/good",)).files(f"{web}/redirect/x.parquet")
+        DataPlaces((f"{web}/good",)).files(DataReference(f"{web}/redirect/x.parquet"))
+
+
+@pytest.mark.parametrize(("form", "library"), [(DataFormat.DELTA, "deltalake"), (DataFormat.ICEBERG, "pyiceberg")])
+def test_a_table_without_its_library_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: DataFormat, library: str
+) -> None:
+    monkeypatch.setitem(sys.modules, library, None)
+    with pytest.raises(InvalidInput, match=library) as refused:
+        DataPlaces((str(tmp_path),)).files(DataReference(str(tmp_path), form))
+    assert refused.value.faults[0].code == "not_installed"

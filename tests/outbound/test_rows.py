@@ -15,13 +15,17 @@ import pyarrow as pa
 import pytest
 
 from app.domain.errors import ClusterUnavailable
-from app.kernel.streamed.rows import BATCH_ROWS, EngineError, Rows
+from app.kernel.streamed.rows import EngineError, Rows
+from app.outbound import batches as of_engines
+from app.outbound import duckdb_rows
 from app.outbound.batches import in_order
 from app.outbound.spark_rows import SparkEngine
 from app.services.ports import Engine, OpenEngine
 from tests.engine import ENGINE, spark_here
 
-N = BATCH_ROWS + 4321
+# Rows of a batch, in the place of a million.
+BATCH = 50_000
+N = BATCH + 4321
 _RANDOM = np.random.default_rng(7)
 TABLE = pa.table(
     {
@@ -33,6 +37,12 @@ TABLE = pa.table(
     }
 )
 COLUMNS = {name: TABLE.column(name).to_numpy() for name in TABLE.column_names}
+
+
+@pytest.fixture(autouse=True)
+def _small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (of_engines, duckdb_rows):
+        monkeypatch.setattr(module, "BATCH_ROWS", BATCH)
 
 
 @contextlib.contextmanager
@@ -92,7 +102,7 @@ def opened(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 @pytest.fixture(scope="module")
 def rows(opened: OpenEngine) -> Rows:
-    return opened.take(TABLE.schema, TABLE.to_batches(max_chunksize=100_000))
+    return opened.take(TABLE.schema, TABLE.to_batches(max_chunksize=7_000))
 
 
 def test_names_and_sizes(rows: Rows) -> None:
@@ -126,7 +136,8 @@ def test_combinations_are_rows_too(rows: Rows) -> None:
 
 
 def test_ends_and_combinations(rows: Rows) -> None:
-    ends = rows.smallest("truth", low="p", high="-p")
+    ends = rows.totals(["truth"], {"n": "1"}, {"low": "p", "high": "-p"})
+    assert ends["n"].sum() == N
     distinct = rows.where("p < 0.001").distinct("truth", "p")
     found = distinct.sums("truth", combinations="1", rows="n")
     sites = rows.summed("site", total="weight").sums(sites="1", total="total")
@@ -150,9 +161,18 @@ def test_codes_follow_the_order_of_values(rows: Rows) -> None:
 
 def test_an_order_comes_in_even_batches(rows: Rows) -> None:
     batches = [*rows.ordered("p DESC", "id", columns=["p", "id"])]
-    assert [batch["p"].size for batch in batches] == [BATCH_ROWS, N - BATCH_ROWS]
+    assert [batch["p"].size for batch in batches] == [BATCH, N - BATCH]
     order = np.lexsort((COLUMNS["id"], -COLUMNS["p"]))
     np.testing.assert_array_equal(np.concatenate([batch["id"] for batch in batches]), COLUMNS["id"][order])
+
+
+def test_an_order_is_read_from_either_end(rows: Rows) -> None:
+    found = rows.sorted("p DESC", "id", columns=["p", "id"])
+    order = np.lexsort((COLUMNS["id"], -COLUMNS["p"]))
+    for back, expected in ((False, order), (True, order[::-1]), (False, order)):
+        batches = [*found.batches(back=back)]
+        np.testing.assert_array_equal(np.concatenate([batch["id"] for batch in batches]), COLUMNS["id"][expected])
+        np.testing.assert_array_equal(np.concatenate([batch["p"] for batch in batches]), COLUMNS["p"][expected])
 
 
 def test_rows_out_of_order_are_noticed() -> None:

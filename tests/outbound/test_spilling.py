@@ -29,14 +29,14 @@ def batches(count: int) -> Iterator[pa.RecordBatch]:
 
 def test_rows_take_no_more_room_than_they_may(tmp_path: Path) -> None:
     with DuckEngine(64 << 20, 16 << 20, 2).opened(tmp_path) as engine, pytest.raises(SpillFull, match="SPILL_BYTES"):
-        engine.take(SCHEMA, batches(40))
+        engine.take(SCHEMA, batches(120))
     assert not [*tmp_path.iterdir()]
 
 
 def test_an_order_takes_no_more_room_than_it_may(tmp_path: Path) -> None:
     parts = [{"q": f"q + {place}"} for place in range(24)]
     with DuckEngine(64 << 20, 32 << 20, 1).opened(tmp_path) as engine:
-        rows = engine.take(SCHEMA, batches(12)).stacked("label", parts).having(r="random()", s="random()")
+        rows = engine.take(SCHEMA, batches(24)).stacked("label", parts).having(r="random()", s="random()")
         with pytest.raises(SpillFull):
             [*rows.ordered("p", columns=["p", "q", "r", "s"])]
     assert not [*tmp_path.iterdir()]

@@ -140,7 +140,7 @@ def test_numbers_of_errors_are_not_compared_where_the_runs_differ_in_size(bench:
     answer = bench.compare(records, "zero_one_loss_count", "error_rate")
     assert only(answer, "error_rate")["difference"] == 0
     assert only(answer, "zero_one_loss_count")["difference"] == -360
-    assert only(answer, "zero_one_loss_count")["method"] == "posterior, delta"
+    assert only(answer, "zero_one_loss_count")["method"] == "mover, mover"
 
 
 def three(bench: Bench) -> list[EvaluationRecord]:

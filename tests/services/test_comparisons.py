@@ -116,13 +116,13 @@ def random_runs(seed: int) -> tuple[Any, Any, Any]:
     return first, second, truth
 
 
-@each("seed", range(10))
+@each("seed", range(6))
 def test_limits_p_probabilities_and_verdicts_of_paired_runs_agree(seed: int) -> None:
     check_agreement(seed)
 
 
 @pytest.mark.slow
-@each("seed", range(10, 40))
+@each("seed", range(6, 40))
 def test_limits_p_probabilities_and_verdicts_of_more_paired_runs_agree(seed: int) -> None:
     check_agreement(seed)
 
@@ -177,10 +177,11 @@ GOOD, BETTER = [[80, 20], [20, 80]], [[96, 4], [4, 96]]
 def test_ratios_are_tested_by_their_logarithms() -> None:
     odds, positive, negative = unpaired(GOOD, BETTER, *RATIOS)
     z = (np.log(16) - np.log(576)) / np.sqrt(2 / 80 + 2 / 20 + 2 / 96 + 2 / 4)
-    assert odds.test.p == pytest.approx(2 * norm.sf(abs(z)), rel=1e-6)
+    # Jeffreys limits of the recalls know that the logarithm is skewed.
+    assert 0.005 < odds.test.p / (2 * norm.sf(abs(z))) < 1.0
     # The logarithm of a risk ratio has variance 1/a - 1/n + 1/b - 1/m (Katz et al. 1978).
     ratio = (np.log(4) - np.log(24)) / np.sqrt(1 / 80 + 1 / 20 + 1 / 96 + 1 / 4 - 4 / 100)
-    assert positive.test.p == pytest.approx(2 * norm.sf(abs(ratio)), rel=1e-6)
+    assert 0.05 < positive.test.p / (2 * norm.sf(abs(ratio))) < 1.0
     assert negative.test.p == pytest.approx(positive.test.p, rel=1e-6)
 
 
@@ -191,18 +192,20 @@ def test_a_ratio_and_its_logarithm_say_the_same(dataset: str) -> None:
     if dataset == "d":
         assert odds.test.smallest == pytest.approx(power.test.smallest, rel=1e-6)
     else:
-        assert odds.test.p == pytest.approx(8e-6, rel=0.1)
-    assert odds.first_better == power.first_better < 0.001
+        assert odds.test.p < 8e-6
+    assert odds.first_better == pytest.approx(power.first_better, rel=1e-6)
+    assert power.first_better < 0.001
     assert odds.test.high < 0
     assert power.test.high < 0
 
 
-def test_a_ratio_of_nothing_has_no_test() -> None:
+def test_a_ratio_of_nothing_has_the_limits_and_p_of_its_draws() -> None:
+    """0 has no logarithm."""
     (found,) = unpaired([[80, 20], [0, 100]], GOOD, "likelihood_ratio_negative")
     assert found.value == pytest.approx(-0.25)
-    assert np.isnan(found.test.p)
-    assert found.test.reason is not None
-    assert "logarithm" in found.test.reason
+    assert found.test.method == found.limits == "posterior"
+    assert found.test.high < 0
+    assert found.test.p < 0.05
 
 
 # Values that have no difference.

@@ -212,14 +212,14 @@ def test_more_than_100_000_rows_are_streamed_and_fewer_are_not(
     form: DataFormat, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read: list[int] = []
-    original = Dataset._batches
+    original = Dataset.batches
 
     def noted(self: Dataset, columns: Any) -> Any:
         for batch in original(self, columns):
             read.append(batch.num_rows)
             yield batch
 
-    monkeypatch.setattr(Dataset, "_batches", noted)
+    monkeypatch.setattr(Dataset, "batches", noted)
     for rows in (STREAMED_FROM, STREAMED_FROM + 1):
         (place := tmp_path / str(rows)).mkdir()
         table = pa.table({"y_true": np.arange(rows) % 2, "y_pred": np.arange(rows) % 3 % 2, "sample_id": range(rows)})

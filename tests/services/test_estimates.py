@@ -279,7 +279,7 @@ def test_the_weakest_class_has_one_lower_limit() -> None:
     # A rule that one class can fail asks for limits of all classes together: the same as those of the smallest. Each
     # stands alone here, since rules of one gate share what may fail by chance.
     (above,), (all_above,) = (check(record, None, rule(name, "upper")) for name in ("min(recall@*)", "recall@*"))
-    assert above["high"] == min(one["high"] for one in all_above["each"].values())
+    assert above["decided_on"]["high"] == min(one["decided_on"]["high"] for one in all_above["each"].values())
 
 
 def test_the_upper_limit_of_the_smallest_holds_for_all_together() -> None:

@@ -108,7 +108,7 @@ def check(found: float | None, expected: float) -> None:
 def test_company_changes_nothing(found: list[Any]) -> None:
     """Reports made together are to the bit those made alone: what is read back is what was answered."""
     size = len(found[0])
-    options = Options(metrics=("gps(recall@*)", "precision@*"), interpretation=True)
+    options = Options(metrics=("h_mean", "precision@*"), interpretation=True)
     sources = [source(matrix) for matrix in found if len(matrix) == size]
     together = matrix_reports(batch_values([ask(one, options) for one in sources]))
     for one, report in zip(sources, together, strict=True):

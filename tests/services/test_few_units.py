@@ -65,6 +65,7 @@ def test_limits_and_p_of_rankings_are_those_of_one_t_distribution(queries: int) 
     assert numbers_of(pair) == pytest.approx((limits.low, limits.high, witness.pvalue), abs=1e-9)
 
 
+@pytest.mark.slow
 def test_equal_rankings_of_few_queries_are_rarely_told_apart() -> None:
     found = [two_rankings(6, seed)[1].metrics["ndcg_at_k(k=5)"].differences[0] for seed in range(100)]
     apart = [(low > 0 or high < 0, p < 0.05) for low, high, p in map(numbers_of, found)]

@@ -73,6 +73,10 @@ def test_a_value_at_the_margin_has_reached_it() -> None:
     assert check(stated, candidate, baseline).verdict is Verdict.PASS
 
 
+def test_a_limit_at_the_ceiling_has_not_passed_it() -> None:
+    assert check(rule("accuracy", max=1.0), kept([[100, 0], [0, 100]])).verdict is Verdict.PASS
+
+
 # Many rules and classes that can fail by chance.
 
 
@@ -105,11 +109,13 @@ def test_what_may_be_chance_among_many_is_no_failure_and_says_so() -> None:
     record = with_one_weak_class(71)
     alone = check(rule("recall@0", min=0.8), record)
     assert alone.verdict is Verdict.FAIL
-    assert alone.results[0].level is None
+    assert alone.results[0].decided_on.level == 0.95
     found = check(rule("recall@*", min=0.8), record)
     (result,) = found.results
-    assert (found.verdict, result.decided_by, result.level) == (Verdict.INCONCLUSIVE, "recall@0", pytest.approx(0.995))
-    assert result.low < alone.results[0].low < 0.8 < result.high
+    assert (found.verdict, result.decided_by, result.level) == (Verdict.INCONCLUSIVE, "recall@0", 0.95)
+    assert result.decided_on.level == pytest.approx(0.995)
+    assert result.low == alone.results[0].low < 0.8
+    assert result.decided_on.low < result.low < 0.8 < result.decided_on.high
     assert "99.5 % limits" in result.message
     assert "allow for 10 values that can fail by chance" in result.message
     assert result.needed_samples > 1000
@@ -128,4 +134,4 @@ def test_passing_takes_no_correction() -> None:
 def test_equivalence_can_fail_on_either_side() -> None:
     candidate, baseline = kept([[170, 30], [30, 170]]), kept([[190, 10], [10, 190]], "b", "other")
     (result,) = check(rule("accuracy", equivalent_to="baseline", margin=0.02), candidate, baseline).results
-    assert (result.verdict, result.level) == (Verdict.FAIL, 0.975)
+    assert (result.verdict, result.level, result.decided_on.level) == (Verdict.FAIL, 0.95, 0.975)

@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 from app.domain.wording import about
-from app.kernel.compare.gates import paired_sample_size
 from app.kernel.uncertainty import simulation
-from tests.services.memory import Bench, labelled, matrix, rule
+from tests.services.memory import Bench, labelled, matrix, probable, rule
 
 
 @pytest.fixture
@@ -44,12 +43,12 @@ def test_rules_share_their_draws(bench: Bench, monkeypatch: pytest.MonkeyPatch) 
     record, baseline = bench.keep(matrix([[40, 10], [6, 54]])), bench.keep(matrix([[42, 8], [9, 51]]), "b", "e")
     metrics = ("macro_f1", "mcc", "g_mean", "h_mean")
     bench.check([rule(one, not_worse_than="baseline", margin=0.05) for one in metrics], record, baseline)
-    assert len(drawn) == 2
+    assert len(drawn) == 0, "differences have closed forms"
     simulated = [rule(f"mean(recall@*, {one})", min=0.5) for one in metrics]
     bench.check(simulated, record)
-    assert len(drawn) == 3
+    assert len(drawn) == 1
     bench.check([*simulated, rule("min(recall@*)", min=0.5)], record)
-    assert len(drawn) == 4, "limits of a minimum follow from those of its parts"
+    assert len(drawn) == 2, "limits of a minimum follow from those of its parts"
 
 
 def test_how_many_samples_settle_the_difference_of_a_paired_rate(bench: Bench) -> None:
@@ -63,14 +62,14 @@ def test_how_many_samples_settle_the_difference_of_a_paired_rate(bench: Bench) -
     candidate, baseline = (bench.keep(labelled(truth, one), name) for one, name in ((first, "a"), (second, "b")))
     asked = [rule(one, better_than="baseline") for one in ("accuracy", "error_rate", "mcc")]
     accuracy, error, mcc = bench.check(asked, candidate, baseline)["results"]
-    needed = paired_sample_size(0.054, difference=0.006, margin=0.0, alpha=0.025, power=0.8)
-    assert accuracy["needed_samples"] == error["needed_samples"] == needed
-    assert accuracy["power"] == 0.8
+    # n = (z_.975 + z_.8)^2 (p_disc - d^2) / d^2
+    needed = accuracy["needed_samples"]
+    assert error["needed_samples"] == needed == pytest.approx(7.8489 * (0.054 - 0.006**2) / 0.006**2, rel=0.1)
+    assert accuracy["power"] == mcc["power"] == 0.8
+    assert accuracy["needed_at_least"] < 1200
     assert f"About {about(needed)} samples instead of 1,000 would settle it" in accuracy["message"]
     assert "with a chance of 80 %" in accuracy["message"]
-    assert "power" not in mcc
-    # Twice the samples that would do it in half of the cases.
-    assert needed == pytest.approx(2.04 * mcc["needed_samples"], rel=0.15)
+    assert needed == pytest.approx(mcc["needed_samples"], rel=0.15)
 
 
 def test_a_recall_needs_samples_of_its_class(bench: Bench) -> None:
@@ -80,7 +79,8 @@ def test_a_recall_needs_samples_of_its_class(bench: Bench) -> None:
     first[906:910] = 0
     candidate, baseline = (bench.keep(labelled(truth, one), name) for one, name in ((first, "a"), (second, "b")))
     (found,) = bench.check([rule("recall", better_than="baseline")], candidate, baseline)["results"]
-    assert found["needed_samples"] == 10 * paired_sample_size(0.1, difference=0.02, margin=0.0)
+    # Limits of Tango from 10 discordant samples are wider than normal ones.
+    assert found["needed_samples"] == pytest.approx(1.25 * 10 * 7.8489 * (0.1 - 0.02**2) / 0.02**2, rel=0.1)
 
 
 def test_a_failure_takes_as_many_samples_as_its_mirror_image(bench: Bench) -> None:
@@ -106,4 +106,68 @@ def test_what_is_weighted_is_compared_as_it_is(bench: Bench) -> None:
     )["results"]
     assert (value["verdict"], lower["verdict"]) == ("pass", "inconclusive")
     assert (lower["candidate_value"], lower["baseline_value"], lower["low"]) == (0.95, 0.75, None)
-    assert "which needs numbers of samples" in lower["message"]
+    assert "limits need the number of samples" in lower["message"]
+
+
+def patients(random: np.random.Generator, wrong: float, groups: int = 60, size: int = 5) -> tuple[np.ndarray, ...]:
+    """Classes, predictions and patients, of whom some are mostly misjudged."""
+    truth = np.tile([0, 1], groups * size // 2 + 1)[: groups * size]
+    bad = np.repeat(random.random(groups) < wrong, size)
+    missed = random.random(truth.size) < np.where(bad, 0.8, 0.02)
+    return truth, np.where(missed, 1 - truth, truth), np.repeat(np.arange(groups), size)
+
+
+def test_a_gate_on_patients_uses_the_limits_of_the_report(bench: Bench) -> None:
+    truth, predicted, groups = patients(np.random.default_rng(0), 0.1)
+    record = bench.keep(labelled(truth, predicted, groups=groups))
+    found, open_too = bench.check([rule("h_mean", min=0.5), rule("accuracy", min=0.9)], record)["results"]
+    (line,) = bench.rank("h_mean")["items"]
+    assert found["verdict"] == "pass"
+    assert found["method"] == line["method"] == "grouped_mover"
+    assert (found["low"], found["high"]) == (line["low"], line["high"])
+    assert 0.5 < found["low"] < found["value"] < found["high"] < 1
+    assert open_too["verdict"] == "inconclusive"
+    assert open_too["needed_samples"] > 300
+
+
+def test_a_gate_on_differences_of_patients_resamples_patients(bench: Bench) -> None:
+    random = np.random.default_rng(1)
+    truth, good, groups = patients(random, 0.02)
+    poor = patients(random, 0.5)[1]
+    candidate, baseline = (
+        bench.keep(labelled(truth, one, groups=groups), name) for one, name in ((good, "a"), (poor, "b"))
+    )
+    (found,) = bench.check([rule("accuracy", better_than="baseline")], candidate, baseline)["results"]
+    (compared,) = bench.compare([candidate, baseline], "accuracy")["metrics"]["accuracy"]["differences"]
+    assert found["verdict"] == "pass"
+    assert found["low"] == pytest.approx(compared["low"], abs=0.02)
+
+
+def test_a_result_has_the_limits_of_the_report_and_those_that_decided(bench: Bench) -> None:
+    """Ten classes that can fail by chance: a failure takes wider limits than the report has."""
+    rows = np.diag(np.full(10, 100))
+    rows[0, [0, 1]] = 71, 29
+    record = bench.keep(matrix(rows))
+    (found,) = bench.check([rule("recall@*", min=0.8)], record)["results"]
+    (alone,) = bench.check([rule("recall@0", min=0.8)], record)["results"]
+    assert (found["low"], found["high"], found["level"]) == (alone["low"], alone["high"], 0.95)
+    assert alone["decided_on"] == {"low": alone["low"], "high": alone["high"], "level": 0.95, "reason": None}
+    assert found["decided_on"]["level"] == pytest.approx(0.995)
+    assert found["decided_on"]["low"] < found["low"] < found["high"] < 0.8 < found["decided_on"]["high"]
+    assert "10 values that can fail by chance" in found["decided_on"]["reason"]
+    assert found["each"]["recall@0"]["decided_on"] == found["decided_on"]
+    assert found["each"]["recall@1"]["decided_on"]["reason"] is None
+
+
+def test_a_check_says_which_limits_are_not_to_be_trusted(bench: Bench) -> None:
+    y = np.tile([0, 1], 50)
+    p = np.where(y == 1, 0.98, 0.02) + np.linspace(0, 0.01, 100)
+    p[1] = 1e-9
+    confident = bench.keep(probable(y, np.column_stack([1 - p, p])))
+    found = bench.check([rule("log_loss", max=2.0), rule("accuracy", min=0.5)], confident)["findings"]
+    assert [(one["code"], one["metrics"]) for one in found] == [("intervals_rest_on_few_samples", ["log_loss"])]
+    few = bench.keep(matrix([[40, 10], [1, 3]]))
+    found = bench.check([rule("h_mean", min=0.1), rule("accuracy", min=0.1)], few)["findings"]
+    assert [(one["code"], one["metrics"]) for one in found] == [("intervals_of_few_samples", ["h_mean"])]
+    fine = bench.keep(matrix([[40, 10], [6, 54]]))
+    assert "findings" not in bench.check([rule("h_mean", min=0.1), rule("accuracy", min=0.1)], fine)

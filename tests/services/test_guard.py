@@ -13,7 +13,7 @@ from app.domain.errors import Forbidden, QuotaUsedUp, TooManyRequests, Unauthent
 from app.domain.identifiers import new_id
 from app.domain.operations import ApiKey, Scope
 from app.services import access as guards
-from app.services.access import Asking, Guard, make_token
+from app.services.access import Caller, Guard, make_token
 from app.services.ports import StoreUnavailableError
 
 
@@ -55,8 +55,8 @@ class Keys:
             raise StoreUnavailableError("away")
 
 
-def asking(authorization: str | None, project: str | None = None, *, local: bool = True) -> Asking:
-    return Asking(authorization=authorization, project=project, local=local, request_id="r")
+def asking(authorization: str | None, project: str | None = None, *, local: bool = True) -> Caller:
+    return Caller(authorization=authorization, project=project, local=local, request_id="r")
 
 
 def run(test: Callable[[Keys, Guard], Coroutine[Any, Any, None]], **settings: Any) -> None:

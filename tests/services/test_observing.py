@@ -25,7 +25,7 @@ def test_all_observers_are_told() -> None:
     both = Observers([first, second])
     both.computed("gate", 1.0, apart=True)
     both.committed(3, 0.5)
-    both.asked_database("read", 0.1)
+    both.database_used("read", 0.1)
     both.waited_to_compute(0.1)
     both.database_lost("OSError")
     both.database_back(2.0)
@@ -44,7 +44,7 @@ def test_each_request_has_a_tally_of_its_own() -> None:
         return own.compute, own.database
 
     async def asked(seconds: float) -> None:
-        observers.asked_database("read", 2 * seconds)
+        observers.database_used("read", 2 * seconds)
 
     async def both() -> list[tuple[float, float]]:
         return list(await asyncio.gather(request(1.0), request(10.0)))

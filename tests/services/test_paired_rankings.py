@@ -121,15 +121,13 @@ def test_a_run_that_was_kept_is_compared_with_one_that_went_by(tmp_path: Path) -
         streamed(mixed, runs, tmp_path / "b")
 
 
-def test_many_queries_are_resampled_in_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_queries_change_in_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Columns of many queries are read each time, and only those of some are in memory."""
     monkeypatch.setattr("app.kernel.streamed.queries._HELD", 500)
-    for name, value in (("_ENTRIES", 500_000), ("_SMALLEST_SUBSET", 20)):
-        monkeypatch.setattr(f"app.kernel.uncertainty.resampling.{name}", value)
+    monkeypatch.setattr("app.kernel.uncertainty.jackknife._MOST_BLOCKS", 30)
     monkeypatch.setattr(f"{__name__}.METRICS", ["min(ndcg_at_k(k=3), precision_at_k(k=7))"])
     runs = rankings()
     asked, kept = asked_of(runs)
-    assert at_once(asked, kept).design.resampling.resampled_subsets_of == 20
     assert repr(streamed(asked, runs, tmp_path / "a")) == repr(at_once(asked, kept))
 
 

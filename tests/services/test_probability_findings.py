@@ -13,11 +13,13 @@ from app.domain.inputs.content import GROUPS_FACT, Content
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.inputs.samples import Samples
 from app.domain.members import numbers
+from app.domain.options import Options
 from app.kernel.matrix.table import confusion_counts
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.numerics.arrays import Array, silently
 from app.kernel.samples.calibration import expected_by_chance
 from app.services.estimates.run_data import RunData
+from app.services.evaluate.reports import evaluate
 from app.services.evaluate.sections.findings import ERROR_RATE, probability_findings
 
 
@@ -61,6 +63,7 @@ def calibrated(
     return y, found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shares", [(0.95, 0.05), (0.5, 0.5), (0.6, 0.3, 0.1)])
 def test_calibrated_probabilities_are_seldom_spoken_of(shares: tuple[float, ...]) -> None:
     """A rare class gets less than a half for most of its samples, and should."""
@@ -151,3 +154,20 @@ def test_what_is_not_known_of_groups_and_weights() -> None:
         "miscalibrated"
     ]
     assert "independent samples" in miscalibrated.message
+
+
+@pytest.mark.slow
+def test_warnings_of_good_models_are_rare() -> None:
+    """40 calibrated models with a class of 10 %, and 40 nearly perfect ones."""
+    random = np.random.default_rng(0)
+    warned = {"accuracy_overstates": 0, "intervals_rest_on_few_samples": 0}
+    said = dict(warned)
+    for number in range(80):
+        y, p = calibrated((0.9, 0.1), 1000, random, apart=1.2 if number < 40 else 4.0)
+        for one in evaluate(source_of(y, p), Options()).findings:
+            if one.code in said:
+                said[one.code] += 1
+                warned[one.code] += one.severity != "note"
+    assert min(said.values()) > 20
+    # Where probabilities are calibrated the finding of miscalibration comes in one of a hundred cases.
+    assert max(warned.values()) <= 4

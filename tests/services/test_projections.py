@@ -5,11 +5,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.stats import beta
 
 from app.domain.errors import InvalidInput, OutOfReach
 from app.domain.evaluation import EvaluationRecord
 from app.domain.inputs.content import GROUPS_FACT, Content
 from app.domain.inputs.samples import Samples
+from app.domain.options import Options
 from app.kernel.matrix.prevalence import project
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.card import INPUTS_OF_CLASSES
@@ -18,12 +20,23 @@ from app.kernel.numerics.arrays import silently
 from app.services.estimands import parse_estimands
 from app.services.estimates.estimate import LimitSettings, NoLimits
 from app.services.estimates.estimates import estimate
-from app.services.estimates.methods import shifted_samples
-from app.services.estimates.run_data import run_data
-from app.services.project.projection import ExtremeValues, Highest, Lowest, ProjectedValue, Projection, Scenario, Sweep
+from app.services.estimates.methods import shifted
+from app.services.estimates.report_intervals import balanced_for_report
+from app.services.estimates.run_data import RunData, run_data
+from app.services.project.projection import (
+    ExtremeValues,
+    Highest,
+    Lowest,
+    Marked,
+    ProjectedValue,
+    Projection,
+    Scenario,
+    Sweep,
+)
 from app.services.project.what_if import projected
 from app.services.runs.aligned import Runs
 from app.services.runs.pairing import KeptSamples
+from app.services.stored import stored_input
 from tests.kernel.probability.problems import softmax_problem
 from tests.services.records import record_of, scored
 
@@ -119,6 +132,45 @@ def test_equal_shares_are_the_balanced_test_set() -> None:
     assert recall.observed == 0.7
 
 
+@pytest.mark.parametrize("counts", [[[95, 5], [4, 16]], THREE, [[9, 1, 0], [0, 10, 0], [2, 0, 8]]])
+def test_one_quantity_has_one_interval_at_equal_shares(counts: list[list[int]]) -> None:
+    """Accuracy is balanced accuracy there, and error the rest to 1: .767 to .941, where draws had .772 to .948."""
+    record, metrics = record_of(counts), "accuracy balanced_accuracy error_rate mcc macro_f1 cohen_kappa"
+    equal = dict.fromkeys(record.labels, 1 / len(record.labels))
+    found = answer(record, metrics=metrics, prevalence=equal)
+    low, value, high = single(found, "balanced_accuracy")
+    assert single(found, "accuracy") == pytest.approx((low, value, high), abs=1e-12)
+    assert single(found, "error_rate") == pytest.approx((1 - high, 1 - value, 1 - low), abs=1e-12)
+    if record.labels == ("A", "B"):
+        assert (low, high) == pytest.approx((0.767, 0.941), abs=5e-4)
+    source = stored_input(record)
+    report = balanced_for_report(RunData(source), Options())
+    for name in ("accuracy", "mcc", "macro_f1", "cohen_kappa"):
+        moved, shown = single(found, name), report[name]
+        assert (moved[0], moved[2]) == pytest.approx((shown["low"], shown["high"]), abs=1e-12)
+    if len(record.labels) == 2:
+        swept = answer(record, metrics="mcc", sweep=Sweep(label="A", start=0.1, end=0.9, steps=2, at=(Marked.EQUAL,)))
+        entry = swept.metrics["mcc"]
+        assert isinstance(entry, ProjectedValue)
+        assert isinstance(entry.low, list)
+        assert entry.low[1] == pytest.approx(single(found, "mcc")[0])
+
+
+def test_accuracy_at_a_share_is_a_mean_of_recalls_in_weights() -> None:
+    """By hand: .9 r_A + .1 r_B, and the Jeffreys limits of both recalls by the quantiles of scipy."""
+    found = single(answer(record_of([[95, 5], [4, 16]]), metrics="accuracy", prevalence={"A": 0.9}), "accuracy")
+    recalls, sizes = np.array([0.95, 0.8]), np.array([100.0, 20.0])
+    low, high = (beta.ppf(tail, recalls * sizes + 0.5, (1 - recalls) * sizes + 0.5) for tail in (0.025, 0.975))
+    weights = np.array([0.9, 0.1])
+    value = weights @ recalls
+    expected = (
+        value - np.hypot(*(weights * (recalls - low))),
+        value,
+        value + np.hypot(*(weights * (high - recalls))),
+    )
+    assert found == pytest.approx(expected, abs=1e-9)
+
+
 def test_many_points_are_measured_in_pieces() -> None:
     """Values over a sweep are those one by one."""
     found = answer(record_of(THREE), metrics="mcc", sweep=Sweep(label="A", start=0.0, end=1.0, steps=11), draws=200)
@@ -151,12 +203,12 @@ def test_probabilities_over_a_range_are_refined_as_far_as_it_is_affordable(monke
     assert "until nothing was gained" in full.notes[0]
     assert full.design.samples is not None
     assert full.design.samples.method == "bootstrap"
-    monkeypatch.setattr(shifted_samples, "MOST_ENTRIES", 200 * 2 * 60)
+    monkeypatch.setattr(shifted, "MOST_ENTRIES", 200 * 2 * 60)
     short = answer(record, metrics="average_precision", samples=samples, ranges=ranges, draws=200)
     assert "as far as so many samples let it" in short.notes[0]
     (_, best), (_, found) = (extreme(each, "average_precision") for each in (full, short))
     assert found.value == pytest.approx(best.value)
-    monkeypatch.setattr(shifted_samples, "MOST_ENTRIES", 200 * 2 * 10)
+    monkeypatch.setattr(shifted, "MOST_ENTRIES", 200 * 2 * 10)
     with pytest.raises(OutOfReach, match="at most 10 points"):
         answer(record, metrics="average_precision", samples=samples, ranges=ranges, draws=200)
 
@@ -224,7 +276,7 @@ def test_why_there_are_no_limits_is_said_with_the_value() -> None:
     rates = record_of([[0.9, 0.1], [0.2, 0.8]], content=Content.rates)
     for record, metric, reason in (
         (rates, "accuracy", NoLimits.NO_COUNTS),
-        (record_of(TWO, groups=30), "accuracy", NoLimits.GROUPS_AT_SHARES),
+        (record_of(TWO, groups=30), "accuracy", NoLimits.NO_GROUPS),
         (record_of(TWO, groups=30), "recall@A", NoLimits.NO_GROUPS),
     ):
         entry = answer(record, metrics=metric, prevalence={"B": 0.5}).metrics[metric]
@@ -232,20 +284,51 @@ def test_why_there_are_no_limits_is_said_with_the_value() -> None:
         assert (entry.low, entry.high, entry.reason) == (None, None, reason.value)
 
 
-def test_groups_count_in_what_prevalence_does_not_move() -> None:
-    record, samples = scored(*softmax_problem(120, 2, 6))
-    groups = np.arange(120) // 4
-    grouped = replace(record, extra={**record.extra, GROUPS_FACT: 30})
-    samples = replace(samples, groups=groups)
-    found = answer(grouped, metrics="recall@A accuracy", samples=samples, prevalence={"B": 0.2})
-    low, high, method = intervals_of(grouped, "recall@A", samples)["recall@A"]
-    entry, moved = found.metrics["recall@A"], found.metrics["accuracy"]
-    assert isinstance(entry, ProjectedValue)
-    assert isinstance(moved, ProjectedValue)
-    assert (entry.low, entry.high, entry.method) == (low, high, "grouped_wilson")
-    assert method == "grouped_wilson"
-    assert moved.low is None
-    assert any("what prevalence moves" in note and "groups" in note for note in found.notes)
+def test_groups_count_at_any_shares() -> None:
+    """Samples four times over are worth as much as once, whether prevalence moves a metric or not."""
+    y, p = softmax_problem(150, 2, 6)
+    record, samples = scored(np.repeat(y, 4), np.repeat(p, 4, axis=0))
+    once, alone = scored(y, p)
+    grouped = replace(record, extra={**record.extra, GROUPS_FACT: y.size})
+    metrics = "recall@A mcc precision@B average_precision@B"
+    copies = replace(samples, groups=np.repeat(np.arange(y.size), 4))
+    found = answer(grouped, metrics=metrics, samples=copies, prevalence={"B": 0.2})
+    plain = answer(once, metrics=metrics, samples=alone, prevalence={"B": 0.2})
+    for name, method in (
+        ("recall@A", "grouped_wilson"),
+        ("mcc", "cluster_bootstrap"),
+        ("precision@B", "cluster_bootstrap"),
+        ("average_precision@B", "cluster_bootstrap"),
+    ):
+        entry = found.metrics[name]
+        assert isinstance(entry, ProjectedValue)
+        assert entry.method == method
+        low, value, high = single(found, name)
+        expected = single(plain, name)
+        assert value == pytest.approx(expected[1])
+        assert high - low == pytest.approx(expected[2] - expected[0], rel=0.2)
+    assert (found.design.method, found.design.class_counts) == ("cluster_bootstrap", None)
+
+
+def test_limits_of_a_rate_of_groups_at_other_shares_are_those_of_survey_statistics() -> None:
+    """Precision at a share s is a ratio of sums over groups in weights s/n and (1 - s)/m: the linearised variance."""
+    random, share = np.random.default_rng(3), 0.2
+    groups = np.repeat(np.arange(60), 8)
+    y = random.integers(0, 2, groups.size)
+    right = random.random(groups.size) < random.beta(6.0, 2.0, 60)[groups]
+    predicted = np.where(right, y, 1 - y)
+    record, samples = scored(y, np.column_stack([1.0 - predicted, predicted]) * 0.8 + 0.1)
+    grouped = replace(record, extra={**record.extra, GROUPS_FACT: 60})
+    found = answer(grouped, metrics="precision@B", samples=replace(samples, groups=groups), prevalence={"B": share})
+    low, value, high = single(found, "precision@B")
+    tpr, fpr = predicted[y == 1].mean(), predicted[y == 0].mean()
+    both = share * tpr + (1 - share) * fpr
+    assert value == pytest.approx(share * tpr / both)
+    hits = np.where(y == 1, (predicted - tpr) / (y == 1).sum(), 0.0) * share * (1 - value) / both
+    false = np.where(y == 0, (predicted - fpr) / (y == 0).sum(), 0.0) * (1 - share) * value / both
+    influence = np.bincount(groups, hits - false)
+    error = np.sqrt(60 / 59 * (influence**2).sum())
+    assert high - low == pytest.approx(2 * 2.001 * error, rel=0.08)
 
 
 def test_a_perfect_ranking_of_few_samples_is_not_certain() -> None:

@@ -25,6 +25,7 @@ from app.domain.inputs.matrices import MatrixInput
 from app.outbound.data import DataPlaces
 from app.services.processes.worker import progressed, tell_progress
 from app.services.stored import unkept_record
+from tests.engine import ENGINE
 
 ROWS = 300_000
 COLUMNS = {"y_true": "truth", "y_pred": "guess", "sample_id": "id"}
@@ -79,7 +80,7 @@ def test_parts_of_a_file_go_out_one_by_one(form: DataFormat, tmp_path: Path, mon
     places, record = kept(written(tmp_path, form, table(ROWS)), form, ROWS)
     monkeypatch.setattr(reread, "with_columns", counted)
     parts, seen = [], 0
-    for part in DataAgain(places).parts(record, outputs=False):
+    for part in DataAgain(places, ENGINE, tmp_path).parts(record, outputs=False):
         parts.append(part)
         seen += len(ids_of([part]))
         assert sum(made) == seen
@@ -96,7 +97,7 @@ def test_a_fault_says_its_row_among_all_files(tmp_path: Path) -> None:
         pq.write_table(rows.set_column(0, "truth", truth), folder / f"{number}.parquet")
     places, record = kept(folder / "*.parquet", DataFormat.PARQUET, 2_000)
     with pytest.raises(InvalidInput, match="row 1400 of those read"):
-        [*DataAgain(places).parts(record, outputs=False)]
+        [*DataAgain(places, ENGINE, tmp_path).parts(record, outputs=False)]
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -111,7 +112,7 @@ def test_progress_goes_from_nothing_to_all(form: DataFormat, tmp_path: Path) -> 
     with ExitStack() as stack:
         stack.callback(tell_progress, None)
         tell_progress(told.append)
-        for _ in DataAgain(places).parts(record, outputs=False):
+        for _ in DataAgain(places, ENGINE, tmp_path).parts(record, outputs=False):
             # What others say meanwhile is not a part of the reading.
             progressed(9, 1)
     own = [one for one in told if one != 9]

@@ -1,6 +1,7 @@
 """Evaluations of rows that Spark holds are those of rows that DuckDB holds."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from app.api.answers import write_json
-from app.api.bodies.referenced import Asked
+from app.api.bodies.referenced import Asked, copied
 from app.api.v1.evaluations.referenced import STREAMED_FROM, new_evaluation
-from app.domain.data import DataFormat, DataReference
+from app.domain.data import DataFormat, DataReference, LabelReference
+from app.domain.errors import InvalidInput
 from app.outbound.data import DataPlaces
 from app.services.evaluate.evaluations import evaluate_alone
 from app.services.ports import Engine
@@ -91,3 +93,31 @@ def test_both_engines_answer_alike(name: str, file: Path, tmp_path: Path) -> Non
     own, other = answer(ENGINE), answer(spark_here())
     assert own["input"]["data"]["rows"] == N
     assert compare({name: {"body": own}}, {name: {"body": other}}) == {}
+
+
+def test_labels_are_joined_alike(file: Path, tmp_path: Path) -> None:
+    """In the order of the samples; what does not fit is told with the same number and row."""
+    place, order = DataPlaces((str(tmp_path),)), _RANDOM.permutation(N)
+    ids = pa.array([f"sample {one}" for one in range(N)])
+    labels = pa.table({"id": ids, "y_true": TABLE["y_true"], "ill": TABLE["ill"]}).take(order)
+    pq.write_table(pa.table({"id": ids, "y_pred": TABLE["y_pred"]}), tmp_path / "rows.parquet")
+
+    def joined(engine: Engine, labels: pa.Table) -> pa.Table:
+        pq.write_table(labels, tmp_path / "labels.parquet")
+        columns = {"y_true": "y_true", "group_id": "ill"}
+        others = DataReference(str(tmp_path / "labels.parquet"), DataFormat.PARQUET, columns)
+        rows = DataReference(str(tmp_path / "rows.parquet"), DataFormat.PARQUET, {"y_pred": "y_pred"})
+        reference = replace(rows, labels=LabelReference(others, ("id", "id")))
+        [one] = copied(place, Asked(reference, "predictions", None, 1 << 30), engine, tmp_path)
+        assert one.copy is not None
+        return pq.read_table(one.copy.listing.files[0].path)
+
+    for engine in (ENGINE, spark_here()):
+        found = joined(engine, labels)
+        for name in ("y_true", "y_pred", "ill"):
+            assert found[name].equals(TABLE[name]), name
+        with pytest.raises(InvalidInput, match=f"2 of {N} have none: the first is row {order[-2:].min()} of"):
+            joined(engine, labels.slice(0, N - 2))
+        twice = f"3 of the labels come more than once: the first is 'sample {order[4]}', at row 4"
+        with pytest.raises(InvalidInput, match=twice):
+            joined(engine, pa.concat_tables([labels, labels.slice(4, 3)]))

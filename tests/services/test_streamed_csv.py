@@ -57,8 +57,18 @@ def places_of(body: dict[str, Any]) -> DataPlaces:
     return DataPlaces((body["input"]["data"]["uri"],))
 
 
-@pytest.mark.parametrize("early", [NUMBERS, [*map(str, range(40))], ["True", "False"], ["0.5", "1.5"]])
-@pytest.mark.parametrize("late", [WORDS, NUMBERS, ["yes", "True", "0.50"]])
+@pytest.mark.parametrize(
+    ("early", "late"),
+    [
+        (NUMBERS, WORDS),
+        ([*map(str, range(40))], NUMBERS),
+        (["True", "False"], WORDS),
+        (["True", "False"], ["yes", "True", "0.50"]),
+        (["0.5", "1.5"], NUMBERS),
+        (["0.5", "1.5"], ["yes", "True", "0.50"]),
+    ],
+    ids=["words", "whole", "truths, words", "truths, both", "numbers", "numbers, both"],
+)
 def test_groups_and_labels_are_those_of_all_rows_at_once(early: list[str], late: list[str], tmp_path: Path) -> None:
     body = written(tmp_path / "data", ["1.0", "ill"], early, late)
     text = json.dumps(body).encode()

@@ -13,7 +13,7 @@ from app.domain.inputs.matrices import MatrixInput
 from app.domain.inputs.samples import Samples
 from app.kernel.matrix.table import confusion_counts
 from app.services.decide.curves import BandForm, CalibrationForm, CurveName, CurveQuestion, curve_of
-from app.services.stored import FoldedInput
+from app.services.stored import StreamedInput
 from tests.bank import each
 from tests.engine import ENGINE
 from tests.kernel.streamed.problems import Problem, streamed
@@ -31,7 +31,7 @@ OF_CUTS = [CurveName.ROC, CurveName.PR, CurveName.DET, CurveName.DECISION, Curve
 
 
 @pytest.fixture(scope="module")
-def kept_input(tmp_path_factory: pytest.TempPathFactory) -> FoldedInput:
+def kept_input(tmp_path_factory: pytest.TempPathFactory) -> StreamedInput:
     """The same samples, streamed, stored and read again."""
     with ENGINE.opened(tmp_path_factory.mktemp("runs")) as engine:
         curves = streamed(engine, Problem(TRUTH, ROWS, ROWS)).curves_as_json()
@@ -48,13 +48,13 @@ def kept_input(tmp_path_factory: pytest.TempPathFactory) -> FoldedInput:
         revision="",
         values={},
     )
-    return FoldedInput.of(record, json.loads(json.dumps(curves)))
+    return StreamedInput.of(record, json.loads(json.dumps(curves)))
 
 
 @each("name", OF_CUTS)
 @each("label", LABELS)
 def test_kept_points_lie_on_the_curve_and_none_lies_far_from_them(
-    kept_input: FoldedInput, name: CurveName, label: str
+    kept_input: StreamedInput, name: CurveName, label: str
 ) -> None:
     question = CurveQuestion(name=name, label=label, max_points=10_000)
     full, kept = curve_of(WHOLE, question), curve_of(kept_input, question)
@@ -74,7 +74,7 @@ def test_kept_points_lie_on_the_curve_and_none_lies_far_from_them(
 
 
 @pytest.mark.parametrize("label", [None, "a", "b", "c"])
-def test_calibration_is_that_of_all_samples(kept_input: FoldedInput, label: str | None) -> None:
+def test_calibration_is_that_of_all_samples(kept_input: StreamedInput, label: str | None) -> None:
     question = CurveQuestion(name=CurveName.CALIBRATION, label=label, band=BandForm.POINTWISE)
     full, kept = curve_of(WHOLE, question), curve_of(kept_input, question)
     assert kept.n_points == full.n_points
@@ -99,6 +99,6 @@ def test_calibration_is_that_of_all_samples(kept_input: FoldedInput, label: str 
     ],
     ids=lambda question: f"{question.name.value}-{question.label}",
 )
-def test_what_needs_the_samples_says_so(kept_input: FoldedInput, question: CurveQuestion) -> None:
-    with pytest.raises(NoSamples, match="went by"):
+def test_what_needs_the_samples_says_so(kept_input: StreamedInput, question: CurveQuestion) -> None:
+    with pytest.raises(NoSamples, match="were streamed"):
         curve_of(kept_input, question)

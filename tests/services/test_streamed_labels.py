@@ -146,34 +146,7 @@ def whole(body: Json) -> Json:
     return said(with_columns(json.dumps(body).encode(), read_data(*asked(body, 1 << 30))))
 
 
-@pytest.mark.parametrize("what", ["", "p", "w", "g", "pw", "pg", "wg", "pwg"])
-def test_the_report_is_that_of_the_rows_in_memory(what: str, tmp_path: Path) -> None:
-    """But for limits that are resampled; these have a reason."""
-    metrics = ["gps(recall@*, precision@a)", "samples_f1"]
-    body = design(what).written(tmp_path / "data", metrics=metrics)
-    expected, found = whole(body), streamed(body, tmp_path)
-    limits, of_whole = found.pop("intervals"), expected.pop("intervals")
-    assert limits.keys() == of_whole.keys()
-    drawn = {name for name, one in of_whole.items() if "bootstrap" in one["method"]}
-    for name in limits.keys() - drawn:
-        check_same(limits[name], of_whole[name], name, rel=AREAS if "roc_" in name else 1e-9)
-    for name in drawn - {"roc_auc_ovr_macro"}:
-        assert limits[name]["low"] is None
-        assert limits[name]["reason"] in (RESAMPLED, of_whole[name].get("reason")), name
-    known = {
-        "subset_accuracy",
-        "samples_f1",
-        *({"one_error", "coverage_error", "label_ranking_loss"} if "p" in what else ()),
-    }
-    known |= set() if "g" in what else {"h_mean", "recall@a", "hamming_loss"}
-    assert all(limits[name]["low"] is not None for name in known & limits.keys())
-    for one, other in zip(*(said_of.pop("headline")["metrics"].items() for said_of in (found, expected)), strict=True):
-        assert (one[0], one[1]["value"]) == (other[0], pytest.approx(other[1]["value"], rel=1e-12))
-    check_same(found, expected)
-    assert not [one for one in tmp_path.iterdir() if one.name != "data"]
-
-
-@pytest.mark.parametrize("what", ["", "p", "w", "pg", "pwg"])
+@pytest.mark.parametrize("what", ["p", "w", "pwg"])
 def test_what_has_to_be_resampled_has_a_reason(what: str, tmp_path: Path) -> None:
     """What has limits without being asked for has the same when all are asked for: there is nothing to draw from."""
     means = ["mean(roc_auc@a, roc_auc@b)", "mean(one_error, coverage_error)"] if "p" in what else []

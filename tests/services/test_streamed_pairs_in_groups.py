@@ -27,8 +27,7 @@ from tests.services.paired_models import (
 )
 
 
-@pytest.mark.parametrize("named", [np.str_, np.int64])
-@pytest.mark.parametrize(("classes", "count"), [(2, 2), (3, 2), (2, 3)])
+@pytest.mark.parametrize(("classes", "count", "named"), [(2, 3, np.str_), (2, 2, np.int64), (3, 2, np.int64)])
 def test_groups_are_compared_as_those_of_the_samples_in_memory(
     tmp_path: Path, classes: int, count: int, named: type[Any]
 ) -> None:
@@ -38,7 +37,7 @@ def test_groups_are_compared_as_those_of_the_samples_in_memory(
     runs[1] = runs[1]._replace(groups=np.array([f"group {one}" for one in groups]))
     asked, kept = asked_of(runs, OF_MATRICES, besides=Besides(paired_tests=True))
     expected = compare(asked, kept, identifier=asked.runs.records[0].id)
-    assert expected.design.resampling.resampled == "groups"
+    assert expected.design.resampling.n_groups in (79, 80)
     check_close(asdict(streamed(asked, runs, tmp_path, 1 << 18)), asdict(expected))
 
 
@@ -57,13 +56,13 @@ def test_groups_that_cannot_be_compared_are_refused(tmp_path: Path, monkeypatch:
     for one, other in ((groups, merged), (merged, groups)):
         assert "do not group the samples" in refused(one, other)
     assert "are one group" in refused(np.zeros(ROWS, dtype=np.int64), None)
-    assert "log_loss needs probabilities" in refused(groups, groups, "log_loss")
+    assert "log_loss needs the probabilities" in refused(groups, groups, "log_loss")
     assert "of PREVAIL_DATA_MEMORY_BYTES" in refused(groups, groups, memory=4000)
     monkeypatch.setattr("app.services.compare.streamed.MOST_GROUPS", 50)
     assert "at most 50 groups" in refused(groups, groups)
 
 
-@pytest.mark.parametrize(("classes", "count"), [(2, 2), (3, 2), (2, 3)])
+@pytest.mark.parametrize(("classes", "count"), [(3, 2), (2, 3)])
 def test_weights_are_compared_as_those_of_the_samples_in_memory(tmp_path: Path, classes: int, count: int) -> None:
     weights = RANDOM.choice([0.0, 0.3, 1.7, 2.0], ROWS)
     runs = [one._replace(weights=weights * 3.0**place) for place, one in enumerate(models(classes, count))]
@@ -72,7 +71,7 @@ def test_weights_are_compared_as_those_of_the_samples_in_memory(tmp_path: Path, 
     check_close(asdict(streamed(asked, runs, tmp_path, 1 << 18)), asdict(expected))
 
 
-@pytest.mark.parametrize(("classes", "count"), [(2, 2), (3, 2), (2, 3), (10, 2)])
+@pytest.mark.parametrize(("classes", "count"), [(2, 3), (3, 2), (10, 2)])
 def test_weighted_means_are_those_of_the_samples_in_memory(tmp_path: Path, classes: int, count: int) -> None:
     weights = RANDOM.choice([0.0, 0.3, 1.7, 2.0, 40.0], ROWS)
     runs = [one._replace(weights=weights * 3.0**place) for place, one in enumerate(models(classes, count))]
@@ -81,8 +80,9 @@ def test_weighted_means_are_those_of_the_samples_in_memory(tmp_path: Path, class
     check_close(asdict(streamed(asked, runs, tmp_path, 1 << 19)), asdict(expected))
 
 
-@pytest.mark.parametrize(("classes", "count"), [(2, 2), (3, 2), (2, 3), (10, 2)])
-@pytest.mark.parametrize("scores", [False, True])
+@pytest.mark.parametrize(
+    ("classes", "count", "scores"), [(2, 3, False), (3, 2, False), (10, 2, False), (2, 2, True), (3, 2, True)]
+)
 def test_weighted_areas_are_compared_as_those_of_the_samples_in_memory(
     tmp_path: Path, classes: int, count: int, *, scores: bool
 ) -> None:
@@ -108,7 +108,7 @@ def test_weights_in_groups_are_compared_as_those_of_the_samples_in_memory(
     ]
     asked, kept = asked_of(runs, OF_MATRICES, besides=Besides(paired_tests=True))
     expected = compare(asked, kept, identifier=asked.runs.records[0].id)
-    assert expected.design.resampling.resampled == "groups"
+    assert expected.design.resampling.n_groups in (79, 80)
     check_close(asdict(streamed(asked, runs, tmp_path, 1 << 19)), asdict(expected))
 
 

@@ -1,4 +1,4 @@
-"""Reports of probabilities that went by in parts, beside those of the same rows at hand."""
+"""Reports of probabilities that were streamed, beside those of the same rows in memory."""
 
 import json
 from pathlib import Path
@@ -73,49 +73,6 @@ def check_groups(own: Any, others: Any, folded: set[str]) -> None:
 
 
 @pytest.mark.parametrize("classes", [["no", "yes"], ["a", "b", "c"]], ids=["two", "three"])
-def test_what_folds_is_what_all_rows_say(classes: list[str], tmp_path: Path) -> None:
-    (tmp_path / "data").mkdir()
-    (tmp_path / "runs").mkdir()
-    body = written(tmp_path / "data", classes, 3)
-    body["options"] = {
-        "intervals": "all",
-        "draws": 200,
-        "metrics": ["roc_auc@*", "expected_calibration_error(bins=10)", "l2_calibration_error", "mcc", "macro_pr_auc"],
-    }
-    first, second = (one.report for one in both(body, tmp_path / "runs"))
-    folded = {gap.metric for gap in second.undefined if gap.code == "not_folded"}
-    assert folded >= {"expected_calibration_error(bins=10)", "au_imcp_trapezoid"}
-    assert len(set(second.undefined)) == len(second.undefined)
-    assert "macro_pr_auc" not in folded
-    # Of two classes it takes another look at the samples.
-    assert ("roc_auc_ovr_micro" in folded) is (len(classes) == 2)
-    assert all("options.metrics" in gap.reason for gap in second.undefined if gap.metric == "roc_auc_ovr_micro")
-    for report in (first, second):
-        (biased,) = (one for one in report.findings if one.code == "intervals_of_biased_values")
-        assert "expected_calibration_error" in biased.evidence["metrics"]
-    assert not folded & {"roc_auc", "roc_auc_ovr_macro", "log_loss", "brier_score", "h_measure", "ks_statistic"}
-    assert not folded & {"expected_calibration_error", "maximum_calibration_error", "classwise_calibration_error"}
-    assert second.input.facts == first.input.facts
-    np.testing.assert_array_equal(second.input.confusion_matrix, first.input.confusion_matrix)
-    for own, others in [
-        (first.metrics, second.metrics),
-        *((first.per_class[label], second.per_class[label]) for label in classes),
-    ]:
-        check_groups(own, others, folded)
-    assert second.requested["expected_calibration_error(bins=10)"] is None
-    assert second.requested["l2_calibration_error"] == pytest.approx(first.requested["l2_calibration_error"], rel=1e-12)
-    assert second.requested["mcc"] == first.requested["mcc"]
-    assert second.requested["roc_auc@*"] == pytest.approx(first.requested["roc_auc@*"], rel=1e-12)
-    limits = {name: one for name, one in second.intervals.items() if name in ("log_loss", f"roc_auc@{classes[1]}")}
-    assert len(limits) == 2
-    for name, one in limits.items():
-        other = first.intervals[name]
-        assert (one["method"], one["given"], one["level"]) == (other["method"], other["given"], other["level"])
-        assert (one["low"], one["high"]) == pytest.approx((other["low"], other["high"]), rel=1e-9)
-    assert [one.code for one in second.findings if one.code == "samples_folded"] == ["samples_folded"]
-
-
-@pytest.mark.parametrize("classes", [["no", "yes"], ["a", "b", "c"]], ids=["two", "three"])
 def test_what_varies_by_rounding_alone_has_a_reason_both_ways(classes: list[str], tmp_path: Path) -> None:
     """Every actual class has the probability .7, and classes are equally frequent: losses are the same."""
     (tmp_path / "data").mkdir()
@@ -151,71 +108,6 @@ def test_areas_of_equal_scores_have_the_same_limits_both_ways(classes: list[str]
         for low, high in ends:
             assert (low, high) == pytest.approx(ends[0], rel=1e-9), name
             assert high - low > 0.01
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("alternative", ["two-sided", "greater"])
-@pytest.mark.parametrize("classes", [["no", "yes"], ["a", "b", "c"]], ids=["two", "three"])
-def test_limits_are_near_those_of_all_rows(classes: list[str], alternative: str, tmp_path: Path) -> None:
-    """What has a closed form has the same. The rest is resampled: other draws of the same distribution."""
-    (tmp_path / "data").mkdir()
-    (tmp_path / "runs").mkdir()
-    body = written(tmp_path / "data", classes, 6)
-    metrics = ["d2_log_loss", "weighted_average_precision", "l2_calibration_error", "roc_auc_ovr_micro"]
-    metrics.append(f"class_calibration_error@{classes[1]}")
-    metrics += ["calibration_intercept@*", "calibration_slope@*"]
-    together = "mean(ks_statistic@*)"
-    body["options"] = {"intervals": "all", "alternative": alternative, "metrics": [*metrics, together]}
-    first, second = (one.report.intervals for one in both(body, tmp_path / "runs"))
-    drawn = 0
-    for name, one in second.items():
-        other = first[name]
-        if one.get("reason") or other.get("reason"):
-            continue
-        assert one["method"].removeprefix("folded_") == other["method"]
-        ends = [(one[end], other[end]) for end in ("low", "high") if other[end] is not None]
-        errors = [each.get("monte_carlo_error") for each in (one, other)]
-        if "draws" not in one:
-            # Places in several orders are interpolated.
-            assert all(own == pytest.approx(theirs, rel=1e-6) for own, theirs in ends)
-            assert one["given"] == other["given"]
-            continue
-        drawn += 1
-        # Ends of 1000 draws have such an error of their own.
-        near = 6 * sum(error for error in errors if error is not None)
-        assert all(own == pytest.approx(theirs, abs=near) for own, theirs in ends)
-    assert drawn > (12 if len(classes) == 2 else 20)
-    assert {second[f"calibration_slope@{label}"]["method"] for label in classes} == {"influence"}
-    areas = {second[f"roc_auc_ovr_{average}"]["method"] for average in ("macro", "weighted", "micro")}
-    assert areas == ({"influence_logit"} if len(classes) > 2 else {"delong_logit", "influence_logit"})
-    alone = {name for name in first if name not in second}
-    assert {name.partition("@")[0] for name in alone} >= {"au_imcp_trapezoid"}
-    missing = {name for name, one in second.items() if one.get("reason", "").startswith("they need")}
-    of_more = {"macro_average_precision", "weighted_average_precision", "classwise_calibration_error"}
-    assert missing >= {together} | (of_more if len(classes) > 2 else set())
-
-
-@pytest.mark.parametrize("classes", [["no", "yes"], ["a", "b", "c"]], ids=["two", "three"])
-def test_calibration_is_held_against_chance(classes: list[str], tmp_path: Path) -> None:
-    """Outcomes are simulated bin by bin in place of sample by sample."""
-    (tmp_path / "data").mkdir()
-    (tmp_path / "runs").mkdir()
-    first, second = (one.report for one in both(written(tmp_path / "data", classes, 7), tmp_path / "runs"))
-    own, others = ((report.probabilities or {})["calibration"] for report in (first, second))
-    # Of more than two classes outcomes of all of them together are not known bin by bin.
-    assert own.keys() - others.keys() == (set() if len(classes) == 2 else {"classwise_calibration_error"})
-    for name, one in others.items():
-        assert one["observed"] == pytest.approx(own[name]["observed"], rel=1e-9)
-        assert one["seed"] == own[name]["seed"]
-        for key in ("expected_if_calibrated", "upper_if_calibrated"):
-            assert one[key] == pytest.approx(own[name][key], rel=0.1)
-        assert one["p_value"] == pytest.approx(own[name]["p_value"], abs=0.01)
-    found, expected = (
-        next(one for one in report.findings if one.code == "miscalibrated") for report in (second, first)
-    )
-    assert found.evidence["direction"] == expected.evidence["direction"] == "overconfident"
-    for name in ("confidence", "accuracy", "error"):
-        assert found.evidence[name] == pytest.approx(expected.evidence[name], rel=1e-9)
 
 
 def test_a_good_order_that_misses_a_class_is_told(tmp_path: Path) -> None:
@@ -286,7 +178,7 @@ def test_scores_fold_too(inside: bool, positive: str, tmp_path: Path) -> None:
     body = {"input": source, "options": {"metrics": ["roc_auc@yes", "average_precision@*", "log_loss"]}}
     reference, places = DataReference(str(tmp_path / "data"), DataFormat.PARQUET, columns), DataPlaces((str(tmp_path),))
     text, few = json.dumps(body).encode(), Asked(reference, "scores", ["no", "yes"], MEMORY)
-    assert few.folds
+    assert few.streams
     whole = evaluate_alone(
         with_columns(text, read_data(places, Asked(reference, "scores", ["no", "yes"], 1 << 30))), None
     )

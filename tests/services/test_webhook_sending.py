@@ -8,7 +8,7 @@ from uuid import UUID
 import pytest
 import standardwebhooks
 
-from app.domain.operations import DeliveryStatus, Order, Outgoing, Sent
+from app.domain.operations import DeliveryStatus, Order, Outgoing, SendResult
 from app.services.observing import Observer
 from app.services.ports import Waits
 from app.services.webhooks import PAUSES, Sender, is_secret, make_secret, signed_headers
@@ -16,27 +16,29 @@ from app.services.webhooks import PAUSES, Sender, is_secret, make_secret, signed
 pytestmark = pytest.mark.anyio
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 ORDER = Order(project="p", webhook="hook", id=UUID("01900000-0000-7000-8000-000000000001"), asked=1)
-GOOD, BAD = Sent(204, None), Sent(500, "expected a status of 200 to 299, got 500")
+GOOD, BAD = SendResult(204, None), SendResult(500, "expected a status of 200 to 299, got 500")
 
 
 class Memory:
     """An outbox with one delivery, and somebody who is told of it."""
 
-    def __init__(self, attempts: int, answer: Sent) -> None:
+    def __init__(self, attempts: int, answer: SendResult) -> None:
         self.attempts, self.answer = attempts, answer
         self.posted: list[tuple[str, Mapping[str, str], bytes]] = []
-        self.settled: list[tuple[DeliveryStatus, Sent, timedelta | None]] = []
+        self.settled: list[tuple[DeliveryStatus, SendResult, timedelta | None]] = []
 
     async def begin(self, order: Order) -> Outgoing | None:
         assert order == ORDER
         url = "https://hooks.example/in"
         return Outgoing(order=order, url=url, secret=SECRET, body=b"{}", attempts=self.attempts)
 
-    async def settle(self, outgoing: Outgoing, status: DeliveryStatus, sent: Sent, pause: timedelta | None) -> None:
+    async def settle(
+        self, outgoing: Outgoing, status: DeliveryStatus, sent: SendResult, pause: timedelta | None
+    ) -> None:
         assert outgoing.order == ORDER
         self.settled.append((status, sent, pause))
 
-    async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> Sent:
+    async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> SendResult:
         self.posted.append((url, headers, body))
         return self.answer
 
@@ -50,7 +52,7 @@ class Heard(Observer):
     def __init__(self) -> None:
         self.outcomes: list[str] = []
 
-    def told_webhook(self, outcome: str, seconds: float) -> None:
+    def webhook_sent(self, outcome: str, seconds: float) -> None:
         self.outcomes.append(outcome)
 
 
@@ -93,7 +95,7 @@ async def test_there_is_an_end() -> None:
 
 
 async def test_who_is_gone_is_not_asked_again() -> None:
-    memory = Memory(1, Sent(HTTPStatus.GONE, "expected a status of 200 to 299, got 410"))
+    memory = Memory(1, SendResult(HTTPStatus.GONE, "expected a status of 200 to 299, got 410"))
     assert await sent(memory) == "failed"
 
 

@@ -95,7 +95,7 @@ async def test_a_project_sees_nothing_of_another(
     await store.add(project, record)
     other = f"{project}-other"
     assert await store.get(other, record.id) is None
-    assert await store.replace_tags(other, record.id, {"a": "b"}) is None
+    assert await store.change_tags(other, record.id, {"a": "b"}) is None
     assert await store.delete(other, record.id) is False
     for query in (
         EvaluationQuery(),
@@ -112,21 +112,21 @@ async def test_a_project_sees_nothing_of_another(
     assert_same(await store.get(project, record.id), record)
 
 
-async def test_replacing_tags_changes_nothing_else(
+async def test_changing_tags_changes_nothing_else(
     store: PostgresEvaluationStore, project: str, make_record: MakeRecord
 ) -> None:
     record = make_record(tags={"stage": "candidate", "git": "a"})
     await store.add(project, record)
-    changed = await store.replace_tags(project, record.id, {"stage": "production"})
-    expected = make_record(id=record.id, tags={"stage": "production"})
+    changed = await store.change_tags(project, record.id, {"stage": "production"})
+    expected = make_record(id=record.id, tags={"stage": "production", "git": "a"})
     assert_same(changed, expected)
     assert_same(await store.get(project, record.id), expected)
     assert (await store.page(project, EvaluationQuery(tags=(("stage", "candidate"),)))).items == ()
     assert len((await store.page(project, EvaluationQuery(tags=(("stage", "production"),)))).items) == 1
-    cleared = await store.replace_tags(project, record.id, {})
+    cleared = await store.change_tags(project, record.id, {"stage": None, "git": None, "absent": None})
     assert cleared is not None
     assert cleared.tags == {}
-    assert await store.replace_tags(project, new_id(), {"a": "b"}) is None
+    assert await store.change_tags(project, new_id(), {"a": "b"}) is None
 
 
 async def test_deleting_removes_the_row_for_good(

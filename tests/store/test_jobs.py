@@ -3,6 +3,8 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from io import BytesIO
 from typing import Any
 from uuid import UUID
@@ -12,7 +14,7 @@ from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from app.domain.errors import Overloaded, TooManyJobs
-from app.domain.identifiers import new_id
+from app.domain.identifiers import id_at, new_id
 from app.domain.operations import Actor, Job, JobEnd, JobResult, JobStatus, KeptRequest, NewJob, Task
 from app.services.jobs import JobService
 from app.store.jobs import JobLimits, PostgresJobStore, work_on_jobs
@@ -83,6 +85,18 @@ async def test_a_job_is_kept_with_the_body_of_its_request(jobs: PostgresJobStore
     assert [piece async for piece in jobs.body("another", job.id)] == []
     assert await jobs.begin("another", job.id) is None
     assert await jobs.cancel("another", job.id) is None
+
+
+async def test_a_clock_that_was_set_back_since_a_job_was_made(jobs: PostgresJobStore, project: str) -> None:
+    """Nothing of it is said to be earlier than itself."""
+    later = id_at(datetime.now(UTC) + timedelta(seconds=60), new_id())
+    await jobs.add(project, replace(new_job(), id=later), BytesIO(b"{}"))
+    task = await begin(jobs, project, later)
+    await jobs.end(task, JobEnd(status=JobStatus.SUCCEEDED, result="/v1/evaluations/1"))
+    job = await read(jobs, project, later)
+    assert job.started_at is not None
+    assert job.finished_at is not None
+    assert job.created_at <= job.started_at <= job.finished_at
 
 
 async def test_jobs_are_listed_latest_first(jobs: PostgresJobStore, project: str) -> None:

@@ -1,6 +1,8 @@
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import orjson
 import pytest
 from alembic import command
 from alembic.config import Config
@@ -109,6 +111,63 @@ async def test_groups_go_with_their_columns(engine: AsyncEngine, config: Config)
         left = await connection.execute(text("SELECT digest, links FROM sample_columns ORDER BY digest"))
         assert [tuple(row) for row in left] == [(b"i", 1), (b"t", 3)]
         await connection.execute(text("TRUNCATE sample_columns, evaluation_samples"))
+
+
+async def test_stored_answers_name_evaluations_in_one_way(engine: AsyncEngine, config: Config) -> None:
+    """What was stored by earlier releases is read as today's answers are, and goes back to what it was."""
+    run = {"id": "r", "model": {"name": "m", "version": None}, "dataset": {"name": "d"}, "n_samples": 12}
+    named = {**run, "url": "/v1/evaluations/r", "tags": {}}
+    split = {"metrics": ["mcc"], "prefers": [{"evaluation": "r", "metrics": ["mcc"]}]}
+    models = [run["model"], {"name": "n", "version": "1"}]
+    rest = {"models": models, "datasets": [{"name": "d"}]}
+    before = {
+        "check": {"gate": {"name": "g", "version": 3}, "evaluation": run, "baseline": None},
+        "runs": {"evaluations": [run], "baseline": "r", "disagreements": [split]},
+        "across_datasets": {**rest, "evaluations": [["r", "s"]], "control": [{"model": 1, "z": 0.5}]},
+    }
+    command.downgrade(config, "0012_lists_by_index")
+    async with engine.begin() as connection:
+        for kind, answer in before.items():
+            columns, given = ("kind", f"'{kind}'")
+            if kind == "check":
+                columns, given = "evaluation_id, version, gate, verdict", "gen_random_uuid(), 3, 'g', 'pass'"
+            table = "gate_checks" if kind == "check" else "comparisons"
+            into = f"INSERT INTO {table} (id, project, {columns}, answer)"
+            row = text(f"{into} VALUES (gen_random_uuid(), 'p', {given}, :answer)")
+            await connection.execute(row, {"answer": orjson.dumps(answer).decode()})
+    await engine.dispose()
+
+    async def stored() -> dict[str, Any]:
+        checks, compared = (
+            "SELECT 'check' AS kind, answer::text FROM gate_checks",
+            "SELECT kind, answer::text FROM comparisons",
+        )
+        async with engine.connect() as connection:
+            rows = await connection.execute(text(f"{checks} UNION ALL {compared}"))
+            return {row.kind: orjson.loads(row.answer) for row in rows}
+
+    command.upgrade(config, "head")
+    found = await stored()
+    await engine.dispose()
+    assert found["check"] == {
+        "gate": {"name": "g", "url": "/v1/gates/g", "version": "3"},
+        "evaluation": named,
+        "baseline": None,
+    }
+    prefers = [{"evaluation_id": "r", "metrics": ["mcc"]}]
+    assert found["runs"] == {
+        "evaluations": [named],
+        "baseline_id": "r",
+        "disagreements": [{**split, "prefers": prefers}],
+    }
+    first, second = found["across_datasets"]["evaluations"][0]
+    assert (first["id"], first["model"], first["dataset"]) == ("r", models[0], {"name": "d"})
+    assert (second["url"], second["model"], second["tags"]) == ("/v1/evaluations/s", models[1], {})
+    assert found["across_datasets"]["control"] == [{"model": models[1], "z": 0.5}]
+    command.downgrade(config, "0012_lists_by_index")
+    assert await stored() == before
+    async with engine.begin() as connection:
+        await connection.execute(text("TRUNCATE gate_checks, comparisons"))
 
 
 def test_migrations_have_dated_names() -> None:

@@ -54,9 +54,9 @@ async def add_all(store: PostgresEvaluationStore, project: str, records: list[Ev
 
 
 async def check(store: PostgresEvaluationStore, project: str, records: list[EvaluationRecord]) -> None:
-    """Walk through every list and compare it with a sort of everything."""
+    """Walk through lists of every form and compare them with a sort of everything."""
     span: dict[str, Any] = {"created_after": sorted(record.created_at for record in records)[20]}
-    for metric, filters, descending in product(("accuracy", "plain", "rare"), [*FILTERS[:11], span], (True, False)):
+    for metric, filters, descending in product(("plain", "rare"), [*FILTERS[:11:5], span], (True, False)):
         query = EvaluationQuery(**filters, sort_metric=metric, descending=descending, limit=8)
         assert await walk(store, project, query) == expected_order(records, query), query
     few = (ValueCondition("rare", Bound.AT_LEAST, 0.8),)

@@ -1,4 +1,4 @@
-"""The trail of changes is cut from its old end, of one project at a time."""
+"""The audit log is cut from its old end, of one project at a time."""
 
 from datetime import UTC, datetime, timedelta
 from uuid import UUID

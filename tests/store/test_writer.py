@@ -50,7 +50,7 @@ async def transactions_of(engine: AsyncEngine, project: str) -> list[int]:
 
 
 def test_every_column_is_written() -> None:
-    # Who made it stands in the trail of changes, in an entry of its own.
+    # Who made it stands in the audit log, in an entry of its own.
     written = [*(column.name for column in evaluations.c), *WHO_PARAMETERS, ENTRY_ID]
     assert sorted(INSERT.columns) == sorted(written)
     # So does what was kept under the key of a request.

@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Awaitable, Callable
+from functools import cache
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -80,7 +81,7 @@ def make_records(count: int) -> list[EvaluationRecord]:
                 content=Content.counts,
                 counts=counts,
                 revision=catalogue().of_matrices.revision,
-                values=_values_of(counts),
+                values=_values_of(tuple(counts.ravel().tolist())),
                 tags={"i": str(index)},
                 samples=Samples(SHARED, predicted, ids=np.arange(30)) if index % 3 else None,
             )
@@ -88,12 +89,14 @@ def make_records(count: int) -> list[EvaluationRecord]:
     return records
 
 
-def _values_of(counts: Any) -> Any:
+@cache
+def _values_of(counts: tuple[int, ...]) -> Any:
     from app.domain.inputs.matrices import MatrixInput
     from app.domain.options import Options
     from app.services.evaluate.reports import evaluate
 
-    return evaluate(MatrixInput("predictions", ("0", "1"), 1, Content.counts, counts), Options()).values
+    matrix = np.reshape(counts, (2, 2))
+    return evaluate(MatrixInput("predictions", ("0", "1"), 1, Content.counts, matrix), Options()).values
 
 
 @pytest.fixture
@@ -138,7 +141,7 @@ async def links(engine: AsyncEngine, project: str) -> dict[bytes, int]:
         return {row.digest: row.links for row in rows}
 
 
-@pytest.mark.parametrize("number", [0, 1, 2, 4, 7, 11])
+@pytest.mark.parametrize("number", [0, 2, 7])
 async def test_an_export_that_broke_off_goes_on(
     engine: AsyncEngine, project: str, records: list[EvaluationRecord], tmp_path: Path, number: int
 ) -> None:
@@ -174,7 +177,7 @@ async def test_a_column_is_exported_once(
         reader(bytes(32))
 
 
-@pytest.mark.parametrize("number", [0, 1, 3, 6])
+@pytest.mark.parametrize("number", [0, 3])
 async def test_an_import_that_broke_off_goes_on(
     engine: AsyncEngine, project: str, records: list[EvaluationRecord], tmp_path: Path, number: int
 ) -> None:

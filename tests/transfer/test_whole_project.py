@@ -168,7 +168,7 @@ def test_a_project_comes_back_whole(client: httpx.Client, kept: list[Json], prev
     assert everything(client, kept, answers) == before
     client.headers["X-Prevail-Project"] = PROJECT
 
-    assert client.delete("/v1/evaluations?created_after=1970-01-01").json()["evaluations"] == len(kept)
+    assert client.delete("/v1/evaluations?created_after=1970-01-01").json()["n_evaluations"] == len(kept)
     assert client.get("/v1/evaluations").json()["items"] == []
     for added in (len(kept), 0):
         imported = prevail("import", str(tmp_path / "x"))

@@ -169,6 +169,13 @@ def test_what_there_is_not_is_said(web: httpx.Client) -> None:
     assert check_page(web.get("/ui/metrics/h_men"), 404).text.count("h_mean")
 
 
+def test_a_leaderboard_is_by_what_its_runs_have(web: httpx.Client) -> None:
+    """Clusterings are not ranked by recalls where nobody says so."""
+    page = check_page(web.get("/ui?dataset=genes"))
+    assert "by adjusted_rand" in page.text
+    assert "has no meaning" not in page.text
+
+
 def test_the_tree_ends_in_what_the_api_recommends(web: httpx.Client) -> None:
     asked = {"task": "classification", "classes": "multiclass", "balanced": False, "error_priority": "both"}
     advised = web.post("/v1/metrics/recommendations", json=asked).json()["metrics"]

@@ -71,6 +71,13 @@ def test_a_page_asks_for_a_key_and_is_shown_then(browser: httpx.Client, reader: 
     check_page(browser.get(path), 401)
 
 
+def test_requests_to_copy_go_to_this_service_with_a_key(browser: httpx.Client, reader: KeyMade, url: str) -> None:
+    sign_in(browser, reader.key)
+    text = check_page(browser.get("/ui/gates")).text
+    assert f"curl -s -X PUT {url}/v1/gates/promotion" in text
+    assert "Bearer $PREVAIL_API_KEY" in text
+
+
 def test_the_cookie_is_good_for_pages_only(browser: httpx.Client, reader: KeyMade, run: str) -> None:
     """What changes something takes no cookie, so that no other page can have it changed."""
     sign_in(browser, reader.key)

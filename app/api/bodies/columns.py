@@ -153,7 +153,7 @@ def split_columns(body: Buffer, arrays: Container[str] = ARRAYS) -> SplitBody:
 
 
 def _pointer(name: str, pieces: Sequence[bytes], last: bytes) -> str:
-    """Where a column stands, when nothing before it says that it may be one of many."""
+    """Return the JSON pointer of a column; empty if it may be one of several."""
     before = b"".join([*pieces, last])
     return "" if any(many in before for many in (b'"folds"', b'"evaluations"')) else f"/input/{name}"
 

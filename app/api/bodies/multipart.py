@@ -87,10 +87,10 @@ def _with_folds(source: dict[str, Any], file: BinaryIO) -> dict[str, Any]:
     names, source = _names(source)
     shared = source.get("fold", {})
     if not isinstance(shared, dict):
-        raise _malformed("/input/fold", "dict_type", "expected an object", HTTPStatus.UNPROCESSABLE_ENTITY)
+        raise _malformed("/input/fold", "wrong_type", "expected an object", HTTPStatus.UNPROCESSABLE_ENTITY)
     kind = shared.get("kind")
     if not isinstance(kind, str | None):
-        raise _malformed("/input/fold/kind", "string_type", "expected a string", HTTPStatus.UNPROCESSABLE_ENTITY)
+        raise _malformed("/input/fold/kind", "wrong_type", "expected a string", HTTPStatus.UNPROCESSABLE_ENTITY)
     kind, columns, folds = read_folds(file, kind, _labels(shared), names)
     _refuse_given_twice(columns, shared, "/input/fold")
     own = {name: value for name, value in source.items() if name != "fold"}
@@ -150,17 +150,20 @@ async def read_upload(request: Request) -> Upload:
     if isinstance(given, UploadFile):
         if (given.size or 0) > _LARGEST_JSON:
             raise _malformed(
-                "/evaluation", "too_long", f"expected at most {_LARGEST_JSON} bytes", HTTPStatus.UNPROCESSABLE_ENTITY
+                "/evaluation",
+                "wrong_length",
+                f"expected at most {_LARGEST_JSON} bytes",
+                HTTPStatus.UNPROCESSABLE_ENTITY,
             )
         evaluation = await given.read()
     if evaluation is None:
         raise _malformed(
-            "/evaluation", "missing", "expected a part evaluation with the JSON", HTTPStatus.UNPROCESSABLE_ENTITY
+            "/evaluation", "missing_field", "expected a part evaluation with the JSON", HTTPStatus.UNPROCESSABLE_ENTITY
         )
     if not isinstance(data, UploadFile):
         raise _malformed(
             "/data",
-            "missing",
+            "missing_field",
             "expected a part data with a file, which has a filename",
             HTTPStatus.UNPROCESSABLE_ENTITY,
         )

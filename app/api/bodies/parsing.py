@@ -2,8 +2,10 @@
 
 import codecs
 import json
+import re
 from collections import Counter
 from collections.abc import Sequence, Sized
+from functools import cache
 from http import HTTPStatus
 from typing import Any, TypeVar
 
@@ -14,7 +16,7 @@ from pydantic_core import ErrorDetails
 from starlette.exceptions import HTTPException
 
 from app.api.bodies.keyed import received
-from app.api.problems import MalformedRequest, worded
+from app.api.problems import MalformedRequest, code_of, near, worded
 from app.domain.errors import Fault
 from app.domain.inputs.kinds import KINDS
 
@@ -24,10 +26,12 @@ Body = bytes | bytearray
 MOST_PLAIN_BYTES = 1024 * 1024
 _MOST_FAULTS = 50
 _PERCENT = 100
+_LONGEST_NAME = 60
+_QUOTED = re.compile(r"'([^']*)'")
 # No object of a request has half as many. Each unknown one would be a fault of its own.
 _MOST_MEMBERS = 2000
 # What pydantic puts into a location that is no place in the JSON: the tags of unions.
-ID_TAG, REFERENCE_TAG = "(id)", "(reference)"
+ID_TAG, REFERENCE_TAG, TEXT_TAG = "(id)", "(reference)", "(text)"
 TAGS = KINDS.keys()
 
 
@@ -99,7 +103,7 @@ def parse_body(body: Body, model: type[Model]) -> Model:
     try:
         return model.model_validate_json(body)
     except ValidationError as error:
-        raise malformed(error) from None
+        raise malformed(error, model) from None
 
 
 def refuse_repeated_members(body: Body) -> None:
@@ -156,28 +160,78 @@ def parse_value(value: Any, model: type[Model]) -> Model:
     try:
         return model.model_validate(value)
     except ValidationError as error:
-        raise malformed(error) from None
+        raise malformed(error, model) from None
 
 
-def malformed(error: ValidationError) -> MalformedRequest:
+def malformed(error: ValidationError, model: type[BaseModel]) -> MalformedRequest:
     """Faults that pydantic found, in our words where its own are for programmers."""
     # Of many faults the values that came would take as much memory as the body.
     entries = error.errors(include_url=False, include_input=error.error_count() <= _MOST_FAULTS)
     if entries[0]["type"] == "json_invalid":
         detail = f"expected JSON: {entries[0]['ctx']['error']}"
         return MalformedRequest([Fault("", "invalid_json", detail)], status=HTTPStatus.BAD_REQUEST)
-    return MalformedRequest([_fault(entry) for entry in entries[:_MOST_FAULTS]])
+    return MalformedRequest([_fault(entry, model) for entry in entries[:_MOST_FAULTS]])
 
 
-def _fault(entry: ErrorDetails) -> Fault:
+def _fault(entry: ErrorDetails, model: type[BaseModel]) -> Fault:
     kind = str(entry["type"])
     # The tag of a union is missing or unknown: pydantic points at what holds it.
     place = pointer(entry["loc"]) + ("/kind" if kind.startswith("union_tag") else "")
-    given = entry.get("input")
-    detail = worded(kind, entry["msg"], entry.get("ctx", {}), given)
+    given, context = entry.get("input"), entry.get("ctx", {})
+    detail = worded(kind, entry["msg"], context, given)
     if kind == "less_than" and place.endswith("/level") and isinstance(given, int | float) and given <= _PERCENT:
         detail += f": for {given:g} % write {given / _PERCENT:g}"
-    return Fault(place, kind, detail)
+    name: str | None = None
+    known: tuple[str, ...] = ()
+    if kind == "extra_forbidden":
+        name, known = str(entry["loc"][-1]), _fields_at(model, entry["loc"][:-1])
+    elif kind in ("literal_error", "enum", "union_tag_invalid"):
+        name = str(context.get("tag", given))[:_LONGEST_NAME]
+        known = tuple(_QUOTED.findall(str(context.get("expected_tags", context.get("expected", "")))))
+    suggestions = near(name[:_LONGEST_NAME], known) if name is not None else ()
+    if suggestions:
+        detail += f"; did you mean {' or '.join(suggestions)}?"
+    elif kind == "extra_forbidden" and known:
+        detail += f"; known here are {', '.join(known)}"
+    return Fault(place, code_of(kind), detail, suggestions)
+
+
+def _fields_at(model: type[BaseModel], location: Sequence[int | str]) -> tuple[str, ...]:
+    """Names of the fields that the object at a location of pydantic can have."""
+    if not location:
+        return tuple(field.alias or name for name, field in model.model_fields.items())
+    schema = _schema_of(model)
+    shapes = [schema]
+    for part in location:
+        shapes = [one for shape in shapes for one in _below(shape, part, schema["$defs"])]
+    opened = [one for shape in shapes for one in _branches(shape, schema["$defs"])]
+    return tuple(dict.fromkeys(name for shape in opened for name in shape.get("properties", ())))
+
+
+def _below(shape: dict[str, Any], part: int | str, definitions: dict[str, Any]) -> list[dict[str, Any]]:
+    """Schemas of what stands at one part of a location, which may also name a branch of a union."""
+    tagged = shape.get("discriminator", {}).get("mapping", {})
+    if part in tagged:
+        return [{"$ref": tagged[part]}]
+    found = []
+    for one in _branches(shape, definitions):
+        inner = one.get("items") if isinstance(part, int) else one.get("properties", {}).get(part)
+        found += [inner] if isinstance(inner, dict) else []
+    # Else the part is a tag that the schema does not show.
+    return found or [shape]
+
+
+def _branches(shape: dict[str, Any], definitions: dict[str, Any]) -> list[dict[str, Any]]:
+    """A schema with references and unions replaced by what they stand for."""
+    if "$ref" in shape:
+        return _branches(definitions[shape["$ref"].rpartition("/")[2]], definitions)
+    branches = [*shape.get("anyOf", ()), *shape.get("oneOf", ())]
+    return [whole for one in branches for whole in _branches(one, definitions)] if branches else [shape]
+
+
+@cache
+def _schema_of(model: type[BaseModel]) -> dict[str, Any]:
+    return {"$defs": {}, **model.model_json_schema()}
 
 
 def pointer(location: Sequence[int | str]) -> str:
@@ -186,7 +240,7 @@ def pointer(location: Sequence[int | str]) -> str:
     for index, part in enumerate(location):
         before = location[index - 1] if index else None
         in_fold = isinstance(before, int) and index >= 2 and location[index - 2] == "folds"
-        if (part in TAGS and (before == "input" or in_fold)) or part in (ID_TAG, REFERENCE_TAG):
+        if (part in TAGS and (before == "input" or in_fold)) or part in (ID_TAG, REFERENCE_TAG, TEXT_TAG):
             continue
         if part == "[key]" and index >= 2 and location[index - 2] == "tags":
             # A fault of the name of a tag; the tag is the place.

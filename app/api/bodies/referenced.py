@@ -1,31 +1,39 @@
 """Data that a request names: its columns, as if they had come in a file with the request."""
 
 import hashlib
+import re
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Final
+from itertools import chain
+from pathlib import Path
+from typing import Any, Final, cast
 
 import pyarrow as pa
 
 from app.api.bodies.columns import ARRAYS
-from app.api.bodies.files.dataset import PIECE_ROWS, Dataset, open_dataset
+from app.api.bodies.files.dataset import PIECE_ROWS, Columns, Dataset, open_dataset
+from app.api.bodies.files.joined import Joined, listing_of
 from app.api.bodies.files.table import MOST_ROWS, Mapped, TableFile
 from app.api.bodies.uploads import columns_of
-from app.domain.data import DataEstimate, DataFile, DataFormat, DataReference
+from app.domain.data import DataEstimate, DataFormat, DataListing, DataReference
 from app.domain.errors import BeyondMemory, DomainError, Fault, InvalidInput, TooLarge
+from app.domain.identifiers import new_id
 from app.domain.inputs.classified import Scores
-from app.domain.inputs.content import DataFacts
+from app.domain.inputs.content import DataFacts, LabelFacts
 from app.domain.inputs.ignored import NothingLeft
 from app.domain.inputs.kind import Beyond
 from app.domain.inputs.kinds import KINDS
+from app.domain.inputs.labels import listed
 from app.domain.inputs.samples import Tally
-from app.services.ports import DataSource, OpenEngine
+from app.services.ports import DataSource, Engine, OpenEngine
 from app.services.processes.worker import as_step, each_as_step
 
 _DATA: Final = "/input/data"
-_COLUMNS: Final = f"{_DATA}/columns"
+_JOINED: Final = f"{_DATA}/labels"
+LABELS: Final = f"{_JOINED}/data"
+_COLUMNS: Final = re.compile(r"^/input/columns(/[0-9]+(?=/))?")
 _IDS: Final = "sample_id"
 # What a row says of itself beside its labels: rows that have such are not the same.
 _WEIGHT, _GROUP = "sample_weight", "group_id"
@@ -43,6 +51,10 @@ class Asked:
         piece_rows: That are read together, about.
         digest: Of the files that it has to be; None where any will do.
         with_ids: Parts have the ids of their rows.
+        labels_digest: Of the files that are joined, in the same way.
+        models: Columns of each of several models, beside those of the reference.
+        file_bytes: That a file may take to which all rows are written.
+        copy: The file that all rows were written to.
     """
 
     reference: DataReference
@@ -52,6 +64,15 @@ class Asked:
     piece_rows: int = PIECE_ROWS
     digest: str | None = None
     with_ids: bool = False
+    labels_digest: str | None = None
+    models: tuple[Mapped, ...] = ()
+    file_bytes: int = 1 << 40
+    copy: "Copy | None" = None
+
+    @property
+    def is_copied(self) -> bool:
+        """Are rows written to one file before they are evaluated?"""
+        return bool(self.models) or self.reference.labels is not None
 
     @property
     def mapped(self) -> bool:
@@ -64,10 +85,24 @@ class Asked:
         return KINDS[self.kind].beyond is Beyond.COUNTED
 
     @property
-    def folds(self) -> bool:
-        """Can rows beyond memory be folded: rankings, multilabel, and probabilities or scores with labels?"""
+    def streams(self) -> bool:
+        """True if rows beyond memory can be streamed: rankings, multilabel, and probabilities or scores with labels."""
         beyond = KINDS[self.kind].beyond
         return beyond is Beyond.STREAMED or (beyond is Beyond.STREAMED_WITH_LABELS and self.labels is not None)
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """The file that all rows of data were written to.
+
+    Attributes:
+        texts: Columns of CSV, whose texts say what they are.
+        facts: Of the data.
+    """
+
+    listing: DataListing
+    texts: frozenset[str]
+    facts: DataFacts
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,12 +130,16 @@ def check_data(source: DataSource, asked: Asked) -> None:
         DataNotAllowed: a file does not lie where the operator allows it.
         InvalidInput: there are no files, or they do not fit.
     """
-    with _of_reference():
-        _checked(_opened(source, asked), asked)
+    with of_reference():
+        if asked.is_copied:
+            _Copied.of(source, asked)
+        else:
+            _checked(_opened(source, asked), asked)
 
 
-# Of an evaluation, beside its rows, and of each row for each of its columns: measured with two processors.
-_SECONDS, _ROW_SECONDS, _COUNTED_SECONDS = 1.0, 0.8e-6, 0.15e-6
+# Of an evaluation, beside its rows, of each row for each of its columns, and of each row that is joined: measured with
+# two processors.
+_SECONDS, _ROW_SECONDS, _COUNTED_SECONDS, _JOINED_SECONDS = 1.0, 0.8e-6, 0.15e-6, 1.5e-6
 
 
 def estimated(source: DataSource, asked: Asked, streamed_from: int) -> DataEstimate:
@@ -114,20 +153,130 @@ def estimated(source: DataSource, asked: Asked, streamed_from: int) -> DataEstim
     Raises:
         DataNotAllowed, InvalidInput: as `check_data`.
     """
-    with _of_reference():
-        data = _opened(source, asked)
-        _checked(data, asked)
+    with of_reference():
+        if asked.is_copied:
+            copied = _Copied.of(source, asked)
+            data, (labels, numbers) = copied.joined.here, copied.columns
+            files = [file for one in copied.sides for file in one.listing.files]
+        else:
+            data = _opened(source, asked)
+            _checked(data, asked)
+            labels, numbers = data.loaded(partial(_columns, asked, data.columns), mapped=asked.mapped)
+            files = [*data.listing.files]
         rows, known = data.rows_about()
-        labels, numbers = data.loaded(partial(_columns, asked, data.columns), mapped=asked.mapped)
-        files = data.listing.files
+        seconds = _SECONDS + rows * len({*labels, *numbers}) * (_COUNTED_SECONDS if asked.counts else _ROW_SECONDS)
         return DataEstimate(
             rows=rows,
             rows_known=known,
             files=len(files),
             bytes=sum(file.size for file in files),
-            streamed=rows > streamed_from and (asked.counts or asked.folds),
-            seconds=_SECONDS + rows * len({*labels, *numbers}) * (_COUNTED_SECONDS if asked.counts else _ROW_SECONDS),
+            streamed=rows > streamed_from and (asked.counts or asked.streams),
+            seconds=seconds + rows * (_JOINED_SECONDS if asked.is_copied else 0.0),
         )
+
+
+@dataclass(frozen=True, slots=True)
+class _Copied:
+    """Data of which some columns are written to one file.
+
+    Attributes:
+        sources: What is asked of each side: the rows, and what is joined to them.
+        named: Columns of each model, as they are in the file.
+        columns: Of the file.
+    """
+
+    joined: Joined
+    sources: tuple[Asked, ...]
+    named: Sequence[Mapped]
+    columns: Columns
+
+    @classmethod
+    def of(cls, source: DataSource, asked: Asked) -> "_Copied":
+        """Raises as `check_data`: the columns of all models are there and fit; no row is read."""
+        reference, labels = asked.reference, asked.reference.labels
+        own = [{**(reference.columns or {}), **model} for model in asked.models or ({},)]
+        # One opening for all models: their columns are told apart by their places.
+        together = {f"{place}/{ours}": theirs for place, one in enumerate(own) for ours, theirs in one.items()}
+        sources: tuple[Asked, ...] = (replace(asked, reference=replace(reference, columns=together)),)
+        if labels is None:
+            joined = Joined(_opened(source, sources[0]))
+            others: Mapped = {}
+        else:
+            sources += (replace(asked, reference=labels.data, digest=asked.labels_digest),)
+            here = _opened(source, sources[0], labels.on[:1])
+            with of_reference(LABELS):
+                there = _opened(source, sources[1], labels.on[1:])
+            joined = Joined(here, there, labels.on)
+            for data, name, where in ((here, labels.on[0], _DATA), (there, labels.on[1], LABELS)):
+                if name not in data.schema.names:
+                    raise InvalidInput.at(where, "missing_column", f"expected a column {name!r} of ids, there is none")
+            others = joined.named(there.columns or {})
+        whole = joined.whole()
+        named: list[Mapped] = []
+        found: list[Columns] = []
+        for place in range(len(own)):
+            mine = {
+                key.partition("/")[2]: theirs
+                for key, theirs in (joined.here.columns or {}).items()
+                if key.partition("/")[0] == str(place)
+            }
+            both = mine.keys() & others.keys()
+            if both:
+                detail = (
+                    f"expected each column in one place, got {listed(sorted(both))} of the samples and of the labels"
+                )
+                raise InvalidInput.at(f"{LABELS}/columns", "duplicate_column", detail)
+            named.append({**mine, **others})
+            found.append(whole.loaded(partial(_columns, asked, named[-1]), mapped=True))
+        labels_, numbers = ([*dict.fromkeys(chain.from_iterable(one))] for one in zip(*found, strict=True))
+        return cls(joined, sources, named, (labels_, numbers))
+
+    @property
+    def sides(self) -> list[Dataset]:
+        """Rows, and what is joined to them."""
+        return [self.joined.here] if self.joined.there is None else [self.joined.here, self.joined.there]
+
+    def facts(self, asked: Asked, columns: Mapped, labels: int) -> DataFacts:
+        """Facts of the data of one model, of which so many rows were read and joined."""
+        here, *there = self.sides
+        facts = _facts(replace(asked, reference=replace(asked.reference, columns=columns)), here, here.read.rows)
+        if asked.reference.labels is not None and there:
+            own = _facts(self.sources[1], there[0], labels)
+            matched = {"on": [*asked.reference.labels.on], "unmatched": labels - here.read.rows}
+            facts["labels"] = cast(LabelFacts, {**own, **matched})
+        return facts
+
+
+def copied(source: DataSource, asked: Asked, engine: Engine, folder: Path) -> list[Asked]:
+    """Write all rows to one file: with the columns that are joined, and those of all models, by one reading.
+
+    Args:
+        source: Where they lie.
+        asked: What they are to be.
+        engine: Joins them.
+        folder: Of the file.
+
+    Returns:
+        For each model what is asked of that file.
+
+    Raises:
+        DataNotAllowed, InvalidInput: as `read_data`, or ids are missing, doubled or of another type.
+        EngineError: the engine has no room for the rows.
+    """
+    with of_reference():
+        found = _Copied.of(source, asked)
+        file = folder / f"{new_id()}.parquet"
+        labels = found.joined.written(found.columns, engine, folder, file, asked.file_bytes)
+        for data, one in zip(found.sides, found.sources, strict=True):
+            _check_unchanged(source, one, data)
+        listing, texts = listing_of(file), found.joined.whole().texts
+        made = []
+        for named, model in zip(found.named, asked.models or ({},), strict=True):
+            facts = found.facts(asked, {**(asked.reference.columns or {}), **model}, labels)
+            reference = DataReference(asked.reference.uri, DataFormat.PARQUET, named)
+            copy = Copy(listing, texts & {*found.columns[0]}, facts)
+            made.append(replace(asked, reference=reference, digest=None, models=(), copy=copy))
+        return made
 
 
 def read_data(source: DataSource, asked: Asked, most_rows: int = MOST_ROWS) -> ReadData:
@@ -157,14 +306,14 @@ def count_data(source: DataSource, asked: Asked, engine: OpenEngine) -> ReadData
 
 
 def _read(source: DataSource, asked: Asked, file: Callable[[Dataset], TableFile], *, ids: bool) -> ReadData:
-    with _of_reference():
+    with of_reference():
         data = _opened(source, asked)
         _checked(data, asked)
         with _of_entries(ARRAYS, 0):
             columns = _columns(asked, data.columns, file(data), ids=ids)
         _check_unchanged(source, asked, data)
         unchecked = not ids and _IDS in _of_rows(asked, data)
-        facts = _facts(asked.reference, data, data.listing.files, data.read.rows, unchecked=unchecked)
+        facts = _facts(asked, data, data.read.rows, unchecked=unchecked)
         return ReadData(columns, data.read.tally, facts)
 
 
@@ -177,7 +326,7 @@ class PartsOfData:
 
     def __init__(self, source: DataSource, asked: Asked) -> None:
         """Raises DataNotAllowed, InvalidInput and TooLarge as `read_data`, before any row is read."""
-        with _of_reference():
+        with of_reference():
             self._data = _opened(source, asked)
             _checked(self._data, asked)
             of_rows = _of_rows(asked, self._data)
@@ -197,15 +346,16 @@ class PartsOfData:
         CSV is gone through once more at first: all rows say what its labels and ids are.
         """
         asked, before = self._asked, 0
-        first = int(self._data.form is DataFormat.CSV and bool(self._columns[0]))
-        with _of_reference():
+        first = int(not self._data.texts.isdisjoint(self._columns[0]))
+        with of_reference():
             with as_step(0, first + 1):
                 data = replace(self._data, spellings=self._data.spelled(self._columns))
+            facts = _facts(asked, data, 0)
             for file in each_as_step(first, first + 1, data.parts(self._columns, mapped=asked.mapped)):
                 with _of_entries(ARRAYS, before):
                     found = _columns(asked, data.columns, file, ids=asked.with_ids)
                 rows = data.read.rows - before
-                yield ReadData(found, None, _facts(asked.reference, data, (), rows), before, part=True)
+                yield ReadData(found, None, {**facts, "rows": rows}, before, part=True)
                 before += rows
 
     def facts(self, rows: int) -> DataFacts:
@@ -214,14 +364,14 @@ class PartsOfData:
         Raises:
             DataNotAllowed, InvalidInput: the files are no more what they were.
         """
-        with _of_reference():
+        with of_reference():
             _check_unchanged(self._source, self._asked, self._data)
-        data = self._data
-        return _facts(self._asked.reference, data, data.listing.files, rows, unchecked=self._has_ids)
+        return _facts(self._asked, self._data, rows, unchecked=self._has_ids)
 
 
 def _check_unchanged(source: DataSource, asked: Asked, data: Dataset) -> None:
-    if source.files(asked.reference.uri).files != data.listing.files:
+    # A version of a table stays as it is, and so does a copy.
+    if asked.copy is None and data.listing.table is None and source.files(asked.reference).files != data.listing.files:
         raise InvalidInput.at("/data", "data_changed", "expected files that stay as they are while they are read")
 
 
@@ -255,11 +405,15 @@ def _of_column(fault: Fault, members: Container[str], before: int | None) -> Fau
     return Fault(_DATA, fault.code, f"{member}{where}: {fault.detail}")
 
 
-def _opened(source: DataSource, asked: Asked) -> Dataset:
-    listing = source.files(asked.reference.uri)
-    if asked.digest is not None and _digest(listing.files) != asked.digest:
+def _opened(source: DataSource, asked: Asked, besides: Sequence[str] = ()) -> Dataset:
+    if asked.copy is not None:
+        listing = asked.copy.listing
+        data = open_dataset(listing, asked.reference, asked.labels, asked.memory_bytes, asked.piece_rows)
+        return replace(data, texts=asked.copy.texts)
+    listing = source.files(asked.reference)
+    if asked.digest is not None and _digest(listing) != asked.digest:
         raise InvalidInput.at("/data", "data_changed", "expected the files that were evaluated, others are there now")
-    return open_dataset(listing, asked.reference, asked.labels, asked.memory_bytes, asked.piece_rows)
+    return open_dataset(listing, asked.reference, asked.labels, asked.memory_bytes, asked.piece_rows, besides)
 
 
 def _checked(data: Dataset, asked: Asked) -> None:
@@ -278,25 +432,31 @@ def _columns(asked: Asked, columns: Mapped | None, file: TableFile, *, ids: bool
     return columns_of(file, asked.kind, asked.labels, columns)
 
 
-def _digest(files: Sequence[DataFile]) -> str:
+def _digest(listing: DataListing) -> str:
     digest = hashlib.sha256()
-    for file in files:
+    if listing.table is not None:
+        digest.update(f"{listing.table.version}\0".encode())
+    for file in listing.files:
         # No path has such a character: addresses are printable, and what is listed is a name of one file.
         digest.update(f"{file.path}\0{file.size}\0{file.version}\0".encode())
     return f"sha256:{digest.hexdigest()}"
 
 
-def _facts(
-    reference: DataReference, data: Dataset, files: Sequence[DataFile], rows: int, *, unchecked: bool = False
-) -> DataFacts:
+def _facts(asked: Asked, data: Dataset, rows: int, *, unchecked: bool = False) -> DataFacts:
+    if asked.copy is not None:
+        own: DataFacts = {**asked.copy.facts, "rows": rows}
+        return {**own, "sample_ids_unchecked": True} if unchecked else own
+    reference, files = asked.reference, data.listing.files
     facts: DataFacts = {
         "uri": reference.uri,
         "format": data.form.value,
         "rows": rows,
         "files": len(files),
         "bytes": sum(file.size for file in files),
-        "digest": _digest(files),
+        "digest": _digest(data.listing),
     }
+    if data.listing.table is not None:
+        facts["version"] = str(data.listing.table.version)
     if reference.columns is not None:
         facts["columns"] = {
             ours: theirs if isinstance(theirs, str) else [*theirs] for ours, theirs in reference.columns.items()
@@ -309,22 +469,27 @@ def _facts(
 
 
 @contextmanager
-def _of_reference() -> Iterator[None]:
-    """Faults of a file told of the reference, and errors of libraries as faults."""
+def of_reference(root: str = _DATA) -> Iterator[None]:
+    """Faults of a file told of the reference at a place, and errors of libraries as faults."""
     try:
         yield
     except InvalidInput as error:
-        raise InvalidInput([Fault(_place(one.pointer), one.code, one.detail) for one in error.faults]) from None
+        raise InvalidInput([Fault(_place(one.pointer, root), one.code, one.detail) for one in error.faults]) from None
     except TooLarge as error:
-        raise type(error)(error.detail, pointer=_DATA) from None
+        raise type(error)(error.detail, pointer=root) from None
     except (DomainError, MemoryError):
         raise
     except _UNREADABLE as error:
         reason = str(error).splitlines()[0][:200] if str(error) else "a file is damaged"
-        raise InvalidInput.at(_DATA, "unreadable_data", f"expected files that can be read: {reason}") from error
+        raise InvalidInput.at(root, "unreadable_data", f"expected files that can be read: {reason}") from error
 
 
-def _place(pointer: str) -> str:
-    if pointer.startswith("/input/columns"):
-        return _COLUMNS + pointer.removeprefix("/input/columns")
-    return _DATA if pointer == "/data" else pointer
+def _place(pointer: str, root: str) -> str:
+    if pointer == "/data":
+        return root
+    if pointer.startswith(_JOINED):
+        return pointer
+    if pointer.startswith(_DATA):
+        return root + pointer.removeprefix(_DATA)
+    # Columns of several models are told apart by their places.
+    return root + _COLUMNS.sub("/columns", pointer) if pointer.startswith("/input/columns") else pointer

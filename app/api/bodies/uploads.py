@@ -16,7 +16,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from app.api.bodies.files.formats import open_arrow, open_csv, open_npz, open_parquet
-from app.api.bodies.files.table import Mapped, Table, TableFile, mapped_file
+from app.api.bodies.files.table import FileColumns, Mapped, TableFile, mapped_file
 from app.domain.errors import DomainError, InvalidInput
 from app.domain.inputs.folds import MOST_FOLDS
 from app.domain.inputs.kind import File, Input, Spread
@@ -180,7 +180,7 @@ class _Picked:
         self._refuse_absent()
 
     def _left_out(self, one: File) -> str | None:
-        """Of two columns in place of each other the one that is not there."""
+        """Return the absent one of two columns that stand in place of each other."""
         if one.instead is None:
             return None
         return one.instead if one.name in self.file.names and one.instead not in self.file.names else one.name
@@ -269,7 +269,7 @@ def _refuse_classes_that_do_not_occur(truth: Column, classes: Mapping[str, str])
     )
 
 
-def _matrix(table: Table, names: Sequence[str]) -> NDArray[np.float64]:
+def _matrix(table: FileColumns, names: Sequence[str]) -> NDArray[np.float64]:
     matrix = np.empty((table.rows, len(names)))
     for place, name in enumerate(names):
         column = table.numbers(name)
@@ -320,7 +320,7 @@ def _by_labels(file: TableFile, kind: type[Input], labels: Sequence[str] | None)
     return found if declared is None else {**found, "labels": declared}
 
 
-def _flags(table: Table, columns: Sequence[str], *, checked: bool) -> NDArray[Any]:
+def _flags(table: FileColumns, columns: Sequence[str], *, checked: bool) -> NDArray[Any]:
     """Columns beside each other (n, L). Those of labels hold 0 and 1: with names they are no lists of labels."""
     found = np.column_stack([table.flags(column) for column in columns])
     if checked and found.dtype != np.bool_:

@@ -1,20 +1,19 @@
 """A gate check as a document: the verdict first, then each rule, then what would settle what is open."""
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import Final
 
 from app.api.documents.document import (
-    MARKDOWN,
     PAGE,
     SHORT,
-    TEXT,
     Cell,
     Column,
     Document,
     Estimate,
-    Facet,
     Group,
     Json,
+    Kind,
     Link,
     Name,
     Records,
@@ -25,9 +24,8 @@ from app.api.documents.document import (
     Table,
     Tag,
     Words,
-    Written,
 )
-from app.api.documents.reading import counted, dataset_name, interval_words, run_name, run_title
+from app.api.documents.reading import counted, interval_words, run_title, sentence
 from app.domain.catalogue import describe_metric, metric_by_name
 from app.domain.errors import NotFound
 from app.domain.rules import Bound, Demand
@@ -48,56 +46,34 @@ def check_document(answer: Json) -> Document:
     Args:
         answer: As it is answered in JSON.
     """
-    gate, verdict, run, baseline = answer["gate"], answer["verdict"], answer["evaluation"], answer.get("baseline")
-    name, data, results = run_name(run["model"]), run["dataset"], answer["results"]
-    path = f"gates/{gate['name']}/checks/{answer['id']}"
-    against = ("", "") if baseline is None else (" against ", Name(run_name(baseline["model"])))
-    as_all = sum(one["verdict"] == verdict for one in results)
+    gate, verdict, results = answer["gate"], answer["verdict"], answer["results"]
     ordered = sorted(results, key=lambda one: _ORDER.index(one["verdict"]))
-    findings = [Said(one["severity"], one["message"]) for one in answer.get("findings") or ()]
-    lede = " Differences are candidate less baseline." if baseline is not None else ""
-    head = f"{verdict.upper()} (exit {answer['exit_code']})  gate {gate['name']}, version {gate['version']}"
-    said = (Name(name), *against, " on ", Name(dataset_name(data)))
-    split = f" split={_attribute(data['split'])}" if data.get("split") else ""
+    differences = " Differences are candidate less baseline." if answer.get("baseline") is not None else ""
     return Document(
-        title=f"{name}: {verdict}",
-        of=f"Gate {gate['name']}, version {gate['version']}",
-        on=dataset_name(data),
-        heading=(head, run_title(run)),
-        markdown=[
-            f"<!-- prevail gate={_attribute(gate['name'])} dataset={_attribute(data['name'])}{split} -->",
-            ("### ", SIGNS[verdict], " Gate ", Name(gate["name"]), f": {verdict}"),
-            (*said, f". **{_verdict_sentence(verdict, as_all, len(results))}**"),
-            "",
-        ],
-        meta=list(_meta(answer)),
+        title=("gate ", Name(gate["name"]), f", version {gate['version']}"),
+        facts=list(_facts(answer)),
         created_at=answer["created_at"],
         identifier=answer["id"],
-        verdict=_summary(results),
-        banner=Tag(verdict, verdict.capitalize()),
-        opening=[Said(one.kind, one.text, only=PAGE) for one in findings],
+        banner=Tag(verdict, f"{verdict} (exit {answer['exit_code']})"),
+        marker=_marker(answer),
+        opening=[
+            Said("result", _summary(results), PAGE),
+            *(Said(one["severity"], one["message"]) for one in answer.get("findings") or ()),
+        ],
         sections=[
             Section(
                 "rules",
                 "Rules",
-                [
-                    _table(results),
-                    Rules(_counted(results), [_rule(one) for one in ordered]),
-                    *_why(answer),
-                    *_settled_by(results),
-                    *_baseline_note(baseline),
-                    *(Said(one.kind, one.text, only=SHORT) for one in findings),
-                ],
-                f"All have to pass.{lede} The hatched side of a limit is the wrong one.",
+                [Rules(_summary(results), [_rule(one) for one in ordered], _table(results)), *_why(answer)],
+                f"All have to pass.{differences} The hatched side of a limit is the wrong one.",
             )
         ],
-        path=path,
-        footer=(f"gate version {gate['version']} · check ", Name(answer["id"])),
+        path=f"gates/{gate['name']}/checks/{answer['id']}",
         records=Records(
             _HEADS,
             [
                 (
-                    "".join(rule_words(one["rule"])),
+                    rule_text(one["rule"]),
                     one["verdict"],
                     one.get("quantity", "samples"),
                     *(one[fact] for fact in _HEADS[3:]),
@@ -108,7 +84,24 @@ def check_document(answer: Json) -> Document:
     )
 
 
-SIGNS: Final = {"pass": "✅", "fail": "❌", "inconclusive": "⚠️"}
+def _facts(answer: Json) -> Iterator[tuple[str, Cell]]:
+    gate, run, baseline = answer["gate"], answer["evaluation"], answer.get("baseline")
+    yield "", Link(run_title(run), f"ui/evaluations/{run['id']}")
+    yield "run", (Name(run["id"]),)
+    if baseline is not None:
+        yield "baseline", Link(run_title(baseline), f"ui/evaluations/{baseline['id']}")
+    yield "gate", Link(gate["name"], f"ui/gates/{gate['name']}")
+
+
+def _marker(answer: Json) -> str:
+    """Return the comment by which a job finds its earlier comment on a pull request; no name ends it."""
+    gate, data = answer["gate"], answer["evaluation"]["dataset"]
+    named = {"gate": gate["name"], "dataset": data["name"], **({"split": data["split"]} if data.get("split") else {})}
+    safe = {
+        key: "".join(one if one.isascii() and (one.isalnum() or one in "._/:+-") else "_" for one in name)
+        for key, name in named.items()
+    }
+    return f"<!-- prevail {' '.join(f'{key}={name}' for key, name in safe.items()).replace('--', '_')} -->"
 
 
 def rule_words(rule: Json) -> Words:
@@ -141,129 +134,69 @@ def _plain(value: float) -> str:
     return significant(value, 6)
 
 
-def estimate_of(one: Json) -> Estimate | Written:
+# --- rules -----------------------------------------------------------------------------------------------------------
+
+
+def estimate_of(one: Json) -> Estimate | str:
     """Return the value that a rule was held against, or the number of samples."""
     if "minimum_samples" in one["rule"]:
         return counted(one["value"])
-    difference = one["quantity"] == "difference"
     near = tuple(limit for limit, _ in limits_of(one))
-    return Estimate(one["value"], one["low"], one["high"], sign=difference, near=near)
+    return Estimate(one["value"], one["low"], one["high"], sign=one["quantity"] == "difference", near=near)
 
 
 def _table(results: Sequence[Json]) -> Table:
     levels = {one["rule"]["level"] for one in results if "level" in one["rule"]}
     columns = [
-        Column("", 0, width=12),
-        Column("rule", 1, named=True, width=32, gap=1),
-        Column("value", 2, Facet.VALUE, right=True, width=6, gap=1),
-        Column(interval_words(levels.pop() if len(levels) == 1 else None), 2, Facet.INTERVAL),
-        Column("", 3, only=TEXT, gap=1),
-        Column("", 4, only=MARKDOWN),
+        Column("verdict"),
+        Column("rule", Kind.NAME),
+        Column("value", Kind.ESTIMATE),
+        Column(""),
     ]
-    rows = [
-        [
-            Tag(one["verdict"], one["verdict"]),
-            rule_words(one["rule"]),
-            estimate_of(one),
-            _class_of(one),
-            _remark(one),
-        ]
+    rows: list[list[Cell]] = [
+        [Tag(one["verdict"], one["verdict"]), rule_words(one["rule"]), estimate_of(one), _class_of(one)]
         for one in results
     ]
-    return Table("Rules", columns, [Group(rows)], only=SHORT)
+    return Table("Rules", columns, [Group(rows)], interval_words(levels.pop() if len(levels) == 1 else None))
 
 
-def _class_of(one: Json) -> str:
-    """Return the class that decides: of ``recall@D`` what comes from the sign on."""
-    decided = str(one.get("decided_by") or "")
-    return decided[decided.index("@") :] if "@" in decided else decided
+def _class_of(one: Json) -> Words:
+    """Return the class that decides, ``@D`` of ``recall@D``; empty for a rule of one value."""
+    _, at, label = str(one.get("decided_by") or "").partition("@")
+    return (Name(at + label),) if at else ""
 
 
-def _remark(one: Json) -> Words:
-    if one["needed_samples"] is not None:
-        return f"about {about(one['needed_samples'])} samples would settle it"
-    return ("decided by ", Name(one["decided_by"])) if one.get("decided_by") else ""
+def _summary(results: Sequence[Json]) -> str:
+    counts = {word: sum(one["verdict"] == word for one in results) for word in _ORDER}
+    rules = "1 rule" if len(results) == 1 else f"{len(results)} rules"
+    if counts["pass"] == len(results):
+        return f"{'The rule holds' if len(results) == 1 else f'All {rules} hold'}."
+    said = {
+        "fail": f"{counts['fail']} of {rules} {'fails' if counts['fail'] == 1 else 'fail'}",
+        "inconclusive": f"{counts['inconclusive']} cannot be decided with these samples",
+        "pass": f"{counts['pass']} {'passes' if counts['pass'] == 1 else 'pass'}",
+    }
+    return ", ".join(text for word, text in said.items() if counts[word] or word == "fail") + "."
 
 
-def _verdict_sentence(verdict: str, counted: int, rules: int) -> str:
-    if verdict == "pass":
-        return f"All {rules} rules pass." if rules > 1 else "The rule passes."
-    said = f"{counted} of {_rules(rules)}"
-    return f"{said} cannot be decided with this test set." if verdict == "inconclusive" else f"{said} failed."
-
-
-def _why(answer: Json) -> list[Said]:
-    if answer["exit_code"] == 0:
-        return []
-    said = [one["message"] for one in answer["results"] if one["verdict"] == answer["verdict"]]
-    if len(said) > _MOST_SAID:
-        said[_MOST_SAID:] = [f'{len(said) - _MOST_SAID} more: in "results"']
-    return [Said("WHY", one, only=TEXT) for one in said]
-
-
-def _settled_by(results: Sequence[Json]) -> list[Said]:
+def _why(answer: Json) -> Iterator[Said]:
+    """Yield why the verdict is as it is, what would settle it, and what differences are to."""
+    results, baseline = answer["results"], answer.get("baseline")
+    if answer["exit_code"]:
+        said = [one["message"] for one in results if one["verdict"] == answer["verdict"]]
+        more = [f'{len(said) - _MOST_SAID} more: in "results"'] if len(said) > _MOST_SAID else []
+        yield Said("why", " ".join([*said[:_MOST_SAID], *more]), SHORT)
     needed = {
         one["rule"]["metric"]: one["needed_samples"]
         for one in results
         if one["needed_samples"] is not None and "metric" in one["rule"]
     }
-    if not needed:
-        return []
-    first, *rest = [f"{about(count)}{{}} for {metric}" for metric, count in needed.items()]
-    each = ", ".join([first.replace("{}", " samples"), *(one.replace("{}", "") for one in rest)])
-    return [Said("SETTLE", f"about {each}, if the values stay as they are.", only=TEXT)]
-
-
-def _baseline_note(baseline: Json | None) -> list[Said]:
-    if baseline is None:
-        return []
-    return [Said("NOTE", f"Differences are to the baseline {run_title(baseline)}.", only=TEXT)]
-
-
-def _attribute(text: str) -> str:
-    """Return a name within a comment of HTML, which it must not end."""
-    return "".join(one if one.isascii() and (one.isalnum() or one in "._/:+-") else "_" for one in text).replace(
-        "--", "_"
-    )
-
-
-# --- pages -----------------------------------------------------------------------------------------------------------
-
-
-def _meta(answer: Json) -> Iterator[tuple[str, Cell]]:
-    run, baseline = answer["evaluation"], answer.get("baseline")
-    yield "run", Link(run_name(run["model"]), f"ui/evaluations/{run['id']}", run["id"])
+    if needed:
+        each = ", ".join(f"{about(count)} for {metric}" for metric, count in needed.items())
+        samples = each.replace(" for ", " samples for ", 1)
+        yield Said("settle", f"about {samples}, if the values stay as they are.", SHORT)
     if baseline is not None:
-        yield "baseline", Link(run_name(baseline["model"]), f"ui/evaluations/{baseline['id']}", baseline["id"])
-    yield "data", Name(dataset_name(run["dataset"]))
-    yield "exit code", str(answer["exit_code"])
-    yield "gate", Link(answer["gate"]["name"], f"ui/gates/{answer['gate']['name']}")
-
-
-def _counts(results: Sequence[Json]) -> dict[str, int]:
-    return {word: sum(one["verdict"] == word for one in results) for word in _ORDER}
-
-
-def _counted(results: Sequence[Json]) -> str:
-    counts = ", ".join(f"{count} {word}" for word, count in _counts(results).items() if count)
-    return f"{counts} of {_rules(len(results))}."
-
-
-def _summary(results: Sequence[Json]) -> str:
-    counts = _counts(results)
-    said = [
-        f"{counts['fail']} of {_rules(len(results))} {'fails' if counts['fail'] == 1 else 'fail'}",
-        f"{counts['inconclusive']} cannot be decided with these samples",
-        f"{counts['pass']} {'passes' if counts['pass'] == 1 else 'pass'}",
-    ]
-    if counts["pass"] == len(results):
-        return f"{'The rule holds' if len(results) == 1 else f'All {len(results)} rules hold'}."
-    kept = [text for text, word in zip(said, _ORDER, strict=True) if counts[word] or word == "fail"]
-    return ", ".join(kept) + "."
-
-
-def _rules(count: int) -> str:
-    return "1 rule" if count == 1 else f"{count} rules"
+        yield Said("note", f"Differences are to the baseline {run_title(baseline)}.", SHORT)
 
 
 def _rule(one: Json) -> Rule:
@@ -272,7 +205,7 @@ def _rule(one: Json) -> Rule:
         verdict=one["verdict"],
         title="Samples" if metric is None else _name(metric),
         key="" if metric is None else _key(metric),
-        demand=rule_text(one["rule"]),
+        demand=rule_words(one["rule"]),
         estimate=estimate_of(one),
         limits=limits_of(one),
         decided=one.get("decided_by") or "",
@@ -296,14 +229,14 @@ def _name(metric: str) -> str:
         return metric
     of = f" of {label}" if at and label != "*" else " of every class" if at else ""
     name = describe_metric(metric_by_name(found)).name
-    return f"{name[:1].upper()}{name[1:]}{of}"
+    return f"{sentence(name)}{of}"
 
 
 def limits_of(one: Json) -> list[tuple[float, bool | None]]:
     """Return the limits of a rule, each with whether what lies below it is wrong; None where that cannot be told."""
     rule = one["rule"]
     if "minimum_samples" in rule:
-        return []
+        return [(rule["minimum_samples"], True)]
     demand = next(each for each in Demand if each in rule)
     if one["quantity"] != "difference":
         return [(rule[demand], demand is Demand.MIN)]
@@ -315,6 +248,24 @@ def limits_of(one: Json) -> list[tuple[float, bool | None]]:
     if lower is None:
         return [(limit, None)]
     return [(-limit, False) if lower else (limit, True)]
+
+
+def axis_of(known: Sequence[float], *, sign: bool) -> tuple[float, float]:
+    """Return the ends of the axis of a rule: 0 and 1 where everything lies there, else round ones with room at both
+    sides, but for a 0 that nothing lies below.
+
+    Args:
+        known: The value, its limits and those of the rule.
+        sign: They are differences.
+    """
+    if not sign and 0 <= min(known) <= max(known) <= 1:
+        return 0.0, 1.0
+    low, high = min([0.0, *known]), max([0.0, *known])
+    reach = max(high - low, 1e-9)
+    step = 10.0 ** math.floor(math.log10(reach))
+    step = step / 2 if reach / step < 2 else step
+    start = 0.0 if low == 0.0 and not sign else math.floor((low - 0.05 * reach) / step) * step
+    return start, math.ceil((high + 0.05 * reach) / step) * step
 
 
 def _lower_is_better(metric: str) -> bool | None:

@@ -5,9 +5,11 @@ in their format, so a new noun is one function that makes a document, and a new 
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, Final
+
+Json = Mapping[str, Any]
 
 
 class Medium(StrEnum):
@@ -19,18 +21,13 @@ class Medium(StrEnum):
 
 
 ALL: Final = frozenset(Medium)
-TEXT, MARKDOWN, PAGE = (frozenset({one}) for one in Medium)
-SHORT: Final = TEXT | MARKDOWN
+TEXT: Final = frozenset({Medium.TEXT})
+PAGE: Final = frozenset({Medium.PAGE})
+SHORT: Final = ALL - PAGE
 
 
 class Name(str):
     """A name that came with a request, or the key of a metric: data, and never markup."""
-
-    __slots__ = ()
-
-
-class Written(str):
-    """A number that is written already: counts, chances and p values, which look the same everywhere."""
 
     __slots__ = ()
 
@@ -46,24 +43,20 @@ class Estimate:
     Attributes:
         value: None for one that is not defined.
         sign: It is a difference.
-        reason: Why it has no value.
-        note: Stands in place of an interval that there is not.
-        twin: The same at equal class shares; it has as many decimals.
-        moves: Prevalence moves it; None where that is not known.
+        note: Stands in place of an interval that there is not: why there is no value, or what to hold it against.
+        twin: The same at equal class shares.
+        moves: Prevalence moves it, as far as is known.
         near: Limits of a rule, which it must not read as.
-        digits: Decimals, where they do not follow from the interval.
     """
 
     value: float | None
     low: float | None = None
     high: float | None = None
     sign: bool = False
-    reason: str = ""
     note: str = ""
     twin: "Estimate | None" = None
-    moves: bool | None = None
+    moves: bool = True
     near: tuple[float, ...] = ()
-    digits: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,12 +74,11 @@ class Link:
 
     name: str
     path: str
-    said: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """The name of a metric, which a page explains at its end."""
+    """A metric: its key, and the name by which a page calls and explains it."""
 
     key: str
     name: str
@@ -95,15 +87,24 @@ class Term:
 Cell = Words | Term | Estimate | Tag | Link | None
 
 
-class Facet(StrEnum):
-    """One of the columns that an estimate fills."""
+class Kind(StrEnum):
+    """Kinds of columns, by what stands in them.
 
-    WHOLE = "whole"
+    ``NAME`` names the row. ``NUMBER`` is written already: counts, chances and p values. ``VALUE`` is an estimate of
+    which the value is shown, ``ESTIMATE`` has its interval beside it, and ``DRAWN`` a picture of both on a line from 0
+    to 1.
+    """
+
+    NAME = "name"
+    WORDS = "words"
+    NUMBER = "number"
     VALUE = "value"
-    INTERVAL = "interval"
-    TRACK = "track"
-    TWIN = "twin"
-    TWINS = "twins"
+    ESTIMATE = "estimate"
+    DRAWN = "drawn"
+
+
+def _is_empty(cell: Cell) -> bool:
+    return cell in (None, "") or (isinstance(cell, Estimate) and cell.value is None and not cell.note)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,130 +112,81 @@ class Column:
     """One column of a table.
 
     Attributes:
-        head: Its heading.
-        cell: The cell of each row that it shows; several columns can show parts of one.
-        right: Its cells end below each other.
-        width: Columns of a text that it takes at least.
-        gap: Columns of a text before it.
-        named: It names the row. A name that is too long for its column has a line of its own, and is never cut.
-        cut: Names in it are cut to so many columns of a text.
+        cut: Names of classes and runs are cut to so many columns of a text. Other names are never cut.
         only: The formats that have it.
         style: Of its cells on a page.
-        sort: How a page sorts by it: ``t`` as text, ``n`` as numbers, ``asc`` as numbers, which it is sorted by.
     """
 
     head: Words | Link
-    cell: int
-    facet: Facet = Facet.WHOLE
-    right: bool = False
-    width: int = 0
-    gap: int = 2
-    named: bool = False
+    kind: Kind = Kind.WORDS
     cut: int = 0
     only: frozenset[Medium] = ALL
     style: str = ""
-    sort: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Rows of a table under a heading.
-
-    Attributes:
-        title: Above the rows in a text.
-        page_title: Above them on a page.
-        said: Behind that heading.
-        last: The last column of a text in this group, where it is another one than that of the table.
-    """
+    """Rows of a table, with a heading where there are several groups."""
 
     rows: Sequence[Sequence[Cell]]
-    title: str = ""
-    page_title: str = ""
-    said: str = ""
-    last: Column | None = None
-    only: frozenset[Medium] = ALL
+    title: Words = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Rows of names and numbers.
+    """Rows of names and numbers; a column without content is not written.
 
     Attributes:
-        caption: What is in it, for those who hear a page.
-        most: Rows that a format has at most; the others are counted, and folded on a page.
-        rest: The word for the others.
+        caption: The contents in words.
+        interval: Heading of the column of intervals.
+        short: Rows of a text. Markdown and pages have their own bounds; the other rows are counted, or folded.
+        rest: The word for the other rows.
         style: Of the table on a page.
-        after: The line of a text that tells of the other rows.
+        folded: A page shows it on demand.
+        sorted_by: Heading of the column that the rows rise by, where a page lets them be sorted by others.
     """
 
     caption: str
     columns: Sequence[Column]
     groups: Sequence[Group]
-    most: Mapping[Medium, int] = field(default_factory=dict)
+    interval: str = "interval"
+    short: int | None = None
     rest: str = "rows"
     style: str = "stick"
-    after: str = ""
+    folded: bool = False
+    sorted_by: str = ""
     only: frozenset[Medium] = ALL
 
-    def first(self, medium: Medium) -> tuple[list[Group], list[Sequence[Cell]]]:
-        """Return the groups with as many rows as a format has, and the other rows."""
-        most, found, rest = self.most.get(medium, _EVERY), list[Group](), list[Sequence[Cell]]()
+    def within(self, medium: Medium, most: int | None = None) -> tuple["Table", "Table"]:
+        """Return what a format has of it: the columns with content, and the first rows apart from the others."""
+        rows = [row for group in self.groups for row in group.rows]
+        kept = [
+            place
+            for place, column in enumerate(self.columns)
+            if medium in column.only and not all(_is_empty(row[place]) for row in rows)
+        ]
+        first, others, room = list[Group](), list[Group](), len(rows) if most is None else most
         for group in self.groups:
-            if medium in group.only:
-                found.append(replace(group, rows=group.rows[:most]))
-                rest += group.rows[most:]
-                most = max(0, most - len(group.rows))
-        return [group for group in found if group.rows], rest
+            cells = [[row[place] for place in kept] for row in group.rows]
+            first += [replace(group, rows=cells[:room])] if cells[:room] else []
+            others += [replace(group, rows=cells[room:])] if cells[room:] else []
+            room = max(0, room - len(cells))
+        columns = [self.columns[place] for place in kept]
+        return replace(self, columns=columns, groups=first), replace(self, columns=columns, groups=others)
 
-    def shown(self, medium: Medium) -> list[Column]:
-        """Return the columns that a format has."""
-        return [column for column in self.columns if medium in column.only]
-
-
-_EVERY: Final = 1 << 30
+    @property
+    def rows(self) -> list[Sequence[Cell]]:
+        """Return the rows of all groups."""
+        return [row for group in self.groups for row in group.rows]
 
 
 @dataclass(frozen=True, slots=True)
 class Matrix:
-    """A confusion matrix, rows actual, with what each class was found by.
-
-    Attributes:
-        recalls: Of each class.
-        precisions: Of each class.
-    """
+    """A confusion matrix, rows actual."""
 
     labels: Sequence[str]
     counts: Sequence[Sequence[float]]
-    recalls: Sequence[Estimate]
-    precisions: Sequence[float | None]
     only: frozenset[Medium] = ALL
-
-    @property
-    def sizes(self) -> list[float]:
-        """Return the number of samples of each class."""
-        return [sum(row) for row in self.counts]
-
-    @property
-    def weakest(self) -> list[int]:
-        """Return the classes that have a recall, that of the lowest first."""
-        known = [(one.value, k) for k, one in enumerate(self.recalls) if one.value is not None]
-        return [k for _, k in sorted(known)]
-
-    def mistakes(self, most: int) -> list[tuple[float, int, int]]:
-        """Return the largest entries beside the diagonal: count, actual and predicted class."""
-        found = [
-            (-count, actual, predicted)
-            for actual, row in enumerate(self.counts)
-            for predicted, count in enumerate(row)
-            if actual != predicted and count > 0
-        ]
-        return [(-count, actual, predicted) for count, actual, predicted in sorted(found)[:most]]
-
-    def taken_for(self, actual: int, most: int) -> list[tuple[float, int]]:
-        """Return the classes that one is most often taken for, with the counts."""
-        row = self.counts[actual]
-        wrong = sorted((-count, other) for other, count in enumerate(row) if other != actual and count > 0)
-        return [(-count, other) for count, other in wrong[:most]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,15 +194,11 @@ class Said:
     """A finding or a note.
 
     Attributes:
-        kind: Its severity; any other word is the heading of a text.
-        word: On a page, where it is not the severity.
-        strong: The most important sentence of the document.
+        kind: Its severity, ``result`` for the most important sentence, or the heading that it has in a text.
     """
 
     kind: str
     text: Words
-    word: str = ""
-    strong: bool = False
     only: frozenset[Medium] = ALL
 
 
@@ -259,15 +207,18 @@ class Rule:
     """A rule of a gate on an axis of its own.
 
     Attributes:
+        key: Of the metric in the catalogue; empty where there is none.
+        estimate: A number that is written already where it is a count.
         limits: Each with whether what lies below it is wrong; None where that cannot be told.
+        decided: The value that decides, where there are several.
         message: Why the verdict is as it is.
     """
 
     verdict: str
     title: str
     key: str
-    demand: str
-    estimate: Estimate | Written
+    demand: Words
+    estimate: Estimate | str
     limits: Sequence[tuple[float, bool | None]]
     decided: str
     message: str
@@ -275,11 +226,12 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """All rules of a check, for pages."""
+    """All rules of a check: drawn on a page, a table elsewhere."""
 
     counted: str
     rules: Sequence[Rule]
-    only: frozenset[Medium] = PAGE
+    table: Table
+    only: frozenset[Medium] = ALL
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,14 +246,7 @@ class Figures:
     only: frozenset[Medium] = PAGE
 
 
-@dataclass(frozen=True, slots=True)
-class Space:
-    """An empty line of a text."""
-
-    only: frozenset[Medium] = TEXT
-
-
-Block = Said | Table | Matrix | Rules | Figures | Space
+Block = Said | Table | Matrix | Rules | Figures
 
 
 @dataclass(frozen=True, slots=True)
@@ -328,40 +273,37 @@ class Document:
 
     Attributes:
         title: Whom it is about.
-        on: The data.
-        facts: What else stands in the heading of a text and below that of a page.
-        heading: The whole first line of a text, and the rest of it that stands at its end.
-        markdown: The lines that Markdown begins with.
-        verdict: The largest sentence of a page.
-        banner: The verdict of a gate, on a page.
+        on: The data, or what else stands behind the title.
+        facts: What stands below the title, with a name where a page needs one; texts and Markdown have the others.
+        banner: The verdict of a gate.
+        marker: What finds a comment in Markdown again.
         opening: Sentences before the sections.
         path: The address under ``/v1`` that answers the same.
-        footer: The last line of Markdown.
+        method: How the numbers were made.
+        terms: Metrics that are explained: key, name and sentence.
+        task: What they judge, where a name has several meanings.
     """
 
-    title: str
-    of: str = ""
-    on: str = ""
-    heading: tuple[str, str]
-    markdown: Sequence[Words]
-    meta: Sequence[tuple[str, Cell]] = ()
+    title: Words
+    on: Words = ""
+    facts: Sequence[tuple[str, Cell]] = ()
     created_at: str | None = None
     identifier: str | None = None
-    verdict: str = ""
     banner: Tag | None = None
+    marker: str = ""
     opening: Sequence[Said] = ()
-    most: Mapping[Medium, int] = field(default_factory=dict)
     sections: Sequence[Section] = ()
     path: str = ""
-    footer: Words = ""
     method: Sequence[str] = ()
     terms: Sequence[tuple[str, str, str]] = ()
+    task: str | None = None
     records: Records
+
+    def said(self, medium: Medium) -> list[Said]:
+        """Return the sentences before the sections that a format has."""
+        return [one for one in self.opening if medium in one.only]
 
     def blocks(self, medium: Medium) -> Iterator[Block]:
         """Yield the blocks of all sections that a format has."""
         for section in self.sections:
             yield from (block for block in section.blocks if medium in block.only)
-
-
-Json = Mapping[str, Any]

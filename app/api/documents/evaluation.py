@@ -1,11 +1,12 @@
 """An evaluation as a document: findings first, then the values to look at, the classes, and what has no value."""
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Final
 
 from app.api.documents.document import (
-    MARKDOWN,
+    ALL,
     PAGE,
     SHORT,
     TEXT,
@@ -14,17 +15,16 @@ from app.api.documents.document import (
     Column,
     Document,
     Estimate,
-    Facet,
     Figures,
     Group,
     Json,
+    Kind,
     Matrix,
     Medium,
     Name,
     Records,
     Said,
     Section,
-    Space,
     Table,
     Term,
     Words,
@@ -32,37 +32,34 @@ from app.api.documents.document import (
 from app.api.documents.reading import (
     by_severity,
     class_word,
-    counted,
     dataset_name,
     ends_of,
     has_classes,
+    overall,
     precision_of,
     recalls_of,
     run_name,
-    run_title,
     said_once,
     sentence,
     shown_first,
-    value_of,
     weakest_classes,
 )
 from app.domain.catalogue import describe_metric, metric_by_name
 from app.domain.errors import DomainError
 from app.domain.expressions.syntax import write_label
-from app.domain.inputs.kinds import KINDS
+from app.domain.inputs.kinds import KINDS, task_of
 from app.domain.named_metrics import F1, PRECISION, RECALL
 from app.domain.wording import PAGE as ON_PAGES
-from app.domain.wording import PLAIN, number, percent, whole
+from app.domain.wording import number, percent, share, whole
 
-_MOST_FINDINGS: Final = {Medium.TEXT: 5, Medium.PAGE: 4}
-_MOST_REQUESTED, _MOST_LABELS, _MOST_UNDEFINED, _SEVERAL = 10, 8, 60, 12
-_MOST_CLASSES: Final = {Medium.MARKDOWN: 30, Medium.PAGE: 40, Medium.TEXT: _MOST_LABELS}
-_MOST_ROWS: Final = {Medium.MARKDOWN: 60}
+# Rows of a text, which has at most 60 lines.
+_SHORT_METRICS, _SHORT_CLASSES = 20, 8
+_MOST_UNDEFINED, _MOST_MISTAKES, _SEVERAL = 60, 4, 12
 # From so many classes on the table of classes says more than the matrix.
 _MANY_CLASSES: Final = 8
 _MOVES: Final = {
-    "prevalence_insensitive": "Does not move with prevalence",
-    "prevalence_sensitive": "Moves with prevalence",
+    "prevalence_insensitive": "Same at any class mix",
+    "prevalence_sensitive": "Changes with the class mix",
 }
 _HEADS: Final = ("scope", "class", "group", "metric", "value", "low", "high", "undefined")
 _BALANCED: Final = "at_balanced_prevalence"
@@ -74,119 +71,108 @@ def evaluation_document(answer: Json) -> Document:
     Args:
         answer: As it is answered in JSON.
     """
-    findings = [Said(one["severity"], one["message"]) for one in by_severity(said_once(answer["findings"]))]
-    identifier, values = answer.get("id"), _Values(answer)
-    classes, matrix = _classes(answer, values), _matrix(answer)
-    parts = [classes, matrix] if len(answer["per_class"]) >= _MANY_CLASSES else [matrix, classes]
+    identifier, values, task = answer.get("id"), _Values(answer), _task(answer)
+    hidden = _hidden(answer)
+    findings = [
+        # A page says it as its verdict.
+        Said(one["severity"], one["message"], SHORT if one is hidden else ALL)
+        for one in by_severity(said_once(answer["findings"]))
+    ]
+    balanced = bool(answer["metrics"].get(_BALANCED))
+    model, data = run_name(answer.get("model")), dataset_name(answer.get("dataset"), version=True)
     return Document(
-        title=run_name(answer.get("model")) or "Evaluation, not kept",
-        on=dataset_name(answer.get("dataset"), version=True),
-        heading=(run_title(answer), ", ".join(_size(answer))),
-        markdown=[_title(answer), *_markdown_size(answer)],
-        meta=list(_meta(answer)),
+        title=(Name(model),) if model else "Evaluation, not kept",
+        on=("on ", Name(data)) if data else "",
+        facts=list(_facts(answer)),
         created_at=answer.get("created_at"),
         identifier=identifier,
-        verdict=_verdict(answer),
-        opening=findings,
-        most=_MOST_FINDINGS,
+        opening=[Said("result", _verdict(answer), PAGE), *findings],
         sections=[
             Section(
                 "metrics",
                 "Metrics",
-                [Space(), values.first(), *(Said("", note, only=PAGE) for note in values.notes()), values.every()],
+                [values.first(), *(Said("note", note) for note in values.notes()), values.every()],
                 "The further a circle lies from its diamond, the more of the value is owed to the class shares of "
-                "this data.",
+                "this data."
+                if balanced
+                else "",
             ),
-            *(part for part in parts if part is not None),
+            *_classes(answer, values.interval),
             *_parts(answer, identifier),
             _undefined(answer),
         ],
         path="" if identifier is None else f"evaluations/{identifier}",
         method=[
-            f"Intervals are at {_level(answer)}. “At equal shares” is the same metric on the matrix with its rows "
-            "scaled to equal totals. All numbers, exact and with the method of each interval, are in the JSON answer."
+            f"Intervals are at {values.level}. {_SCALED if balanced else ''}"
+            "All numbers, exact and with the method of each interval, are in the JSON answer."
         ],
-        terms=sorted({(key, *_card(key)) for key in values.keys if _card(key)[1]}),
+        terms=sorted({(key, *_card(key, task)) for key in values.keys if _card(key, task)[1]}),
+        task=task,
         records=Records(_HEADS, list(_Lines(answer).all())),
     )
 
 
-def _level(answer: Json) -> str:
-    return percent(next((float(one["level"]) for one in answer["intervals"].values()), 0.95), None)
-
-
 @cache
-def _card(key: str) -> tuple[str, str]:
-    """Return name and sentence of a metric; those of an expression are its text."""
-    if "@" in key or "(" in key:
+def _card(key: str, task: str | None) -> tuple[str, str]:
+    """Return name and sentence of a metric of a task; those of an expression are its text."""
+    metric, bracket, parameters = key.partition("(")
+    if not _WITH_PARAMETERS.fullmatch(key):
         return key, ""
     try:
-        card = describe_metric(metric_by_name(key))
+        card = describe_metric(metric_by_name(metric, task))
     except DomainError:
         return key, ""
-    return sentence(card.name), card.sentence
+    return sentence(card.name) + (f" ({parameters}" if bracket else ""), card.sentence
 
 
-# --- the heading -----------------------------------------------------------------------------------------------------
+_WITH_PARAMETERS: Final = re.compile(r"\w+(\([\w.=, ]+\))?")
 
 
-def _title(answer: Json) -> Words:
-    model, dataset = run_name(answer.get("model")), dataset_name(answer.get("dataset"))
-    if not model:
-        return "### Evaluation"
-    return ("### ", Name(model), " on ", Name(dataset)) if dataset else ("### ", Name(model))
+def _task(answer: Json) -> str | None:
+    return task_of(answer["input"]["kind"], answer["input"])
 
 
-def _outcomes(answer: Json) -> list[str]:
-    if not has_classes(answer):
-        return []
-    return [f"{whole(answer['input']['n_classes'])} {class_word(answer, answer['input']['n_classes'])}"]
-
-
-def _size(answer: Json) -> list[str]:
+def _facts(answer: Json) -> Iterator[tuple[str, Cell]]:
     given = answer["input"]
     units, unit = KINDS[given["kind"]].units, "in weight" if given.get("content") == "weights" else "samples"
     if units is not None and units.unit is not None:
         unit = units.unit
-    parts = [] if given.get("n_samples") is None else [f"{whole(given['n_samples'])} {unit}"]
+    if given.get("n_samples") is not None:
+        yield "", f"{whole(given['n_samples'])} {unit}"
     if given.get("clusters"):
-        parts.append(f"{whole(len(given['clusters']))} clusters")
-    parts += _outcomes(answer)
+        yield "", f"{whole(len(given['clusters']))} clusters"
+    if has_classes(answer):
+        yield "", f"{whole(given['n_classes'])} {class_word(answer, given['n_classes'])}"
     if given.get("positive") is not None:
-        parts.append(f"positive: {given['positive']}")
-    return parts
-
-
-def _markdown_size(answer: Json) -> list[Words]:
-    if not has_classes(answer):
-        return []
-    given = answer["input"]
-    samples = [] if given.get("n_samples") is None else [f"{whole(given['n_samples'])} samples"]
-    return [", ".join([*samples, *_outcomes(answer)]) + ".", ""]
-
-
-def _meta(answer: Json) -> Iterator[tuple[str, Cell]]:
-    for one in _size(answer):
-        yield "", one
-    yield "", answer["input"]["kind"].replace("_", " ")
+        yield "", ("positive: ", Name(given["positive"]))
+    yield "kind", given["kind"].replace("_", " ")
     for name, value in answer.get("tags", {}).items():
         yield name, (Name(value),)
 
 
+_SCALED: Final = "“Balanced” is the same metric on the matrix with its rows scaled to equal totals. "
+
+
+def _hidden(answer: Json) -> Json | None:
+    """Return the finding of a class that accuracy hides, if there is one."""
+    return next((one for one in answer["findings"] if one["code"] == "accuracy_overstates"), None)
+
+
 def _verdict(answer: Json) -> str:
     """Return the worst thing in counts, or what the first metric is; never more than is stored."""
-    hidden = next((one for one in answer["findings"] if one["code"] == "accuracy_overstates"), None)
+    hidden = _hidden(answer)
     if hidden is not None:
         return ". ".join(str(hidden["message"]).rstrip(".").split(". ")[:2]) + "."
     first = next(iter(answer["headline"]["metrics"].items()), None)
     if first is None:
         return "No usual metric has a value."
     key, one = first
-    said = f"{_card(key)[0]} is {ON_PAGES.said(one['value'], one['low'], one['high'])}."
+    said = f"{_card(key, _task(answer))[0]} is {ON_PAGES.said(one['value'], one['low'], one['high'])}."
     weakest = answer["headline"].get("weakest_class")
     if weakest is not None:
         said += f" The lowest recall is that of {class_word(answer)} {weakest['label']}: "
-        said += f"{ON_PAGES.value(weakest[RECALL])}, of {whole(weakest['n'])} cases."
+        of_cases = "" if weakest["n"] is None else f", of {whole(weakest['n'])} cases"
+        said += f"{ON_PAGES.value(weakest[RECALL])}{of_cases}."
     return said
 
 
@@ -194,122 +180,96 @@ def _verdict(answer: Json) -> str:
 
 
 class _Values:
-    """The values of an evaluation as estimates, and the tables of them."""
+    """The values of an evaluation as rows: the metric, its estimate, and the same at equal class shares."""
 
     def __init__(self, answer: Json) -> None:
         self._answer = answer
         self._reasons = {(one["metric"], one.get("class")): one["reason"] for one in answer["undefined"]}
         self._same, self._moved, self._losses = shown_first(answer)
-        self.interval = f"{_level(answer)} interval"
+        self.level = percent(next((float(one["level"]) for one in answer["intervals"].values()), 0.95), None)
+        self.interval = f"{self.level} interval"
         self.keys = (*self._same, *self._moved, *self._losses)
 
-    def estimate(self, name: str, value: float | None, note: str = "") -> Estimate:
-        """Return a value with its limits and its twin, or why there is none."""
-        twin = self._answer["metrics"].get(_BALANCED, {}).get(name)
+    def row(self, key: str, value: float | None, note: str = "") -> list[Cell]:
+        """Return one row; a value that does not exist has its reason."""
+        one = self._estimate(key, value, note)
+        name, explained = _card(key, _task(self._answer))
+        known = explained and key in self.keys
+        stays = has_classes(self._answer) and not one.moves
+        return [Term(key, name) if known else (Name(key),), one, "same" if stays else one.twin]
+
+    def _estimate(self, name: str, value: float | None, note: str) -> Estimate:
+        groups, twin = self._answer["metrics"], self._answer["metrics"].get(_BALANCED, {}).get(name)
         ends = self._answer.get("intervals_at_balanced_prevalence", {}).get(name, {})
         return Estimate(
             value,
             *ends_of(self._answer, name),
-            reason="" if value is not None else self._reason(name),
-            note=note,
+            note=note if value is not None else self._reason(name),
             twin=None if twin is None else Estimate(twin, ends.get("low"), ends.get("high")),
-            moves=self._moves(name),
+            moves=name not in groups["prevalence_insensitive"] and name.partition("@")[0] != RECALL,
         )
-
-    def _moves(self, name: str) -> bool | None:
-        groups = self._answer["metrics"]
-        if name in groups["prevalence_sensitive"] or name.partition("@")[0] == RECALL:
-            return name in groups["prevalence_sensitive"]
-        return False if name in groups["prevalence_insensitive"] else None
 
     def _reason(self, name: str) -> str:
         key, _, label = name.partition("@")
         return str(self._reasons.get((key, label or None)) or self._reasons.get((name, None)) or "no value")
 
-    def row(self, key: str, value: float | None = None, *, known: bool = False, note: str = "") -> list[Cell]:
-        """Return a value as a row: its key, the estimate, its name, whether prevalence moves it."""
-        one = self.estimate(key, value if known else value_of(self._answer, key)[1], note)
-        name, explained = _card(key)
-        moves = "" if key in self._answer["requested"] else "yes" if one.moves else "no"
-        return [Name(key), one, Term(key if explained and key in self.keys else "", name), moves]
-
-    def columns(self) -> list[Column]:
-        """Return the columns of values."""
-        return [
-            Column("metric", 0, named=True, width=26, only=SHORT),
-            Column("Metric", 2, named=True, only=PAGE),
-            Column("value", 1, Facet.VALUE, right=True, only=MARKDOWN),
-            Column("value", 1, Facet.VALUE, width=5, gap=1, only=TEXT),
-            Column("In this data", 1, Facet.VALUE, only=PAGE, style="v big"),
-            Column(self.interval, 1, Facet.INTERVAL, width=16),
-            Column("", 1, Facet.TRACK, only=TEXT | PAGE),
-            Column("changes with the class mix", 3, only=MARKDOWN),
-            Column("at equal class sizes", 1, Facet.TWIN, right=True, only=MARKDOWN),
-            Column("◆ At equal shares", 1, Facet.TWINS, only=PAGE, style="bal"),
-        ]
+    def _rows(self, keys: Iterable[str]) -> list[list[Cell]]:
+        return [self.row(key, overall(self._answer).get(key)) for key in keys]
 
     def first(self) -> Table:
         """Return the values to look at first, by what the mix of the classes does to them."""
-        answer = self._answer
-        if not has_classes(answer):
-            groups = [Group([self.row(key) for key in answer["headline"]["metrics"]], "METRIC")]
-        else:
-            same = [self.row(key) for key in self._same]
-            weakest = next(iter(weakest_classes(answer)), None)
-            if weakest is not None and RECALL not in self._same:
-                same.append(self.row(f"{RECALL}@{write_label(weakest)}", recalls_of(answer)[weakest], known=True))
-            moved, twin = [self.row(key) for key in self._moved], Column("at equal class sizes", 1, Facet.TWIN)
-            losses = [self.row(key, note=self._by_chance(key)) for key in self._losses]
-            nothing = Column("", 1, Facet.TRACK)
-            groups = [
-                Group(same, "SAME AT ANY CLASS MIX", "Does not move with prevalence", _STAYS),
-                Group(moved, "CHANGES WITH THE CLASS MIX", "Moves with prevalence", _BESIDE, twin),
-                Group(losses, "PROBABILITIES, lower is better", "Probabilities, lower is better", last=nothing),
-            ]
-        return Table(
-            f"Metrics with {self.interval}s", self.columns(), [*groups, *self._requested()], _MOST_ROWS, style="hl"
-        )
+        answer, (same_title, moved_title) = self._answer, _MOVES.values()
+        same, losses = self._rows(self._same), "Probabilities, lower is better"
+        weakest = next(iter(weakest_classes(answer)), None)
+        if weakest is not None and RECALL not in self._same:
+            same.append(self.row(f"{RECALL}@{write_label(weakest)}", recalls_of(answer)[weakest]))
+        by_mix = [Group(same, same_title), Group(self._rows(self._moved), moved_title)]
+        groups = [
+            *(by_mix if has_classes(answer) else [Group(self._rows(answer["headline"]["metrics"]))]),
+            Group([self.row(key, overall(answer).get(key), self._by_chance(key)) for key in self._losses], losses),
+            Group(list(self._requested()), "Requested"),
+        ]
+        columns = [
+            Column("metric", Kind.NAME),
+            Column("value", Kind.DRAWN, style="v big"),
+            Column("balanced", Kind.VALUE, style="bal"),
+        ]
+        caption = f"Metrics with {self.interval}s"
+        return Table(caption, columns, groups, self.interval, _SHORT_METRICS, "metrics", "hl")
 
     def _by_chance(self, key: str) -> str:
-        details = (self._answer.get("probabilities") or {}).get("calibration", {}).get(key)
-        return (
-            "" if details is None else f"perfect probabilities would show {number(details['expected_if_calibrated'])}"
-        )
+        details = (self._answer.get("probabilities") or {}).get("calibration", {}).get(key, {})
+        expected = details.get("expected_if_calibrated")
+        return "" if expected is None else f"perfect probabilities would show {number(expected)}"
 
-    def _requested(self) -> Iterator[Group]:
-        requested = self._answer["requested"]
-        single = {text: value for text, value in requested.items() if not isinstance(value, Mapping)}
-        rows = [self.row(text, value, known=True) for text, value in single.items()]
-        title = "REQUESTED"
-        yield Group(rows[:_MOST_REQUESTED], title, "Requested")
-        yield Group(rows[_MOST_REQUESTED:], only=MARKDOWN | PAGE)
-        lists = [text for text in requested if text not in single]
-        of_classes = [
-            self.row(text.replace("@*", f"@{write_label(label)}"), one, known=True)
-            for text in lists
-            for label, one in requested[text].items()
-        ]
-        yield Group(of_classes, "", "" if rows else "Requested", only=PAGE)
-        rest = [*lists, *list(single)[_MOST_REQUESTED:]]
-        if rest:
-            more = f" and {len(rest) - 1} more" if rest[1:] else ""
-            said = f'{rest[0]}{more}: in "requested"'
-            yield Group([[said, "", "", ""]], "" if rows else title, only=TEXT)
+    def _requested(self) -> Iterator[list[Cell]]:
+        for text, value in self._answer["requested"].items():
+            if isinstance(value, Mapping):
+                for label, one in value.items():
+                    yield self.row(text.replace("@*", f"@{write_label(label)}"), one)
+            else:
+                yield self.row(text, value)
 
     def every(self) -> Table:
-        """Return all other overall metrics, by what prevalence does to them."""
+        """Return all other overall metrics, for a page."""
         groups = [
-            Group([self.row(key) for key in self._answer["metrics"][group] if key not in self.keys], "", title)
+            Group(
+                [
+                    [_card(key, _task(self._answer))[0], *self.row(key, value)]
+                    for key, value in self._answer["metrics"][group].items()
+                    if key not in self.keys
+                ],
+                title,
+            )
             for group, title in _MOVES.items()
         ]
         columns = [
-            Column("Metric", 2, named=True),
-            Column("Key", 0, style="code"),
-            Column("Value", 1, Facet.VALUE),
-            Column(self.interval, 1, Facet.INTERVAL),
-            Column("At equal shares", 1, Facet.TWINS, style="bal"),
+            Column("Metric", Kind.NAME),
+            Column("Key", style="code"),
+            Column("Value", Kind.ESTIMATE),
+            Column("balanced", Kind.VALUE, style="bal"),
         ]
-        return Table("All other metrics", columns, groups, {Medium.PAGE: 0}, "metrics", "", only=PAGE)
+        return Table("All other metrics", columns, groups, self.interval, folded=True, only=PAGE)
 
     def notes(self) -> list[str]:
         """Return what has to be known to read some intervals of requested values, each said once."""
@@ -317,89 +277,39 @@ class _Values:
         return list(dict.fromkeys(one["note"] for one in intervals if "note" in one))
 
 
-_STAYS: Final = "every class counts the same, whatever its share"
-_BESIDE: Final = "read it beside its value at equal class shares"
-
-
 # --- classes ---------------------------------------------------------------------------------------------------------
 
 
-def _recall(answer: Json, label: str, recall: float | None) -> Estimate:
-    return Estimate(recall, *ends_of(answer, f"{RECALL}@{write_label(label)}"))
-
-
-def _matrix(answer: Json) -> Section | None:
-    counts, recalls = answer["input"].get("confusion_matrix"), recalls_of(answer)
-    if counts is None:
-        return None
-    labels = answer["input"]["labels"]
-    matrix = Matrix(
-        labels,
-        counts,
-        [_recall(answer, label, recalls.get(label)) for label in labels],
-        [precision_of(answer, label) for label in labels],
-        TEXT | PAGE,
-    )
-    return Section("matrix", "Confusion matrix", [matrix])
-
-
-def _classes(answer: Json, values: _Values) -> Section | None:
-    """Return each class, the lowest recall first, and those without one at the end."""
+def _classes(answer: Json, interval: str) -> list[Section]:
+    """Return the classes, the lowest recall first, and the matrix: what says more comes first."""
     if not has_classes(answer):
-        return None
+        return []
+    counts, labels = answer["input"].get("confusion_matrix"), list(answer["input"]["labels"])
+    one, many = class_word(answer), class_word(answer, 2)
     order = weakest_classes(answer)
     order += [label for label in answer["per_class"] if label not in order]
-    one, many = class_word(answer), class_word(answer, 2)
-    recalls, labels = recalls_of(answer), list(answer["input"]["labels"])
-    places = {label: place for place, label in enumerate(labels)}
-    counts = answer["input"].get("confusion_matrix")
-    matrix = None if counts is None else Matrix(labels, counts, [], [])
-    rows: list[list[Cell]] = []
-    for label in order:
-        groups, place = answer["per_class"][label], places[label]
-        twin = groups.get(_BALANCED, {})
-        taken: list[str] = []
-        for count, other in [] if matrix is None else matrix.taken_for(place, 3):
-            taken += [", "] if taken else []
-            taken += [Name(labels[other]), f" {whole(count)}"]
-        share = answer["input"]["prevalence"].get(label)
-        rows.append(
-            [
-                (Name(label),),
-                "" if matrix is None else counted(matrix.sizes[place]),
-                _recall(answer, label, recalls.get(label)),
-                tuple(taken) or "none",
-                *(Estimate(each) for each in (precision_of(answer, label), twin.get(PRECISION))),
-                *(Estimate(each) for each in (groups["prevalence_sensitive"].get(F1), twin.get(F1))),
-                "" if share is None else percent(share),
-            ]
-        )
     columns = [
-        Column(one, 0, named=True, only=MARKDOWN | PAGE, sort="t"),
-        Column("", 0, named=True, cut=26, width=14, only=TEXT),
-        Column("n", 1, right=True, only=PAGE, sort="n", style="r"),
-        Column(RECALL, 2, Facet.VALUE, right=True, width=6, sort="asc", style="strong"),
-        Column("", 2, Facet.TRACK, only=PAGE),
-        Column(values.interval, 2, Facet.INTERVAL, width=16),
-        Column("Most often taken for", 3, only=PAGE),
-        Column(PRECISION, 4, Facet.VALUE, right=True, width=9, only=TEXT | PAGE, sort="n"),
-        Column("◆ equal", 5, Facet.VALUE, only=PAGE, style="bal", sort="n"),
-        Column("F1", 6, Facet.VALUE, only=PAGE, sort="n"),
-        Column("◆ equal", 7, Facet.VALUE, only=PAGE, style="bal", sort="n"),
-        Column("Share", 8, right=True, only=PAGE, style="r", sort="n"),
+        Column(one, Kind.NAME, cut=26),
+        Column("n", Kind.NUMBER),
+        Column(RECALL, Kind.DRAWN, style="strong"),
+        Column("Most often taken for", only=PAGE),
+        Column(PRECISION, Kind.VALUE),
+        Column("balanced", Kind.VALUE, only=PAGE, style="bal"),
+        Column("F1", Kind.VALUE, only=PAGE),
+        Column("balanced", Kind.VALUE, only=PAGE, style="bal"),
+        Column("Share", Kind.NUMBER, only=PAGE),
     ]
-    known = [recalls[label] for label in order if recalls.get(label) is not None]
     table = Table(
         f"{many.capitalize()}, the lowest recall first",
         columns,
-        [Group(rows[: len(known)], f"WEAKEST {many.upper()}"), Group(rows[len(known) :], only=PAGE)],
-        _MOST_CLASSES,
+        [Group([_class_row(answer, label) for label in order])],
+        interval,
+        _SHORT_CLASSES,
         many,
-        "classes",
-        after=_others([recalls[label] for label in order[: len(known)]][_MOST_LABELS:]),
-        only=SHORT | PAGE if counts is None else MARKDOWN | PAGE,
+        sorted_by=RECALL,
+        only=ALL if weakest_classes(answer) else PAGE,
     )
-    return Section(
+    classes = Section(
         "classes",
         many.capitalize(),
         [table],
@@ -407,10 +317,65 @@ def _classes(answer: Json, values: _Values) -> Section | None:
         f"shares. Each interval is that of its {one} alone, chosen beforehand; the lowest of all recalls has a higher "
         "upper limit.",
     )
+    if counts is None:
+        return [classes]
+    few = len(labels) < _MANY_CLASSES
+    matrix = Matrix(labels, counts, TEXT | PAGE if few else PAGE)
+    confused = Section("matrix", "Confusion matrix", [matrix, _mistakes(labels, counts, PAGE if few else TEXT | PAGE)])
+    return [confused, classes] if few else [classes, confused]
 
 
-def _others(recalls: Sequence[float | None]) -> str:
-    return f"  the other {len(recalls)}: recall {PLAIN.interval(recalls[0], recalls[-1])}" if recalls else ""
+def _class_row(answer: Json, label: str) -> list[Cell]:
+    groups, prevalence = answer["per_class"][label], answer["input"]["prevalence"].get(label)
+    twin = groups.get(_BALANCED, {})
+    size, taken = _taken_for(answer["input"], label)
+    return [
+        (Name(label),),
+        size,
+        Estimate(recalls_of(answer).get(label), *ends_of(answer, f"{RECALL}@{write_label(label)}"), moves=False),
+        taken,
+        *(Estimate(each) for each in (precision_of(answer, label), twin.get(PRECISION))),
+        *(Estimate(each) for each in (groups["prevalence_sensitive"].get(F1), twin.get(F1))),
+        "" if prevalence is None else percent(prevalence),
+    ]
+
+
+def _taken_for(given: Json, label: str) -> tuple[str, Words]:
+    """Return the number of samples of a class, and the classes that they are most often taken for."""
+    if given.get("confusion_matrix") is None:
+        return "", ""
+    counts = given["confusion_matrix"][given["labels"].index(label)]
+    wrong = [
+        (-count, other) for other, count in zip(given["labels"], counts, strict=True) if other != label and count > 0
+    ]
+    taken = [part for count, other in sorted(wrong)[:3] for part in (", ", Name(other), f" {whole(-count)}")]
+    return whole(sum(counts)), tuple(taken[1:]) or "none"
+
+
+def _mistakes(labels: Sequence[str], counts: Sequence[Sequence[float]], only: frozenset[Medium]) -> Table:
+    """Return the largest entries beside the diagonal."""
+    found = sorted(
+        (-count, actual, predicted)
+        for actual, row in enumerate(counts)
+        for predicted, count in enumerate(row)
+        if actual != predicted and count > 0
+    )
+    rows: list[list[Cell]] = [
+        [
+            (Name(labels[actual]),),
+            (Name(labels[predicted]),),
+            f"{whole(-count)} of {whole(sum(counts[actual]))}",
+            share(-count / sum(counts[actual])),
+        ]
+        for count, actual, predicted in found[:_MOST_MISTAKES]
+    ]
+    columns = [
+        Column("most frequent mistakes", Kind.NAME, cut=28),
+        Column("taken for", Kind.NAME, cut=26),
+        Column("cases", Kind.NUMBER),
+        Column("share", Kind.NUMBER),
+    ]
+    return Table("Most frequent mistakes", columns, [Group(rows)], only=only)
 
 
 # --- the rest --------------------------------------------------------------------------------------------------------
@@ -439,13 +404,17 @@ def _undefined(answer: Json) -> Section:
         [_several(metrics), _several(label for label in labels if label) or "all together", sentence(reason)]
         for reason, (metrics, labels) in list(found.items())[:_MOST_UNDEFINED]
     ]
-    columns = [Column("Metric", 0), Column("Class", 1), Column("Why", 2)]
-    table = Table("Values that do not exist", columns, [Group(rows)], style="top_", only=PAGE)
-    many = Said("", f"{len(undefined)} values do not exist; the JSON has the reasons.", only=MARKDOWN)
-    blocks: list[Block] = [table, many, Said("NO VALUE", _first_undefined(undefined), only=TEXT)] if undefined else []
-    more = f"/v1/evaluations/{answer['id']} (json, csv)" if answer.get("id") is not None else _NOT_KEPT
+    columns = [Column("Metric"), Column("Class"), Column("Why")]
+    blocks: list[Block] = []
+    if undefined:
+        blocks += [
+            Table("Values that do not exist", columns, [Group(rows)], style="top_", only=PAGE),
+            Said("no value", _first_undefined(undefined), SHORT),
+        ]
+    if answer.get("id") is None:
+        blocks.append(Said("more", _NOT_KEPT, SHORT))
     lede = "They are shown as –, never as 0, and no mean is taken over them."
-    return Section("undefined", "Values that do not exist", [*blocks, Said("MORE", more, only=TEXT)], lede)
+    return Section("undefined", "Values that do not exist", blocks, lede)
 
 
 _NOT_KEPT: Final = 'JSON has all metrics. "intervals": "all" adds the missing limits.'

@@ -5,7 +5,7 @@ Names stand in code spans, where neither a mention nor a link nor a tag does any
 
 import csv
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from io import StringIO
 from typing import Final
 
@@ -13,42 +13,55 @@ from app.api.documents.document import (
     Cell,
     Column,
     Document,
-    Facet,
+    Estimate,
+    Kind,
     Link,
     Medium,
     Name,
+    Rules,
     Said,
     Table,
     Tag,
+    Term,
     Words,
-    Written,
 )
 from app.api.documents.reading import shown
-from app.api.documents.text import cell_text
+from app.api.documents.text import estimated, plain
 
-_SIGNS: Final = {"pass": "✅", "fail": "❌", "inconclusive": "⚠️"}
-_SEVERITIES: Final = {"critical": "❌", "warning": "⚠️", "note": "ℹ️"}
+_MOST_ROWS: Final = 60
+_SIGNS: Final = {
+    "pass": "✅",
+    "fail": "❌",
+    "inconclusive": "⚠️",
+    "critical": "❌",
+    "warning": "⚠️",
+    "note": "ℹ️",
+}
+_SEVERITIES: Final = ("critical", "warning", "note")
 # What is special in Markdown or in HTML, and what makes a mention.
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>()#+!|~@-])")
 
 
 def write_markdown(document: Document) -> str:
     """Return a document in Markdown."""
-    lines = [_line(one) for one in document.markdown]
-    for one in document.opening:
-        if Medium.MARKDOWN in one.only:
-            lines += _said(one)
+    verdict = "" if document.banner is None else f"{_cell(document.banner)}: "
+    on = f" {prose(document.on)}" if document.on else ""
+    facts = ", ".join(_cell(cell) for name, cell in document.facts if not name)
+    lines = [document.marker] if document.marker else []
+    lines += [f"### {verdict}{prose(document.title)}{on}", f"{facts}." if facts else "", ""]
+    for one in document.said(Medium.MARKDOWN):
+        lines += _said(one)
     for block in document.blocks(Medium.MARKDOWN):
         match block:
             case Said():
-                lines += ["", prose(block.text)]
+                lines += _said(block)
             case Table():
-                lines += ["", *_table(block)]
-    if document.footer:
-        lines += ["", _line(document.footer)]
-    elif document.path:
+                lines += ["", *_table(block), ""]
+            case Rules():
+                lines += ["", *_table(block.table), ""]
+    if document.path:
         lines += ["", f"[full answer](/v1/{document.path})"]
-    return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)) + "\n"
+    return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).rstrip("\n") + "\n"
 
 
 def code(text: str) -> str:
@@ -65,46 +78,62 @@ def prose(text: Words) -> str:
     return "".join(code(one) if isinstance(one, Name) else _SPECIAL.sub(r"\\\1", shown(one)) for one in parts)
 
 
-def _line(words: Words) -> str:
-    """Return a line of which all but the names is Markdown of ours."""
-    parts = (words,) if isinstance(words, str) else words
-    return "".join(code(one) if isinstance(one, Name) else one for one in parts)
-
-
 def _said(one: Said) -> list[str]:
     if one.kind in _SEVERITIES:
-        return [f"- {_SEVERITIES[one.kind]} **{one.kind}** {prose(one.text)}"]
-    return ["", f"**{prose(one.text)}**" if one.strong else prose(one.text)]
+        return [f"- {_SIGNS[one.kind]} **{one.kind}** {prose(one.text)}"]
+    said = f"**{prose(one.text)}**" if one.kind == "result" else f"**{one.kind.capitalize()}:** {prose(one.text)}"
+    return ["", said, ""]
 
 
 def _table(table: Table) -> Iterator[str]:
-    columns = table.shown(Medium.MARKDOWN)
-    groups, rest = table.first(Medium.MARKDOWN)
-    yield _row([_cell(one.head) if not isinstance(one.head, str) else one.head for one in columns])
-    yield _row(["---:" if one.right else "---" for one in columns])
-    for group in groups:
+    """Yield headings and rows; an estimate takes two columns."""
+    kept, others = table.within(Medium.MARKDOWN, _MOST_ROWS)
+    if not kept.groups:
+        return
+    heads: list[str] = []
+    ends: list[str] = []
+    for column in kept.columns:
+        limited = column.kind in (Kind.ESTIMATE, Kind.DRAWN)
+        heads += [_cell(column.head), *([kept.interval] if limited else [])]
+        ends += [_ENDS.get(column.kind, "---"), *(["---"] if limited else [])]
+    yield _row(heads)
+    yield _row(ends)
+    for group in kept.groups:
+        if group.title:
+            yield _row([f"**{prose(group.title)}**", *("" for _ in heads[1:])])
         for row in group.rows:
-            yield _row([_cell(row[one.cell], one) for one in columns])
-    if rest:
+            yield _row([text for one, cell in zip(kept.columns, row, strict=True) for text in _cells(one, cell)])
+    if others.rows:
         yield ""
-        yield f"{len(rest)} more {table.rest}: in the JSON."
+        yield f"{len(others.rows)} more {table.rest}: in the JSON."
 
 
-def _row(cells: list[str]) -> str:
+_ENDS: Final = {Kind.NUMBER: "---:", Kind.VALUE: "---:", Kind.ESTIMATE: "---:", Kind.DRAWN: "---:"}
+
+
+def _row(cells: Sequence[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def _cell(cell: Cell, column: Column | None = None) -> str:
+def _cells(column: Column, cell: Cell) -> list[str]:
+    """Return what stands in a column: a number as it is written, a name as code, an estimate beside its interval."""
+    if column.kind in (Kind.NAME, Kind.WORDS):
+        return [_cell(cell)]
+    if column.kind in (Kind.NUMBER, Kind.VALUE):
+        return [plain(cell)]
+    value, interval = estimated(cell)
+    return [value, prose(cell.note) if isinstance(cell, Estimate) and cell.note and cell.low is None else interval]
+
+
+def _cell(cell: Cell) -> str:
     match cell:
-        case Link():
-            return code(cell.name)
+        case Link() | Term():
+            return code(plain(cell))
         case Tag():
             return f"{_SIGNS[cell.kind]} {cell.word}"
-        case Written():
-            return "-" if column is not None and column.facet is Facet.INTERVAL else cell
         case str() | tuple():
             return prose(cell)
-    return cell_text(cell, Facet.WHOLE if column is None else column.facet)
+    return plain(cell)
 
 
 # With these a spreadsheet begins a formula.

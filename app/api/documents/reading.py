@@ -4,7 +4,7 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from app.api.documents.document import Json, Written
+from app.api.documents.document import Json
 from app.domain.expressions.syntax import write_label
 from app.domain.inputs.multilabel import Multilabel
 from app.domain.named_metrics import LOSSES_SHOWN, PRECISION, RECALL, SHOWN, SHOWN_OF_TWO
@@ -29,13 +29,13 @@ def _escaped(character: str) -> str:
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
-def counted(number: float | None) -> Written:
+def counted(number: float | None) -> str:
     """Return a number of things, a dash for one that is not known."""
-    return Written("-" if number is None else whole(number))
+    return "-" if number is None else whole(number)
 
 
 def sentence(note: str) -> str:
-    """Return a note of an answer as a sentence begins."""
+    """Return a text as a sentence begins."""
     return note[:1].upper() + note[1:]
 
 
@@ -102,12 +102,10 @@ def class_word(answer: Json, count: int = 1) -> str:
     return ("label" if count == 1 else "labels") if of_labels else ("class" if count == 1 else "classes")
 
 
-def value_of(answer: Json, key: str) -> tuple[bool, float | None]:
-    """Return whether an overall metric is in the report, and its value."""
-    for group in ("prevalence_insensitive", "prevalence_sensitive"):
-        if key in answer["metrics"][group]:
-            return True, answer["metrics"][group][key]
-    return False, None
+def overall(answer: Json) -> dict[str, float | None]:
+    """Return the overall metrics of an evaluation."""
+    groups = answer["metrics"]
+    return {**groups["prevalence_insensitive"], **groups["prevalence_sensitive"]}
 
 
 def recalls_of(answer: Json) -> dict[str, float | None]:
@@ -142,7 +140,7 @@ def shown_first(answer: Json) -> tuple[list[str], list[str], list[str]]:
         first = list(answer["headline"]["metrics"])
     same = [key for key in first if key in groups["prevalence_insensitive"]]
     moved = [key for key in first if key in groups["prevalence_sensitive"]]
-    return same, moved, [key for key in LOSSES_SHOWN if key not in first and value_of(answer, key)[0]]
+    return same, moved, [key for key in LOSSES_SHOWN if key not in first and key in overall(answer)]
 
 
 def ends_of(answer: Json, name: str) -> tuple[float | None, float | None]:

@@ -3,26 +3,23 @@
 import re
 import unicodedata
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from app.api.documents.document import (
     Cell,
     Column,
     Document,
     Estimate,
-    Facet,
     Group,
+    Kind,
     Link,
     Matrix,
     Medium,
-    Name,
+    Rules,
     Said,
-    Space,
     Table,
     Tag,
     Term,
-    Words,
-    Written,
 )
 from app.api.documents.reading import shown
 from app.domain.wording import PLAIN, whole
@@ -30,7 +27,7 @@ from app.domain.wording import PLAIN, whole
 NARROWEST, USUAL, WIDEST = 60, 80, 200
 _COMBINING = frozenset({"Mn", "Me"})
 _ELLIPSIS = ".."
-_INDENT = 2
+_MOST_SAID = 4
 # A number stays with its unit.
 _BREAKS = re.compile(r" (?!%)")
 
@@ -45,75 +42,64 @@ class Style:
 
 def write_text(document: Document, style: Style) -> str:
     """Return a document as a text."""
-    first, second = document.heading
-    lines = opposite(shown(first), shown(second), style.width)
-    for one in _at_most(document.opening, document.most.get(Medium.TEXT)):
-        lines += _said(one, style)
-    previous = ""
+    opening = document.said(Medium.TEXT)
+    lines = _heading(document, style.width)
+    for one in opening[:_MOST_SAID]:
+        lines += _said(one, style.width)
+    if opening[_MOST_SAID:]:
+        lines += wrapped("", f"{len(opening) - _MOST_SAID} more: in the JSON", style.width)
     for block in document.blocks(Medium.TEXT):
         match block:
             case Said():
-                head = " " * 9 if block.kind == previous and block.kind in _ONCE else block.kind
-                lines += _said(replace(block, kind=head), style)
-                previous = block.kind
+                lines += _said(block, style.width)
             case Table():
-                lines += _Columns(block, style).lines()
+                lines += ["", *_table(block, style)]
             case Matrix():
-                lines += _Classes(block, style).lines()
-            case Space():
-                lines.append("")
+                lines += ["", *_table(_counts(block), style)]
+            case Rules():
+                lines += ["", *_table(block.table, style)]
+    if document.path:
+        lines += wrapped("MORE", f"/v1/{document.path} (json, csv)", style.width)
     return "\n".join(line.rstrip() for line in lines) + "\n"
 
 
-# Headings that stand before the first of several sentences.
-_ONCE = frozenset({"WHY", "READ"})
+def _heading(document: Document, width: int) -> list[str]:
+    """Return the title and the facts at both ends of a line; on two lines where they do not fit into one."""
+    verdict = document.banner
+    word = "" if verdict is None else verdict.word.replace(verdict.kind, verdict.kind.upper(), 1)
+    title = "  ".join(filter(None, [word, " ".join(filter(None, [plain(document.title), plain(document.on)]))]))
+    facts = ", ".join(plain(cell) for name, cell in document.facts if not name)
+    gap = width - columns_of(title) - columns_of(facts)
+    return [title + " " * gap + facts] if gap >= 2 else [title, right(facts, width)]
 
 
-def _at_most(findings: Sequence[Said], most: int | None) -> list[Said]:
-    found = [one for one in findings if Medium.TEXT in one.only]
-    if most is None or len(found) <= most:
-        return found
-    return [*found[:most], Said(" " * 9, f'{len(found) - most} more in "findings".')]
+def _said(one: Said, width: int) -> list[str]:
+    return wrapped(one.kind.upper(), plain(one.text), width)
 
 
-def _said(said: Said, style: Style) -> list[str]:
-    if not said.kind.strip():
-        return wrapped("", _words(said.text), style.width, len(said.kind))
-    return wrapped(said.kind.strip().upper(), _words(said.text), style.width)
-
-
-def _words(text: Words) -> str:
-    return shown(text if isinstance(text, str) else "".join(text))
-
-
-def cell_text(cell: Cell, facet: Facet = Facet.WHOLE) -> str:
-    """Return a cell of a table as texts and Markdown have it; names are not escaped."""
+def plain(cell: Cell) -> str:
+    """Return a cell without an interval as a text has it; what a terminal would obey is written out."""
     match cell:
         case None:
             return PLAIN.absent
         case Estimate():
-            return _estimate(cell, facet)
+            return estimated(cell)[0]
         case Tag():
             return cell.word
-        case Link() | Term():
-            return cell.name
-        case Written() if facet is Facet.INTERVAL:
-            return PLAIN.absent
-    return _words(cell)
+        case Link():
+            return shown(cell.name)
+        case Term():
+            return shown(cell.key)
+        case tuple():
+            return shown("".join(cell))
+    return shown(cell)
 
 
-def _estimate(one: Estimate, facet: Facet) -> str:
-    digits = PLAIN.decimals(one.value, one.low, one.high, near=one.near) if one.digits is None else one.digits
-    limited = one.low is not None or one.high is not None
-    match facet:
-        case Facet.TWIN:
-            return PLAIN.fixed(None if one.twin is None else one.twin.value, digits, count=not limited)
-        case Facet.INTERVAL if limited:
-            return " to ".join(PLAIN.fixed(end, digits, sign=one.sign) for end in (one.low, one.high))
-        case Facet.INTERVAL:
-            return PLAIN.absent
-    count = not limited and one.digits is None
-    return PLAIN.fixed(one.value, digits, sign=one.sign, count=count)
+def estimated(cell: Cell) -> tuple[str, str]:
+    """Return the value and the interval of a cell."""
+    if isinstance(cell, Estimate):
+        return PLAIN.estimate(cell.value, cell.low, cell.high, sign=cell.sign, near=cell.near)
+    return plain(cell), PLAIN.absent
 
 
 # --- lines -----------------------------------------------------------------------------------------------------------
@@ -157,12 +143,6 @@ def wrapped(head: str, text: str, width: int, indent: int = 9) -> list[str]:
     return [*lines, line.rstrip()]
 
 
-def opposite(first: str, second: str, width: int) -> list[str]:
-    """Return two texts at both ends of a line; on two lines where they do not fit into one."""
-    gap = width - columns_of(first) - columns_of(second)
-    return [first + " " * gap + second] if gap >= 2 else [first, right(second, width)]
-
-
 def shortened(labels: Sequence[str], width: int) -> list[str]:
     """Return names in at most ``width`` columns: cut in the middle, there where most of them still differ."""
     if all(columns_of(label) <= width for label in labels):
@@ -197,118 +177,139 @@ def _fitting(text: str, width: int) -> str:
 
 # --- tables ----------------------------------------------------------------------------------------------------------
 
+_GAP = "  "
+# Beside a picture names are shorter; the last column of words has at least so much room.
+_LONGEST_NAME, _LEAST_NAME, _LEAST_WORDS = 26, 12, 20
+_LONGEST_LABEL = 8
 
-class _Columns:
-    """A table in columns that are as wide as their cells."""
 
-    def __init__(self, table: Table, style: Style) -> None:
-        self._table, self._style = table, style
-        self._columns = table.shown(Medium.TEXT)
-        self._groups, rest = table.first(Medium.TEXT)
-        self._rest = len(rest)
-        written = [[self._cell(column, row) for column in self._columns] for row in self._rows()]
-        for place, column in enumerate(self._columns):
-            if column.cut:
-                for row, name in zip(written, shortened([row[place] for row in written], column.cut), strict=True):
-                    row[place] = name
-        self._written = iter(written)
-        heads = self._heads()
-        self._widths = [
-            max([column.width, columns_of(heads[place]), *(columns_of(row[place]) for row in written)])
-            for place, column in enumerate(self._columns)
-        ]
-        self._fit()
-        self._track = Track.within(style.width - self._start(len(self._columns) - 1), style)
+@dataclass(slots=True)
+class _Printed:
+    """One column as it is printed: an estimate takes two, and a third one for its picture.
 
-    def _heads(self) -> list[str]:
-        heads = [_words(one.head) if not isinstance(one.head, Link) else shown(one.head.name) for one in self._columns]
-        # A heading that is wider than its column says less than the word for what stands there.
-        return [
-            "value" if isinstance(one.head, Name) and columns_of(head) > max(one.width, 14) else head
-            for one, head in zip(self._columns, heads, strict=True)
-        ]
+    Attributes:
+        width: That of the longest cell. A cell that is wider goes on in further lines.
+        drawn: The estimates of a picture.
+    """
 
-    def _rows(self) -> Iterator[Sequence[Cell]]:
-        return (row for group in self._groups for row in group.rows)
+    head: str
+    cells: list[str]
+    kind: Kind
+    width: int = 0
+    drawn: Sequence[Cell] = ()
 
-    def _fit(self) -> None:
-        """Leave the names the room that the other columns leave; longer ones have a line of their own."""
-        named = next((place for place, one in enumerate(self._columns) if one.named), None)
-        if named is None or self._columns[named].cut:
+    @classmethod
+    def of(cls, head: str, cells: list[str], kind: Kind) -> "_Printed":
+        return cls(head, cells, kind, max(map(columns_of, [head, *cells])))
+
+    def placed(self, text: str) -> str:
+        """Return a text in this column: counts end below each other, all else begins there."""
+        return _GAP + (right(text, self.width) if self.kind is Kind.NUMBER else left(text, self.width))
+
+
+def _table(table: Table, style: Style) -> Iterator[str]:
+    """Yield headings and rows."""
+    kept, others = table.within(Medium.TEXT, table.short)
+    rows = kept.rows
+    if not rows:
+        return
+    printed = [
+        one
+        for place, column in enumerate(kept.columns)
+        for one in _printed(column, [row[place] for row in rows], kept.interval)
+    ]
+    printed = _fitted(printed, style)
+    yield "".join(one.placed(one.head) for one in printed)
+    number = 0
+    for group in kept.groups:
+        if group.title:
+            yield plain(group.title)
+        for _ in group.rows:
+            yield from _row([(one, one.cells[number]) for one in printed], style.width)
+            number += 1
+    if others.rows:
+        yield f"{_GAP}{len(others.rows)} more {table.rest}: in the JSON"
+
+
+def _printed(column: Column, cells: Sequence[Cell], interval: str) -> Iterator[_Printed]:
+    both = [estimated(cell) for cell in cells]
+    head, values = [plain(column.head)], [value for value, _ in both]
+    if column.cut:
+        head, values = shortened(head, column.cut), shortened(values, column.cut)
+    yield _Printed.of(head[0], values, column.kind)
+    if column.kind not in (Kind.ESTIMATE, Kind.DRAWN):
+        return
+    between = _Printed.of(interval, [one for _, one in both], column.kind)
+    between.cells = [_noted(cell, one) for cell, one in zip(cells, between.cells, strict=True)]
+    if set(between.cells) != {PLAIN.absent}:
+        yield between
+    if column.kind is Kind.DRAWN:
+        yield _Printed("", [], Kind.DRAWN, drawn=cells)
+
+
+def _noted(cell: Cell, interval: str) -> str:
+    """Return the interval of a cell, or what stands in its place."""
+    return shown(cell.note) if isinstance(cell, Estimate) and cell.note and cell.low is None else interval
+
+
+def _fitted(printed: list[_Printed], style: Style) -> list[_Printed]:
+    """Return the columns in the width of a text: names and the last words give way, a picture takes what is left."""
+    last, name = printed[-1], next((one for one in printed if one.kind is Kind.NAME), None)
+    picture = next((one for one in printed if one.drawn), None)
+    room = style.width - sum(len(_GAP) + one.width for one in printed)
+    if room < 0 and last.kind is Kind.WORDS:
+        given = min(-room, max(0, last.width - _LEAST_WORDS))
+        last.width, room = last.width - given, room + given
+    if name is not None:
+        longest = _LONGEST_NAME if picture is not None else name.width + min(room, 0)
+        given = max(0, name.width - max(longest, _LEAST_NAME))
+        name.width, room = name.width - given, room + given
+    if picture is None:
+        return printed
+    track = Track.within(room, style)
+    if not track.steps:
+        return [one for one in printed if one is not picture]
+    cells = [track.drawn(one) if isinstance(one, Estimate) else "" for one in picture.drawn]
+    drawn = _Printed.of(track.scale, cells, Kind.DRAWN)
+    return [drawn if one is picture else one for one in printed]
+
+
+def _row(cells: Sequence[tuple[_Printed, str]], width: int) -> Iterator[str]:
+    """Yield one row. A longer name has a line of its own; another longer text goes on to the end of the row."""
+    line = ""
+    for column, cell in cells:
+        start = columns_of(line) + len(_GAP)
+        if columns_of(cell) <= column.width:
+            line += column.placed(cell)
+        elif column.kind is Kind.NAME:
+            yield line + _GAP + cell
+            line = " " * (start + column.width)
+        else:
+            yield from wrapped(line + _GAP, cell, width, start)
             return
-        column = self._columns[named]
-        others = (
-            sum(width + one.gap for width, one in zip(self._widths, self._columns, strict=True)) - self._widths[named]
-        )
-        room = column.width if column.width and self._is_free(-1) else self._style.width - others
-        self._widths[named] = max(min(self._widths[named] + (0 if column.width else _INDENT), room), column.width)
+    yield line
 
-    def _is_free(self, place: int) -> bool:
-        return self._columns[place].facet is Facet.TRACK
 
-    def _start(self, place: int) -> int:
-        """Return where a column begins."""
-        before = zip(self._widths[:place], self._columns[:place], strict=True)
-        return sum(width + one.gap for width, one in before) + self._columns[place].gap
-
-    def lines(self) -> Iterator[str]:
-        """Yield the headings and the rows."""
-        if not self._groups:
-            return
-        heads = self._heads()
-        titled = self._groups and self._groups[0].title and not self._groups[0].title.startswith(" ")
-        if titled:
-            heads[0] = self._groups[0].title
-        if self._is_free(-1):
-            heads[-1] = self._track.scale
-        if any(heads):
-            yield self._line(heads, titled=bool(titled))
-        for place, group in enumerate(self._groups):
-            if group.title and (place or not titled):
-                last = "" if group.last is None else _words(group.last.head if isinstance(group.last.head, str) else "")
-                begin = min(self._start(len(self._columns) - 1), self._style.width - columns_of(last))
-                yield left(group.title, begin if last else 0) + last
-            for row in group.rows:
-                yield from self._row(row, next(self._written), group)
-        if self._rest > 0:
-            yield self._table.after or f'  {self._rest} more: in "{self._table.rest}"'
-
-    def _row(self, row: Sequence[Cell], cells: list[str], group: Group) -> Iterator[str]:
-        last = self._columns[-1]
-        estimate = row[last.cell]
-        if self._is_free(-1) and isinstance(estimate, Estimate):
-            if group.last is not None:
-                cells[-1] = "" if group.last.facet is Facet.TRACK else f"  {self._cell(group.last, row)}"
-            else:
-                cells[-1] = self._track.drawn(estimate)
-            if estimate.note and estimate.low is None:
-                # It takes the place of the interval and of what stands behind that.
-                cells[-2:] = [estimate.note]
-        unknown = next((one for one in row if isinstance(one, Estimate) and one.value is None and one.reason), None)
-        named = next((place for place, one in enumerate(self._columns) if one.named), None)
-        if named is not None and columns_of(cells[named]) > self._widths[named]:
-            yield self._line(cells[: named + 1])
-            cells = ["" for _ in cells[: named + 1]] + cells[named + 1 :]
-        if unknown is not None:
-            place = next(k for k, one in enumerate(self._columns) if one.facet is Facet.INTERVAL)
-            begin = left(self._line(cells[:place]), self._start(place))
-            yield from wrapped(begin, shown(unknown.reason), self._style.width, self._start(place))
-            return
-        yield self._line(cells)
-
-    def _line(self, cells: Sequence[str], *, titled: bool = False) -> str:
-        line = ""
-        for place, (column, width, cell) in enumerate(zip(self._columns, self._widths, cells, strict=False)):
-            gap = "" if titled and not place else " " * column.gap
-            room = width + column.gap if titled and not place else width
-            line += gap + (right(cell, room) if column.right else left(cell, room))
-        return line
-
-    def _cell(self, column: Column, row: Sequence[Cell]) -> str:
-        return "" if column.facet is Facet.TRACK else shown(cell_text(row[column.cell], column.facet))
+def _counts(matrix: Matrix) -> Table:
+    """Return a matrix of few classes as a table."""
+    labels = shortened([shown(label) for label in matrix.labels], _LONGEST_LABEL)
+    columns = [
+        Column("actual, predicted as", Kind.NAME),
+        *(Column(label, Kind.NUMBER) for label in labels),
+        Column("n", Kind.NUMBER),
+    ]
+    rows: list[list[Cell]] = [
+        [label, *(whole(count) if count else "." for count in row), whole(sum(row))]
+        for label, row in zip(labels, matrix.counts, strict=True)
+    ]
+    predicted = [sum(column) for column in zip(*matrix.counts, strict=True)]
+    rows.append(["total", *map(whole, predicted), whole(sum(predicted))])
+    return Table("Confusion matrix", columns, [Group(rows)])
 
 
 # --- pictures --------------------------------------------------------------------------------------------------------
+
+_SHORTEST, _LONGEST = 13, 41
 
 
 @dataclass(frozen=True, slots=True)
@@ -331,10 +332,9 @@ class Track:
     @property
     def scale(self) -> str:
         """Return the numbers above it."""
-        if not self.steps:
-            return ""
         line = [" "] * (self.steps + 2)
-        for place, text in ((0.0, "0"), (0.25, ".25"), (0.5, ".5"), (0.75, ".75"), (1.0, "1")):
+        quarters = ((0.25, ".25"), (0.75, ".75")) if self.steps > _SHORTEST else ()
+        for place, text in (*quarters, (0.0, "0"), (0.5, ".5"), (1.0, "1")):
             at = 1 + self._column(place) - (1 if len(text) > 2 else 0) - (1 if text == ".5" else 0)
             line[at : at + len(text)] = text
         return "".join(line).rstrip()
@@ -342,11 +342,7 @@ class Track:
     def drawn(self, one: Estimate) -> str:
         """Return one line, empty for what does not lie between 0 and 1."""
         value, low, high = one.value, one.low, one.high
-        if (
-            not self.steps
-            or value is None
-            or not all(0.0 <= end <= 1.0 for end in (value, low, high) if end is not None)
-        ):
+        if value is None or not all(0.0 <= end <= 1.0 for end in (value, low, high) if end is not None):
             return ""
         opened, between, point, closed, edge = "├─●┤│" if self.unicode else "[-o]|"
         line = [" "] * self.steps
@@ -359,97 +355,3 @@ class Track:
 
     def _column(self, value: float) -> int:
         return int(value * (self.steps - 1) + 0.5)
-
-
-_SHORTEST, _LONGEST = 13, 41
-
-
-# --- confusion matrices ----------------------------------------------------------------------------------------------
-
-
-class _Classes:
-    """A confusion matrix: whole while it fits, then the weakest classes and the largest confusions."""
-
-    def __init__(self, matrix: Matrix, style: Style) -> None:
-        self._matrix, self._width = matrix, style.width
-        self._labels = [shown(label) for label in matrix.labels]
-        self._recalls = [cell_text(one, Facet.VALUE) for one in matrix.recalls]
-        self._limits = [cell_text(one, Facet.INTERVAL) for one in matrix.recalls]
-        self._precisions = [PLAIN.value(one) for one in matrix.precisions]
-        self._n = [whole(n) for n in matrix.sizes]
-
-    def lines(self) -> list[str]:
-        """Return the matrix, or what is worst in it."""
-        lines = self._whole()
-        return lines if lines is not None else [*self._weakest(), *self._confusions()]
-
-    def _whole(self) -> list[str] | None:
-        """Return all of it; None where there is no room."""
-        size, counts = len(self._labels), self._matrix.counts
-        if size > _MOST_ROWS:
-            return None
-        names = shortened(self._labels, _LONGEST_NAME)
-        cells = [[whole(count) if count else "." for count in row] for row in counts]
-        sums = [whole(sum(column)) for column in zip(*counts, strict=True)]
-        widths = [max(columns_of(names[k]), len(sums[k]), *(len(row[k]) for row in cells)) for k in range(size)]
-        everything = whole(sum(self._matrix.sizes))
-        most = max(len("n"), *map(len, self._n), len(everything))
-        first = max(columns_of(one) for one in (*names, "total", "ACTUAL")) + 2
-        limits = max(14, *map(len, self._limits))
-        ends = [
-            f"  {right(self._n[k], most)}  {right(self._recalls[k], 6)}"
-            f"  {left(self._limits[k], limits)}  {right(self._precisions[k], 9)}"
-            for k in range(size)
-        ]
-        if first + sum(width + 2 for width in widths) + max(map(len, ends)) + 3 > self._width:
-            return None
-        weakest = next(iter(self._matrix.weakest), None)
-
-        def joined(row: Sequence[str]) -> str:
-            return "".join("  " + right(cell, width) for cell, width in zip(row, widths, strict=True))
-
-        head = f"  {right('n', most)}  recall  {left('95 % interval', limits)}  precision"
-        lines = [left("ACTUAL", first) + joined(names) + head]
-        lines += [
-            left(f"  {names[k]}", first) + joined(cells[k]) + ends[k] + ("  <" if k == weakest else "")
-            for k in range(size)
-        ]
-        total = left("  total", first) + joined(sums) + f"  {right(everything, most)}"
-        return [*lines, total + "   columns: predicted as   <: weakest"]
-
-    def _weakest(self) -> list[str]:
-        """Return the classes of the lowest recalls, and what they were taken for."""
-        order = self._matrix.weakest
-        names = shortened(self._labels, 26)
-        lines = [left("WEAKEST CLASSES", 29) + "      n  recall  95 % interval   mostly taken for"]
-        for k in order[:_WEAKEST]:
-            taken = ""
-            for count, other in self._matrix.taken_for(k, 1):
-                room = max(self._width - 63 - len(whole(count)) - 1, 8)
-                taken = f"{whole(count)} {shortened([self._labels[other]], room)[0]}"
-            size, recalled = right(self._n[k], 7), right(self._recalls[k], 6)
-            lines.append(left(f"  {names[k]}", 29) + f"{size}  {recalled}  {left(self._limits[k] + ' ', 16)}{taken}")
-        rest = [self._matrix.recalls[k].value for k in order[_WEAKEST:]]
-        if rest:
-            lines.append(f"  the other {len(rest)}: recall {PLAIN.interval(rest[0], rest[-1])}")
-        unknown = len(self._labels) - len(order)
-        if unknown:
-            lines.append(f"  {unknown} without samples")
-        return lines
-
-    def _confusions(self) -> list[str]:
-        """Return the largest entries beside the diagonal."""
-        largest = self._matrix.mistakes(_CONFUSIONS)
-        if not largest:
-            return []
-        names = shortened(self._labels, 30)
-        lines = [left("LARGEST CONFUSIONS", 34) + left("taken for", 32) + "cases"]
-        return lines + [
-            left(f"  {names[actual]}", 34) + left(names[other], 32) + f"{whole(count)} of {self._n[actual]}"
-            for count, actual, other in largest
-        ]
-
-
-# More rows than this would not leave room for the rest in 60 lines.
-_MOST_ROWS, _LONGEST_NAME = 20, 16
-_WEAKEST, _CONFUSIONS = 8, 4

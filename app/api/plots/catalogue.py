@@ -6,7 +6,7 @@ from typing import Final
 
 from app.api.answers import write_json
 from app.api.plots import classes, differences, kinds, matrices, rates, samples, verdicts
-from app.api.plots.registry import PLOTS, Given, Needs, Subject
+from app.api.plots.registry import PLOTS, FigureData, Subject
 from app.domain.errors import CurveUndefined, NoFigure, NoSamples
 
 # Imported for the figures that they enter into the registry. Figures are listed in this order, whichever module was
@@ -15,17 +15,6 @@ MODULES: Final = (matrices, classes, samples, rates, kinds, differences, verdict
 
 _PLACES: Final = {module.__name__: place for place, module in enumerate(MODULES)}
 _IN_ORDER: Final = sorted(PLOTS.values(), key=lambda plot: _PLACES[plot.make.__module__])
-
-_INPUTS: Final = {
-    Needs.REPORT: "an evaluation of classes",
-    Needs.SAMPLES: "an evaluation of probabilities or scores whose samples are kept",
-    Needs.SWEEP: "an evaluation of classes",
-    Needs.COMPARISON: "a comparison of runs",
-    Needs.TOURNAMENT: "a comparison of models across datasets",
-    Needs.CHECK: "a check of an evaluation by a gate",
-    Needs.UNITS: "an evaluation of rankings or sets whose samples are kept",
-    Needs.CLUSTERS: "an evaluation of a clustering whose classes are known",
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,14 +43,14 @@ class PlotList:
 
 
 def plot_list() -> PlotList:
-    """All figures, those of evaluations first."""
+    """Return all figures, those of evaluations first."""
     return PlotList(
         items=[
             PlotFacts(
                 name=plot.name,
-                of=plot.of,
+                of=plot.needs.of,
                 shows=plot.shows,
-                needs=_INPUTS[plot.needs],
+                needs=plot.needs.words,
                 parameters=[*["class"] * plot.by_class, *["with"] * plot.several],
             )
             for plot in _IN_ORDER
@@ -71,10 +60,10 @@ def plot_list() -> PlotList:
 
 def names_of(subject: Subject) -> list[str]:
     """The names of the figures of an evaluation, a comparison or a check."""
-    return [plot.name for plot in _IN_ORDER if plot.of is subject]
+    return [plot.name for plot in _IN_ORDER if plot.needs.of is subject]
 
 
-def drawn_or_why(subject: Subject, names: Sequence[str], given: Given) -> list[bytes | str]:
+def drawn_or_why(subject: Subject, names: Sequence[str], given: FigureData) -> list[bytes | str]:
     """The specifications of several figures; in place of one that there is not, why."""
     found: list[bytes | str] = []
     for name in names:
@@ -85,6 +74,6 @@ def drawn_or_why(subject: Subject, names: Sequence[str], given: Given) -> list[b
     return found
 
 
-def drawn(subject: Subject, name: str, given: Given) -> bytes:
+def drawn(subject: Subject, name: str, given: FigureData) -> bytes:
     """The specification of a figure as JSON."""
     return write_json(PLOTS[subject, name].make(given).specification(given.look))

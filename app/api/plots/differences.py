@@ -3,11 +3,23 @@
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from app.api.documents.comparison import BETTER, EQUAL, OPEN, WORSE, is_of_class, outcome
+from app.api.documents.comparison import (
+    BETTER,
+    EQUAL,
+    LITTLE_BETTER,
+    LITTLE_WORSE,
+    OPEN,
+    WORSE,
+    is_of_class,
+    most_telling,
+    outcome,
+)
+from app.api.documents.document import Json
 from app.api.documents.reading import run_name, run_names, shown
+from app.api.plots import marks
 from app.api.plots.look import Figure, Look, Spec
-from app.api.plots.marks import NUMBERS, ROW_HEIGHT, Row, apart, data, listed, sentences, with_halo
-from app.api.plots.registry import Given, Json, Needs, figure
+from app.api.plots.marks import ROW_HEIGHT, Row, apart, sentences
+from app.api.plots.registry import FigureData, Needs, figure
 from app.domain.errors import NoFigure
 from app.domain.wording import PLAIN, number, percent
 from app.domain.wording import names as listed_names
@@ -19,13 +31,15 @@ _MOST_TOLD: Final = 12
 _OUTCOMES: Final = {
     BETTER: ("pass", "triangle-right"),
     WORSE: ("fail", "triangle-left"),
+    LITTLE_BETTER: ("inconclusive", "triangle-right"),
+    LITTLE_WORSE: ("inconclusive", "triangle-left"),
     EQUAL: ("pass", "diamond"),
     OPEN: ("inconclusive", "circle"),
 }
 
 
 @figure("differences", needs=Needs.COMPARISON)
-def differences(given: Given) -> Figure:
+def differences(given: FigureData) -> Figure:
     """A forest plot: the difference of each metric with its limits, and the band of practical equivalence."""
     answer = given.comparison
     names = dict(
@@ -33,25 +47,21 @@ def differences(given: Given) -> Figure:
     )
     pairs = _pairs(answer)
     every = [row for a, b in pairs for row in _rows(answer, names, a, b)]
-    rows = _most_telling(every)
+    kept, _ = most_telling([(row["of_class"], row["at"]) for row in every], _MOST_ROWS)
+    rows = [every[place] for place in kept]
     if not rows:
         raise NoFigure("there are no differences to be shown: no metric has a value for two of the runs")
     design = answer["design"]
     headers = [f"{names[a]} less {names[b]}" for a, b in pairs]
     metrics = list(dict.fromkeys(row["metric"] for row in rows))
     single = len(pairs) == 1
-    look = given.look
-    panel: Spec = {
-        "width": look.width or 330,
-        "height": look.height or {"step": ROW_HEIGHT + 4},
-        "layer": _forest(look, rows, metrics, design["rope"], data_inside=single),
-    }
-    paired = "paired" if design["paired"] else "not paired"
-    body: Spec = panel
+    layers = _forest(given.look, rows, metrics, design["rope"], data_inside=single)
+    body = marks.panel(given.look, (330, {"step": ROW_HEIGHT + 4}), layers)
     if not single:
         header = {"title": None, "labelAlign": "left", "labelAnchor": "start", "labelOrient": "top", "labelLimit": 500}
         row = {"field": "pair", "type": "nominal", "sort": headers, "header": header}
-        body = {"data": data(rows), "facet": {"row": row}, "spec": panel, "spacing": 12}
+        body = {"data": marks.data(rows), "facet": {"row": row}, "spec": body, "spacing": 12}
+    paired = "paired" if design["paired"] else "not paired"
     title = f"{headers[0]}: differences" if single else "Differences between the runs"
     return Figure(
         title=title,
@@ -63,12 +73,6 @@ def differences(given: Given) -> Figure:
         text=_told(rows),
         body=body,
     )
-
-
-def _most_telling(rows: Sequence[Row]) -> list[Row]:
-    """As many rows as can be looked at, in their order: what is of all classes first, then the largest differences."""
-    ranked = sorted(range(len(rows)), key=lambda place: (rows[place]["of_class"], -abs(rows[place]["at"])))
-    return [rows[place] for place in sorted(ranked[:_MOST_ROWS])]
 
 
 def _pairs(answer: Json) -> list[tuple[str, str]]:
@@ -123,60 +127,32 @@ def _told(rows: Sequence[Row]) -> str:
 
 
 def _in_words(row: Row) -> str:
-    said = {BETTER: "better", WORSE: "worse", EQUAL: "the same", OPEN: "not settled"}[row["outcome"]]
-    return f"{row['metric']} {said}, {PLAIN.said(row['difference'], row['low'], row['high'], sign=True)}"
+    return (
+        f"{row['metric']} {row['outcome'].lower()}, {PLAIN.said(row['difference'], row['low'], row['high'], sign=True)}"
+    )
 
 
 def _forest(look: Look, rows: Sequence[Row], metrics: Sequence[str], rope: float, *, data_inside: bool) -> list[Spec]:
     # In facets all layers share the rows that are divided.
-    inside: Spec = {"data": data(rows)} if data_inside else {}
-    y = listed("metric", metrics)
+    inside = rows if data_inside else None
     ends = [value for row in rows for value in (row["from"], row["to"], row["at"]) if value is not None]
     most = max([abs(one) for one in ends] + [1.5 * rope]) * 1.05 or 1.0
-    x: Spec = {
-        "type": "quantitative",
-        "scale": {"domain": [-most, most], "nice": False},
-        "axis": {"title": None, "labelExpr": _SIGNED, "tickCount": 5, "grid": True},
-    }
+    x = marks.quantity("at", None, domain=(-most, most), labelExpr=_SIGNED, tickCount=5, grid=True)
+    y = {"y": marks.listed("metric", metrics)}
     names = [name for name in _OUTCOMES if any(row["outcome"] == name for row in rows)]
-    colours = [look.verdict(_OUTCOMES[name][0]) for name in names]
-    shapes = [_OUTCOMES[name][1] for name in names]
-    told = {"field": "outcome", "type": "nominal", "sort": names}
-    legend = {"title": None, "orient": "bottom"}
-    colour = {**told, "scale": {"domain": names, "range": colours}, "legend": legend}
-    shape = {**told, "scale": {"domain": names, "range": shapes}, "legend": legend}
+    colour, shape = (
+        {**marks.named("outcome", names, shown_as), "sort": names, "legend": {"title": None, "orient": "bottom"}}
+        for shown_as in ([look.verdict(_OUTCOMES[name][0]) for name in names], [_OUTCOMES[name][1] for name in names])
+    )
+    same, zero = [{"low": -rope, "high": rope}], {"x": {**x, "field": "zero"}, **marks.FULL_HEIGHT}
+    limits = {**marks.span(x, "x", "from", "to"), **y, "color": colour}
+    beside = {"x": {"value": "width"}, **y}
     return [
-        {
-            "data": data([{"low": -rope, "high": rope}]),
-            "mark": {"type": "rect", "color": look.quiet, "opacity": 0.16, "stroke": None},
-            "encoding": {
-                "x": {"field": "low", **x},
-                "x2": {"field": "high"},
-                "y": {"value": 0},
-                "y2": {"value": "height"},
-            },
-        },
-        {
-            "data": data([{"zero": 0}]),
-            "mark": {"type": "rule", "color": look.ink, "strokeWidth": 1},
-            "encoding": {"x": {"field": "zero", **x}, "y": {"value": 0}, "y2": {"value": "height"}},
-        },
-        {
-            **inside,
-            "transform": [{"filter": "isValid(datum.from)"}],
-            "mark": {"type": "rule", "strokeWidth": 2.5},
-            "encoding": {"x": {"field": "from", **x}, "x2": {"field": "to"}, "y": y, "color": colour},
-        },
-        {
-            **inside,
-            "mark": {"type": "point", "filled": True, "size": 90, "opacity": 1},
-            "encoding": {"x": {"field": "at", **x}, "y": y, "color": colour, "shape": shape},
-        },
-        {
-            **inside,
-            "mark": {"type": "text", "align": "left", "dx": 12, "style": "note"},
-            "encoding": {"x": {"value": "width"}, "y": y, "text": {"field": "said", "type": "nominal"}},
-        },
+        marks.shade(same, {**marks.span(x, "x", "low", "high"), **marks.FULL_HEIGHT}, look.quiet, 0.16),
+        marks.layer("rule", [{"zero": 0}], zero, color=look.ink, strokeWidth=1),
+        marks.layer("rule", inside, limits, where="isValid(datum.from)", strokeWidth=2.5),
+        marks.dots(inside, {"x": x, **y, "color": colour, "shape": shape}, size=90, opacity=1),
+        marks.texts("said", inside, beside, align="left", dx=12, style="note"),
     ]
 
 
@@ -184,7 +160,7 @@ _SIGNED: Final = "datum.value === 0 ? '0' : format(datum.value, '+~g')"
 
 
 @figure("critical_difference", needs=Needs.TOURNAMENT)
-def critical_difference(given: Given) -> Figure:
+def critical_difference(given: FigureData) -> Figure:
     """Average ranks of models over datasets, with bars over those that the critical difference does not tell apart."""
     answer = given.comparison
     names = apart([run_name(model) for model in answer["models"]])
@@ -201,29 +177,25 @@ def critical_difference(given: Given) -> Figure:
         {"low": min(ranks[one] for one in clique), "high": max(ranks[one] for one in clique), "row": -lane}
         for lane, clique in enumerate(bars)
     ]
-    x: Spec = {
-        "type": "quantitative",
-        "scale": {"domain": [1, max(len(names), 2)], "nice": False},
-        "axis": {
-            "title": "average rank, 1 is best",
-            "orient": "top",
-            "tickMinStep": 1,
-            "format": NUMBERS,
-            "grid": True,
-        },
-    }
-    y: Spec = {"type": "quantitative", "axis": None, "scale": {"domain": [len(names) + 0.5, -lanes - 0.5]}}
+    x = marks.quantity(
+        "rank",
+        "average rank, 1 is best",
+        domain=(1, max(len(names), 2)),
+        orient="top",
+        tickMinStep=1,
+        grid=True,
+    )
+    y = {"y": {**marks.field("row"), "axis": None, "scale": {"domain": [len(names) + 0.5, -lanes - 0.5]}}}
     critical = nemenyi["critical_difference"]
-    # The lines of the models below pass behind the names.
-    named: Spec = {
-        "data": data(rows),
-        "mark": {"type": "text", "align": "left", "dx": 10, "style": "label"},
-        "encoding": {
-            "x": {"field": "rank", **x},
-            "y": {"field": "row", **y},
-            "text": {"field": "said", "type": "nominal"},
-        },
-    }
+    at = {"x": x, **y}
+    bar: Spec = {"strokeWidth": 5, "color": look.ink, "strokeCap": "round"}
+    layers = [
+        marks.layer("rule", joined, {**marks.span(x, "x", "low", "high"), **y}, **bar),
+        marks.layer("rule", rows, {**at, "y2": {"datum": -lanes - 0.5}}, color=look.quiet),
+        marks.layer("point", rows, at, style="stays"),
+        # The lines of the models below pass behind the names.
+        *marks.with_halo(marks.texts("said", rows, at, align="left", dx=10, style="label"), look),
+    ]
     return Figure(
         title=f"Average ranks by {shown(answer['metric'])}",
         subtitle=(
@@ -236,30 +208,5 @@ def critical_difference(given: Given) -> Figure:
             f"The critical difference is {number(critical)}.",
             *(f"Not told apart: {listed_names([names[one] for one in clique])}." for clique in bars[:6]),
         ),
-        body={
-            "width": look.width or 420,
-            "height": look.height or 20 * (len(names) + lanes) + 20,
-            "layer": [
-                {
-                    "data": data(joined),
-                    "mark": {"type": "rule", "strokeWidth": 5, "color": look.ink, "strokeCap": "round"},
-                    "encoding": {"x": {"field": "low", **x}, "x2": {"field": "high"}, "y": {"field": "row", **y}},
-                },
-                {
-                    "data": data(rows),
-                    "mark": {"type": "rule", "color": look.quiet},
-                    "encoding": {
-                        "x": {"field": "rank", **x},
-                        "y": {"field": "row", **y},
-                        "y2": {"datum": -lanes - 0.5},
-                    },
-                },
-                {
-                    "data": data(rows),
-                    "mark": {"type": "point", "style": "stays"},
-                    "encoding": {"x": {"field": "rank", **x}, "y": {"field": "row", **y}},
-                },
-                *with_halo(named, look),
-            ],
-        },
+        body=marks.panel(look, (420, 20 * (len(names) + lanes) + 20), layers),
     )

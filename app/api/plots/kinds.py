@@ -3,23 +3,16 @@
 from collections.abc import Sequence
 from typing import Final
 
-from app.api.documents.reading import shown
+from app.api.documents.document import Json
+from app.api.plots import marks
 from app.api.plots.look import Figure, Look, Spec
-from app.api.plots.marks import WIDE, Row, apart, data, listed, quantity, rate, sentences, side_by_side
-from app.api.plots.matrices import (
-    LEFT_OF_NAMES,
-    WITH_SHARES,
-    cell_size,
-    coloured_by_share,
-    ink_on_share,
-    names_above,
-    sparse_labels,
-)
-from app.api.plots.registry import Given, Json, Needs, figure
+from app.api.plots.marks import Row, apart, called, sentences
+from app.api.plots.matrices import WITH_SHARES, coloured_by_share, grid, in_percent, ink_on_share
+from app.api.plots.registry import FigureData, Needs, figure
 from app.domain.errors import NoFigure
 from app.domain.inputs.ranking import Ranking
 from app.domain.inputs.sets import Sets
-from app.domain.wording import name, number, share, whole
+from app.domain.wording import number, share, whole
 from app.services.decide.distributions import UnitSpread, unit_spreads
 
 # Up to this many rows and columns a cell has its count in it.
@@ -29,7 +22,7 @@ Table = Sequence[Sequence[float]]
 
 
 @figure("contingency", needs=Needs.CLUSTERS)
-def contingency(given: Given) -> Figure:
+def contingency(given: FigureData) -> Figure:
     """Classes by clusters: counts in each cell, colours by the share of the cluster."""
     given_input = given.run.report["input"]
     table: Table | None = given_input.get("contingency")
@@ -44,10 +37,6 @@ def contingency(given: Given) -> Figure:
         for row in range(len(classes))
         for column in order
     ]
-    if largest > WITH_SHARES:
-        # Empty cells are the ground.
-        rows = [row for row in rows if row["count"]]
-    look, step = given.look, cell_size(largest, _WITH_COUNTS, _LARGE_CELL)
     return Figure(
         title="Classes by clusters",
         subtitle=(
@@ -59,22 +48,14 @@ def contingency(given: Given) -> Figure:
             _least_pure(given_input, table, sizes),
             _never_leading(given_input, table, sizes),
         ),
-        body={
-            "data": data(rows),
-            "width": look.width or {"step": step},
-            "height": look.height or {"step": step},
-            "view": {"fill": look.line, "fillOpacity": 1 / 3},
-            "encoding": {
-                "x": listed(
-                    "cluster",
-                    [clusters[one] for one in order],
-                    title="Cluster",
-                    **names_above(clusters, largest, _WITH_COUNTS),
-                ),
-                "y": listed("class", classes, title="Class", **LEFT_OF_NAMES, **sparse_labels(largest)),
-            },
-            "layer": _layers(look, largest),
-        },
+        body=grid(
+            given.look,
+            rows,
+            _layers(given.look, largest),
+            ("class", "Class", classes),
+            ("cluster", "Cluster", [clusters[one] for one in order]),
+            large=(_WITH_COUNTS, _LARGE_CELL),
+        ),
     )
 
 
@@ -97,25 +78,18 @@ def _row(label: str, cluster: str, count: float, size: float) -> Row:
         "count": count,
         "share": part,
         "counted": whole(count),
-        "percent": "" if part is None or part < 0.01 else f"{100 * part:.0f}",
+        "percent": "" if part is None else in_percent(part),
     }
 
 
 def _layers(look: Look, count: int) -> list[Spec]:
     stroke: Spec = {"stroke": look.paper, "strokeWidth": 1} if count <= WITH_SHARES else {"stroke": None}
-    cells: Spec = {
-        "mark": {"type": "rect", **stroke},
-        "transform": [{"filter": "datum.count > 0"}],
-        "encoding": {"color": coloured_by_share(look, "share of the cluster")},
-    }
+    colour = {"color": coloured_by_share(look, "share of the cluster")}
+    cells = marks.layer("rect", encoding=colour, where="datum.count > 0", **stroke)
     if count > WITH_SHARES:
         return [cells]
-    field = "counted" if count <= _WITH_COUNTS else "percent"
-    text: Spec = {
-        "mark": {"type": "text", "fontSize": 14 if count <= _WITH_COUNTS else 11},
-        "encoding": {"text": {"field": field, "type": "nominal"}, "color": ink_on_share(look)},
-    }
-    return [cells, text]
+    field, size = ("counted", 14) if count <= _WITH_COUNTS else ("percent", 11)
+    return [cells, marks.texts(field, encoding={"color": ink_on_share(look)}, fontSize=size)]
 
 
 def _least_pure(given_input: Json, table: Table, sizes: Sequence[float]) -> str:
@@ -125,8 +99,8 @@ def _least_pure(given_input: Json, table: Table, sizes: Sequence[float]) -> str:
     worst = min(held, key=parts.__getitem__)
     leading = max(range(len(table)), key=lambda row: table[row][worst])
     return (
-        f"The least pure cluster is {name(shown(str(given_input['clusters'][worst])))}: {share(parts[worst])} of its "
-        f"{whole(sizes[worst])} samples are of {name(shown(given_input['labels'][leading]))}, its largest class."
+        f"The least pure cluster is {called(str(given_input['clusters'][worst]))}: {share(parts[worst])} of its "
+        f"{whole(sizes[worst])} samples are of {called(given_input['labels'][leading])}, its largest class."
     )
 
 
@@ -139,7 +113,7 @@ def _never_leading(given_input: Json, table: Table, sizes: Sequence[float]) -> s
     ]
     if not without:
         return ""
-    named = ", ".join(name(shown(label)) for label in without[:5]) + (" and others" if without[5:] else "")
+    named = ", ".join(called(label) for label in without[:5]) + (" and others" if without[5:] else "")
     return f"The largest class of no cluster: {named}."
 
 
@@ -148,18 +122,18 @@ _HEIGHT: Final = 140
 
 
 @figure("per_query", needs=Needs.UNITS)
-def per_query(given: Given) -> Figure:
-    """How nDCG is spread over the queries of a ranking, with its quartiles."""
+def per_query(given: FigureData) -> Figure:
+    """Distribution of nDCG over the queries of a ranking, with its quartiles."""
     return _spread(given, Ranking.kind, "query", "queries")
 
 
 @figure("per_item", needs=Needs.UNITS)
-def per_item(given: Given) -> Figure:
-    """How intersection over union and F1 are spread over the items of sets, with their quartiles."""
+def per_item(given: FigureData) -> Figure:
+    """Distribution of intersection over union and F1 over the items of sets, with their quartiles."""
     return _spread(given, Sets.kind, "item", "items")
 
 
-def _spread(given: Given, kind: str, one: str, many: str) -> Figure:
+def _spread(given: FigureData, kind: str, one: str, many: str) -> Figure:
     source = given.run.samples
     if source.kind != kind:
         raise NoFigure(f"expected an evaluation of {kind}, whose {many} are looked at one by one, got {source.kind}")
@@ -170,7 +144,7 @@ def _spread(given: Given, kind: str, one: str, many: str) -> Figure:
         title=f"{' and '.join(spread.metric for spread in spreads)} of each {one}",
         subtitle=(given.heading, "line: median; shaded: the middle half"),
         text=sentences(*(_in_words(spread, many) for spread in spreads)),
-        body=side_by_side([_panel(given.look, spread, many) for spread in spreads], below=True, spacing=16),
+        body=marks.side_by_side([_panel(given.look, spread, many) for spread in spreads], below=True, spacing=16),
     )
 
 
@@ -185,35 +159,13 @@ def _in_words(spread: UnitSpread, many: str) -> str:
 
 
 def _panel(look: Look, spread: UnitSpread, many: str) -> Spec:
-    rows: list[Row] = [
-        {"from": start, "to": end, "count": count, "zero": 0}
-        for start, end, count in zip(spread.edges, spread.edges[1:], spread.counts, strict=False)
-        if count
-    ]
     lower, median, upper = spread.quartiles
-    x = rate("from", spread.metric)
-    y = quantity("count", many, domain=(0.0, 1.05 * max(spread.counts)), tickCount=3, tickMinStep=1)
-    return {
-        "width": look.width or WIDE,
-        "height": look.height or _HEIGHT,
-        "layer": [
-            {
-                "name": "middle_half",
-                "data": data([{"from": lower, "to": upper}]),
-                "mark": {"type": "rect", "color": look.accent, "opacity": 0.12, "stroke": None},
-                "encoding": {"x": x, "x2": {"field": "to"}, "y": {"value": 0}, "y2": {"value": "height"}},
-            },
-            {
-                "name": "counts",
-                "data": data(rows),
-                "mark": {"type": "rect", "color": look.quiet, "stroke": look.paper, "strokeWidth": 0.5},
-                "encoding": {"x": x, "x2": {"field": "to"}, "y": y, "y2": {"field": "zero"}},
-            },
-            {
-                "name": "median",
-                "data": data([{"from": median}]),
-                "mark": {"type": "rule", "color": look.accent, "strokeWidth": 2},
-                "encoding": {"x": x},
-            },
-        ],
-    }
+    x = marks.rate("from", spread.metric)
+    y = marks.quantity("count", many, domain=(0.0, 1.05 * max(spread.counts)), tickCount=3, tickMinStep=1)
+    middle, half = [{"from": lower, "to": upper}], {**marks.span(x, "x", "from", "to"), **marks.FULL_HEIGHT}
+    layers = [
+        marks.shade(middle, half, look.accent, 0.12, name="middle_half"),
+        marks.bars("counts", spread.edges, spread.counts, x, y, look.quiet, look),
+        marks.layer("rule", [{"from": median}], {"x": x}, name="median", color=look.accent, strokeWidth=2),
+    ]
+    return marks.panel(look, (marks.BROAD[0], _HEIGHT), layers)

@@ -1,4 +1,4 @@
-"""How figures look: the two themes of the pages, and what was asked of size."""
+"""Themes and sizes of figures."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -30,7 +30,7 @@ def _themes() -> Mapping[str, Mapping[str, Any]]:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """How one figure is to look.
+    """Theme and size of one figure.
 
     Attributes:
         width: Of the drawing area without its labels, in pixels; the figure decides when None.
@@ -119,11 +119,16 @@ class Figure:
             "description": self.text,
             "title": {
                 "text": self.title,
-                "subtitle": [part for line in self.subtitle for part in wrap(line, _LONGEST)],
+                "subtitle": [part for line in self.subtitle for part in lines_of(line)],
             },
             **_settled(self.body, look.config["style"]),
             "config": look.config,
         }
+
+
+def lines_of(text: str) -> list[str]:
+    """Return the lines that a text takes below a title."""
+    return wrap(text, _LONGEST)
 
 
 def _settled(part: Any, styles: Mapping[str, Spec]) -> Any:

@@ -4,14 +4,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from app.api.plots import marks
 from app.api.plots.look import BREAKS, Figure, Look, Spec
-from app.api.plots.marks import ROW_HEIGHT, Row, apart, data, listed, sentences
-from app.api.plots.registry import Given, Needs, Run, figure, matrix_of
+from app.api.plots.marks import ROW_HEIGHT, Row, apart, called, clauses, sentences
+from app.api.plots.registry import FigureData, Needs, Run, figure, matrix_of
 from app.domain.errors import NoFigure
-from app.domain.wording import name, share, whole
+from app.domain.wording import share, whole
 
 # Up to this many classes a cell has its count and its share, and up to that many a share.
-_WITH_COUNTS = 7
+WITH_COUNTS: Final = 7
 WITH_SHARES: Final = 60
 _LARGE_CELL, _CELL, _LARGEST = 64, 23, 900
 _SHORT = 10
@@ -35,19 +36,19 @@ class _Mistake:
 
 
 @figure("confusion", needs=Needs.REPORT)
-def confusion(given: Given) -> Figure:
+def confusion(given: FigureData) -> Figure:
     """The confusion matrix: counts in each cell, colours by the share of the actual class."""
     return _matrix(given, shares=False)
 
 
 @figure("confusion_shares", needs=Needs.REPORT)
-def confusion_shares(given: Given) -> Figure:
+def confusion_shares(given: FigureData) -> Figure:
     """The confusion matrix with each row as shares of its class, the recalls on the diagonal."""
     return _matrix(given, shares=True)
 
 
 @figure("confusions", needs=Needs.REPORT)
-def confusions(given: Given) -> Figure:
+def confusions(given: FigureData) -> Figure:
     """The mistakes that take the largest shares of their class."""
     run = given.run
     matrix = matrix_of(run)
@@ -67,107 +68,99 @@ def confusions(given: Given) -> Figure:
         }
         for one in found
     ]
-    order = [row["mistake"] for row in rows]
-    y = listed("mistake", order, labelLimit=360)
+    length = marks.rate("share", None, format="~%")
     return Figure(
         title="Mistakes that take the largest shares of their class",
         subtitle=(run.title, "share of the actual class"),
-        text=sentences(_first(run), f"{len(order)} mistakes are shown." if len(order) > 1 else "One mistake is shown."),
-        body={
-            "data": data(rows),
-            "width": given.look.width or 240,
-            "height": given.look.height or {"step": ROW_HEIGHT},
-            "encoding": {"y": y},
-            "layer": [
-                {
-                    "mark": {"type": "bar", "color": given.look.steps(right=False)[4]},
-                    "encoding": {
-                        "x": {
-                            "field": "share",
-                            "type": "quantitative",
-                            "scale": {"domain": [0, 1]},
-                            "axis": {"title": None, "format": "~%", "values": [0, 0.5, 1]},
-                        }
-                    },
-                },
-                {
-                    "mark": {"type": "text", "align": "left", "dx": 6},
-                    "encoding": {
-                        "x": {"field": "share", "type": "quantitative"},
-                        "text": {"field": "said", "type": "nominal"},
-                    },
-                },
+        text=sentences(_first(run), f"{len(rows)} mistakes are shown." if len(rows) > 1 else "One mistake is shown."),
+        body=marks.panel(
+            given.look,
+            (240, {"step": ROW_HEIGHT}),
+            [
+                marks.layer("bar", encoding={"x": length}, color=given.look.steps(right=False)[4]),
+                marks.texts("said", encoding={"x": marks.field("share")}, align="left", dx=6),
             ],
-        },
+            data=marks.data(rows),
+            encoding={"y": marks.listed("mistake", [row["mistake"] for row in rows], labelLimit=360)},
+        ),
     )
 
 
-def _matrix(given: Given, *, shares: bool) -> Figure:
+def _matrix(given: FigureData, *, shares: bool) -> Figure:
     run = given.run
     matrix = matrix_of(run)
     labels = apart(run.report["input"]["labels"])
-    order = list(range(len(labels))) if len(labels) <= _WITH_COUNTS else beside_each_other(matrix)
-    named = [labels[place] for place in order]
-    step = cell_size(len(labels), _WITH_COUNTS, _LARGE_CELL)
+    order = list(range(len(labels))) if len(labels) <= WITH_COUNTS else beside_each_other(matrix)
+    names = [labels[place] for place in order]
     rows = [_row(labels, matrix, actual, predicted) for actual in order for predicted in order]
-    if len(labels) > WITH_SHARES:
-        # Empty cells are the ground, since tens of thousands of them would be most of the file.
-        rows = [row for row in rows if row["count"]]
-    look = given.look
     kind = "Samples, and their share of the row" if not shares else "Shares of the row"
-    if len(labels) > _WITH_COUNTS:
+    together = ""
+    if len(labels) > WITH_COUNTS:
         kind = "Share of the row in per cent" + ("" if shares else "; the counts are in the data")
-    together = "classes that are confused with each other stand together" if len(labels) > _WITH_COUNTS else ""
+        together = "classes that are confused with each other stand together"
     return Figure(
         title="Confusion matrix",
-        subtitle=(run.title, "; ".join(one for one in (kind, together) if one)),
+        subtitle=(run.title, clauses(kind, together)),
         text=sentences(
             f"Confusion matrix of {len(labels)} classes, rows actual, columns predicted.",
             _right(run),
             _first(run),
         ),
         body={
-            "data": data(rows),
-            "width": look.width or {"step": step},
-            "height": look.height or {"step": step},
-            "view": {"fill": look.line, "fillOpacity": 1 / 3},
-            "encoding": {
-                "x": listed(
-                    "predicted",
-                    named,
-                    title="Predicted",
-                    **names_above(labels, len(labels), _WITH_COUNTS),
-                ),
-                "y": listed("actual", named, title="Actual", **LEFT_OF_NAMES, **sparse_labels(len(labels))),
-            },
-            "layer": [*_cells(look, len(labels)), *_texts(look, len(labels), shares=shares)],
+            **grid(
+                given.look,
+                rows,
+                [*_cells(given.look, len(labels)), *_texts(given.look, len(labels), shares=shares)],
+                ("actual", "Actual", names),
+                ("predicted", "Predicted", names),
+                large=(WITH_COUNTS, _LARGE_CELL),
+            ),
             "resolve": {"scale": {"color": "independent"}},
         },
     )
 
 
-# The title of the names at the left ends before those above begin.
-LEFT_OF_NAMES: Final[Spec] = {"titleX": -12, "titleY": -12, "titleAlign": "right"}
+# A field, what it is called, and its values in order.
+Side = tuple[str, str, Sequence[str]]
 
 
-def names_above(names: Sequence[str], count: int, with_counts: int) -> Spec:
-    """The axis of the columns of a table of so many: short names lie above large cells, all others stand."""
-    lie = count <= with_counts and max(map(len, names)) < _SHORT
-    return {"orient": "top", "labelAngle": 0 if lie else -90, **sparse_labels(count)}
+def grid(
+    look: Look, rows: Sequence[Row], layers: Sequence[Spec], upright: Side, across: Side, *, large: tuple[int, int]
+) -> Spec:
+    """Return a table of cells, readable whatever their number.
 
-
-def cell_size(count: int, with_counts: int, large: int) -> int:
-    """Pixels of a cell, of which a large one has room for its count."""
-    if count <= with_counts:
-        return large
-    return _CELL if count <= WITH_SHARES else max(_LARGEST // count, 4)
-
-
-def sparse_labels(count: int) -> Spec:
-    """Beyond what fits beside small cells only some names are written."""
-    if count <= WITH_SHARES:
-        return {}
-    return {"labelOverlap": "greedy", "labelFontSize": 9, "labelSeparation": 1}
+    Args:
+        look: Of the figure.
+        rows: A cell each, with its ``count``.
+        layers: Cells and texts.
+        upright: The rows of the table.
+        across: Its columns.
+        large: Up to how many rows and columns cells have room for counts, and the pixels of such a cell.
+    """
+    (y, beside, left), (x, above, top), (most_large, step) = upright, across, large
+    count = max(len(left), len(top))
+    if count > most_large:
+        step = _CELL if count <= WITH_SHARES else max(_LARGEST // count, 4)
+    # Short names lie above large cells, all others stand.
+    lie = count <= most_large and max(map(len, top)) < _SHORT
+    sparse: Spec = {}
+    if count > WITH_SHARES:
+        # Only some names fit. Empty cells are the ground: tens of thousands of them would be most of the file.
+        sparse = {"labelOverlap": "greedy", "labelFontSize": 9, "labelSeparation": 1}
+        rows = [row for row in rows if row["count"]]
+    # The title at the left ends before the names above begin.
+    aside = {"titleX": -12, "titleY": -12, "titleAlign": "right"}
+    return marks.panel(
+        look,
+        ({"step": step}, {"step": step}),
+        layers,
+        data=marks.data(rows),
+        view={"fill": look.line, "fillOpacity": 1 / 3},
+        encoding={
+            "x": marks.listed(x, top, title=above, orient="top", labelAngle=0 if lie else -90, **sparse),
+            "y": marks.listed(y, left, title=beside, **aside, **sparse),
+        },
+    )
 
 
 def coloured_by_share(look: Look, title: str, *, right: bool = True, **legend: Any) -> Spec:
@@ -202,56 +195,43 @@ def _row(labels: Sequence[str], matrix: Sequence[Sequence[float]], actual: int, 
         "count": count,
         "share": part,
         "right": actual == predicted,
-        "percent": "" if part is None else _percent(part),
+        "percent": "" if part is None else in_percent(part),
         "counted": whole(count),
     }
 
 
-def _percent(part: float) -> str:
-    """A share without its sign for a small cell; nothing below one in a hundred."""
+def in_percent(part: float) -> str:
+    """Return a share without its sign for a small cell; nothing below one in a hundred."""
     if part < 0.01:
         return ""
     return "99" if 0.99 < part < 1.0 else f"{100 * part:.0f}"
 
 
 def _cells(look: Look, count: int) -> Iterator[Spec]:
-    stroke: Spec = {"stroke": look.paper, "strokeWidth": 2 if count <= _WITH_COUNTS else 1}
+    stroke: Spec = {"stroke": look.paper, "strokeWidth": 2 if count <= WITH_COUNTS else 1}
     if count > WITH_SHARES:
         stroke = {"stroke": None, "strokeWidth": 0}
-    ground = look.config["axis"]["gridColor"] + "55"
-    if count <= WITH_SHARES:
-        yield {"mark": {"type": "rect", "color": ground, **stroke}, "transform": [{"filter": "datum.count === 0"}]}
-    for right in (True, False):
-        told = "datum.right" if right else "!datum.right"
-        title = "right, share of the row" if right else "mistaken, share of the row"
-        yield {
-            "mark": {"type": "rect", **stroke},
-            "transform": [{"filter": f"datum.count > 0 && {told}"}],
-            "encoding": {"color": coloured_by_share(look, title, right=right, titleLimit=300)},
-        }
+    else:
+        yield marks.layer("rect", where="datum.count === 0", color=f"{look.line}55", **stroke)
+    for right, told, of in ((True, "right", "datum.right"), (False, "mistaken", "!datum.right")):
+        colour = coloured_by_share(look, f"{told}, share of the row", right=right, titleLimit=300)
+        yield marks.layer("rect", encoding={"color": colour}, where=f"datum.count > 0 && {of}", **stroke)
 
 
 def _texts(look: Look, count: int, *, shares: bool) -> Iterator[Spec]:
+    colour = {"color": ink_on_share(look)}
     if count > WITH_SHARES:
         return
-    colour = ink_on_share(look)
-    if count > _WITH_COUNTS:
-        mark: Spec = {"type": "text", "fontSize": 11}
-        yield {"mark": mark, "encoding": {"text": {"field": "percent", "type": "nominal"}, "color": colour}}
-        return
-    if shares:
+    if count > WITH_COUNTS:
+        yield marks.texts("percent", encoding=colour, fontSize=11)
+    elif shares:
         text: Spec = {"field": "share", "type": "quantitative", "format": ".3f"}
-        yield {"mark": {"type": "text", "fontSize": 15}, "encoding": {"text": text, "color": colour}}
-        return
-    yield {
-        "mark": {"type": "text", "fontSize": 16, "fontWeight": 600, "dy": -7},
-        "encoding": {"text": {"field": "counted", "type": "nominal"}, "color": colour},
-    }
-    yield {
-        "mark": {"type": "text", "fontSize": 12, "dy": 12},
-        "transform": [{"filter": "datum.count > 0"}, {"calculate": "format(datum.share, '.1~%')", "as": "part"}],
-        "encoding": {"text": {"field": "part", "type": "nominal"}, "color": colour},
-    }
+        yield marks.layer("text", encoding={"text": text, **colour}, fontSize=15)
+    else:
+        yield marks.texts("counted", encoding=colour, fontSize=16, fontWeight=600, dy=-7)
+        part = marks.texts("part", encoding=colour, where="datum.count > 0", fontSize=12, dy=12)
+        part["transform"].append({"calculate": "format(datum.share, '.1~%')", "as": "part"})
+        yield part
 
 
 def _mistakes(matrix: Sequence[Sequence[float]]) -> list[_Mistake]:
@@ -279,8 +259,8 @@ def _first(run: Run) -> str:
     labels = run.report["input"]["labels"]
     worst = max(found, key=lambda one: one.share)
     return (
-        f"The largest share of a class that is mistaken: {name(labels[worst.actual])} taken for "
-        f"{name(labels[worst.predicted])}, {whole(worst.count)} of {whole(worst.of)} ({share(worst.share)})."
+        f"The largest share of a class that is mistaken: {called(labels[worst.actual])} taken for "
+        f"{called(labels[worst.predicted])}, {whole(worst.count)} of {whole(worst.of)} ({share(worst.share)})."
     )
 
 

@@ -3,35 +3,20 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
+from app.api.documents.document import Json
 from app.api.documents.reading import precision_of, recalls_of, shown
+from app.api.plots import marks
 from app.api.plots.look import Figure, Look, Spec
-from app.api.plots.marks import (
-    DASHES,
-    HIGH,
-    NUMBERS,
-    RATES,
-    SQUARE,
-    STROKES,
-    WIDE,
-    Row,
-    by_run,
-    data,
-    in_order,
-    lines_by_run,
-    quantity,
-    rate,
-    sentences,
-    side_by_side,
-)
-from app.api.plots.registry import Given, Json, Needs, Run, as_answered, class_of, figure, matrix_of, needs_classes
+from app.api.plots.marks import BROAD, DASHES, SQUARE, STROKES, Row, called, sentences
+from app.api.plots.registry import FigureData, Needs, Run, as_answered, class_of, figure, matrix_of, needs_classes
 from app.domain.errors import NoFigure
 from app.domain.named_metrics import ACCURACY, PRECISION, RANKED, RECALL, SPECIFICITY, SWEPT
-from app.domain.wording import name, number
+from app.domain.wording import number
 from app.domain.wording import share as said_share
 from app.services.decide.h_mean_bounds import (
     LARGEST,
+    RecallGrid,
     RecallSweep,
-    Sweep,
     recalls_swept,
     region_from,
     spread_of_two,
@@ -49,7 +34,7 @@ MEANS: Final = {
 
 
 @figure("isocurves", needs=Needs.REPORT, several=True, by_class=True)
-def isocurves(given: Given) -> Figure:
+def isocurves(given: FigureData) -> Figure:
     """Curves of equal arithmetic, geometric and harmonic mean of both rates, through the point of the run."""
     points = [point_of(given, run) for run in given.runs]
     names = given.names
@@ -61,51 +46,33 @@ def isocurves(given: Given) -> Figure:
         rows += _curves(answer, caption)
     look, several = given.look, len(names) > 1
     label = given.run.report["input"]["labels"][class_of(given, given.run)]
-    legends = [told for told, _ in MEANS.values()]
-    colour = by_run(names, look)
-    dash: Spec = {
-        "field": "mean",
-        "type": "nominal",
-        "scale": {"domain": legends, "range": [dashes for _, dashes in MEANS.values()]},
-        "legend": {"title": None, "labelLimit": 200, **STROKES, **({"columns": 1} if several else {})},
-    }
+    colour = {"color": marks.by_run(names, look)}
+    legend: Spec = {"labelLimit": 200, **STROKES, **({"columns": 1} if several else {})}
+    dash = {"strokeDash": marks.named("mean", *zip(*MEANS.values(), strict=True), **legend)}
     marked = [{"run": caption, "x": 1.0 - tnr, "y": tpr} for (tpr, tnr), caption in zip(points, names, strict=True)]
     return Figure(
         title=f"Curves of equal means through the {'runs' if several else 'run'}",
-        subtitle=(given.heading, f"class {name(shown(label))} against the rest"),
+        subtitle=(given.heading, f"class {called(label)} against the rest"),
         text=sentences(
-            f"Class {name(shown(label))} against the rest.",
+            f"Class {called(label)} against the rest.",
             *(
                 _told(caption if several else "", point, level)
                 for caption, point, level in zip(names, points, levels, strict=True)
             ),
         ),
-        body={
-            "width": look.width or SQUARE,
-            "height": look.height or SQUARE,
-            "encoding": {
-                "x": rate("x", "false positive rate", ticks=RATES),
-                "y": rate("y", "true positive rate", ticks=RATES),
-            },
-            "layer": [
-                {
-                    "name": "curves",
-                    "data": data(rows),
-                    "mark": {"type": "line", "strokeWidth": 1.75, "strokeCap": "butt"},
-                    "encoding": {"order": in_order(), "color": colour, "strokeDash": dash},
-                },
-                {
-                    "name": "runs",
-                    "data": data(marked),
-                    "mark": {"type": "point", "filled": True, "size": 90},
-                    "encoding": {"color": colour},
-                },
+        body=marks.panel(
+            look,
+            SQUARE,
+            [
+                marks.curves(rows, {**colour, **dash}, strokeWidth=1.75, strokeCap="butt"),
+                marks.dots(marked, colour, name="runs", size=90),
             ],
-        },
+            encoding={"x": marks.rate("x", "false positive rate"), "y": marks.rate("y", "true positive rate")},
+        ),
     )
 
 
-def point_of(given: Given, run: Run) -> tuple[float, float]:
+def point_of(given: FigureData, run: Run) -> tuple[float, float]:
     """True positive and true negative rate of the class."""
     report = run.report
     labels = report["input"]["labels"]
@@ -113,7 +80,7 @@ def point_of(given: Given, run: Run) -> tuple[float, float]:
     values = {key: value for group in report["per_class"][label].values() for key, value in group.items()}
     tpr, tnr = values.get(RECALL), values.get(SPECIFICITY)
     if tpr is None or tnr is None:
-        raise NoFigure(f"class {name(shown(label))} has no recall, or no specificity, and so no point in this plane")
+        raise NoFigure(f"class {called(label)} has no recall, or no specificity, and so no point in this plane")
     return tpr, tnr
 
 
@@ -126,9 +93,9 @@ def points_on(answer: Json, key: str) -> Iterator[tuple[float, float]]:
 
 def _curves(answer: Json, caption: str) -> list[Row]:
     return [
-        {"run": caption, "mean": told, "x": x, "y": y, "point": place}
+        row
         for key, (told, _) in MEANS.items()
-        for place, (x, y) in enumerate(points_on(answer, key))
+        for row in marks.points(answer["fpr"], answer[key]["tpr"], run=caption, mean=told)
     ]
 
 
@@ -148,88 +115,70 @@ _SHAPES: Final = (
 
 
 @figure("surfaces", needs=Needs.REPORT, several=True, by_class=True)
-def surfaces(given: Given) -> Figure:
+def surfaces(given: FigureData) -> Figure:
     """The arithmetic, geometric and harmonic mean of both rates over their plane, with the point of the run."""
     points = [point_of(given, run) for run in given.runs]
-    label = name(shown(given.run.report["input"]["labels"][class_of(given, given.run)]))
+    label = called(given.run.report["input"]["labels"][class_of(given, given.run)])
     marked: list[Row] = [
         {"run": caption, "x": tnr, "y": tpr} for (tpr, tnr), caption in zip(points, given.names, strict=True)
     ]
-    levels = [as_answered(isocurves_through(level, level, _SURFACE_STEPS)) for level in _BANDS]
-    panels = []
-    for key, (told, _) in MEANS.items():
-        bands = [[{"x": 1.0 - fpr, "y": tpr, "top": 1.0} for fpr, tpr in points_on(answer, key)] for answer in levels]
-        panels.append(_surface_panel(given.look, told, [_closed(band) for band in bands], marked, given.names))
+    bands = [as_answered(isocurves_through(level, level, _SURFACE_STEPS)) for level in _BANDS]
+    panels = [
+        _surface_panel(given, told, [_above(band, key) for band in bands], marked) for key, (told, _) in MEANS.items()
+    ]
     values = [as_answered(isocurves_through(*point, 2)) for point in points]
+    levels = [{key: value[key]["level"] for key in MEANS} for value in values]
+    steps = ", ".join(f"{one:g}" for one in _BANDS)
     return Figure(
         title="Means of both rates, seen from above",
-        subtitle=(
-            given.heading,
-            f"class {label} against the rest; a step of colour at {', '.join(f'{one:g}' for one in _BANDS)}",
-        ),
+        subtitle=(given.heading, f"class {label} against the rest; a step of colour at {steps}"),
         text=sentences(
             f"Class {label} against the rest.",
             *(
-                f"{caption + ': t' if len(points) > 1 else 'T'}rue positive rate {number(tpr)}, true negative rate "
-                f"{number(tnr)}: "
-                + ", ".join(f"{told[0]} {number(value[key]['level'])}" for key, (told, _) in MEANS.items())
-                + "."
-                for caption, (tpr, tnr), value in zip(given.names, points, values, strict=True)
+                _told(caption if len(points) > 1 else "", point, level)
+                for caption, point, level in zip(given.names, points, levels, strict=True)
             ),
         ),
         # One legend for the runs of all panels.
-        body={**side_by_side(panels), "resolve": {"scale": {"shape": "shared"}}},
+        body={**marks.side_by_side(panels), "resolve": {"scale": {"shape": "shared"}}},
     )
 
 
-def _closed(band: list[Row]) -> list[Row]:
-    """The region above a level: it begins at the upper edge, and goes on at the lower edge where the curve leaves."""
+def _above(answer: Json, key: str) -> list[Row]:
+    """Return the region above a level: from the upper edge along the curve, and down where it leaves the plane."""
+    band: list[Row] = [{"x": 1.0 - fpr, "y": tpr, "top": 1.0} for fpr, tpr in points_on(answer, key)]
     first, last = (find(float(row["x"]) for row in band) for find in (min, max))
-    return [{"x": first, "y": 1.0, "top": 1.0}, *band, *[{"x": x, "y": 0.0, "top": 1.0} for x in (1.0,) if last < x]]
+    corner = [{"x": 1.0, "y": 0.0, "top": 1.0}] if last < 1.0 else []
+    return [{"x": first, "y": 1.0, "top": 1.0}, *band, *corner]
 
 
-def _shapes(names: list[str]) -> Spec:
-    """A shape for each run, since the colours are those of the surface."""
-    legend: Spec = {"title": None, "labelLimit": 300, "columns": 2}
-    return {
-        "field": "run",
-        "type": "nominal",
-        "scale": {"domain": names, "range": [_SHAPES[place % len(_SHAPES)] for place in range(len(names))]},
-        "legend": legend if len(names) > 1 else None,
-    }
-
-
-def _surface_panel(look: Look, title: str, bands: list[list[Row]], marked: list[Row], names: list[str]) -> Spec:
-    x, y = rate("x", "true negative rate", ticks=RATES), rate("y", "true positive rate", ticks=RATES)
-    colours = look.steps(right=True)
+def _surface_panel(given: FigureData, title: str, bands: list[list[Row]], marked: list[Row]) -> Spec:
+    look, names = given.look, given.names
+    x, y = marks.rate("x", "true negative rate"), marks.rate("y", "true positive rate")
     layers: list[Spec] = [
-        {
-            "name": f"from_{level:g}",
-            "data": data(band),
-            "mark": {"type": "area", "color": colour, "opacity": 1, "line": False},
-            "encoding": {"x": x, "y": y, "y2": {"field": "top"}},
-        }
-        for level, band, colour in zip(_BANDS, bands, colours, strict=True)
+        marks.layer(
+            "area",
+            band,
+            {"x": x, "y": y, "y2": {"field": "top"}},
+            name=f"from_{level:g}",
+            color=colour,
+            opacity=1,
+            line=False,
+        )
+        for level, band, colour in zip(_BANDS, bands, look.steps(right=True), strict=True)
     ]
-    point: Spec = {
-        "name": "runs",
-        "data": data(marked),
-        "mark": {"type": "point", "filled": True, "size": 80, "color": look.paper, "stroke": look.ink, "opacity": 1},
-        "encoding": {"x": x, "y": y, "shape": _shapes(names)},
-    }
-    return {
-        "title": {"text": title, "fontSize": 12, "fontWeight": 400, "anchor": "start"},
-        "width": look.width or _SURFACE_SIDE,
-        "height": look.height or _SURFACE_SIDE,
-        "layer": [*layers, point],
-    }
+    # A shape for each run, since the colours are those of the surface.
+    shapes = [_SHAPES[place % len(_SHAPES)] for place in range(len(names))]
+    at = {"x": x, "y": y, "shape": marks.named("run", names, shapes, labelLimit=300, columns=2)}
+    point = marks.dots(marked, at, name="runs", size=80, color=look.paper, stroke=look.ink, opacity=1)
+    return marks.panel(look, (_SURFACE_SIDE, _SURFACE_SIDE), [*layers, point], title=title)
 
 
 _STEPS, _SIDE = 101, 230
 
 
 @figure("recall_sweep", needs=Needs.REPORT, several=True, by_class=True)
-def recall_sweep(given: Given) -> Figure:
+def recall_sweep(given: FigureData) -> Figure:
     """Means of the recalls, and accuracy, if the recall of one class had any value and the others stayed."""
     run, look = given.run, given.look
     needs_classes(run.report)
@@ -243,23 +192,23 @@ def recall_sweep(given: Given) -> Figure:
     legend = list(dict.fromkeys([*means, *mixes]))
     whose = "this run" if given.heading else given.names[0]
     panels = [
-        _recall_panel(look, title, _rows(lines, first["grid"]), [one for one in legend if one in lines], recall, label)
+        _recall_panel(look, title, lines, first["grid"], [one for one in legend if one in lines], recall, label)
         for title, lines in (("means of the recalls", means), (ACCURACY, mixes))
     ]
     return Figure(
-        title=f"If the recall of class {name(label)} were different",
+        title=f"If the recall of class {called(label)} were different",
         subtitle=(
             given.heading or f"means: of {given.names[0]}",
             f"all other recalls as they are; dashed: the recall of {whose}, {number(recall)}",
         ),
         text=sentences(
-            f"At a recall of 0 of class {name(label)}, and at 1, with the other recalls as they are:",
+            f"At a recall of 0 of class {called(label)}, and at 1, with the other recalls as they are:",
             "; ".join(
                 f"{told} {number(values[0])} and {number(values[-1])}" for told, values in (means | mixes).items()
             )
             + ".",
         ),
-        body=side_by_side(panels, spacing=24),
+        body=marks.side_by_side(panels, spacing=24),
     )
 
 
@@ -273,7 +222,7 @@ def _recalls(run: Run) -> list[float]:
     for label in run.report["input"]["labels"]:
         value = next((group[RECALL] for group in per_class[label].values() if RECALL in group), None)
         if value is None:
-            raise NoFigure(f"class {name(shown(label))} has no recall, and so there are no means of the recalls")
+            raise NoFigure(f"class {called(label)} has no recall, and so there are no means of the recalls")
         found.append(float(value))
     return found
 
@@ -281,10 +230,10 @@ def _recalls(run: Run) -> list[float]:
 def _swept(run: Run, place: int) -> RecallSweep:
     shares = [run.report["input"]["prevalence"][label] for label in run.report["input"]["labels"]]
     mixes = [shares, [1.0] * len(shares)]
-    return recalls_swept(_recalls(run), [place], Sweep(start=0.0, end=1.0, steps=_STEPS, shares=mixes))
+    return recalls_swept(_recalls(run), [place], RecallGrid(start=0.0, end=1.0, steps=_STEPS, shares=mixes))
 
 
-def _mixes(given: Given, swept: Sequence[RecallSweep]) -> dict[str, Sequence[float | None]]:
+def _mixes(given: FigureData, swept: Sequence[RecallSweep]) -> dict[str, Sequence[float | None]]:
     """Accuracy of every run at its own class shares; of one alone also at equal shares."""
     found = [as_answered(one)[ACCURACY] for one in swept]
     if len(found) == 1:
@@ -292,57 +241,31 @@ def _mixes(given: Given, swept: Sequence[RecallSweep]) -> dict[str, Sequence[flo
     return {caption: one[0] for caption, one in zip(given.names, found, strict=True)}
 
 
-def _rows(lines: Mapping[str, Sequence[float | None]], grid: Sequence[float]) -> list[Row]:
-    return [
-        {"line": told, "x": x, "y": y, "point": place}
-        for told, values in lines.items()
-        for place, (x, y) in enumerate(zip(grid, values, strict=True))
-        if y is not None
-    ]
-
-
-def _recall_panel(look: Look, title: str, rows: list[Row], names: Sequence[str], recall: float, label: str) -> Spec:
+def _recall_panel(
+    look: Look,
+    title: str,
+    lines: Mapping[str, Sequence[float | None]],
+    grid: Sequence[float],
+    names: Sequence[str],
+    recall: float,
+    label: str,
+) -> Spec:
+    rows = [row for told, values in lines.items() for row in marks.points(grid, values, line=told)]
     colours = {told: look.series[place] for place, (told, _) in enumerate(MEANS.values())}
     spare = [one for one in look.series if one not in colours.values()]
     others = [told for told in names if told not in colours]
     colours |= {told: spare[place % len(spare)] for place, told in enumerate(others)}
     dashes = _DASHES | {told: DASHES[place // len(spare) % len(DASHES)] for place, told in enumerate(others)}
-    x, y = rate("x", f"recall of class {label}", ticks=RATES), rate("y", None, ticks=RATES)
-    legend: Json = {"title": None, "labelLimit": 220, "columns": 1, **STROKES}
-    return {
-        "title": {"text": title, "fontSize": 12, "fontWeight": 400, "anchor": "start"},
-        "width": look.width or _SIDE,
-        "height": look.height or _SIDE,
-        "layer": [
-            {
-                "data": data([{"x": recall}]),
-                "mark": {"type": "rule", "style": "reference"},
-                "encoding": {"x": x},
-            },
-            {
-                "name": "curves",
-                "data": data(rows),
-                "mark": {"type": "line", "strokeWidth": 1.75, "strokeCap": "butt"},
-                "encoding": {
-                    "x": x,
-                    "y": y,
-                    "order": in_order(),
-                    "color": {
-                        "field": "line",
-                        "type": "nominal",
-                        "scale": {"domain": list(names), "range": [colours[told] for told in names]},
-                        "legend": legend,
-                    },
-                    "strokeDash": {
-                        "field": "line",
-                        "type": "nominal",
-                        "scale": {"domain": list(names), "range": [dashes[told] for told in names]},
-                        "legend": legend,
-                    },
-                },
-            },
-        ],
-    }
+    x, y = marks.rate("x", f"recall of class {label}"), marks.rate("y", None)
+    line: Spec = {"x": x, "y": y}
+    for channel, shown_as in (("color", colours), ("strokeDash", dashes)):
+        line[channel] = marks.named("line", names, [shown_as[told] for told in names])
+        line[channel]["legend"] = {"title": None, "labelLimit": 220, "columns": 1, **STROKES}
+    layers = [
+        marks.layer("rule", [{"x": recall}], {"x": x}, style="reference"),
+        marks.curves(rows, line, strokeWidth=1.75, strokeCap="butt"),
+    ]
+    return marks.panel(look, (_SIDE, _SIDE), layers, title=title)
 
 
 _DASHES: Final = dict(MEANS.values())
@@ -361,65 +284,41 @@ _LABELS: Final = "format(datum.value, '~g')"
 
 
 @figure("gps_spread", needs=Needs.REPORT, by_class=True)
-def gps_spread(given: Given) -> Figure:
+def gps_spread(given: FigureData) -> Figure:
     """Standard deviation of the harmonic mean of two rates (GPS), with the recall and precision of a class."""
     label, recall, precision = _rates(given)
     found = spreads(_OTHERS, _FARTHEST, _POINTS)
     look, names = given.look, [f"1/p = {other:g}" for other in _OTHERS]
     rows: list[Row] = [
-        {"line": told, "x": x, "y": y, "point": place}
+        row
         for told, values in zip(names, found.of.values(), strict=True)
-        for place, (x, y) in enumerate(zip(found.grid.tolist(), values.tolist(), strict=True))
+        for row in marks.points(found.grid.tolist(), values.tolist(), line=told)
     ]
-    spread = spread_of_two(recall, precision)
-    lower = min(recall, precision)
+    spread, lower = spread_of_two(recall, precision), min(recall, precision)
     marked: list[Row] = [{"x": 1.0 / lower, "y": spread}] if 1.0 / lower <= _FARTHEST else []
-    highest = max(row["y"] for row in rows)
+    colour = marks.named("line", names, look.series[: len(names)], **STROKES)
+    axes = {
+        "x": _reciprocal("x", "one rate", _FARTHEST, _TICKS),
+        "y": marks.quantity("y", None, domain=(0.0, 0.4), tickCount=5),
+    }
+    layers = [
+        marks.curves(rows, {"color": colour}, strokeWidth=1.75),
+        marks.dots(marked, name="run", size=90, color=look.ink, opacity=1),
+    ]
     return Figure(
         title="Standard deviation of the GPS of two rates",
-        subtitle=(
-            given.heading,
-            f"a line for each 1/p of the other; {_dot(label, drawn=bool(marked))}",
-        ),
+        subtitle=(given.heading, f"a line for each 1/p of the other; {_dot(label, drawn=bool(marked))}"),
         text=sentences(
-            f"Class {label}: {RECALL} {number(recall)} and {PRECISION} {number(precision)}, standard deviation of "
-            f"their GPS {number(spread)}.",
-            f"The largest that is drawn is {number(highest)}, at rates of {number(1.0 / 3.0)} and 1.",
+            _spread_told(label, recall, precision, spread),
+            f"The largest that is drawn is {number(max(row['y'] for row in rows))}, at rates of "
+            f"{number(1.0 / 3.0)} and 1.",
         ),
-        body={
-            "width": look.width or WIDE,
-            "height": look.height or HIGH,
-            "encoding": {
-                "x": _reciprocal("x", "one rate", _FARTHEST, _TICKS),
-                "y": quantity("y", None, domain=(0.0, 0.4), tickCount=5),
-            },
-            "layer": [
-                {
-                    "name": "curves",
-                    "data": data(rows),
-                    "mark": {"type": "line", "strokeWidth": 1.75},
-                    "encoding": {
-                        "order": in_order(),
-                        "color": {
-                            "field": "line",
-                            "type": "nominal",
-                            "scale": {"domain": names, "range": look.series[: len(names)]},
-                            "legend": {"title": None, **STROKES},
-                        },
-                    },
-                },
-                {
-                    "name": "run",
-                    "data": data(marked),
-                    "mark": {"type": "point", "filled": True, "size": 90, "color": look.ink, "opacity": 1},
-                },
-            ],
-        },
+        body=marks.panel(look, BROAD, layers, encoding=axes),
     )
 
 
 @figure("gps_spread_surface", needs=Needs.REPORT, by_class=True)
-def gps_spread_surface(given: Given) -> Figure:
+def gps_spread_surface(given: FigureData) -> Figure:
     """Standard deviation of the harmonic mean of two rates (GPS) over both, seen from above, with the recall and
     precision of a class.
     """
@@ -427,45 +326,32 @@ def gps_spread_surface(given: Given) -> Figure:
     look = given.look
     spread, lower, higher = spread_of_two(recall, precision), min(recall, precision), max(recall, precision)
     on_it = 1.0 / lower <= _FARTHEST and 1.0 / higher <= _HIGHEST
-    x, y = _reciprocal("x", "one rate", _FARTHEST, _TICKS), _reciprocal("y", "the other", _HIGHEST, _OTHERS)
+    axes = {
+        "x": _reciprocal("x", "one rate", _FARTHEST, _TICKS),
+        "y": _reciprocal("y", "the other", _HIGHEST, _OTHERS),
+    }
+    run = [{"x": 1.0 / lower, "y": 1.0 / higher}] if on_it else []
+    cross: Spec = {"shape": "cross", "size": 80, "color": look.paper, "stroke": look.ink}
+    layers = [
+        _bands(look, "x", "y", "horizontal"),
+        _bands(look, "y", "x", "vertical"),
+        marks.dots([{"x": 3.0, "y": 1.0}], name="largest", **cross),
+        marks.dots(run, name="run", size=90, color=look.ink, stroke=look.paper),
+    ]
     return Figure(
         title="Standard deviation of GPS over two rates",
-        subtitle=(
-            given.heading,
-            f"cross: the largest, {number(LARGEST)}; {_dot(label, drawn=on_it)}",
-        ),
+        subtitle=(given.heading, f"cross: the largest, {number(LARGEST)}; {_dot(label, drawn=on_it)}"),
         text=sentences(
-            f"Class {label}: {RECALL} {number(recall)} and {PRECISION} {number(precision)}, standard deviation of "
-            f"their GPS {number(spread)}.",
+            _spread_told(label, recall, precision, spread),
             f"The largest is {number(LARGEST)}, at rates of {number(1.0 / 3.0)} and 1.",
         ),
-        body={
-            "width": look.width or WIDE,
-            "height": look.height or HIGH,
-            "encoding": {"x": x, "y": y},
-            "layer": [
-                _bands(look, "x", "y", horizontal=True),
-                _bands(look, "y", "x", horizontal=False),
-                {
-                    "name": "largest",
-                    "data": data([{"x": 3.0, "y": 1.0}]),
-                    "mark": {
-                        "type": "point",
-                        "shape": "cross",
-                        "filled": True,
-                        "size": 80,
-                        "color": look.paper,
-                        "stroke": look.ink,
-                    },
-                },
-                {
-                    "name": "run",
-                    "data": data([{"x": 1.0 / lower, "y": 1.0 / higher}] if on_it else []),
-                    "mark": {"type": "point", "filled": True, "size": 90, "color": look.ink, "stroke": look.paper},
-                },
-            ],
-        },
+        body=marks.panel(look, BROAD, layers, encoding=axes),
     )
+
+
+def _spread_told(label: str, recall: float, precision: float, spread: float) -> str:
+    rates = f"{RECALL} {number(recall)} and {PRECISION} {number(precision)}"
+    return f"Class {label}: {rates}, standard deviation of their GPS {number(spread)}."
 
 
 def _dot(label: str, *, drawn: bool) -> str:
@@ -473,52 +359,36 @@ def _dot(label: str, *, drawn: bool) -> str:
     return f"dot: {rates}" if drawn else f"{rates} lie outside"
 
 
-def _bands(look: Look, along: str, across: str, *, horizontal: bool) -> Spec:
-    """The regions from each level on, for the lower rate on one axis."""
+def _bands(look: Look, along: str, across: str, orient: str) -> Spec:
+    """Return the regions from each level on, for the lower rate on one axis."""
+    names = [f"{level:g}" for level in _LEVELS]
     rows: list[Row] = [
-        {"from": f"{level:g}", across: one, along: start, "end": end}
-        for level in _LEVELS
+        {"from": name, across: one, along: start, "end": end}
+        for name, level in zip(names, _LEVELS, strict=True)
         for one, start, end in zip(*(side.tolist() for side in region_from(level, _POINTS)), strict=True)
     ]
-    names = [f"{level:g}" for level in _LEVELS]
-    return {
-        "name": f"bands_{along}",
-        "data": data(rows),
-        "mark": {
-            "type": "area",
-            "orient": "horizontal" if horizontal else "vertical",
-            "opacity": 1,
-            "line": False,
-            "clip": True,
-        },
-        "encoding": {
-            f"{along}2": {"field": "end"},
-            "color": {
-                "field": "from",
-                "type": "nominal",
-                "scale": {"domain": names, "range": look.steps(right=True)},
-                "legend": {"title": "standard deviation, from", "symbolType": "square"},
-            },
-        },
-    }
+    colour = marks.named("from", names, look.steps(right=True), symbolType="square")
+    colour["legend"]["title"] = "standard deviation, from"
+    encoding = {f"{along}2": {"field": "end"}, "color": colour}
+    return marks.layer("area", rows, encoding, name=f"bands_{along}", orient=orient, opacity=1, line=False, clip=True)
 
 
 def _reciprocal(field: str, rate: str, farthest: float, ticks: Sequence[float]) -> Spec:
     """The axis of 1/p of a rate, from 1 on, in equal factors."""
-    found = quantity(
+    found = marks.quantity(
         field, f"1/p of {rate}", domain=(1.0, farthest), ticks=ticks, labelExpr=_LABELS, labelOverlap=False
     )
     found["scale"] |= {"type": "log"}
     return found
 
 
-def _rates(given: Given) -> tuple[str, float, float]:
+def _rates(given: FigureData) -> tuple[str, float, float]:
     report = given.run.report
     label = report["input"]["labels"][class_of(given, given.run)]
     recall, precision = recalls_of(report).get(label), precision_of(report, label)
     if not recall or not precision:
-        raise NoFigure(f"class {name(shown(label))} has no {RECALL} or {PRECISION} above 0, and so no spread of both")
-    return name(shown(label)), recall, precision
+        raise NoFigure(f"class {called(label)} has no {RECALL} or {PRECISION} above 0, and so no spread of both")
+    return called(label), recall, precision
 
 
 STEPS: Final = 25
@@ -529,12 +399,12 @@ _SHARES: Final = [0, 0.25, 0.5, 0.75, 1]
 
 
 def swept_metrics(runs: int) -> tuple[str, ...]:
-    """What is swept: the usual metrics of one run, accuracy alone of several."""
+    """Return the metrics of a sweep: the usual ones for one run, accuracy alone for several."""
     return SWEPT if runs == 1 else (ACCURACY,)
 
 
 @figure("prevalence", needs=Needs.SWEEP, several=True, by_class=True)
-def prevalence(given: Given) -> Figure:
+def prevalence(given: FigureData) -> Figure:
     """Metrics at every share of one class, with limits; of several runs, their accuracy."""
     single = len(given.runs) == 1
     label = given.run.sweep["sweep"]["class"]
@@ -546,75 +416,46 @@ def prevalence(given: Given) -> Figure:
     ]
     if not rows:
         raise NoFigure("there is nothing to be shown: no metric has a value at these shares of the class")
-    look = given.look
-    colour = lines_by_run(lines, look)
     sweep = given.run.sweep["sweep"]
     marked: list[Row] = [{"x": sweep["observed"], "said": "this data"}, {"x": sweep["equal"], "said": "equal shares"}]
     low = min([0.0, *(row["low"] for row in rows if row["low"] is not None), *(row["y"] for row in rows)])
     return Figure(
-        title=f"If class {name(shown(label))} were rarer, or more frequent",
+        title=f"If class {called(label)} were rarer, or more frequent",
         subtitle=(given.heading, f"{_what(given)}; shaded: limits; level lines do not move with the class shares"),
         text=sentences(
-            f"{'Metrics' if single else 'Accuracy'} at shares of class {name(shown(label))} from "
+            f"{'Metrics' if single else 'Accuracy'} at shares of class {called(label)} from "
             f"{said_share(rows[0]['x'])} to {said_share(rows[-1]['x'])}.",
             *(_share_told(line, rows) for line in lines),
         ),
-        body={
-            "width": look.width or WIDE + 60,
-            "height": look.height or HIGH,
-            "encoding": {
-                "x": {
-                    "field": "x",
-                    "type": "quantitative",
-                    "scale": {"domain": [0, 1]},
-                    "axis": {
-                        "title": f"share of class {shown(label)}",
-                        "format": "~%",
-                        "values": _SHARES,
-                    },
-                },
-                "y": {
-                    "field": "y",
-                    "type": "quantitative",
-                    "scale": {"domain": [low, 1], "nice": False},
-                    "axis": {"title": None, "format": NUMBERS, "tickCount": 3},
-                },
+        body=marks.panel(
+            given.look,
+            (BROAD[0] + 60, BROAD[1]),
+            [*_marks(marked), *_lines(rows, marks.lines_by_run(lines, given.look))],
+            encoding={
+                "x": marks.rate("x", f"share of class {shown(label)}", ticks=_SHARES, format="~%"),
+                "y": marks.quantity("y", None, domain=(low, 1), tickCount=3),
             },
-            "layer": [*_marks(marked), *_lines(rows, colour)],
-        },
+        ),
     )
 
 
-def _what(given: Given) -> str:
+def _what(given: FigureData) -> str:
     return "metrics of one run" if len(given.runs) == 1 else ACCURACY
 
 
 def _share_rows(run: Run, caption: str | None) -> list[Row]:
     sweep: Json = run.sweep
     return [
-        {
-            "run": key if caption is None else caption,
-            "x": x,
-            "y": value,
-            "low": _at(values["low"], place),
-            "high": _at(values["high"], place),
-            "point": place,
-        }
+        {**row, **{end: None if values[end] is None else values[end][row["point"]] for end in ("low", "high")}}
         for key, values in sweep["metrics"].items()
-        for place, (x, value) in enumerate(zip(sweep["grid"], values["value"], strict=True))
-        if value is not None
+        for row in marks.points(sweep["grid"], values["value"], run=key if caption is None else caption)
     ]
 
 
-def _at(values: list[float | None] | None, place: int) -> float | None:
-    return None if values is None else values[place]
-
-
 def _marks(marked: list[Row]) -> list[Spec]:
-    """Where this data lies, and where all classes have equal shares; the names at the foot, since most lines are near
+    """Mark this data, and equal shares of all classes; the names stand at the foot, since most lines are near
     the top.
     """
-    text: Spec = {"type": "text", "style": "note", "baseline": "bottom"}
     left, right = sorted(marked, key=lambda one: float(one["x"]))
     named: list[Row] = [{**left, "align": "left"}, {**right, "align": "left"}]
     if right["x"] - left["x"] < _NAME_WIDTH:
@@ -622,42 +463,21 @@ def _marks(marked: list[Row]) -> list[Spec]:
         aside = left["x"] > _NAME_WIDTH
         named[0] |= {"align": "right"} if aside else {"x": right["x"], "said": f"{left['said']}, {right['said']}"}
         named = named if aside else named[:1]
+    text = {"style": "note", "baseline": "bottom", "dy": -3}
+    foot = {"y": {"value": "height"}}
     return [
-        {
-            "data": data(marked),
-            "mark": {"type": "rule", "style": "reference"},
-            "encoding": {"y": {"value": 0}, "y2": {"value": "height"}},
-        },
+        marks.layer("rule", marked, marks.FULL_HEIGHT, style="reference"),
         *(
-            {
-                "data": data([one]),
-                "mark": {**text, "align": one["align"], "dx": 3 if one["align"] == "left" else -3, "dy": -3},
-                "encoding": {"y": {"value": "height"}, "text": {"field": "said", "type": "nominal"}},
-            }
+            marks.texts("said", [one], foot, align=one["align"], dx=3 if one["align"] == "left" else -3, **text)
             for one in named
         ),
     ]
 
 
 def _lines(rows: list[Row], colour: Spec) -> list[Spec]:
-    return [
-        {
-            "name": "limits",
-            "data": data(row for row in rows if row["low"] is not None and row["high"] is not None),
-            "mark": {"type": "area", "opacity": 0.13},
-            "encoding": {
-                "y": {"field": "low", "type": "quantitative"},
-                "y2": {"field": "high"},
-                "color": colour["color"],
-            },
-        },
-        {
-            "name": "curves",
-            "data": data(rows),
-            "mark": {"type": "line"},
-            "encoding": {"order": in_order(), **colour},
-        },
-    ]
+    limited = (row for row in rows if row["low"] is not None and row["high"] is not None)
+    ends = {**marks.span(marks.field("low"), "y", "low", "high"), "color": colour["color"]}
+    return [marks.layer("area", limited, ends, name="limits", opacity=0.13), marks.curves(rows, colour)]
 
 
 def _share_told(line: str, rows: list[Row]) -> str:

@@ -1,18 +1,19 @@
 """The figures that there are. A figure is one function, and its line in the catalogue is its docstring.
 
 @figure("roc", needs=Needs.SAMPLES, several=True)
-def roc(given: Given) -> Figure:
+def roc(given: FigureData) -> Figure:
 '''How many of a class are found at each share of false alarms.'''
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from enum import StrEnum
+from enum import Enum, StrEnum
 from typing import Any, Final
 
 import orjson
 
 from app.api.answers import write_json
+from app.api.documents.document import Json
 from app.api.documents.reading import has_classes, run_names, run_title
 from app.api.plots.look import Figure, Look
 from app.api.plots.marks import apart
@@ -21,33 +22,34 @@ from app.domain.inputs.labels import listed, shown
 from app.domain.inputs.matrices import MatrixInput
 from app.services.decide.curves import CurveQuestion, curve_of
 
-Json = Mapping[str, Any]
-
 
 class Subject(StrEnum):
-    """What a figure is of."""
+    """The kind of record that a figure shows."""
 
     EVALUATION = "evaluation"
     COMPARISON = "comparison"
     CHECK = "check"
 
 
-class Needs(StrEnum):
-    """What a figure is made of.
+class Needs(Enum):
+    """The data that a figure is made of.
 
-    `report`: the answer about any evaluation of classes. `samples`: probabilities or scores that are kept. `sweep`:
-    the metrics at other shares of one class. `comparison`: of runs. `tournament`: of models across datasets. `check`:
-    of a run by a gate. `units`: queries or items that are kept. `clusters`: the answer about clusters of known classes.
+    Attributes:
+        of: The record that has them.
+        words: What has to be there, in words.
     """
 
-    REPORT = "report"
-    SAMPLES = "samples"
-    SWEEP = "sweep"
-    COMPARISON = "comparison"
-    TOURNAMENT = "tournament"
-    CHECK = "check"
-    UNITS = "units"
-    CLUSTERS = "clusters"
+    REPORT = "report", Subject.EVALUATION, "an evaluation of classes"
+    SAMPLES = "samples", Subject.EVALUATION, "an evaluation of probabilities or scores whose samples are kept"
+    SWEEP = "sweep", Subject.EVALUATION, "an evaluation of classes"
+    COMPARISON = "comparison", Subject.COMPARISON, "a comparison of runs"
+    TOURNAMENT = "tournament", Subject.COMPARISON, "a comparison of models across datasets"
+    CHECK = "check", Subject.CHECK, "a check of an evaluation by a gate"
+    UNITS = "units", Subject.EVALUATION, "an evaluation of rankings or sets whose samples are kept"
+    CLUSTERS = "clusters", Subject.EVALUATION, "an evaluation of a clustering whose classes are known"
+
+    def __init__(self, _: str, of: Subject, words: str) -> None:
+        self.of, self.words = of, words
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -68,7 +70,7 @@ class Run:
 
     @property
     def title(self) -> str:
-        """Whose it is, and on what."""
+        """Title of the run: its model and its dataset."""
         return run_title(self.of)
 
     @property
@@ -84,8 +86,8 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Given:
-    """What a figure is made of.
+class FigureData:
+    """The data of one figure.
 
     Attributes:
         label: The class that was asked for.
@@ -112,7 +114,7 @@ class Given:
 
     @property
     def heading(self) -> str:
-        """Whose figure it is: the run, or nothing where a legend names several."""
+        """Title of the run; empty where a legend names several."""
         return self.run.title if len(self.runs) == 1 else ""
 
 
@@ -133,35 +135,24 @@ class Plot:
     """
 
     name: str
-    of: Subject
     shows: str
     needs: Needs
     several: bool
     by_class: bool
-    make: Callable[[Given], Figure]
+    make: Callable[[FigureData], Figure]
 
 
-_SUBJECTS: Final = {
-    Needs.COMPARISON: Subject.COMPARISON,
-    Needs.TOURNAMENT: Subject.COMPARISON,
-    Needs.CHECK: Subject.CHECK,
-}
 PLOTS: Final[dict[tuple[Subject, str], Plot]] = {}
 
 
 def figure(
-    name: str,
-    *,
-    needs: Needs,
-    several: bool = False,
-    by_class: bool = False,
-) -> Callable[[Callable[[Given], Figure]], Callable[[Given], Figure]]:
+    name: str, *, needs: Needs, several: bool = False, by_class: bool = False
+) -> Callable[[Callable[[FigureData], Figure]], Callable[[FigureData], Figure]]:
     """Enter a function into the registry."""
-    of = _SUBJECTS.get(needs, Subject.EVALUATION)
 
-    def entered(make: Callable[[Given], Figure]) -> Callable[[Given], Figure]:
+    def entered(make: Callable[[FigureData], Figure]) -> Callable[[FigureData], Figure]:
         shows = " ".join((make.__doc__ or "").split())
-        PLOTS[of, str(name)] = Plot(str(name), of, shows, needs, several, by_class, make)
+        PLOTS[needs.of, str(name)] = Plot(str(name), shows, needs, several, by_class, make)
         return make
 
     return entered
@@ -179,7 +170,7 @@ def matrix_of(run: Run) -> list[list[float]]:
     return matrix
 
 
-def class_of(given: Given, run: Run) -> int:
+def class_of(given: FigureData, run: Run) -> int:
     """The place in a run of the class that was asked for, else of the positive one of the first run, else of its one
     with the lowest recall: all runs of a figure show the same class.
 

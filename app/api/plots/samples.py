@@ -5,55 +5,42 @@ from dataclasses import dataclass, replace
 from statistics import NormalDist
 from typing import Any, Final
 
-from app.api.documents.reading import shown
+from app.api.documents.document import Json
+from app.api.documents.reading import sentence
+from app.api.plots import marks
 from app.api.plots.classes import zones, zones_said
 from app.api.plots.look import Figure, Look, Spec
-from app.api.plots.marks import (
-    HIGH,
-    NUMBERS,
-    SQUARE,
-    WIDE,
-    Row,
-    apart,
-    by_run,
-    data,
-    in_order,
-    lines_by_run,
-    quantity,
-    reference,
-    sentences,
-    side_by_side,
-    with_halo,
-)
-from app.api.plots.registry import Given, Json, Needs, Run, figure, place_in, weakest_first
+from app.api.plots.marks import BROAD, SQUARE, Row, apart, called, clauses, sentences
+from app.api.plots.registry import FigureData, Needs, Run, figure, place_in, weakest_first
 from app.domain.errors import NoFigure
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.named_metrics import PRECISION, RECALL
-from app.domain.wording import name, number, percent, share, whole
+from app.domain.wording import number, percent, share, whole
 from app.services.decide.curves import BandForm, CurveName, CurveQuestion, has_band
 from app.services.decide.distributions import Histogram, histogram_of
 
 # With so many classes each has a line of its own; of more, those of the lowest recall.
 _MOST_CLASSES, _POINTS_EACH = 12, 250
+_UNIT: Final = (0.0, 1.0)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class _Style:
-    """How one kind of curve is drawn.
+    """Axes, references and words of one kind of curve.
 
     Attributes:
-        x: The domain of that axis; what the data have when None.
         references: Which companions are drawn, and what they are called.
+        x: The domain of that axis; what the data have when None.
         area: What its area is called; None where it says nothing.
     """
 
     curve: CurveName
     title: str
-    x: tuple[float, float] | None = (0.0, 1.0)
-    y: tuple[float, float] | None = (0.0, 1.0)
     references: Mapping[str, str]
+    x: tuple[float, float] | None = _UNIT
+    y: tuple[float, float] | None = _UNIT
     area: str | None = "area"
-    size: tuple[int, int] = (SQUARE, SQUARE)
+    size: tuple[int, int] = SQUARE
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -64,79 +51,77 @@ class _Line:
         title: What tells it from the others.
         answer: The curve as it is answered.
         decided: The point of the decisions that were made, where the curve has one.
+        legend: What a legend calls it.
     """
 
     title: str
     answer: Json
     decided: tuple[float, float] | None
+    legend: str = ""
 
     @property
     def rows(self) -> Iterator[Row]:
-        points = zip(self.answer["x"], self.answer["y"], self.answer["thresholds"], strict=True)
-        for place, (x, y, threshold) in enumerate(points):
-            yield {"run": self.title, "x": x, "y": y, "threshold": threshold, "point": place}
+        answer = self.answer
+        found = marks.points(answer["x"], answer["y"], run=self.legend or self.title)
+        for row in found:
+            yield {**row, "threshold": answer["thresholds"][row["point"]]}
+
+
+def _curve(given: FigureData, style: _Style) -> Figure:
+    lines, hint = _lines(given, style)
+    return _figure(given, style, lines, hint)
 
 
 @figure(CurveName.ROC, needs=Needs.SAMPLES, several=True, by_class=True)
-def roc(given: Given) -> Figure:
+def roc(given: FigureData) -> Figure:
     """The ROC curve: how many of a class are found at each share of false alarms."""
-    return _drawn(given, _Style(curve=CurveName.ROC, title="ROC curve", references={"diagonal": "by chance"}))
+    return _curve(given, _Style(CurveName.ROC, "ROC curve", {"diagonal": "by chance"}))
 
 
 @figure(CurveName.PR, needs=Needs.SAMPLES, several=True, by_class=True)
-def pr(given: Given) -> Figure:
+def pr(given: FigureData) -> Figure:
     """The precision-recall curve, which moves with the share of the class."""
-    references = {"prevalence": "share of the class"}
-    return _drawn(given, _Style(curve=CurveName.PR, title="Precision-recall curve", references=references))
+    return _curve(given, _Style(CurveName.PR, "Precision-recall curve", {"prevalence": "share of the class"}))
 
 
 @figure(CurveName.GAIN, needs=Needs.SAMPLES, several=True, by_class=True)
-def gain(given: Given) -> Figure:
+def gain(given: FigureData) -> Figure:
     """The gain curve: how many of a class are among those with the highest scores."""
-    references = {"perfect": "perfect order", "random": "by chance"}
-    return _drawn(given, _Style(curve=CurveName.GAIN, title="Gain curve", references=references))
+    return _curve(given, _Style(CurveName.GAIN, "Gain curve", {"perfect": "perfect order", "random": "by chance"}))
 
 
 @figure(CurveName.LIFT, needs=Needs.SAMPLES, several=True, by_class=True)
-def lift(given: Given) -> Figure:
+def lift(given: FigureData) -> Figure:
     """The lift curve: how many times more of a class are found than by chance."""
-    style = _Style(
-        curve=CurveName.LIFT, title="Lift curve", y=None, references={"random": "by chance"}, area=None, size=_BROAD
-    )
-    return _drawn(given, style)
+    return _curve(given, _Style(CurveName.LIFT, "Lift curve", {"random": "by chance"}, y=None, area=None, size=BROAD))
 
 
 @figure(CurveName.DECISION, needs=Needs.SAMPLES, several=True, by_class=True)
-def decision(given: Given) -> Figure:
+def decision(given: FigureData) -> Figure:
     """The decision curve: the net benefit of acting on the model, beside acting always and never."""
-    references = {"treat_all": "act always", "treat_none": "act never"}
-    style = _Style(
-        curve=CurveName.DECISION, title="Decision curve", x=None, y=None, references=references, area=None, size=_BROAD
-    )
-    return _drawn(given, style)
+    always = {"treat_all": "act always", "treat_none": "act never"}
+    return _curve(given, _Style(CurveName.DECISION, "Decision curve", always, None, None, area=None, size=BROAD))
 
 
 @figure(CurveName.COST, needs=Needs.SAMPLES, several=True, by_class=True)
-def cost(given: Given) -> Figure:
+def cost(given: FigureData) -> Figure:
     """The cost curve: the expected cost of the best threshold at each mix of costs and class shares."""
-    references = {"always_positive": "always positive", "always_negative": "always negative"}
-    style = _Style(curve=CurveName.COST, title="Cost curve", y=(0.0, 0.5), references=references, size=_BROAD)
-    return _drawn(given, style)
+    always = {"always_positive": "always positive", "always_negative": "always negative"}
+    return _curve(given, _Style(CurveName.COST, "Cost curve", always, y=(0.0, 0.5), size=BROAD))
 
 
-_BROAD: Final = (WIDE, HIGH)
 # From this lift on its axis is logarithmic, and has these ticks.
 _STEEP: Final = 10.0
 _LIFTS: Final = (0, 1, 3, 10, 30, 100, 300, 1_000, 3_000, 10_000, 100_000)
 
 
 @figure(CurveName.DET, needs=Needs.SAMPLES, several=True, by_class=True)
-def det(given: Given) -> Figure:
+def det(given: FigureData) -> Figure:
     """The DET curve: misses against false alarms, on axes of normal deviates, where normal scores make a line."""
-    style = _Style(curve=CurveName.DET, title="DET curve", references={}, x=None, y=None)
+    style = _Style(CurveName.DET, "DET curve", {}, _DET_RANGE, _DET_RANGE)
     lines, hint = _lines(given, style)
     scaled = [replace(line, answer=_deviates(line.answer), decided=_deviate(line.decided)) for line in lines]
-    drawn = _figure(given, replace(style, x=_DET_RANGE, y=_DET_RANGE), scaled, hint)
+    drawn = _figure(given, style, scaled, hint)
     for channel in drawn.body["encoding"].values():
         channel["axis"] |= {"values": [_probit(one) for one in _DET_TICKS], "labelExpr": _DET_LABELS}
     return replace(drawn, subtitle=(*drawn.subtitle, "axes of normal deviates"))
@@ -151,7 +136,7 @@ _DET_LABELS: Final = (
 
 
 def _deviates(answer: Json) -> Json:
-    """The curve on normal deviates; rates of 0 and 1, which have none, are left out and stand in `rates` no more."""
+    """Return the curve on normal deviates, without rates of 0 and 1, which have none."""
     points = zip(answer["x"], answer["y"], answer["thresholds"], strict=True)
     kept = [(_probit(x), _probit(y), threshold) for x, y, threshold in points if 0 < x < 1 and 0 < y < 1]
     x, y, thresholds = zip(*kept, strict=True) if kept else ((), (), ())
@@ -164,13 +149,8 @@ def _deviate(point: tuple[float, float] | None) -> tuple[float, float] | None:
     return _probit(point[0]), _probit(point[1])
 
 
-def _drawn(given: Given, style: _Style) -> Figure:
-    lines, hint = _lines(given, style)
-    return _figure(given, style, lines, hint)
-
-
-def _lines(given: Given, style: _Style) -> tuple[list[_Line], str]:
-    """The lines of a figure, and what to say of them: one for each run, or one for each class of a run."""
+def _lines(given: FigureData, style: _Style) -> tuple[list[_Line], str]:
+    """Return the lines of a figure, and what to say of them: one for each run, or one for each class of a run."""
     run = given.run
     labels, positive = run.samples.labels, run.samples.positive
     if len(given.runs) > 1:
@@ -179,7 +159,7 @@ def _lines(given: Given, style: _Style) -> tuple[list[_Line], str]:
         if label is None and positive is None:
             label = labels[weakest_first(run.samples)[0]]
         found = [_line(one, caption, style.curve, label) for one, caption in zip(given.runs, given.names, strict=True)]
-        return found, _class_hint(found[0].answer)
+        return [replace(one, legend=_legend(one)) for one in found], _class_hint(found[0].answer)
     if given.label is not None or positive is not None:
         line = _line(run, run.title, style.curve, given.label)
         return [line], _class_hint(line.answer)
@@ -195,8 +175,13 @@ def _lines(given: Given, style: _Style) -> tuple[list[_Line], str]:
     return found, hint
 
 
+def _legend(line: _Line) -> str:
+    area = line.answer["area"]
+    return line.title if area is None else f"{line.title}: {number(area)}"
+
+
 def _class_hint(answer: Json) -> str:
-    return "" if answer["class"] is None else f"class {name(shown(answer['class']))}"
+    return "" if answer["class"] is None else f"class {called(answer['class'])}"
 
 
 def _line(run: Run, caption: str, curve: CurveName, label: str | None, points: int = 1000) -> _Line:
@@ -205,7 +190,7 @@ def _line(run: Run, caption: str, curve: CurveName, label: str | None, points: i
 
 
 def _decided(source: MatrixInput, curve: CurveName, label: str | None) -> tuple[float, float] | None:
-    """Where the decisions that were made lie on a curve of rates."""
+    """Return the point of the decisions that were made on a curve of rates."""
     if label is None or label not in source.labels:
         return None
     place = place_in(source.labels, label)
@@ -223,56 +208,58 @@ def _decided(source: MatrixInput, curve: CurveName, label: str | None) -> tuple[
     return points.get(curve)
 
 
-def _figure(given: Given, style: _Style, lines: Sequence[_Line], hint: str) -> Figure:
+def _figure(given: FigureData, style: _Style, lines: Sequence[_Line], hint: str) -> Figure:
     look, of_classes = given.look, len(given.runs) == 1 and len(lines) > 1
-    layers = [*_references(style, lines[0].answer), *_curve_layers(look, lines, of_classes=of_classes)]
-    layers += _decided_layer(look, lines[: 1 if of_classes else None], style)
     axes = {axis: _axis(axis, title, style, lines) for axis, title in lines[0].answer["axes"].items()}
     area = "" if style.area is None or len(lines) > 1 else _area(style, lines[0])
     dashed = f"dashed: {', '.join(style.references.values())}" if style.references else ""
     logarithmic = "upright: log(1 + lift)" if "type" in axes["y"]["scale"] else ""
+    layers = [
+        *_references(style, lines[0].answer),
+        *_curve_layers(look, lines, of_classes=of_classes),
+        *_decided_layer(look, lines[: 1 if of_classes else None], style),
+    ]
     return Figure(
         title=style.title,
-        subtitle=(given.heading, "; ".join(one for one in (hint, area, dashed, logarithmic) if one)),
+        subtitle=(given.heading, clauses(hint, area, dashed, logarithmic)),
         text=_told(style, lines, of_classes=of_classes),
-        body={
-            "width": look.width or style.size[0],
-            "height": look.height or style.size[1],
-            "encoding": axes,
-            "layer": layers,
-        },
+        body=marks.panel(look, style.size, layers, encoding=axes),
     )
 
 
 def _axis(axis: str, title: str, style: _Style, lines: Sequence[_Line]) -> Spec:
     domain = style.x if axis == "x" else style.y
     if domain is None:
-        domain = _span(lines, axis)
+        low, high = _span(lines, axis)
         # Thresholds end at 1.
-        domain = (domain[0], min(domain[1], 1.0)) if axis == "x" else domain
-    shown_axis: Spec = {"title": title, "format": NUMBERS}
-    if domain == (0.0, 1.0):
-        shown_axis["values"] = [0, 0.5, 1]
+        domain = (low, min(high, 1.0)) if axis == "x" else (low, high)
+    if domain == _UNIT:
+        return marks.rate(axis, title)
     if style.curve is CurveName.LIFT and axis == "y" and domain[1] > _STEEP:
         # Of rare classes nearly all of the curve lies at the foot of an even axis.
-        shown_axis["values"] = [one for one in _LIFTS if one <= domain[1]]
-        scale: Spec = {"type": "symlog", "constant": 1, "domain": list(domain), "nice": False}
-        return {"field": axis, "type": "quantitative", "scale": scale, "axis": shown_axis}
-    return {"field": axis, "type": "quantitative", "scale": {"domain": list(domain), "nice": False}, "axis": shown_axis}
+        found = marks.quantity(axis, title, domain=domain, ticks=[one for one in _LIFTS if one <= domain[1]])
+        found["scale"] |= {"type": "symlog", "constant": 1}
+        return found
+    return marks.quantity(axis, title, domain=domain)
 
 
 def _span(lines: Sequence[_Line], axis: str) -> tuple[float, float]:
-    """From 0, or a little below, to the highest value: what falls without end is cut off there."""
+    """Return the ends of an axis: 0, or a little below, to the highest value; curves without a lower end are
+    cut off.
+    """
     values = [value for line in lines for value in line.answer[axis] if value is not None]
     highest = max(values, default=1.0)
     return (0.0 if min(values, default=0.0) >= 0.0 else -0.2 * highest or -1.0), (1.05 * highest or 1.0)
 
 
+_DIAGONAL: Final[Sequence[Row]] = ({"x": 0, "y": 0}, {"x": 1, "y": 1})
+
+
 def _references(style: _Style, answer: Json) -> Iterator[Spec]:
-    """Companions of the curve, named at their right end, or nothing where it has none."""
+    """Yield the companions of a curve, which the subtitle names; nothing where it has none."""
     known: Mapping[str, Sequence[float | None]] = dict(answer["references"])
     if style.curve is CurveName.ROC:
-        yield reference([{"x": 0, "y": 0}, {"x": 1, "y": 1}])
+        yield marks.reference(_DIAGONAL)
     for key in style.references:
         if key in known:
             rows = [
@@ -280,11 +267,11 @@ def _references(style: _Style, answer: Json) -> Iterator[Spec]:
                 for x, y in zip(answer["x"], known[key], strict=True)
                 if x is not None and y is not None
             ]
-            yield reference(_corners(rows), clip=True)
+            yield marks.reference(_corners(rows), clip=True)
 
 
 def _corners(rows: Sequence[Row]) -> list[Row]:
-    """The points of a line without those that lie between two of the same height."""
+    """Return the points of a line without those that lie between two of the same height."""
     return [
         row
         for place, row in enumerate(rows)
@@ -293,60 +280,31 @@ def _corners(rows: Sequence[Row]) -> list[Row]:
 
 
 def _curve_layers(look: Look, lines: Sequence[_Line], *, of_classes: bool) -> Iterator[Spec]:
-    caption = [line.title for line in lines]
-    rows = [row for line in lines for row in line.rows]
-    mark: Spec = {"type": "line", "clip": True}
     if not of_classes:
-        named = [_legend(line) for line in lines] if len(lines) > 1 else caption
-        told = dict(zip(caption, named, strict=True))
-        coloured = [{**row, "run": told[row["run"]]} for row in rows]
-        encoding = {"order": in_order(), **lines_by_run(named, look)}
-        yield {"name": "curves", "data": data(coloured), "mark": mark, "encoding": encoding}
+        rows = (row for line in lines for row in line.rows)
+        yield marks.curves(rows, marks.lines_by_run([line.legend or line.title for line in lines], look), clip=True)
         return
-    yield {
-        "name": "curves",
-        "data": data(row for row in rows if row["run"] != caption[0]),
-        "mark": {**mark, "style": "context"},
-        "encoding": {"order": in_order(), "detail": {"field": "run", "type": "nominal"}},
-    }
-    yield {
-        "name": "weakest",
-        "data": data(row for row in rows if row["run"] == caption[0]),
-        "mark": mark,
-        "encoding": {"order": in_order()},
-    }
-
-
-def _legend(line: _Line) -> str:
-    area = line.answer["area"]
-    return line.title if area is None else f"{line.title}: {number(area)}"
+    weakest, *others = lines
+    behind = (row for line in others for row in line.rows)
+    yield marks.curves(behind, {"detail": {"field": "run", "type": "nominal"}}, clip=True, style="context")
+    yield marks.curves(weakest.rows, name="weakest", clip=True)
 
 
 def _decided_layer(look: Look, lines: Sequence[_Line], style: _Style) -> list[Spec]:
-    several = len(lines) > 1
     points: list[Row] = [
-        {
-            "x": line.decided[0],
-            "y": line.decided[1],
-            "run": _legend(line) if several else line.title,
-            "said": "as decided",
-        }
+        {"x": line.decided[0], "y": line.decided[1], "run": line.legend or line.title, "said": "as decided"}
         for line in lines
         if line.decided is not None
     ]
     if not points:
         return []
-    low, high = style.y or (0.0, 1.0)
+    low, high = style.y or _UNIT
     # At the foot of the figure the name would lie on those of the axis.
     above = points[0]["y"] < low + _FOOT * (high - low)
-    text: Spec = {"type": "text", "align": "left", "dx": 8, "dy": -10 if above else 10, "style": "note"}
-    named: Spec = {"data": data(points[:1]), "mark": text, "encoding": {"text": {"field": "said", "type": "nominal"}}}
-    square: Spec = {"type": "point", "shape": "square", "filled": True, "size": 50, "stroke": look.ink}
-    colour = by_run([_legend(line) for line in lines], look) if several else {"value": look.ink}
-    return [
-        {"name": "decided", "data": data(points), "mark": square, "encoding": {"color": colour}},
-        *with_halo(named, look),
-    ]
+    said = marks.texts("said", points[:1], align="left", dx=8, dy=-10 if above else 10, style="note")
+    colour = marks.by_run([line.legend for line in lines], look) if len(lines) > 1 else {"value": look.ink}
+    square = {"shape": "square", "size": 50, "stroke": look.ink}
+    return [marks.dots(points, {"color": colour}, name="decided", **square), *marks.with_halo(said, look)]
 
 
 # Part of the height that a name below a point takes.
@@ -363,16 +321,14 @@ def _area(style: _Style, line: _Line) -> str:
 
 
 def _told(style: _Style, lines: Sequence[_Line], *, of_classes: bool) -> str:
-    """What is seen, in words."""
+    """Describe the curves in words."""
     label = lines[0].answer["class"]
-    of = "" if label is None or of_classes else f" of class {name(shown(label))}"
+    of = "" if label is None or of_classes else f" of class {called(label)}"
     parts = [f"{style.title}{of}."]
     for line in lines[:6]:
-        what = f"Class {name(line.title)}" if of_classes else line.title
-        said = _area(style, line)
-        where = _where(style, line.decided)
-        if said or where:
-            parts.append(f"{what}: {', '.join(one for one in (said, where) if one)}.")
+        what = f"Class {called(line.title)}" if of_classes else line.title
+        said = ", ".join(filter(None, (_area(style, line), _where(style, line.decided))))
+        parts += [f"{what}: {said}."] if said else []
     return sentences(*parts)
 
 
@@ -392,13 +348,13 @@ _HEIGHT: Final = 110
 
 
 @figure("scores", needs=Needs.SAMPLES, by_class=True)
-def scores(given: Given) -> Figure:
+def scores(given: FigureData) -> Figure:
     """Histograms of the scores of a class, for its own samples and for all others, with the cut of the decision."""
     source = given.run.samples
     if source.task is not None:
         raise NoFigure(f"expected an evaluation of classes, got {source.kind}")
     place = _place(source, given.label)
-    label = name(shown(source.labels[place]))
+    label = called(source.labels[place])
     found = histogram_of(source, place, _BINS)
     what = f"{'probability' if found.are_probabilities else 'score'} of class {label}"
     highest = max(float(found.inside.max()), float(found.outside.max())) or 1.0
@@ -408,14 +364,14 @@ def scores(given: Given) -> Figure:
     ]
     cut = f"dashed: the decision cuts at {number(found.cut)}" if found.cut is not None else ""
     return Figure(
-        title=f"{what[0].upper()}{what[1:]}",
-        subtitle=(given.heading, "; ".join(one for one in ("bars add up to 1 in each panel", cut) if one)),
+        title=sentence(what),
+        subtitle=(given.heading, clauses("bars add up to 1 in each panel", cut)),
         text=sentences(
             f"Histograms of the {what}: {whole(found.n_inside)} samples of the class and {whole(found.n_outside)} "
             "others.",
             _cut_in_words(source, place, found),
         ),
-        body=side_by_side(panels, below=True),
+        body=marks.side_by_side(panels, below=True),
     )
 
 
@@ -426,7 +382,7 @@ def _place(source: MatrixInput, label: str | None) -> int:
 
 
 def _cut_in_words(source: MatrixInput, place: int, found: Histogram) -> str:
-    """How many lie on either side of the cut, by the matrix of the decisions."""
+    """Return the shares of the class and of the others that are above the threshold, as a sentence."""
     if found.cut is None:
         return ""
     counts = source.counts
@@ -444,89 +400,34 @@ def _cut_in_words(source: MatrixInput, place: int, found: Histogram) -> str:
 
 def _panel(look: Look, found: Histogram, *, inside: bool, title: str, what: str, highest: float) -> Spec:
     edges, heights = found.edges.tolist(), (found.inside if inside else found.outside).tolist()
-    rows: list[Row] = [
-        {"from": start, "to": end, "share": height, "zero": 0}
-        for start, end, height in zip(edges, edges[1:], heights, strict=False)
-        if height
+    cuts = [] if found.cut is None else [found.cut]
+    ends = (min(edges[0], *cuts), max(edges[-1], *cuts)) if cuts else (edges[0], edges[-1])
+    x = marks.quantity("from", None if inside else what, domain=ends, tickCount=5)
+    y = marks.quantity("share", "share of these samples", domain=(0.0, 1.05 * highest), tickCount=3, format="~%")
+    name, colour = ("inside", look.accent) if inside else ("outside", look.quiet)
+    line: Spec = {"style": "reference", "color": look.ink, "strokeWidth": 1.5}
+    layers = [
+        marks.bars(name, edges, heights, x, y, colour, look),
+        *(marks.layer("rule", [{"from": cut}], {"x": x}, name="cut", **line) for cut in cuts),
     ]
-    ends = (min(edges[0], edges[0] if found.cut is None else found.cut), edges[-1])
-    ends = (ends[0], max(ends[1], edges[-1] if found.cut is None else found.cut))
-    x = quantity("from", None if inside else what, domain=ends, tickCount=5, format=NUMBERS)
-    y = quantity("share", "share of these samples", domain=(0.0, 1.05 * highest), tickCount=3, format="~%")
-    colour = look.accent if inside else look.quiet
-    layers: list[Spec] = [
-        {
-            "name": "inside" if inside else "outside",
-            "data": data(rows),
-            "mark": {"type": "rect", "color": colour, "stroke": look.paper, "strokeWidth": 0.5},
-            "encoding": {"x": x, "x2": {"field": "to"}, "y": y, "y2": {"field": "zero"}},
-        }
-    ]
-    if found.cut is not None:
-        layers.append(
-            {
-                "name": "cut",
-                "data": data([{"from": found.cut}]),
-                "mark": {"type": "rule", "style": "reference", "color": look.ink, "strokeWidth": 1.5},
-                "encoding": {"x": x},
-            }
-        )
-    return {
-        "title": {"text": title, "fontSize": 12, "fontWeight": 400, "anchor": "start"},
-        "width": look.width or WIDE + 60,
-        "height": look.height or _HEIGHT,
-        "layer": layers,
-    }
-
-
-_UNIT: Final = [0, 0.5, 1]
+    return marks.panel(look, (BROAD[0] + 60, _HEIGHT), layers, title=title)
 
 
 @figure(CurveName.CALIBRATION, needs=Needs.SAMPLES, several=True, by_class=True)
-def calibration(given: Given) -> Figure:
+def calibration(given: FigureData) -> Figure:
     """Reliability: how often the stated probabilities come true, with limits, and how many samples state them."""
     answers = [_reliability(run, given.label) for run in given.runs]
     rows = [row for answer, caption in zip(answers, given.names, strict=True) for row in _bins(answer, caption)]
-    look, several = given.look, len(given.runs) > 1
-    band = answers[0].get("band")
-    first = answers[0]
-    of = f"class {name(shown(first['class']))}" if first["class"] is not None else "the predicted class"
-    colour = by_run(given.names, look)
-    x = {"axis": {"title": first["axes"]["x"], "values": _UNIT, "format": NUMBERS}, "scale": {"domain": [0, 1]}}
-    y = {"axis": {"title": first["axes"]["y"], "values": _UNIT, "format": NUMBERS}, "scale": {"domain": [0, 1]}}
-    layers: list[Spec] = [
-        reference([{"x": 0, "y": 0}, {"x": 1, "y": 1}]),
-        {
-            "name": "limits",
-            "data": data(row for row in rows if row["low"] is not None),
-            "mark": {"type": "rule", "strokeWidth": 2, "opacity": 0.55},
-            "encoding": {"y": {"field": "low", "type": "quantitative", **y}, "y2": {"field": "high"}, "color": colour},
-        },
-        {
-            "name": "curves",
-            "data": data(rows),
-            "mark": {"type": "line", "strokeWidth": 1.5},
-            "encoding": {"order": in_order(), "color": colour},
-        },
-        {
-            "data": data(rows),
-            "mark": {"type": "point", "filled": True, "opacity": 1},
-            "encoding": {
-                "color": colour,
-                "size": {
-                    "field": "weight",
-                    "type": "quantitative",
-                    "scale": {"domain": [0, 1], "range": [16, 700]},
-                    "legend": None,
-                },
-            },
-        },
-    ]
-    limits = f"{percent(band['level'], None)} intervals" if band else ""
+    first, several, band = answers[0], len(given.runs) > 1, answers[0].get("band")
+    of = f"class {called(first['class'])}" if first["class"] is not None else "the predicted class"
+    colour = {"color": marks.by_run(given.names, given.look)}
+    x, y = (marks.rate(axis, title) for axis, title in first["axes"].items())
+    weight = {**marks.field("weight"), "scale": {"domain": [0, 1], "range": [16, 700]}, "legend": None}
+    limits = [row for row in rows if row["low"] is not None]
     reading = f"{of}; dashed: as stated; the size of a dot is its share of the samples"
     return Figure(
         title="Reliability of the probabilities",
-        subtitle=(given.heading, "; ".join(one for one in (reading, limits) if one)),
+        subtitle=(given.heading, clauses(reading, f"{percent(band['level'], None)} intervals" if band else "")),
         text=sentences(
             f"Reliability of the probabilities of {of}.",
             *(
@@ -534,15 +435,24 @@ def calibration(given: Given) -> Figure:
                 for answer, caption in zip(answers, given.names, strict=True)
             ),
         ),
-        body={
-            "width": look.width or SQUARE,
-            "height": look.height or SQUARE,
-            "encoding": {
-                "x": {"field": "x", "type": "quantitative", **x},
-                "y": {"field": "y", "type": "quantitative", **y},
-            },
-            "layer": layers,
-        },
+        body=marks.panel(
+            given.look,
+            SQUARE,
+            [
+                marks.reference(_DIAGONAL),
+                marks.layer(
+                    "rule",
+                    limits,
+                    {**marks.span(y, "y", "low", "high"), **colour},
+                    name="limits",
+                    strokeWidth=2,
+                    opacity=0.55,
+                ),
+                marks.curves(rows, colour, strokeWidth=1.5),
+                marks.dots(rows, {**colour, "size": weight}, opacity=1),
+            ],
+            encoding={"x": x, "y": y},
+        ),
     )
 
 
@@ -551,21 +461,12 @@ def _reliability(run: Run, label: str | None) -> Json:
     return run.curve(CurveQuestion(name=CurveName.CALIBRATION, label=label, band=band))
 
 
-def _bins(answer: Json, caption: str) -> list[Row]:
+def _bins(answer: Json, caption: str) -> Iterator[Row]:
     size = len(answer["x"])
-    low, high, weights = (answer.get(member) or [None] * size for member in ("low", "high", "weights"))
-    return [
-        {
-            "run": caption,
-            "x": x,
-            "y": y,
-            "low": low[place],
-            "high": high[place],
-            "weight": weights[place],
-            "point": place,
-        }
-        for place, (x, y) in enumerate(zip(answer["x"], answer["y"], strict=True))
-    ]
+    members = {"low": "low", "high": "high", "weight": "weights"}
+    beside = {name: answer.get(member) or [None] * size for name, member in members.items()}
+    for row in marks.points(answer["x"], answer["y"], run=caption):
+        yield {**row, **{name: values[row["point"]] for name, values in beside.items()}}
 
 
 def _calibration_told(answer: Json, caption: str) -> str:
@@ -577,7 +478,7 @@ def _calibration_told(answer: Json, caption: str) -> str:
     said += f"and {number(answer['y'][place])} comes true."
     if answer["area"] is not None:
         said += f" Stated and true probabilities differ by {number(answer['area'])} on average."
-    return said[0].upper() + said[1:] if not caption else said
+    return sentence(said) if not caption else said
 
 
 # Bars are drawn with the widths that they have in the full data, so that few of them may be left out.
@@ -589,7 +490,7 @@ _OTHERS: Final = "other classes"
 
 
 @figure(CurveName.IMCP, needs=Needs.SAMPLES, by_class=True)
-def imcp(given: Given) -> Figure:
+def imcp(given: FigureData) -> Figure:
     """The IMCP curve: closeness of the probabilities to the truth, every class taking the same room; of one class its
     samples at their places among all.
     """
@@ -597,31 +498,27 @@ def imcp(given: Given) -> Figure:
 
 
 @figure(CurveName.MCP, needs=Needs.SAMPLES, by_class=True)
-def mcp(given: Given) -> Figure:
+def mcp(given: FigureData) -> Figure:
     """The MCP curve: closeness of the probabilities to the truth, every sample taking the same room; of one class the
     curve of its samples alone.
     """
     return _of_all(given, CurveName.MCP) if given.label is None else _of_class(given, CurveName.MCP, given.label)
 
 
-def _of_all(given: Given, curve: CurveName) -> Figure:
+def _of_all(given: FigureData, curve: CurveName) -> Figure:
     run, title = given.run, _TITLES[curve]
     answer = run.curve(CurveQuestion(name=curve, max_points=_MOST_BARS))
     rows = _bar_rows(answer, run.samples.labels)
     lowest = _lowest(given, curve, rows)
     names, colours = _class_colours(given, rows, lowest)
-    colour: Spec = {
-        "field": "shown",
-        "type": "nominal",
-        "scale": {"domain": names, "range": colours},
-        # Long names stand one below the other.
-        "legend": {"title": None, "labelLimit": 300, "columns": 1 if lowest else 0},
-    }
-    bars = [_bars(rows, color=colour)]
+    # Long names stand one below the other.
+    legend = {"labelLimit": 300, "columns": 1 if lowest else 0}
+    colour: Spec = {**marks.named("shown", names, colours), "legend": {"title": None, **legend}}
+    bars = [_bars(rows, {"color": colour})]
     if lowest:
         # Of many classes a bar is narrower than a pixel: its edge is seen.
-        edge: Spec = {"stroke": colours[0], "strokeWidth": 0.75, "opacity": 0.9}
-        bars.append({**_bars(lowest, mark=edge, color=colour), "name": "lowest"})
+        edge = {"stroke": colours[0], "strokeWidth": 0.75}
+        bars.append(_bars(lowest, {"color": colour}, name="lowest", opacity=0.9, **edge))
     return Figure(
         title=title,
         subtitle=(
@@ -630,27 +527,25 @@ def _of_all(given: Given, curve: CurveName) -> Figure:
             zones_said(*_bounds(answer), "below"),
         ),
         text=sentences(f"{title}: area {number(answer['area'])}.", _regions(answer, rows, "the room")),
-        body=_body(given, answer, [*bars, _closeness_line(answer, "curves", given.look.ink)]),
+        body=_body(given, answer, [*bars, _line_of(answer, "curves", color=given.look.ink)]),
     )
 
 
-def _of_class(given: Given, curve: CurveName, label: str) -> Figure:
-    run, look, said = given.run, given.look, name(shown(label))
+def _of_class(given: FigureData, curve: CurveName, label: str) -> Figure:
+    run, look, said = given.run, given.look, called(label)
     own = run.curve(CurveQuestion(name=curve, label=label, max_points=_MOST_BARS))
     every = run.curve(CurveQuestion(name=curve, max_points=_MOST_BARS))
     rows = _bar_rows(own, run.samples.labels)
-    among_all = curve is CurveName.IMCP
-    # Among all, each class has an equal part of the room, and its area is a part of the whole.
-    mean = own["area"] * (len(run.samples.labels) if among_all else 1)
-    samples: Spec = {
-        "name": "samples",
-        "data": data({"x": row["x"], "y": row["y"]} for row in rows),
-        "mark": {"type": "point", "filled": True, "size": 20, "color": look.accent, "opacity": 1},
-    }
     # Of many classes a bar is narrower than a pixel: its edge is seen.
-    bars = _bars(rows, mark={"color": look.accent, "stroke": look.accent, "strokeWidth": 0.75})
-    places = "its samples at their places among all" if among_all else "its samples alone"
-    part = f", area {number(own['area'])} of {number(every['area'])} of all classes" if among_all else ""
+    bars = _bars(rows, color=look.accent, stroke=look.accent, strokeWidth=0.75)
+    # Among all, each class has an equal part of the room, and its area is a part of the whole.
+    if curve is CurveName.IMCP:
+        mean, places = own["area"] * len(run.samples.labels), "its samples at their places among all"
+        part = f", area {number(own['area'])} of {number(every['area'])} of all classes"
+        at = ({"x": row["x"], "y": row["y"]} for row in rows)
+        samples = marks.dots(at, name="samples", size=20, color=look.accent, opacity=1)
+    else:
+        mean, places, part, samples = own["area"], "its samples alone", "", _line_of(own, "curves")
     return Figure(
         title=f"{_TITLES[curve]}, class {said}",
         subtitle=(
@@ -661,15 +556,7 @@ def _of_class(given: Given, curve: CurveName, label: str) -> Figure:
         text=sentences(
             f"{_TITLES[curve]} of class {said}: mean phi {number(mean)}{part}.", _regions(own, rows, "its room")
         ),
-        body=_body(
-            given,
-            own,
-            [
-                _closeness_line(every, "every", look.quiet),
-                bars,
-                samples if among_all else _closeness_line(own, "curves"),
-            ],
-        ),
+        body=_body(given, own, [_line_of(every, "every", color=look.quiet), bars, samples]),
     )
 
 
@@ -684,7 +571,7 @@ def _bar_rows(answer: Json, labels: tuple[str, ...]) -> list[Row]:
 
 
 def _left_out(answer: Json, rows: list[Row]) -> str:
-    """How many samples are drawn, where not all are."""
+    """Say the number of points drawn, if it is not all of them."""
     if answer["n_points"] == len(answer["x"]):
         return ""
     ends = len(answer["x"]) - len(rows)
@@ -712,59 +599,28 @@ def _bounds(answer: Json) -> tuple[float, float]:
     return found["certainly_right_above"][0], found["certainly_wrong_below"][0]
 
 
-def _body(given: Given, answer: Json, layers: list[Spec]) -> Spec:
-    look, (right, wrong) = given.look, _bounds(answer)
-    unit: Spec = {"domain": [0, 1]}
-    return {
-        "width": look.width or WIDE,
-        "height": look.height or HIGH,
-        "encoding": {
-            "x": {
-                "field": "x",
-                "type": "quantitative",
-                "scale": unit,
-                "axis": {"title": answer["axes"]["x"], "format": "~%", "values": [0, 0.5, 1]},
-            },
-            "y": {
-                "field": "y",
-                "type": "quantitative",
-                "scale": unit,
-                "axis": {
-                    "title": answer["axes"]["y"],
-                    "values": [0, round(wrong, 3), round(right, 3), 1],
-                    "format": ".3~r",
-                },
-            },
-        },
-        "layer": [*zones(look, right, wrong, upright=True), *layers],
+def _body(given: FigureData, answer: Json, layers: list[Spec]) -> Spec:
+    right, wrong = _bounds(answer)
+    ticks = [0, round(wrong, 3), round(right, 3), 1]
+    axes = {
+        "x": marks.rate("x", answer["axes"]["x"], format="~%"),
+        "y": marks.rate("y", answer["axes"]["y"], ticks=ticks, format=".3~r"),
     }
+    behind = zones(given.look, right, wrong, upright=True)
+    return marks.panel(given.look, BROAD, [*behind, *layers], encoding=axes)
 
 
-def _bars(rows: list[Row], *, mark: Spec | None = None, **channels: Any) -> Spec:
-    return {
-        "name": "bars",
-        "data": data({**row, "from": 0} for row in rows),
-        "mark": {"type": "rect", "opacity": 0.45, "stroke": None, **(mark or {})},
-        "encoding": {
-            "x": {"field": "start", "type": "quantitative"},
-            "x2": {"field": "end"},
-            "y2": {"field": "from"},
-            **channels,
-        },
-    }
+def _bars(rows: list[Row], channels: Spec | None = None, **mark: Any) -> Spec:
+    encoding = {**marks.span(marks.field("start"), "x", "start", "end"), "y2": {"field": "from"}, **(channels or {})}
+    look = {"name": "bars", "opacity": 0.45, "stroke": None, **mark}
+    return marks.layer("rect", ({**row, "from": 0} for row in rows), encoding, **look)
 
 
-def _closeness_line(answer: Json, called: str, colour: str | None = None) -> Spec:
-    points = enumerate(zip(answer["x"], answer["y"], strict=True))
-    return {
-        "name": called,
-        "data": data({"x": x, "y": y, "point": place} for place, (x, y) in points),
-        "mark": {"type": "line", "strokeWidth": 1.75, **({} if colour is None else {"color": colour})},
-        "encoding": {"order": in_order()},
-    }
+def _line_of(answer: Json, name: str, **mark: Any) -> Spec:
+    return marks.curves(marks.points(answer["x"], answer["y"]), name=name, strokeWidth=1.75, **mark)
 
 
-def _lowest(given: Given, curve: CurveName, rows: list[Row]) -> list[Row]:
+def _lowest(given: FigureData, curve: CurveName, rows: list[Row]) -> list[Row]:
     """The bars of the class with the lowest recall, where there are more classes than colours."""
     source = given.run.samples
     if len({row["class"] for row in rows}) <= _COLOURED:
@@ -777,7 +633,7 @@ def _lowest(given: Given, curve: CurveName, rows: list[Row]) -> list[Row]:
     return _bar_rows(own, source.labels)
 
 
-def _class_colours(given: Given, rows: list[Row], lowest: list[Row]) -> tuple[list[str], list[str]]:
+def _class_colours(given: FigureData, rows: list[Row], lowest: list[Row]) -> tuple[list[str], list[str]]:
     """The classes that have a colour of their own, and what is shown of each row."""
     look, found = given.look, sorted({row["class"] for row in rows})
     if len(found) <= _COLOURED:

@@ -1,23 +1,20 @@
-"""What a gate says of a run: each rule with its limit, the value, its interval and the verdict."""
+"""Figure of a gate check: each rule with its limit, the value, its interval and the verdict."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
-
-from app.api.documents.check import estimate_of, rule_text
-from app.api.documents.document import Facet
+from app.api.documents.check import axis_of, estimate_of, limits_of, rule_text
+from app.api.documents.document import Json
 from app.api.documents.reading import run_title, shown
-from app.api.documents.text import cell_text
+from app.api.documents.text import estimated
+from app.api.plots import marks
 from app.api.plots.look import Figure, Look, Spec
-from app.api.plots.marks import NUMBERS, Row, data, sentences, side_by_side
-from app.api.plots.registry import Given, Json, Needs, figure
+from app.api.plots.marks import Row, sentences
+from app.api.plots.registry import FigureData, Needs, figure
 from app.domain.errors import NoFigure
-from app.domain.rules import Demand
 
 _WIDTH, _HEIGHT, _MOST = 360, 26, 20
 
 
 @figure("verdict", needs=Needs.CHECK)
-def verdict(given: Given) -> Figure:
+def verdict(given: FigureData) -> Figure:
     """Each rule of a gate on an axis of its own: the limit, the value with its interval, and the verdict."""
     answer = given.check
     results = [one for one in answer["results"] if one["value"] is not None]
@@ -30,104 +27,42 @@ def verdict(given: Given) -> Figure:
         title=f"Gate {shown(gate['name'])}: {answer['verdict']}",
         subtitle=(
             run_title(answer["evaluation"]),
-            f"version {gate['version']} of the gate; shaded: on the wrong side of the limit, or within the margin of "
-            "a difference",
+            f"version {gate['version']} of the gate; shaded: the wrong side",
             *([f"{left_out} of {len(answer['results'])} rules are not drawn"] if left_out else []),
         ),
         text=sentences(f"The verdict is {answer['verdict']}.", *(_in_words(one) for one in kept)),
-        body=side_by_side([_panel(given.look, one) for one in kept], below=True, spacing=12),
+        body=marks.side_by_side([_panel(given.look, one) for one in kept], below=True, spacing=12),
     )
 
 
 def _in_words(result: Json) -> str:
-    value = estimate_of(result)
-    interval = f", interval {cell_text(value, Facet.INTERVAL)}" if result["low"] is not None else ""
-    return f"{rule_text(result['rule'])}: value {cell_text(value, Facet.VALUE)}{interval}, {result['verdict']}."
+    value, ends = estimated(estimate_of(result))
+    interval = f", interval {ends}" if result["low"] is not None else ""
+    return f"{rule_text(result['rule'])}: value {value}{interval}, {result['verdict']}."
 
 
 def _panel(look: Look, result: Json) -> Spec:
-    low, high = _domain(result)
-    scale = {"domain": [low, high], "nice": False, "zero": False}
-    x: Spec = {
-        "field": "at",
-        "type": "quantitative",
-        "scale": scale,
-        "axis": {
-            "title": None,
-            "tickCount": 5,
-            "format": NUMBERS,
-            "grid": False,
-        },
-    }
-    colour = look.verdict(result["verdict"])
-    limits, middle = _limits(result), (look.height or _HEIGHT) / 2
+    limits = limits_of(result)
     ends = [one for one in (result["low"], result["high"]) if one is not None]
-    whisker: list[Row] = [{"at": min(ends), "to": max(ends)}] if len(ends) == 2 else []
-    return {
-        "title": {
-            "text": f"{rule_text(result['rule'])}: {result['verdict']}",
-            "fontSize": 12,
-            "fontWeight": 600,
-            "anchor": "start",
-            "color": colour,
-        },
-        "width": look.width or _WIDTH,
-        "height": look.height or _HEIGHT,
-        "layer": [
-            {
-                "name": "wrong",
-                "data": data(_wrong(result, low, high)),
-                "mark": {"type": "rect", "color": look.quiet, "opacity": 0.18, "stroke": None},
-                "encoding": {"x": x, "x2": {"field": "to"}, "y": {"value": 0}, "y2": {"value": "height"}},
-            },
-            {
-                "name": "limits",
-                "data": data({"at": one} for one in limits),
-                "mark": {"type": "rule", "color": look.ink, "strokeWidth": 1.5},
-                "encoding": {"x": x, "y": {"value": 0}, "y2": {"value": "height"}},
-            },
-            {
-                "name": "interval",
-                "data": data(whisker),
-                "mark": {"type": "rule", "strokeWidth": 2.5, "color": colour},
-                "encoding": {"x": x, "x2": {"field": "to"}, "y": {"value": middle}},
-            },
-            {
-                "name": "value",
-                "data": data([{"at": result["value"]}]),
-                "mark": {"type": "point", "style": result["verdict"]},
-                "encoding": {"x": x, "y": {"value": middle}},
-            },
+    low, high = axis_of(
+        [result["value"], *ends, *(at for at, _ in limits)], sign=result.get("quantity") == "difference"
+    )
+    wrong = [{"at": low, "to": at} if below else {"at": at, "to": high} for at, below in limits if below is not None]
+    x = marks.quantity("at", None, domain=(low, high), tickCount=5, grid=False)
+    colour, height = look.verdict(result["verdict"]), look.height or _HEIGHT
+    across, middle = marks.span(x, "x", "at", "to"), {"y": {"value": height / 2}}
+    interval: list[Row] = [{"at": min(ends), "to": max(ends)}] if len(ends) == 2 else []
+    bars: list[Row] = [{"at": at} for at, _ in limits]
+    found = marks.panel(
+        look,
+        (_WIDTH, _HEIGHT),
+        [
+            marks.shade(wrong, {**across, **marks.FULL_HEIGHT}, look.quiet, 0.18, name="wrong"),
+            marks.layer("rule", bars, {"x": x, **marks.FULL_HEIGHT}, name="limits", color=look.ink, strokeWidth=1.5),
+            marks.layer("rule", interval, {**across, **middle}, name="interval", strokeWidth=2.5, color=colour),
+            marks.layer("point", [{"at": result["value"]}], {"x": x, **middle}, name="value", style=result["verdict"]),
         ],
-    }
-
-
-def _limits(result: Json) -> Sequence[float]:
-    """Where the limit lies; of a difference the margin on both sides, since the better side is that of the metric."""
-    rule: Mapping[str, Any] = result["rule"]
-    if "minimum_samples" in rule:
-        return [float(rule["minimum_samples"])]
-    if result["quantity"] == "difference":
-        margin = float(rule.get("margin", 0.0))
-        return [0.0] if margin == 0.0 else [-margin, margin]
-    return [float(rule[demand]) for demand in (Demand.MIN, Demand.MAX) if demand in rule]
-
-
-def _wrong(result: Json, low: float, high: float) -> list[Row]:
-    """What is shaded: below a minimum, above a maximum, and the margin of a difference."""
-    rule, limits = result["rule"], _limits(result)
-    if len(limits) == 2:
-        return [{"at": limits[0], "to": limits[1]}]
-    if "minimum_samples" in rule or Demand.MIN in rule:
-        return [{"at": low, "to": limits[0]}]
-    return [{"at": limits[0], "to": high}] if Demand.MAX in rule else []
-
-
-def _domain(result: Json) -> tuple[float, float]:
-    """Of rates the whole range; of a difference as far on both sides; else from 0."""
-    known = [one for one in (result["value"], result["low"], result["high"], *_limits(result)) if one is not None]
-    if result.get("quantity") == "difference":
-        most = 1.1 * max(map(abs, known)) or 1.0
-        return -most, most
-    low, high = min(0.0, *known), max(known)
-    return low * 1.1, 1.0 if high <= 1.0 and "minimum_samples" not in result["rule"] else 1.1 * high
+        title=f"{rule_text(result['rule'])}: {result['verdict']}",
+    )
+    found["title"] |= {"fontWeight": 600, "color": colour}
+    return found

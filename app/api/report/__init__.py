@@ -1,9 +1,8 @@
 """Reports as pages in one file."""
 
-import math
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
 from importlib.resources import files
@@ -11,15 +10,18 @@ from typing import Any, Final
 
 import orjson
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
+from app.api.documents.check import axis_of
 from app.api.documents.document import (
+    Block,
     Cell,
     Column,
     Document,
     Estimate,
-    Facet,
     Figures,
+    Group,
+    Kind,
     Link,
     Matrix,
     Medium,
@@ -30,11 +32,11 @@ from app.api.documents.document import (
     Table,
     Tag,
     Term,
-    Words,
 )
-from app.api.documents.reading import shown
-from app.api.plots.look import Theme, colours_of
-from app.api.plots.matrices import beside_each_other
+from app.api.documents.reading import sentence, shown
+from app.api.documents.text import plain
+from app.api.plots.look import BREAKS, Theme, colours_of, lines_of
+from app.api.plots.matrices import WITH_COUNTS, WITH_SHARES, beside_each_other, in_percent
 from app.domain.wording import PAGE, share, whole
 
 _ID: Final = re.compile(r'\bid="([\w-]+)"|url\(#([\w-]+)\)')
@@ -95,13 +97,22 @@ def colour_styles() -> str:
     return f":root{{{pairs}}}"
 
 
-def picture_of(name: str, specification: bytes, svg: bytes | None, place: int) -> Picture:
-    """Return a figure for a page, of its specification and the drawing of it."""
-    found = orjson.loads(specification)
+def picture_of(name: str, specification: bytes, svg: bytes | None, place: int, heading: str) -> Picture:
+    """Return a figure for a page.
+
+    Args:
+        name: Of the figure.
+        specification: It as Vega-Lite.
+        svg: The drawing of it.
+        place: Among the figures of the page.
+        heading: Whose it is, which the page says.
+    """
+    found, said = orjson.loads(specification), lines_of(heading)
+    subtitle = found["title"]["subtitle"]
     return Picture(
         name=name,
         title=found["title"]["text"],
-        subtitle=tuple(found["title"]["subtitle"][1:]) if len(found["title"]["subtitle"]) > 1 else (),
+        subtitle=tuple(subtitle[len(said) :] if subtitle[: len(said)] == said else subtitle),
         text=found["description"],
         svg=None if svg is None else inlined(svg.decode(), place),
     )
@@ -148,19 +159,11 @@ HEADERS: Final = {
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
 }
-# A matrix with so many classes has its counts in the cells, one with so many is a table at all.
-_LARGE_CELLS, _MOST_CELLS, _MOST_MISTAKES = 7, 60, 10
-_BREAKS: Final = (0.05, 0.1, 0.2, 0.4, 0.6, 0.8)
+# Rows and findings that stand open.
+_MOST_ROWS, _MOST_SAID = 40, 4
 _SEVERITIES: Final = ("critical", "warning", "note")
-_STYLES: Final = {
-    Facet.VALUE: "num",
-    Facet.INTERVAL: "ci",
-    Facet.TRACK: "sc",
-    Facet.TWIN: "num",
-    Facet.TWINS: "num",
-}
-_BEST: Final = "✓ "
-_MARKS: Final = (_BEST, "≈ ")
+# The address of a page of the service, relative to where the reader is; None in a file, which has no links.
+At = Callable[[str], str] | None
 
 
 def write_page(document: Document, pictures: Sequence[Picture] = (), theme: Theme | None = None) -> bytes:
@@ -177,30 +180,33 @@ def write_page(document: Document, pictures: Sequence[Picture] = (), theme: Them
     return page.render(**values, **view(document), pictures=pictures, drawn=drawn).encode()
 
 
-def view(document: Document) -> dict[str, Any]:
+def view(document: Document, at: At = None) -> dict[str, Any]:
     """Return the parts of a document as the template writes them."""
-    said = [one for one in document.opening if Medium.PAGE in one.only]
-    findings = [_said(one) for one in said if not one.strong]
-    most = document.most.get(Medium.PAGE, len(findings))
-    strong = next((_text(one.text) for one in said if one.strong), document.verdict)
+    said = document.said(Medium.PAGE)
+    findings = [_finding(one) for one in said if one.kind != "result"]
+    title, on = plain(document.title), plain(document.on)
     return {
-        "page": {"title": shown(document.title), "on": shown(document.on), "id": document.identifier},
+        "page": {
+            "title": title if isinstance(document.title[0], Name) else sentence(title),
+            "on": on,
+            "id": document.identifier,
+        },
         "document": document,
-        "say": shown(strong),
-        "findings": findings[:most],
-        "more": findings[most:],
+        "say": next((plain(one.text) for one in said if one.kind == "result"), ""),
+        "findings": findings[:_MOST_SAID],
+        "more": findings[_MOST_SAID:],
         "sections": [
-            {"section": one, "blocks": [_block(block) for block in one.blocks if Medium.PAGE in block.only]}
+            {"section": one, "blocks": [_block(block, at) for block in one.blocks if Medium.PAGE in block.only]}
             for one in document.sections
         ],
-        "meta": [(shown(name), _cell(cell)) for name, cell in document.meta],
+        "facts": [(shown(name), _cell(cell, at)) for name, cell in document.facts],
     }
 
 
-def _block(block: object) -> dict[str, Any]:
+def _block(block: Block, at: At) -> dict[str, Any]:
     match block:
         case Table():
-            return {"kind": "table", **table_view(block)}
+            return {"kind": "table", **table_view(block, at)}
         case Matrix():
             return {"kind": "matrix", **_matrix(block)}
         case Rules():
@@ -208,109 +214,115 @@ def _block(block: object) -> dict[str, Any]:
         case Figures():
             return {"kind": "figures", "said": block.said}
         case Said():
-            return {"kind": "said", "text": _text(block.text)}
-    raise TypeError(f"a page has no {type(block).__name__}")
+            return {"kind": "said", "text": plain(block.text)}
 
 
-def _text(words: Words) -> str:
-    return shown(words if isinstance(words, str) else "".join(words))
-
-
-def _said(one: Said) -> dict[str, Any]:
-    graded = one.kind in _SEVERITIES
-    head, stop, rest = _text(one.text).partition(". ") if graded else (_text(one.text), "", "")
-    kind = one.kind if graded else "note"
-    return {
-        "severity": kind,
-        "word": one.word or kind.capitalize(),
-        "head": head + stop.strip(),
-        "rest": rest,
-        "graded": graded,
-    }
+def _finding(one: Said) -> dict[str, Any]:
+    head, stop, rest = plain(one.text).partition(". ")
+    severity = one.kind if one.kind in _SEVERITIES else "note"
+    return {"severity": severity, "word": one.kind.capitalize(), "head": head + stop.strip(), "rest": rest}
 
 
 # --- tables ----------------------------------------------------------------------------------------------------------
 
 
-def table_view(table: Table) -> dict[str, Any]:
+def table_view(table: Table, at: At = None) -> dict[str, Any]:
     """Return a table as the template writes it: the rows that stand open, and the folded ones."""
-    columns = sorted(table.shown(Medium.PAGE), key=lambda one: not one.named and table.style != "lbt")
-    groups, rest = table.first(Medium.PAGE)
-    folded = table.most.get(Medium.PAGE) == 0
-    if folded:
-        groups, rest = replace(table, most={}).first(Medium.PAGE)
+    kept, others = table.within(Medium.PAGE, None if table.folded else _MOST_ROWS)
 
-    def rows(found: Sequence[Sequence[Cell]]) -> list[list[dict[str, Any]]]:
-        return [[_cell(row[one.cell], one) for one in columns] for row in found]
+    def written(groups: Sequence[Group]) -> list[dict[str, Any]]:
+        return [{"title": _cell(group.title, at), "rows": [row_of(row) for row in group.rows]} for group in groups]
+
+    def row_of(row: Sequence[Cell]) -> list[dict[str, Any]]:
+        return [one for column, cell in zip(kept.columns, row, strict=True) for one in _cells(column, cell, at)]
 
     return {
         "table": table,
-        "folded": folded,
-        "heads": [_head(one) for one in columns],
-        "groups": [{"title": one.page_title, "said": one.said, "rows": rows(one.rows)} for one in groups],
-        "rest": rows(rest),
+        "heads": [head for column in kept.columns for head in _heads(column, kept, at)],
+        "groups": written(kept.groups),
+        "rest": written(others.groups),
+        "others": len(others.rows),
+        # Values that move with the class mix are drawn beside those at equal shares.
+        "marked": table.style == "hl" and any(_is_twin(cell) for row in kept.rows for cell in row),
     }
 
 
-def _head(column: Column) -> dict[str, Any]:
-    found = _cell(column.head, column)
-    if isinstance(column.head, str) and not isinstance(column.head, Name):
-        found["text"] = _capitalised(column.head)
-    found["style"] = found["style"].replace("strong", "").strip()
-    return {**found, "track": column.facet is Facet.TRACK, "sort": column.sort, "head": True}
+def _is_twin(cell: Cell) -> bool:
+    return isinstance(cell, Estimate) and cell.twin is not None
 
 
-def _capitalised(head: str) -> str:
-    """Return a heading as it begins on a page; a symbol such as n or p stays small."""
-    return head if len(head) < 2 or head[1] in ", " else head[:1].upper() + head[1:]
+def _heads(column: Column, table: Table, at: At) -> Iterator[dict[str, Any]]:
+    """Yield the headings of a column: an estimate has that of its interval too, and the axis of its picture."""
+    head, numeric = _cell(column.head, at), column.kind is not Kind.WORDS
+    if isinstance(column.head, str) and column.head[1:2] not in ("", ",", " "):
+        # A symbol such as n or p stays small.
+        head = escape(sentence(column.head))
+    yield {
+        "html": Markup("◆ {}").format(head) if column.style == "bal" else head,
+        "style": "r" if column.kind is Kind.NUMBER else "bal" if column.style == "bal" else "",
+        "sort": ("t" if column.kind is Kind.NAME else "n") if table.sorted_by and numeric else "",
+        "rises": bool(table.sorted_by) and column.head == table.sorted_by,
+    }
+    if column.kind in (Kind.ESTIMATE, Kind.DRAWN):
+        yield {"html": table.interval, "style": "", "sort": "", "rises": False}
+    if column.kind is Kind.DRAWN:
+        yield {"html": "", "style": "sx", "sort": "", "rises": False}
 
 
-def _cell(cell: Cell, column: Column | None = None) -> dict[str, Any]:
-    facet = Facet.WHOLE if column is None else column.facet
-    style = "" if column is None else " ".join(filter(None, (column.style, _STYLES.get(facet, ""))))
-    found: dict[str, Any] = {"kind": "text", "text": "", "interval": "", "best": False, "same": False}
-    found |= {"style": style, "named": column is not None and column.named}
+def _cells(column: Column, cell: Cell, at: At) -> Iterator[dict[str, Any]]:
+    """Yield what stands in a column: an estimate fills two or three cells."""
+    one = cell if isinstance(cell, Estimate) else None
+    value, interval = (_cell(cell, at), "") if one is None else _estimated(one)
+    styles = {Kind.NUMBER: "r", Kind.VALUE: "num", Kind.ESTIMATE: "num", Kind.DRAWN: "num"}
+    style = f"{styles.get(column.kind, '')} {column.style}".strip()
+    if column.kind is Kind.VALUE and interval:
+        value = Markup('{} <span class="ci nw">{}</span>').format(value, interval)
+    same = " same mut" if cell == "same" else ""
+    yield {"html": value, "style": style + same, "named": column.kind is Kind.NAME}
+    if column.kind in (Kind.ESTIMATE, Kind.DRAWN):
+        note = "" if one is None or interval else shown(one.note)
+        yield {"html": interval or note, "style": "ci", "named": False}
+    if column.kind is Kind.DRAWN:
+        yield {"html": "" if one is None else _track(one), "style": "sc", "named": False}
+
+
+def _estimated(one: Estimate) -> tuple[str, str]:
+    return PAGE.estimate(one.value, one.low, one.high, sign=one.sign, near=one.near)
+
+
+def _cell(cell: Cell, at: At) -> Markup:
+    """Return a cell as a part of a page. This is where everything that came with a request is escaped."""
     match cell:
-        case None:
-            return {**found, "text": PAGE.absent}
+        case None | "-":
+            return escape(PAGE.absent)
         case Estimate():
-            return {**found, **_estimate(cell, facet)}
-        case Link():
-            return {**found, "kind": "link", "link": cell.path, "text": shown(cell.name), "said": shown(cell.said)}
+            return escape(_estimated(cell)[0])
         case Tag():
-            return {**found, "kind": "tag", "tag": cell}
+            return _macro("tag", cell.kind, cell.word, cell.icon or None)
+        case Link() if at is not None:
+            return Markup('<a href="{}"><bdi>{}</bdi></a>').format(at(cell.path), shown(cell.name))
+        case Link():
+            return Markup("<bdi>{}</bdi>").format(shown(cell.name))
         case Term():
-            return {**found, "kind": "term" if cell.key else "text", "term": cell.key, "text": shown(cell.name)}
-        case str():
-            return {**found, "text": PAGE.absent if cell == "-" else shown(cell)}
-    return {**found, "kind": "words", "words": [(isinstance(one, Name), shown(one)) for one in cell]}
+            return Markup('<a class="t" href="#d-{}">{}</a>').format(cell.key, shown(cell.name))
+    parts = (cell,) if isinstance(cell, str) else cell
+    return Markup("").join(
+        Markup("<bdi>{}</bdi>").format(shown(one)) if isinstance(one, Name) else escape(shown(one)) for one in parts
+    )
 
 
-def _estimate(one: Estimate, facet: Facet) -> dict[str, Any]:
-    digits = PAGE.decimals(one.value, one.low, one.high, near=one.near) if one.digits is None else one.digits
-    limited, twin = one.low is not None or one.high is not None, one.twin
-    match facet:
-        case Facet.INTERVAL if one.value is None and one.reason:
-            return {"text": shown(one.reason)}
-        case Facet.INTERVAL if limited:
-            return {"text": " to ".join(PAGE.fixed(end, digits, sign=one.sign) for end in (one.low, one.high))}
-        case Facet.INTERVAL:
-            return {"text": shown(one.note)}
-        case Facet.TRACK:
-            own, other = _strip(one), _strip(twin) if twin is not None and one.moves else None
-            return {"kind": "track", "strip": own, "twin": other, "moves": one.moves}
-        case Facet.TWINS if one.moves is False:
-            return {"text": "same", "same": True}
-        case Facet.TWINS if twin is not None:
-            ends = " to ".join(PAGE.fixed(end, digits) for end in (twin.low, twin.high) if end is not None)
-            return {"text": PAGE.fixed(twin.value, digits), "interval": ends}
-        case Facet.TWINS:
-            return {"text": ""}
-    text = PAGE.fixed(one.value, digits, sign=one.sign, count=not limited and one.digits is None)
-    return {"text": one.note + text if one.note in _MARKS else text, "best": one.note == _BEST}
+def _macro(name: str, *values: object) -> Markup:
+    made: Markup = getattr(templates().get_template("parts.html").module, name)(*values)
+    return made
 
 
-def _strip(one: Estimate) -> Mapping[str, Any] | None:
+def _track(one: Estimate) -> Markup:
+    """Return the picture of a value and its interval, with its twin at equal class shares below."""
+    twin = _strip(one.twin) if one.twin is not None and one.moves else None
+    return _macro("track", _strip(one), twin, one.moves)
+
+
+def _strip(one: Estimate) -> dict[str, str | None] | None:
     """Return where a value and its interval lie on a line from 0 to 1; None for one that does not lie there."""
     ends = (one.value, one.low, one.high)
     if one.value is None or not all(0.0 <= end <= 1.0 for end in ends if end is not None):
@@ -323,8 +335,8 @@ def _strip(one: Estimate) -> Mapping[str, Any] | None:
 
 
 def _matrix(matrix: Matrix) -> dict[str, Any]:
-    labels, counts, sizes = [shown(one) for one in matrix.labels], matrix.counts, matrix.sizes
-    small, fits = len(labels) <= _LARGE_CELLS, len(labels) <= _MOST_CELLS
+    labels, counts = [shown(one) for one in matrix.labels], matrix.counts
+    small, fits = len(labels) <= WITH_COUNTS, len(labels) <= WITH_SHARES
     order = list(range(len(labels))) if small else beside_each_other(counts) if fits else []
     return {
         "small": small,
@@ -334,21 +346,12 @@ def _matrix(matrix: Matrix) -> dict[str, Any]:
             {
                 "label": labels[actual],
                 "cells": [_matrix_cell(counts[actual], actual, predicted, small=small) for predicted in order],
-                "n": whole(sizes[actual]),
+                "n": whole(sum(counts[actual])),
             }
             for actual in order
         ],
         "predicted": [whole(sum(row[place] for row in counts)) for place in order],
-        "n": whole(sum(sizes)),
-        "mistakes": [
-            {
-                "actual": labels[actual],
-                "predicted": labels[predicted],
-                "count": f"{whole(count)} of {whole(sizes[actual])}",
-                "share": share(count / sizes[actual]),
-            }
-            for count, actual, predicted in matrix.mistakes(_MOST_MISTAKES)
-        ],
+        "n": whole(sum(map(sum, counts))),
     }
 
 
@@ -357,11 +360,10 @@ def _matrix_cell(row: Sequence[float], actual: int, predicted: int, *, small: bo
     if not count:
         return {"style": "z", "count": "0" if small else "", "share": ""}
     part = count / total
-    step = 1 + sum(part >= one for one in _BREAKS)
-    in_percent = "" if part < 0.01 else "99" if 0.99 < part < 1 else f"{100 * part:.0f}"
+    step = 1 + sum(part >= one for one in BREAKS)
     return {
         "style": f"{'h' if actual == predicted else 'm'}{step}",
-        "count": whole(count) if small else in_percent,
+        "count": whole(count) if small else in_percent(part),
         "share": share(part) if small else "",
     }
 
@@ -371,28 +373,26 @@ def _matrix_cell(row: Sequence[float], actual: int, predicted: int, *, small: bo
 
 def _rule(rule: Rule) -> dict[str, Any]:
     one = rule.estimate
-    found = {
+    text, interval = _estimated(one) if isinstance(one, Estimate) else (one, "")
+    return {
         "verdict": rule.verdict,
         "title": shown(rule.title),
         "key": rule.key,
-        "demand": shown(rule.demand),
+        "demand": plain(rule.demand),
         "decided": shown(rule.decided),
         "message": shown(rule.message),
-        "interval": "",
-        "axis": None,
+        "text": text,
+        "interval": interval,
+        "axis": _axis(rule, one) if isinstance(one, Estimate) and one.value is not None else None,
     }
-    if not isinstance(one, Estimate):
-        return {**found, "text": "not known" if one == "-" else one}
-    interval = "" if one.low is None else _estimate(one, Facet.INTERVAL)["text"]
-    axis = None if one.value is None else _axis(rule, one, one.value, interval)
-    return {**found, "text": _estimate(one, Facet.VALUE)["text"], "interval": interval, "axis": axis}
 
 
-def _axis(rule: Rule, one: Estimate, value: float, interval: str) -> dict[str, Any]:
+def _axis(rule: Rule, one: Estimate) -> dict[str, Any]:
     """Return where limit, value and interval lie, in per cent of the axis, and which side of the limit is wrong."""
-    ends = [end for end in (one.low, one.high) if end is not None]
+    text, interval = _estimated(one)
+    value, ends = one.value or 0.0, [end for end in (one.low, one.high) if end is not None]
     known = [value, *ends, *(at for at, _ in rule.limits)]
-    start, end = (0.0, 1.0) if not one.sign and 0 <= min(known) <= max(known) <= 1 else _around(known)
+    start, end = axis_of(known, sign=one.sign)
 
     def place(at: float) -> float:
         return 100 * (at - start) / (end - start)
@@ -402,7 +402,7 @@ def _axis(rule: Rule, one: Estimate, value: float, interval: str) -> dict[str, A
         return {"at": f"{place(at):.2f}%", "said": _tick(at, sign=one.sign), "anchor": anchor}
 
     said = f"Limit {' and '.join(_tick(at, sign=one.sign) for at, _ in rule.limits)}"
-    said += f", value {_estimate(one, Facet.VALUE)['text']}, {f'interval {interval}, ' if interval else ''}"
+    said += f", value {text}, {f'interval {interval}, ' if interval else ''}"
     return {
         "limits": [mark(at) for at, _ in rule.limits],
         "wrong": [
@@ -415,15 +415,6 @@ def _axis(rule: Rule, one: Estimate, value: float, interval: str) -> dict[str, A
         "ticks": [mark(tick) for tick in (start, (start + end) / 2, end)],
         "said": f"{said}{rule.verdict}.",
     }
-
-
-def _around(known: Sequence[float]) -> tuple[float, float]:
-    """Return round ends of an axis that holds all of them, with room at both sides."""
-    low, high = min([0.0, *known]), max([0.0, *known])
-    reach = max(high - low, 1e-9)
-    step = 10.0 ** math.floor(math.log10(reach))
-    step = step / 2 if reach / step < 2 else step
-    return math.floor((low - 0.05 * reach) / step) * step, math.ceil((high + 0.05 * reach) / step) * step
 
 
 def _tick(value: float, *, sign: bool) -> str:

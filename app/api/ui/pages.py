@@ -1,6 +1,7 @@
 """Pages: runs and leaderboards, evaluations, comparisons, gates with their checks, and the catalogue."""
 
 import re
+from collections.abc import Callable, Sequence
 from functools import cache, partial
 from importlib import import_module
 from typing import Annotated, Any, Final, Literal
@@ -15,12 +16,14 @@ from app.api.cursors import Cursor, Pages
 from app.api.deps import Context, UseContext
 from app.api.documents.check import check_document, rule_text
 from app.api.documents.comparison import comparison_document
+from app.api.documents.document import Document, Json
 from app.api.documents.evaluation import evaluation_document
-from app.api.documents.leaderboard import leaderboard_table
+from app.api.documents.leaderboard import leaderboard_notes, leaderboard_table
 from app.api.documents.reading import dataset_name, run_name, run_title, sentence, shown
-from app.api.plots.registry import Given, Json, Run, Subject, as_answered, class_of, matrix_of
+from app.api.documents.text import plain
+from app.api.plots.registry import FigureData, Run, Subject, as_answered, class_of, matrix_of
 from app.api.problems import InvalidQuery
-from app.api.report import Picture, table_view, view
+from app.api.report import At, Picture, table_view, view
 from app.api.ui.web import Web, attached, install_files, install_forms, page_routes, render, respond, write
 from app.api.v1.figures import comparison_page, evaluation_page, pictures_of, pictures_of_evaluation
 from app.api.v1.listing import Filters, MetricFilters, Task, UseFilters, UseMetricFilters, listed_evaluations
@@ -30,6 +33,7 @@ from app.domain.catalogue import TASKS, combinations, describe_metric, find_metr
 from app.domain.decisions import CheckSummary, ComparisonSummary
 from app.domain.errors import InvalidExpression, NotFound, OutOfReach
 from app.domain.evaluation import DatasetRef
+from app.domain.inputs.kinds import KINDS
 from app.domain.members import rfc3339
 from app.domain.named_metrics import ACCURACY, BALANCED, HEADLINE, RANKED, SWEPT
 from app.domain.wording import PAGE, percent, whole
@@ -47,27 +51,31 @@ async def show_runs(
     request: Request,
     context: UseContext,
     filters: UseFilters,
-    metric: Annotated[str, Query(max_length=2000), SOUGHT] = RANKED,
+    asked: Annotated[str | None, Query(alias="metric", max_length=2000), SOUGHT] = None,
     sort: Annotated[str, Query(max_length=128)] = "-created_at",
     cursor: Cursor = None,
 ) -> Response:
     """List the runs, and rank those of a dataset."""
     found = as_answered(await listed_evaluations(context, filters, sort, _ON_A_PAGE, cursor))
+    ranked = filters.dataset and cursor is None
+    choices = _choices(found["items"] if filters.dataset else [])
+    metric = asked or choices[0]
     page = {
         "title": "Runs",
         "on": _on(filters),
         "filters": filters,
-        "given": (given := _given(filters, metric)),
+        "given": (given := _given(filters, None if metric == choices[0] else metric)),
         "address": given if sort == "-created_at" else {**given, "sort": sort},
         "metric": metric,
-        "metrics": [(key, _label(key)) for key in HEADLINE],
-        "known_metric": metric in HEADLINE,
+        "metrics": [(key, _label(key)) for key in choices],
+        "known_metric": metric in choices,
+        "usual": choices[0],
         "datasets": await _datasets(context),
         "runs": [_run(one) for one in found["items"]],
         "next": found["next_cursor"],
         "sort": sort,
         "first": cursor is None,
-        "board": await _board(context, filters, metric) if filters.dataset and cursor is None else None,
+        "board": await _board(context, filters, metric, Web.of(request).at) if ranked else None,
         "ranked": RANKED,
     }
     return render(request, "runs.html", "runs", page=page)
@@ -76,11 +84,18 @@ async def show_runs(
 def _on(filters: Filters) -> str:
     if filters.dataset is None:
         return ""
-    version = f" {filters.dataset_version}" if filters.dataset_version else ""
-    return dataset_name({"name": filters.dataset + version, "split": filters.split})
+    dataset = {"name": filters.dataset, "version": filters.dataset_version, "split": filters.split}
+    return f"on {dataset_name(dataset, version=True)}"
 
 
-def _given(filters: Filters, metric: str) -> dict[str, Any]:
+def _choices(runs: Sequence[Json]) -> Sequence[str]:
+    """Return what runs of the kind of the first one are ranked by, the usual metric first."""
+    units = KINDS[runs[0]["input"]["kind"]].units if runs else None
+    known = [metric.key for metric in units.ranked] if units is not None else []
+    return known if known and known[0] != RANKED else [RANKED, *(key for key in HEADLINE if key != RANKED)]
+
+
+def _given(filters: Filters, metric: str | None) -> dict[str, Any]:
     """The filters as parameters of an address."""
     given = {
         "model": filters.model,
@@ -92,7 +107,7 @@ def _given(filters: Filters, metric: str) -> dict[str, Any]:
         "where": filters.where,
         "created_after": None if filters.created_after is None else filters.created_after.isoformat(),
         "created_before": None if filters.created_before is None else filters.created_before.isoformat(),
-        "metric": None if metric == RANKED else metric,
+        "metric": metric,
     }
     return {name: value for name, value in given.items() if value}
 
@@ -100,7 +115,7 @@ def _given(filters: Filters, metric: str) -> dict[str, Any]:
 def _label(key: str) -> str:
     card = describe_metric(metric_by_name(key))
     moves = "" if card.prevalence == "insensitive" else " (moves with prevalence)"
-    return f"{card.name[:1].upper()}{card.name[1:]}{moves}"
+    return f"{sentence(card.name)}{moves}"
 
 
 async def _datasets(context: Context) -> list[str]:
@@ -110,12 +125,11 @@ async def _datasets(context: Context) -> list[str]:
 
 def _run(item: Json) -> dict[str, Any]:
     metrics, given = item["metrics"], item["input"]
-    version = item["dataset"].get("version")
     return {
         "id": item["id"],
         "name": run_name(item["model"]),
         "model": item["model"]["name"],
-        "on": dataset_name({**item["dataset"], "name": " ".join(filter(None, (item["dataset"]["name"], version)))}),
+        "on": dataset_name(item["dataset"], version=True),
         "dataset": item["dataset"],
         "classes": whole(given["n_classes"]) if given["n_classes"] else "",
         "n": "" if given["n_samples"] is None else whole(given["n_samples"]),
@@ -133,7 +147,7 @@ def _value(metrics: Json, key: str) -> str:
     return PAGE.value(metrics[key]) if key in metrics else ""
 
 
-async def _board(context: Context, filters: Filters, metric: str) -> dict[str, Any]:
+async def _board(context: Context, filters: Filters, metric: str, at: At) -> dict[str, Any]:
     dataset = DatasetRef(filters.dataset or "", filters.dataset_version, filters.split)
     conditions = filters.query().where
     query = LeaderboardQuery(dataset=dataset, metric=metric, where=conditions, limit=_IN_A_LEADERBOARD)
@@ -141,15 +155,12 @@ async def _board(context: Context, filters: Filters, metric: str) -> dict[str, A
         board = as_answered(await context.services.leaderboards.rank(context.project, query))
     except (InvalidExpression, OutOfReach) as error:
         raise InvalidQuery.at("metric", error.code, error.detail) from None
-    notes = [f"{sentence(note)}." for note in board["notes"]]
-    if board.get("winner") is not None:
-        notes.insert(0, board["winner"]["message"])
     return {
         "metric": shown(metric),
         "better": board["better"],
         "level": percent(board["level"], None).replace(" ", "\u00a0"),
-        "table": table_view(leaderboard_table(board)),
-        "notes": [shown(note) for note in notes],
+        "table": table_view(leaderboard_table(board), at),
+        "notes": [plain(note.text) for note in leaderboard_notes(board)],
     }
 
 
@@ -172,14 +183,14 @@ async def what_if_page(context: Context, identifier: UUID, label: str | None) ->
     """
     report = as_answered(await context.services.evaluations.read(context.project, identifier))
     run = Run(of=report, report=report)
-    given = Given(label=label, runs=[run])
+    given = FigureData(label=label, runs=[run])
     matrix_of(run)
     labels: list[str] = report["input"]["labels"]
     chosen = labels[class_of(given, run)]
     page = {
         "id": str(identifier),
         "title": run_name(report["model"]),
-        "on": dataset_name(report["dataset"]),
+        "on": f"on {dataset_name(report['dataset'])}",
         "class": shown(chosen),
         "labels": [(one, shown(one), one == chosen) for one in labels],
         "reason": "",
@@ -188,8 +199,8 @@ async def what_if_page(context: Context, identifier: UUID, label: str | None) ->
     try:
         sweep = await _swept(context, identifier, chosen)
     except OutOfReach as error:
-        return {**page, "reason": f"{error.detail[0].upper()}{error.detail[1:]}."}, []
-    drawn = Given(label=label, runs=[Run(of=report, report=report, sweep=sweep)])
+        return {**page, "reason": f"{sentence(error.detail)}."}, []
+    drawn = FigureData(label=label, runs=[Run(of=report, report=report, sweep=sweep)])
     pictures = await pictures_of(context, Subject.EVALUATION, ["prevalence"], drawn, _PLACE)
     return {**page, **_values(sweep)}, pictures
 
@@ -217,19 +228,15 @@ def _values(sweep: Json) -> dict[str, Any]:
         # As the script reads it: the values by share in per cent, in the order of the metrics.
         "values": orjson.dumps({"names": list(names.values()), "at": {str(one): each[one] for one in each}}).decode(),
         "start": min(99, max(1, round(100 * own))),
-        "notes": [shown(note[:1].upper() + note[1:]) for note in sweep["notes"]],
+        "notes": [shown(sentence(note)) for note in sweep["notes"]],
         "level": percent(sweep["design"]["level"], None),
     }
 
 
 def _at(metrics: Json, place: int) -> list[str]:
-    """All metrics at one share, each with its interval."""
-    return [_in_words(*(None if one[name] is None else one[name][place] for name in ("value", "low", "high")))
-            for one in metrics.values()]  # fmt: skip
-
-
-def _in_words(value: float | None, low: float | None, high: float | None) -> str:
-    return PAGE.said(value, low, high)
+    """Return all metrics at one share, each with its interval."""
+    ends = ("value", "low", "high")
+    return [PAGE.said(*(None if one[end] is None else one[end][place] for end in ends)) for one in metrics.values()]
 
 
 @router.get("/evaluations/{identifier}")
@@ -237,12 +244,12 @@ async def show_evaluation(identifier: UUID, request: Request, context: UseContex
     """Show an evaluation: what was found, metrics with limits, the matrix, classes."""
     answer = as_answered(await context.services.evaluations.read(context.project, identifier))
     # A page of many classes takes longer to write than a loop should wait.
-    web = Web.of(request, "runs")
-    return respond(await context.services.compute.run(partial(_written, answer, web)))
+    written = partial(_written, evaluation_document, answer, Web.of(request, "runs"))
+    return respond(await context.services.compute.run(written))
 
 
-def _written(answer: Json, web: Web) -> bytes:
-    return write("document.html", web, **view(evaluation_document(answer)))
+def _written(document: Callable[[Json], Document], answer: Json, web: Web, pictures: Sequence[Picture] = ()) -> bytes:
+    return write("document.html", web, **view(document(answer), web.at), pictures=pictures)
 
 
 @router.get("/evaluations/{identifier}/figures")
@@ -250,7 +257,7 @@ async def show_figures(identifier: UUID, request: Request, context: UseContext) 
     """Show the figures of an evaluation. Its page loads them behind everything else."""
     answer = as_answered(await context.services.evaluations.read(context.project, identifier))
     pictures = await pictures_of_evaluation(context, identifier, answer)
-    page = {"id": str(identifier), "title": run_name(answer["model"]), "on": dataset_name(answer["dataset"])}
+    page = {"id": str(identifier), "title": run_name(answer["model"]), "on": f"on {dataset_name(answer['dataset'])}"}
     drawn = any(one.svg is not None for one in pictures)
     return render(request, "figures.html", "runs", page=page, pictures=pictures, drawn=drawn)
 
@@ -306,13 +313,9 @@ async def show_comparison(identifier: UUID, request: Request, context: UseContex
     """Show a comparison: who is better by what, values, differences with intervals."""
     answer = as_answered(await context.services.comparisons.read(context.project, identifier))
     name = "critical_difference" if "average_ranks" in answer else "differences"
-    pictures = await pictures_of(context, Subject.COMPARISON, [name], Given(comparison=answer))
-    web = Web.of(request, "comparisons")
-    return respond(await context.services.compute.run(partial(_written_comparison, answer, web, pictures)))
-
-
-def _written_comparison(answer: Json, web: Web, pictures: list[Picture]) -> bytes:
-    return write("document.html", web, **view(comparison_document(answer)), pictures=pictures)
+    pictures = await pictures_of(context, Subject.COMPARISON, [name], FigureData(comparison=answer))
+    written = partial(_written, comparison_document, answer, Web.of(request, "comparisons"), pictures)
+    return respond(await context.services.compute.run(written))
 
 
 @router.get("/comparisons/{identifier}/report")
@@ -356,7 +359,7 @@ async def show_gate(name: GateName, request: Request, context: UseContext, curso
 async def show_check(name: GateName, identifier: UUID, request: Request, context: UseContext) -> Response:
     """Show what a gate said of a run, rule by rule."""
     answer = as_answered(await context.services.gates.read_check(context.project, name, identifier))
-    return render(request, "document.html", "gates", **view(check_document(answer)))
+    return render(request, "document.html", "gates", **view(check_document(answer), Web.of(request).at))
 
 
 def _gate(gate: Json) -> dict[str, Any]:
@@ -376,8 +379,8 @@ def _checked(check: CheckSummary) -> dict[str, Any]:
     """A check in the history; runs have the names that they had when it was made."""
     return {
         **as_answered(check),
-        "run": run_title(check.run),
-        "against": "" if check.compared_with is None else run_title(check.compared_with),
+        "run": run_title(check.evaluation),
+        "against": "" if check.baseline is None else run_title(check.baseline),
     }
 
 
@@ -501,7 +504,7 @@ async def show_metric(key: str, request: Request, task: Task = None) -> Response
 
 
 def _symbol(text: str | None) -> str:
-    """As a formula where it is more than letters."""
+    """Write a symbol, as a formula if it is more than letters."""
     return formula(text, inline=True) if text and re.search(r"[\\_^]", text) else text or ""
 
 

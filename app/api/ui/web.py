@@ -1,4 +1,4 @@
-"""What all pages share: where they stand, how they are written and refused, and signing in with a key."""
+"""The frame of all pages: addresses, rendering, refusals, and signing in with a key."""
 
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, replace
@@ -38,13 +38,14 @@ _ASSETS: Final = {"style.css": "text/css", "ui.js": "text/javascript"}
 
 @dataclass(frozen=True, slots=True)
 class Web:
-    """Where a page stands, for its links: they are relative, so that they work behind a prefix too.
+    """The address of a page, for its links: they are relative, so that they work behind a prefix too.
 
     Attributes:
         up: From the page to the root of the service.
         here: The page itself, from the root.
         current: The entry of the navigation that is marked.
         signed_in: A key came in a cookie.
+        base: The root of the service with its host, for requests to copy.
     """
 
     up: str
@@ -52,10 +53,11 @@ class Web:
     current: str
     signed_in: bool
     version: str
+    base: str
 
     @classmethod
     def of(cls, request: Request, current: str = "") -> "Web":
-        """Of the page that a request asks for."""
+        """Make the frame of the page that a request asks for."""
         path = request.scope.get("raw_path", b"").decode("latin-1").partition("?")[0] or quote(request.scope["path"])
         asked = request.scope["query_string"].decode("latin-1")
         return cls(
@@ -64,6 +66,7 @@ class Web:
             current=current,
             signed_in=KEY_COOKIE in request.cookies,
             version=request.app.version,
+            base=str(request.base_url),
         )
 
     def at(self, path: str, **query: Any) -> str:
@@ -79,7 +82,7 @@ class Web:
 def render(
     request: Request, template: str, current: str, status: HTTPStatus = HTTPStatus.OK, **values: Any
 ) -> Response:
-    """A page as a response."""
+    """Return a page as a response."""
     return respond(write(template, Web.of(request, current), **values), status)
 
 
@@ -200,7 +203,7 @@ def refused(request: Request, problem: Problem) -> Response:
 
 
 def _why(request: Request) -> str:
-    """Why a key is asked for."""
+    """Return the reason to ask for a key."""
     if KEY_COOKIE in request.cookies or "authorization" in request.headers:
         return NOT_GOOD
     return ""

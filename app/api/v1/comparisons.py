@@ -12,7 +12,7 @@ from app.api.cursors import Cursor, Limit, Listing, Pages
 from app.api.deps import UseContext, routes
 from app.api.documentation import body_schema, made
 from app.api.jobs import LATER, deferrable
-from app.api.presentation import AS_USUAL, COMPARISON, AskedOfComparison, prefers_page, view_of, written_as
+from app.api.presentation import AS_USUAL, COMPARISON, FormatOfComparison, prefers_page, view_of, written_as
 from app.api.v1.figures import comparison_page
 from app.api.v1.requests import decisions as requests
 from app.api.v1.reread import compare_elsewhere
@@ -31,7 +31,7 @@ _READ = (["getComparison"], {"identifier": "$response.body#/id"})
     operation_id="createComparison",
 )
 @deferrable(requests.ComparisonRequest, COMPARISON)
-async def create_comparison(request: Request, context: UseContext, asked: AskedOfComparison = AS_USUAL) -> Response:
+async def create_comparison(request: Request, context: UseContext, asked: FormatOfComparison = AS_USUAL) -> Response:
     """Compare runs on any metrics: differences with intervals and tests, who may be best, where metrics disagree."""
     view = view_of(request, COMPARISON, asked)
     body = await read_body(request)
@@ -60,7 +60,7 @@ async def list_comparisons(context: UseContext, limit: Limit = 50, cursor: Curso
     operation_id="getComparison",
 )
 async def get_comparison(
-    identifier: UUID, request: Request, context: UseContext, asked: AskedOfComparison = AS_USUAL
+    identifier: UUID, request: Request, context: UseContext, asked: FormatOfComparison = AS_USUAL
 ) -> Response:
     """Read a comparison as it was answered."""
     if prefers_page(request):
@@ -78,7 +78,7 @@ async def get_comparison(
 )
 @deferrable(requests.TournamentRequest, COMPARISON)
 async def compare_across_datasets(
-    request: Request, context: UseContext, asked: AskedOfComparison = AS_USUAL
+    request: Request, context: UseContext, asked: FormatOfComparison = AS_USUAL
 ) -> Response:
     """Compare models over datasets: average ranks, Friedman, Wilcoxon and Nemenyi, Bayesian signed rank with a ROPE."""
     view = view_of(request, COMPARISON, asked)

@@ -14,18 +14,20 @@ from app.api.answers import answers, json_response
 from app.api.deps import Context, UseContext, routes
 from app.api.documentation import NO_SAMPLES, NOT_INSTALLED, fixed_headers
 from app.api.documents.comparison import comparison_document
-from app.api.documents.document import Document
+from app.api.documents.document import Document, Json
 from app.api.documents.evaluation import evaluation_document
+from app.api.documents.reading import sentence
 from app.api.plots.catalogue import PlotList, drawn, drawn_or_why, names_of, plot_list
 from app.api.plots.look import Look, Theme
+from app.api.plots.matrices import WITH_SHARES
 from app.api.plots.rates import HIGHEST_SHARE, LOWEST_SHARE, STEPS, swept_metrics
-from app.api.plots.registry import PLOTS, Given, Json, Needs, Plot, Run, Subject, as_answered, class_of, matrix_of
+from app.api.plots.registry import PLOTS, FigureData, Needs, Plot, Run, Subject, as_answered, class_of, matrix_of
 from app.api.presentation import Media
-from app.api.problems import InvalidQuery
+from app.api.problems import InvalidQuery, near
 from app.api.report import HEADERS, Picture, picture_of, without_title, write_page
 from app.api.v1.requests.fields import SOUGHT, GateName
 from app.api.v1.requests.questions import MOST_OTHERS, identifiers_in
-from app.domain.errors import NoFigure, NoSamples, OutOfReach
+from app.domain.errors import Fault, NoFigure, NoSamples, OutOfReach
 from app.domain.inputs.kinds import KINDS
 from app.services.processes.rendering import PictureFormat
 from app.services.project.projection import Marked, Scenario, Sweep
@@ -35,7 +37,7 @@ _DRAWS: Final = 1000
 
 
 async def run_of(context: Context, identifier: UUID, needs: Needs) -> Run:
-    """One run with what the figure is made of."""
+    """Return a run with the data that the figure is made of."""
     evaluations = context.services.evaluations
     if needs in (Needs.SAMPLES, Needs.UNITS):
         read = evaluations.with_curves if needs is Needs.SAMPLES else evaluations.units
@@ -45,8 +47,8 @@ async def run_of(context: Context, identifier: UUID, needs: Needs) -> Run:
     return Run(of=report, report=report)
 
 
-async def swept(context: Context, given: Given) -> Given:
-    """The same with the metrics of each run at other shares of the class."""
+async def swept(context: Context, given: FigureData) -> FigureData:
+    """Add each run's metrics at other shares of the class."""
     for run in given.runs:
         matrix_of(run)
     label = given.run.report["input"]["labels"][class_of(given, given.run)]
@@ -64,8 +66,6 @@ async def swept(context: Context, given: Given) -> Given:
 _OF_SAMPLES: Final = ("roc", "pr", "calibration", "imcp")
 # Curves that are called by their initials.
 _BY_INITIALS: Final = frozenset({"roc", "pr", "det", "imcp", "mcp"})
-# With more classes the matrix is no table any more.
-_MOST_CELLS: Final = 60
 _SCORED: Final = frozenset({"probabilities", "scores"})
 
 
@@ -82,7 +82,7 @@ async def comparison_page(context: Context, identifier: UUID, theme: Theme | Non
     """The report of a comparison."""
     answer = as_answered(await context.services.comparisons.read(context.project, identifier))
     names = ["critical_difference" if "average_ranks" in answer else "differences"]
-    pictures = await pictures_of(context, Subject.COMPARISON, names, Given(comparison=answer))
+    pictures = await pictures_of(context, Subject.COMPARISON, names, FigureData(comparison=answer))
     compute = context.services.compute
     return _page_response(await compute.run(partial(_written, comparison_document, answer, pictures, theme)))
 
@@ -118,9 +118,9 @@ async def pictures_of_evaluation(context: Context, identifier: UUID, answer: Jso
             of_kind = None
     if of_kind is not None:
         names.append(of_kind)
-    found = Given(runs=[Run(of=answer, report=answer, source=source)])
+    found = FigureData(runs=[Run(of=answer, report=answer, source=source)])
     if given.get("confusion_matrix") is not None:
-        if len(given["labels"]) > _MOST_CELLS:
+        if len(given["labels"]) > WITH_SHARES:
             names.insert(0, "confusion")
         names.append("isocurves")
     return [*await pictures_of(context, Subject.EVALUATION, names, found), *without]
@@ -131,24 +131,24 @@ async def _pictures_at_shares(context: Context, answer: Json, first: int) -> lis
     if answer["input"].get("confusion_matrix") is None:
         return []
     try:
-        found = await swept(context, Given(runs=[Run(of=answer, report=answer)]))
+        found = await swept(context, FigureData(runs=[Run(of=answer, report=answer)]))
     except OutOfReach as error:
         return [Picture("prevalence", "At other class shares", (), "", reason=_sentence(error.detail))]
     return await pictures_of(context, Subject.EVALUATION, ["prevalence"], found, first)
 
 
 def _sentence(detail: str) -> str:
-    return f"{detail[0].upper()}{detail[1:]}."
+    return f"{sentence(detail)}."
 
 
 def _title(name: str) -> str:
-    """Of a figure that there is not: curves are called by their initials."""
+    """Title of a missing figure; curves are called by their initials."""
     words = name.replace("_", " ")
     return f"{words.upper()} curve" if name in _BY_INITIALS else words.capitalize()
 
 
 async def pictures_of(
-    context: Context, subject: Subject, names: Sequence[str], given: Given, first: int = 0
+    context: Context, subject: Subject, names: Sequence[str], given: FigureData, first: int = 0
 ) -> list[Picture]:
     """The figures, drawn where there is something that draws; those that there are not say why.
 
@@ -167,7 +167,7 @@ async def pictures_of(
             found.append(Picture(name, _title(name), (), "", reason=_sentence(one)))
             continue
         svg = await renderer.picture(without_title(one), PictureFormat.SVG) if renderer.is_installed else None
-        found.append(picture_of(name, one, svg, place))
+        found.append(picture_of(name, one, svg, place, given.heading))
     return found
 
 
@@ -193,7 +193,7 @@ _FIGURE: dict[int | str, dict[str, Any]] = {
 
 
 class Form(StrEnum):
-    """What a figure is written in."""
+    """The formats of a figure."""
 
     JSON = "json"
     SVG = "svg"
@@ -215,7 +215,7 @@ AskedLook = Annotated[Look, Depends(_look)]
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """Which figure is asked for, of which class and with which other runs."""
+    """A figure with the class and the other runs that the request names."""
 
     plot: Plot
     label: str | None
@@ -230,8 +230,10 @@ def _figure_named(subject: Subject, name: str) -> Plot:
     """
     plot = PLOTS.get((subject, name))
     if plot is None:
-        known = ", ".join(names_of(subject))
-        raise InvalidQuery.at("name", "unknown_plot", f"there is no such figure; known are {known}")
+        known = names_of(subject)
+        detail = f"there is no such figure; known are {', '.join(known)}"
+        fault = Fault("name", "unknown_name", detail, near(name, known))
+        raise InvalidQuery([fault], of_path=True)
     return plot
 
 
@@ -279,7 +281,7 @@ async def get_evaluation_plot(
     """Read a figure of an evaluation."""
     asked = _asked(name, label, others)
     runs = [await run_of(context, one, asked.plot.needs) for one in (identifier, *asked.others)]
-    given = Given(look=look, label=asked.label, runs=runs)
+    given = FigureData(look=look, label=asked.label, runs=runs)
     if asked.plot.needs is Needs.SWEEP:
         given = await swept(context, given)
     return await _answer(context, asked.plot, given, form)
@@ -302,7 +304,7 @@ async def get_comparison_plot(
     answer = as_answered(await context.services.comparisons.read(context.project, identifier))
     if ("average_ranks" in answer) != (plot.needs is Needs.TOURNAMENT):
         raise NoFigure(f"{plot.name} is a figure of another kind of comparison: GET /v1/plots says of which")
-    return await _answer(context, plot, Given(look=look, comparison=answer), form)
+    return await _answer(context, plot, FigureData(look=look, comparison=answer), form)
 
 
 @router.get(
@@ -321,12 +323,12 @@ async def get_check_plot(
     """Read a figure of a check by a gate."""
     plot = _figure_named(Subject.CHECK, name)
     answer = as_answered(await context.services.gates.read_check(context.project, gate, identifier))
-    return await _answer(context, plot, Given(look=look, check=answer), form)
+    return await _answer(context, plot, FigureData(look=look, check=answer), form)
 
 
-async def _answer(context: Context, plot: Plot, given: Given, form: Form) -> Response:
+async def _answer(context: Context, plot: Plot, given: FigureData, form: Form) -> Response:
     """The figure. It is made where heavy arithmetic is made, and drawn where pictures are."""
-    specification = await context.services.compute.run(partial(drawn, plot.of, plot.name, given))
+    specification = await context.services.compute.run(partial(drawn, plot.needs.of, plot.name, given))
     if form is Form.JSON:
         return Response(specification, media_type=_MEDIA[form])
     picture = await context.services.renderer.picture(specification, PictureFormat(form.value))

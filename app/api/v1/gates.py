@@ -13,11 +13,12 @@ from app.api.cursors import Cursor, Items, Limit, Listing, Pages
 from app.api.deps import UseContext, routes
 from app.api.documentation import body_schema, made
 from app.api.jobs import LATER, deferrable
-from app.api.presentation import AS_USUAL, CHECK, AskedOfCheck, view_of, written_as
+from app.api.presentation import AS_USUAL, CHECK, FormatOfCheck, view_of, written_as
 from app.api.v1.requests import decisions as requests
 from app.api.v1.requests.fields import GateName, named
 from app.domain.decisions import CheckSummary, GateVersion
-from app.services.gate import CheckAnswer
+from app.domain.evaluation import Reference
+from app.services.gate import CheckAnswer, GateTrial
 
 router = routes("gates")
 _USES = ("getGate", "listGateVersions", "deleteGate", "createCheck", "listChecks")
@@ -83,7 +84,7 @@ async def delete_gate(name: GateName, context: UseContext) -> Response:
 )
 @deferrable(requests.CheckRequest, CHECK)
 async def create_check(
-    name: GateName, request: Request, context: UseContext, asked: AskedOfCheck = AS_USUAL
+    name: GateName, request: Request, context: UseContext, asked: FormatOfCheck = AS_USUAL
 ) -> Response:
     """Check an evaluation by the latest version of a gate: pass, fail, or inconclusive and what would settle it."""
     view = view_of(request, CHECK, asked)
@@ -91,6 +92,27 @@ async def create_check(
     baseline = None if body.baseline is None else named(body.baseline)
     answer = await context.services.gates.check(context.project, name, named(body.evaluation), baseline)
     return view.answer(answer, HTTPStatus.CREATED, {"Location": f"/v1/gates/{name}/checks/{answer.id}"})
+
+
+@router.post(
+    "/gates/trials",
+    responses=answers(GateTrial, description="Not kept."),
+    openapi_extra=body_schema(requests.TrialRequest, requests.TRIALS),
+    operation_id="tryGate",
+)
+async def try_gate(request: Request, context: UseContext) -> Response:
+    """Try rules on evaluations that there are: what they would have said; nothing is kept."""
+    body = parse_body(await read_body(request), requests.TrialRequest)
+    tried, model, dataset = body.evaluations, body.evaluations.model, body.evaluations.dataset
+    answer = await context.services.gates.trial(
+        context.project,
+        body.definition(),
+        Reference(None if model is None else model.to_domain(), None if dataset is None else dataset.to_domain()),
+        latest=tried.latest,
+        baseline=None if body.baseline is None else named(body.baseline),
+        beside=body.gate,
+    )
+    return json_response(answer)
 
 
 @router.get(
@@ -112,7 +134,7 @@ async def list_checks(name: GateName, context: UseContext, limit: Limit = 50, cu
     operation_id="getCheck",
 )
 async def get_check(
-    name: GateName, identifier: UUID, request: Request, context: UseContext, asked: AskedOfCheck = AS_USUAL
+    name: GateName, identifier: UUID, request: Request, context: UseContext, asked: FormatOfCheck = AS_USUAL
 ) -> Response:
     """Read a check as it was answered."""
     view = view_of(request, CHECK, asked)

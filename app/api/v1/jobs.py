@@ -9,6 +9,7 @@ from app.api.answers import answers, json_response
 from app.api.cursors import Cursor, Limit, Listing, Pages
 from app.api.deps import UseContext, routes
 from app.api.documentation import problem
+from app.api.presentation import Media
 from app.domain.operations import Job
 
 router = routes("jobs")
@@ -29,7 +30,12 @@ async def get_job(identifier: UUID, context: UseContext) -> Response:
 
 @router.get(
     "/jobs/{identifier}/result",
-    responses={200: {"description": "The answer of the operation.", "content": {"application/json": {"schema": {}}}}},
+    responses={
+        200: {
+            "description": "The answer of the operation, in the form that its request asked for.",
+            "content": {media.value: {"schema": {} if media is Media.JSON else {"type": "string"}} for media in Media},
+        }
+    },
     operation_id="getJobResult",
 )
 async def get_job_result(identifier: UUID, context: UseContext) -> Response:

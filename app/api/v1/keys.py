@@ -1,4 +1,4 @@
-"""Routes of API keys, and of the trail of changes."""
+"""Routes of API keys, and of the audit log."""
 
 from http import HTTPStatus
 from typing import Final

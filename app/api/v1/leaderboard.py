@@ -6,7 +6,7 @@ from fastapi import Query, Request
 from starlette.responses import Response
 
 from app.api.deps import UseContext, routes
-from app.api.presentation import AS_USUAL, LEADERBOARD, AskedOfLeaderboard, view_of, written_as
+from app.api.presentation import AS_USUAL, LEADERBOARD, FormatOfLeaderboard, view_of, written_as
 from app.api.problems import InvalidQuery
 from app.api.v1.listing import Conditions, value_conditions
 from app.api.v1.requests.fields import (
@@ -60,7 +60,7 @@ async def get_leaderboard(
         Query(description="Two-sided limits, or one limit at this level: `greater` gives a lower limit."),
     ] = "two-sided",
     seed: Annotated[int | None, Query(ge=0, lt=2**63, description="Seed; derived from the runs when left out.")] = None,
-    asked: AskedOfLeaderboard = AS_USUAL,
+    asked: FormatOfLeaderboard = AS_USUAL,
 ) -> Response:
     """Rank the latest evaluation of each model version on a dataset, with intervals and groups. One that does not
     satisfy `where` is left out; no older one takes its place.

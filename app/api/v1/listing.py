@@ -61,7 +61,7 @@ class Filters:
 
     @property
     def given(self) -> Mapping[str, Any]:
-        """What a cursor is bound to."""
+        """The filters that a cursor is bound to."""
         conditions = {"where": self.where} if self.where else {}
         return {
             "model": self.model,
@@ -76,7 +76,7 @@ class Filters:
         }
 
     def query(self, **order: Any) -> EvaluationQuery:
-        """The same for the services, with the order and the page that are asked for.
+        """Return the query for the services, with this order and page.
 
         Raises:
             InvalidQuery: a tag or a condition is none.
@@ -132,7 +132,7 @@ def selected_metrics(text: str | None) -> frozenset[str] | None:
     names = [name.strip() for name in text.split(",")]
     if len(names) > _MOST_SELECTED:
         detail = f"expected at most {_MOST_SELECTED} metrics, got {len(names)}"
-        raise InvalidQuery.at("select", "too_long", detail)
+        raise InvalidQuery.at("select", "wrong_length", detail)
     return frozenset(stored_metric(name, "select") for name in names)
 
 
@@ -282,7 +282,7 @@ class MetricFilters:
 
     @property
     def query(self) -> Mapping[str, str | None]:
-        """The same for the catalogue."""
+        """The filters as the catalogue takes them."""
         return {
             "scope": self.scope,
             "prevalence": self.prevalence,

@@ -1,4 +1,4 @@
-"""What a request with an `Idempotency-Key` is answered when it comes again: what it made, as that is now."""
+"""Answers of repeated requests with an `Idempotency-Key`: the object that the first one made, in its present state."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from http import HTTPStatus
@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from app.api.answers import json_response
 from app.api.bodies.keyed import REPLAYED, Replay
-from app.api.deps import Context, context
+from app.api.deps import Context, context, tag_change
 from app.api.jobs import accepted
 from app.api.presentation import evaluation_answer, requested_view
 from app.api.v1.evaluations.evaluating import deleted, kept_evaluation
@@ -31,6 +31,8 @@ async def replay(request: Request, error: Exception) -> Response:
     except NotFound as missing:
         raise deleted(result) from missing
     answer.headers.update(REPLAYED)
+    if request.method == "PUT":
+        await tag_change(request, answer)
     return answer
 
 

@@ -13,21 +13,21 @@ from starlette.responses import Response
 
 from app.api.bodies.files.dataset import PIECE_ROWS
 from app.api.bodies.parsing import Body
-from app.api.bodies.referenced import Asked, PartsOfData, ReadData, of_rows, read_data
+from app.api.bodies.referenced import Asked, PartsOfData, ReadData, copied, of_rows, read_data
 from app.api.deps import CARRIED_OUT_BY, Context
 from app.api.jobs import put_aside
 from app.api.presentation import View
 from app.api.v1.requests.referenced import with_columns
-from app.domain.data import DataFormat, DataReference
+from app.domain.data import DataFormat, DataReference, LabelReference
 from app.domain.evaluation import EvaluationRecord
-from app.domain.inputs.content import IGNORED_FACT
+from app.domain.inputs.content import IGNORED_FACT, DataFacts, LabelFacts
 from app.domain.inputs.ignored import NothingLeft, rows_left
 from app.domain.inputs.kinds import KINDS
 from app.domain.inputs.labels import taken
 from app.domain.inputs.matrices import MatrixInput, with_weights
 from app.services.compare.comparisons import AskedComparison
 from app.services.compare.streamed import Rereading
-from app.services.ports import DataSource
+from app.services.ports import DataSource, Engine
 
 # Rows with ids that are together in memory, and travel together.
 _PIECE_ROWS: Final = 1 << 18
@@ -47,9 +47,26 @@ def asked_again(record: EvaluationRecord, memory_bytes: int, *, in_parts: bool =
     data = record.data
     if data is None:
         raise ValueError("expected an evaluation of data that was named")
-    reference = DataReference(data["uri"], DataFormat(data["format"]), data.get("columns"), data.get("filter"))
+    labels = data.get("labels")
+    joined = labels and LabelReference(_reference(labels), (labels["on"][0], labels["on"][1]))
+    reference = replace(_reference(data), labels=joined)
     piece_rows = _PIECE_ROWS if in_parts else PIECE_ROWS
-    return Asked(reference, record.kind, record.labels or None, memory_bytes, piece_rows, data["digest"], in_parts)
+    return Asked(
+        reference,
+        record.kind,
+        record.labels or None,
+        memory_bytes,
+        piece_rows,
+        data["digest"],
+        in_parts,
+        labels_digest=labels and labels["digest"],
+    )
+
+
+def _reference(data: DataFacts | LabelFacts) -> DataReference:
+    version = int(data["version"]) if "version" in data else None
+    form = DataFormat(data["format"])
+    return DataReference(data["uri"], form, data.get("columns"), data.get("filter"), version)
 
 
 def request_of(record: EvaluationRecord) -> bytes:
@@ -65,22 +82,27 @@ _TRUTH: Final = "y_true"
 
 @dataclass(frozen=True, slots=True)
 class DataAgain:
-    """The port `app.services.ports.SamplesElsewhere` for whatever the operator allows now."""
+    """The port `app.services.ports.SamplesElsewhere` for whatever the operator allows now.
+
+    Attributes:
+        engine: Joins labels that lie in other files.
+        folder: Where it makes files.
+        file_bytes: That one of them may take.
+    """
 
     source: DataSource
-
-    def check(self, record: EvaluationRecord) -> None:
-        """Whether its data may be read now; raises `DataNotAllowed`."""
-        self.source.check(asked_again(record, 0).reference.uri)
+    engine: Engine
+    folder: Path
+    file_bytes: int = 1 << 40
 
     def whole(self, record: EvaluationRecord, memory_bytes: int) -> MatrixInput:
         """The input with its samples; raises as the port says."""
-        read = read_data(self.source, asked_again(record, memory_bytes))
+        read = read_data(self.source, self._asked(asked_again(record, memory_bytes)))
         return with_columns(request_of(record), read).source
 
     def parts(self, record: EvaluationRecord, *, outputs: bool) -> Iterator[MatrixInput]:
         """The input in parts with their samples; raises as the port says."""
-        data = PartsOfData(self.source, asked_again(record, 0, in_parts=True))
+        data = PartsOfData(self.source, self._asked(asked_again(record, 0, in_parts=True)))
         body, ignored = request_of(record), tuple(record.extra.get(IGNORED_FACT, ()))
         rows = 0
         for read in data.read():
@@ -95,13 +117,18 @@ class DataAgain:
             yield found
         data.facts(rows)
 
+    def _asked(self, asked: Asked) -> Asked:
+        if not asked.is_copied:
+            return asked
+        return copied(self.source, replace(asked, file_bytes=self.file_bytes), self.engine, self.folder)[0]
+
 
 def _unweighted(read: ReadData) -> ReadData:
     return replace(read, columns={name: column for name, column in read.columns.items() if name != _WEIGHT})
 
 
 def _weighted(source: MatrixInput, read: ReadData, ignored: tuple[str, ...]) -> MatrixInput:
-    """The same with the weights of its samples, which are those that are not ignored."""
+    """Add the weights of the samples, without those that are ignored."""
     if _WEIGHT not in read.columns:
         return source
     weights = read.columns[_WEIGHT]
@@ -114,7 +141,7 @@ def _weighted(source: MatrixInput, read: ReadData, ignored: tuple[str, ...]) -> 
 async def compare_elsewhere(
     http: Request, context: Context, body: Body, asked: AskedComparison, view: View
 ) -> Response:
-    """What a comparison of such runs is answered: 202, or the comparison when it is carried out as a job.
+    """Answer a comparison of runs whose data is read again: 202, or the comparison when a job carries it out.
 
     Raises:
         DataNotAllowed: data may not be read any more.
@@ -122,13 +149,14 @@ async def compare_elsewhere(
         IncomparableRuns: the runs cannot be paired.
     """
     data = context.services.data
-    again = DataAgain(data.source)
     if CARRIED_OUT_BY not in http.scope["state"]:
         for record in asked.elsewhere:
-            again.check(record)
+            for part in asked_again(record, 0).reference.parts:
+                data.source.check(part.uri)
         return await put_aside(http, context, body)
     # Made here, so that it goes also where the process is ended that fills it.
     with TemporaryDirectory(prefix="job-", dir=data.folder, ignore_cleanup_errors=True) as folder:
+        again = DataAgain(data.source, data.engine, Path(folder), data.spill_bytes)
         reading = Rereading(again, data.memory_bytes, Path(folder), data.engine)
         answer = await context.services.comparisons.answer_elsewhere(context.project, asked, reading, data.compute)
     return view.answer(answer, HTTPStatus.CREATED, {"Location": f"/v1/comparisons/{answer.id}"})

@@ -1,4 +1,4 @@
-"""What a project uses: counted of every request, and told."""
+"""The route of a project's usage."""
 
 from starlette.responses import Response
 

@@ -1,1 +1,1 @@
-"""Between the server and the routes: ids, limits, compression, tags, who is gone, a line for the log."""
+"""Layers between the server and the routes: request ids, limits, compression, tags, disconnects, the request log."""

@@ -125,7 +125,7 @@ class _Unpacking:
             self._last = not message.get("more_body", False)
 
     def _unpack(self) -> bytes:
-        """At most `_PIECE` bytes."""
+        """Unpack at most `_PIECE` bytes."""
         if self._member.eof:
             self._members += 1
             if self._members > _MOST_MEMBERS:
@@ -184,7 +184,7 @@ class DisconnectWatch:
         self._task.cancel()
 
     def stop(self) -> None:
-        """The request is over."""
+        """End the watch, once the request is over."""
         self._timer.cancel()
         if self._watching is not None:
             self._watching.cancel()
@@ -315,7 +315,7 @@ class Addresses:
                 self._plain.setdefault(route.path, set()).update(taken)
 
     def refuses(self, path: str, method: str) -> bool:
-        """Whether it is plain and does not take the method, so that no route with a parameter is to be asked."""
+        """Return True for an address without parameters that does not take this method."""
         taken = self._plain.get(path)
         return taken is not None and method not in taken
 
@@ -338,14 +338,14 @@ UNCOUNTED_BYTES = 256 * 1024
 
 
 class ByteBudget:
-    """What is left for bodies under way."""
+    """Bytes that bodies under way may still take, together."""
 
     def __init__(self, total: int) -> None:
         self.free = total
 
 
 class Lease:
-    """What one request holds of the budget."""
+    """Bytes of the budget that one request has taken."""
 
     def __init__(self, budget: ByteBudget) -> None:
         self._budget = budget
@@ -363,7 +363,7 @@ class Lease:
         return True
 
     def end(self) -> None:
-        """Give everything back."""
+        """Return the bytes to the budget."""
         self._budget.free += self._held
         self._held = 0
 
@@ -380,7 +380,8 @@ class BodyRefused(Exception):
 
 
 class RequestEnvelope:
-    """Around everything: an id for each request, 405 with what an address takes, limits on bodies, 500 for our faults.
+    """The outermost layer: an id for each request, 405 with the allowed methods, limits on bodies, 500 for our
+    faults.
 
     The id is the caller's ``X-Request-ID`` when that is a sane one.
     """
@@ -434,7 +435,7 @@ class RequestEnvelope:
         await self._handle(*request, answer, watch)
 
     async def _handle(self, scope: Scope, receive: Receive, answer: "_Answer", watch: DisconnectWatch) -> None:
-        """Have the application answer, as long as there is room for the body and somebody waits for the answer."""
+        """Call the application, while there is room for the body and somebody waits for the answer."""
         lease = Lease(self._budget)
         try:
             await self._app(scope, _within(self._limit, receive, lease, watch), answer.send)
@@ -461,7 +462,7 @@ class RequestEnvelope:
 
 
 class _Answer:
-    """What is sent, with the id of the request among its headers; to HEAD everything but the body.
+    """Sends the answer of a request, with its id as a header; to HEAD without the body.
 
     The state of the request may have ``answer_headers``, which whatever is answered has then.
     """
@@ -564,14 +565,14 @@ class RequestFacts:
 
 
 class RequestSink(Protocol):
-    """Is told of every request."""
+    """Observer of requests."""
 
     def begun(self) -> None:
-        """One has come."""
+        """A request has come."""
         ...
 
     def ended(self, facts: RequestFacts) -> None:
-        """One is over."""
+        """A request is over."""
         ...
 
 
@@ -628,10 +629,10 @@ _LONGEST_PATH = 200
 
 
 class RequestLog:
-    """Writes the lines."""
+    """Writes a line for each request."""
 
     def begun(self) -> None:
-        """Nothing is written yet."""
+        """Do nothing: a line is written at the end."""
 
     def ended(self, facts: RequestFacts) -> None:
         """Write the line of a request."""
@@ -681,7 +682,7 @@ class UsageCount:
         self._app = app
 
     def begun(self) -> None:
-        """Nothing is known yet."""
+        """Do nothing: the use is known at the end."""
 
     def ended(self, facts: RequestFacts) -> None:
         """Count a request, its body when it was taken to be kept."""

@@ -1,1 +1,1 @@
-"""Which metrics to use, and who says so."""
+"""Advice on the choice of metrics, with its sources."""

@@ -3,13 +3,13 @@
 from dataclasses import dataclass, field
 from typing import Any
 
-from app.domain.members import typed
+from app.domain.members import HIDDEN
 from app.kernel.metrics.card import Inputs
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where something is said: an id of the references, and the place in it."""
+    """A source of advice: an id of the references, and the place in it."""
 
     reference: str
     place: str
@@ -17,7 +17,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Alternative:
-    """Another metric for the same purpose, and when to prefer it."""
+    """An alternative metric for the same purpose, and the reason to prefer it."""
 
     metric: str
     reason: str
@@ -32,7 +32,7 @@ class Advice:
         parameters: Parameters that differ from the default, as in an expression.
         curve: Name of the curve to look at with it.
         disagreement: What another source says against it, or what the source itself gets wrong.
-        instead: What takes its place when there are no probabilities; `null` in answers, where it has taken it.
+        instead: What takes its place where there are no probabilities; it is answered itself then, not here.
     """
 
     metric: str
@@ -44,12 +44,12 @@ class Advice:
     curve: str | None = None
     alternatives: tuple[Alternative, ...] = ()
     disagreement: str | None = None
-    instead: "Advice | None" = field(default=None, metadata=typed(None))
+    instead: "Advice | None" = field(default=None, metadata=HIDDEN)
 
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """Where a path ends."""
+    """The end of a path, with the advised metrics."""
 
     advice: tuple[Advice, ...]
     notes: tuple[str, ...] = ()
@@ -57,7 +57,7 @@ class Leaf:
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """What follows from any of some answers, and why."""
+    """A branch of a fork: the answers that take it, and the reason."""
 
     answers: tuple[Any, ...]
     reason: str

@@ -1,16 +1,15 @@
 """Recommended metrics: a request is walked through the trees of ``metric_trees``, or that of its task in
-``task_trees``; the same trees are walked one question at a time for the pages.
+``task_trees``. The same trees are walked one question at a time for the pages.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
-from typing import Any, Final, Self
+from typing import Any, Final
 
 from app.domain.advice.decision_tree import Advice, Fork, Leaf, Node, Source
 from app.domain.advice.metric_trees import TREES
 from app.domain.advice.task_trees import ASSUMED, TASK_TREES
-from app.domain.errors import InvalidInput
+from app.domain.errors import Fault, InvalidInput
 from app.kernel.metrics.card import Inputs, Task
 from app.kernel.metrics.references import REFERENCES
 
@@ -26,66 +25,71 @@ NO_LABEL_PROBABILITIES = (
 NOT_ALONE = "No single number settles it: read the per-class recalls beside whatever is chosen."
 
 
-class Classes(StrEnum):
-    """How many classes there are."""
-
-    BINARY = "binary"
-    MULTICLASS = "multiclass"
-
-
-class ErrorPriority(StrEnum):
-    """Which error matters: false alarms (type 1), misses (type 2), both alike, or by their costs."""
-
-    TYPE1 = "type1"
-    TYPE2 = "type2"
-    BOTH = "both"
-    COSTS = "costs"
+CLASSIFICATION: Final = "classification"
+_PROBABILITIES: Final = "has_probabilities"
+# Trees of each task by their names, in the order in which they are walked.
+_TREES: Final[Mapping[str, Mapping[str, Node]]] = {
+    CLASSIFICATION: TREES,
+    **{task.value: {task.value: tree} for task, tree in TASK_TREES.items()},
+}
+# What is assumed where a question is not answered; None has to be answered.
+_ASSUMED: Final[Mapping[str, Mapping[str, object]]] = {
+    CLASSIFICATION: {
+        "classes": None,
+        "balanced": None,
+        "error_priority": "both",
+        "chance_corrected": False,
+        "graphical": False,
+    },
+    **{task.value: usual for task, usual in ASSUMED.items()},
+}
+# Notes on inputs of advice that are not there without probabilities.
+_LACKING: Final = {Inputs.PROBABILITIES: NO_PROBABILITIES, Inputs.LABEL_SCORES: NO_LABEL_PROBABILITIES}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """What is to be judged, and what matters about it."""
+    """A question for metrics.
 
-    classes: Classes
-    balanced: bool
-    error_priority: ErrorPriority = ErrorPriority.BOTH
-    chance_corrected: bool = False
-    graphical: bool = False
-    inputs: Sequence[Inputs] = (Inputs.MATRIX,)
+    Attributes:
+        task: `classification`, or another task that has a tree.
+        answers: By the ``about`` of the questions of its trees; what is not answered is assumed.
+    """
+
+    task: str = CLASSIFICATION
+    answers: Mapping[str, Any] = field(default_factory=dict)
+    inputs: Sequence[str] = (Inputs.MATRIX,)
 
     @property
     def has_probabilities(self) -> bool:
         """Are there predicted probabilities? Labels, and so the matrix, follow from them."""
         return Inputs.PROBABILITIES in self.inputs
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TaskRequest:
-    """The same of labels, clusterings, rankings or sets.
-
-    Attributes:
-        answers: By the ``about`` of the questions of its tree; what is not answered is assumed.
-    """
-
-    task: Task
-    answers: Mapping[str, Any] = field(default_factory=dict)
-    inputs: Sequence[Inputs] = (Inputs.MATRIX,)
-
-    @classmethod
-    def of(cls, task: str, answers: Mapping[str, Any], inputs: Sequence[str]) -> Self:
-        """From the names of a task and of inputs."""
-        return cls(task=Task(task), answers=answers, inputs=[Inputs(one) for one in inputs])
-
     def answer(self, about: str) -> Any:
-        """The answer to a question.
+        """The answer to a question, given or assumed."""
+        if about == _PROBABILITIES:
+            return self.has_probabilities
+        return self.answers.get(about, _ASSUMED[self.task].get(about))
 
-        Raises:
-            InvalidInput: it is not given, and nothing can be assumed.
-        """
-        found = self.answers.get(about, ASSUMED[self.task].get(about))
-        if found is None:
-            raise InvalidInput.at(f"/{about}", "missing", f"expected an answer, which {self.task} needs")
-        return found
+    def check(self) -> None:
+        """Raises InvalidInput: an answer is missing, and nothing can be assumed, or one is of another task."""
+        known = _ASSUMED[self.task]
+        faults = [
+            Fault(f"/{about}", "missing_field", f"expected an answer, which {self.task} needs")
+            for about, usual in known.items()
+            if usual is None and about not in self.answers
+        ]
+        faults += [
+            Fault(
+                f"/{about}",
+                "not_for_this_task",
+                f"expected at most {', '.join(known)}: {self.task} has no such question",
+            )
+            for about in self.answers
+            if about not in known
+        ]
+        if faults:
+            raise InvalidInput(faults)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,60 +118,42 @@ class Recommendation:
     references: Mapping[str, str]
 
 
-def recommend(request: Request | TaskRequest) -> Recommendation:
-    """Walk all trees that the request is for.
+def recommend(request: Request) -> Recommendation:
+    """Walk all trees of the task.
 
     Raises:
         InvalidInput: an answer is missing, is none of those that a question knows, or answers no question of the task.
     """
-    return _recommend_for_task(request) if isinstance(request, TaskRequest) else _recommend_for_classes(request)
-
-
-def _recommend_for_classes(request: Request) -> Recommendation:
+    request.check()
     path: list[Step] = []
     advised: dict[str, Advice] = {}
     notes: list[str] = []
-    for name, tree in TREES.items():
-        leaf = _walk(lambda about: getattr(request, about), name, tree, path)
+    for name, tree in _TREES[request.task].items():
+        leaf = _walk(request, name, tree, path)
         for advice in leaf.advice:
-            usable = _usable(advice, request)
+            lacking = None if request.has_probabilities else _LACKING.get(advice.inputs)
+            if lacking is not None:
+                notes.append(lacking)
+            # What would take its place is of no interest where it is not needed.
+            usable = replace(advice, instead=None) if lacking is None else advice.instead
             if usable is not None:
                 advised.setdefault(usable.metric, usable)
-            if advice.inputs is Inputs.PROBABILITIES and not request.has_probabilities:
-                notes.append(NO_PROBABILITIES)
         notes.extend(leaf.notes)
-    return _recommendation(tuple(advised.values()), path, [*notes, NOT_ALONE])
-
-
-def _recommend_for_task(request: TaskRequest) -> Recommendation:
-    unknown = next((about for about in request.answers if about not in ASSUMED[request.task]), None)
-    if unknown is not None:
-        known = ", ".join(ASSUMED[request.task])
-        raise InvalidInput.at(
-            f"/{unknown}", "not_for_this_task", f"expected at most {known}: {request.task} has no such question"
-        )
-    path: list[Step] = []
-    leaf = _walk(request.answer, request.task.value, TASK_TREES[request.task], path)
-    has_scores = Inputs.PROBABILITIES in request.inputs
-    chosen = tuple(one for one in leaf.advice if has_scores or one.inputs is not Inputs.LABEL_SCORES)
-    lacking = [] if len(chosen) == len(leaf.advice) else [NO_LABEL_PROBABILITIES]
-    return _recommendation(chosen, path, [*lacking, *leaf.notes])
-
-
-def _recommendation(metrics: tuple[Advice, ...], path: Sequence[Step], notes: Sequence[str]) -> Recommendation:
-    sources = [step.source for step in path] + [advice.source for advice in metrics]
+    if request.task == CLASSIFICATION:
+        notes.append(NOT_ALONE)
+    sources = [step.source for step in path] + [advice.source for advice in advised.values()]
     return Recommendation(
-        metrics=metrics,
+        metrics=tuple(advised.values()),
         path=tuple(path),
         notes=tuple(dict.fromkeys(notes)),
         references={source.reference: REFERENCES[source.reference] for source in sources},
     )
 
 
-def _walk(answer_to: Callable[[str], Any], name: str, tree: Node, path: list[Step]) -> Leaf:
+def _walk(request: Request, name: str, tree: Node, path: list[Step]) -> Leaf:
     node = tree
     while not isinstance(node, Leaf):
-        answer = answer_to(node.about)
+        answer = request.answer(node.about)
         try:
             branch = node.branch(answer)
         except KeyError:
@@ -180,15 +166,6 @@ def _walk(answer_to: Callable[[str], Any], name: str, tree: Node, path: list[Ste
     return node
 
 
-def _usable(advice: Advice, request: Request) -> Advice | None:
-    """The advice if its inputs are there, else what takes its place."""
-    if advice.inputs is Inputs.MATRIX or request.has_probabilities:
-        # What would take its place is of no interest then.
-        return advice if advice.instead is None else replace(advice, instead=None)
-    return advice.instead
-
-
-CLASSIFICATION: Final = "classification"
 # What answers are called, by what they are about; those of yes and no are called so.
 WORDS: Final[Mapping[str, Mapping[str, str]]] = {
     "task": {
@@ -217,7 +194,6 @@ WORDS: Final[Mapping[str, Mapping[str, str]]] = {
     },
 }
 _YES_NO: Final = {"yes": True, "no": False}
-_PROBABILITIES: Final = "has_probabilities"
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,7 +207,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is asked next."""
+    """The next question of a tree."""
 
     about: str
     text: str
@@ -250,7 +226,7 @@ class Answered:
 
 @dataclass(frozen=True, slots=True)
 class Walk:
-    """How far the answers lead.
+    """A path through the trees.
 
     Attributes:
         path: The questions that were answered, in their order.
@@ -268,7 +244,7 @@ def walk(task: str, given: Mapping[str, str]) -> Walk:
         InvalidInput: one is none of those that its question knows.
     """
     path: dict[str, Answered] = {}
-    for tree in TREES.values() if task == CLASSIFICATION else (TASK_TREES[Task(task)],):
+    for tree in _TREES[task].values():
         for fork in _forks(tree, given):
             if fork.about not in given:
                 return Walk(tuple(path.values()), _question(fork))
@@ -286,27 +262,14 @@ def walk(task: str, given: Mapping[str, str]) -> Walk:
 
 
 def recommended(task: str, given: Mapping[str, str]) -> Recommendation:
-    """What the trees recommend to whoever has answered all questions.
+    """Return the recommendation of the trees for a complete set of answers.
 
     Raises:
         InvalidInput: an answer is missing or is none.
     """
-    inputs = ["matrix", *(["probabilities"] if given.get(_PROBABILITIES) == "yes" else [])]
-    answers: dict[str, Any] = {
-        about: _YES_NO.get(answer, answer) for about, answer in given.items() if about != _PROBABILITIES
-    }
-    if task != CLASSIFICATION:
-        return recommend(TaskRequest.of(task, answers, inputs))
-    return recommend(
-        Request(
-            classes=Classes(answers["classes"]),
-            balanced=answers["balanced"],
-            error_priority=ErrorPriority(answers.get("error_priority", ErrorPriority.BOTH)),
-            chance_corrected=answers.get("chance_corrected", False),
-            graphical=answers.get("graphical", False),
-            inputs=[Inputs(one) for one in inputs],
-        )
-    )
+    probabilities = [Inputs.PROBABILITIES] if given.get(_PROBABILITIES) == "yes" else []
+    answers = {about: _YES_NO.get(answer, answer) for about, answer in given.items() if about != _PROBABILITIES}
+    return recommend(Request(task=task, answers=answers, inputs=[Inputs.MATRIX, *probabilities]))
 
 
 def _forks(tree: Node, given: Mapping[str, str]) -> Iterator[Fork]:

@@ -197,6 +197,17 @@ def _yes_no(about: str, text: str, source: Source, *, yes: tuple[str, Node], no:
     return Fork(about, text, source, (Branch((True,), *yes), Branch((False,), *no)))
 
 
+def _balanced(*, yes: Leaf, no: Leaf) -> Fork:
+    apart = "Pairs within the large classes, and pairs that are apart, outnumber all others."
+    return _yes_no(
+        "balanced",
+        "Are the classes about equally frequent?",
+        CLUSTERS,
+        yes=("Pairs of all classes count alike.", yes),
+        no=(apart, no),
+    )
+
+
 CLUSTERING_TREE: Final = _yes_no(
     "known_classes",
     "Are the classes of the samples known?",
@@ -217,31 +228,13 @@ CLUSTERING_TREE: Final = _yes_no(
                     CLUSTERS,
                     yes=(
                         "None of them gains by having more of them.",
-                        _yes_no(
-                            "balanced",
-                            "Are the classes about equally frequent?",
-                            CLUSTERS,
-                            yes=("Pairs of all classes count alike.", Leaf((PURITY, RAND, PAIR_FM))),
-                            no=(
-                                "Pairs within the large classes, and pairs that are apart, outnumber all others.",
-                                Leaf((PURITY, ADJUSTED_RAND)),
-                            ),
-                        ),
+                        _balanced(yes=Leaf((PURITY, RAND, PAIR_FM)), no=Leaf((PURITY, ADJUSTED_RAND))),
                     ),
                     no=(
                         "What rises with the number of clusters does not compare them.",
-                        _yes_no(
-                            "balanced",
-                            "Are the classes about equally frequent?",
-                            CLUSTERS,
-                            yes=(
-                                "Pairs of all classes count alike.",
-                                Leaf((PAIR_FM, ADJUSTED_RAND), (MORE_CLUSTERS,)),
-                            ),
-                            no=(
-                                "Pairs within the large classes, and pairs that are apart, outnumber all others.",
-                                Leaf((ADJUSTED_RAND,), (MORE_CLUSTERS,)),
-                            ),
+                        _balanced(
+                            yes=Leaf((PAIR_FM, ADJUSTED_RAND), (MORE_CLUSTERS,)),
+                            no=Leaf((ADJUSTED_RAND,), (MORE_CLUSTERS,)),
                         ),
                     ),
                 ),

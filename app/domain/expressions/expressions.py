@@ -9,8 +9,9 @@ from typing import Any, Final
 from app.domain.errors import InvalidExpression, InvalidParameter, NotComparable, UnknownLabel, UnknownMetric
 from app.domain.expressions.foreign import from_elsewhere
 from app.domain.expressions.parameters import Context, describe, parameters_of, value_of
-from app.domain.expressions.syntax import WORD, Assignment, Call, Literal, Selector, quote, read, shown, write_label
+from app.domain.expressions.syntax import WORD, Assignment, Call, Literal, Selector, quote, read, write_label
 from app.domain.expressions.weights import labels_in, weights_of, write_matrix, write_number, write_weights
+from app.domain.wording import shown
 from app.kernel.metrics.card import AnyMetric, Decision, Inputs, Number, Scope, Task
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.expression import (
@@ -44,7 +45,7 @@ def _known_names() -> Mapping[str, str]:
 
 @cache
 def _foreign_names() -> Mapping[str, tuple[str, ...]]:
-    """What other libraries call a metric, lower case, without arguments: the keys that it may mean."""
+    """Return the metric keys for each name that another library uses, in lower case and without arguments."""
     found: dict[str, list[str]] = {}
     for metric in catalogue().metrics:
         for name in metric.card.elsewhere.values():
@@ -245,7 +246,7 @@ def _values(parts: Sequence[Expression], context: Context) -> list[int | None] |
 
 
 def _assignments(card: CombinationCard, call: Call) -> Mapping[str, Assignment]:
-    """What is given by name, each once and each known."""
+    """Return the ``name=value`` arguments by name, each of which must be known and given once."""
     known = {parameter.name for parameter in card.parameters} | ({_WEIGHTS} if card.weighted is not None else set())
     written: dict[str, Assignment] = {}
     for argument in call.arguments or ():

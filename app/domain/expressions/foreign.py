@@ -7,7 +7,8 @@ from functools import cache
 from typing import Final
 
 from app.domain.errors import UnknownMetric
-from app.domain.expressions.syntax import Assignment, Call, shown
+from app.domain.expressions.syntax import Assignment, Call
+from app.domain.wording import shown
 from app.kernel.metrics.card import AnyMetric, Task
 from app.kernel.metrics.catalogue import catalogue
 
@@ -35,7 +36,7 @@ class ForeignName:
 
     @property
     def size(self) -> int:
-        """How many arguments belong to it."""
+        """Number of arguments that belong to the name."""
         return len(self.arguments) + len(self.handed_on)
 
     def takes(self, given: Mapping[str, str]) -> bool:
@@ -45,7 +46,7 @@ class ForeignName:
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """What a name may mean.
+    """The meanings of a name of another library.
 
     Attributes:
         key: The metric, where it means one and no other.
@@ -81,11 +82,11 @@ def from_elsewhere(call: Call, task: Task | None) -> tuple[AnyMetric, Call] | No
 
 
 def resolve(name: str, given: Mapping[str, str], task: Task | None = None) -> Resolved | None:
-    """What other libraries mean by a name with these arguments for a task, None being classes; None when none has such
-    a name.
+    """Look up a name of another library, with its arguments, for a task (None is classification).
 
-    A name that fits with more of the arguments comes before one that fits with fewer. What is no part of the name is
-    for the parameters of the metric.
+    Return None if no library has such a name. A name that fits with more of the arguments comes before one that fits
+    with fewer; arguments that are no part of the name are left to the parameters of the metric.
+
     """
     library, _, rest = name.partition(".")
     plain = rest.rpartition(".")[2]

@@ -8,8 +8,9 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from app.domain.errors import InvalidExpression, InvalidParameter
-from app.domain.expressions.syntax import LONGEST_SHOWN, Assignment, Call, Literal, TokenKind, shown, write_label
+from app.domain.expressions.syntax import Assignment, Call, Literal, TokenKind, write_label
 from app.domain.expressions.weights import matrix_of
+from app.domain.wording import LONGEST_SHOWN, shown
 from app.kernel.metrics.card import (
     Card,
     Choice,
@@ -29,7 +30,7 @@ _MOST_LISTED: Final = 10
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What names are looked up in."""
+    """The labels, inputs and task that an expression is checked against."""
 
     labels: Sequence[str]
     positive: int | None
@@ -78,7 +79,7 @@ def parameters_of(card: Card, call: Call, context: Context) -> Mapping[str, Any]
 
 
 def _require_costs(card: Card, found: Mapping[str, Any], call: Call, context: Context) -> None:
-    """Where decisions are no classes nobody knows which of them are mistakes."""
+    """Refuse a metric without costs where decisions are no classes, and so nothing says which of them are mistakes."""
     if context.decisions is None:
         return
     for one in card.parameters:
@@ -92,7 +93,7 @@ def _require_costs(card: Card, found: Mapping[str, Any], call: Call, context: Co
 
 
 def _misplaced(card: Card, call: Call, argument: Call | Literal, context: Context) -> InvalidExpression:
-    """What to say of something in a metric's brackets that is no ``name=value``."""
+    """Return the error for an argument of a metric that is no ``name=value``."""
     text = argument.name if isinstance(argument, Call) else argument.text
     if card.scope is Scope.CLASS and text in context.labels:
         return InvalidExpression(
@@ -115,7 +116,7 @@ def _accepted(card: Card) -> str:
 
 
 def describe(parameter: Parameter) -> str:
-    """What a parameter takes, in words."""
+    """Describe the values that a parameter takes, in words."""
     if isinstance(parameter, DecisionName):
         return "the name of a decision"
     if isinstance(parameter, Choice):
@@ -135,7 +136,7 @@ def describe(parameter: Parameter) -> str:
 
 
 def value_of(key: str, parameter: Parameter, literal: Literal, context: Context) -> Any:
-    """What is written as the value of a parameter of a metric or function.
+    """Return the value of a parameter from its text.
 
     Raises:
         InvalidParameter: the parameter does not take it.

@@ -11,6 +11,7 @@ from typing import Final, cast
 from lark import Lark, Token, Transformer, UnexpectedCharacters, UnexpectedInput, UnexpectedToken, v_args
 
 from app.domain.errors import InvalidExpression
+from app.domain.wording import shown
 from app.kernel.metrics.expression import Every
 
 LONGEST: Final = 2000
@@ -21,7 +22,6 @@ _REMEMBERED: Final = 4096
 WORD: Final = re.compile(r"[^\W\d][\w.-]*")
 _BARE: Final = re.compile(r"""[^\s(),"'@\\*][^\s(),"'@\\]*""")
 _GRAMMAR: Final = Path(__file__).with_name("grammar.lark")
-LONGEST_SHOWN: Final = 60
 _ESCAPES: Final = {"n": "\n", "r": "\r", "t": "\t"}
 # Quoted text is skipped, so that brackets in labels do not count.
 _BRACKETS: Final = re.compile(r"""(?P<quoted>"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')|[()]""", re.DOTALL)
@@ -40,7 +40,7 @@ _EXPECTED: Final = {
 
 
 class TokenKind(StrEnum):
-    """How a value was written."""
+    """Spelling of a value: a bare word, a number, or a quoted text."""
 
     WORD = "word"
     NUMBER = "number"
@@ -142,11 +142,6 @@ def unquoted(text: str, position: int) -> str:
     return _ESCAPE.sub(resolve, text[1:-1])
 
 
-def shown(text: str) -> str:
-    """A text for a message, cut when it is long."""
-    return repr(text if len(text) <= LONGEST_SHOWN else text[: LONGEST_SHOWN - 1] + "…")
-
-
 def write_label(label: str) -> str:
     """A label as it stands behind an ``@``: bare where it can be, and where a reader would see all of it."""
     return label if _BARE.fullmatch(label) and label.isprintable() else quote(label)
@@ -238,7 +233,7 @@ def _explained(error: UnexpectedInput, text: str) -> InvalidExpression:
         expected = error.accepts or error.expected
         ended = error.token.type == "$END"
         position = len(text) if ended else _at(error.token)
-        got = "the end" if ended else repr(_shortened(str(error.token)))
+        got = "the end" if ended else shown(str(error.token))
     else:
         raise TypeError(f"no words for {type(error).__name__}")
     wanted = sorted(_EXPECTED[name] for name in expected if name in _EXPECTED)
@@ -248,11 +243,7 @@ def _explained(error: UnexpectedInput, text: str) -> InvalidExpression:
 
 
 def _unclosed_quote(text: str) -> int | None:
-    """Where a quote opens that nothing closes."""
+    """Return the position of the quote that is not closed, or None."""
     rest = _BRACKETS.sub(lambda match: " " * len(match[0]), text)
     found = re.search(r"[\"']", rest)
     return found.start() if found else None
-
-
-def _shortened(text: str) -> str:
-    return text if len(text) <= 60 else text[:59] + "…"

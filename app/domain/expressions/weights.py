@@ -10,7 +10,8 @@ from math import isfinite
 from typing import Final
 
 from app.domain.errors import InvalidExpression, InvalidParameter, UnknownLabel
-from app.domain.expressions.syntax import Literal, shown, unquoted
+from app.domain.expressions.syntax import Literal, unquoted
+from app.domain.wording import shown
 from app.kernel.metrics.card import MatrixOf
 
 _NUMBER: Final = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
@@ -115,7 +116,7 @@ def _items(function: str, literal: Literal) -> list[tuple[str | None, float]]:
 
 
 def _split(function: str, literal: Literal) -> list[str]:
-    """What stands between the commas."""
+    """Split a quoted list at its commas, but not at those inside of quotes."""
     found: list[str] = []
     place = 0
     while True:
@@ -196,7 +197,7 @@ def _by_class(
 
 
 def _require_a_scale(name: str, literal: Literal, rows: Sequence[Sequence[float]]) -> None:
-    """No weight on the wrong side of what the diagonal says."""
+    """Refuse weights on the wrong side of the diagonal."""
     diagonal = {row[i] for i, row in enumerate(rows)}
     if diagonal not in ({0.0}, {1.0}):
         raise _wrong(literal, f"{name} has 0 on the whole diagonal (disagreement) or 1 (agreement)")

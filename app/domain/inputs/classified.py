@@ -39,6 +39,7 @@ from app.domain.inputs.matrices import (
     check_found_labels,
     check_labels,
     check_total,
+    names_of,
     positive_index,
 )
 from app.domain.inputs.samples import DecidedBy, Samples, Tally
@@ -100,13 +101,9 @@ class ClassifiedInput(Input):
 
     def _truth(self, width: int, pointer: str) -> tuple[NDArray[np.int64], tuple[str, ...]]:
         """Codes (n) of the actual classes and the labels, one for each column of probabilities or scores."""
-        declared = None if self.labels is None else check_labels(self.labels, f"{pointer}/labels")
-        if declared is not None and len(declared) != width:
-            raise InvalidInput.at(
-                f"{pointer}/labels",
-                "wrong_label_count",
-                f"expected {width} labels for {width} columns, got {len(declared)}",
-            )
+        declared = None
+        if self.labels is not None:
+            declared = names_of(self.labels, width, f"labels for {width} columns", f"{pointer}/labels")
         coded = encode({"y_true": self.y_true}, declared, pointer)
         if declared is None:
             if len(coded.labels) != width:
@@ -224,7 +221,7 @@ class Probabilities(ClassifiedInput):
 
     @classmethod
     def options_of(cls, facts: Facts) -> dict[str, Any]:
-        """Those of samples of classes, and how rows were made to sum to 1."""
+        """Options of samples of classes, and how rows were made to sum to 1."""
         renormalized = "renormalized" in facts
         # Where no row is divided by its sum it says nothing but that all of them passed.
         usual = SUM_TOLERANCE if renormalized else _MOST_TOLERANCE
@@ -321,8 +318,9 @@ def _read_classes(rows: Rows, pointer: str) -> NDArray[np.float64]:
         raise InvalidInput.at(
             pointer, "too_few_classes", f"expected at least 2 numbers in a row, got {matrix.shape[1]}"
         )
-    if not np.isfinite(matrix.sum()) and not np.isfinite(matrix).all():
-        row, place = _first(~np.isfinite(matrix))
+    finite = np.isfinite(matrix)
+    if not finite.all():
+        row, place = _first(~finite)
         raise InvalidInput.at(
             f"{pointer}/{row}/{place}", "not_finite", f"expected a finite number, got {matrix[row, place]}"
         )
@@ -338,14 +336,8 @@ def decide(scores: NDArray[np.float64]) -> tuple[NDArray[np.int64], int]:
     """Codes (n) of the most probable classes, or those of the highest scores, the first of equals, and how many rows
     had equals.
     """
-    best = scores[:, 0].copy()
-    codes = np.zeros(len(best), dtype=np.int64)
-    for code in range(1, scores.shape[1]):
-        each = scores[:, code]
-        codes[each > best] = code
-        np.maximum(best, each, out=best)
-    at_top = np.count_nonzero(scores == best[:, None], axis=1)
-    return codes, int(np.count_nonzero(at_top > 1))
+    at_top = np.count_nonzero(scores == scores.max(axis=1, keepdims=True), axis=1)
+    return scores.argmax(axis=1).astype(np.int64, copy=False), int(np.count_nonzero(at_top > 1))
 
 
 def decide_by_threshold(scores: NDArray[np.float64], threshold: float, positive: int) -> NDArray[np.int64]:

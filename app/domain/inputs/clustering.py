@@ -1,7 +1,7 @@
 """Clusterings, with known classes or with features, or with both."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -28,8 +28,8 @@ from app.domain.inputs.kind import (
     ids,
     option,
 )
-from app.domain.inputs.labels import Column, Label, as_labels, encode
-from app.domain.inputs.matrices import MatrixInput, check_entries, check_labels
+from app.domain.inputs.labels import Column, as_labels, encode
+from app.domain.inputs.matrices import MatrixInput, check_entries, check_labels, names_of
 from app.domain.inputs.samples import Samples
 from app.domain.wording import names, number
 from app.kernel.matrix.contingency import Contingency, cross_tabulated
@@ -64,10 +64,10 @@ def _inputs(source: MatrixInput) -> frozenset[Inputs]:
 
 
 def _cluster_units(source: MatrixInput) -> Units:
-    """The samples where they are at hand, else the cells of the table.
+    """The samples where they are known, else the cells of the table.
 
     Raises:
-        ValueError: there are features, and the samples are not at hand.
+        ValueError: there are features, and the samples are not known.
     """
     samples = source.samples
     if samples is None:
@@ -77,16 +77,6 @@ def _cluster_units(source: MatrixInput) -> Units:
     classes = samples.truth.astype(np.intp, copy=False) if source.labels else None
     clusters = samples.predicted.astype(np.intp, copy=False)
     return ClusterUnits(classes, clusters, source.counts.shape, samples.outputs)
-
-
-def _reordered(source: MatrixInput, labels: tuple[str, ...]) -> MatrixInput:
-    order = [source.labels.index(label) for label in labels]
-    samples = source.samples
-    if samples is not None:
-        places = np.empty(len(order), dtype=np.int64)
-        places[order] = np.arange(len(order))
-        samples = replace(samples, truth=places[samples.truth])
-    return replace(source, labels=labels, counts=source.counts[order], samples=samples)
 
 
 def _shown(source: MatrixInput) -> Facts:
@@ -163,7 +153,6 @@ _UNITS = UnitKind(
     inputs=_inputs,
     ranked=(adjusted_rand, silhouette),
     units=_cluster_units,
-    reordered=_reordered,
     shown=_shown,
     twin=_twin,
     findings=_findings,
@@ -205,7 +194,7 @@ class Clustering(Input):
         if self.contingency is not None:
             return self._of_table(self.contingency, pointer)
         if self.y_pred is None:
-            raise InvalidInput.at(f"{pointer}/y_pred", "missing", "expected contingency or y_pred, got neither")
+            raise InvalidInput.at(f"{pointer}/y_pred", "missing_field", "expected contingency or y_pred, got neither")
         return self._of_samples(self.y_pred, pointer)
 
     def _of_table(self, rows: list[list[float]], pointer: str) -> MatrixInput:
@@ -218,15 +207,18 @@ class Clustering(Input):
             raise InvalidInput.at(
                 f"{where}/{i}/{j}", "not_a_count", f"expected a whole number of samples, got {table[i, j]:g}"
             )
-        classes = _named(self.classes, len(table), "rows", f"{pointer}/classes")
-        clusters = _named(self.clusters, table.shape[1], "columns", f"{pointer}/clusters")
+        n, m = table.shape
+        classes = names_of(self.classes, n, f"names for {n} rows", f"{pointer}/classes", fewest=1)
+        clusters = names_of(self.clusters, m, f"names for {m} columns", f"{pointer}/clusters", fewest=1)
         return self._made(classes, clusters, table, None, {}, pointer)
 
     def _of_samples(self, y_pred: Column, pointer: str) -> MatrixInput:
         size = self.size("y_pred", pointer)
         if self.y_true is None and self.features is None:
             raise InvalidInput.at(
-                f"{pointer}/y_true", "missing", "expected y_true, or features to measure the clusters by, got neither"
+                f"{pointer}/y_true",
+                "missing_field",
+                "expected y_true, or features to measure the clusters by, got neither",
             )
         clusters, predicted = _coded(y_pred, "y_pred", pointer)
         classes: tuple[str, ...] = ()
@@ -255,14 +247,6 @@ class Clustering(Input):
         _check_cells(classes, clusters, pointer)
         facts, counts = {**facts, CLUSTERS_FACT: list(clusters)}, table.astype(np.int64)
         return MatrixInput(self.kind, classes, None, Content.counts, counts, facts=facts, samples=samples)
-
-
-def _named(given: Sequence[Label] | None, count: int, what: str, pointer: str) -> tuple[str, ...]:
-    if given is not None and len(given) != count:
-        raise InvalidInput.at(
-            pointer, "wrong_label_count", f"expected {count} names for {count} {what}, got {len(given)}"
-        )
-    return check_labels([str(place) for place in range(count)] if given is None else given, pointer, fewest=1)
 
 
 def _coded(column: Column, name: str, pointer: str) -> tuple[tuple[str, ...], NDArray[np.int64]]:

@@ -1,7 +1,7 @@
 """Confusion matrices: of classes, and of classes and decisions that need not be classes, as to treat or to wait."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, NotRequired, TypedDict
 
 import numpy as np
@@ -26,12 +26,12 @@ from app.domain.inputs.kind import (
     Values,
     option,
 )
-from app.domain.inputs.labels import Label, label_text
+from app.domain.inputs.labels import label_text
 from app.domain.inputs.matrices import (
     MatrixInput,
     check_class_count,
     check_entries,
-    check_labels,
+    names_of,
     positive_index,
     whole_or_weights,
 )
@@ -79,10 +79,11 @@ class ConfusionMatrix(Input):
         check_entries(table, where, lambda row, column: f"{where}/{row}/{column}")
         actual = np.ascontiguousarray(table.T if self.orientation == "predicted_rows" else table)
         check_class_count(len(actual), where)
-        labels = _names(self.labels, len(actual), "labels for {} rows", f"{pointer}/labels")
+        count, width = actual.shape
+        labels = names_of(self.labels, count, f"labels for {count} rows", f"{pointer}/labels")
         if self.decisions is not None:
-            width = actual.shape[1]
-            decisions = _names(self.decisions, width, "decisions for {} columns", f"{pointer}/decisions")
+            what = f"decisions for {width} columns"
+            decisions = names_of(self.decisions, width, what, f"{pointer}/decisions")
             if set(labels) != set(decisions):
                 self._refuse_choices_of_classes(pointer)
                 return self._made(actual, labels, None, {DECISIONS_FACT: list(decisions)})
@@ -134,13 +135,6 @@ class ConfusionMatrix(Input):
                 )
 
 
-def _names(given: Sequence[Label] | None, wanted: int, what: str, pointer: str) -> tuple[str, ...]:
-    if given is not None and len(given) != wanted:
-        detail = f"expected {wanted} {what.format(wanted)}, got {len(given)}"
-        raise InvalidInput.at(pointer, "wrong_label_count", detail)
-    return check_labels([str(place) for place in range(wanted)] if given is None else given, pointer)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BinaryCounts(Input):
     """The four counts of two classes."""
@@ -181,14 +175,14 @@ class Share(TypedDict):
 
 
 class ConstantDecision(TypedDict):
-    """To decide always the same, and what that costs for each sample."""
+    """The cheapest constant decision, and its mean cost of a sample."""
 
     decision: str
     expected_cost: float
 
 
 class DecisionCosts(TypedDict):
-    """What decisions cost.
+    """Costs of the decisions.
 
     Attributes:
         expected_cost: Mean cost of a sample.
@@ -203,7 +197,7 @@ class DecisionCosts(TypedDict):
 
 
 class DecisionRates(TypedDict):
-    """What was decided about the classes.
+    """Shares of the decisions, over all samples and by class.
 
     Attributes:
         share: How often each decision is taken.
@@ -216,11 +210,6 @@ class DecisionRates(TypedDict):
     share_of_class: Mapping[str, Mapping[str, Share]]
     share_of_decision: Mapping[str, Mapping[str, Share]]
     costs: NotRequired[DecisionCosts]
-
-
-def _reordered(source: MatrixInput, labels: tuple[str, ...]) -> MatrixInput:
-    order = [source.labels.index(label) for label in labels]
-    return replace(source, labels=labels, counts=source.counts[order])
 
 
 def _details(source: MatrixInput, _: Subject, level: float, costs: Array | None) -> Facts:
@@ -302,7 +291,6 @@ DECISIONS = UnitKind(
     needs_samples=lambda _: False,
     inputs=lambda _: INPUTS_OF[Task.DECISIONS],
     units=lambda source: DecisionUnits(source.counts.astype(np.float64)),
-    reordered=_reordered,
     shown=lambda source: {"decision_matrix": source.counts.tolist()},
     findings=_findings,
     details=_details,

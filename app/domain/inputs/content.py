@@ -1,4 +1,4 @@
-"""What the entries of a matrix are, and what is noted of an input beside its numbers."""
+"""The meaning of a matrix's entries, and the facts of an input beside its numbers."""
 
 from enum import StrEnum
 from typing import Final, Literal, NotRequired, TypedDict
@@ -8,11 +8,32 @@ LARGEST_TOTAL: Final = 2.0**53
 
 
 class Content(StrEnum):
-    """What the entries of a matrix are."""
+    """The meaning of a matrix's entries: numbers of samples, sums of weights, or rates."""
 
     counts = "counts"
     weights = "weights"
     rates = "rates"
+
+
+class LabelFacts(TypedDict):
+    """Files whose columns were joined by an id to data that was named; members as of that data.
+
+    Attributes:
+        on: The column of ids of the samples, and that of these files.
+        unmatched: Rows of these files whose id no sample has.
+    """
+
+    uri: str
+    format: str
+    columns: NotRequired[dict[str, str | list[str]]]
+    filter: NotRequired[str]
+    on: list[str]
+    rows: int
+    unmatched: int
+    files: int
+    bytes: int
+    version: NotRequired[str]
+    digest: str
 
 
 class DataFacts(TypedDict):
@@ -25,7 +46,10 @@ class DataFacts(TypedDict):
         bytes: Size of all files together.
         sample_ids_unchecked: True where there are more rows than memory holds, so that the column `sample_id` was not
             read and may name a sample twice.
-        digest: SHA-256 of the paths, sizes and versions (moments of the last change, of HTTP the `ETag`) of the files.
+        version: Of a Delta table, or the snapshot of an Iceberg table, as digits.
+        digest: SHA-256 of the paths, sizes and versions (moments of the last change, of HTTP the `ETag`) of the files;
+            of a table also of its version.
+        labels: Other files whose columns were joined.
     """
 
     uri: str
@@ -36,11 +60,13 @@ class DataFacts(TypedDict):
     files: int
     bytes: int
     sample_ids_unchecked: NotRequired[bool]
+    version: NotRequired[str]
     digest: str
+    labels: NotRequired[LabelFacts]
 
 
 class InputFacts(TypedDict, total=False):
-    """What is noted of an input beside its matrix, as it is answered and kept.
+    """Facts of an input beside its matrix, as they are answered and stored.
 
     Attributes:
         rows: Samples that were sent, of inputs with probabilities, scores or weights.
@@ -104,7 +130,7 @@ class InputFacts(TypedDict, total=False):
 GROUPS_FACT = "n_groups"
 # Among the facts of an input with classes to ignore: what was left out of each.
 IGNORED_FACT = "ignored"
-# Among the facts of an input whose samples have weights, which are at hand where they are kept: what they are worth.
+# Among the facts of an input whose samples have weights, which are known where they are stored: their effective size.
 WEIGHTS_FACT = "effective_samples"
 # Among the facts of an input that was named by a reference: what was read.
 DATA_FACT = "data"

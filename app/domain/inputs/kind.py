@@ -7,10 +7,11 @@ files of columns, large bodies, data by reference, the OpenAPI document and `doc
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import MISSING, dataclass, field, fields, replace
 from enum import StrEnum
 from typing import Annotated, Any, ClassVar, Literal, Self, TypedDict
 
+import numpy as np
 from numpy.typing import NDArray
 
 from app.domain.findings import Finding
@@ -70,7 +71,7 @@ IDS = Form({**_IDS, "uniqueItems": True}, "ids")
 NAMES_OF_GROUPS = Form(_IDS, "ids")
 NUMBERS = Form(_each(**_NUMBER), "numbers")
 AMOUNTS = Form(_each(**_AMOUNT), "numbers")
-FLAGS = Form(_each(enum=[0, 1, True, False]), "labels")
+FLAGS = Form(_each(anyOf=[{"type": "integer", "enum": [0, 1]}, _BOOLEAN]), "labels")
 SHARES = Form(_each(type="array", items=_AMOUNT, minItems=2, maxItems=MOST_CLASSES), "numbers", "always")
 POINTS = Form(_each(type="array", items=_NUMBER, minItems=1, maxItems=MOST_CLASSES), "numbers", "always")
 SCORES = Form(
@@ -82,7 +83,7 @@ SETS_OF_LABELS = Form(
     _any_of(
         {**_SET, "items": LABEL_TEXT},
         {**_SET, "items": _WHOLE},
-        {"type": "array", "minItems": 2, "maxItems": MOST_CLASSES, "items": {"enum": [0, 1]}},
+        {"type": "array", "minItems": 2, "maxItems": MOST_CLASSES, "items": {"type": "integer", "enum": [0, 1]}},
     ),
     "flags",
     "perhaps",
@@ -312,6 +313,17 @@ class Reported:
         return cls(metric.key, metric, metric.card.defaults)
 
 
+def with_classes_in_order(source: MatrixInput, labels: tuple[str, ...]) -> MatrixInput:
+    """An input with its classes in another order: rows of its counts, and actual classes of its samples."""
+    if not labels:
+        return source
+    order = [source.labels.index(label) for label in labels]
+    samples = source.samples
+    if samples is not None:
+        samples = replace(samples, truth=np.argsort(order)[samples.truth])
+    return replace(source, labels=labels, counts=source.counts[order], samples=samples)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnitKind:
     """Functions by which one kind is evaluated, estimated, compared, gated and ranked as all others are.
@@ -346,7 +358,7 @@ class UnitKind:
     inputs: Callable[[MatrixInput], frozenset[Inputs]]
     ranked: tuple[AnyMetric, ...] = ()
     units: Callable[[MatrixInput], Units]
-    reordered: Callable[[MatrixInput, tuple[str, ...]], MatrixInput]
+    reordered: Callable[[MatrixInput, tuple[str, ...]], MatrixInput] = with_classes_in_order
     shown: Callable[[MatrixInput], Facts] = lambda _: {}
     twin: Callable[[Subject], Subject | None] = lambda _: None
     findings: Callable[[MatrixInput, Subject, Values, PerClass], Iterable[Finding]]

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.domain.errors import InvalidInput
+from app.domain.wording import shown as shown
 
 Label = str | int
 MOST_CLASSES = 1000
@@ -31,7 +32,6 @@ _BLOCK = 1 << 12
 _INTEGER = re.compile(r"0|-?[1-9][0-9]{0,17}")
 # Messages list this many labels.
 _MOST_LISTED = 10
-_LONGEST_SHOWN = 60
 _WHOLE_NAME = re.compile(r"(-?[0-9]+)\.0+")
 # How the classes of a column of booleans may be called, the usual name first.
 _BOOLEANS = (("false", "False", "0"), ("true", "True", "1"))
@@ -374,11 +374,6 @@ def _unknown(pointer: str, text: str, labels: Sequence[str]) -> InvalidInput:
 
 def _too_many(pointer: str, most: int) -> InvalidInput:
     return InvalidInput.at(pointer, "too_many_classes", f"expected at most {most} classes, here is one more")
-
-
-def shown(text: str) -> str:
-    """A text for a message, cut when it is long."""
-    return repr(text if len(text) <= _LONGEST_SHOWN else text[: _LONGEST_SHOWN - 1] + "…")
 
 
 def listed(labels: Sequence[str]) -> str:

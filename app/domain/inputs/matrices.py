@@ -89,7 +89,7 @@ class MatrixInput:
 
     @property
     def unit_ids(self) -> NDArray[Any] | None:
-        """Ids (n) of its samples or queries, which pair runs; None without any, or where they are not at hand."""
+        """Ids (n) of its samples or queries, which pair runs; None without any, or where they are not known."""
         return None if self.samples is None else self.samples.ids
 
     @property
@@ -112,8 +112,19 @@ def check_labels(labels: Sequence[Label], pointer: str, *, fewest: int = 2) -> t
     return texts
 
 
+def names_of(given: Sequence[Label] | None, count: int, what: str, pointer: str, *, fewest: int = 2) -> tuple[str, ...]:
+    """Names of so many rows or columns: those that are given, else "0", "1" and so on.
+
+    Raises:
+        InvalidInput: they are not as many, or not as `check_labels` wants them.
+    """
+    if given is not None and len(given) != count:
+        raise InvalidInput.at(pointer, "wrong_label_count", f"expected {count} {what}, got {len(given)}")
+    return check_labels([str(place) for place in range(count)] if given is None else given, pointer, fewest=fewest)
+
+
 def check_class_count(count: int, pointer: str, *, fewest: int = 2) -> None:
-    """Between 2 and 1,000 classes, or fewer where that makes sense."""
+    """Refuse fewer than 2 or more than 1,000 classes; fewer are allowed for kinds that say so."""
     if count < fewest:
         raise InvalidInput.at(pointer, "too_few_classes", f"expected at least {fewest} classes, got {count}")
     if count > MOST_CLASSES:

@@ -32,7 +32,7 @@ from app.domain.inputs.kind import (
     weights,
 )
 from app.domain.inputs.labels import Column, Numbers, described, encode, shown
-from app.domain.inputs.matrices import MatrixInput, check_entries, check_labels
+from app.domain.inputs.matrices import MatrixInput, check_entries, check_labels, names_of
 from app.domain.inputs.samples import DecidedBy, Samples
 from app.domain.wording import names, number, share
 from app.kernel.matrix.table import LabelTable
@@ -66,7 +66,7 @@ def _label_units(source: MatrixInput) -> LabelUnits:
     """The samples with their labels.
 
     Raises:
-        ValueError: they are not at hand.
+        ValueError: they are not known.
     """
     samples = source.samples
     if samples is None:
@@ -213,7 +213,7 @@ class Multilabel(Input):
                 )
             return self._with_probabilities(size, self.probabilities, pointer)
         if self.y_pred is None:
-            raise InvalidInput.at(f"{pointer}/y_pred", "missing", "expected y_pred or probabilities, got neither")
+            raise InvalidInput.at(f"{pointer}/y_pred", "missing_field", "expected y_pred or probabilities, got neither")
         if self.thresholds is not None:
             raise InvalidInput.at(f"{pointer}/thresholds", "thresholds_need_probabilities", "expected none with y_pred")
         return self._with_predictions(self.y_pred, pointer)
@@ -245,13 +245,7 @@ class Multilabel(Input):
         width = outputs.shape[1]
         _check_size(size, width, f"{pointer}/probabilities")
         check_range(outputs, f"{pointer}/probabilities", 0.0, 1.0, what="probability")
-        labels = check_labels(self.labels or [str(place) for place in range(width)], f"{pointer}/labels")
-        if len(labels) != width:
-            raise InvalidInput.at(
-                f"{pointer}/labels",
-                "wrong_label_count",
-                f"expected {width} labels for {width} columns, got {len(labels)}",
-            )
+        labels = names_of(self.labels or None, width, f"labels for {width} columns", f"{pointer}/labels")
         chosen = THRESHOLD if self.thresholds is None else self.thresholds
         levels = np.asarray(chosen, dtype=np.float64)
         if levels.ndim and len(levels) != width:

@@ -52,7 +52,7 @@ _MOST_SHOWN = 20
 
 
 class Quartiles(TypedDict):
-    """How values are spread over the queries that have one."""
+    """Quartiles of the values of those queries that have one."""
 
     lowest: float
     quartile_1: float
@@ -76,7 +76,7 @@ class LowQuery(TypedDict):
 
 
 class QueryValues(TypedDict):
-    """What a report says of single queries.
+    """Values of single queries in a report.
 
     Attributes:
         spread: By metric, of the values of the queries; not of metrics that no query has.
@@ -93,7 +93,7 @@ def _query_units(source: MatrixInput) -> QueryUnits:
     """The queries with their items.
 
     Raises:
-        ValueError: they are not at hand.
+        ValueError: they are not known.
     """
     samples = source.samples
     if samples is None or samples.outputs is None:
@@ -148,7 +148,7 @@ def _ids(source: MatrixInput) -> NDArray[Any]:
     """The ids (Q) of the queries.
 
     Raises:
-        ValueError: they are not at hand.
+        ValueError: they are not known.
     """
     if source.samples is None or source.samples.ids is None:
         raise ValueError("expected the ids of the queries")
@@ -206,7 +206,6 @@ _UNITS = UnitKind(
     inputs=lambda _: INPUTS_OF[Task.RANKING],
     ranked=(ndcg_at_k,),
     units=_query_units,
-    reordered=lambda source, _: source,
     findings=_findings,
     variants=_variants,
     listed=partial(variants, CUTOFFS),
@@ -263,7 +262,7 @@ class Ranking(Input):
             raise InvalidInput.at(f"{pointer}/ranks", "one_of", "expected either scores or ranks, got both")
         order = self.scores if self.ranks is None else self.ranks
         if order is None:
-            raise InvalidInput.at(f"{pointer}/scores", "missing", "expected scores or ranks, got neither")
+            raise InvalidInput.at(f"{pointer}/scores", "missing_field", "expected scores or ranks, got neither")
         self.size("query_ids", pointer, unit="item")
         ids, codes = np.unique(read_groups(self.query_ids, f"{pointer}/query_ids"), return_inverse=True)
         grades = read_numbers(self.relevance, f"{pointer}/relevance", 0.0, _LARGEST_RELEVANCE)

@@ -20,7 +20,7 @@ class DecidedBy(StrEnum):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WeightSums:
-    """Of entries that stand for several samples each: what the weights of these are, beside their sum.
+    """Facts of the weights behind entries that stand for several samples each, beside their sums.
 
     Attributes:
         squares: (n) sums of the squared weights.
@@ -56,7 +56,7 @@ class Tally:
         return self.times if self.weights is None else self.weights.used
 
     def taken(self, rows: NDArray[np.intp]) -> "Tally":
-        """Some of the entries."""
+        """Return the entries at some places."""
         weights = self.weights
         if weights is not None:
             parts = (weights.squares, weights.used, weights.lightest, weights.heaviest)
@@ -109,26 +109,29 @@ def ids_as_array(ids: Column) -> NDArray[Any]:
 
 
 def joined(folds: Sequence[Samples]) -> Samples:
-    """Samples of folds as one. Ids that repeat across folds name no single sample any more and are left out; groups of
-    one name are one group, whatever folds they are in.
+    """Samples of folds as one. Ids that come again in other folds name no single sample any more: where samples are in
+    no groups they are those of one id. Groups of one name are one group, whatever folds they are in.
     """
     weights = None
     if any(fold.weights is not None for fold in folds):
         weights = np.concatenate([np.ones(fold.size) if fold.weights is None else fold.weights for fold in folds])
     outputs = [fold.outputs for fold in folds if fold.outputs is not None]
+    ids, groups = _joined([fold.ids for fold in folds]), _joined([fold.groups for fold in folds])
+    if ids is not None and len(np.unique(ids)) < len(ids):
+        ids, groups = None, ids if groups is None else groups
     return Samples(
         truth=np.concatenate([fold.truth for fold in folds]),
         predicted=np.concatenate([fold.predicted for fold in folds]),
         outputs=np.concatenate(outputs) if len(outputs) == len(folds) else None,
-        ids=_all_different(_joined([fold.ids for fold in folds])),
+        ids=ids,
         weights=weights,
         fold_sizes=tuple(fold.size for fold in folds),
-        groups=_joined([fold.groups for fold in folds]),
+        groups=groups,
     )
 
 
 def times_seen(ids: Sequence[NDArray[Any]]) -> int | None:
-    """In how many folds every sample is, by their ids; None when that is not the same number for all."""
+    """Return the number of folds that every sample is in, by their ids; None if it differs between samples."""
     together = _joined(ids)
     counts = np.unique(together, return_counts=True)[1] if together is not None else np.zeros(0)
     return int(counts[0]) if counts.size and (counts == counts[0]).all() else None
@@ -140,7 +143,3 @@ def _joined(columns: Sequence[NDArray[Any] | None]) -> NDArray[Any] | None:
         return None
     whole = all(column.dtype.kind == "i" for column in present)
     return np.concatenate(present if whole else [column.astype(np.str_) for column in present])
-
-
-def _all_different(ids: NDArray[Any] | None) -> NDArray[Any] | None:
-    return ids if ids is not None and len(np.unique(ids)) == len(ids) else None

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -55,24 +55,13 @@ def _overlap_units(source: MatrixInput) -> OverlapUnits:
     """The items with their sizes.
 
     Raises:
-        ValueError: they are not at hand.
+        ValueError: they are not known.
     """
     samples = source.samples
     if samples is None or samples.outputs is None:
         raise ValueError("expected the sizes of the items")
     codes = samples.truth.astype(np.intp, copy=False) if source.labels else None
     return OverlapUnits(samples.outputs, np.asarray(samples.predicted, dtype=bool), codes, len(source.labels))
-
-
-def _reordered(source: MatrixInput, labels: tuple[str, ...]) -> MatrixInput:
-    order = [source.labels.index(label) for label in labels]
-    samples = source.samples
-    if samples is not None and order:
-        places = np.empty(len(order), dtype=np.int64)
-        places[order] = np.arange(len(order))
-        samples = replace(samples, truth=places[samples.truth])
-    counts = source.counts[order] if order else source.counts
-    return replace(source, labels=labels, counts=counts, samples=samples)
 
 
 def _findings(source: MatrixInput, _: Subject, values: Values, __: PerClass) -> Iterator[Finding]:
@@ -112,7 +101,6 @@ _UNITS = UnitKind(
     inputs=_inputs,
     ranked=(samples_f1,),
     units=_overlap_units,
-    reordered=_reordered,
     shown=_shown,
     findings=_findings,
     of_units=(samples_jaccard, samples_f1),
@@ -168,7 +156,7 @@ class Sets(Input):
         if absent is not None:
             raise InvalidInput.at(
                 f"{pointer}/{absent}",
-                "missing",
+                "missing_field",
                 "expected n_true, n_predicted and n_common, or y_true and y_pred, for all items",
             )
         self.size(next(iter(given)), pointer, unit="item")

@@ -5,12 +5,11 @@ recalls.
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from math import inf, nan
+from math import inf
 
 import numpy as np
 
-from app.kernel.numerics.arrays import Array, kish_effective_n, silently
-from app.kernel.uncertainty.groups import worth_of_few
+from app.kernel.numerics.arrays import Array, silently
 from app.kernel.uncertainty.intervals import two_sided_z
 
 # Relative width up to which a range is what rounding leaves between two ends that are one.
@@ -40,73 +39,15 @@ class RateGaps:
     covariance: float = 0.0
 
     def variance(self, ratio: float) -> float:
-        """Of the difference of the costs, in false alarms, at a ratio of costs and equal classes."""
+        """Return the variance of the difference of the costs, in false alarms, at a ratio of costs and equal
+        classes.
+        """
         return (self.misses_variance * ratio + 2.0 * self.covariance) * ratio + self.false_alarms_variance
 
 
-def paired_gap(better: float, worse: float, size: float) -> tuple[float, float]:
-    """Difference of the error rates of two runs on the same samples and its variance, with half a sample more of
-    each of the four kinds. Bonett & Price (2012).
-
-    Args:
-        better: Samples that the first only has right.
-        worse: Samples that the second only has right.
-        size: All of them.
-    """
-    total = size + 2.0
-    gap, either = (worse - better) / total, (better + worse + 2.0) / total
-    return gap, (either - gap * gap) / total
-
-
-def worth_of_pairs(sums: Array, squares: Array, members: float) -> float:
-    """The effective number of samples for the difference of the error rates of two runs on weighted samples.
-
-    What the variance is per sample over what it is by linearisation, sum w^2 (u - gap)^2 / (sum w)^2, which counts as
-    that of all samples at least. Where nothing varies Kish's effective number. Samples of one weight are worth their
-    number.
-
-    Args:
-        sums: Weights (3) of what the first run only has right, of what the second only has, and of all.
-        squares: The same of squared weights.
-        members: How many samples there are.
-    """
-    better, worse = (float(one) / float(sums[2]) for one in sums[:2])
-    gap = worse - better
-    each = np.array([(1.0 + gap) ** 2, (1.0 - gap) ** 2, gap * gap])
-    parts = np.array([squares[0], squares[1], max(float(squares[2] - squares[0] - squares[1]), 0.0)])
-    variance = float(each @ parts) / float(sums[2]) ** 2
-    spread = better + worse - gap * gap
-    if not (variance > 0.0 and spread > 0.0):
-        return float(sums[2] ** 2 / squares[2])
-    return min(spread / variance, members)
-
-
-def worth_in_groups(sums: Array, members: float, level: float) -> tuple[float, Array]:
-    """The same where samples come in groups, with what each group adds to the difference (G), to first order.
-
-    The variance is that between the groups; where nothing varies every group is one sample. NaN where there is one
-    group.
-
-    Args:
-        sums: Weights (3, G) by group of what the first run only has right, of what the second only has, and of all.
-        members: How many samples there are.
-        level: Of the limits that are made of it, since few groups are worth less (``worth_of_few``).
-    """
-    better, worse, sizes = sums
-    total, present = float(sizes.sum()), int(np.count_nonzero(sizes))
-    gap = float((worse - better).sum()) / total
-    added = (worse - better - gap * sizes) / total
-    if present < 2:
-        return nan, added
-    variance = float(added @ added) * present / (present - 1.0)
-    spread = float((better + worse).sum()) / total - gap * gap
-    if not (variance > 0.0 and spread > 0.0):
-        return float(present), added
-    return float(worth_of_few(min(spread / variance, members), kish_effective_n(sizes), level)), added
-
-
 def independent_gap(first: tuple[float, float], second: tuple[float, float]) -> tuple[float, float]:
-    """The same of runs on different samples, from wrong ones and all, with one right and one wrong sample more.
+    """Return the difference of two error rates on different samples and its variance, with one right and one wrong
+    sample more in each.
 
     Agresti & Caffo (2000).
     """
@@ -159,7 +100,7 @@ def _ranges(ends: Iterable[float], better: Callable[[float], int], prevalence: f
 
 
 def _positive_roots(square: float, middle: float, constant: float) -> list[float]:
-    """Those of s x^2 + m x + c, without cancellation."""
+    """Return the positive roots of s x^2 + m x + c, without cancellation."""
     within = middle**2 - 4.0 * square * constant
     if within <= 0.0:
         return []

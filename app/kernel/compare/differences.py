@@ -1,68 +1,243 @@
-"""The difference of any metric between two runs: from draws, by the delta method, and by permutation.
+"""Confidence distributions of the difference of two runs.
 
-For paired runs the draws come from ``joint``, both runs from the same draw; for unpaired ones from two independent
-calls of ``posterior.draw_matrices``. Two intervals are never compared by overlap.
-
-Difference of two independent proportions: x1 of n1 less x2 of n2. Everything is elementwise.
+Limits, p and probabilities of a difference are all read off one distribution (Schweder & Hjort 2002): limits exclude 0
+at just the levels at which p rejects it, and the difference of swapped runs is the mirror image.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from app.kernel.compare.paired.joint import JointCounts
-from app.kernel.matrix.table import Table
+from app.kernel.matrix.table import Table, WeightedCounts
 from app.kernel.metrics.card import Scale
-from app.kernel.numerics.arrays import Array, silently
-from app.kernel.numerics.scipy_bridge import normal_cdf
-from app.kernel.uncertainty.draws import MOST_UNDEFINED, Functional, Summary, summarise
-from app.kernel.uncertainty.intervals import two_sided_z, wilson
+from app.kernel.numerics.arrays import Array, Mask, silently
+from app.kernel.numerics.scipy_bridge import normal_cdf, student_cdf, student_quantile
+from app.kernel.uncertainty.closed_forms import cell_sensitivities
+from app.kernel.uncertainty.designs import WeightedRate
+from app.kernel.uncertainty.draws import MOST_UNDEFINED, Functional, summarise
+from app.kernel.uncertainty.intervals import jeffreys, two_sided_z
+
+# The level at whose limits the worth of weighted rates is read.
+_USUAL_LEVEL = 0.95
+
+
+class Differences(Protocol):
+    """Confidence distributions of V differences."""
+
+    @property
+    def p(self) -> Array:
+        """Two-sided p (V) of no difference; NaN where there is no test."""
+
+    def limits(self, level: float) -> tuple[Array, Array]:
+        """Lower and upper limits (V) at a level; NaN where there are none."""
+
+    def chance_above(self, threshold: Array | float) -> Array:
+        """Confidence (V) that the differences are larger than a threshold."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Difference:
-    """First less second of V values. Arrays (V).
+class StudentDifferences:
+    """Differences with a standard error.
 
     Attributes:
-        interval: The difference with its limits.
-        first_larger: Posterior probability that the first is larger by more than the region of equivalence.
-        equivalent: That the two differ by no more than it.
-        probability_error: Largest Monte-Carlo standard error of these two and of the rest.
+        gaps: (V) first less second.
+        errors: (V) their standard errors; nothing is known of a difference whose error is 0.
+        freedom: (V) degrees of freedom of the errors, infinite where these are taken as known.
     """
 
-    interval: Summary
-    first_larger: Array
-    equivalent: Array
-    probability_error: Array
+    gaps: Array
+    errors: Array
+    freedom: Array
+
+    @property
+    def p(self) -> Array:
+        """Two-sided p (V) of Student's t; 1 of equal values without error."""
+        found: Array = 2.0 * student_cdf(-np.abs(self._distance(0.0)), self.freedom)
+        return np.where((self.errors == 0) & (self.gaps == 0), 1.0, found)
+
+    def limits(self, level: float) -> tuple[Array, Array]:
+        """Lower and upper limits (V)."""
+        reach = student_quantile((1.0 + level) / 2.0, self.freedom) * np.where(self.errors > 0, self.errors, np.nan)
+        return self.gaps - reach, self.gaps + reach
+
+    def chance_above(self, threshold: Array | float) -> Array:
+        """Confidence (V) that the differences are larger than a threshold."""
+        return student_cdf(self._distance(threshold), self.freedom)
+
+    def _distance(self, threshold: Array | float) -> Array:
+        with silently():
+            return (self.gaps - threshold) / np.where(self.errors > 0, self.errors, np.nan)
 
 
-def compare_draws(
-    first: Array, second: Array, estimate: Array, *, level: float = 0.95, rope: float = 0.0
-) -> Difference:
-    """Difference of V values from draws (D, V) of both, taken draw by draw.
+@dataclass(frozen=True, slots=True, eq=False)
+class SameDifferences:
+    """No difference, of runs that say the same of every unit: what the share of units can be that they differ on.
+
+    Of n units without any on which the runs differ that is at most z^2 / (n + z^2) at a deviate z, Tango's (1998)
+    limit, and a unit moves a mean by the width of its range at most.
+
+    Attributes:
+        units: (V) n.
+        widths: (V) of the ranges of the values, infinite where these have none.
+    """
+
+    units: Array
+    widths: Array
+
+    @property
+    def p(self) -> Array:
+        """1 each (V)."""
+        return np.ones(self.units.shape)
+
+    def limits(self, level: float) -> tuple[Array, Array]:
+        """Lower and upper limits (V); NaN where the range of the values has an open end."""
+        square = two_sided_z(level) ** 2
+        reach = np.where(np.isfinite(self.widths), self.widths * square / (self.units + square), np.nan)
+        return -reach, reach
+
+    def chance_above(self, threshold: Array | float) -> Array:
+        """Confidence (V) that differences on other units are larger than a threshold."""
+        with silently():
+            share = np.where(np.isfinite(self.widths), np.minimum(np.abs(threshold) / self.widths, 1.0), np.nan)
+            deviate = np.sqrt(self.units * share / (1.0 - share))
+        return normal_cdf(np.where(np.asarray(threshold) >= 0.0, -deviate, deviate))
+
+
+# Normal deviates at which limits of single runs are made; at another level they are interpolated.
+_DEVIATES = np.array([0.02, *np.arange(0.125, 4.0, 0.125), 4.0, 4.5, 5.0, 6.0, 7.0, 8.0])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Reach:
+    """Distances from V values of one run to their limits at several levels.
+
+    Attributes:
+        deviates: (Z) two-sided normal deviates of the levels, rising.
+        below: (Z, V) from the value to its lower limit.
+        above: (Z, V) to its upper limit.
+    """
+
+    deviates: Array
+    below: Array
+    above: Array
+
+    @classmethod
+    def of(cls, limits: Callable[[float], tuple[Array, Array]], values: Array, level: float) -> "Reach":
+        """Distances by a function from levels to limits (V) of values (V); exact at one level."""
+        deviates = np.union1d(_DEVIATES, two_sided_z(level))
+        ends = [limits(float(1.0 - 2.0 * normal_cdf(-z))) for z in deviates]
+        return cls(deviates, values - np.stack([low for low, _ in ends]), np.stack([high for _, high in ends]) - values)
+
+    def take(self, places: Sequence[int]) -> "Reach":
+        """Return those of some of the values, in this order."""
+        return Reach(self.deviates, self.below[:, places], self.above[:, places])
+
+
+class HybridDifferences:
+    """Differences of independent runs from the limits of each run: MOVER. Zou & Donner (2008); of rates with Wilson's
+    limits Newcombe (1998b), method 10.
+
+    The lower limit is the difference less the root of the sum of the squared distances from the first value to its
+    lower, and from the second to its upper limit.
 
     Args:
-        first: draws of the first run.
-        second: draws of the second run, of the same joint draws when the runs are paired.
-        estimate: (V) the difference in the data.
-        level: of the interval.
-        rope: half width of the region of practical equivalence, in units of the metric. With 0, exact ties count as
-            equivalent.
+        gaps: (V) first less second.
+        first: Distances of the first run.
+        second: Distances of the second run, at the same levels.
     """
-    with silently():
-        gaps = first - second
-    interval = summarise(gaps, estimate, level)
-    draws = gaps.shape[0]
-    present = draws - interval.undefined
-    with silently():
-        larger = (gaps > rope).sum(axis=0) / present
-        smaller = (gaps < -rope).sum(axis=0) / present
-        equivalent = (np.abs(gaps) <= rope).sum(axis=0) / present
-        error = np.sqrt(np.maximum.reduce([p * (1.0 - p) for p in (larger, smaller, equivalent)]) / present)
-    absent = np.isnan(estimate) | (interval.undefined > MOST_UNDEFINED * draws)
-    return Difference(interval, *(np.where(absent, np.nan, value) for value in (larger, equivalent, error)))
+
+    def __init__(self, gaps: Array, first: Reach, second: Reach) -> None:
+        self._gaps, self._deviates = gaps, first.deviates
+        # What a higher level adds is never less than nothing.
+        self._below = np.maximum.accumulate(np.hypot(first.below, second.above))
+        self._above = np.maximum.accumulate(np.hypot(first.above, second.below))
+
+    @property
+    def p(self) -> Array:
+        """Two-sided p (V): that of the level at which the limits reach 0."""
+        return np.minimum(2.0 * normal_cdf(-np.abs(self._deviate(0.0))), 1.0)
+
+    def limits(self, level: float) -> tuple[Array, Array]:
+        """Lower and upper limits (V)."""
+        z = two_sided_z(level)
+        below, above = (
+            np.array([np.interp(z, self._deviates, one) for one in side.T]) for side in (self._below, self._above)
+        )
+        missing = ~((below > 0) | (above > 0)) | ~np.isfinite(below + above)
+        return np.where(missing, np.nan, self._gaps - below), np.where(missing, np.nan, self._gaps + above)
+
+    def chance_above(self, threshold: Array | float) -> Array:
+        """Confidence (V) that the differences are larger than a threshold."""
+        return normal_cdf(self._deviate(threshold))
+
+    def _deviate(self, threshold: Array | float) -> Array:
+        """Normal deviate (V) of the level whose limit is the threshold, negative where that lies above the difference.
+
+        Distances are interpolated from one level to the next in proportion to the deviate.
+        """
+        away = self._gaps - threshold
+        found = [
+            self._deviate_at(abs(gap), below if gap >= 0 else above) * (1.0 if gap >= 0 else -1.0)
+            for gap, below, above in zip(away.tolist(), self._below.T, self._above.T, strict=True)
+        ]
+        return np.array(found)
+
+    def _deviate_at(self, distance: float, reach: Array) -> float:
+        if not (np.isfinite(distance) and reach[-1] > 0):
+            return np.nan
+        steps, sides = np.concatenate([[0.0], self._deviates]), np.concatenate([[0.0], reach])
+        if distance >= sides[-1]:
+            return float(self._deviates[-1] * min(distance / sides[-1], 4.0))
+        last = int(np.searchsorted(sides, distance, side="right"))
+        share = (distance - sides[last - 1]) / (sides[last] - sides[last - 1])
+        return float(steps[last - 1] + share * (steps[last] - steps[last - 1]))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DrawnDifferences:
+    """Differences in draws of both runs.
+
+    Attributes:
+        gaps: (V) first less second.
+        draws: (D, V) of the same in draws, joint where the runs are paired; NaN where a value does not exist.
+    """
+
+    gaps: Array
+    draws: Array
+
+    @property
+    def p(self) -> Array:
+        """Twice the share (V) of draws on the other side of 0, the data counted as one of them."""
+        defined = np.isfinite(self.draws)
+        with silently():
+            beyond = np.minimum((self.draws <= 0).sum(axis=0), (self.draws >= 0).sum(axis=0))
+        p = np.minimum(2.0 * (1.0 + beyond) / (1.0 + defined.sum(axis=0)), 1.0)
+        return np.where(self._known & (np.ptp(np.where(defined, self.draws, 0.0), axis=0) > 0), p, np.nan)
+
+    @property
+    def _known(self) -> Mask:
+        defined = np.isfinite(self.draws).mean(axis=0) >= 1.0 - MOST_UNDEFINED
+        known: Mask = defined & np.isfinite(self.gaps)
+        return known
+
+    def limits(self, level: float) -> tuple[Array, Array]:
+        """Equal-tailed limits (V), held at 0 where p does not reject it."""
+        found, p = summarise(self.draws, self.gaps, level), self.p
+        held = ~(p < 1.0 - level)
+        low = np.where(held, np.minimum(found.low, 0.0), found.low)
+        high = np.where(held, np.maximum(found.high, 0.0), found.high)
+        return np.where(np.isnan(p), np.nan, low), np.where(np.isnan(p), np.nan, high)
+
+    def chance_above(self, threshold: Array | float) -> Array:
+        """Share (V) of the draws above a threshold; neither sign is surer than 1 - p/2."""
+        p = self.p
+        with silently():
+            share = (self.draws > threshold).sum(axis=0) / np.isfinite(self.draws).sum(axis=0)
+        share = np.where(np.asarray(threshold) >= 0.0, np.minimum(share, 1.0 - p / 2.0), share)
+        found: Array = np.where(np.asarray(threshold) <= 0.0, np.maximum(share, p / 2.0), share)
+        return found
 
 
 def on_scale(values: Array, scale: Scale) -> Array:
@@ -91,135 +266,61 @@ def to_scale(gap: float, values: Array, scale: Scale) -> Array:
         return 2.0 * np.arcsinh(gaps / (2.0 * np.sqrt(values[0] * values[1]))) if scale is Scale.LOG else gaps
 
 
-@dataclass(frozen=True, slots=True)
-class Agreed:
-    """Limits, p and probabilities of a difference that say the same."""
+def matrix_reach(counts: Array, functional: Functional, level: float, weighted: WeightedCounts | None = None) -> Reach:
+    """Distances from the values of one matrix (K, K) to limits with fixed class counts, exact at one level.
 
-    low: float
-    high: float
-    p: float
-    larger: float
-    equivalent: float
-    error: float
-
-
-def agreed(gaps: Array, estimate: float, p: float, *, level: float, rope: float) -> Agreed:
-    """Draws (D) of a difference and the p of a permutation test, brought together.
-
-    Rejected is what both reject: p is the larger one, that of the draws being twice the share of them on the other side
-    of 0; limits hold 0 unless p is below 1 - level, and nothing is surer than 1 - p / 2.
-    """
-    interval = summarise(gaps[:, None], np.array([estimate]), level)
-    drawn = gaps[np.isfinite(gaps)]
-    beyond = min(int((drawn <= 0).sum()), int((drawn >= 0).sum()))
-    found = float(max(p, min(2.0 * (1.0 + beyond) / (1.0 + drawn.size), 1.0)))
-    low, high = float(interval.low[0]), float(interval.high[0])
-    if found >= 1.0 - level:
-        low, high = min(low, 0.0), max(high, 0.0)
-    surest = 1.0 - found / 2.0
-    larger, smaller = (min(float((side > rope).mean()), surest) for side in (drawn, -drawn))
-    shares = np.array([larger, smaller, 1.0 - larger - smaller])
-    error = float(np.sqrt((shares * (1.0 - shares)).max() / drawn.size))
-    return Agreed(low, high, found, larger, float(shares[2]), error)
-
-
-def normal_limits(estimate: Array, variance: Array) -> tuple[Array, Array, Array]:
-    """Limits at 95 % and two-sided p (V) of differences with these variances.
-
-    Without variance there is no interval, and p is 1 for a difference of 0 and NaN otherwise: nothing can be said.
-    """
-    error = np.sqrt(variance)
-    spread = two_sided_z(0.95) * np.where(error > 0, error, np.nan)
-    with silently():
-        p = 2.0 * normal_cdf(-np.abs(estimate) / error)
-    p = np.where(error > 0, p, np.where(estimate == 0, 1.0, np.nan))
-    return estimate - spread, estimate + spread, p
-
-
-def permutation_p(joint: JointCounts, functionals: Sequence[Functional], permuted: Iterable[Array]) -> list[Array]:
-    """Two-sided permutation p-values of the difference, one array () or (K) per functional.
-
-    p = (1 + permutations with a difference as large as observed) / (1 + permutations), so never 0. Where the metric
-    is undefined for a permutation, that one counts as extreme; where it is undefined for the data, p is NaN.
+    MOVER over the rows: what a value moves by as the recall of a class goes to its Jeffreys limit, its errors staying
+    spread as they are, added by squares (Zou & Donner 2008), and what the spread of the errors varies by.
 
     Args:
-        joint: two runs.
-        functionals: the metrics.
-        permuted: batches (d, 2, K, K) of ``joint.permute``.
+        counts: Samples, or what they weigh.
+        functional: V values that are smooth on the way to the limits.
+        level: Of the limits that are asked for.
+        weighted: What weights add to the matrix; None where samples have none.
     """
+    actual, right = counts.sum(axis=1), np.diagonal(counts)
+    hits, worth = (right, actual) if weighted is None else recall_counts(weighted)
+    rows, at = np.flatnonzero(actual > 0), np.arange(np.count_nonzero(actual > 0))
+    deviates = np.union1d(_DEVIATES, two_sided_z(level))
+    errors = counts[rows].copy()
+    errors[at, rows] = 0.0
+    wrong = errors.sum(axis=1)
+    evenly = np.where(np.arange(len(counts)) == rows[:, None], 0.0, 1.0)
+    errors = np.where(wrong[:, None] > 0, errors, evenly)
+    errors *= (actual[rows] / errors.sum(axis=1))[:, None]
+    below, above = [], []
     with silently():
-        table = Table(joint.matrices())
-        observed = [np.subtract(*functional(table)) for functional in functionals]
-        extreme = [np.zeros(np.shape(value)) for value in observed]
-        draws = 0
-        for batch in permuted:
-            draws += batch.shape[0]
-            shuffled = Table(batch)
-            for count, value, functional in zip(extreme, observed, functionals, strict=True):
-                values = functional(shuffled)
-                gaps = np.abs(values[:, 0] - values[:, 1])
-                # Equal values reached by other sums differ by rounding; they are as extreme.
-                np.add(count, (~(gaps < np.abs(value) * (1.0 - 1e-12))).sum(axis=0), out=count)
-    return [
-        np.where(np.isnan(value), np.nan, (1.0 + count) / (1.0 + draws))
-        for count, value in zip(extreme, observed, strict=True)
-    ]
+        value = np.atleast_1d(functional(Table(counts)))
+        for z in deviates:
+            ends = np.stack(jeffreys(hits[rows], worth[rows], float(1.0 - 2.0 * normal_cdf(-z))))
+            moved = np.broadcast_to(counts, (2, rows.size, *counts.shape)).copy()
+            moved[:, at, rows] = (1.0 - ends)[..., None] * errors
+            moved[:, at, rows, rows] = ends * actual[rows]
+            moves = functional(Table(moved)).reshape(2, rows.size, -1) - value
+            below.append(np.square(np.minimum(moves.min(axis=0), 0.0)).sum(axis=0))
+            above.append(np.square(np.maximum(moves.max(axis=0), 0.0)).sum(axis=0))
+        scatter = np.square(deviates)[:, None] * _error_variance(counts, functional, weighted)
+        return Reach(deviates, np.sqrt(np.stack(below) + scatter), np.sqrt(np.stack(above) + scatter))
 
 
-def _floats(*values: ArrayLike) -> list[Array]:
-    return [np.asarray(value, dtype=np.float64) for value in values]
+def _error_variance(counts: Array, functional: Functional, weighted: WeightedCounts | None) -> Array | float:
+    """Variance (V) that the errors of a class leave by falling on one or another of several classes."""
+    if len(counts) == 2:
+        return 0.0
+    moves, cells = cell_sensitivities(counts, functional)
+    rows, columns = cells[cells[:, 0] != cells[:, 1]].T
+    moves = moves[cells[:, 0] != cells[:, 1]]
+    masses = counts[rows, columns][:, None]
+    squares = masses if weighted is None else weighted.squares[rows, columns][:, None]
+    sums, totals = np.zeros((len(counts), moves.shape[1])), np.bincount(rows, masses[:, 0], len(counts))
+    np.add.at(sums, rows, moves)
+    away = moves / masses - (sums / totals[:, None])[rows]
+    found: Array = (squares * away * away).sum(axis=0)
+    return found
 
 
-def newcombe_interval(
-    x1: ArrayLike, n1: ArrayLike, x2: ArrayLike, n2: ArrayLike, level: float = 0.95
-) -> tuple[Array, Array]:
-    """Hybrid score interval: the distances to the Wilson limits of both, combined as a hypotenuse.
-
-    Newcombe (1998b), method 10.
-    """
-    x1, n1, x2, n2 = _floats(x1, n1, x2, n2)
-    low1, high1 = wilson(x1, n1, level)
-    low2, high2 = wilson(x2, n2, level)
-    with silently():
-        p1, p2 = x1 / n1, x2 / n2
-    difference = p1 - p2
-    return difference - np.hypot(p1 - low1, high2 - p2), difference + np.hypot(high1 - p1, p2 - low2)
-
-
-def restricted_shares(
-    x1: ArrayLike, n1: ArrayLike, x2: ArrayLike, n2: ArrayLike, difference: ArrayLike
-) -> tuple[Array, Array]:
-    """Maximum-likelihood proportions under p1 - p2 = difference. Miettinen & Nurminen (1985), appendix; Farrington &
-    Manning (1990).
-
-    p2 is the root in the feasible interval of (n1 + n2) p^3 + l2 p^2 + l1 p + l0 = 0 with
-    l2 = (n1 + 2 n2) d - n1 - n2 - x1 - x2, l1 = (n2 d - n1 - n2 - 2 x2) d + x1 + x2, l0 = x2 d (1 - d), found by
-    trigonometry.
-    """
-    x1, n1, x2, n2, d = _floats(x1, n1, x2, n2, difference)
-    n, x = n1 + n2, x1 + x2
-    l2 = (n1 + 2.0 * n2) * d - n - x
-    l1 = (n2 * d - n - 2.0 * x2) * d + x
-    l0 = x2 * d * (1.0 - d)
-    with silently():
-        v = l2**3 / (3.0 * n) ** 3 - l1 * l2 / (6.0 * n * n) + l0 / (2.0 * n)
-        u = np.copysign(np.sqrt(np.maximum(l2 * l2 / (3.0 * n) ** 2 - l1 / (3.0 * n), 0.0)), v)
-        angle = (np.pi + np.arccos(np.clip(v / u**3, -1.0, 1.0))) / 3.0
-        p2 = 2.0 * u * np.cos(angle) - l2 / (3.0 * n)
-    p2 = np.where(u == 0, -l2 / (3.0 * n), p2)
-    p2 = np.clip(p2, np.maximum(0.0, -d), np.minimum(1.0, 1.0 - d))
-    return p2 + d, p2
-
-
-def score_z(x1: ArrayLike, n1: ArrayLike, x2: ArrayLike, n2: ArrayLike, difference: ArrayLike = 0.0) -> Array:
-    """Score statistic of p1 - p2 = difference with the variance at ``restricted_shares``. Farrington & Manning (1990).
-
-    0 where the gap is 0.
-    """
-    x1, n1, x2, n2, d = _floats(x1, n1, x2, n2, difference)
-    p1, p2 = restricted_shares(x1, n1, x2, n2, d)
-    variance = p1 * (1.0 - p1) / n1 + p2 * (1.0 - p2) / n2
-    gap = x1 / n1 - x2 / n2 - d
-    with silently():
-        z = gap / np.sqrt(np.maximum(variance, 0.0))
-    return np.where(gap == 0, 0.0, z)
+def recall_counts(weighted: WeightedCounts, level: float = _USUAL_LEVEL) -> tuple[Array, Array]:
+    """Hits and samples (K) that the recalls of weighted samples are worth at a level."""
+    sums = [Table(part) for part in (weighted.counts, weighted.squares, weighted.samples)]
+    hits, among = (np.array([getattr(one, name) for one in sums[:2]]) for name in ("tp", "actual"))
+    return WeightedRate.of_sums(hits, among, sums[2].actual).as_counts(level)

@@ -6,20 +6,22 @@ of their influences: for an area that is DeLong's test, for a mean loss the pair
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import nan
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
+from app.kernel.compare.differences import StudentDifferences
 from app.kernel.compare.paired.tests import ChiSquared
 from app.kernel.metrics.card import Scale
 from app.kernel.metrics.expression import Every, Expression, Measure
-from app.kernel.numerics.arrays import Array, silently
-from app.kernel.numerics.scipy_bridge import chi_squared_upper_tail, student_cdf, student_quantile
+from app.kernel.numerics.arrays import Array, kish_effective_n, silently
+from app.kernel.numerics.scipy_bridge import chi_squared_upper_tail
 from app.kernel.samples.influence import LinearMethod, Strata
-from app.kernel.samples.losses import Codes
+from app.kernel.samples.losses import Codes, sums_by_code
+from app.kernel.uncertainty.groups import Grouping
 from app.kernel.uncertainty.influence import Bounds, Linearisation, limits
 from app.kernel.uncertainty.intervals import two_sided_z
+from app.kernel.uncertainty.jackknife import variance_freedom
 
 # Relative to those of the two runs, a variance of their difference below this is rounding.
 _ROUNDING = 1e-14
@@ -32,7 +34,7 @@ class Linear(Protocol):
 
     @property
     def n_units(self) -> int:
-        """How many."""
+        """Number of units."""
 
     @property
     def n_classes(self) -> int:
@@ -102,14 +104,6 @@ def _hull(bounds: Sequence[Bounds]) -> Bounds:
     return min(lows) if len(lows) == len(bounds) else None, max(highs) if len(highs) == len(bounds) else None
 
 
-class LinearTest(NamedTuple):
-    """Limits and two-sided p of a difference. All NaN where no test applies; without variance p alone may be 1."""
-
-    low: float
-    high: float
-    p: float
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class LinearRuns:
     """One value of R runs with its sampling covariance.
@@ -123,6 +117,7 @@ class LinearRuns:
         at_end: (R), 1 at the upper end of the range, -1 at the lower, else 0.
         alike: (R, R), the largest covariance that an unknown pairing leaves possible; None where the pairing is known.
         against: The smallest.
+        influences: By run, what each unit or group of units adds, where degrees of freedom follow from it.
     """
 
     values: Array
@@ -133,33 +128,29 @@ class LinearRuns:
     at_end: Array
     alike: Array | None = None
     against: Array | None = None
+    influences: tuple[Array, ...] = ()
 
     def variance(self, first: int, second: int, covariance: Array | None = None) -> float:
-        """Of the difference of two runs; with other covariances between them where these are given."""
+        """Return the variance of the difference of two runs; with other covariances between them where these
+        are given.
+        """
         between = (self.covariance if covariance is None else covariance)[first, second]
         own = float(self.covariance[first, first] + self.covariance[second, second])
         found = own - 2.0 * float(between)
         exact = _NO_DIFFERENCE * float(np.abs(self.values[[first, second]]).max())
         return 0.0 if found <= max(_ROUNDING * own, exact * exact) else found
 
-    def test(self, first: int, second: int, level: float, *, variance: float | None = None) -> LinearTest:
-        """First less second: limits by Student's t, whose degrees of freedom are infinite for areas, and p.
-
-        Without variance p is 1 for a difference of 0; what varies for each run but not for the difference has it at 0
-        for certain. A difference without variance that is not 0 has no test.
+    def difference(self, first: int, second: int, covariance: Array | None = None) -> StudentDifferences:
+        """First less second; of runs on one test set whose pairing is unknown at the smallest covariance, if no other
+        is given.
         """
-        if not np.isfinite(self.values[[first, second]]).all():
-            return LinearTest(nan, nan, nan)
-        gap = float(self.values[first] - self.values[second])
-        spread = self.variance(first, second) if variance is None else variance
-        if spread == 0.0:
-            if abs(gap) > _NO_DIFFERENCE:
-                return LinearTest(nan, nan, nan)
-            end = 0.0 if self.varies(first) else nan
-            return LinearTest(end, end, 1.0)
-        error, freedom = float(np.sqrt(spread)), self.pair_freedom(first, second)
-        reach = float(student_quantile((1.0 + level) / 2.0, freedom)) * error
-        return LinearTest(gap - reach, gap + reach, float(2.0 * student_cdf(-abs(gap) / error, freedom)))
+        least = self.against if covariance is None else covariance
+        with silently():
+            gap = self.values[first] - self.values[second]
+        if abs(gap) <= _NO_DIFFERENCE:
+            gap = np.zeros(())
+        error, freedom = self.variance(first, second, least) ** 0.5, self.pair_freedom(first, second)
+        return StudentDifferences(*(np.atleast_1d(np.asarray(one, np.float64)) for one in (gap, error, freedom)))
 
     def varies(self, run: int) -> bool:
         """Has the value of a run a sampling error?"""
@@ -168,8 +159,13 @@ class LinearRuns:
     def pair_freedom(self, first: int, second: int) -> float:
         """Degrees of freedom of the difference: those of Welch (1947) for independent runs, else the fewer."""
         both = self.freedom[[first, second]]
+        numeric = bool(self.influences)
         if self.covariance[first, second] != 0.0 or not np.isfinite(both).all():
+            if numeric and self.influences[first].shape == self.influences[second].shape:
+                both = np.append(both, variance_freedom(self.influences[first] - self.influences[second]))
             return float(both.min())
+        if numeric:
+            both = np.minimum(both, [variance_freedom(self.influences[run]) for run in (first, second)])
         own = self.covariance[[first, second], [first, second]]
         with silently():
             found = float(own.sum() ** 2 / (own**2 / both).sum())
@@ -208,7 +204,14 @@ class LinearRuns:
         return drawn
 
 
-def join_runs(parts: Sequence[Linearisation], truths: Sequence[Codes], *, paired: bool, same_items: bool) -> LinearRuns:
+def join_runs(
+    parts: Sequence[Linearisation],
+    truths: Sequence[Codes],
+    *,
+    paired: bool,
+    same_items: bool,
+    groupings: Sequence[Grouping] = (),
+) -> LinearRuns:
     """One value of R runs together.
 
     Args:
@@ -216,17 +219,48 @@ def join_runs(parts: Sequence[Linearisation], truths: Sequence[Codes], *, paired
         truths: (R) class codes of the samples of each.
         paired: The samples of all runs are the same, in the same order.
         same_items: They are the same in an unknown order.
+        groupings: (R) of samples that come in groups, the same for all paired runs; none where they are independent.
     """
+    if groupings:
+        parts = _in_groups(parts, groupings, paired=paired)
+    numeric = any(part.method is LinearMethod.JACKKNIFE for part in parts)
+    influences = tuple(part.influence for part in parts) if numeric else ()
     if paired:
-        influences = np.stack([part.influence for part in parts])
-        return runs_of(parts, influences @ influences.T)
+        together = np.stack([part.influence for part in parts])
+        return replace(runs_of(parts, together @ together.T), influences=influences)
     covariance = np.diag([float(np.vecdot(part.influence, part.influence)) for part in parts])
+    runs = replace(runs_of(parts, covariance), influences=influences)
     if not same_items:
-        return runs_of(parts, covariance)
+        return runs
+    if groupings or len({part.influence.size for part in parts}) > 1:
+        # Nothing is known of how groups, or cells, go together but that no correlation is beyond 1.
+        deviations = np.sqrt(np.diagonal(covariance))
+        return replace(runs, alike=np.outer(deviations, deviations), against=-np.outer(deviations, deviations))
     # Within a class the sum of products is greatest when both are sorted alike (Hoeffding 1940).
     rising = np.stack([_sorted_by_class(part.influence, y) for part, y in zip(parts, truths, strict=True)])
     falling = np.stack([-_sorted_by_class(-part.influence, y) for part, y in zip(parts, truths, strict=True)])
-    return replace(runs_of(parts, covariance), alike=rising @ rising.T, against=rising @ falling.T)
+    return replace(runs, alike=rising @ rising.T, against=rising @ falling.T)
+
+
+def _in_groups(parts: Sequence[Linearisation], groupings: Sequence[Grouping], *, paired: bool) -> list[Linearisation]:
+    """Return the linearised values with the influence of each group (G) in place of each sample.
+
+    With G / (G - 1) for the groups that have any influence, on any of the runs where these are paired, and the degrees
+    of freedom of as many groups of equal size as are worth as much (Liang & Zeger 1986).
+    """
+    sums = [sums_by_code(one.codes, part.influence, one.n_groups) for part, one in zip(parts, groupings, strict=True)]
+    about = [
+        sums_by_code(one.codes, part.influence != 0, one.n_groups) for part, one in zip(parts, groupings, strict=True)
+    ]
+    if paired:
+        about = [np.max(about, axis=0)] * len(parts)
+    found = []
+    for part, sum_of, sizes in zip(parts, sums, about, strict=True):
+        concerned = np.count_nonzero(sizes)
+        factor = (concerned / (concerned - 1.0)) ** 0.5 if concerned > 1 else np.nan if concerned else 1.0
+        freedom = max(kish_effective_n(sizes) - 1.0, 1.0) if concerned else np.inf
+        found.append(replace(part, influence=factor * sum_of, freedom=min(part.freedom, freedom), sizes=None))
+    return found
 
 
 def runs_of(parts: Sequence[Linearisation], covariance: Array) -> LinearRuns:
@@ -260,7 +294,7 @@ def _sorted_by_class(influence: Array, y: Codes) -> Array:
 
 
 def hits_of(share: Linearisation) -> Array:
-    """Which samples (n) count for a share of samples, from their influence on it."""
+    """Return 1 for each sample (n) that counts for a share of samples, else 0, from their influence on it."""
     size = share.influence.size
     counted: Array = np.round(share.influence * np.sqrt(size * max(size - 1, 1)) + share.value)
     return counted

@@ -235,7 +235,7 @@ def five_by_two_f(differences: Array) -> tuple[float, float]:
 
 
 class ZeroRule(StrEnum):
-    """What happens to differences of 0.
+    """Treatment of differences of 0.
 
     SPLIT ranks them and gives half of their ranks to either side (an odd one is dropped), as Demsar (2006) does; DROP
     leaves them out first, as Wilcoxon did.
@@ -293,25 +293,11 @@ def sign_distribution(ranks: "np.ndarray[tuple[int, ...], np.dtype[np.int64]]") 
     return distribution
 
 
-@dataclass(frozen=True, slots=True)
-class BayesianSignedRank:
-    """Two answers to which of two models is better on a new data set. Each is (second better, equivalent, first
-    better).
-
-    Attributes:
-        win: Share of the draws in which the region holds the most probability: how sure it is that this is the
-            likeliest outcome.
-        mass: Expected probability of the region: how likely the outcome itself is.
-    """
-
-    win: tuple[float, float, float]
-    mass: tuple[float, float, float]
-
-
 def bayesian_signed_rank(
     differences: Array, *, rope: float, draws: int, random: np.random.Generator
-) -> BayesianSignedRank:
-    """Bayesian signed-rank test of N differences, first less second. Benavoli et al. (2014, 2017).
+) -> tuple[Array, Array]:
+    """Bayesian signed-rank test of N differences, first less second: two answers to which model is better on a new data
+    set. Benavoli et al. (2014, 2017).
 
     Weights w ~ Dirichlet(1/2, 1, ..., 1) over a pseudo-difference of 0 and the N differences; a region's
     probability is the sum of w_i w_j over the pairs whose mean (z_i + z_j)/2 lies in it: below -rope, within, above.
@@ -321,6 +307,10 @@ def bayesian_signed_rank(
         rope: half width of the region of practical equivalence; with 0, means of exactly 0 are equivalent.
         draws: how many.
         random: source of the random numbers.
+
+    Returns:
+        Of second better, equivalent and first better (3) the expected probability: how likely the outcome itself is;
+        and the share of the draws in which it has the most: how sure it is that this is the likeliest outcome.
     """
     values = np.concatenate([[0.0], np.asarray(differences, dtype=np.float64)])
     means = (values[:, None] + values[None, :]) / 2.0
@@ -333,7 +323,4 @@ def bayesian_signed_rank(
     masses = np.column_stack([second, 1.0 - first - second, first])
     top = masses >= masses.max(axis=1, keepdims=True) - 1e-12
     wins = (top / top.sum(axis=1, keepdims=True)).mean(axis=0)
-    left, middle, right = masses.mean(axis=0)
-    return BayesianSignedRank(
-        (float(wins[0]), float(wins[1]), float(wins[2])), (float(left), float(middle), float(right))
-    )
+    return masses.mean(axis=0), wins

@@ -12,7 +12,11 @@ from app.kernel.compare.paired.tests import ChiSquared
 from app.kernel.matrix.table import Table, additive_variance, stack
 from app.kernel.metrics.families.agreement import cohen_kappa
 from app.kernel.numerics.arrays import Array, silently
-from app.kernel.numerics.scipy_bridge import chi_squared_upper_tail, normal_quantile
+from app.kernel.numerics.scipy_bridge import chi_squared_upper_tail, normal_cdf, normal_quantile
+from app.kernel.uncertainty.draws import generator
+
+# Draws of the largest of several normals: its quantile has an error of about 0.01.
+_NORMALS = 50_000
 
 
 def cochran_q(joint: JointCounts) -> ChiSquared:
@@ -34,7 +38,7 @@ def cochran_q(joint: JointCounts) -> ChiSquared:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RankProbabilities:
-    """How sure the order of R runs is.
+    """Certainty of the order of R runs.
 
     Attributes:
         best: Probability of being the best, ties shared, (R).
@@ -74,39 +78,38 @@ def mean_ranks(values: Array) -> Array:
     return ranks
 
 
-def confidence_set(draws: Array, estimates: Array, level: float = 0.95) -> NDArray[np.bool_]:
-    """Which runs (R) may be the best, from joint draws (D, R) of R values (R): multiple comparison with the best.
+def may_be_best(draws: Array, estimates: Array, level: float = 0.95) -> NDArray[np.bool_]:
+    """Return which runs (R) may be the best, from joint draws (D, R) of R values (R): with the level the best is in it.
 
-    In the manner of Hsu (1984) a run leaves the set when the upper limit of its difference to the leader is below 0.
-    The limits hold for all runs together: the largest standardised deviation of the draws gives their factor, so
-    correlated runs cost less than Bonferroni.
+    Hsu (1984): a run leaves the set where some other is better by more than the largest standardised difference of all
+    others to it reaches with the level, on one side (Dunnett 1955).
     """
-    leader = int(np.nanargmax(estimates))
-    gaps, difference = draws - draws[:, [leader]], estimates - estimates[leader]
-    deviation = gaps.std(axis=0, ddof=1)
+    deviations = draws - draws.mean(axis=0)
+    possible = np.ones(estimates.size, dtype=np.bool_)
+    for run in range(estimates.size):
+        gaps = deviations - deviations[:, [run]]
+        spread = gaps.std(axis=0, ddof=1)
+        with silently():
+            largest = np.where(spread > 0, gaps / spread, 0.0).max(axis=1)
+        ahead = estimates - estimates[run]
+        possible[run] = (ahead <= float(np.quantile(largest, level)) * spread).all()
+    return possible
+
+
+def level_of_largest(draws: Array, level: float = 0.95) -> float:
+    """Return the level at which the limits of the run that came out best hold, from joint draws (D, R).
+
+    The best of R values is about its own value plus the largest of R deviations. So its limit on that side is c
+    standard errors away, c the quantile of the largest of normals with the correlations of the runs.
+    """
     with silently():
-        standardised = np.abs(gaps - gaps.mean(axis=0)) / deviation
-    standardised[:, deviation == 0] = 0.0
-    factor = float(np.quantile(standardised.max(axis=1), level))
-    surely_worse: NDArray[np.bool_] = difference + factor * deviation < 0
-    return ~surely_worse
-
-
-def separable_groups(draws: Array, estimates: Array, level: float = 0.95) -> NDArray[np.int64]:
-    """Group number (R) of each run, 0 for the best: those that the best of the group is not surely better than.
-
-    The leader's confidence set is the first group; the next is made of the runs that are left, and so on.
-    """
-    groups = np.zeros(estimates.size, dtype=np.int64)
-    rest = np.arange(estimates.size)
-    number = 0
-    while rest.size:
-        groups[rest] = number
-        if rest.size == 1:
-            break
-        rest = rest[~confidence_set(draws[:, rest], estimates[rest], level)]
-        number += 1
-    return groups
+        correlation: Array = np.nan_to_num(np.atleast_2d(np.corrcoef(draws, rowvar=False)))
+    np.fill_diagonal(correlation, 1.0)
+    values, vectors = np.linalg.eigh(correlation)
+    root = vectors * np.sqrt(np.maximum(values, 0.0))
+    normals = generator(0).standard_normal((_NORMALS, len(correlation))) @ root.T
+    largest = float(np.quantile(normals.max(axis=1), 0.5 + level / 2.0))
+    return 2.0 * float(normal_cdf(largest)) - 1.0
 
 
 def winner_optimism(draws: Array, estimates: Array) -> float:

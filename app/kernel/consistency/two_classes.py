@@ -6,7 +6,7 @@ find all. The ends of every range are decided in exact fractions.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from functools import cache
 from itertools import groupby
@@ -202,7 +202,7 @@ _ROWS_AT_ONCE = 1 << 17
 class _Rows:
     """Values of the count of the smaller class, for one or many class sizes, one after another.
 
-    Counts are whole numbers in floating point. All (R), or (1) where all rows agree.
+    Counts are whole numbers in floating point. All have shape (R).
 
     Attributes:
         owner: Index of the size that a row belongs to.
@@ -228,17 +228,17 @@ class _Rows:
         lengths = both.min(axis=1) + 1
         owner = np.repeat(np.arange(len(both)), lengths)
         starts = np.concatenate([[0], np.cumsum(lengths)[:-1]])
-        p, n = both.T.astype(np.float64) if len(both) == 1 else both[owner].T.astype(np.float64)
-        high = np.broadcast_to(np.maximum(p, n), owner.shape)
-        return cls(owner, np.arange(owner.size) - starts[owner] + 0.0, p, n, p > n, np.zeros(owner.size), high)
+        p, n = both[owner].T.astype(np.float64)
+        fixed = np.arange(owner.size) - starts[owner] + 0.0
+        return cls(owner, fixed, p, n, p > n, np.zeros(owner.size), np.maximum(p, n))
 
     def sizes(self, row: int) -> tuple[int, int]:
-        return (int(self.p[row]), int(self.n[row])) if self.p.size > 1 else (int(self.p[0]), int(self.n[0]))
+        return int(self.p[row]), int(self.n[row])
 
     def matrix(self, row: int, moving: int) -> tuple[int, int]:
         """Counts (tp, tn) of a row with the other count."""
-        fixed, swapped = int(self.fixed[row]), self.swapped[row if self.swapped.size > 1 else 0]
-        return (moving, fixed) if swapped else (fixed, moving)
+        fixed = int(self.fixed[row])
+        return (moving, fixed) if self.swapped[row] else (fixed, moving)
 
     def fits(self, row: int, moving: int, reported: Reported, *, undefined_as_zero: bool) -> bool:
         return _fits(*self.matrix(row, moving), *self.sizes(row), reported, undefined_as_zero=undefined_as_zero)
@@ -254,11 +254,7 @@ class _Rows:
         return rows
 
     def _some(self, kept: Mask) -> "_Rows":
-        if kept.all():
-            return self
-        many = self.p.size == kept.size
-        p, n, swapped = (self.p[kept], self.n[kept], self.swapped[kept]) if many else (self.p, self.n, self.swapped)
-        return _Rows(self.owner[kept], self.fixed[kept], p, n, swapped, self.low[kept], self.high[kept])
+        return self if kept.all() else _Rows(*(getattr(self, one.name)[kept] for one in fields(self)))
 
     def _within(self, score: Score, least: float, most: float) -> tuple[Array, Array]:
         """First and last count (R) at which a monotone score lies between two numbers, by bisection."""
@@ -288,10 +284,7 @@ class _Rows:
 
     def _values(self, score: Score, moving: Array) -> Array:
         """The score (R) with this other count."""
-        if self.swapped.size > 1:
-            tp, tn = np.where(self.swapped, moving, self.fixed), np.where(self.swapped, self.fixed, moving)
-        else:
-            tp, tn = (moving, self.fixed) if self.swapped[0] else (self.fixed, moving)
+        tp, tn = np.where(self.swapped, moving, self.fixed), np.where(self.swapped, self.fixed, moving)
         return np.broadcast_to(score.floating(tp, tn, self.p, self.n), moving.shape)
 
 

@@ -345,6 +345,7 @@ class Inference:
         same_as: Equivalent function of other metrics, such as ``min(recall@*)``: one quantity has one way to its
             limits.
         mean_of_recalls: The mean of the recalls that it is, if it is one.
+        over_classes: It is a mean over all classes that exists where a class has no samples.
         gradient: Gradient of a metric that is smooth in the shares of the cells of a matrix.
         by_chance: Simulates a calibration error under perfect calibration.
         details: Gives values shown beside a metric of probabilities, by name: a number each, or one per class (K) for a
@@ -366,6 +367,7 @@ class Inference:
     scale: Scale = Scale.LINEAR
     same_as: str | None = None
     mean_of_recalls: Mean | None = None
+    over_classes: bool = False
     gradient: Gradient | None = None
     by_chance: Callable[..., ErrorByChance] | None = None
     details: Callable[[Scores], Mapping[str, Array | float]] | None = None

@@ -56,12 +56,6 @@ def _chain(tp: Amounts, fp: Amounts) -> tuple[Amounts, Amounts]:
 
 def outside(tp: Amounts, fp: Amounts, hull: tuple[Array, Array]) -> tuple[Amounts, Amounts]:
     """Points, in order, that a hull of other points of the same curve does not cover."""
-    kept = rows_outside(tp, fp, hull)
-    return tp.take(kept), fp.take(kept)
-
-
-def rows_outside(tp: Amounts, fp: Amounts, hull: tuple[Array, Array]) -> NDArray[np.intp]:
-    """Indices of the points that a hull of other points of the same curve does not cover."""
     runs = tp.size // STRETCH
     whole = runs * STRETCH
     y, x = tp[:whole].reshape(runs, STRETCH), fp[:whole].reshape(runs, STRETCH)
@@ -71,7 +65,8 @@ def rows_outside(tp: Amounts, fp: Amounts, hull: tuple[Array, Array]) -> NDArray
     # Twice the area of the triangle of chord and point, not negative where the point may be outside.
     side = (y - floor) * (right - left) - (x - left) * (ceiling - floor)
     kept = np.flatnonzero(side >= -_SLACK * float(hull[0][-1]) * float(hull[1][-1]))
-    return np.concatenate([kept, np.arange(whole, tp.size)])
+    kept = np.concatenate([kept, np.arange(whole, tp.size)])
+    return tp.take(kept), fp.take(kept)
 
 
 def falling_means(sums: Array, weights: ArrayLike) -> Array:

@@ -7,36 +7,17 @@ Simulation follows Bröcker & Smith (2007). All bins, and all classes, of one si
 sample.
 """
 
-import itertools
 from dataclasses import dataclass
 from math import erfc, sqrt
-from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from app.kernel.numerics.arrays import Array, ratio, silently, total
+from app.kernel.numerics.arrays import Array, ratio, silently
 from app.kernel.samples.rankings import Positions, Ranking
 from app.kernel.samples.scores import Scores
 
 # Tolerance at the upper limit of a bin: 0.1 + 0.2 lies in (0.2, 0.3].
 TOLERANCE = 1e-12
-
-
-class Excess(NamedTuple):
-    """Mean stated probability, its excess over the frequency of the events, and the standard error of the excess."""
-
-    stated: float
-    gap: float
-    error: float
-
-
-def excess_of_top_label(scores: Scores) -> Excess:
-    """Excess of the probability of the predicted class over the accuracy; one vector of weights at most."""
-    weights = np.ones(scores.n_samples) if scores.weights is None else scores.weights
-    above = scores.confidence - (scores.truth_rank == 0)
-    stated, gap = (float(np.average(values, weights=weights)) for values in (scores.confidence, above))
-    return Excess(stated, gap, float(np.sqrt(np.sum((weights * (above - gap)) ** 2)) / weights.sum()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,9 +119,7 @@ class Decomposition:
 def decompose(scores: Scores, code: int) -> Decomposition:
     """Both decompositions of the binary Brier score of a class."""
     ranking = scores.ranking(code)
-    hit = (scores.y == code).astype(np.float64)
-    probability = scores.columns[code]
-    brier = ratio(total(scores.sums_of((probability - hit) ** 2)), scores.n)
+    brier = ratio(scores.forecasts(code).squared_error, scores.n)
     positives, everyone = ranking.positives, ranking.positives + ranking.negatives
     uncertainty = ratio(positives * ranking.negatives, everyone * everyone)
     discrimination = np.empty(positives.shape)
@@ -150,29 +129,14 @@ def decompose(scores: Scores, code: int) -> Decomposition:
         share = float(positives[row]) / float(everyone[row])
         # Variance of the calibrated forecast around the share of the class.
         discrimination[row] = float(weight @ (up / weight - share) ** 2) / float(everyone[row])
-    # Where all forecasts differ, the resolution is the variance of the outcomes.
-    resolution = uncertainty if ranking.ends is None else _resolution(ranking)
     return Decomposition(
         brier=brier,
         miscalibration=brier - uncertainty + discrimination,
         discrimination=discrimination,
         uncertainty=uncertainty,
-        reliability=brier - uncertainty + resolution,
-        resolution=resolution,
+        reliability=brier - uncertainty + ranking.resolution,
+        resolution=ranking.resolution,
     )
-
-
-def _resolution(ranking: Ranking) -> Array:
-    """Variance (...) of the frequency of the members over the distinct scores."""
-    ends = ranking.last
-    starts = np.concatenate([[0], ends[:-1] + 1])
-    weights = np.ones(ranking.values.size) if ranking.weights is None else ranking.weights
-    weight = np.add.reduceat(weights, starts, axis=-1)
-    hits = np.add.reduceat(weights * ranking.members, starts, axis=-1)
-    everyone = weight.sum(axis=-1)
-    share = ratio(hits.sum(axis=-1), everyone)
-    frequency = np.where(weight > 0, ratio(hits, np.where(weight > 0, weight, 1.0)), 0.0)
-    return ratio(np.vecdot(weight, (frequency - share[..., None]) ** 2), everyone)
 
 
 def spiegelhalter(scores: Scores, code: int) -> tuple[float, float]:
@@ -186,12 +150,10 @@ def spiegelhalter(scores: Scores, code: int) -> tuple[float, float]:
     """
     if scores.weights is not None:
         raise ValueError("Spiegelhalter's Z is not defined for weighted samples")
-    p, y = scores.columns[code], (scores.y == code).astype(np.float64)
-    lean = 1.0 - 2.0 * p
-    variance = float(np.vecdot(lean * lean, p * (1.0 - p)))
-    if variance <= 0.0:
+    found = scores.forecasts(code)
+    if found.variance <= 0.0:
         return float("nan"), float("nan")
-    z = float(np.vecdot(y - p, lean)) / sqrt(variance)
+    z = found.leaning / sqrt(found.variance)
     return z, erfc(abs(z) / sqrt(2.0))
 
 
@@ -200,8 +162,6 @@ NORMAL_FROM = 200.0
 _DRAWN_AT_ONCE = 1 << 20
 # Samples, and their outcomes, per block: they fit in the second-level cache.
 _BLOCK = 16384
-# Levels of the first 15 bits of random numbers.
-_LEVELS = 1 << 15
 
 
 @dataclass(frozen=True, slots=True)
@@ -326,56 +286,17 @@ def _of_classes(scores: Scores, bins: int, draws: int, rng: np.random.Generator)
         weights = np.ones(columns.shape[1]) if scores.weights is None else scores.weights[part]
         cell_of = ((columns * bins - bins * TOLERANCE).astype(np.intp) + np.arange(0, cells, bins)[:, None]).ravel()
         deviations -= np.bincount(cell_of, (columns * weights).ravel(), cells)
-        reached, rows = _cumulated(columns), max(1, _BLOCK // weights.size)
-        rough = _rough(reached)
+        reached, rows = np.cumsum(columns[:-1], axis=0), max(1, _BLOCK // weights.size)
         for first in range(0, draws, rows):
             some = deviations[first : first + rows]
-            hit = cell_of.take(_outcomes(reached, rough, len(some), rng))
+            chosen = rng.random((len(some), weights.size))
+            codes = sum((chosen >= limit for limit in reached), np.zeros(chosen.shape, dtype=np.intp))
+            hit = cell_of.take(codes * weights.size + np.arange(weights.size))
             hit += np.arange(0, some.size, cells)[:, None]
             each = None if scores.weights is None else np.tile(weights, len(some))
             some += np.bincount(hit.ravel(), each, some.size).reshape(some.shape)
     summed: Array = np.abs(deviations).sum(axis=1)
     return summed
-
-
-def _cumulated(columns: Array) -> Array:
-    """Cumulative probabilities of the first 1, 2, ... K - 1 classes, shape (K - 1, n)."""
-    reached = columns[:-1].copy()
-    for before, after in itertools.pairwise(reached):
-        after += before
-    return reached
-
-
-def _rough(reached: Array) -> NDArray[np.int16]:
-    """Cumulative probabilities cut to 15 bits, and a last row that no random number reaches, shape (K, n)."""
-    cut = np.minimum(np.floor(reached * _LEVELS), _LEVELS - 1)
-    return np.vstack([cut, np.full((1, reached.shape[1]), -1.0)]).astype(np.int16)
-
-
-def _outcomes(reached: Array, rough: NDArray[np.int16], rows: int, rng: np.random.Generator) -> NDArray[np.intp]:
-    """Simulated classes (rows, n), as indices into an array (K, n): the number of cumulative probabilities that a
-    random number reaches.
-
-    In nearly all cases its first 15 bits decide, which are compared four times as fast.
-    """
-    size = reached.shape[1]
-    chosen = rng.random((rows, size))
-    bits = (chosen * _LEVELS).astype(np.int16)
-    codes = np.zeros(bits.shape, dtype=np.uint8 if len(reached) < 256 else np.uint16)
-    above = np.empty(bits.shape, dtype=np.bool_)
-    for limit in rough[:-1]:
-        codes += np.greater(bits, limit, out=above).view(np.uint8)
-    places = codes.astype(np.intp)
-    places *= size
-    places += np.arange(size)
-    # Equal leading bits do not decide.
-    open_ = np.flatnonzero(rough.take(places) == bits)
-    flat = places.reshape(-1)
-    while open_.size:
-        passed = open_[chosen.take(open_) >= reached.take(flat[open_])]
-        flat[passed] += size
-        open_ = passed[rough.take(flat[passed]) == bits.take(passed)]
-    return places
 
 
 def _refuse_batch(scores: Scores) -> None:

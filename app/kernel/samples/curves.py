@@ -4,12 +4,10 @@ Areas are those of the full data. Samples of one score are never split, and rate
 these samples reaches them.
 """
 
-from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from heapq import heappop, heappush
-from math import ceil
 from typing import Self
 
 import numpy as np
@@ -477,18 +475,12 @@ def _needed(ranking: Ranking, recall: float) -> Array:
 
 def _cuts_within(ranking: Ranking, allowed: Array) -> Positions:
     """Number of cuts (...) with at most this many non-members."""
-    if ranking.plain:
-        at = ranking.at
-        return np.asarray(bisect_right(range(at.size), float(allowed), key=lambda cut: at[cut] - cut))
     return np.asarray(np.count_nonzero(ranking.fp <= allowed[..., None], axis=-1))
 
 
 def _cuts_short(ranking: Ranking, recall: float) -> Positions:
     """Number of cuts (...) whose recall is below this one."""
-    needed = _needed(ranking, recall)
-    if ranking.plain:
-        return np.asarray(max(ceil(float(needed)) - 1, 0))
-    return np.asarray(np.count_nonzero(ranking.tp < needed[..., None], axis=-1))
+    return np.asarray(np.count_nonzero(ranking.tp < _needed(ranking, recall)[..., None], axis=-1))
 
 
 def _counts(ranking: Ranking, cuts: Positions) -> tuple[Array, Array]:
@@ -496,9 +488,6 @@ def _counts(ranking: Ranking, cuts: Positions) -> tuple[Array, Array]:
     if not ranking.at.size:
         return np.zeros(cuts.shape), np.zeros(cuts.shape)
     place = np.clip(cuts, 0, ranking.at.size - 1)
-    if ranking.plain:
-        block = ranking.part(int(place), int(place) + 1)
-        return block.tp[0], block.fp[0]
     found = [np.take_along_axis(values, place[..., None], axis=-1)[..., 0] for values in (ranking.tp, ranking.fp)]
     return found[0], found[1]
 

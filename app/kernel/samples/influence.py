@@ -32,6 +32,7 @@ class LinearMethod(StrEnum):
     NEWCOMBE = "newcombe_5"
     INFLUENCE_LOGIT = "influence_logit"
     INFLUENCE = "influence"
+    JACKKNIFE = "jackknife"
     T = "t"
     WILSON = "wilson"
     CLOPPER_PEARSON = "clopper_pearson"

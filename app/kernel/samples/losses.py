@@ -16,8 +16,6 @@ CLIP = float(np.finfo(np.float64).eps)
 TOLERANCE = 1e-12
 # Entries per piece: the arrays of a piece fit in the second-level cache.
 _BLOCK = 32768
-# Up to this many classes a product with the one-hot truth is faster than counting.
-_BY_PRODUCT = 8
 
 
 class Losses(NamedTuple):
@@ -36,20 +34,6 @@ class Losses(NamedTuple):
     undecided: Array
     lowest: float
     highest: float
-
-
-class Piece(NamedTuple):
-    """Consecutive samples: p_true (b,), squared error (b,), squared length of the row (b,), one-hot truth (K, b)."""
-
-    p_true: Array
-    squared_error: Array
-    squared_length: Array
-    truth: Array
-    weights: Array | None
-
-    def add(self, values: Array, sums: Array) -> None:
-        """Add the sums by class of values (r, b) to ``sums`` (..., r, K)."""
-        sums += (values if self.weights is None else self.weights[..., None, :] * values) @ self.truth.T
 
 
 def phi_of(p_true: Array, out: Array | None = None) -> Array:
@@ -88,65 +72,28 @@ def sums_by_code(
     return counted.reshape(*values.shape[:-1], n_classes)
 
 
-def phi_by_class(probabilities: Array, y: Codes, weights: Array | None) -> Array:
-    """Sum of phi over the samples of each class, shape (..., K)."""
-    n_classes = probabilities.shape[1]
-    sums = np.zeros((*(() if weights is None else weights.shape[:-1]), n_classes))
-    one_hot = np.eye(n_classes)
-    size = _BLOCK // 4
-    for start in range(0, y.size, size):
-        part = slice(start, start + size)
-        phi = phi_of(true_probabilities(probabilities[part], y[part]))
-        if weights is not None:
-            phi = phi * weights[..., part]
-        if n_classes < _BY_PRODUCT:
-            sums += phi @ one_hot.take(y[part], axis=0)
-        else:
-            sums += sums_by_code(y[part], phi, n_classes)
-    return sums
-
-
 def losses_by_class(probabilities: Array, y: Codes, weights: Array | None) -> Losses:
     """All sums over rows (n, K) with codes (n,) and weights (..., n)."""
     n_classes = probabilities.shape[1]
-    made = _ClassSums(() if weights is None else weights.shape[:-1], n_classes)
+    sums = np.zeros((*(() if weights is None else weights.shape[:-1]), 6, n_classes))
     one_hot = np.eye(n_classes)
+    low, high = 1.0 / n_classes - TOLERANCE, 0.5 + TOLERANCE
     lowest, highest = np.inf, -np.inf
     size = max(_BLOCK // n_classes, 1)
     for start in range(0, y.size, size):
         part = slice(start, start + size)
         columns = np.array(probabilities[part].T, order="C", copy=True)
-        truth = one_hot.take(y[part], axis=0).T
-        squared_length = np.einsum("kn,kn->n", columns, columns)
-        columns -= truth
-        error = columns[-1:] if n_classes == 2 else columns
-        squared_error = np.einsum("kn,kn->n", error, error)
+        truth = one_hot.take(y[part], axis=0)
         p_true = true_probabilities(probabilities[part], y[part])
         lowest, highest = min(lowest, float(p_true.min())), max(highest, float(p_true.max()))
-        here = None if weights is None else weights[..., part]
-        made.add(Piece(p_true, squared_error, squared_length, truth, here))
-    return made.total(lowest, highest)
-
-
-class _ClassSums:
-    def __init__(self, batch: tuple[int, ...], n_classes: int) -> None:
-        self.sums = np.zeros((*batch, 5, n_classes))
-        self.undecided = np.zeros((*batch, 1, n_classes))
-        self.low, self.high = 1.0 / n_classes - TOLERANCE, 0.5 + TOLERANCE
-
-    def add(self, piece: Piece) -> None:
-        p_true = piece.p_true
-        values = np.empty((5, p_true.size))
-        np.log(np.maximum(p_true, CLIP, out=values[0]), out=values[0])
-        values[1] = piece.squared_error
-        np.divide(p_true, np.sqrt(piece.squared_length, out=values[2]), out=values[2])
-        np.greater(p_true, self.high, out=values[3], casting="unsafe")
-        np.less(p_true, self.low, out=values[4], casting="unsafe")
-        piece.add(values, self.sums)
-        undecided = 1.0 - values[3:4]
-        undecided -= values[4]
-        piece.add(undecided, self.undecided)
-
-    def total(self, lowest: float, highest: float) -> Losses:
-        log_p, squared_error, cosine, sure, ruled_out = (self.sums[..., row, :] for row in range(5))
-        return Losses(-log_p, squared_error, cosine, sure, ruled_out, self.undecided[..., 0, :], lowest, highest)
+        values = np.empty((6, p_true.size))
+        np.log(np.maximum(p_true, CLIP), out=values[0])
+        np.divide(p_true, np.sqrt(np.einsum("kn,kn->n", columns, columns)), out=values[2])
+        columns -= truth.T
+        error = columns[-1:] if n_classes == 2 else columns
+        np.einsum("kn,kn->n", error, error, out=values[1])
+        values[3], values[4] = p_true > high, p_true < low
+        values[5] = 1.0 - values[3] - values[4]
+        sums += (values if weights is None else weights[..., None, part] * values) @ truth
+    log_p, squared_error, cosine, sure, ruled_out, undecided = (sums[..., row, :] for row in range(6))
+    return Losses(-log_p, squared_error, cosine, sure, ruled_out, undecided, lowest, highest)

@@ -67,7 +67,7 @@ class ClusteredPoints:
         self.n_clusters: int = int(self.clusters.max()) + 1
 
     def with_weights(self, weights: ArrayLike | None) -> Self:
-        """Same points with other weights, shape (..., n); None is 1 each."""
+        """Return the points with other weights, shape (..., n); None is 1 each."""
         return type(self)(self.clusters, self.features, weights)
 
     @lazy

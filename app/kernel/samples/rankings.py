@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.kernel.numerics.arrays import Array, Mask, lazy, ratio, silently
-from app.kernel.numerics.monotone import STRETCH, outside, upper_hull
+from app.kernel.numerics.monotone import upper_hull
 from app.kernel.samples.losses import sums_by_code
 
 # Sums of weights, or integers where every sample counts 1.
@@ -20,6 +20,8 @@ Amounts = NDArray[np.floating | np.integer]
 
 _Area = TypeVar("_Area", float, Array)
 
+# Relative tolerance within which a cumulative weight equals a quantile.
+_SLACK = 1e-12
 # Cuts per piece: the arrays of a piece fit in the second-level cache.
 BLOCK = 8192
 
@@ -153,8 +155,16 @@ def standardised(area: _Area, low: float, high: float) -> _Area:
 Positions = NDArray[np.intp]
 
 
-class CumulativeCounts:
-    """Samples by falling score, with cumulative counts at the cuts that hold members of a class.
+def last_of_ties(ordered: Array) -> Positions | None:
+    """Last index of each run of equal values, or None when all differ."""
+    changes = ordered[1:] != ordered[:-1]
+    if changes.all():
+        return None
+    return np.append(np.flatnonzero(changes), ordered.size - 1)
+
+
+class Ranking:
+    """Samples by falling score, with cumulative counts and statistics at the cuts that hold members of a class.
 
     Samples of one score are one cut, never split. Cuts without members are left out, because only precision changes
     there. ``tp`` and ``fp`` (..., c) are the members and the non-members, by count or weight, with a score of at least
@@ -223,8 +233,6 @@ class CumulativeCounts:
     @lazy
     def tp(self) -> Array:
         """Members up to and with each cut, shape (..., c)."""
-        if self.plain:
-            return np.arange(1.0, self.at.size + 1.0)
         return self._members_among.take(self.at + 1, axis=-1).astype(np.float64)
 
     @lazy
@@ -237,8 +245,6 @@ class CumulativeCounts:
     @lazy
     def tp_before(self) -> Array:
         """Members above each cut, shape (..., c)."""
-        if self.plain:
-            return np.arange(float(self.at.size))
         before = np.zeros_like(self.tp)
         before[..., 1:] = self.tp[..., :-1]
         return before
@@ -264,18 +270,8 @@ class CumulativeCounts:
             return np.asarray(float(self.members.size - np.count_nonzero(self.members)))
         return self._others_among[..., -1]
 
-    @property
-    def plain(self) -> bool:
-        """True if every member counts 1 and is not tied: then the positions determine all counts."""
-        return self.weights is None and self.ends is None
-
     def part(self, start: int, stop: int, row: tuple[int, ...] = ()) -> CutBlock:
         """Cuts from start to stop, each array of shape (..., stop - start); (stop - start) of one row of the batch."""
-        if self.plain:
-            at = self.at[start:stop]
-            before = np.arange(float(start), float(start + at.size))
-            fp = at - before
-            return CutBlock(before + 1.0, fp, before, fp, None)
         part = slice(start, stop)
         tp, before = self.tp[row][..., part], self.tp_before[row][..., part]
         return CutBlock(tp, self.fp[row][..., part], before, self.fp_before[row][..., part], tp - before)
@@ -294,24 +290,6 @@ class CumulativeCounts:
         tp = self._members_among.take(counts, axis=-1)
         return tp, counts if self.weights is None else self._samples_among.take(counts, axis=-1)
 
-
-def last_of_ties(ordered: Array) -> Positions | None:
-    """Last index of each run of equal values, or None when all differ."""
-    changes = ordered[1:] != ordered[:-1]
-    if changes.all():
-        return None
-    return np.append(np.flatnonzero(changes), ordered.size - 1)
-
-
-# From this many cuts on, the hull of a sample of them is used to drop most others.
-_MANY = 8 * BLOCK
-# Relative tolerance within which a cumulative weight equals a quantile.
-_SLACK = 1e-12
-
-
-class Ranking(CumulativeCounts):
-    """Samples by falling score, with the statistics along the cuts. Arguments are those of ``CumulativeCounts``."""
-
     @cached_property
     def _slices(self) -> dict[bytes, tuple[Array, Array, Array]]:
         return {}
@@ -324,8 +302,6 @@ class Ranking(CumulativeCounts):
     @cached_property
     def sums(self) -> Sums:
         """All sums along the cuts, in one pass."""
-        if self.plain:
-            return self._sums_by_position()
         losses = precision = twice = np.zeros(self.positives.shape)
         for block in self.blocks():
             heights = precision_at(block.tp, block.fp)
@@ -334,20 +310,20 @@ class Ranking(CumulativeCounts):
             twice = twice + block.total(heights + precision_at(block.tp_before, block.fp_before))
         return Sums(0.5 * losses, precision, 0.5 * twice)
 
-    def _sums_by_position(self) -> Sums:
-        """All sums along the cuts of an untied, unweighted ranking: member i, from 0, stands after i members and at[i]
-        - i others.
-        """
-        precision = above = 0.0
-        for start in range(0, self.at.size, BLOCK):
-            predicted = self.at[start : start + BLOCK].astype(np.float64)
-            tp = np.arange(float(start), float(start + predicted.size))
-            above += float(np.add.reduce(precision_of(tp, predicted)))
-            tp += 1.0
-            predicted += 1.0
-            precision += float(np.add.reduce(np.divide(tp, predicted, out=tp)))
-        losses = float(np.add.reduce(self.at)) - 0.5 * self.at.size * (self.at.size - 1)
-        return Sums(np.asarray(losses), np.asarray(precision), np.asarray(0.5 * (precision + above)))
+    @lazy
+    def resolution(self) -> Array:
+        """Variance (...) of the frequency of the members over the distinct scores, about their share (Murphy 1973)."""
+        everyone = self.positives + self.negatives
+        share = ratio(self.positives, everyone)
+        if self.ends is None:
+            # Where all scores differ it is the variance of the outcomes.
+            return share * ratio(self.negatives, everyone)
+        starts = np.concatenate([[0], self.last[:-1] + 1])
+        weights = np.ones(self.values.size) if self.weights is None else self.weights
+        weight = np.add.reduceat(weights, starts, axis=-1)
+        hits = np.add.reduceat(weights * self.members, starts, axis=-1)
+        frequency = np.where(weight > 0, ratio(hits, np.where(weight > 0, weight, 1.0)), 0.0)
+        return ratio(np.vecdot(weight, (frequency - share[..., None]) ** 2), everyone)
 
     @lazy
     def losses(self) -> Array:
@@ -420,11 +396,8 @@ class Ranking(CumulativeCounts):
             positives = float(self.positives[row])
             if positives > 0:
                 above, slack = (1.0 - quantile) * positives, _SLACK * positives
-                if self.plain:
-                    first, last = int(np.ceil(above - slack)) - 1, int(np.floor(above + slack))
-                else:
-                    first = int(np.searchsorted(self.tp[row], above - slack, side="left"))
-                    last = int(np.searchsorted(self.tp[row], above + slack, side="right"))
+                first = int(np.searchsorted(self.tp[row], above - slack, side="left"))
+                last = int(np.searchsorted(self.tp[row], above + slack, side="right"))
                 upper[row] = self._value_of(max(first, 0))
                 lower[row] = self._value_of(min(last, self.at.size - 1))
         return lower, upper
@@ -440,20 +413,10 @@ class Ranking(CumulativeCounts):
 
     def _hull(self, row: tuple[int, ...]) -> tuple[Array, Array]:
         end = float(self.positives[row]), float(self.negatives[row])
-
-        def hull_of(parts: list[tuple[Array, Array]]) -> tuple[Array, Array]:
-            tp = np.concatenate([[0.0], *(part[0] for part in parts), [end[0]]])
-            fp = np.concatenate([[0.0], *(part[1] for part in parts), [end[1]]])
-            return upper_hull(tp, fp)
-
-        if self.at.size < _MANY:
-            return hull_of([(block.tp[row], block.fp[row]) for block in self.blocks()])
-        if self.plain:
-            some = np.arange(0.0, self.at.size, STRETCH)
-            coarse = hull_of([(some + 1.0, self.at[::STRETCH] - some)])
-        else:
-            coarse = hull_of([(block.tp[row][::STRETCH], block.fp[row][::STRETCH]) for block in self.blocks()])
-        return hull_of([outside(block.tp[row], block.fp[row], coarse) for block in self.blocks()])
+        tp, fp = (
+            np.concatenate([[0.0], side[row], [last]]) for side, last in zip((self.tp, self.fp), end, strict=True)
+        )
+        return upper_hull(tp, fp)
 
     def each_row(self, function: Callable[[Row], float]) -> Array:
         """Values of a function for every row of the batch, NaN where members or non-members are missing."""
@@ -486,11 +449,7 @@ class Ranking(CumulativeCounts):
 
     def starts_of_parts(self, parts: int) -> Positions:
         """Positions (parts + 1) that bound parts of equal weight; one vector of weights at most."""
-        size = self.members.size
-        if self.plain:
-            inner = np.ceil(np.arange(1, parts) * (size / parts) - 0.5).astype(np.intp)
-            return np.concatenate([[0], inner, [size]])
-        ends = self.last
+        ends, size = self.last, self.members.size
         reached = ends + 1.0 if self.weights is None else np.cumsum(self.weights).take(ends)
         middle = reached - 0.5 * np.diff(reached, prepend=0.0)
         cuts = np.searchsorted(middle * parts, np.arange(1, parts) * reached[-1], side="left")
@@ -546,21 +505,12 @@ class Ranking(CumulativeCounts):
         return self._slices[key]
 
     def _slice(self, start: int, stop: int) -> tuple[Array, Array, Array]:
-        weight = values = members = np.zeros(self.positives.shape)
-        for first in range(start, stop, _MANY):
-            last = min(first + _MANY, stop)
-            scores, inside = self.values[first:last], self.members[first:last]
-            if self.weights is None:
-                weight, members = weight + float(last - first), members + float(np.count_nonzero(inside))
-                values = values + np.add.reduce(scores)
-            else:
-                weights = self.weights[..., first:last]
-                weight, members = (
-                    weight + np.add.reduce(weights, axis=-1),
-                    members + weights @ inside.astype(np.float64),
-                )
-                values = values + weights @ scores
-        return weight, values, members
+        scores, inside = self.values[start:stop], self.members[start:stop]
+        if self.weights is None:
+            held = float(np.count_nonzero(inside))
+            return np.asarray(float(stop - start)), np.asarray(np.add.reduce(scores)), np.asarray(held)
+        weights = self.weights[..., start:stop]
+        return np.add.reduce(weights, axis=-1), weights @ scores, weights @ inside.astype(np.float64)
 
     def at_thresholds(self, queries: Array, *, besides: Mask) -> tuple[Amounts, Array]:
         """Samples predicted, and precision, at thresholds: the mean of just before and just after each.

@@ -1,5 +1,6 @@
 """Probabilities or scores of samples, with everything that more than one metric needs, each computed once."""
 
+from collections.abc import Iterator
 from functools import cached_property
 from typing import NamedTuple, Self
 
@@ -8,36 +9,60 @@ from numpy.typing import ArrayLike, NDArray
 
 from app.kernel.numerics.arrays import Array, Mask, lazy, ratio, total
 from app.kernel.numerics.sorting import ascending_order
-from app.kernel.samples.losses import Losses, losses_by_class, phi_by_class, phi_of, sums_by_code, true_probabilities
+from app.kernel.samples.losses import (
+    CLIP,
+    Losses,
+    losses_by_class,
+    phi_of,
+    sums_by_code,
+    true_probabilities,
+)
 from app.kernel.samples.rankings import Ranking, last_of_ties
 from app.kernel.samples.recalibration import lines_of
 
 Codes = NDArray[np.intp]
 
-# Up to this many classes, counting one class at a time is faster.
-_FEW_CLASSES = 16
-_BLOCK = 65536
+
+class Excess(NamedTuple):
+    """Mean stated probability, its excess over the frequency of the events, and the standard error of the excess."""
+
+    stated: float
+    gap: float
+    error: float
 
 
-class TiedGroups(NamedTuple):
-    """Distinct pairs of value and class: value, class code and number of samples, each (g,)."""
+class Stated(NamedTuple):
+    """Predictions that were stated with much probability, or with little.
 
-    values: Array
-    codes: Codes
-    held: Codes
+    Attributes:
+        size: How many there are.
+        events: Of how many of them the event took place.
+        expected: Sum of their probabilities.
+    """
+
+    size: int
+    events: int
+    expected: float
 
 
-def tied_groups(rising: Array, codes: NDArray[np.intp | np.bool_], n_classes: int) -> TiedGroups | None:
-    """Samples (n,) grouped by value and class; None where too few are tied for grouping to pay."""
-    ends = last_of_ties(rising)
-    if ends is None or ends.size * n_classes > rising.size:
-        return None
-    runs = np.repeat(np.arange(0, ends.size * n_classes, n_classes), np.diff(ends, prepend=-1))
-    runs += codes
-    held = np.bincount(runs, minlength=ends.size * n_classes)
-    filled = np.flatnonzero(held)
-    run, code = np.divmod(filled, n_classes)
-    return TiedGroups(rising.take(ends.take(run)), code, held.take(filled))
+class Forecasts(NamedTuple):
+    """Sums over the samples of probabilities p of a class beside its outcomes y.
+
+    Attributes:
+        squared_error: Weighted sum of (p - y)^2, shape (...).
+        leaning: Sum of (y - p)(1 - 2p), without weights.
+        variance: Of that sum, were the probabilities right.
+        unsure: Samples with a probability of 1/2 at most.
+    """
+
+    squared_error: Array
+    leaning: float
+    variance: float
+    unsure: Stated
+
+
+# From here on a prediction is confident.
+CONFIDENT = 0.9
 
 
 class Scores:
@@ -90,7 +115,7 @@ class Scores:
         return made
 
     def with_weights(self, weights: ArrayLike | None) -> Self:
-        """Same samples with other weights, shape (..., n); None is 1 each."""
+        """Return the samples with other weights, shape (..., n); None is 1 each."""
         other = type(self)(self.y, self.probabilities, weights)
         other.are_probabilities = self.are_probabilities
         return other
@@ -115,12 +140,6 @@ class Scores:
     @lazy
     def actual(self) -> Array:
         """Weight of the samples of each class, shape (..., K)."""
-        if self.weights is None and self.n_classes <= _FEW_CLASSES:
-            counts = np.zeros(self.n_classes)
-            for start in range(0, self.n_samples, _BLOCK):
-                codes = self.y[start : start + _BLOCK].astype(np.uint8)
-                counts += [np.count_nonzero(codes == code) for code in range(self.n_classes)]
-            return counts
         if self.weights is None:
             return np.bincount(self.y, minlength=self.n_classes).astype(np.float64)
         return sums_by_code(self.y, self.weights, self.n_classes)
@@ -165,7 +184,7 @@ class Scores:
         """Sum of phi over the samples of each class, shape (..., K)."""
         if not self.are_probabilities:
             return np.full(self.actual.shape, np.nan)
-        return phi_by_class(self.probabilities, self.y, self.weights)
+        return self.sums_of(self.phi)
 
     @cached_property
     def losses(self) -> Losses:
@@ -200,21 +219,58 @@ class Scores:
     @cached_property
     def predicted(self) -> Codes:
         """Class of the highest probability, ties to the lowest index."""
-        if self.n_classes == 2:
-            second: Codes = (self.columns[1] > self.columns[0]).astype(np.intp)
-            return second
-        best = self.columns[0].copy()
-        codes = np.zeros(self.n_samples, dtype=np.intp)
-        for code in range(1, self.n_classes):
-            np.putmask(codes, self.columns[code] > best, code)
-            np.maximum(best, self.columns[code], out=best)
-        return codes
+        return np.asarray(self.probabilities.argmax(axis=1))
 
     @lazy
     def confidence(self) -> Array:
         """Highest probability of each row, shape (n,)."""
         highest: Array = np.maximum.reduce(self.columns, axis=0)
         return highest
+
+    # Probabilities beside outcomes.
+
+    @property
+    def parts(self) -> Iterator["Scores"]:
+        """All samples, some at a time."""
+        yield self
+
+    @cached_property
+    def used(self) -> Codes:
+        """Number (K) of samples of each class that weigh something; one vector of weights at most."""
+        counted = self.y if self.weights is None else self.y[self.weights > 0]
+        return np.bincount(counted, minlength=self.n_classes)
+
+    @property
+    def clipped(self) -> int:
+        """Number of samples whose actual class has a probability below `CLIP`; one vector of weights at most."""
+        low = self.p_true < CLIP
+        return int(np.count_nonzero(low if self.weights is None else low & (self.weights > 0)))
+
+    def forecasts(self, code: int) -> Forecasts:
+        """Probabilities of a class beside its outcomes."""
+        p, hit = self.columns[code], (self.y == code).astype(np.float64)
+        lean, low = 1.0 - 2.0 * p, p <= 0.5
+        return Forecasts(
+            total(self.sums_of((p - hit) ** 2)),
+            float(np.vecdot(hit - p, lean)),
+            float(np.vecdot(lean * lean, p * (1.0 - p))),
+            Stated(int(np.count_nonzero(low)), int(np.count_nonzero(hit[low])), float(p[low].sum())),
+        )
+
+    @property
+    def confident(self) -> Stated:
+        """Samples whose highest probability is `CONFIDENT` at least; the event is a correct prediction."""
+        sure = self.confidence >= CONFIDENT
+        right = int(np.count_nonzero(self.truth_rank[sure] == 0))
+        return Stated(int(np.count_nonzero(sure)), right, float(self.confidence[sure].sum()))
+
+    @property
+    def excess(self) -> Excess:
+        """Excess of the probability of the predicted class over the accuracy; one vector of weights at most."""
+        weights = np.ones(self.n_samples) if self.weights is None else self.weights
+        above = self.confidence - (self.truth_rank == 0)
+        stated, gap = (float(np.average(values, weights=weights)) for values in (self.confidence, above))
+        return Excess(stated, gap, float(np.sqrt(np.sum((weights * (above - gap)) ** 2)) / weights.sum()))
 
     # Orders.
 
@@ -302,8 +358,6 @@ class Scores:
         """
         order, rising = ascending_order(self.p_true)
         if last_of_ties(rising) is not None:
-            if self.weights is None and (tied := tied_groups(rising, self.y.take(order), self.n_classes)) is not None:
-                return rising, np.repeat(tied.codes, tied.held), None
             order = np.lexsort((self.y, self.p_true))
         weights = None if self.weights is None else self.weights.take(order, axis=-1)
         return rising, self.y.take(order), weights
@@ -319,8 +373,6 @@ class Scores:
         above = np.zeros(self.n.shape)
         precision = np.zeros((*self.n.shape, self.n_classes, self.n_classes))
         thresholds, codes, weights = self.by_p_true
-        if weights is None and (tied := tied_groups(thresholds, codes, self.n_classes)) is not None:
-            thresholds, codes, weights = tied.values, tied.codes, tied.held.astype(np.float64)
         for other, ranking in enumerate(self.rankings):
             counts, heights = ranking.at_thresholds(thresholds, besides=codes == other)
             if weights is not None:

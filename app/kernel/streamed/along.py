@@ -3,7 +3,7 @@
 Samples that weigh the same have weights of 1; there is no other way for them.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import chain
 from math import fsum
@@ -14,9 +14,9 @@ import numpy as np
 from app.kernel.numerics.arrays import Array, Mask
 from app.kernel.numerics.monotone import STRETCH, outside, upper_hull
 from app.kernel.samples.rankings import CutBlock, Positions, precision_at
-from app.kernel.streamed.rows import Rows, Table
+from app.kernel.streamed.rows import Table
 
-# Cuts looked at at once, so that arrays stay in the cache.
+# Samples and cuts looked at at once, so that arrays stay in the cache.
 _BLOCK = 1 << 16
 _MOST_STEPS, _FEWEST_STEPS = 500, 20
 # Steps over all classes together, about.
@@ -30,6 +30,7 @@ _SLACK = 1e-12
 # Variances below it, relative to the mean square, are rounding.
 _ROUNDING = 1e-14
 MAX_FPR = 0.1
+_NONE = np.zeros(0)
 QUANTILES = (0.25, 0.5, 0.75)
 
 
@@ -67,17 +68,6 @@ class Side(NamedTuple):
         return excess / self.weight**2 * self.used / max(self.used - 1, 1)
 
 
-def sides_of(rows: Rows, member: str, weight: str = "1") -> tuple[Side, Side]:
-    """Members and others of rows, by SQL expressions of both."""
-    found = rows.having(m=f"({member})::INT", w=weight).sums("m", n="1", w="w", v="w * w")
-    known = {
-        bool(inside): Side(float(one), float(square), int(size))
-        for inside, size, one, square in zip(found["m"], found["n"], found["w"], found["v"], strict=True)
-    }
-    none = Side(0.0, 0.0, 0)
-    return known.get(True, none), known.get(False, none)
-
-
 class Cuts(NamedTuple):
     """Distinct scores, falling.
 
@@ -105,9 +95,36 @@ class Cuts(NamedTuple):
 
 def cuts_of(batches: Iterable[Table]) -> Iterator[Cuts]:
     """The cuts of batches with falling scores ``s``, members ``m`` and perhaps weights ``w``. No score is in two."""
-    for scores, (members, others, *squares) in distinct(map(_summed, batches)):
+    for scores, (members, others, *squares) in distinct(map(_summed, pieces(batches))):
         # Where all weights are 1 so are their squares.
         yield Cuts(scores, members, others, np.stack(squares or (members, others)))
+
+
+def pieces(batches: Iterable[Table]) -> Iterator[Table]:
+    """Yield batches in parts that stay in the cache."""
+    for batch in batches:
+        for start in range(0, next(iter(batch.values())).size, _BLOCK):
+            yield {name: column[start : start + _BLOCK] for name, column in batch.items()}
+
+
+def merged(first: Iterable[Table], second: Iterable[Table]) -> Iterator[Table]:
+    """Two orders by falling ``s`` as one."""
+    sides = [pieces(first), pieces(second)]
+    held = [next(side, None) for side in sides]
+    while held[0] is not None and held[1] is not None:
+        reached = max(one["s"][-1] for one in held if one is not None)
+        found = []
+        for place, one in enumerate(held):
+            if one is not None:
+                stop = one["s"].size - int(np.searchsorted(one["s"][::-1], reached, side="left"))
+                found.append({name: column[:stop] for name, column in one.items()})
+                rest = {name: column[stop:] for name, column in one.items()}
+                held[place] = rest if rest["s"].size else next(sides[place], None)
+        both = {name: np.concatenate([one[name] for one in found]) for name in found[0]}
+        order = np.argsort(-both["s"], kind="stable")
+        yield {name: column.take(order) for name, column in both.items()}
+    for one, side in zip(held, sides, strict=True):
+        yield from [] if one is None else chain([one], side)
 
 
 def _summed(batch: Table) -> tuple[Array, list[Array]]:
@@ -156,6 +173,19 @@ class Points(NamedTuple):
     n_cuts: int
 
 
+class Levels:
+    """Rising levels of a sum, reached one after the other."""
+
+    def __init__(self, levels: Array) -> None:
+        self._left = levels
+
+    def reached(self, sums: Array) -> Positions:
+        """Positions in the next rising sums (c) at which levels are reached first."""
+        there = int(np.searchsorted(self._left, sums[-1], side="right"))
+        found, self._left = self._left[:there], self._left[there:]
+        return np.searchsorted(sums, found, side="left")
+
+
 class _Kept:
     """The first cut at which each of some rising levels is reached.
 
@@ -164,22 +194,19 @@ class _Kept:
     """
 
     def __init__(self, levels: Sequence[Array]) -> None:
-        self._levels, self._found = [*levels], [np.zeros((5, 0))]
+        self._levels, self._found = [*map(Levels, levels)], [np.zeros((5, 0))]
         self._n_cuts = 0
 
-    def add(self, scores: Array, sums: Sequence[Array]) -> None:
-        """Go on with the next lower scores (c), and sums (c) of members and others with each, and before each."""
+    def add(self, scores: Array, sums: Sequence[Array]) -> Positions:
+        """Go on with the next lower scores (c), and sums (c) of members and others with each, and before each; the
+        places of those that are kept.
+        """
         self._n_cuts += scores.size
         tp, fp = sums[:2]
-        reached = [self._reached(which, one) for which, one in enumerate((tp, fp, tp + fp))]
+        reached = [level.reached(one) for level, one in zip(self._levels, (tp, fp, tp + fp), strict=True)]
         at = np.unique(np.concatenate(reached))
         self._found.append(np.stack([scores.take(at), *(one.take(at) for one in sums)]))
-
-    def _reached(self, which: int, sums: Array) -> Positions:
-        levels = self._levels[which]
-        there = int(np.searchsorted(levels, sums[-1], side="right"))
-        self._levels[which] = levels[there:]
-        return np.searchsorted(sums, levels[:there], side="left")
+        return at
 
     @cached_property
     def found(self) -> Array:
@@ -188,14 +215,71 @@ class _Kept:
 
     @property
     def points(self) -> Points:
-        """The same, to be shown."""
+        """The cuts as points of a curve."""
         thresholds, tp, fp = (row.tolist() for row in self.found[:3])
         return Points(thresholds, tp, fp, self._n_cuts)
 
 
+class Reduced(NamedTuple):
+    """Samples between cuts of an order, from the highest score down.
+
+    Attributes:
+        lowest: Lowest score (c) of each cell.
+        weights: Weight (2, c) of others and of members.
+        squares: Sums (2, c) of squared weights.
+        scores: Mean score (c).
+    """
+
+    lowest: Array
+    weights: Array
+    squares: Array
+    scores: Array
+
+
+class Reduction:
+    """Sums over cells of samples, while cuts come from the highest score down.
+
+    Args:
+        limits: Rising scores at which a cell ends whatever its size: those above a limit are in another one.
+    """
+
+    def __init__(self, limits: Array) -> None:
+        self._limits = limits
+        self._found = [np.zeros((6, 0))]
+        # Lowest score, and sums, of a cell that may go on.
+        self._open: Array | None = None
+        self._ended = False
+
+    def add(self, cuts: Cuts, last: Positions) -> None:
+        """Go on with the next lower scores (c); cells end at some of them, whose places rise."""
+        size = cuts.scores.size
+        below = size - np.searchsorted(cuts.scores[::-1], self._limits, side="right")
+        starts = np.unique(np.concatenate([last + 1, below, [0] if self._ended else []])).astype(np.intp)
+        self._ended = bool(starts.size and starts[-1] == size and size - 1 in last[-1:])
+        starts = starts[starts < size]
+        begins = np.concatenate([[0], starts[starts > 0]])
+        rows = (cuts.others, cuts.members, *cuts.squares[::-1], (cuts.members + cuts.others) * cuts.scores)
+        ends = cuts.scores.take(np.append(begins[1:], size) - 1)
+        found = np.stack([ends, *(np.add.reduceat(row, begins) for row in rows)])
+        if self._open is not None and starts.size and starts[0] == 0:
+            found = np.concatenate([self._open[:, None], found], axis=1)
+        elif self._open is not None:
+            found[1:, 0] += self._open[1:]
+        self._found.append(found[:, :-1])
+        self._open = found[:, -1]
+
+    @cached_property
+    def cells(self) -> Reduced:
+        """The cells, once all cuts were there."""
+        last = [] if self._open is None else [self._open[:, None]]
+        lowest, *sums, scores = np.concatenate([*self._found, *last], axis=1)
+        weights = np.stack(sums[:2])
+        return Reduced(lowest, weights, np.stack(sums[2:]), scores / weights.sum(axis=0))
+
+
 def _levels(members: Side, others: Side, n_classes: int) -> list[Array]:
     """Levels between which neither rate changes by more than a step, unless it does so in one cut, nor does the number
-    predicted by more than 1 in 50.
+    predicted by more than 1 in 50; nearer to each other about the median of the members.
     """
     steps = min(max(_STEPS // n_classes, _FEWEST_STEPS), _MOST_STEPS)
     rates = [_up_to(side.weight, steps) for side in (members, others)]
@@ -203,7 +287,12 @@ def _levels(members: Side, others: Side, n_classes: int) -> list[Array]:
     predicted = [1]
     while predicted[-1] < size:
         predicted.append(predicted[-1] + max(predicted[-1] * _WIDTH // steps, 1))
-    return [np.unique(one) for one in (*rates, np.array(predicted) * (total / max(size, 1)))]
+    shares = np.array(predicted) / max(size, 1)
+    if n_classes == 2:
+        # One order is that of both classes.
+        shares = np.concatenate([shares, 1.0 - shares[shares < 1.0]])
+    rates[0] = np.concatenate([rates[0], _near_median(members, steps)])
+    return [np.unique(one) for one in (*rates, shares * total)]
 
 
 def _up_to(size: float, steps: int) -> Array:
@@ -213,12 +302,13 @@ def _up_to(size: float, steps: int) -> Array:
     return levels
 
 
-def _near_median(members: Side) -> list[Array]:
+def _near_median(members: Side, steps: int) -> Array:
     """Levels of members by parts of the standard error of their median, as far as resamples go."""
-    ranks = 0.5 + 0.5 * np.arange(-_REACH, _REACH + _STEP, _STEP) / max(members.effective, 1.0) ** 0.5
+    count = min(int(2.0 * _REACH / _STEP), steps)
+    ranks = 0.5 + 0.5 * np.linspace(-_REACH, _REACH, count + 1) / max(members.effective, 1.0) ** 0.5
     unit = members.weight / max(members.used, 1)
-    ranks = np.append(np.ceil(ranks * members.used).clip(min(members.used, 1), members.used) * unit, members.weight)
-    return [np.unique(ranks * (1.0 - _SLACK)), np.zeros(0), np.zeros(0)]
+    found: Array = np.ceil(ranks * members.used).clip(min(members.used, 1), members.used) * unit * (1.0 - _SLACK)
+    return found
 
 
 class Along:
@@ -234,13 +324,14 @@ class Along:
         members: See above.
         others: See above.
         n_classes: K, which share the points of their curves.
+        limits: Rising scores at which cells end.
     """
 
-    def __init__(self, members: Side, others: Side, n_classes: int = 2) -> None:
+    def __init__(self, members: Side, others: Side, n_classes: int = 2, limits: Array = _NONE) -> None:
         self.members, self.others = members, others
         self.crossing = CutBlock(*np.zeros((5, 1)))
         self.edge: CutBlock | None = None
-        self._kept, self._medians = _Kept(_levels(members, others, n_classes)), _Kept(_near_median(members))
+        self._kept, self._reduction = _Kept(_levels(members, others, n_classes)), Reduction(limits)
         self._reached = 0.0, 0.0
         # Of the cuts of each block; added up in the end without a rounding of their own.
         self._sums: list[list[float]] = []
@@ -267,8 +358,7 @@ class Along:
         tp_before = np.concatenate([[above_tp], tp[:-1]])
         fp_before = np.concatenate([[above_fp], fp[:-1]])
         self._reached = float(tp[-1]), float(fp[-1])
-        for kept in (self._kept, self._medians):
-            kept.add(cuts.scores, (tp, fp, tp_before, fp_before))
+        self._reduction.add(cuts, self._kept.add(cuts.scores, (tp, fp, tp_before, fp_before)))
         if self.members.weight and self.others.weight:
             self._add_to_hull(tp, fp)
             # Shares of the other side above, ties half.
@@ -353,7 +443,7 @@ class Along:
 
     @property
     def precision_trapezoid(self) -> float:
-        """The same by trapezoids."""
+        """Sum of the precision at the members, by trapezoids."""
         return 0.5 * self._totals[7]
 
     @property
@@ -383,13 +473,13 @@ class Along:
         return self._kept.points
 
     @property
-    def medians(self) -> Points:
-        """Some of those at which the median member is likely to lie."""
-        return self._medians.points
+    def cells(self) -> Reduced:
+        """The samples between some of the cuts."""
+        return self._reduction.cells
 
     @cached_property
     def places(self) -> "Places":
-        """Where any scores stand."""
+        """Places of scores in the order."""
         return Places(self._kept.found, self)
 
 
@@ -409,42 +499,6 @@ class _Sought:
 
 def _cut(block: CutBlock, at: int) -> CutBlock:
     return CutBlock(*(side[at : at + 1] for side in block if side is not None))
-
-
-def along(
-    rows: Rows,
-    score: str,
-    member: str,
-    weight: str | None = None,
-    *,
-    sides: tuple[Side, Side] | None = None,
-    n_classes: int = 2,
-    looks: Sequence[Callable[[Cuts], None]] = (),
-) -> Along:
-    """Everything that adds up along one order of rows.
-
-    Args:
-        rows: At least one, all of weight above 0.
-        score: SQL of a real number, by which rows are ordered.
-        member: SQL of a truth value.
-        weight: SQL of a number above 0; None is 1 each.
-        sides: Members and others, where they are known; they are counted otherwise.
-        n_classes: K, which share the points of their curves.
-        looks: Called with the cuts, one part after another.
-
-    Raises:
-        EngineError: the engine fails.
-    """
-    made = rows.having(s=f"({score})::DOUBLE", m=f"({member})")
-    columns = ["s", "m"]
-    if weight is not None:
-        made, columns = made.having(w=f"({weight})::DOUBLE"), [*columns, "w"]
-    found = Along(*(sides_of(rows, member, weight or "1") if sides is None else sides), n_classes)
-    for cuts in cuts_of(made.ordered("s DESC", columns=columns)):
-        found.add(cuts)
-        for look in looks:
-            look(cuts)
-    return found
 
 
 class Places:

@@ -2,51 +2,26 @@
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from app.kernel.metrics.families.calibration import expected_calibration_error
 from app.kernel.numerics.arrays import Array
-from app.kernel.samples.calibration import Excess, width_limits
+from app.kernel.samples.calibration import width_limits
 from app.kernel.samples.rankings import Positions, Ranking
-from app.kernel.streamed.along import Cuts
+from app.kernel.samples.scores import CONFIDENT, Excess, Forecasts, Stated
+from app.kernel.streamed.along import Cuts, Levels, Reduced, Reduction, Side
 from app.kernel.streamed.rows import NotStreamed
 
 # Of all calibration errors.
 BINS = int(expected_calibration_error.card.defaults["bins"])
 _FALLING = width_limits(BINS)
-# Of each bin, rising, the score above which it begins, and its middle.
-_LOWEST = np.concatenate([[-np.inf], _FALLING[::-1]])
-_MIDDLES = (np.arange(BINS) + 0.5) / BINS
-# Variances of scores below it are rounding.
-_ROUNDING = 1e-14
-_BLOCK = 1 << 16
-_SIDES = np.arange(2.0)[:, None]
-
-
-class Spreads(NamedTuple):
-    """Scores of others and members in each bin, from the lowest up; every entry has shape (2, b).
-
-    Attributes:
-        counts: Effective numbers of samples.
-        each: Weight of one of these; 1 where samples weigh the same, 0 where there are none.
-        means: Of the scores.
-        deviations: Their standard deviations.
-    """
-
-    counts: Array
-    each: Array
-    means: Array
-    deviations: Array
-
-    def excess(self) -> Excess:
-        """By how much scores are above the share of members."""
-        weights = self.counts * self.each
-        total, off = float(weights.sum()), self.means - _SIDES
-        gap = float((weights * off).sum()) / total
-        squares = weights * self.each * ((off - gap) ** 2 + self.deviations**2)
-        return Excess(float((weights * self.means).sum()) / total, gap, float(np.sqrt(squares.sum())) / total)
+# Of each bin, rising, the score above which it begins.
+LIMITS = _FALLING[::-1]
+_LOWEST = np.concatenate([[-np.inf], LIMITS])
+# Cells of the order of highest probabilities.
+_STEPS = 1000
 
 
 class StreamedBins(Ranking):
@@ -56,15 +31,12 @@ class StreamedBins(Ranking):
         weight: Weight (..., b) of each bin, from the lowest score up.
         scores: Weighted sums of the scores.
         members: Weight of the members.
-        spreads: Of the scores in them; None where only the three above were kept.
         by_width: Are they of equal width, or else of equal weight?
     """
 
-    def __init__(
-        self, weight: Array, scores: Array, members: Array, spreads: Spreads | None = None, *, by_width: bool = True
-    ) -> None:
+    def __init__(self, weight: Array, scores: Array, members: Array, *, by_width: bool = True) -> None:
         self._falling = weight[..., ::-1], scores[..., ::-1], members[..., ::-1]
-        self.weights, self.spreads, self.by_width = None, spreads, by_width
+        self.weights, self.by_width = None, by_width
 
     def as_lists(self) -> list[list[float]]:
         """The three rows that it is made from."""
@@ -79,13 +51,13 @@ class StreamedBins(Ranking):
         return cls(weight, scores, members)
 
     def between(self, limits: Array) -> tuple[Array, Array, Array]:
-        """As of a ``Ranking``, for the limits that were looked at."""
+        """Return the sums of bins between these limits, as ``Ranking.between``; only those that were made."""
         if not self.by_width or not np.array_equal(limits, _FALLING):
             raise NotStreamed(f"{BINS} bins of equal width were made, and no others")
         return self._falling
 
     def in_parts(self, parts: int) -> tuple[Array, Array, Array]:
-        """As of a ``Ranking``, for the number of bins that were looked at."""
+        """Return the sums of bins of equal weight, as ``Ranking.in_parts``; only of the number that was made."""
         if self.by_width or parts != BINS:
             raise NotStreamed(f"{BINS} bins of equally many samples were made, and no others")
         return self._falling
@@ -98,11 +70,11 @@ class BothBins(StreamedBins):
     """Bins of equal width, and those of equal weight beside them."""
 
     def __init__(self, widths: StreamedBins, parts: StreamedBins) -> None:
-        self.weights, self.spreads, self.by_width, self._falling = None, widths.spreads, True, widths._falling
+        self.weights, self.by_width, self._falling = None, True, widths._falling
         self.parts = parts
 
     def in_parts(self, parts: int) -> tuple[Array, Array, Array]:
-        """As of a ``Ranking``, for the number of bins that were looked at."""
+        """Return the sums of bins of equal weight, as ``Ranking.in_parts``; only of the number that was made."""
         return self.parts.in_parts(parts)
 
 
@@ -116,27 +88,18 @@ class BinSums:
 
     def __init__(self, total: float | None = None) -> None:
         self._total, self._reached = total, 0.0
-        self._middles = _MIDDLES if total is None else np.full(BINS, 0.5)
-        # Weights, their squares, both times distances of scores from a middle, squares times squared distances; each of
-        # others and of members.
-        self._sums = np.zeros((5, 2, BINS))
+        # Weight, weighted scores, and weight of members.
+        self._sums = np.zeros((3, BINS))
 
     def __call__(self, cuts: Cuts) -> None:
         """Go on with the next lower scores."""
-        for start in range(0, cuts.scores.size, _BLOCK):
-            self._add(cuts.part(slice(start, start + _BLOCK)))
-
-    def _add(self, cuts: Cuts) -> None:
         ends = self._ends(cuts)
         for place, (stop, start) in enumerate(pairwise(ends.tolist())):
             if start == stop:
                 continue
-            part = cuts.part(slice(start, stop))
-            away = part.scores - self._middles[place]
-            weights, squares = np.stack([part.others, part.members]), part.squares[::-1]
-            rows = (weights, squares, weights * away, squares * away, squares * away * away)
-            for sums, row in zip(self._sums, rows, strict=True):
-                sums[:, place] += row.sum(axis=1)
+            p, held, others, _ = cuts.part(slice(start, stop))
+            both = held + others
+            self._sums[:, place] += both.sum(), both @ p, held.sum()
 
     def _ends(self, cuts: Cuts) -> Positions:
         """Positions (b + 1), falling, between which the cuts of each bin lie, from the lowest up."""
@@ -151,15 +114,96 @@ class BinSums:
 
     def read(self) -> StreamedBins:
         """The bins, once all cuts were there."""
-        weights, squares, leaning, own, spread = self._sums
-        there = weights > 0
-        safe, safe_squares = np.where(there, weights, 1.0), np.where(there, squares, 1.0)
-        variance = spread / safe_squares - (own / safe_squares) ** 2
-        spreads = Spreads(
-            np.where(there, weights * weights / safe_squares, 0.0),
-            np.where(there, squares / safe, 0.0),
-            np.where(there, self._middles + leaning / safe, 0.0),
-            np.sqrt(np.where(variance > _ROUNDING, variance, 0.0)),
+        return StreamedBins(*self._sums, by_width=self._total is None)
+
+
+class ForecastSums:
+    """Probabilities beside the outcomes, summed while cuts of a class come from the highest probability down.
+
+    Args:
+        members: Of the class.
+        others: Those that are not.
+    """
+
+    def __init__(self, members: Side, others: Side) -> None:
+        self._weight = members.weight + others.weight
+        self._share = members.weight / self._weight
+        # Squared errors, leanings and their variance, squares of frequencies about the share; then what is unsure.
+        self._sums = np.zeros(7)
+
+    def __call__(self, cuts: Cuts) -> None:
+        """Go on with the next lower probabilities."""
+        p, held, others, _ = cuts
+        rest, lean, both = 1.0 - p, 1.0 - 2.0 * p, held + others
+        away = held / both - self._share
+        self._sums[:4] += (
+            held @ (rest * rest) + others @ (p * p),
+            held @ (rest * lean) - others @ (p * lean),
+            both @ (lean * lean * p * rest),
+            both @ (away * away),
         )
-        scores = leaning + weights * self._middles
-        return StreamedBins(weights.sum(axis=0), scores.sum(axis=0), weights[1], spreads, by_width=self._total is None)
+        low = slice(p.size - int(np.searchsorted(p[::-1], 0.5, side="right")), None)
+        self._sums[4:] += both[low].sum(), held[low].sum(), both[low] @ p[low]
+
+    def read(self) -> Forecasts:
+        """The sums, once all cuts were there."""
+        squared_error, leaning, variance, _, size, events, expected = self._sums.tolist()
+        return Forecasts(np.asarray(squared_error), leaning, variance, Stated(int(size), int(events), expected))
+
+    @property
+    def resolution(self) -> float:
+        """Variance of the frequency of the members over the distinct probabilities."""
+        return float(self._sums[3] / self._weight)
+
+
+class TopSums:
+    """Highest probabilities beside whether they are right, summed while cuts come from the highest down.
+
+    Args:
+        weight: Of all samples.
+    """
+
+    def __init__(self, weight: float) -> None:
+        self._levels, self._reduction = Levels(np.arange(1, _STEPS) * weight / _STEPS), Reduction(LIMITS)
+        self._reached = 0.0
+        self._stated = np.zeros(3)
+        # Of weights: them, times probabilities, times what these are above the outcome; of their squares likewise.
+        self._sums = np.zeros(6)
+
+    def __call__(self, cuts: Cuts) -> None:
+        """Go on with the next lower probabilities."""
+        p, right, wrong, squares = cuts
+        rest, both = 1.0 - p, right + wrong
+        sums = self._reached + np.cumsum(both)
+        self._reached = float(sums[-1])
+        self._reduction.add(cuts, np.unique(self._levels.reached(sums)))
+        self._sums += (
+            both.sum(),
+            both @ p,
+            wrong @ p - right @ rest,
+            squares.sum(),
+            squares[1] @ p - squares[0] @ rest,
+            squares[1] @ (p * p) + squares[0] @ (rest * rest),
+        )
+        sure = slice(None, p.size - int(np.searchsorted(p[::-1], CONFIDENT, side="left")))
+        self._stated += both[sure].sum(), right[sure].sum(), both[sure] @ p[sure]
+
+    @property
+    def cells(self) -> Reduced:
+        """The samples between some of the cuts."""
+        return self._reduction.cells
+
+    @property
+    def confident(self) -> Stated:
+        """Samples, of one weight, with much probability; the event is that they are right."""
+        size, events, expected = self._stated.tolist()
+        return Stated(int(size), int(events), expected)
+
+    @property
+    def excess(self) -> Excess:
+        """Excess of the probabilities over the share that is right."""
+        weight, stated, away, squares, own, spread = self._sums.tolist()
+        gap = away / weight
+        return Excess(
+            stated / weight, gap, float(np.sqrt(max(spread - 2.0 * gap * own + gap * gap * squares, 0.0))) / weight
+        )

@@ -35,7 +35,7 @@ class KeptRanking(Ranking):
         return self._points.n_cuts - len(self._points.thresholds)
 
     def cuts(self) -> tuple[Array, Array, Array]:
-        """Those that are known, with the empty one in front."""
+        """Return the stored cuts, with the empty one in front."""
         points = self._points
         first, rest = ([np.nan], [0.0], [0.0]), (points.thresholds, points.tp, points.fp)
         thresholds, tp, fp = (
@@ -64,11 +64,11 @@ class KeptScores(Scores):
         self.__dict__["top_label"] = KeptRanking(Points((), (), (), 0), np.nan, np.nan, top_label)
 
     def ranking(self, code: int) -> KeptRanking:
-        """That of a class."""
+        """Return the ranking of a class."""
         return self._kept[code]
 
     def falling(self, code: int | None) -> tuple[Ranking, Codes]:
-        """That of a class, or of the top label; the order of the samples is not known."""
+        """Return the ranking of a class, or of the top label; the order of the samples is not known."""
         return self.top_label if code is None else self._kept[code], np.empty(0, dtype=np.intp)
 
     @classmethod

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from app.kernel.matrix.table import LabelTable
 from app.kernel.metrics.card import Inputs, Metric
 from app.kernel.metrics.expression import Subject
+from app.kernel.metrics.families import score_ranking
 from app.kernel.metrics.families.label_sets import (
     coverage_error,
     hamming_loss,
@@ -30,6 +31,7 @@ from app.kernel.numerics.arrays import Array, Mask, lazy
 from app.kernel.numerics.weighted_units import Terms, WeightedUnits, mean_terms
 from app.kernel.samples.label_units import CELLS, LabelScores, LabelSets
 from app.kernel.samples.losses import Codes
+from app.kernel.samples.scores import Scores
 from app.kernel.streamed.along import Side
 from app.kernel.streamed.metrics import linearised
 from app.kernel.streamed.rows import Rows, Table
@@ -127,7 +129,7 @@ class LabelMoments:
 
     @property
     def worth(self) -> tuple[int, float] | None:
-        """How many samples with weights there are, and their effective number (Kish 1965); None without weights."""
+        """Number of samples with weights, and their effective number (Kish 1965); None without weights."""
         return (self.n_samples, self.total**2 / float(self._sums[-1, 0, 0])) if self.is_weighted else None
 
     @property
@@ -168,7 +170,7 @@ class LabelMoments:
         return self._around_mean(values, -1)
 
     def design_effect(self, values: Array) -> float:
-        """How many times larger that is than of as many samples of one weight; NaN where it is 0."""
+        """Return the variance relative to that of equally many samples of one weight; NaN where it is 0."""
         squares, plain = self.squares(values), self._around_mean(values, 0)
         return self.n_samples * squares / (self.total * plain) if squares and plain else float("nan")
 
@@ -252,7 +254,7 @@ class SampleMeans(WeightedUnits):
         return found[0], found[1]
 
     def place(self, key: str) -> int:
-        """Of a metric among all. Raises KeyError: it is none of them."""
+        """Return the place of a metric among all. Raises KeyError if it is none of them."""
         places = [place for place, metric in enumerate(self.metrics) if metric.key == key]
         if not places:
             raise KeyError(key)
@@ -340,6 +342,7 @@ class StreamedLabelScores(StreamedScores):
         self._moments = moments
         # Calibration is looked at of classes alone.
         super().__init__(rows, moments.n_labels, probabilities=False, weighted=moments.is_weighted, n_groups=n_groups)
+        self._one_score = self.mirrored = False
 
     def _counted(self) -> Sequence[Side]:
         return [self._moments.sides(code)[0] for code in range(self.n_classes)]
@@ -365,8 +368,23 @@ class StreamedLabelScores(StreamedScores):
     def _truth(self) -> Sequence[str]:
         return [f"t{code}" for code in range(self.n_classes)]
 
-    def _score(self, code: int) -> str:
-        return f"p{code}"
+    @property
+    def n_strata(self) -> int:
+        """1: samples have several labels."""
+        return 1
+
+    def strata(self, part: Table) -> Codes:
+        """All samples are in one stratum."""
+        return np.zeros(part["p0"].size, np.intp)
+
+    @property
+    def _averages(self) -> Sequence[Metric[Any]]:
+        return [score_ranking.roc_auc_ovr_macro]
+
+    def part(self, part: Table) -> Scores:
+        """Some samples in memory, whose classes say nothing."""
+        columns = np.stack([part[name] for name in self.names])
+        return Scores.of_class_scores(self.strata(part), columns.T)
 
     @property
     def is_mirrored(self) -> bool:
@@ -400,7 +418,7 @@ class StreamedLabels(Units):
 
     @property
     def n_units(self) -> int:
-        """How many samples."""
+        """Number of samples."""
         return self.sums.rows
 
     @property
@@ -431,7 +449,7 @@ class StreamedLabels(Units):
         raise TypeError(f"{chosen.size} streamed samples cannot be chosen")
 
     def influences(self) -> "StreamedLabelInfluences":
-        """What metrics are off by."""
+        """Return the sampling errors of metrics."""
         moments = self.sums.moments
         return StreamedLabelInfluences(
             self.subject(), self.n_units, moments.n_labels, moments, moments.weighted, groups=self.groups

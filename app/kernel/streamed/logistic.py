@@ -24,12 +24,14 @@ class Fit(NamedTuple):
         b: Infinite where a threshold separates members and others.
         variance: Of b where it was fitted, of a otherwise, by White (HC1); NaN without a line.
         ended: Did the steps come to an end? There is no line where they did not.
+        moved: The rows with their influence ``x`` on b or a, whose squares sum to the variance; None without a line.
     """
 
     a: float
     b: float
     variance: float
     ended: bool = True
+    moved: Rows | None = None
 
 
 class _Line(NamedTuple):
@@ -65,26 +67,33 @@ def fitted(rows: Rows, curve: Along, ends: Array, clip: float, *, sloped: bool) 
     rows = rows.having(z=f"(ln({inside}) - ln(1.0 - {inside}) - {made.middle!r}) / {made.spread!r}", h="m::INT::DOUBLE")
     reached, highest = made.found, -np.inf
     for _ in range(_MOST_STEPS):
-        sums, likelihood = _sums(rows, made.found)
+        stated = _stated(rows, made.found)
+        sums, likelihood = _sums(stated)
         if likelihood < highest - _ROUNDING * abs(highest):
             made = made._replace(found=0.5 * (reached + made.found))
             continue
         reached, highest = made.found, likelihood
-        step, variance = _step(sums, sloped=sloped)
+        step, variance, (centre, scale) = _step(sums, sloped=sloped)
         if not np.isfinite(step).all():
             break
         made = made._replace(found=made.found + step)
         if np.abs(step).max() <= _CLOSE_ENOUGH * max(1.0, float(np.abs(made.found).max())):
             a, b = made.coefficients
-            scale = made.spread**2 if sloped else 1.0
-            return Fit(a, b, variance * size / max(size - lost, 1) / scale)
+            factor = (size / max(size - lost, 1)) ** 0.5 / (made.spread if sloped else 1.0)
+            from_centre = f"(z - {centre!r})" if sloped else "1.0"
+            moved = stated.having(x=f"{factor / scale!r} * v * (h - c) * {from_centre}")
+            return Fit(a, b, variance * factor**2, moved=moved)
     return Fit(np.nan, np.nan, np.nan, ended=False)
 
 
-def _sums(rows: Rows, found: Array) -> tuple[Array, float]:
-    """Slopes (2), curvature (3) and squared deviations (3) with powers of z, and the logarithm of the likelihood."""
+def _stated(rows: Rows, found: Array) -> Rows:
+    """Rows with the log odds ``u`` and the probability ``c`` of a line."""
     a, b = found.tolist()
-    made = rows.having(u=f"{a!r} + {b!r} * z").having(c="0.5 * (1.0 + tanh(0.5 * u))")
+    return rows.having(u=f"{a!r} + {b!r} * z").having(c="0.5 * (1.0 + tanh(0.5 * u))")
+
+
+def _sums(made: Rows) -> tuple[Array, float]:
+    """Slopes (2), curvature (3) and squared deviations (3) with powers of z, and the logarithm of the likelihood."""
     powers = ("1.0", "z", "z * z")
     asked = {f"d{place}": f"v * (h - c) * {power}" for place, power in enumerate(powers[:2])}
     asked |= {f"k{place}": f"v * c * (1.0 - c) * {power}" for place, power in enumerate(powers)}
@@ -95,18 +104,20 @@ def _sums(rows: Rows, found: Array) -> tuple[Array, float]:
     return np.array(sums), likelihood
 
 
-def _step(sums: Array, *, sloped: bool) -> tuple[Array, float]:
-    """Change of a and b, and White's variance of b, or of a where b is known."""
+def _step(sums: Array, *, sloped: bool) -> tuple[Array, float, tuple[float, float]]:
+    """Change of a and b; White's variance of b, or of a where b is known; and the centre and the curvature that it is
+    made with.
+    """
     slope, (all_of, first, second), (squares, leaning, twice) = sums[:2], sums[2:5], sums[5:]
     with silently():
         up = slope[0] / all_of
         if not sloped:
-            return np.array([up, 0.0]), float(squares / all_of**2)
+            return np.array([up, 0.0]), float(squares / all_of**2), (0.0, float(all_of))
         centre = first / all_of
         spread = second - first * centre
         turn = (slope[1] - centre * slope[0]) / spread
         variance = (twice - 2.0 * centre * leaning + centre * centre * squares) / spread**2
-        return np.array([up - centre * turn, turn]), float(variance)
+        return np.array([up - centre * turn, turn]), float(variance), (float(centre), float(spread))
 
 
 def _begun(curve: Along, clip: float, *, sloped: bool) -> _Line:
@@ -133,7 +144,9 @@ def _begun(curve: Along, clip: float, *, sloped: bool) -> _Line:
 
 
 def _without_line(curve: Along, ends: Array, *, sloped: bool) -> Fit | None:
-    """As `line` and `intercept` of samples in memory say it, by ends of log odds; None where there is a line."""
+    """Return the fit where the ends of log odds rule out a line, as `line` and `intercept` do for samples in memory;
+    None where there is a line.
+    """
     nan, infinite = float("nan"), float("inf")
     if not curve.has_both or not np.isfinite(ends).all():
         return Fit(nan, nan, nan)

@@ -103,11 +103,6 @@ class ColumnFile(Mapping[Hashable, Array]):
         """The columns of some rows (m), in this order."""
         return ColumnFile(self._folder, chosen.size, ((name, 0, self[name].take(chosen)) for name in self))
 
-    def beside(self, other: "ColumnFile") -> "ColumnFile":
-        """The rows of both, of the same columns."""
-        both = ((name, 0, np.concatenate([self[name], other[name]])) for name in self)
-        return ColumnFile(self._folder, self.rows + other.rows, both)
-
     def _seek(self, place: int, start: int) -> None:
         self._file.seek(8 * (place * self.rows + start))
 
@@ -138,7 +133,7 @@ class QueryValues(WeightedUnits):
         self._columns = columns
 
     def with_weights(self, weights: ArrayLike | None) -> "QueryValues":
-        """The same queries weighted otherwise."""
+        """Return the queries with other weights."""
         other = QueryValues(self._columns, self.n_units, weights)
         other.__dict__.update({name: one for name, one in self.__dict__.items() if name != "weights"})
         return other
@@ -188,12 +183,12 @@ class QueryValueUnits(Units):
 
     @property
     def n_units(self) -> int:
-        """How many queries."""
+        """Number of queries."""
         return self.columns.rows
 
     @property
     def width(self) -> int:
-        """That of queries with their items: resamples are the same."""
+        """Cost of one query in a pass, equal to that of queries with their items, so that resamples are the same."""
         return width_of(self._n_items, self.n_units)
 
     def subject(self, weights: Array | None = None) -> Subject:
@@ -205,11 +200,7 @@ class QueryValueUnits(Units):
         columns = self.columns.taken(chosen)
         return QueryValueUnits(columns, int(columns[SIZES].sum()))
 
-    def beside(self, other: "QueryValueUnits") -> "QueryValueUnits":
-        """The queries of both."""
-        return QueryValueUnits(self.columns.beside(other.columns), self._n_items + other._n_items)
-
     @property
     def truth(self) -> NDArray[Any]:
-        """As of queries with their items (Q, 2)."""
+        """Number of relevant items of each query, and the sum of their relevances (Q, 2)."""
         return np.stack([self.columns[RELEVANT], self.columns[RELEVANCE]], axis=1)

@@ -30,7 +30,7 @@ class Rows(Protocol):
 
     @property
     def n_rows(self) -> int:
-        """How many rows there are."""
+        """Number of rows."""
         ...
 
     def having(self, **columns: str) -> Self:
@@ -61,8 +61,8 @@ class Rows(Protocol):
         """
         ...
 
-    def smallest(self, *by: str, **values: str) -> Table:
-        """Smallest values (float64) of SQL expressions for each combination of some columns, ordered by these.
+    def totals(self, by: Sequence[str], sums: Mapping[str, str], smallest: Mapping[str, str]) -> Table:
+        """Return sums, and the smallest values (float64) of other expressions, at once.
 
         NULL is passed over; where there is nothing else the smallest value is NaN.
         """
@@ -91,8 +91,20 @@ class Rows(Protocol):
         """
         ...
 
+    def sorted(self, *by: str, columns: Sequence[str]) -> "BothWays":
+        """Columns in such an order, put into it once and read from either end."""
+        ...
+
     def batches(self, *columns: str) -> Iterator[Table]:
         """Columns in any order, in batches."""
+        ...
+
+
+class BothWays(Protocol):
+    """Columns of rows in an order."""
+
+    def batches(self, *, back: bool = False) -> Iterator[Table]:
+        """The columns in their order, or from the last row to the first, in batches."""
         ...
 
 
@@ -101,4 +113,4 @@ class EngineError(Exception):
 
 
 class NotStreamed(AttributeError):
-    """What was asked for needs all samples at once, and they were streamed."""
+    """The value needs all samples at once, and they were streamed."""

@@ -2,14 +2,18 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
+from itertools import permutations
 from math import fsum
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from app.kernel.numerics.arrays import Array, Mask, lazy
+from app.kernel.metrics.card import Metric
+from app.kernel.metrics.families import imcp, proper_scores, score_ranking
+from app.kernel.numerics.arrays import Array, Mask, lazy, silently
 from app.kernel.samples.areas import ROUNDING
-from app.kernel.samples.losses import CLIP, TOLERANCE, Codes, Losses, sums_by_code
+from app.kernel.samples.influence import AreaOf
+from app.kernel.samples.losses import CLIP, Codes, Losses, sums_by_code
 from app.kernel.samples.rankings import (
     Ranking,
     Row,
@@ -17,21 +21,27 @@ from app.kernel.samples.rankings import (
     precision_of,
     standardised_partial_area,
 )
-from app.kernel.samples.scores import Scores
-from app.kernel.streamed.along import MAX_FPR, Along, Cuts, Side, along, cuts_of, placements
-from app.kernel.streamed.bins import BinSums, BothBins, StreamedBins
+from app.kernel.samples.scores import Excess, Forecasts, Scores, Stated
+from app.kernel.streamed.along import MAX_FPR, Along, Cuts, Reduced, Side, cuts_of, merged, pieces, placements
+from app.kernel.streamed.bins import LIMITS, BinSums, BothBins, ForecastSums, StreamedBins, TopSums
+from app.kernel.streamed.influences import Leaf, RowSums
 from app.kernel.streamed.logistic import Fit, fitted
-from app.kernel.streamed.rows import NotStreamed, Rows, Table
+from app.kernel.streamed.rows import BothWays, NotStreamed, Rows, Table
 
 # Of more classes the probabilities of all classes are not put into one order.
 MOST_CLASSES = 32
-# What is summed; shares of samples that are surely right, and ruled out, follow.
-LOG_LOSS, SQUARED_ERROR, COSINE, PHI, SURE, RULED_OUT = range(6)
-KINDS = 6
+# Means of what each sample says by itself: the order is that in which sums of losses are made of them.
+OF_ROWS: tuple[Metric[Any], ...] = (
+    proper_scores.log_loss,
+    proper_scores.brier_score,
+    proper_scores.spherical_score,
+    imcp.au_mcp,
+    imcp.fraction_correct_certain,
+    imcp.fraction_incorrect_certain,
+    imcp.fraction_uncertain,
+)
 # Weights that are not in memory: whoever asks whether there are some is told that there are.
 _AWAY = np.zeros(0)
-# Samples whose places are looked up at once.
-_BLOCK = 1 << 16
 _TWO = 2
 
 
@@ -41,10 +51,11 @@ class StreamedRanking(Ranking):
     Attributes:
         curve: What was found along it.
         bins: Of equal width, of probabilities.
+        forecasts: Probabilities beside outcomes.
     """
 
-    def __init__(self, curve: Along, bins: StreamedBins | None) -> None:
-        self.weights, self.curve, self.bins = None, curve, bins
+    def __init__(self, curve: Along, bins: StreamedBins | None, forecasts: ForecastSums) -> None:
+        self.weights, self.curve, self.bins, self.forecasts = None, curve, bins, forecasts
         members, others, both = curve.members.weight, curve.others.weight, curve.has_both
         known = {
             "positives": members,
@@ -56,6 +67,7 @@ class StreamedRanking(Ranking):
             "precision_sum": curve.precision_trapezoid,
             "ks": curve.gap if both else np.nan,
             "equal_error_rate": self._equal_error_rate() if both else np.nan,
+            "resolution": forecasts.resolution,
         }
         # Attributes that are computed at first use are there already.
         self.__dict__.update({name: np.asarray(float(value)) for name, value in known.items()}, hulls=[curve.hull])
@@ -109,18 +121,6 @@ class StreamedRanking(Ranking):
         raise NotStreamed(f"{name} needs the samples of a ranking, which were streamed")
 
 
-class GroupInfluence(NamedTuple):
-    """What groups add to the sampling error of one value.
-
-    Attributes:
-        sums: Sums (G) of the influences of the samples of each group.
-        about: Numbers (G) of samples that have any.
-    """
-
-    sums: Array
-    about: Array
-
-
 class Together(NamedTuple):
     """One threshold for all classes.
 
@@ -145,19 +145,36 @@ class StreamedScores(Scores):
         probabilities: Are they, or else any real scores?
         weighted: Is there a ``w``?
         n_groups: How many groups there are; 0 where samples are independent.
+        mirrored: Is ``p0`` equal to ``1 - p1`` in every row?
+        n_samples: How many samples there are with those that weigh nothing; None: as many as rows.
+        outputs: What the names of the columns of all classes begin with.
     """
 
     def __init__(
-        self, rows: Rows, n_classes: int, *, probabilities: bool, weighted: bool = False, n_groups: int = 0
+        self,
+        rows: Rows,
+        n_classes: int,
+        *,
+        probabilities: bool,
+        weighted: bool = False,
+        n_groups: int = 0,
+        mirrored: bool = False,
+        n_samples: int | None = None,
+        outputs: str = "p",
     ) -> None:
         self.n_classes, self.n_groups, self.are_probabilities = n_classes, n_groups, probabilities
         self.weights = _AWAY if weighted else None
         self._rows, self._weighted, self._weight = rows, weighted, "w" if weighted else "1"
-        self._one_score = n_classes == _TWO and not probabilities
+        self._outputs, self._one_score = outputs, n_classes == _TWO and not probabilities and outputs == "p"
+        self.mirrored = mirrored or self._one_score
         self.sides = self._counted()
-        self.n_samples = self.whole.used
+        self.n_samples = self.whole.used if n_samples is None else n_samples
         self._made: dict[int, StreamedRanking] = {}
+        self._top = TopSums(self.whole.weight)
         self._fits: dict[tuple[int, float, bool], Fit] = {}
+        self._pairs: dict[tuple[int, int], Along] = {}
+        self._true, self._placed = _TrueProbabilities(), dict[int, Array]()
+        self._placed_of: Table = {}
         self.__dict__["actual"] = np.array([side.weight for side in self.sides])
 
     # Numbers of samples.
@@ -182,36 +199,61 @@ class StreamedScores(Scores):
 
     @property
     def worth(self) -> tuple[int, float] | None:
-        """Of weighted samples, how many count and how many of one weight are worth as much."""
-        return (self.n_samples, self.effective_samples) if self._weighted else None
+        """Number of weighted samples that count, and their effective number; None without weights."""
+        return (self.whole.used, self.effective_samples) if self._weighted else None
 
     @property
     def effective_samples(self) -> float:
         """Effective number of samples."""
-        return self.whole.effective if self._weighted else float(self.n_samples)
+        return self.whole.effective if self._weighted else float(self.whole.used)
+
+    @cached_property
+    def used(self) -> Codes:
+        """Number (K) of samples of each class with a weight above 0."""
+        return np.array([side.used for side in self.sides])
 
     @property
-    def effective_members(self) -> Array:
-        """Effective numbers (K) of the members of each class."""
-        return np.array([side.effective for side in self.sides])
+    def parts(self) -> Iterator[Scores]:
+        """Samples with a weight above 0, some at a time."""
+        made = Scores if self.are_probabilities else Scores.of_class_scores
+        for part, columns in self.read():
+            yield made(part["y"], columns.T, part.get("w"))
 
     # Orders.
 
     def ranking(self, code: int) -> StreamedRanking:
         """The samples by falling score of a class; they are put in order once."""
         if code not in self._made:
-            bins = BinSums() if self.are_probabilities else None
-            curve = along(
-                self._rows,
-                self._score(code),
-                self._member(code),
-                "w" if self._weighted else None,
-                sides=self.both_sides(code),
-                n_classes=self.n_classes,
-                looks=() if bins is None else (bins,),
-            )
-            self._made[code] = StreamedRanking(curve, None if bins is None else bins.read())
+            sides = self.both_sides(code)
+            limits = LIMITS if self.are_probabilities else LIMITS[:0]
+            curve, bins, forecasts = Along(*sides, self.n_classes, limits), BinSums(), ForecastSums(*sides)
+            looks = (curve.add, bins, forecasts) if self.are_probabilities else (curve.add,)
+            for cuts in cuts_of(self._in_order(code)):
+                for look in looks:
+                    look(cuts)
+            self._made[code] = StreamedRanking(curve, bins.read() if self.are_probabilities else None, forecasts)
         return self._made[code]
+
+    def _in_order(self, code: int) -> Iterator[Table]:
+        """Samples by falling score ``s`` of a class, its members ``m``, and weights ``w`` where there are some."""
+        if not self.mirrored:
+            made = self._rows.having(s=self._score(code), m=self._member(code))
+            return made.ordered("s DESC", columns=self._columns)
+        return self._order.batches() if code else map(self._turned, self._order.batches(back=True))
+
+    @cached_property
+    def _order(self) -> BothWays:
+        """Return the one order of two classes, each of which mirrors the other; it is read from both ends."""
+        return self._rows.having(s=self._score(1), m=self._member(1)).sorted("s DESC", columns=self._columns)
+
+    @property
+    def _columns(self) -> Sequence[str]:
+        return ["s", "m", *(["w"] if self._weighted else [])]
+
+    def _turned(self, batch: Table) -> Table:
+        """Scores and members of class 0, of those of class 1."""
+        scores = 1.0 - batch["s"] if self.are_probabilities else -batch["s"]
+        return {**batch, "s": scores, "m": ~batch["m"]}
 
     def _member(self, code: int) -> str:
         """SQL of the members of a class."""
@@ -226,11 +268,11 @@ class StreamedScores(Scores):
         """SQL of the score of a class."""
         if self._one_score:
             return "s" if code else "-s"
-        return f"p{code}"
+        return f"{self._outputs}{code}"
 
     @property
     def rankings(self) -> list[Ranking]:
-        """Those of all classes."""
+        """Rankings by the probability of each class."""
         return [self.ranking(code) for code in range(self.n_classes)]
 
     @cached_property
@@ -238,6 +280,46 @@ class StreamedScores(Scores):
         """Bins of the highest probability, members being the samples that are right; None of scores."""
         if not self.are_probabilities:
             return None
+        widths, parts = BinSums(), BinSums(self.whole.weight)
+        for cuts in cuts_of(self._in_order_of_top()):
+            for look in (widths, parts, self._top):
+                look(cuts)
+        return BothBins(widths.read(), parts.read())
+
+    def cells(self, code: int | None) -> Reduced:
+        """Samples between cuts of the order of a class, or of their highest probabilities, where members are right."""
+        return self._looked_at_top.cells if code is None else self.ranking(code).curve.cells
+
+    @property
+    def confident(self) -> Stated:
+        """Samples whose highest probability is `CONFIDENT` at least, for samples of one weight."""
+        return self._looked_at_top.confident
+
+    @property
+    def excess(self) -> Excess:
+        """Excess of the probability of the predicted class over the accuracy."""
+        return self._looked_at_top.excess
+
+    @property
+    def _looked_at_top(self) -> TopSums:
+        if self.top_label_bins is None:
+            raise NotStreamed("scores that are no probabilities have no bins")
+        return self._top
+
+    def forecasts(self, code: int) -> Forecasts:
+        """Return the probabilities of a class beside its outcomes, as ``Scores.forecasts``."""
+        return self.ranking(code).forecasts.read()
+
+    @property
+    def clipped(self) -> int:
+        """Number of samples whose actual class has a probability below `CLIP`."""
+        _ = self.row_sums
+        return self._true.clipped
+
+    def _in_order_of_top(self) -> Iterator[Table]:
+        """Samples by their falling highest probability; members are those that are right."""
+        if self.mirrored:
+            return merged(*(_predicted(self._in_order(code), code) for code in (0, 1)))
         names = [f"p{code}" for code in range(self.n_classes)]
         # The first of equals is predicted.
         first = [
@@ -246,12 +328,7 @@ class StreamedScores(Scores):
         ]
         right = " ".join(f"WHEN {code} THEN {condition}" for code, condition in enumerate(first))
         made = self._rows.having(s=f"greatest({', '.join(names)})", m=f"CASE y {right} END")
-        columns = ["s", "m", *(["w"] if self._weighted else [])]
-        widths, parts = BinSums(), BinSums(self.whole.weight)
-        for cuts in cuts_of(made.ordered("s DESC", columns=columns)):
-            widths(cuts)
-            parts(cuts)
-        return BothBins(widths.read(), parts.read())
+        return made.ordered("s DESC", columns=self._columns)
 
     @lazy
     def top_label(self) -> Ranking:
@@ -262,10 +339,15 @@ class StreamedScores(Scores):
 
     @lazy
     def pair_losses(self) -> Array:
-        """As of ``Scores``, of two classes."""
-        if self.n_classes > _TWO:
-            raise NotStreamed("pairs of more than two classes need the samples, which were streamed")
-        return np.diag([float(ranking.losses) for ranking in self.rankings])[:, ::-1]
+        """Pairs of members of two classes in the wrong order, as ``Scores.pair_losses``, of two classes only."""
+        if self.n_classes == _TWO:
+            return np.diag([float(ranking.losses) for ranking in self.rankings])[:, ::-1]
+        if self.n_classes > MOST_CLASSES:
+            raise NotStreamed(f"pairs of more than {MOST_CLASSES} classes are not put in order")
+        found = np.zeros((self.n_classes, self.n_classes))
+        for one, other in self._ordered_pairs:
+            found[one, other] = self.pair_curve(one, other).lost
+        return found
 
     def curves_as_json(self) -> dict[str, Any]:
         """The points of the curves of all classes, for ``KeptScores``."""
@@ -301,7 +383,7 @@ class StreamedScores(Scores):
 
     @lazy
     def common_threshold(self) -> tuple[Array, Array]:
-        """As of ``Scores``."""
+        """Statistics of all columns at the thresholds p_true, as ``Scores.common_threshold``."""
         return np.asarray(self.together.curve.lost + 0.5 * self.whole.weight**2), self.together.precision
 
     # Recalibration.
@@ -317,23 +399,23 @@ class StreamedScores(Scores):
 
     @property
     def unfitted(self) -> Mask:
-        """As of ``Scores``; of the lines that were asked for."""
+        """Mask (K) of the classes whose recalibration line was asked for and could not be fitted."""
         found = np.zeros(self.n_classes, dtype=np.bool_)
         for (code, *_), one in self._fits.items():
             found[code] |= not one.ended
         return found
 
     def recalibrated(self, code: int, clip: float, *, sloped: bool) -> Array:
-        """As of ``Scores``."""
+        """Return the coefficients of the recalibration line, as ``Scores.recalibrated``."""
         found = self.fit(code, clip, sloped=sloped)
         return np.array([found.a, found.b])
 
     @lazy
     def ends(self) -> Array:
-        """As of ``Scores``."""
+        """Lowest and highest probability of the non-members and of the members of each class, shape (K, 2, 2)."""
         signs = {"a": "", "b": "-"}
         asked = {f"{name}{code}": f"{sign}p{code}" for code in range(self.n_classes) for name, sign in signs.items()}
-        found = self._rows.smallest("y", **asked)
+        found = self._rows.totals(["y"], {}, asked)
         made = np.full((self.n_classes, _TWO, _TWO), [np.inf, -np.inf])
         for place, actual in enumerate(found["y"].tolist()):
             for code in range(self.n_classes):
@@ -341,83 +423,240 @@ class StreamedScores(Scores):
                 own[:] = min(own[0], found[f"a{code}"][place]), max(own[1], -found[f"b{code}"][place])
         return made
 
-    # Sums of losses.
+    # What samples say.
+
+    @property
+    def has_area_sums(self) -> bool:
+        """Are influences on areas summed? Of two classes of independent samples their one order says the variance."""
+        return self.grouped or not self.is_mirrored or self.looked_together
 
     @cached_property
-    def _with_losses(self) -> Rows:
-        """The rows with ``l0``, ``l1``, ..., the loss of each kind, and ``t``, the probability of the actual class."""
-        names = [f"p{code}" for code in range(self.n_classes)]
-        actual = " ".join(f"WHEN {code} THEN {name}" for code, name in enumerate(names))
-        rows = self._rows.having(t=f"CASE y {actual} END")
-        length = " + ".join(f"{name} * {name}" for name in names)
-        if self.n_classes == _TWO:
-            squared = "(p1 - y) * (p1 - y)"
-        else:
-            away = {f"e{code}": f"{name} - (y = {code})::INT" for code, name in enumerate(names)}
-            rows, squared = rows.having(**away), " + ".join(f"{name} * {name}" for name in away)
-        return rows.having(
-            l0=f"-ln(greatest(t, {CLIP!r}))",
-            l1=squared,
-            l2=f"t / sqrt({length})",
-            l3="1.0 - sqrt(greatest(1.0 - sqrt(t), 0.0))",
-            l4=f"(t > {0.5 + TOLERANCE!r})::INT::DOUBLE",
-            l5=f"(t < {1.0 / self.n_classes - TOLERANCE!r})::INT::DOUBLE",
-        )
+    def row_sums(self) -> RowSums:
+        """Sums of what samples say, for which they are read once more."""
+        leaves = [Leaf.made(metric, None) for metric in OF_ROWS if self.are_probabilities]
+        if self.has_area_sums:
+            of_classes = range(self.n_classes) if self.grouped else ()
+            leaves += [Leaf.made(score_ranking.roc_auc, code) for code in of_classes]
+            leaves += [Leaf.made(metric, None) for metric in self._averages]
+        known = [leaf for leaf in leaves if leaf is not None]
+        parts = ((part, self.strata(part)) for part in self.in_parts(self.read_columns))
+        look = self._true.look if self.are_probabilities else None
+        return RowSums.of(parts, [self], known, n_strata=self.n_strata, n_groups=self.n_groups, look=look)
 
-    @cached_property
-    def loss_sums(self) -> "LossSums":
-        """Sums of the losses over the samples of each class.
+    @property
+    def _averages(self) -> Sequence[Metric[Any]]:
+        """Averages of areas whose orders were made."""
+        pairs = [score_ranking.roc_auc_ovo_macro, score_ranking.roc_auc_ovo_weighted]
+        return [
+            score_ranking.roc_auc_ovr_macro,
+            score_ranking.roc_auc_ovr_weighted,
+            *([score_ranking.roc_auc_ovr_micro] if self.looked_together else []),
+            *(pairs if self._pairs or self.is_mirrored else []),
+        ]
 
-        Raises:
-            NotStreamed: scores have none.
-        """
-        if not self.are_probabilities:
-            raise NotStreamed("scores that are no probabilities have no losses")
-        return LossSums(self._with_losses, self.sides, self._weight, self.n_groups)
+    @property
+    def n_strata(self) -> int:
+        """Number of classes that samples are in, one each."""
+        return self.n_classes
+
+    def strata(self, part: Table) -> Codes:
+        """Class of each of some samples."""
+        return part["y"]
 
     @cached_property
     def losses(self) -> Losses:
-        """As of ``Scores``."""
+        """Sums of losses and counts over the samples of each class, as ``Scores.losses``."""
         unknown = np.full(self.n_classes, np.nan)
         if not self.are_probabilities:
             return Losses(unknown, unknown, unknown, unknown, unknown, unknown, lowest=np.nan, highest=np.nan)
-        sums = self.loss_sums
-        undecided = self.actual - sums.first[SURE] - sums.first[RULED_OUT]
+        log_loss, squared_error, cosine, _, sure, ruled_out, undecided = map(self._summed, OF_ROWS)
         # Of weights that are all counted a rounding is left.
         undecided = np.where(np.abs(undecided) <= ROUNDING * self.actual, 0.0, undecided)
-        log_loss, squared_error, cosine, _, sure, ruled_out = sums.first
-        lowest, highest = sums.ends_of_true
-        return Losses(log_loss, squared_error, cosine, sure, ruled_out, undecided, lowest=lowest, highest=highest)
+        ends = {"lowest": self._true.lowest, "highest": self._true.highest}
+        return Losses(log_loss, squared_error, cosine, sure, ruled_out, undecided, **ends)
+
+    def _summed(self, metric: Metric[Any]) -> Array:
+        leaf = Leaf.made(metric, None)
+        assert leaf is not None  # noqa: S101 - all are means of rows
+        return self.row_sums.sums(leaf)
 
     @lazy
     def phi_sums(self) -> Array:
-        """As of ``Scores``."""
-        return self.loss_sums.first[PHI] if self.are_probabilities else np.full(self.n_classes, np.nan)
+        """Sum of phi over the samples of each class (K); NaN for scores that are no probabilities."""
+        return self._summed(imcp.au_mcp) if self.are_probabilities else np.full(self.n_classes, np.nan)
 
-    # Places.
+    def value(self, leaf: Leaf) -> float:
+        """A metric that is made of areas."""
+        if leaf.form.area is not None and self.area_sizes(leaf) is not None:
+            area = float(self.ranking(1 if leaf.of is None else leaf.of).auc)
+            return 1.0 - leaf.form.area.slope * (1.0 - area)
+        with silently():
+            return float(leaf.metric.compute(self, **leaf.parameters))
+
+    def area_sizes(self, leaf: Leaf) -> tuple[float, float] | None:
+        """Effective members and others of one area; None of an average of several."""
+        kind = leaf.form.area and leaf.form.area.of
+        if kind is AreaOf.ENTRIES or not (kind is AreaOf.ONE_CLASS or self.is_mirrored):
+            return None
+        members, others = self.both_sides(1 if leaf.of is None else leaf.of)
+        return members.effective, others.effective
+
+    def part(self, part: Table) -> Scores:
+        """Some samples in memory."""
+        columns = self._columns_of(part)
+        made = Scores if self.are_probabilities else Scores.of_class_scores
+        found = made(part["y"], columns.T)
+        if self.are_probabilities:
+            size = columns.shape[1]
+            found.__dict__["p_true"] = columns.ravel().take(part["y"].astype(np.intp) * size + np.arange(size))
+        return found
+
+    def values_of(self, leaf: Leaf, part: Table, scores: Scores) -> Array:
+        """Values (b) of some samples; of an area their influence in each unit of weight."""
+        area = leaf.form.area
+        if area is None:
+            return leaf.in_rows(scores)
+        if part is not self._placed_of:
+            self._placed_of, self._placed = part, {}
+        if area.of is AreaOf.ENTRIES and not self.are_probabilities:
+            return np.full(scores.n_samples, np.nan)
+        if area.of is AreaOf.ENTRIES:
+            return self._of_entries(part, scores.columns)
+        if area.of is AreaOf.ONE_CLASS or self.is_mirrored:
+            return self._of_class(1 if leaf.of is None else leaf.of, part, scores.columns)
+        if area.of in (AreaOf.PAIRS, AreaOf.PAIR_SHARES):
+            return self._of_pairs(part, scores.columns, by_shares=area.of is AreaOf.PAIR_SHARES)
+        each = [self._of_class(code, part, scores.columns) for code in range(self.n_classes)]
+        if area.of is AreaOf.CLASSES:
+            return sum(each, np.zeros(1)) / self.n_classes
+        areas = np.array([self.ranking(code).curve.area for code in range(self.n_classes)])
+        return self.prevalence @ np.stack(each) + self._of_shares(areas).take(part["y"])
+
+    def _of_shares(self, values: Array) -> Array:
+        """Influence (K) of a sample of each class on the mean of values (K) by the shares of the classes."""
+        found: Array = (values - float(self.prevalence @ values)) * _more(self.whole) / self.whole.weight
+        return found
+
+    def _of_class(self, code: int, part: Table, columns: Array) -> Array:
+        # Of two classes that say the same of each other one order is that of both.
+        code = 1 if self.mirrored else code
+        if code not in self._placed:
+            curve, own = self.ranking(code).curve, columns[code]
+            unknown = np.full(own.size, np.nan)
+            self._placed[code] = placements(curve, own, self.inside(part, code)) if curve.has_both else unknown
+        return self._placed[code]
+
+    def _of_entries(self, part: Table, columns: Array) -> Array:
+        joint, rest, whole = self.together.curve, self.n_classes - 1, self.whole
+        if not any(joint.variances):
+            return np.zeros(columns.shape[1])
+        inside = [self.inside(part, code) for code in range(self.n_classes)]
+        if rest == 1:
+            # Of two classes one says what the other does, but for ties that the rounding of 1 - p makes or breaks.
+            sums = 2.0 * (1.0 - joint.places.lost(np.where(inside[1], columns[1], columns[0])))
+        else:
+            placed = [
+                np.where(members, 1.0 - joint.places.lost(own), joint.places.won(own) / rest)
+                for members, own in zip(inside, columns, strict=True)
+            ]
+            sums = np.sum(placed, axis=0)
+        found: Array = (sums - 2.0 * joint.area) * _more(whole) / whole.weight
+        return found
+
+    def _of_pairs(self, part: Table, columns: Array, *, by_shares: bool) -> Array:
+        """Influence on an average of the areas of ordered pairs of classes (Hand & Till 2001)."""
+        size, shares = self.n_classes, self.prevalence
+        found = np.zeros(columns.shape[1])
+        if not shares.all():
+            return found * np.nan
+        each = shares[:, None] + shares if by_shares else np.full((size, size), 2.0 / size)
+        each, areas = each / (2.0 * (size - 1)), np.zeros((size, size))
+        for one, other in self._ordered_pairs:
+            curve, members = self.pair_curve(one, other), part["y"] == one
+            areas[one, other] = curve.area
+            at = np.flatnonzero(members | (part["y"] == other))
+            found[at] += each[one, other] * placements(curve, columns[one].take(at), members.take(at))
+        if by_shares:
+            # The shares of the classes are random too.
+            found += self._of_shares((areas.sum(axis=0) + areas.sum(axis=1)) / (2.0 * (size - 1))).take(part["y"])
+        return found
+
+    @property
+    def _ordered_pairs(self) -> Iterator[tuple[int, int]]:
+        return permutations(range(self.n_classes), 2)
+
+    def pair_curve(self, one: int, other: int) -> Along:
+        """Members of a class among those of another one, by its falling score."""
+        if (one, other) not in self._pairs:
+            some = self._rows.where(f"y IN ({one}, {other})").having(s=self._score(one), m=self._member(one))
+            found = Along(self.sides[one], self.sides[other], self.n_classes)
+            for cuts in cuts_of(some.ordered("s DESC", columns=self._columns)):
+                found.add(cuts)
+            self._pairs[one, other] = found
+        return self._pairs[one, other]
 
     @property
     def _truth(self) -> Sequence[str]:
         """Columns that ``inside`` takes."""
         return ("y",)
 
-    @cached_property
-    def area_influences(self) -> "AreaInfluences":
-        """What all samples add to the sampling errors of areas; they are read once more."""
-        return AreaInfluences(self)
-
     def read(self) -> Iterator[tuple[Table, Array]]:
         """All samples in small parts: their columns, and the scores (K, b) of all classes."""
-        names = ["s"] if self._one_score else [f"p{code}" for code in range(self.n_classes)]
-        beside = [*(["w"] if self._weighted else []), *(["g"] if self.grouped else [])]
-        for batch in self._rows.batches(*self._truth, *names, *beside):
-            for start in range(0, len(batch[names[0]]), _BLOCK):
-                part = {name: column[start : start + _BLOCK] for name, column in batch.items()}
-                columns = [-part["s"], part["s"]] if self._one_score else [part[name] for name in names]
-                yield part, np.stack(columns)
+        for part in self.in_parts(self.read_columns):
+            yield part, self._columns_of(part)
+
+    def in_parts(self, columns: Sequence[str]) -> Iterator[Table]:
+        """Columns of all samples, some samples at a time."""
+        return pieces(self._rows.batches(*columns))
+
+    @property
+    def read_columns(self) -> Sequence[str]:
+        """All columns."""
+        return [*self._truth, *self.names, *(["w"] if self._weighted else []), *(["g"] if self.grouped else [])]
+
+    @property
+    def names(self) -> Sequence[str]:
+        """Columns of scores."""
+        return ["s"] if self._one_score else [self._score(code) for code in range(self.n_classes)]
+
+    def _columns_of(self, part: Table) -> Array:
+        return np.stack([-part["s"], part["s"]] if self._one_score else [part[name] for name in self.names])
 
     def __getattr__(self, name: str) -> Any:
         raise NotStreamed(f"{name} needs the samples, which were streamed")
+
+
+class _TrueProbabilities:
+    """Ends of the probabilities of actual classes, and how many are hardly any.
+
+    Attributes:
+        lowest: Of them.
+        highest: Of them.
+        clipped: Samples with hardly any.
+    """
+
+    def __init__(self) -> None:
+        self.lowest, self.highest, self.clipped = np.inf, -np.inf, 0
+
+    def look(self, _: Table, scores: Sequence[Scores], __: Array) -> None:
+        """Look at more samples."""
+        found = scores[0].p_true
+        self.lowest, self.highest = min(self.lowest, float(found.min())), max(self.highest, float(found.max()))
+        self.clipped += int(np.count_nonzero(found < CLIP))
+
+
+def _more(side: Side) -> float:
+    return float(np.sqrt(side.used / max(side.used - 1, 1)))
+
+
+def _predicted(batches: Iterable[Table], code: int) -> Iterator[Table]:
+    """Yield the samples predicted as one of two classes, by its falling probability."""
+    for batch in batches:
+        rising = batch["s"][::-1]
+        stop = rising.size - int(np.searchsorted(rising, 0.5, side="right" if code else "left"))
+        yield {name: column[:stop] for name, column in batch.items()}
+        if stop < rising.size:
+            return
 
 
 def _sides_by_class(rows: Rows, n_classes: int, weight: str) -> list[Side]:
@@ -512,275 +751,3 @@ class _Passed:
             reached.append(np.searchsorted(rising.take(own), places, side="right"))
             heights = sum(precision_of(tp.take(one), (tp + fp).take(one)) for one in reached)
             self.precision[:, code] += np.bincount(held, 0.5 * weights.take(at) * heights, size)
-
-
-class LossSums:
-    """Sums of losses over the samples of each class, and within groups.
-
-    Attributes:
-        first: Weighted sums (6, K) of each kind.
-        ends_of_true: Lowest and highest probability of an actual class.
-
-    Args:
-        rows: With the losses ``l0``, ``l1``, ... and ``t``.
-        sides: The samples of each class.
-        weight: SQL of the weight.
-        n_groups: 0 where samples are independent.
-    """
-
-    def __init__(self, rows: Rows, sides: Sequence[Side], weight: str, n_groups: int) -> None:
-        size = len(sides)
-        self._rows, self._sides, self._weight, self._n_groups = rows, sides, weight, n_groups
-        asked = {f"{name}{kind}": f"{sign}l{kind}" for kind in range(KINDS) for name, sign in (("a", ""), ("b", "-"))}
-        ends = rows.smallest("y", t="t", u="-t", **asked)
-        codes = ends["y"].astype(np.intp)
-        self._low, self._high = np.full((KINDS, size), np.inf), np.full((KINDS, size), -np.inf)
-        for kind in range(KINDS):
-            self._low[kind, codes], self._high[kind, codes] = ends[f"a{kind}"], -ends[f"b{kind}"]
-        self.ends_of_true = float(ends["t"].min()), float(-ends["u"].min())
-        # Squares of what is left above the lowest value are exact where values hardly differ.
-        self._shift = self._low.min(axis=1)
-        above = [f"(l{kind} - {float(shift)!r})" for kind, shift in enumerate(self._shift)]
-        found = rows.having(v=weight).sums(
-            "y",
-            **{f"s{kind}": f"v * l{kind}" for kind in range(KINDS)},
-            **{f"f{kind}": f"v * v * {one}" for kind, one in enumerate(above)},
-            **{f"q{kind}": f"v * v * {one} * {one}" for kind, one in enumerate(above)},
-        )
-        self.first, self._own, self._squares = np.zeros((3, KINDS, size))
-        for into, name in ((self.first, "s"), (self._own, "f"), (self._squares, "q")):
-            for kind in range(KINDS):
-                into[kind, codes] = found[f"{name}{kind}"]
-
-    def variance(self, kind: int, shifts: Array | None = None, size: float = 0.0) -> float:
-        """Variance of the mean of a kind of losses over all samples.
-
-        Args:
-            kind: The kind.
-            shifts: Numbers (K) that are added to the losses of each class.
-            size: Differences are rounding relative to it too.
-        """
-        moves = np.zeros(len(self._sides)) if shifts is None else shifts
-        there = np.array([side.used > 0 for side in self._sides])
-        if _is_rounding((self._low[kind] + moves)[there].min(), (self._high[kind] + moves)[there].max(), size):
-            return 0.0
-        whole = _together(self._sides)
-        weights, squares = (np.array([side[place] for side in self._sides]) for place in (0, 1))
-        # Shifts are what is added to the loss above the lowest one.
-        own, spread = self._own[kind] + moves * squares, self._squares[kind] + 2.0 * moves * self._own[kind]
-        spread = spread + moves * moves * squares
-        first = self.first[kind] + (moves - self._shift[kind]) * weights
-        return whole.variance((fsum(first), fsum(own), fsum(spread)))
-
-    def variances(self, kind: int) -> Array:
-        """Variances (K) of the means of a kind of losses over the members of each class; 0 of no members."""
-        found = np.zeros(len(self._sides))
-        for code, side in enumerate(self._sides):
-            if side.used and not _is_rounding(self._low[kind, code], self._high[kind, code], 0.0):
-                first = self.first[kind, code] - self._shift[kind] * side.weight
-                found[code] = side.variance((first, self._own[kind, code], self._squares[kind, code]))
-        return found
-
-    def share_variance(self, counted: Sequence[int], *, rest: bool) -> float:
-        """Variance of the share of the samples that are counted by some of the last two kinds, or by none of them."""
-        whole, chosen = _together(self._sides), [*counted]
-        of_each = np.array([side.squares for side in self._sides])
-        # A sample is counted by one of them at most, and values are 0 or 1.
-        first = fsum(self.first[chosen].ravel())
-        squares = fsum((self._own[chosen] + self._shift[chosen, None] * of_each).ravel())
-        if rest:
-            first, squares = whole.weight - first, whole.squares - squares
-        return whole.variance((first, squares, squares))
-
-    # Groups.
-
-    @cached_property
-    def _of_groups(self) -> Table:
-        """By group and class: number of samples, weight, and weighted sums of losses above the lowest one."""
-        above = {f"s{kind}": f"v * (l{kind} - {float(shift)!r})" for kind, shift in enumerate(self._shift)}
-        return self._rows.having(v=self._weight).sums("g", "y", n="1", w="v", **above)
-
-    def mean(self, kind: int) -> GroupInfluence:
-        """Influence of groups on the mean over all samples."""
-        return self._moved(kind, np.zeros(len(self._sides)), 0.0, -1.0)
-
-    def saved(self, kind: int, reference: float, moves: Array, size: float) -> GroupInfluence:
-        """Influence of groups on the share that is saved of a mean.
-
-        Args:
-            kind: Of which losses.
-            reference: The mean of which something is saved.
-            moves: How much the share of each class (K) adds to what is saved, in units of the reference.
-            size: Differences are rounding relative to it too.
-        """
-        found = self._moved(kind, moves, size, 1.0)
-        return found._replace(sums=found.sums / reference)
-
-    def _moved(self, kind: int, moves: Array, size: float, sign: float) -> GroupInfluence:
-        """Influence on the mean of moves less losses, or of losses where the sign is -1."""
-        table, whole = self._of_groups, _together(self._sides)
-        codes = table["y"].astype(np.intp)
-        there = np.array([side.used > 0 for side in self._sides])
-        ends = (moves - self._high[kind])[there].min(), (moves - self._low[kind])[there].max()
-        if _is_rounding(*ends, size):
-            return self._none(table)
-        sums = moves.take(codes) * table["w"] - table[f"s{kind}"]
-        away = sums - table["w"] * (float(sums.sum()) / whole.weight)
-        return self._by_group(table, sign * away * _more(whole) / whole.weight, table["n"])
-
-    def class_means(self, kind: int) -> GroupInfluence:
-        """Influence of groups on the mean over the classes of the mean over their members."""
-        table = self._of_groups
-        return self._by_group(table, self._away_in_class(kind) / len(self._sides), table["n"])
-
-    def members(self, kind: int, code: int) -> GroupInfluence:
-        """Influence of groups on the mean over the members of a class."""
-        table = self._of_groups
-        inside = table["y"] == code
-        return self._by_group(table, np.where(inside, self._away_in_class(kind), 0.0), np.where(inside, table["n"], 0))
-
-    def share(self, counted: Sequence[int], *, rest: bool) -> GroupInfluence:
-        """Influence of groups on the share of the samples that are counted by some kinds, or by none of them."""
-        table, whole = self._of_groups, _together(self._sides)
-        inside = sum((table[f"s{kind}"] + self._shift[kind] * table["w"] for kind in counted), np.zeros(1))
-        inside = table["w"] - inside if rest else inside
-        share = float(inside.sum()) / whole.weight
-        # Where all samples are counted, or none, none is away from the mean.
-        if share * (1.0 - share) <= ROUNDING:
-            return self._none(table)
-        return self._by_group(table, (inside - share * table["w"]) * _more(whole) / whole.weight, table["n"])
-
-    def _away_in_class(self, kind: int) -> Array:
-        """Influences of the samples of each entry on the mean of their class."""
-        table = self._of_groups
-        away = np.zeros(table["y"].size)
-        for code, side in enumerate(self._sides):
-            inside = np.flatnonzero(table["y"] == code)
-            if inside.size and not _is_rounding(self._low[kind, code], self._high[kind, code], 0.0):
-                sums, weights = table[f"s{kind}"].take(inside), table["w"].take(inside)
-                mean = float(sums.sum()) / side.weight
-                away[inside] = (sums - mean * weights) * _more(side) / side.weight
-        return away
-
-    def _none(self, table: Table) -> GroupInfluence:
-        return self._by_group(table, np.zeros(table["y"].size), np.zeros(table["y"].size))
-
-    def _by_group(self, table: Table, values: Array, about: Array) -> GroupInfluence:
-        codes = table["g"].astype(np.intp)
-        made = (sums_by_code(codes, one.astype(np.float64), self._n_groups) for one in (values, about))
-        return GroupInfluence(*made)
-
-
-def _is_rounding(low: float, high: float, size: float) -> bool:
-    return bool(high - low <= ROUNDING * max(abs(low), abs(high), size))
-
-
-def _more(side: Side) -> float:
-    return float(np.sqrt(side.used / max(side.used - 1, 1)))
-
-
-class AreaInfluences:
-    """What samples or their groups add to the sampling errors of areas.
-
-    Args:
-        scores: Of samples in groups, or of more than two classes.
-    """
-
-    def __init__(self, scores: StreamedScores) -> None:
-        self._scores, size = scores, scores.n_classes
-        self._curves = [scores.ranking(code).curve for code in range(size)]
-        self._areas = np.array([curve.area for curve in self._curves])
-        self._joint = scores.together.curve if scores.looked_together else None
-        # Of each class, and of all entries: sums within groups, or the sum of squares.
-        rows = size + 1 if scores.grouped else 3
-        self._sums = np.zeros((rows, max(scores.n_groups, 1)))
-        # Numbers of members of each class in each group, and what they weigh.
-        self._members, self._weights = np.zeros((2, size, max(scores.n_groups, 1)))
-        self._sizes = np.zeros(max(scores.n_groups, 1))
-        for part, columns in scores.read():
-            self._add(part, columns)
-
-    def _add(self, part: Table, columns: Array) -> None:
-        size, weights = self._scores.n_classes, part.get("w")
-        inside = np.stack([self._scores.inside(part, code) for code in range(size)])
-        each = [
-            placements(curve, own, members, weights) if curve.has_both else np.full(own.size, np.nan)
-            for curve, own, members in zip(self._curves, columns, inside, strict=True)
-        ]
-        micro = self._of_entries(inside, columns, weights)
-        if not self._scores.grouped:
-            shares = self._scores.prevalence
-            weighted = sum(share * own for share, own in zip(shares, each, strict=True))
-            weighted = weighted + self._of_shares(inside, weights)
-            for sums, one in zip(self._sums, (sum(each) / size, weighted, micro), strict=True):
-                sums += np.square(one).sum()
-            return
-        groups, n_groups = part["g"].astype(np.intp), self._scores.n_groups
-        for sums, one in zip(self._sums, [*each, micro], strict=True):
-            sums += np.bincount(groups, one, n_groups)
-        self._sizes += np.bincount(groups, minlength=n_groups)
-        for members, own, there in zip(self._members, self._weights, inside, strict=True):
-            at = np.flatnonzero(there)
-            members += np.bincount(groups.take(at), minlength=n_groups)
-            own += np.bincount(groups.take(at), None if weights is None else weights.take(at), n_groups)
-
-    def _of_shares(self, inside: Mask, weights: Array | None) -> Array:
-        """Influence of samples on the mean of the areas by the shares of the classes, as far as these are random."""
-        whole, shares = self._scores.whole, self._scores.prevalence
-        away = (self._areas - float(shares @ self._areas)) * _more(whole) / whole.weight
-        found: Array = away @ inside
-        return found if weights is None else found * weights
-
-    def _of_entries(self, inside: Mask, columns: Array, weights: Array | None) -> Array:
-        if self._joint is None:
-            return np.full(columns.shape[1], np.nan)
-        if not any(self._joint.variances):
-            return np.zeros(columns.shape[1])
-        places, rest, whole = self._joint.places, self._scores.n_classes - 1, self._scores.whole
-        if rest == 1:
-            # Of two classes one says what the other does, but for ties that the rounding of 1 - p makes or breaks.
-            sums = 2.0 * (1.0 - places.lost(np.where(inside[1], columns[1], columns[0])))
-        else:
-            placed = [
-                np.where(members, 1.0 - places.lost(own), places.won(own) / rest)
-                for members, own in zip(inside, columns, strict=True)
-            ]
-            sums = np.sum(placed, axis=0)
-        found: Array = (sums - 2.0 * self._joint.area) * _more(whole) / whole.weight
-        return found if weights is None else found * weights
-
-    @property
-    def _squares(self) -> Array:
-        return self._sums[:, 0]
-
-    def variance(self, *, weighted: bool) -> float:
-        """Of the mean of the areas, or of that by the shares of the classes, of independent samples."""
-        return float(self._squares[int(weighted)])
-
-    @property
-    def variance_of_entries(self) -> float:
-        """Of the area of all entries in one order, of independent samples (Obuchowski 1997)."""
-        return float(self._squares[2])
-
-    def of_class(self, code: int) -> GroupInfluence:
-        """Influence of groups on the area of one class."""
-        of_members, of_others = self._curves[code].variances
-        members = self._members[code]
-        about = members * (of_members > 0) + (self._sizes - members) * (of_others > 0)
-        return GroupInfluence(self._sums[code], about)
-
-    def of_mean(self, *, weighted: bool) -> GroupInfluence:
-        """Influence of groups on the mean of the areas, or on that by the shares of the classes."""
-        size = self._scores.n_classes
-        shares = self._scores.prevalence if weighted else np.full(size, 1.0 / size)
-        sums = shares @ self._sums[:size]
-        if weighted:
-            whole = self._scores.whole
-            away = (self._areas - float(shares @ self._areas)) * _more(whole) / whole.weight
-            sums = sums + away @ self._weights
-        return GroupInfluence(sums, self._sizes)
-
-    @property
-    def of_entries(self) -> GroupInfluence:
-        """Influence of groups on the area of all entries in one order."""
-        return GroupInfluence(self._sums[-1], self._sizes)

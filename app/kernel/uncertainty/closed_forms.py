@@ -1,56 +1,41 @@
-"""Closed-form intervals of the metrics of one matrix: rates, their means, smooth functions by the delta method; no
+"""Closed-form intervals of the metrics of matrices: rates, their means, smooth functions by the delta method; no
 sampling.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
-from functools import cache
 from math import hypot, isnan, nan
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from app.kernel.matrix.table import AdditiveGradient, Table, additive_variance, stack
-from app.kernel.metrics.card import AnyMetric, Gradient, Mean, Metric, Scale, Scope
-from app.kernel.metrics.catalogue import catalogue
-from app.kernel.metrics.proportion import ConfusionCells, Proportion, Rate
+from app.kernel.matrix.table import AdditiveGradient, Table, stack
+from app.kernel.metrics.card import AnyMetric, Mean, Metric, Scale
 from app.kernel.numerics.arrays import Array, Mask, inner, ratio, silently, total
 from app.kernel.uncertainty import intervals
-from app.kernel.uncertainty.draws import ClassCounts, Functional, Prior, pseudo_counts
+from app.kernel.uncertainty.catalogued import GIVEN as GIVEN
+from app.kernel.uncertainty.catalogued import Given as Given
+from app.kernel.uncertainty.catalogued import catalogue_rates, headline_metrics
+from app.kernel.uncertainty.designs import Design
+from app.kernel.uncertainty.draws import ClassCounts, Functional, Prior, Summary, pseudo_counts
 from app.kernel.uncertainty.intervals import Limits, jeffreys, logit_limits, two_sided_z, wilson
 
 
 class Method(StrEnum):
-    """How an interval was made."""
+    """Methods of intervals."""
 
     WILSON = "wilson"
     CLOPPER_PEARSON = "clopper_pearson"
     JEFFREYS = "jeffreys"
     WALD = "wald"
     SIMULTANEOUS = "simultaneous"
+    ORDER_STATISTICS = "order_statistics"
     MOVER = "mover"
     DELTA_LOGIT = "delta_logit"
     DELTA_FISHER_Z = "delta_fisher_z"
-    GROUPED_WILSON = "grouped_wilson"
-    GROUPED_MOVER = "grouped_mover"
-    CLUSTER_DELTA_LOGIT = "cluster_delta_logit"
-    CLUSTER_DELTA_FISHER_Z = "cluster_delta_fisher_z"
     CLUSTER_BOOTSTRAP = "cluster_bootstrap"
-    WEIGHTED_WILSON = "weighted_wilson"
-    WEIGHTED_MOVER = "weighted_mover"
-    WEIGHTED_DELTA_LOGIT = "weighted_delta_logit"
-    WEIGHTED_DELTA_FISHER_Z = "weighted_delta_fisher_z"
-
-
-class Given(StrEnum):
-    """The counts that an interval takes as fixed."""
-
-    SAMPLES = "n"
-    ACTUAL = "actual_counts"
-    PREDICTED = "predicted_counts"
-    GROUPS = "groups"
 
 
 class Refusal(StrEnum):
@@ -59,104 +44,7 @@ class Refusal(StrEnum):
     UNDEFINED_ESTIMATE = "undefined_estimate"
     ZERO_STANDARD_ERROR = "zero_standard_error"
     ONE_GROUP = "one_group"
-
-
-# What limits of a rate among such samples take as fixed.
-GIVEN = {
-    ConfusionCells.ALL: Given.SAMPLES,
-    ConfusionCells.ACTUAL: Given.ACTUAL,
-    ConfusionCells.REST: Given.ACTUAL,
-    ConfusionCells.PREDICTED: Given.PREDICTED,
-    ConfusionCells.PREDICTED_REST: Given.PREDICTED,
-}
-
-
-@dataclass(frozen=True, slots=True)
-class CatalogueRates:
-    """The rates of the catalogue, and the F quantities that they are: a rate, or what is missing of it to 1.
-
-    Attributes:
-        keys: R of them.
-        given: What limits of each take as fixed.
-        numerators: Of each quantity, a property of a table.
-        denominators: The same.
-        places: Which quantity each rate is (R).
-        turned: Is it what is missing of that (R)?
-    """
-
-    keys: tuple[str, ...]
-    given: tuple[Given, ...]
-    numerators: tuple[str, ...]
-    denominators: tuple[str, ...]
-    places: tuple[int, ...]
-    turned: tuple[bool, ...]
-
-    def place(self, rate: Rate) -> int:
-        """Where a quantity of one class stands among the rates.
-
-        Raises:
-            ValueError: no metric of the catalogue is that rate.
-        """
-        pairs = list(zip(self.numerators, self.denominators, strict=True))
-        found = pairs.index((rate.hits.column, rate.among.column))
-        return list(zip(self.places, self.turned, strict=True)).index((found, False))
-
-    def limits(self, low: Array, high: Array) -> tuple[Array, Array]:
-        """Limits (R, ...) of the rates from those of the quantities (F, ...): complements have mirrored ones."""
-        places = list(self.places)
-        turned = np.array(self.turned).reshape(-1, *(1,) * (low.ndim - 1))
-        low, high = low[places], high[places]
-        return np.where(turned, 1.0 - high, low), np.where(turned, 1.0 - low, high)
-
-
-@cache
-def catalogue_rates() -> CatalogueRates:
-    """The rates of the catalogue."""
-    declared = (
-        (metric.key, metric.card.inference.proportion) for metric in catalogue().of_matrices.of_scope(Scope.CLASS)
-    )
-    # Of more classes than two: with two, rates of different classes are one quantity, with the same counts.
-    rates = {key: each.at(3, 0) for key, each in declared if each is not None and each.is_plain}
-    pairs = [(rate.hits.column, rate.among.column) for rate in rates.values()]
-    distinct = list(dict.fromkeys(pairs))
-    return CatalogueRates(
-        keys=tuple(rates),
-        given=tuple(GIVEN[rate.among] for rate in rates.values()),
-        numerators=tuple(numerator for numerator, _ in distinct),
-        denominators=tuple(denominator for _, denominator in distinct),
-        places=tuple(distinct.index(pair) for pair in pairs),
-        turned=tuple(rate.line.slope < 0.0 for rate in rates.values()),
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class HeadlineMetrics:
-    """The headline metrics of a matrix as a whole, by what gives them limits in closed form.
-
-    Attributes:
-        shares: Rates of the samples.
-        means: Means of the recalls.
-        smooth: What has limits by its gradient.
-        gradients: Of all of them, one kind after another.
-    """
-
-    shares: tuple[tuple[Metric[Table], Proportion], ...]
-    means: tuple[tuple[Metric[Table], Mean], ...]
-    smooth: tuple[tuple[Metric[Table], Gradient], ...]
-    gradients: tuple[tuple[Metric[Table], Gradient], ...]
-
-
-@cache
-def headline_metrics() -> HeadlineMetrics:
-    """Those whose cards say so."""
-    chosen = [metric for metric in catalogue().of_matrices.of_scope(Scope.OVERALL) if metric.card.inference.headline]
-    facts = [(metric, metric.card.inference) for metric in chosen]
-    shares = tuple((metric, fact.proportion) for metric, fact in facts if fact.proportion is not None)
-    means = tuple((metric, fact.mean_of_recalls) for metric, fact in facts if fact.mean_of_recalls is not None)
-    gradients = {metric.key: (metric, fact.gradient) for metric, fact in facts if fact.gradient is not None}
-    others = [metric.key for metric, _ in (*shares, *means)]
-    smooth = tuple(pair for key, pair in gradients.items() if key not in others)
-    return HeadlineMetrics(shares, means, smooth, (*(gradients[key] for key in others), *smooth))
+    EMPTY_CLASS = "empty_class"
 
 
 # Relative step of a numeric derivative: its truncation and its rounding are both near 1e-10.
@@ -166,8 +54,7 @@ _CELLS_PER_BATCH = 1 << 20
 
 
 def cell_sensitivities(counts: Array, functional: Functional) -> tuple[Array, NDArray[np.intp]]:
-    """How values move with the counts: (cells, V) of c dM/dc for the C non-empty cells of one matrix, and those cells
-    (C, 2).
+    """Return c dM/dc of V values for the C non-empty cells of one matrix, (C, V), and those cells (C, 2).
 
     Central differences with a relative step of 1e-5, in batches. Empty cells contribute nothing to a variance.
     """
@@ -195,31 +82,13 @@ def variance(
 ) -> Array:
     """Delta-method variances (V) of any functional of one matrix (K, K) that is smooth there.
 
-    With G = dM/dC: multinomial counts sum c G^2 - (sum c G)^2 / n; fixed class counts the same within every row,
-    summed. What rounding leaves of a variance of 0 is given as 0. Of weighted samples with sums of squares s the
-    linearised variance of sampling with replacement, sum s (G - G_)^2 with the weighted mean G_ of all or of the row.
+    With G = dM/dC it is sum s (G - G_)^2, where s are the counts, or the sums of squared weights of weighted samples
+    (linearised, of sampling with replacement), and G_ the weighted mean of all, or of the row where class counts are
+    fixed. What rounding leaves of a variance of 0 is given as 0.
     """
     moves, cells = cell_sensitivities(counts, functional)
-    if squares is not None:
-        return _weighted_variance(counts, moves, cells, class_counts, squares)
-    weights = counts[cells[:, 0], cells[:, 1]][:, None]
-    square = moves * moves / weights
-    if class_counts is ClassCounts.RANDOM:
-        gross, explained = square.sum(axis=0), moves.sum(axis=0) ** 2 / counts.sum()
-    else:
-        rows = np.zeros((counts.shape[0], moves.shape[1]))
-        np.add.at(rows, cells[:, 0], moves)
-        actual = np.maximum(counts.sum(axis=-1), 1.0)[:, None]
-        gross, explained = square.sum(axis=0), (rows**2 / actual).sum(axis=0)
-    rest = gross - explained
-    return np.where(rest <= NUMERIC_NOISE * np.maximum(gross, _STEP**2 / counts.sum()), 0.0, rest)
-
-
-def _weighted_variance(
-    counts: Array, moves: Array, cells: NDArray[np.intp], class_counts: ClassCounts, squares: Array
-) -> Array:
     rows, columns = cells.T
-    own = squares[rows, columns][:, None]
+    own = (counts if squares is None else squares)[rows, columns][:, None]
     slopes = moves / counts[rows, columns][:, None]
     if class_counts is ClassCounts.RANDOM:
         means = moves.sum(axis=0) / counts.sum()
@@ -228,7 +97,7 @@ def _weighted_variance(
         np.add.at(sums, rows, moves)
         means = (sums / np.maximum(counts.sum(axis=-1), np.finfo(float).tiny)[:, None])[rows]
     gross, rest = (own * slopes**2).sum(axis=0), (own * (slopes - means) ** 2).sum(axis=0)
-    smallest = _STEP**2 * squares.sum() / counts.sum() ** 2
+    smallest = _STEP**2 * own.sum() / counts.sum() ** 2
     return np.where(rest <= NUMERIC_NOISE * np.maximum(gross, smallest), 0.0, rest)
 
 
@@ -276,13 +145,43 @@ def _from_odds(odds: Array, start: float, width: float) -> Array:
     return start + width * (1.0 - 1.0 / (1.0 + odds))
 
 
+def delta_interval(
+    counts: Array,
+    functional: Functional,
+    *,
+    bounds: tuple[float | None, float | None] = (None, None),
+    level: float = 0.95,
+    class_counts: ClassCounts = ClassCounts.RANDOM,
+    scale: Scale | None = None,
+    squares: Array | None = None,
+) -> Summary:
+    """Delta-method interval of a functional that is smooth at the counts (K, K); without any draws.
+
+    Args:
+        counts: whole or real counts.
+        functional: the metric.
+        bounds: its range, None where unbounded.
+        level: of the interval.
+        class_counts: the design.
+        scale: on which the interval is symmetric; one that stays within the range when None.
+        squares: sums of squared weights (K, K) of weighted samples.
+    """
+    with silently():
+        estimate = np.atleast_1d(functional(Table(counts)))
+    error = np.sqrt(variance(counts, functional, class_counts=class_counts, squares=squares))
+    chosen = scale_for(*bounds) if scale is None else scale
+    low, high = limits(estimate, error, scale=chosen, level=level, low=bounds[0], high=bounds[1])
+    none = np.zeros(estimate.shape)
+    return Summary(estimate, low, high, error, none, none, none.astype(np.bool_))
+
+
 class OverallInterval(NamedTuple):
     """Interval of one overall metric; when ``refusal`` says why there is none, low and high are NaN."""
 
     key: str
     low: float
     high: float
-    method: Method
+    method: str
     given: Given
     refusal: Refusal | None = None
 
@@ -303,28 +202,7 @@ class RateIntervals:
     given: tuple[Given, ...]
     low: Array
     high: Array
-    method: Method = Method.WILSON
-
-
-@dataclass(frozen=True, slots=True)
-class Headline:
-    """All headline intervals of one matrix; those of the rates are (R, K)."""
-
-    level: float
-    overall: tuple[OverallInterval, ...]
-    rates: RateIntervals
-
-    def of(self, metric: AnyMetric) -> OverallInterval | None:
-        """That of an overall metric, if it is one of these."""
-        return next((interval for interval in self.overall if interval.key == metric.key), None)
-
-    def of_rate(self, rate: Rate) -> tuple[float, float]:
-        """Limits of a rate, whatever metric it is asked for by: of one class, or accuracy."""
-        if rate.of is None:
-            share, _ = headline_metrics().shares[0]
-            return next((one.low, one.high) for one in self.overall if one.key == share.key)
-        place = catalogue_rates().place(rate)
-        return float(self.rates.low[place, rate.of]), float(self.rates.high[place, rate.of])
+    method: str = Method.WILSON.value
 
 
 @dataclass(frozen=True, slots=True)
@@ -345,9 +223,10 @@ class Headlines:
     recalls: Limits
     gradients: AdditiveGradient
 
+    def of(self, metric: AnyMetric) -> OverallInterval | None:
+        """Return the interval of an overall metric of the first matrix, or None if it is not one of these."""
+        return next((interval for interval in self.overall[0] if interval.key == metric.key), None)
 
-# Which matrices of a batch, as an index of its leading axes.
-Selection = tuple[slice, ...]
 
 # From so many samples on the delta method keeps its level with a class at an edge (benchmarks/coverage.py).
 FEW = 30
@@ -356,64 +235,67 @@ _MOST_CELLS_MOVED = 1 << 19
 _NONE = (nan, nan)
 
 
-def headline(counts: Array, level: float = 0.95) -> Headline:
-    """Those of one matrix (K, K), bit for bit as it has them in a batch. See ``headlines``."""
-    found = headlines(Table(counts[None, None]), level)
-    rates = replace(found.rates, low=found.rates.low[:, 0, 0], high=found.rates.high[:, 0, 0])
-    return Headline(level, found.overall[0], rates)
+def headlines(design: Design, level: float = 0.95) -> Headlines:
+    """Headline intervals of the matrices of a design.
 
-
-def headlines(table: Table, level: float = 0.95, *, of: Selection = ()) -> Headlines:
-    """Headline intervals of matrices of counts (..., K, K), or of a selection of them that leaves the axes.
-
-    Accuracy and rates by Wilson; balanced accuracy, G and H by MOVER on Jeffreys intervals of the recalls; macro F1,
-    MCC and kappa by the delta method for multinomial counts, on the logit and the Fisher-z scale.
+    Accuracy and rates by Wilson at the numbers of samples that they are worth; balanced accuracy, G and H by MOVER on
+    Jeffreys intervals of the recalls at theirs; macro F1, MCC and kappa by the delta method, on the logit and the
+    Fisher-z scale.
 
     Raises:
         ValueError: the level is not between 0 and 1.
     """
+    table = design.table
     with silently():
-        rates = rate_intervals(table, level, of=of)
-        recalls = jeffreys(table.tp[of], table.actual[of], level)
+        rates = catalogue_rates()
+        limits_of_rates = rates.limits(*wilson(*design.rates(level), level))
+        given = rates.given if design.given is None else (design.given,) * len(rates.keys)
+        recalls = jeffreys(*design.recalls(level), level)
         gradients = stack([gradient(table) for _, gradient in headline_metrics().smooth])
-        smooth = _smooth_metrics(table, gradients, level, of)
-        parts = (*_shares(table, level, of), *_recall_means(table, recalls, of), *smooth)
-    return Headlines(level, tuple(zip(*parts, strict=True)), rates, recalls, gradients)
+        smooth = _smooth_metrics(design, gradients, level, recalls)
+        parts = (*_shares(design, level), *_recall_means(design, recalls), *smooth)
+    of_rates = RateIntervals(rates.keys, given, *limits_of_rates, _method(Method.WILSON, design))
+    return Headlines(level, tuple(zip(*parts, strict=True)), of_rates, recalls, gradients)
 
 
-def rate_intervals(table: Table, level: float = 0.95, *, of: Selection = ()) -> RateIntervals:
-    """Wilson intervals of every per-class rate of matrices (..., K, K), in one go."""
-    rates = catalogue_rates()
-    numerators = np.array([getattr(table, name)[of] for name in rates.numerators])
-    denominators = np.array([getattr(table, name)[of] for name in rates.denominators])
-    return RateIntervals(rates.keys, rates.given, *rates.limits(*wilson(numerators, denominators, level)))
+def _method(method: Method, design: Design) -> str:
+    """Return the name of a method for a design."""
+    if design.given is Given.GROUPS and method in (Method.DELTA_LOGIT, Method.DELTA_FISHER_Z):
+        return f"cluster_{method.value}"
+    return f"{design.prefix}{method.value}"
 
 
-def _intervals(key: str, low: Array, high: Array, method: Method, given: Given) -> list[OverallInterval]:
+def _intervals(
+    metric: Metric[Table], ends: Limits, method: Method, given: Given, design: Design
+) -> Iterator[OverallInterval]:
     """Intervals of one metric, matrix by matrix."""
-    return [
-        OverallInterval(key, below, above, method, given, Refusal.UNDEFINED_ESTIMATE if isnan(below + above) else None)
-        for below, above in zip(np.ravel(low).tolist(), np.ravel(high).tolist(), strict=True)
-    ]
+    named, given = _method(method, design), design.given or given
+    for low, high in zip(np.ravel(ends[0]).tolist(), np.ravel(ends[1]).tolist(), strict=True):
+        refusal = _refusal(metric, design) if isnan(low + high) else None
+        yield OverallInterval(metric.key, low, high, named, given, refusal)
 
 
-def _shares(table: Table, level: float, of: Selection) -> Iterator[list[OverallInterval]]:
+def _refusal(metric: Metric[Table], design: Design) -> Refusal:
+    """Why a rate or a mean of rates has no limits."""
+    alone = design.given is Given.GROUPS and not isnan(float(metric(design.table)))
+    return Refusal.ONE_GROUP if alone else Refusal.UNDEFINED_ESTIMATE
+
+
+def _shares(design: Design, level: float) -> Iterator[list[OverallInterval]]:
     for metric, proportion in headline_metrics().shares:
-        rate = proportion.at(table.n_classes)
-        hits, among = rate.counts(table)
-        low, high = rate.line.limits(*wilson(hits[of], among[of], level))
-        yield _intervals(metric.key, low, high, Method.WILSON, Given.SAMPLES)
+        rate = proportion.at(design.table.n_classes)
+        ends = rate.line.limits(*wilson(*design.counts(rate, level), level))
+        yield list(_intervals(metric, ends, Method.WILSON, Given.SAMPLES, design))
 
 
-def _recall_means(table: Table, recalls: Limits, of: Selection) -> Iterator[list[OverallInterval]]:
-    ends = intervals.mean_limits(table.recall[of], *recalls)
+def _recall_means(design: Design, recalls: Limits) -> Iterator[list[OverallInterval]]:
+    ends = intervals.mean_limits(design.table.recall[design.of], *recalls, spread=design.spread)
     for metric, mean in headline_metrics().means:
-        low, high = ends[mean]
-        yield _intervals(metric.key, low, high, Method.MOVER, Given.ACTUAL)
+        yield list(_intervals(metric, (ends[mean, 0], ends[mean, 1]), Method.MOVER, Given.ACTUAL, design))
 
 
 def _smooth_metrics(
-    table: Table, gradients: AdditiveGradient, level: float, of: Selection
+    design: Design, gradients: AdditiveGradient, level: float, recalls: Limits
 ) -> Iterator[list[OverallInterval]]:
     """By the delta method, which does not see what is unknown of a class without any spread.
 
@@ -421,28 +303,32 @@ def _smooth_metrics(
     moves by when its recall goes to its Jeffreys limit is added by squares, as MOVER adds parts (Zou & Donner 2008).
     Where nothing varies at all, such as without a mistake, these moves of all classes at an edge are all there is.
     """
-    found = _by_derivatives(table, gradients, level, of)
-    size = table.n_classes
+    table, of, size = design.table, design.of, design.table.n_classes
+    found = _by_derivatives(design, gradients, level)
     counts = table.counts[of].reshape(-1, size, size)
     right, actual = (part[of].reshape(-1, size) for part in (table.tp, table.actual))
+    worth = design.recalls(level)[1].reshape(-1, size)
     at_edge = ((right == 0) | (right == actual)) & (actual > 0)
-    few = at_edge & (actual < FEW)
+    few = at_edge & (worth < FEW)
+    low, high = (ends.reshape(-1, size) for ends in recalls)
     refused = [any(isnan(one.low - one.value) for one in ends) for ends in zip(*found, strict=True)]
     for place in np.flatnonzero(few.any(axis=-1) | (at_edge.any(axis=-1) & refused)).tolist():
-        one = with_edges(
-            [ends[place] for ends in found],
-            counts[place],
-            at_edge[place],
-            few[place],
-            jeffreys(right[place], actual[place], level),
-        )
+        own = [ends[place] for ends in found]
+        one = _with_edges(own, counts[place], at_edge[place], few[place], (low[place], high[place]))
         for ends, moved in zip(found, one, strict=True):
             ends[place] = moved
+    empty = (actual == 0).any(axis=-1).tolist()
     for (metric, _), ends in zip(headline_metrics().smooth, found, strict=True):
-        yield [one.interval(metric.key) for one in ends]
+        made = [one.interval(metric.key, design) for one in ends]
+        if metric.card.inference.over_classes:
+            made = [
+                one._replace(low=nan, high=nan, refusal=Refusal.EMPTY_CLASS) if lacks and one.refusal is None else one
+                for one, lacks in zip(made, empty, strict=True)
+            ]
+        yield made
 
 
-def with_edges(found: Sequence["Ends"], counts: Array, at_edge: Mask, few: Mask, limits: Limits) -> list["Ends"]:
+def _with_edges(found: Sequence["Ends"], counts: Array, at_edge: Mask, few: Mask, limits: Limits) -> list["Ends"]:
     """The smooth metrics of one matrix with what is unknown of the classes (K) at an edge.
 
     Args:
@@ -456,9 +342,11 @@ def with_edges(found: Sequence["Ends"], counts: Array, at_edge: Mask, few: Mask,
     rows = np.flatnonzero(at_edge if refused else few)
     if rows.size * counts.size > _MOST_CELLS_MOVED:
         return [*found]
+    # Groups that are equal by chance leave no variance where other classes have mistakes: nothing is known then.
+    nothing_varies = bool(at_edge[counts.sum(axis=-1) > 0].all())
     kept = []
     for ends, moves in zip(found, _moves(counts, rows, limits), strict=True):
-        seen = few[rows] if ends.refusal is None else np.isfinite(moves)
+        seen = few[rows] if ends.refusal is None else np.isfinite(moves) & nothing_varies
         kept.append(ends.with_moves(moves[seen]))
     return kept
 
@@ -489,27 +377,30 @@ class Ends(NamedTuple):
         method = Method.MOVER if refused else self.method
         return Ends(self.value, self.value - below, min(self.value + above, 1.0), method)
 
-    def interval(self, key: str) -> OverallInterval:
-        """The same with what it is of."""
-        given = Given.ACTUAL if self.method is Method.MOVER else Given.SAMPLES
-        return OverallInterval(key, self.low, self.high, self.method, given, self.refusal)
+    def interval(self, key: str, design: Design) -> OverallInterval:
+        """Return the interval of the metric with this key."""
+        given = design.given or (Given.ACTUAL if self.method is Method.MOVER else Given.SAMPLES)
+        return OverallInterval(key, self.low, self.high, _method(self.method, design), given, self.refusal)
 
 
-def _by_derivatives(table: Table, gradients: AdditiveGradient, level: float, of: Selection) -> list[list[Ends]]:
+def _by_derivatives(design: Design, gradients: AdditiveGradient, level: float) -> list[list[Ends]]:
     """Limits value -+ half width, symmetric on the scale of the metric, matrix by matrix."""
-    smooth = headline_metrics().smooth
-    variances = additive_variance(table, gradients)
-    half_widths = two_sided_z(level) * np.sqrt(variances)
+    smooth, table, of = headline_metrics().smooth, design.table, design.of
+    half_widths = design.reach(level) * np.sqrt(design.variances(gradients))
     found = []
     for (metric, _), widths in zip(smooth, half_widths, strict=True):
-        method = Method.DELTA_FISHER_Z if is_signed(metric) else Method.DELTA_LOGIT
+        method = Method.DELTA_FISHER_Z if _is_signed(metric) else Method.DELTA_LOGIT
         pairs = zip(np.ravel(metric(table)[of]).tolist(), np.ravel(widths[of]).tolist(), strict=True)
-        found.append([Ends(value, *(limits_on_scale(metric, value, width) or _NONE), method) for value, width in pairs])
+        found.append(
+            [Ends(value, *(_limits_on_scale(metric, value, width) or _NONE), method) for value, width in pairs]
+        )
     return found
 
 
 def _moves(counts: Array, rows: NDArray[np.intp], limits: Limits) -> list[Array]:
-    """What recalls of rows (R) of a matrix (K, K), all 0 or 1, move each metric by (R) at their limits, (K) each."""
+    """Return the changes (R) of each smooth metric as the recalls of rows (R) of a matrix (K, K), all 0 or 1, move to
+    their limits, (K) each.
+    """
     size, at = len(counts), np.arange(rows.size)
     right, actual = np.diagonal(counts)[rows], counts.sum(axis=-1)[rows]
     low, high = (ends[rows] for ends in limits)
@@ -525,13 +416,13 @@ def _moves(counts: Array, rows: NDArray[np.intp], limits: Limits) -> list[Array]
     return [metric(table) - metric(whole) for metric, _ in headline_metrics().smooth]
 
 
-def is_signed(metric: Metric[Table]) -> bool:
+def _is_signed(metric: Metric[Table]) -> bool:
     """Has it values below 0, as correlations have? On the logit scale of its range that is Fisher's z."""
     low = metric.card.range[0]
     return low is None or low < 0.0
 
 
-def limits_on_scale(metric: Metric[Table], value: float, half_width: float) -> tuple[float, float] | None:
+def _limits_on_scale(metric: Metric[Table], value: float, half_width: float) -> tuple[float, float] | None:
     """Limits value -+ half_width, symmetric on the logit scale of the range: no end leaves it."""
     low, high = metric.card.range
     if low is None or high is None:
@@ -610,11 +501,11 @@ def _interval(metric: Metric[Table], value: float, below: float, above: float) -
     elif not low < high:
         low = high = float("nan")
         refusal = Refusal.ZERO_STANDARD_ERROR
-    return OverallInterval(metric.key, low, high, Method.MOVER, Given.ACTUAL, refusal)
+    return OverallInterval(metric.key, low, high, Method.MOVER.value, Given.ACTUAL, refusal)
 
 
 class Caution(StrEnum):
-    """What intervals of one matrix may suffer from, whatever the metric."""
+    """Known weaknesses of intervals of one matrix, whatever the metric."""
 
     EMPTY_CLASS = "empty_class"
     FEWER_THAN_FIVE = "fewer_than_five_samples"
@@ -632,7 +523,7 @@ _SEVERAL_CLASSES = 8
 
 
 def cautions(counts: Array, prior: Prior = Prior.EDGE) -> tuple[Caution, ...]:
-    """What to be careful about with one matrix (K, K), whatever the metric."""
+    """Return the weaknesses of the intervals of one matrix (K, K), whatever the metric."""
     actual = counts.sum(axis=-1)
     size, present = counts.shape[-1], actual > 0
     several = np.count_nonzero(present) >= _SEVERAL_CLASSES
@@ -647,7 +538,7 @@ def cautions(counts: Array, prior: Prior = Prior.EDGE) -> tuple[Caution, ...]:
 
 
 def few_samples(actual: Array) -> Mask:
-    """Which classes (K) have some samples, and fewer than five, of these numbers of samples (K)."""
+    """Mask (K) of the classes that have some samples, but fewer than five, from their numbers (K)."""
     few: Mask = (actual > 0) & (actual < _FEW)
     return few
 
@@ -668,7 +559,8 @@ def curvature(counts: Array) -> float:
 
 
 def edge_pull(counts: Array) -> float:
-    """How far the edge prior moves balanced accuracy, in standard deviations of its posterior, for one matrix (K, K).
+    """Return the shift of balanced accuracy by the edge prior, in standard deviations of its posterior, for one matrix
+    (K, K).
 
     Each recall of 1 of n samples is taken for (n + 1/2)/(n + 1): right for one class, too pessimistic for many.
     """

@@ -19,9 +19,11 @@ from app.kernel.samples.calibration import Bins, equal_width
 from app.kernel.samples.curves import cuts_of
 from app.kernel.samples.rankings import Ranking
 from app.kernel.uncertainty.draws import generator
-from app.kernel.uncertainty.intervals import Limits, wilson
+from app.kernel.uncertainty.intervals import Limits, clopper_pearson, wilson
 
 Codes = NDArray[np.intp]
+# Points at which curves are held together.
+_MOST_TOGETHER = 5000
 # Simulated outcomes that are looked at in one go.
 _AT_ONCE = 1 << 18
 # From the samples of a resample, falling, to the heights (m) of its curve at the points asked for.
@@ -31,7 +33,7 @@ Envelope = Callable[["Rates"], Array]
 
 
 class BandForm(StrEnum):
-    """What holds with the stated probability."""
+    """Coverage of a band: at each point, or of the whole curve."""
 
     POINTWISE = "pointwise"
     SIMULTANEOUS = "simultaneous"
@@ -39,7 +41,7 @@ class BandForm(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class BandSettings:
-    """What is asked of a band.
+    """Form and level of a band.
 
     Attributes:
         form: Each point for itself, or all of them together.
@@ -246,7 +248,10 @@ def resampled_band(
 
 
 def consistency_band(ranking: Ranking, *, draws: int, seed: int, at: Array, settings: BandSettings) -> Limits:
-    """Where the isotonic regression lies at probabilities (m) if all probabilities are right.
+    """Return the band of the isotonic regression at probabilities (m), if all probabilities are right.
+
+    A simultaneous band holds at all probabilities that occur, whichever of them are asked for; of very many at some
+    thousands, evenly chosen by rank.
 
     Args:
         ranking: Falling probabilities of an event, without weights.
@@ -255,7 +260,15 @@ def consistency_band(ranking: Ranking, *, draws: int, seed: int, at: Array, sett
         at: Probabilities (m) that occur.
         settings: What is asked.
     """
-    return read_band(consistent_curves(ranking, draws=draws, seed=seed, at=at), settings)
+    if settings.form is BandForm.POINTWISE:
+        return read_band(consistent_curves(ranking, draws=draws, seed=seed, at=at), settings)
+    occurring = ranking.values.take(ranking.last)
+    chosen = np.linspace(0, occurring.size - 1, min(occurring.size, _MOST_TOGETHER)).astype(np.intp)
+    points = np.union1d(occurring[chosen], at)
+    drawn = consistent_curves(ranking, draws=draws, seed=seed, at=points)
+    low, high = read_band(drawn, settings)
+    places = np.searchsorted(points, at)
+    return low[places], high[places]
 
 
 def consistent_curves(ranking: Ranking, *, draws: int, seed: int, at: Array) -> Array:
@@ -274,9 +287,14 @@ def consistent_curves(ranking: Ranking, *, draws: int, seed: int, at: Array) -> 
 
 
 def bins_band(bins: Bins, filled: Codes, settings: BandSettings) -> Limits:
-    """Wilson's limits of the observed frequency in bins (m), at a Bonferroni level where all are to hold together."""
-    together = 1 if settings.form is BandForm.POINTWISE else filled.size
-    return wilson(bins.observed[filled], bins.weight[filled], 1.0 - (1.0 - settings.level) / together)
+    """Return limits of the observed frequency in bins (m): Wilson's of each, or those of Clopper and Pearson of all.
+
+    All together hold at a Bonferroni level, far out in the tails, where Wilson's limits of few samples do not.
+    """
+    hits, sizes = bins.observed[filled], bins.weight[filled]
+    if settings.form is BandForm.POINTWISE:
+        return wilson(hits, sizes, settings.level)
+    return clopper_pearson(hits, sizes, 1.0 - (1.0 - settings.level) / filled.size)
 
 
 def read_band(drawn: Array, settings: BandSettings) -> Limits:

@@ -22,7 +22,7 @@ class ClassCounts(StrEnum):
 
 
 class Shares(StrEnum):
-    """Which class shares the metrics are computed at."""
+    """The class shares that metrics are computed at."""
 
     OBSERVED = "observed"
     SAMPLED = "sampled"
@@ -30,7 +30,7 @@ class Shares(StrEnum):
 
 
 class Prior(StrEnum):
-    """What each row of the matrix is given before its counts.
+    """The pseudo-counts of each row of the matrix.
 
     EDGE adds nothing, except the row of JEFFREYS_RECALL where a recall is 0 or 1: a stratified Bayesian bootstrap
     (Rubin 1981) that does not collapse. Any other prior pulls every class the same way, which adds up over many
@@ -44,14 +44,14 @@ class Prior(StrEnum):
 
 
 class AreaInterval(StrEnum):
-    """How limits of the area under a ROC curve are made: from the samples, or from the area and the class sizes."""
+    """Method of the limits of an area under a ROC curve: from the samples, or from the area and the class sizes."""
 
     DELONG = "delong"
     HANLEY_MCNEIL = "hanley_mcneil"
 
 
 class Alternative(StrEnum):
-    """Which way a value is taken to lie off: limits on both sides, or on one of them alone.
+    """Side of the limits: both, or one of them alone.
 
     GREATER asks how large the value is at least: it has a lower limit, and the other end is that of its range. LESS
     is the mirror image.
@@ -227,7 +227,8 @@ def summarise(draws: Array, estimate: Array, level: float = 0.95, *, center: Arr
 
 
 def curvature_shift(mean: Array, center: Array, estimate: Array, deviation: Array) -> Array:
-    """How far (V) draws lie beside the estimates because a metric of mean rates is no mean of metrics (Jensen).
+    """Return the bias (V) of draws beside the estimates, since a metric of mean rates is no mean of metrics
+    (Jensen).
 
     The harmonic mean of noisy recalls is lower than that of the recalls. What the draws lose against the estimate, the
     estimate has lost against the truth; over many classes the loss stays while the spread shrinks, and an interval

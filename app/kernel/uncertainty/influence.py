@@ -19,11 +19,11 @@ from app.kernel.samples.label_units import CELLS, LabelPairs
 from app.kernel.samples.losses import sums_by_code
 from app.kernel.samples.scores import Scores
 from app.kernel.uncertainty import intervals
-from app.kernel.uncertainty.closed_forms import FEW, Method
-from app.kernel.uncertainty.groups import Grouping, Groups, wilson_of_variance
+from app.kernel.uncertainty.closed_forms import FEW
+from app.kernel.uncertainty.designs import surer, worth_of
+from app.kernel.uncertainty.groups import Grouping
 from app.kernel.uncertainty.intervals import ProportionInterval, jeffreys, logit_limits, proportion_limits, two_sided_z
 from app.kernel.uncertainty.units import WeightedLabels
-from app.kernel.uncertainty.weights import surer, worth_of
 
 Bounds = tuple[float | None, float | None]
 
@@ -42,7 +42,8 @@ class Linearisation:
         freedom: Degrees of freedom of the variance, infinite where it is taken as known.
         sizes: Members and non-members of the class, for an area.
         worth: Of weighted samples, how many they are and how many of one weight are worth as much.
-        n_samples: How many samples there are, where their influence was added up before.
+        n_samples: How many samples there are, where their influence was added up.
+        n_groups: How many groups of one size are worth as many as there are, where the influence is that of groups.
         about: (G) samples of each group that have any influence, where the influence is that of groups (G).
         design_effect: How many times larger the variance is than that of as many samples of one weight, where the
             influence of weighted samples was added up before.
@@ -58,12 +59,48 @@ class Linearisation:
     sizes: tuple[float, float] | None = None
     worth: tuple[int, float] | None = None
     n_samples: int | None = None
+    n_groups: float | None = None
     about: Array | None = None
     design_effect: float | None = None
 
-    def widened(self, level: float) -> float:
-        """By how much limits of a level are wider since their variance is that of weighted samples."""
-        return 1.0 if self.worth is None else surer(level, *self.worth)
+    @property
+    def variance(self) -> float:
+        """Variance of the value's sampling distribution."""
+        return float(np.vecdot(self.influence, self.influence))
+
+    def reach(self, level: float) -> float:
+        """Half width of an interval in standard errors: Student's quantile, a normal one on the logit scale unless the
+        variance is that of groups; further out where few samples carry the weight.
+        """
+        known = self.n_groups is None and (self.scale is Scale.LOGIT or np.isinf(self.freedom))
+        if not known:
+            return float(student_quantile((1.0 + level) / 2.0, self.freedom))
+        return two_sided_z(level) * (1.0 if self.worth is None else surer(level, *self.worth))
+
+    def as_counts(self, level: float) -> tuple[Array, Array]:
+        """A share of the samples as hits and samples for intervals of proportions, as many as they are worth."""
+        size = np.asarray(float(self.influence.size if self.n_samples is None else self.n_samples))
+        value, spread = np.asarray(self.value), np.asarray(self.variance)
+        if self.n_groups is not None:
+            groups = np.asarray(self.n_groups)
+            size = worth_of(value, spread, size, groups, level=level, at_edge=groups)
+        elif self.worth is not None:
+            samples, effective = (np.asarray(float(part)) for part in self.worth)
+            spread = spread * (samples - 1.0) / samples
+            size = worth_of(value, spread, samples, effective, level=level, at_edge=effective)
+        return value * size, size
+
+    @property
+    def named(self) -> str:
+        """Name of the limits by its method."""
+        return self.name_of(self.method)
+
+    def name_of(self, method: LinearMethod) -> str:
+        """Return the name of limits by a method."""
+        if self.n_groups is None:
+            return method.value if self.worth is None else f"weighted_{method.value}"
+        is_share = self.method is LinearMethod.WILSON
+        return f"{'grouped' if is_share else 'cluster'}_{method.value}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +117,7 @@ class Influences(WeightedSamples):
 
     @property
     def n_units(self) -> int:
-        """How many samples."""
+        """Number of samples."""
         return self.scores.n_samples
 
     @property
@@ -130,16 +167,6 @@ class Influences(WeightedSamples):
         )
 
 
-def variance(linearisation: Linearisation) -> float:
-    """Sampling variance of the metric."""
-    return covariance(linearisation, linearisation)
-
-
-def covariance(first: Linearisation, second: Linearisation) -> float:
-    """Of two metrics, or of one metric of two runs, on the same samples in the same order."""
-    return float(np.vecdot(first.influence, second.influence))
-
-
 def limits(
     linearisation: Linearisation, level: float = 0.95, share: ProportionInterval = ProportionInterval.WILSON
 ) -> LinearLimits | None:
@@ -148,41 +175,21 @@ def limits(
     What is a share of the samples has the limits of ``share``. An area of 0 or 1, or without variance, has the limits
     of Newcombe (2006), method 5.
     """
-    value, method = linearisation.value, linearisation.method
-    error = float(np.sqrt(variance(linearisation)))
-    if not np.isfinite(value) or np.isnan(error):
+    value, method, spread = linearisation.value, linearisation.method, linearisation.variance
+    if not np.isfinite(value) or np.isnan(spread):
         return None
     if method is LinearMethod.WILSON:
-        size = np.asarray(_worth(linearisation, error * error, level))
-        below, above = map(float, proportion_limits(value * size, size, level, share))
+        below, above = map(float, proportion_limits(*linearisation.as_counts(level), level, share))
         return LinearLimits(below, above, LinearMethod(share.value)) if below < above else None
     low, high = linearisation.bounds
-    on_logit = linearisation.scale is Scale.LOGIT and low is not None and high is not None
-    if error == 0.0 and not on_logit:
+    if spread == 0.0 and linearisation.scale is not Scale.LOGIT:
         return None
-    tail = (1.0 + level) / 2.0
-    if on_logit:
-        reach = two_sided_z(level) * linearisation.widened(level)
-    else:
-        reach = float(student_quantile(tail, linearisation.freedom))
-        # Degrees of freedom that are known allow for weights themselves.
-        reach *= linearisation.widened(level) if np.isinf(linearisation.freedom) else 1.0
-    ends = limits_on_scale(linearisation, reach * error)
+    ends = limits_on_scale(linearisation, linearisation.reach(level) * spread**0.5)
     if ends is None and linearisation.sizes is not None and low is not None and high is not None:
         width, method = high - low, LinearMethod.NEWCOMBE
         of_area = newcombe_area_limits((value - low) / width, *linearisation.sizes, level)
         ends = low + width * of_area[0], low + width * of_area[1]
     return None if ends is None else LinearLimits(*ends, method)
-
-
-def _worth(share: Linearisation, variance: float, level: float) -> float:
-    """The effective number of samples of a share of the samples."""
-    if share.worth is None:
-        return float(share.influence.size if share.n_samples is None else share.n_samples)
-    samples, effective = share.worth
-    linearised = variance * (samples - 1.0) / samples
-    of_share = (np.asarray(part) for part in (share.value, linearised, float(samples), effective))
-    return float(worth_of(*of_share, level=level))
 
 
 def limits_on_scale(linearisation: Linearisation, half_width: float) -> tuple[float, float] | None:
@@ -195,7 +202,9 @@ def limits_on_scale(linearisation: Linearisation, half_width: float) -> tuple[fl
 
 
 def effective_samples(linearisation: Linearisation) -> float:
-    """How many samples carry the variance: (sum of squares)^2 / sum of fourth powers; NaN without variance."""
+    """Return the number of samples that carry the variance: (sum of squares)^2 / sum of fourth powers; NaN without
+    variance.
+    """
     squares = np.square(linearisation.influence)
     with silently():
         return float(np.divide(np.sum(squares) ** 2, np.sum(squares * squares)))
@@ -238,7 +247,7 @@ def hanley_mcneil_limits(area: float, positives: float, negatives: float, level:
 
 
 def by_groups(linear: Linearisation, grouping: Grouping) -> Linearisation:
-    """The same metric with what each group (G) adds to its sampling error.
+    """Return the linearised metric with the influence of each group (G) in place of each sample.
 
     Influences are summed within the groups, with G/(G-1) for the groups that have any (Liang & Zeger 1986, Obuchowski
     1997 for areas). Degrees of freedom are those of as many groups of equal size as are worth as much. NaN where all is
@@ -249,32 +258,16 @@ def by_groups(linear: Linearisation, grouping: Grouping) -> Linearisation:
         about = sums_by_code(grouping.codes, linear.influence != 0, grouping.n_groups)
         sums = sums_by_code(grouping.codes, linear.influence, grouping.n_groups)
     concerned = np.count_nonzero(about)
-    if concerned == 1:
-        return replace(linear, influence=np.full(sums.size, np.nan), freedom=0.0)
-    factor = (concerned / (concerned - 1.0)) ** 0.5 if concerned else 1.0
-    freedom = kish_effective_n(about) - 1.0 if concerned else 1.0
-    return replace(linear, influence=factor * sums, freedom=min(linear.freedom, freedom))
-
-
-def group_limits(linear: Linearisation, n_samples: int, level: float = 0.95) -> tuple[float, float] | None:
-    """Ends of the interval of a metric that ``by_groups`` gave; None where it is undefined or has no variance."""
-    value, spread = linear.value, variance(linear)
-    if np.isnan(value) or np.isnan(spread):
-        return None
-    if linear.method is LinearMethod.WILSON:
-        rate, total, squares, groups = map(np.asarray, (value, float(n_samples), spread, linear.freedom + 1.0))
-        low, high = wilson_of_variance(rate, total, squares, Groups(groups, groups), level)
-        return float(low), float(high)
-    if spread == 0.0:
-        return None
-    with silently():
-        half_width = float(student_quantile((1.0 + level) / 2.0, linear.freedom)) * spread**0.5
-    return limits_on_scale(linear, half_width)
-
-
-def group_method(linear: Linearisation) -> str:
-    """What these limits are called."""
-    return Method.GROUPED_WILSON.value if linear.method is LinearMethod.WILSON else f"cluster_{linear.method.value}"
+    freedom = min(linear.freedom, kish_effective_n(about) - 1.0 if concerned else 1.0)
+    factor = np.nan if concerned == 1 else (concerned / (concerned - 1.0)) ** 0.5 if concerned else 1.0
+    return replace(
+        linear,
+        influence=factor * sums,
+        freedom=freedom,
+        sizes=None,
+        n_samples=linear.influence.size if linear.n_samples is None else linear.n_samples,
+        n_groups=freedom + 1.0,
+    )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -338,7 +331,7 @@ class UnitInfluences:
         )
 
     def design_effect(self, linear: Linearisation) -> float:
-        """How many times larger the variance is than that of as many units of one weight; NaN where that is 0."""
+        """Return the variance relative to that of equally many units of one weight; NaN where that is 0."""
         if linear.design_effect is not None:
             return linear.design_effect
         if self.weights is None:
@@ -349,9 +342,7 @@ class UnitInfluences:
             return float(each.size * squares.sum() / (each.sum() * (squares / each).sum()))
 
     def worth_of(self, counted: Array) -> tuple[int, float] | None:
-        """How many units with these weights there are, and their effective number; None without
-        weights.
-        """
+        """Return the number of units with these weights, and their effective number; None without weights."""
         if self.weights is None:
             return None
         return counted.size, kish_effective_n(counted) if counted.size else 0.0
@@ -446,13 +437,11 @@ class LabelInfluences(UnitInfluences):
 
     @property
     def _worth(self) -> tuple[int, float] | None:
-        """What all samples that count are worth; None without weights."""
+        """Number and effective number of all samples that count; None without weights."""
         return None if self.weights is None else self.worth_of(self.weights[self.weights > 0])
 
     def _design(self, by_cell: Array) -> float | None:  # noqa: ARG002 - of samples that went by
-        """How many times larger the variance of such a metric is than that of as many samples of one weight, where it
-        does not follow from influences.
-        """
+        """Return the design effect of a metric where it does not follow from influences."""
         return None
 
     def _centred(self, by_cell: Array) -> Array:
@@ -517,12 +506,13 @@ class LabelInfluences(UnitInfluences):
         return float(summed @ summed)
 
     def _sums(self, values: Array) -> Array:
-        """Of each sample (n) that of the values (L, 4) of its cells."""
+        """Return for each sample (n) the sum of the values (L, 4) of its cells."""
         assert isinstance(self.pairs, LabelPairs)  # noqa: S101 - samples with weights are at hand
         return self.pairs.sums(values)
 
     def edge_moves(self, expression: Expression, level: float) -> Array:
-        """What the value moves by (E) as the recall of a label of few samples, all found or none, goes to its limit.
+        """Return the changes of the value (E) as the recall of a label of few samples, all found or none, goes to its
+        limit.
 
         Derivatives see nothing of it there. Added by squares, as parts of a mean are (Zou & Donner 2008).
         """

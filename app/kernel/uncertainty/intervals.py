@@ -6,16 +6,16 @@ import math
 from collections.abc import Callable
 from enum import StrEnum
 from functools import lru_cache
-from math import fsum
+from math import fsum, hypot, nan
 
 import numpy as np
 
 from app.kernel.numerics.arrays import Array, ones, silently
-from app.kernel.numerics.scipy_bridge import beta_quantile, normal_quantile
+from app.kernel.numerics.scipy_bridge import beta_quantile, binomial_upper_tail, normal_quantile
 
 
 class ProportionInterval(StrEnum):
-    """How limits of a proportion are made; see ``intervals``."""
+    """Methods of the limits of a proportion; see ``intervals``."""
 
     WILSON = "wilson"
     CLOPPER_PEARSON = "clopper_pearson"
@@ -59,6 +59,28 @@ def wilson(x: Array, n: Array, level: float = 0.95) -> Limits:
         scale = n + square
         # At x = 0 the difference is exactly 0 in floating point; at x = n rounding would leave something below 1.
         return (center - spread) / scale, np.where(rate == 1.0, 1.0, (center + spread) / scale)
+
+
+# A value with its lower and its upper limit.
+ValueWithEnds = tuple[float, float, float]
+
+
+def ratio_limits(above: ValueWithEnds, below: ValueWithEnds) -> tuple[float, float]:
+    """Return limits of the ratio of two independent values of at least 0, from the limits of each: MOVER-R.
+
+    Donner & Zou (2012), equation 9. The upper limit is infinite where the denominator may be 0.
+    """
+    (b, b_low, b_high), (a, a_low, a_high) = above, below
+
+    def end(numerator: float, denominator: float, sign: float) -> float:
+        scale = denominator * (2.0 * a - denominator)
+        if scale <= 0.0:
+            # So far out that the quadratic has no root: both at their ends.
+            return numerator / denominator if denominator else np.inf
+        root = (a * b) ** 2 - numerator * (2.0 * b - numerator) * scale
+        return (a * b + sign * float(np.sqrt(max(root, 0.0)))) / scale
+
+    return end(b_low, a_high, -1.0), end(b_high, a_low, 1.0)
 
 
 def clopper_pearson(x: Array, n: Array, level: float = 0.95) -> Limits:
@@ -145,13 +167,13 @@ def undercovers(actual: Array) -> bool:
     return len(present) >= _FEWEST_CLASSES and fsum(1.0 / size for size in present) > _MOST_RECIPROCALS
 
 
-def _independent(moved: Array) -> Array:
+def independent(moved: Array) -> Array:
     """Root of the sum of squares (...) of moves (..., K)."""
     root: Array = np.sqrt((moved * moved).dot(ones(moved.shape[-1])))
     return root
 
 
-def mean_limits(rates: Array, low: Array, high: Array, *, spread: Spread = _independent) -> Array:
+def mean_limits(rates: Array, low: Array, high: Array, *, spread: Spread = independent) -> Array:
     """Limits of the arithmetic, the geometric and the harmonic mean of rates.
 
     Args:
@@ -189,3 +211,37 @@ def _ends(parts: Array, limits: Array, spread: Spread) -> Array:
     distance = np.copysign(spread(moved), moved.dot(weights))
     ends: Array = (parts.dot(weights) + distance) / size
     return ends
+
+
+def limits_at_rate(value: float, rate: float, fixed: Array, other: Array, level: float = 0.95) -> tuple[float, float]:
+    """Limits of the share of other samples below the cut at which a rate of the fixed ones lies above it.
+
+    The cut of the population lies between order statistics of the fixed samples (Wilks 1941): X_(j) with the largest j
+    with P(Bin(m, 1 - rate) < j) <= (1 - level)/2, and its mirror. What the share moves by at these is added by squares
+    to the limits of Clopper & Pearson at the cut of the samples, as MOVER adds parts (Zou & Donner 2008). Ties with the
+    cut count against the limit.
+
+    Args:
+        value: The share itself.
+        rate: Share of the fixed samples at or above the cut, 0 to 1.
+        fixed: Scores (m), rising.
+        other: Scores (n), rising.
+        level: Of the limits.
+
+    Returns:
+        Low and high; NaN where no order statistic bounds the cut, as below at .95 and a rate of .9 with less than 36.
+    """
+    size, error = fixed.size, (1.0 - level) / 2.0
+    places, trials = np.arange(1.0, size + 1.0), np.full(size, float(size))
+    below = 1.0 - binomial_upper_tail(places, trials, np.full(size, 1.0 - rate), np.full(size, rate))
+    first, last = (int(np.searchsorted(below, *at)) for at in ((error, "right"), (1.0 - error, "left")))
+    count = float(other.size)
+    low, high = (float(end) for end in clopper_pearson(np.asarray(value * count), np.asarray(count), level))
+    ends = [nan, nan]
+    if first > 0:
+        lowest = float(np.searchsorted(other, fixed[first - 1], "left")) / count
+        ends[0] = max(value - hypot(value - lowest, value - low), 0.0)
+    if last < size:
+        highest = float(np.searchsorted(other, fixed[last], "right")) / count
+        ends[1] = min(value + hypot(highest - value, high - value), 1.0)
+    return ends[0], ends[1]

@@ -5,10 +5,11 @@ from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
+from app.kernel.matrix.prevalence import class_factors
 from app.kernel.metrics.card import Gaps
 from app.kernel.metrics.expression import Every, Expression, Measure, Subject, compute, data_of, is_biased
 from app.kernel.numerics.arrays import Array, silently
-from app.kernel.samples.losses import Codes
+from app.kernel.samples.losses import Codes, sums_by_code
 from app.kernel.uncertainty.draws import ClassCounts, Summary, generator, quantile_error, summarise
 from app.kernel.uncertainty.groups import Grouping, expanded_level
 from app.kernel.uncertainty.simulation import item_weights
@@ -87,7 +88,7 @@ _AT_ONCE = 1 << 19
 
 @dataclass(frozen=True, slots=True)
 class Resampled:
-    """What is computed in every resample, and how limits are read off it."""
+    """A functional of resampled data, and the method that reads its limits off the replicates."""
 
     values: SampleFunctional
     read: Reading = summarise
@@ -132,8 +133,38 @@ def _of_gaps(expression: Measure, gaps: Gaps) -> Resampled:
 
 
 @dataclass(frozen=True, slots=True)
+class ShiftedShares:
+    """Class shares that values are wanted at.
+
+    Attributes:
+        point: (K).
+        spread: (1, K) the same in all resamples, or those of each (D, K).
+    """
+
+    point: Array
+    spread: Array
+
+
+def at_shares(run: Units, weights: Array | None, shares: Array, chosen: Codes | None = None) -> Array:
+    """Weights (..., n) of units, of which classes have these shares (..., K); NaN where a class with a share has none.
+
+    Args:
+        run: The units; classes are their strata.
+        weights: (..., n); None is 1 each, or as many as each stands for.
+        shares: (..., K), which broadcast against the weights.
+        chosen: The units that the weights are of; None is all.
+    """
+    times = np.ones(run.n_units) if run.multiplicities is None else run.multiplicities
+    masses = times if weights is None else weights
+    strata = run.strata if chosen is None else run.strata.take(chosen)
+    actual = sums_by_code(strata, masses, run.n_strata)
+    factors = np.where((shares > 0) & (actual == 0), np.nan, class_factors(actual, shares))
+    return masses * factors.take(strata, axis=-1)
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
-    """How many replicates, and how many samples each passes over: all n of them, or those of a subset."""
+    """Numbers of replicates, and of the samples that each draws from: all n of them, or a subset."""
 
     draws: int
     subset: int
@@ -145,12 +176,12 @@ class Plan:
         return self.subset == self.n_samples
 
     def loads(self, n_classes: int) -> float:
-        """How often all metrics of the catalogue could be computed in all replicates before it takes too long."""
+        """Return the affordable number of passes over all metrics of the catalogue in all replicates."""
         return MOST_ENTRIES / (self.draws * n_classes * (_PER_CLASS + self.subset))
 
 
 def plan(n_samples: int, n_classes: int, draws: int = DRAWS, *, whole: bool = False) -> Plan | None:
-    """What can be done in some seconds; None when not even the fewest replicates can.
+    """Return the replicates that take some seconds; None when even the fewest take longer.
 
     Up to 1000 replicates, fewer down to 400 where there are many samples; beyond that, about 1000 of ten subsets.
 
@@ -186,6 +217,7 @@ def bootstrap_samples(
     grouping: Grouping | None = None,
     weighting: Array | None = None,
     known: Sequence[Array] | None = None,
+    shares: ShiftedShares | None = None,
 ) -> list[Summary]:
     """Intervals of everything that is asked for; fixed class counts resample within the classes.
 
@@ -200,16 +232,18 @@ def bootstrap_samples(
         weighting: (n) what each sample weighs besides, in every replicate.
         known: Values (V) of everything for the data, where the units are cells that do not tell them: how far these are
             off is no sampling error.
+        shares: Class shares that values are wanted at; None leaves classes as they are drawn.
     """
     read_at = level if grouping is None else expanded_level(level, grouping.effective_groups)
     drawn = resamples(run, made, seed, class_counts, grouping)
     functionals = [each.values for each in asked]
-    estimates = values_of(run, functionals, weighting)
-    values = replicated([run], functionals, drawn, [estimates], weighting)
+    weights = weighting if shares is None else at_shares(run, weighting, shares.point)
+    estimates = values_of(run, functionals, weights)
+    values = replicated(run, functionals, drawn, estimates, weighting, shares)
     if known is None:
-        return [each.read(found[:, 0], own, read_at) for each, found, own in zip(asked, values, estimates, strict=True)]
+        return [each.read(found, own, read_at) for each, found, own in zip(asked, values, estimates, strict=True)]
     return [
-        each.read(found[:, 0] + (exact - own), exact, read_at)
+        each.read(found + (exact - own), exact, read_at)
         for each, found, own, exact in zip(asked, values, estimates, known, strict=True)
     ]
 
@@ -222,57 +256,46 @@ def values_of(run: Units, functionals: Sequence[SampleFunctional], weights: Arra
 
 
 def replicated(
-    runs: Sequence[Units],
+    run: Units,
     functionals: Sequence[SampleFunctional],
     drawn: Resamples,
-    estimates: Sequence[Sequence[Array]],
+    estimates: Sequence[Array],
     weighting: Array | None = None,
+    shares: ShiftedShares | None = None,
 ) -> list[Array]:
-    """Values (B, R, V) of every functional in resamples that all runs share.
+    """Values (D, V) of every functional in resamples.
 
     Args:
-        runs: R, without weights, on the same samples in the same order.
+        run: Without weights.
         functionals: What is computed.
         drawn: The resamples.
-        estimates: Values (V) of every functional for each of the runs.
+        estimates: Values (V) of every functional of the run.
         weighting: (n) what each sample weighs besides.
+        shares: Class shares that values are wanted at; None leaves classes as they are drawn.
     """
     values: list[list[Array]] = [[] for _ in functionals]
+    done = 0
     with silently():
         for chosen, base, batches in drawn:
-            parts, weighting_here = list(runs), weighting
-            if chosen is not None:
-                parts = [run.part(chosen) for run in runs]
-                weighting_here = None if weighting is None else weighting.take(chosen)
-            shifts = _shifts(parts, functionals, estimates, weighted(base, weighting_here))
+            part = run if chosen is None else run.part(chosen)
+            own = weighting if weighting is None or chosen is None else weighting.take(chosen)
+            shifts = [np.zeros(1)] * len(functionals)
+            if base is not None:
+                # What a subset is off the data is no sampling error of the data.
+                here = base if own is None else base * own
+                here = here if shares is None else at_shares(run, here, shares.point, chosen)
+                off = values_of(part, functionals, here)
+                shifts = [whole - some for whole, some in zip(estimates, off, strict=True)]
             for weights in batches:
-                here = weighted(weights, weighting_here)
-                subjects = [part.subject(here) for part in parts]
+                here = weights if own is None else weights * own
+                if shares is not None:
+                    rows = slice(done, done + len(weights))
+                    here = at_shares(run, here, shares.spread[rows if len(shares.spread) > 1 else slice(None)], chosen)
+                done += len(weights)
+                subject = part.subject(here)
                 for found, functional, shift in zip(values, functionals, shifts, strict=True):
-                    by_run = [functional(subject).reshape(len(weights), -1) for subject in subjects]
-                    found.append(np.stack(by_run, axis=1) + shift)
+                    found.append(functional(subject).reshape(len(weights), -1) + shift)
     return [np.concatenate(found) for found in values]
-
-
-def weighted(weights: Array | None, weighting: Array | None) -> Array | None:
-    """Weights (..., n) times those (n) that samples have besides."""
-    return weights if weights is None or weighting is None else weights * weighting
-
-
-def _shifts(
-    parts: Sequence[Units],
-    functionals: Sequence[SampleFunctional],
-    estimates: Sequence[Sequence[Array]],
-    base: Array | None,
-) -> list[Array]:
-    """What a subset (R, V) is off the data, which is no sampling error of the data; 0 for all samples."""
-    if base is None:
-        return [np.zeros(1)] * len(functionals)
-    own = [values_of(part, functionals, base) for part in parts]
-    return [
-        np.stack([all_of[index] - some[index] for all_of, some in zip(estimates, own, strict=True)])
-        for index in range(len(functionals))
-    ]
 
 
 def reflected(found: Summary, bounds: tuple[float | None, float | None]) -> Summary:

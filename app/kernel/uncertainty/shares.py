@@ -1,4 +1,4 @@
-"""How sure class shares are that were estimated from samples without labels.
+"""Limits of class shares that were estimated from samples without labels.
 
 Where shares come near 0 neither normal limits nor resampling hold, so limits are those of the likelihood ratio along
 the least favourable line through the estimate (Stein 1956; Murphy & van der Vaart 2000).
@@ -16,6 +16,8 @@ _ABSENT = 1e-6
 # Of a share.
 _TOLERANCE = 1e-10
 _STEPS = 100
+# Directions in which the falls of two likelihoods are added by squares: between them a limit moves by 1 % of its reach.
+_ANGLES = np.linspace(-np.pi / 2.0, np.pi / 2.0, 13)
 
 
 def likelihood_limits(
@@ -29,16 +31,100 @@ def likelihood_limits(
         level: Of each interval.
         counts: (N) how often each item occurs; once if not given.
     """
-    likelihood = _Likelihood(ratios, shares, counts)
-    low, high = np.zeros(shares.size), np.ones(shares.size)
-    for code, share in enumerate(shares.tolist()):
-        line = likelihood.line(code)
+    likelihood, reach = _Likelihood(ratios, shares, counts), two_sided_z(level)
+    ends = [[likelihood.limit(code, end, reach) for code in range(shares.size)] for end in (0.0, 1.0)]
+    return np.array(ends[0]), np.array(ends[1])
 
-        def excess(moved: float, line: Callable[[float], Array] = line) -> float:
-            return likelihood.signed_root(line(moved)) - two_sided_z(level)
 
-        low[code], high[code] = _crossing(excess, share, 0.0), _crossing(excess, share, 1.0)
+def limits_by_labelled(
+    probabilities: Array, old: Array, code: int, labelled: tuple[float, float], level: float
+) -> tuple[float, float]:
+    """Limits of the share of one class where its old share was counted among labelled samples.
+
+    A share is rejected if no old share makes the fall of both log likelihoods, of labelled samples and of the others,
+    small enough: the old share is profiled out (Murphy & van der Vaart 2000). Derivatives do not do where shares come
+    near 0, since there an estimate of 0 stays 0. Other old shares keep their proportions. Where all or nothing is not
+    rejected the falls are no squares of normal errors, and have to be as small as of two that are (chi-squared, 2).
+
+    Args:
+        probabilities: (N, K) of the items, calibrated to the old shares.
+        old: (K) as they were counted.
+        code: The class.
+        labelled: Labelled samples of the class, and of all classes that were counted.
+        level: Of the interval.
+    """
+    low, high = _limits_by_labelled(probabilities, old, code, labelled, two_sided_z(level))
+    if low > 0.0 and high < 1.0:
+        return low, high
+    return _limits_by_labelled(probabilities, old, code, labelled, float(np.sqrt(-2.0 * np.log1p(-level))))
+
+
+def _limits_by_labelled(
+    probabilities: Array, old: Array, code: int, labelled: tuple[float, float], reach: float
+) -> tuple[float, float]:
+    """Limits where the root of twice both falls together is so large."""
+    places = np.sin(_ANGLES)
+    moved = [_moved(old, code, labelled, float(place) * reach) for place in places]
+    shares, found = old, []
+    for one in moved:
+        shares = _highest(probabilities / one, np.maximum(shares, _ABSENT))
+        found.append(shares)
+    low = high = float(found[places.size // 2][code])
+    # Towards larger old shares estimates rise or fall.
+    rising = bool(found[-1][code] >= found[0][code])
+    for one, at_one, place in zip(moved, found, places.tolist(), strict=True):
+        likelihood = _Likelihood(probabilities / one, at_one, None)
+        left = reach * (1.0 - place * place) ** 0.5
+        if place == 0.0 or (place > 0.0) is rising:
+            high = max(high, likelihood.limit(code, 1.0, left))
+        if place == 0.0 or (place > 0.0) is not rising:
+            low = min(low, likelihood.limit(code, 0.0, left))
     return low, high
+
+
+def _moved(old: Array, code: int, labelled: tuple[float, float], root: float) -> Array:
+    """Old shares (K) with that of one class where the signed root of twice the fall of the binomial likelihood is so
+    large.
+    """
+    hits, total = labelled
+    share, misses = hits / total, total - hits
+    if root == 0.0 or not 0.0 < share < 1.0:
+        return old
+
+    def excess(moved: float) -> float:
+        with silently():
+            fall = float(hits * np.log(np.divide(share, moved)) + misses * np.log(np.divide(1.0 - share, 1.0 - moved)))
+        return float(np.sqrt(max(2.0 * fall, 0.0))) - abs(root)
+
+    moved = _crossing(excess, share, 1.0 if root > 0.0 else 0.0)
+    factors = np.full(old.size, (1.0 - moved) / (1.0 - share))
+    factors[code] = moved / share
+    found: Array = old * factors / (old @ factors)
+    return found
+
+
+def _highest(ratios: Array, start: Array) -> Array:
+    """Shares (K) where the likelihood of a mixture is highest: Newton's steps within the shares, or one of EM."""
+    shares: Array = start / start.sum()
+    highest = -np.inf
+    for _ in range(_STEPS):
+        mass = ratios @ shares
+        scaled = ratios / mass[:, None]
+        slope, height = scaled.mean(axis=0), float(np.log(mass).mean())
+        if height <= highest + _TOLERANCE * abs(highest):
+            break
+        highest = height
+        inside = np.flatnonzero(shares > _ABSENT)
+        system = np.ones((inside.size + 1, inside.size + 1))
+        system[:-1, :-1], system[-1, -1] = (scaled[:, inside].T @ scaled[:, inside]) / len(ratios), 0.0
+        step = np.zeros(shares.size)
+        step[inside] = np.linalg.lstsq(system, np.append(slope[inside] - 1.0, 0.0))[0][:-1]
+        newton = np.maximum(shares + step, 0.0)
+        newton /= newton.sum()
+        with silently():
+            better = float(np.log(ratios @ newton).mean()) > height
+        shares = newton if better else np.multiply(shares, slope)
+    return shares
 
 
 def spread_by_old(ratios: Array, shares: Array, old: Array, covariance: Array) -> Array:
@@ -62,7 +148,7 @@ def spread_by_old(ratios: Array, shares: Array, old: Array, covariance: Array) -
 
 
 class _Likelihood:
-    """Of shares in a mixture, beside its highest value."""
+    """Log likelihood of the shares of a mixture, relative to its maximum."""
 
     def __init__(self, ratios: Array, shares: Array, counts: Array | None) -> None:
         self._ratios, self._shares = ratios, shares
@@ -77,6 +163,11 @@ class _Likelihood:
         with silently():
             fall = float(self._counts @ (self._highest - np.log(self._ratios @ shares)))
         return float(np.sqrt(2.0 * max(fall, 0.0)))
+
+    def limit(self, code: int, end: float, reach: float) -> float:
+        """Share of a class towards an end, 0 or 1, where the signed root is so large; the end if it is nowhere."""
+        line = self.line(code)
+        return _crossing(lambda share: self.signed_root(line(share)) - reach, float(self._shares[code]), end)
 
     def line(self, code: int) -> Callable[[float], Array]:
         """Shares by the share of one class: the others follow so that the likelihood falls least, and stay shares."""
@@ -104,7 +195,7 @@ class _Likelihood:
 
 
 def _crossing(excess: Callable[[float], float], inside: float, end: float) -> float:
-    """Where a rising curve that is negative inside becomes positive on the way to the end, or the end."""
+    """Return the zero of a rising curve that is negative inside, on the way to the end; the end if there is none."""
     outside, above = end, excess(end)
     if above <= 0.0:
         return end

@@ -7,10 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.kernel.matrix.table import Table, weight_scales
-from app.kernel.metrics.card import Scale
 from app.kernel.numerics.arrays import Array, silently
 from app.kernel.numerics.scipy_bridge import normal_cdf, normal_quantile
-from app.kernel.uncertainty import closed_forms
 from app.kernel.uncertainty.draws import (
     MOST_UNDEFINED,
     ClassCounts,
@@ -122,7 +120,7 @@ def _parameters(counts: Array, actual: Array, scales: Array | None, prior: Prior
 
 
 def _row_weights(actual: Array, squares: Array | None, size: int, random: np.random.Generator) -> Array:
-    """What the classes (size, ..., K) weigh where their shares are drawn too."""
+    """Draw the weights of the classes (size, ..., K) where their shares are random too."""
     if squares is None:
         return random.standard_gamma(np.where(actual > 0, actual + 0.5, 0.0), (size, *actual.shape))
     scales = weight_scales(actual, squares.sum(axis=-1))
@@ -154,7 +152,7 @@ _ROUNDING, _LEAST = 1e-12, 1e-15
 
 
 class BootstrapInterval(StrEnum):
-    """How limits are read off the replicates."""
+    """Method that reads limits off the replicates."""
 
     PERCENTILE = "percentile"
     BCA = "bca"
@@ -349,32 +347,3 @@ def bootstrap_intervals(
             )
         found.append(summary)
     return found
-
-
-def delta_interval(
-    counts: Array,
-    functional: Functional,
-    *,
-    bounds: tuple[float | None, float | None] = (None, None),
-    level: float = 0.95,
-    class_counts: ClassCounts = ClassCounts.RANDOM,
-    scale: Scale | None = None,
-    squares: Array | None = None,
-) -> Summary:
-    """Delta-method interval of a functional that is smooth at the counts (K, K); without any draws.
-
-    Args:
-        counts: whole or real counts.
-        functional: the metric.
-        bounds: its range, None where unbounded.
-        level: of the interval.
-        class_counts: the design.
-        scale: on which the interval is symmetric; one that stays within the range when None.
-        squares: sums of squared weights (K, K) of weighted samples.
-    """
-    estimate = estimates(counts, [functional])[0]
-    error = np.sqrt(closed_forms.variance(counts, functional, class_counts=class_counts, squares=squares))
-    chosen = closed_forms.scale_for(*bounds) if scale is None else scale
-    low, high = closed_forms.limits(estimate, error, scale=chosen, level=level, low=bounds[0], high=bounds[1])
-    none = np.zeros(estimate.shape)
-    return Summary(estimate, low, high, error, none, none, none.astype(np.bool_))

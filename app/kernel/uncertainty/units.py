@@ -18,7 +18,7 @@ from app.kernel.samples.label_units import LabelPairs, LabelScores, LabelSets
 from app.kernel.samples.losses import Codes, sums_by_code
 from app.kernel.samples.points import ClusteredPoints
 from app.kernel.samples.scores import Scores
-from app.kernel.uncertainty.weights import WeightedRate
+from app.kernel.uncertainty.designs import WeightedRate
 from app.kernel.units.overlaps import Overlaps
 from app.kernel.units.queries import Queries
 
@@ -32,12 +32,12 @@ class Units(ABC):
     @property
     @abstractmethod
     def n_units(self) -> int:
-        """How many there are."""
+        """Number of units."""
 
     @property
     @abstractmethod
     def width(self) -> int:
-        """What one unit costs in a pass: numbers that are looked at for it, sorted ones."""
+        """Cost of one unit in a pass: the numbers that are read for it, counting sorted ones."""
 
     @property
     def strata(self) -> Codes:
@@ -46,18 +46,13 @@ class Units(ABC):
 
     @property
     def n_strata(self) -> int:
-        """How many strata there are."""
+        """Number of strata."""
         return 1
 
     @property
     def multiplicities(self) -> Array | None:
         """Samples (n) that each unit stands for, such as those of a cell; None is one each."""
         return None
-
-    @property
-    def exchangeable(self) -> bool:
-        """May what two runs say of a unit be exchanged, as permutations do?"""
-        return self.multiplicities is None
 
     @property
     def at_hand(self) -> bool:
@@ -72,18 +67,10 @@ class Units(ABC):
     def part(self, chosen: Codes) -> Self:
         """Some of them."""
 
-    def beside(self, other: Self) -> Self:
-        """These and others behind them as units of one run, where they are exchangeable.
-
-        Raises:
-            TypeError: they are not.
-        """
-        raise TypeError(f"what {type(self).__name__} and {type(other).__name__} say of a unit cannot be exchanged")
-
     @property
     def truth(self) -> NDArray[Any] | None:
-        """What is true of each unit (n) or (n, m), whatever a model says: the same in all runs on the same units. None
-        where that cannot be held side by side.
+        """Truth of each unit, (n) or (n, m), which is the same in all runs on the same units; None where it cannot be
+        compared.
         """
         return None
 
@@ -97,7 +84,7 @@ class Run(Units):
 
     @property
     def n_units(self) -> int:
-        """How many samples."""
+        """Number of samples."""
         return self.scores.n_samples
 
     @property
@@ -132,14 +119,6 @@ class Run(Units):
             self.scores.y.take(chosen), self.scores.probabilities.take(chosen, axis=0), self.predicted.take(chosen)
         )
 
-    def beside(self, other: "Run") -> "Run":
-        """The samples of both."""
-        return self._with(
-            np.concatenate([self.scores.y, other.scores.y]),
-            np.concatenate([self.scores.probabilities, other.scores.probabilities]),
-            np.concatenate([self.predicted, other.predicted]),
-        )
-
     def _with(self, y: Codes, probabilities: Array, predicted: Codes) -> "Run":
         scores = Scores(y, probabilities)
         scores.are_probabilities = self.scores.are_probabilities
@@ -165,7 +144,7 @@ class OverlapUnits(Units):
 
     @property
     def n_units(self) -> int:
-        """How many items."""
+        """Number of items."""
         return len(self.sizes)
 
     @property
@@ -175,7 +154,7 @@ class OverlapUnits(Units):
 
     @property
     def truth(self) -> NDArray[Any]:
-        """How much there is of each, and its class."""
+        """True size and class of each item."""
         codes = np.zeros(self.n_units) if self.codes is None else self.codes
         return np.stack([self.sizes[:, 0], codes], axis=1)
 
@@ -193,14 +172,6 @@ class OverlapUnits(Units):
         codes = None if self.codes is None else self.codes.take(chosen)
         return OverlapUnits(self.sizes.take(chosen, axis=0), self.exact.take(chosen), codes, self.n_classes)
 
-    def beside(self, other: "OverlapUnits") -> "OverlapUnits":
-        """The items of both."""
-        codes = None
-        if self.codes is not None and other.codes is not None:
-            codes = np.concatenate([self.codes, other.codes])
-        sizes, exact = np.concatenate([self.sizes, other.sizes]), np.concatenate([self.exact, other.exact])
-        return OverlapUnits(sizes, exact, codes, self.n_classes)
-
 
 # Labels of a sample that are counted in the time in which one probability is sorted.
 _COUNTED = 16
@@ -208,7 +179,7 @@ _COUNTED = 16
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WeightedLabels:
-    """What samples in weights of their own make of the tables of the labels.
+    """Tables of the labels for samples with weights.
 
     Attributes:
         sums: Of weights.
@@ -246,7 +217,7 @@ class LabelUnits(Units):
 
     @property
     def n_units(self) -> int:
-        """How many samples."""
+        """Number of samples."""
         return len(self.members)
 
     @property
@@ -286,7 +257,7 @@ class LabelUnits(Units):
 
     @property
     def pairs(self) -> LabelPairs:
-        """What is there and what was predicted, packed."""
+        """True and predicted labels, packed."""
         return self._sets.pairs
 
     @property
@@ -315,15 +286,6 @@ class LabelUnits(Units):
         scores = None if self.scores is None else self.scores.take(chosen, axis=0)
         return LabelUnits(self.members.take(chosen, axis=0), self.predicted.take(chosen, axis=0), scores)
 
-    def beside(self, other: "LabelUnits") -> "LabelUnits":
-        """The samples of both; without scores unless both have some."""
-        scores = None
-        if self.scores is not None and other.scores is not None:
-            scores = np.concatenate([self.scores, other.scores])
-        return LabelUnits(
-            np.concatenate([self.members, other.members]), np.concatenate([self.predicted, other.predicted]), scores
-        )
-
 
 # Items of a query that are looked at in the time in which one probability is sorted: what is said of a query is said
 # once, and weights only add it up.
@@ -349,12 +311,12 @@ class QueryUnits(Units):
 
     @cached_property
     def queries(self) -> Queries:
-        """As metrics take them, each once."""
+        """The queries in the form that metrics take, each once."""
         return Queries(self.query, self.relevance, self.scores)
 
     @property
     def n_units(self) -> int:
-        """How many queries."""
+        """Number of queries."""
         return self.queries.n_units
 
     @property
@@ -364,8 +326,8 @@ class QueryUnits(Units):
 
     @property
     def truth(self) -> NDArray[Any]:
-        """Of each query how many items are relevant, and the sum of their relevances (Q, 2). Which others come beside
-        them may differ from run to run.
+        """Number of relevant items of each query, and the sum of their relevances (Q, 2). The irrelevant items may
+        differ from run to run.
         """
         return np.stack([self.queries.relevant_items, self.queries.sums(self.queries.ideal)], axis=1)
 
@@ -381,14 +343,6 @@ class QueryUnits(Units):
         inside = codes >= 0
         return QueryUnits(codes[inside], self.relevance[inside], self.scores[inside])
 
-    def beside(self, other: "QueryUnits") -> "QueryUnits":
-        """The queries of both."""
-        return QueryUnits(
-            np.concatenate([self.query, other.query + self.n_units]),
-            np.concatenate([self.relevance, other.relevance]),
-            np.concatenate([self.scores, other.scores]),
-        )
-
 
 # Of larger runs a part is resampled, of about this size (`resampling.plan`).
 _PART = 2000
@@ -400,7 +354,7 @@ _PER_TABLE = 1500
 
 
 def subject_of(table: Contingency | None, points: ClusteredPoints | None) -> Subject:
-    """What metrics of clusterings take of a table, of points, or of both."""
+    """Return the subject of metrics of clusterings, from a table, points, or both."""
     parts: dict[Inputs, Any] = {}
     if table is not None:
         # A metric of matrices that does not mind which class is which takes any table.
@@ -435,7 +389,7 @@ class CellUnits(Units):
         return subject_of(self.table(weights), None)
 
     def table(self, weights: Array | None = None) -> Contingency:
-        """The same alone."""
+        """Return the contingency table."""
         counts = self.counts if weights is None else weights.reshape(*weights.shape[:-1], *self.counts.shape)
         return Contingency(counts)
 
@@ -485,7 +439,7 @@ class ClusterUnits(Units):
 
     @property
     def n_units(self) -> int:
-        """How many samples."""
+        """Number of samples."""
         return len(self.clusters)
 
     @property
@@ -525,8 +479,3 @@ class ClusterUnits(Units):
             self.shape,
             None if self.features is None else self.features.take(chosen, axis=0),
         )
-
-    @property
-    def exchangeable(self) -> bool:
-        """The first cluster of one run is not the first of another."""
-        return False

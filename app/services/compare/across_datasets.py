@@ -12,7 +12,7 @@ import numpy as np
 
 from app.domain.decisions import ComparisonKind
 from app.domain.errors import IncomparableRuns
-from app.domain.evaluation import DatasetRef, EvaluationQuery, EvaluationRecord, ModelRef
+from app.domain.evaluation import DatasetRef, EvaluationName, EvaluationQuery, EvaluationRecord, ModelRef
 from app.domain.expressions.expressions import parse_for_any_classes
 from app.kernel.compare.over_datasets import (
     FEW,
@@ -61,7 +61,7 @@ _MOST_PRODUCTS = 2_000_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tournament:
-    """Which models on which datasets, by what, and how.
+    """A request to compare models across datasets on one metric.
 
     Attributes:
         control: Model that all others are compared with, besides all pairs.
@@ -119,7 +119,7 @@ def compare_models(
         better=better.better,
         models=asked.models,
         datasets=datasets,
-        evaluations=[[record.id for record in row] for row in grid],
+        evaluations=[[EvaluationName.of(record) for record in row] for row in grid],
         values=values.tolist(),
         average_ranks=ranks.tolist(),
         friedman=_friedman(scores, tie_corrected=asked.tie_corrected),
@@ -202,23 +202,21 @@ def _pairs(asked: Tournament, scores: Array, seed: int) -> tuple[list[ModelPair]
     for (a, b), gap, test, p in zip(pairs, gaps, tests, adjusted.tolist(), strict=True):
         indistinct[a, b] = indistinct[b, a] = p >= 1.0 - asked.level
         random = generator(seed_of(seed, a, b))
-        found = bayesian_signed_rank(gap, rope=asked.rope, draws=draws, random=random)
+        mass, win = bayesian_signed_rank(gap, rope=asked.rope, draws=draws, random=random)
         answers.append(
             ModelPair(
                 a=a,
                 b=b,
                 median_difference=float(np.median(gap)),
                 wilcoxon=WilcoxonTest(statistic=test.statistic, p_value=test.p, p_adjusted=p, zeros=test.zeros),
-                bayesian_signed_rank=BayesianSignedRank(
-                    draws=draws, mass=_outcomes(found.mass), win=_outcomes(found.win)
-                ),
+                bayesian_signed_rank=BayesianSignedRank(draws=draws, mass=_outcomes(mass), win=_outcomes(win)),
             )
         )
     return answers, [list(group) for group in cliques(indistinct)]
 
 
-def _outcomes(found: tuple[float, float, float]) -> Outcomes:
-    second, equal, first = found
+def _outcomes(found: Array) -> Outcomes:
+    second, equal, first = found.tolist()
     return Outcomes(b_better=second, equivalent=equal, a_better=first)
 
 
@@ -233,7 +231,9 @@ def _against_control(asked: Tournament, control: ModelRef, ranks: Array, dataset
     z, p = rank_z(ranks, datasets, place)
     adjusted = adjust(p, asked.multiplicity)
     return [
-        AgainstControl(model=index, z=float(z[index]), p_value=float(p[index]), p_adjusted=float(adjusted[index]))
+        AgainstControl(
+            model=asked.models[index], z=float(z[index]), p_value=float(p[index]), p_adjusted=float(adjusted[index])
+        )
         for index in range(ranks.size)
         if index != place
     ]

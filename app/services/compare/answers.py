@@ -7,7 +7,7 @@ from typing import TypeVar
 from uuid import UUID
 
 from app.domain.decisions import ComparisonKind, ComparisonRecord
-from app.domain.evaluation import DatasetRef, ModelRef
+from app.domain.evaluation import DatasetRef, EvaluationName, ModelRef
 from app.domain.findings import Finding
 from app.domain.members import LEFT_OUT, SPREAD, as_json
 from app.kernel.compare.over_datasets import ZeroRule
@@ -23,18 +23,15 @@ from app.services.runs.pairing import PairingDesign
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ComparedRun:
+class ComparedRun(EvaluationName):
     """One of the runs that are compared."""
 
-    id: UUID
-    model: ModelRef
-    dataset: DatasetRef
     n_samples: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Multiplicity:
-    """How p is adjusted.
+    """Adjustment of p for several tests.
 
     Attributes:
         family: Which p-values are adjusted together.
@@ -46,7 +43,7 @@ class Multiplicity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparisonDesign:
-    """How runs were compared.
+    """Design of a comparison of runs.
 
     Attributes:
         paired: Is it known which prediction belongs to which?
@@ -84,6 +81,7 @@ class ComparedPair:
         p_range: Lowest and highest p over all pairings, where the runs are of one test set and how they pair is not
             known.
         discordant: Samples that count for exactly one of the two.
+        identical: `true` where both runs say the same of every sample.
         reason: Why there is no test, or one that says little.
         folds: For runs on the same folds: corrected t and the Bayesian correlated t over them.
     """
@@ -102,15 +100,16 @@ class ComparedPair:
     p_range: tuple[float | None, float | None] | None = field(default=None, metadata=LEFT_OUT)
     reason: str | None = field(default=None, metadata=LEFT_OUT)
     discordant: int | None = field(default=None, metadata=LEFT_OUT)
+    identical: bool | None = field(default=None, metadata=LEFT_OUT)
     folds: FoldTest | None = field(default=None, metadata=LEFT_OUT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ranking:
-    """Who may be best by one metric; `null` where nothing was drawn, or values are missing.
+    """Candidates for the best run by one metric; `null` where nothing was drawn, or values are missing.
 
     Attributes:
-        may_be_best: The runs of which it is not certain that they are worse than the best.
+        may_be_best: The runs among which the best one is, with the level of the comparison.
     """
 
     probability_best: Sequence[float] | None = None
@@ -121,7 +120,7 @@ class Ranking:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparedMetric:
-    """What is said of the runs by one metric.
+    """Values, ranks and differences of the runs on one metric.
 
     Attributes:
         ranks: 1 is best; equal values share a rank; `null` without a value.
@@ -153,7 +152,7 @@ class RankAgreement:
 class Preferring:
     """Metrics that prefer one run."""
 
-    evaluation: UUID
+    evaluation_id: UUID
     metrics: Sequence[str]
 
 
@@ -188,7 +187,7 @@ class RunComparison:
     """A comparison of runs.
 
     Attributes:
-        baseline: The run that all others were compared with, if it was not every pair.
+        baseline_id: The run that all others were compared with, if it was not every pair.
         recall_orders: Do all means of the recalls agree on a pair of runs?
         paired_tests: Of runs on the same samples, pair by pair, what tests of counts say beside the differences.
         cost_ranges: Of two classes, pair by pair, at which ratios of costs which run is cheaper.
@@ -198,7 +197,7 @@ class RunComparison:
 
     id: UUID
     evaluations: Sequence[ComparedRun]
-    baseline: UUID | None
+    baseline_id: UUID | None
     design: ComparisonDesign
     metrics: Mapping[str, ComparedMetric]
     rank_agreement: RankAgreement
@@ -252,7 +251,7 @@ class WilcoxonTest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcomes:
-    """How probable it is that the one model is better, both are equivalent, or the other one is better."""
+    """Probabilities that one model is better, that both are equivalent, and that the other one is better."""
 
     b_better: float
     equivalent: float
@@ -296,7 +295,7 @@ class NemenyiTest:
 class AgainstControl:
     """The average rank of a model against that of the control."""
 
-    model: int
+    model: ModelRef
     z: float | None
     p_value: float | None
     p_adjusted: float | None
@@ -304,7 +303,7 @@ class AgainstControl:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TournamentDesign:
-    """How models were compared.
+    """Design of a comparison of models across datasets.
 
     Attributes:
         rope: Half width of the region of equivalence, in units of the metric.
@@ -335,7 +334,7 @@ class ModelComparison:
     better: Better
     models: Sequence[ModelRef]
     datasets: Sequence[DatasetRef]
-    evaluations: Sequence[Sequence[UUID]]
+    evaluations: Sequence[Sequence[EvaluationName]]
     values: Sequence[Sequence[float]]
     average_ranks: Sequence[float]
     friedman: FriedmanTest
@@ -352,7 +351,7 @@ _Answer = TypeVar("_Answer", RunComparison, ModelComparison)
 
 @dataclass(frozen=True, slots=True)
 class KeptAnswers:
-    """Where runs come from, and where answers go."""
+    """Source of the runs of comparisons, and store of their answers."""
 
     store: EvaluationStore
     comparisons: ComparisonStore

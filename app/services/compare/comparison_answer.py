@@ -9,17 +9,17 @@ import numpy as np
 
 from app.domain.evaluation import EvaluationRecord
 from app.domain.wording import number
+from app.kernel.compare.paired.tests import RunPair
 from app.kernel.compare.rankings import (
     Adjustment,
     adjust,
-    adjust_jointly,
     cochran_q,
-    confidence_set,
     kendall_tau,
+    may_be_best,
     rank_runs,
 )
-from app.kernel.numerics.arrays import Array, silently
-from app.kernel.uncertainty.draws import Alternative, generator, seed_of
+from app.kernel.numerics.arrays import Array
+from app.kernel.uncertainty.draws import Alternative
 from app.services.compare.answers import (
     ComparedMetric,
     ComparedPair,
@@ -36,7 +36,6 @@ from app.services.compare.answers import (
 from app.services.compare.pairs import (
     LEFT_OUT_UNASKED,
     CostQuestion,
-    FoldTest,
     cost_comparisons,
     fold_findings,
     fold_test,
@@ -49,66 +48,9 @@ from app.services.processes.worker import progressed
 from app.services.runs.comparison import Comparison, improper_preferences
 from app.services.runs.differences import RunDifference
 from app.services.runs.draws.matrices import ChiSquaredTest, OmnibusTest
-from app.services.runs.draws.samples import NormalDraws
-from app.services.runs.pairing import PairingDesign
+from app.services.runs.multiplicity import joint_adjustment
 
-# Deviations of all differences together.
-_MOST_ENTRIES = 10_000_000
-_FEWEST_DRAWS = 200
 ALL_DIFFERENCES = "all differences of the request"
-
-
-def joint_adjustment(comparison: Comparison, differences: Sequence[Sequence[Sequence[RunDifference]]]) -> list[Array]:
-    """By estimand, adjusted p (V, P) of the differences of its values.
-
-    What was drawn together varies together. What was not is taken as independent, which asks for no less than is due
-    (Sidak 1967): metrics in closed form, those that were resampled another way, and runs of one test set, of which it
-    is not known which predictions belong together.
-
-    Args:
-        comparison: The runs.
-        differences: By estimand, value and pair.
-    """
-    p = [np.array([[one.test.p for one in of_value] for of_value in by_value]) for by_value in differences]
-    columns = sum(found.size for found in p)
-    deviations = _deviations(comparison, max(_FEWEST_DRAWS, _MOST_ENTRIES // max(columns, 1)))
-    adjusted = adjust_jointly(np.concatenate([found.ravel() for found in p]), deviations)
-    ends = np.cumsum([found.size for found in p])[:-1]
-    return [part.reshape(found.shape) for part, found in zip(np.split(adjusted, ends), p, strict=True)]
-
-
-def _deviations(comparison: Comparison, most: int) -> Array:
-    """Standardised deviations (D, m) of all differences, in their order."""
-    drawn = [comparison.drawn(index) for index in range(len(comparison.estimands))]
-    rows = min([most, comparison.settings.draws, *(len(one) for one in drawn if one is not None)])
-    first, second = (list(places) for places in zip(*comparison.pairs, strict=True))
-    found = []
-    for index, values in enumerate(drawn):
-        way, _ = comparison.way(index)
-        together = comparison.ways.index(way)
-        for place in range(len(comparison.estimands[index].names)):
-            apart = isinstance(way, NormalDraws) or values is None
-            random = generator(seed_of(comparison.settings.seed, together, (index, place) if apart else None))
-            if values is None:
-                found.append(random.standard_normal((rows, len(first))))
-                continue
-            gaps = values[:rows][:, first, place] - values[:rows][:, second, place]
-            if comparison.runs.pairing.design is PairingDesign.TEST_SET:
-                found.append(random.permuted(_standardised(gaps), axis=0))
-            else:
-                found.append(_standardised(gaps)[random.permutation(rows)])
-    return np.concatenate(found, axis=1)
-
-
-def _standardised(gaps: Array) -> Array:
-    """Draws (D, P) about their mean in standard deviations; infinite where one is undefined, 0 where none varies."""
-    defined = np.isfinite(gaps)
-    with silently():
-        count = defined.sum(axis=0)
-        centered = np.where(defined, gaps, 0.0) - np.where(defined, gaps, 0.0).sum(axis=0) / count
-        spread = np.sqrt((np.where(defined, centered, 0.0) ** 2).sum(axis=0) / (count - 1))
-        found = np.where(spread > 0, centered / spread, 0.0)
-    return np.where(defined, found, np.inf)
 
 
 _MOST = 50
@@ -163,7 +105,7 @@ def disagreements(comparison: Comparison, values: Sequence[ComparedValue]) -> li
             continue
         groups = ((best, first), (other, second))
         prefers = [
-            Preferring(evaluation=records[run].id, metrics=[value.name for value in group]) for run, group in groups
+            Preferring(evaluation_id=records[run].id, metrics=[value.name for value in group]) for run, group in groups
         ]
         found.append(
             Disagreement(
@@ -191,14 +133,12 @@ def _preference(comparison: Comparison, group: Sequence[ComparedValue], best: in
     return f"{', '.join(named)} and {last} prefer {runs.name(best)} to {runs.name(rival)}"
 
 
-# With a smaller share of draws in which every run has a value, nothing is said about who may be best.
-_FEWEST_DEFINED = 0.95
 _OF_ONE_METRIC = "all pairs of one metric, and its classes for a list"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Besides:
-    """What is asked beside differences of metrics; None leaves it to what there is to say.
+    """Parts of a comparison beside differences of metrics; None leaves a part to its default.
 
     Attributes:
         costs: What else about costs than what is said of any two classes.
@@ -241,7 +181,7 @@ def comparison_answer(
     return RunComparison(
         id=identifier,
         evaluations=[_run(record) for record in records],
-        baseline=None if baseline is None else records[baseline].id,
+        baseline_id=None if baseline is None else records[baseline].id,
         design=_design(comparison, adjustment),
         metrics=metrics,
         rank_agreement=_agreement(values),
@@ -267,7 +207,7 @@ def _adjusted(
 
 
 def _run(record: EvaluationRecord) -> ComparedRun:
-    return ComparedRun(id=record.id, model=record.model, dataset=record.dataset, n_samples=int(record.n_rows))
+    return ComparedRun.of(record, n_samples=int(record.n_rows))
 
 
 def _design(comparison: Comparison, adjustment: Adjustment) -> ComparisonDesign:
@@ -315,18 +255,13 @@ def ranks_of(scores: Array) -> list[int | None]:
 
 
 def _ranking(comparison: Comparison, value: ComparedValue) -> Ranking:
-    """Who may be best, from joint draws."""
-    better = comparison.estimands[value.estimand].preference
-    found = comparison.drawn(value.estimand)
-    if found is None or better is None or np.isnan(value.scores).any():
-        return Ranking()
-    drawn = better.score(found[:, :, value.place])
-    kept = drawn[np.isfinite(drawn).all(axis=1)]
-    if len(kept) < _FEWEST_DEFINED * len(drawn):
+    """Rank the runs on a metric, from joint draws."""
+    kept = comparison.drawn_scores(value.estimand, value.place)
+    if kept is None or np.isnan(value.scores).any():
         return Ranking()
     level = comparison.settings.level
     ranking = rank_runs(kept, level)
-    possible = confidence_set(kept, value.scores, level).tolist()
+    possible = may_be_best(kept, value.scores, level).tolist()
     return Ranking(
         probability_best=ranking.best.tolist(),
         expected_ranks=ranking.expected_rank.tolist(),
@@ -344,47 +279,40 @@ def _pairs(
 ) -> list[ComparedPair]:
     """The differences of the pairs in order; values (R, F) on the folds where all runs have the same."""
     estimand, settings = comparison.estimands[value.estimand], comparison.settings
-    found = []
+    runs, found = comparison.runs, []
     for one, p in zip(differences, adjusted.tolist(), strict=True):
-        folds = None
+        folds, test = None, one.test
         if of_folds is not None:
-            first, second = of_folds[one.first], of_folds[one.second]
-            repeats = next(iter(comparison.runs.repeats), None)
             folds = fold_test(
-                first,
-                second,
+                of_folds[one.first],
+                of_folds[one.second],
                 estimand.preference,
-                repeats=repeats,
-                mixed=comparison.runs.repeats_mixed,
+                repeats=next(iter(runs.repeats), None),
+                mixed=runs.repeats_mixed,
                 level=settings.level,
                 alternative=settings.alternative,
                 rope=settings.rope,
             )
-        found.append(_pair(comparison.runs.records, one, p, folds))
+        compared = ComparedPair(
+            a=runs.records[one.first].id,
+            b=runs.records[one.second].id,
+            difference=one.value,
+            low=test.low,
+            high=test.high,
+            p_value=test.p,
+            p_adjusted=p,
+            probability_a_better=one.first_better,
+            probability_equivalent=one.equivalent,
+            probability_error=one.probability_error,
+            method=f"{one.limits}, {test.method}",
+            p_range=None if test.smallest is None else (test.smallest, test.p),
+            reason=test.reason,
+            discordant=None if test.discordant is None else int(test.discordant),
+            identical=test.identical or None,
+            folds=folds,
+        )
+        found.append(compared)
     return found
-
-
-def _pair(
-    records: Sequence[EvaluationRecord], found: RunDifference, adjusted: float, folds: FoldTest | None
-) -> ComparedPair:
-    test = found.test
-    return ComparedPair(
-        a=records[found.first].id,
-        b=records[found.second].id,
-        difference=found.value,
-        low=test.low,
-        high=test.high,
-        p_value=test.p,
-        p_adjusted=adjusted,
-        probability_a_better=found.first_better,
-        probability_equivalent=found.equivalent,
-        probability_error=found.probability_error,
-        method=f"{found.limits}, {test.method}",
-        p_range=None if test.smallest is None else (test.smallest, test.p),
-        reason=test.reason,
-        discordant=None if test.discordant is None else int(test.discordant),
-        folds=folds,
-    )
 
 
 def _agreement(values: Sequence[ComparedValue]) -> RankAgreement:
@@ -405,8 +333,7 @@ def _drift(comparison: Comparison) -> PredictionDrift | None:
     joint = comparison.runs.pairing.joint
     if joint is None or joint.n_runs != 2:
         return None
-    pair = joint if comparison.groups is None else comparison.groups.pair(0, 1)
-    found = {one.test: one.found for one in label_tests(pair)}
+    found = {one.test: one.found for one in label_tests(RunPair(joint.pair(0, 1)))}
     return PredictionDrift(
         message="Do the runs predict the classes equally often? This says nothing about which is right more often.",
         stuart_maxwell=found["stuart_maxwell"],
@@ -416,7 +343,7 @@ def _drift(comparison: Comparison) -> PredictionDrift | None:
 
 
 def _unasked(comparison: Comparison, asked: Besides, *, counted: bool) -> list[str]:
-    """What is left out unless it is asked for."""
+    """Return notes on parts that are left out by default."""
     there = comparison.runs.pairing.joint is not None
     return [LEFT_OUT_UNASKED] if there and not counted and asked.paired_tests is None else []
 

@@ -25,7 +25,6 @@ from app.services.compare.pairs import CostQuestion as CostQuestion
 from app.services.compare.pairs import check_costs
 from app.services.compare.streamed import (
     Rereading,
-    StreamedPairs,
     can_be_paired,
     lies_elsewhere,
     pair_streamed,
@@ -37,7 +36,6 @@ from app.services.ports import EvaluationStore
 from app.services.processes.compute import ComputePool
 from app.services.runs.aligned import Runs
 from app.services.runs.comparison import Comparison, proper_scores
-from app.services.runs.draws.groups import check_grouped, shared_groups
 from app.services.runs.draws.matrices import InferenceSettings
 from app.services.runs.pairing import MOST_ENTRIES, KeptSamples, check_entries, entries_of, read_labels, read_outputs
 from app.services.runs.pairing import PairingMode as PairingMode
@@ -53,7 +51,7 @@ _CAN_BE_PAIRED = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewComparison:
-    """Which runs are to be compared, on what, and how.
+    """A request to compare runs.
 
     Attributes:
         metrics: None are those that are looked at first of such runs.
@@ -93,7 +91,7 @@ class AskedComparison:
 
     @property
     def scored(self) -> str | None:
-        """What needs probabilities or scores of the samples."""
+        """The first metric or part that needs probabilities or scores of the samples; None without any."""
         costs = self.new.besides.costs
         best = "best_thresholds" if costs is not None and costs.best_thresholds else None
         return next((estimand.text for estimand in self.estimands if estimand.scored), best)
@@ -155,7 +153,7 @@ class ComparisonService(KeptAnswers):
     async def answer_elsewhere(
         self, project: str, asked: AskedComparison, reading: Rereading, compute: ComputePool
     ) -> RunComparison:
-        """The same of runs of which some are read again, which takes as long as it takes.
+        """Compare runs of which some are read again, however long that takes, and store the answer.
 
         Raises:
             IncomparableRuns, OutOfReach: as before.
@@ -166,7 +164,7 @@ class ComparisonService(KeptAnswers):
         return await self.compute_and_keep(project, ComparisonKind.RUNS, work, compute)
 
     async def _identified(self, project: str, new: NewComparison) -> tuple[NewComparison, list[UUID]]:
-        """What is asked for with ids in the place of references, and the ids of the runs."""
+        """Return the request with ids in place of references, and the ids of the runs."""
         pointers = [f"/evaluations/{place}" for place in range(len(new.evaluations))]
         found = await identified(self.store, project, new.evaluations, pointers)
         for place, identifier in enumerate(found):
@@ -185,7 +183,8 @@ class ComparisonService(KeptAnswers):
         elsewhere = {record.id for record in asked.elsewhere}
         if scored is not None:
             return await read_outputs(self.labels, project, records, scored, elsewhere=elsewhere)
-        if asked.new.paired is PairingMode.FALSE and not any(record.is_weighted for record in records):
+        alone = not any(record.is_weighted or record.is_grouped for record in records)
+        if asked.new.paired is PairingMode.FALSE and alone:
             return KeptSamples()
         return await read_labels(self.labels, project, records, elsewhere=elsewhere)
 
@@ -226,7 +225,7 @@ def understood(new: NewComparison, runs: Runs) -> tuple[Estimand, ...]:
 
 
 def compare_again(asked: AskedComparison, kept: KeptSamples, reading: Rereading, *, identifier: UUID) -> RunComparison:
-    """The same once the samples that lie elsewhere were read again.
+    """Compare runs after reading the samples that were named by a reference.
 
     Raises:
         DataNotAllowed, InvalidInput, TooLarge: as `read_again`.
@@ -237,13 +236,23 @@ def compare_again(asked: AskedComparison, kept: KeptSamples, reading: Rereading,
         found = streamed_queries(reading, asked.runs, kept, [estimand.expression for estimand in asked.estimands])
     if found is not None:
         return compare(asked, found, identifier=identifier)
-    check_grouped(asked.runs, asked.estimands)
-    joined = pair_streamed(reading, asked.runs, kept, asked.new.minimum_matched, _summed(asked))
-    return compare(asked, KeptSamples(), identifier=identifier, joined=joined)
+    _check_streamed_groups(asked)
+    runs = pair_streamed(reading, asked.runs, kept, asked.new.minimum_matched, _summed(asked))
+    return compare(asked, KeptSamples(), identifier=identifier, runs=runs)
+
+
+def _check_streamed_groups(asked: AskedComparison) -> None:
+    """Raises IncomparableRuns where streamed runs in groups are to be compared on metrics of probabilities."""
+    if asked.scored is not None and any(record.is_grouped for record in asked.runs.records):
+        raise IncomparableRuns(
+            f"{asked.scored} needs the probabilities of samples that come in groups (group_ids), and these are more "
+            "than memory holds",
+            pointer="/evaluations",
+        )
 
 
 def _read_at_once(asked: AskedComparison, kept: KeptSamples, reading: Rereading) -> KeptSamples | None:
-    """What is known of all samples; None where these are more than memory holds, and can be joined in parts."""
+    """Read all samples into memory; None if they take too much and can be joined in the engine."""
     records, scored = asked.runs.records, asked.scored
     joins = _not_in_parts(asked) is None
     if joins and scored is not None and entries_of(records) > MOST_ENTRIES:
@@ -264,12 +273,12 @@ def _read_at_once(asked: AskedComparison, kept: KeptSamples, reading: Rereading)
 
 
 def _not_in_parts(asked: AskedComparison) -> str | None:
-    """What needs all samples at once; None where runs can be joined in parts."""
+    """Name the kind of runs that need all samples at once; None where runs can be joined in parts."""
     return None if asked.runs.task in (None, Task.RANKING) else f"runs of {asked.runs.task}"
 
 
 def _summed(asked: AskedComparison) -> list[Expression]:
-    """What is to be known of the probabilities: what is asked for, and what costs or a warning of it look at."""
+    """Return the metrics of probabilities to sum: the requested ones, and those that costs or a warning need."""
     scored = [estimand.expression for estimand in asked.estimands if estimand.scored]
     runs, costs = asked.runs, asked.new.besides.costs
     if costs is not None and costs.best_thresholds:
@@ -280,25 +289,21 @@ def _summed(asked: AskedComparison) -> list[Expression]:
     return [*scored, *(estimand.expression for estimand in proper)]
 
 
-def compare(
-    asked: AskedComparison, kept: KeptSamples, *, identifier: UUID, joined: StreamedPairs | None = None
-) -> RunComparison:
-    """What is said about the runs.
+def compare(asked: AskedComparison, kept: KeptSamples, *, identifier: UUID, runs: Runs | None = None) -> RunComparison:
+    """Compare the runs.
 
     Args:
         asked: What is asked.
         kept: What is known of the samples.
         identifier: Of the answer.
-        joined: What the runs have in common, where that was found already.
+        runs: The runs as they are paired, where that is known already.
 
     Raises:
         IncomparableRuns: they were to be paired and cannot be, or their samples come in groups that do not fit, or with
             weights that were not kept.
     """
     new, estimands = asked.new, asked.estimands
-    if joined is not None:
-        runs = asked.runs.joined(joined.pairing, joined.streamed)
-    else:
+    if runs is None:
         runs = asked.runs.pair(kept, new.paired, minimum_matched=new.minimum_matched)
     if new.paired is PairingMode.TRUE and not runs.pairing.paired:
         why = runs.pairing.reason.partition(";")[0]
@@ -318,8 +323,7 @@ def compare(
     settings = InferenceSettings(
         level=new.level, rope=new.rope, seed=runs.seed(new.seed), alternative=new.alternative, draws=new.draws
     )
-    groups = shared_groups(runs, estimands) if joined is None else joined.groups
-    comparison = Comparison(runs, estimands, settings, pairs=pairs, groups=groups)
+    comparison = Comparison(runs, estimands, settings, pairs=pairs)
     answer = comparison_answer(
         comparison, identifier, baseline=baseline, adjustment=new.multiplicity, asked=new.besides
     )

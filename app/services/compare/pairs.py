@@ -22,30 +22,12 @@ from app.kernel.compare.cost_ratios import (
     curve_cost_ranges,
     independent_gap,
     lorenz_order,
-    paired_gap,
-    worth_in_groups,
-    worth_of_pairs,
 )
+from app.kernel.compare.differences import recall_counts
 from app.kernel.compare.over_datasets import bayesian_correlated_t, corrected_t, five_by_two_f
-from app.kernel.compare.paired.joint import JointCounts
-from app.kernel.compare.paired.tests import (
-    ChiSquared,
-    GroupedPair,
-    PredictiveCounts,
-    PredictiveValues,
-    bhapkar,
-    bowker,
-    discordant,
-    equal_recalls,
-    p_of,
-    prediction_table,
-    predictive_values,
-    stuart_maxwell,
-)
-from app.kernel.matrix.table import Table
+from app.kernel.compare.paired.tests import ChiSquared, ErrorGap, PredictiveValue, RunPair, p_of
 from app.kernel.numerics.arrays import Array, ratio, silently
 from app.kernel.uncertainty.draws import Alternative
-from app.kernel.uncertainty.weights import WeightedRate
 from app.services.estimands import Better, Preference
 from app.services.runs.aligned import Runs
 from app.services.runs.comparison import Comparison
@@ -175,7 +157,9 @@ def fold_test(
 
 
 def fold_findings(folds: Sequence[Array] | None, *, known: bool) -> list[Finding]:
-    """What is not known of folds, whose values (R, F, V) runs are compared on."""
+    """Return a caution about cross-validation folds of unknown repetition, on whose values (R, F, V) runs are
+    compared.
+    """
     if folds is None or known:
         return []
     number = folds[0].shape[1]
@@ -193,9 +177,9 @@ def fold_findings(folds: Sequence[Array] | None, *, known: bool) -> list[Finding
 _MOST_TESTED_PAIRS: Final = 100
 # And pairs times classes cubed when asked for, since tests of margins solve equations in the classes: some seconds.
 _MOST_WORK: Final = 2_000_000_000
-# Where samples come in groups: pairs times samples times classes, some seconds and a minute.
-_MOST_GROUPED_UNASKED: Final = 20_000_000
-_MOST_GROUPED: Final = 300_000_000
+# Pairs times classes times samples that differ, some seconds and a minute.
+_MOST_SAMPLES_UNASKED: Final = 20_000_000
+_MOST_SAMPLES: Final = 300_000_000
 LEFT_OUT_UNASKED: Final = (
     "Tests of counts and predictive values of pairs are left out, since there are many of them: `paired_tests: true` "
     "asks for them."
@@ -255,7 +239,7 @@ class ComparedPredictiveValue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PredictiveComparison:
-    """How often predictions of a class are right.
+    """Predictive values of a class, compared.
 
     Attributes:
         ppv: Share of the samples predicted as the class that are of it: its precision.
@@ -289,58 +273,42 @@ def tests_counts(comparison: Comparison, *, asked: bool | None) -> bool:
     Raises:
         OutOfReach: it would take too long.
     """
-    if comparison.runs.pairing.joint is None or asked is False:
+    joint = comparison.runs.pairing.joint
+    if joint is None or asked is False:
         return False
-    pairs, size = len(comparison.pairs), comparison.runs.n_classes
-    grouped = 0 if comparison.groups is None else pairs * comparison.groups.n_samples * size
-    if asked and (pairs * max(size**3, 1000 * size) > _MOST_WORK or grouped > _MOST_GROUPED):
+    pairs, size, grouped = len(comparison.pairs), comparison.runs.n_classes, joint.grouping is not None
+    # Samples that say the same are one, so without weights and groups there are few.
+    alike = joint.counts.size if grouped or joint.weights is not None else min(joint.counts.size, size**3)
+    work = pairs * size * alike
+    if asked and (pairs * max(size**3, 1000 * size) > _MOST_WORK or (grouped and work > _MOST_SAMPLES)):
         raise OutOfReach(
             f"tests of counts of {pairs} pairs of runs with {size} classes take too long; name a baseline, or compare "
             "fewer runs"
         )
-    return asked or (pairs * size <= _MOST_TESTED_PAIRS and grouped <= _MOST_GROUPED_UNASKED)
+    return asked or (pairs * size <= _MOST_TESTED_PAIRS and work <= _MOST_SAMPLES_UNASKED)
 
 
 def paired_tests(comparison: Comparison) -> list[PairedTests]:
-    """Of every pair of runs on the same samples."""
-    joint, records, groups = comparison.runs.pairing.joint, comparison.runs.records, comparison.groups
+    """Test the counts of every pair of runs on the same samples."""
+    joint, records = comparison.runs.pairing.joint, comparison.runs.records
     assert joint is not None  # noqa: S101 - what this is called for
     found = []
     for pair in comparison.pairs:
-        both = joint.pair(*pair) if groups is None else groups.pair(*pair)
+        both = RunPair(joint.pair(*pair))
         a, b = (records[one].id for one in pair)
         tests, values = label_tests(both), _predictive(comparison, both)
         found.append(PairedTests(a=a, b=b, tests=tests, predictive_values=values))
     return found
 
 
-def label_tests(pair: JointCounts | GroupedPair) -> list[OmnibusTest]:
+def label_tests(pair: RunPair) -> list[OmnibusTest]:
     """McNemar's test for several classes, in what forms there are."""
-    if isinstance(pair, GroupedPair):
-        statistics, unknown = _between_groups(pair), _FEW_GROUPS
-    else:
-        statistics, unknown = _of_counts(pair), _NO_VARIANCE
+    statistics = pair.equal_recalls(), pair.stuart_maxwell(), pair.bhapkar(), pair.bowker()
+    unknown = _FEW_GROUPS if pair.grouped else _NO_VARIANCE
     return [
         OmnibusTest(test=name, of=of, found=_found(statistic, unknown))
         for (name, of), statistic in zip(_OF_LABELS, statistics, strict=True)
     ]
-
-
-def _of_counts(joint: JointCounts) -> tuple[ChiSquared, ...]:
-    table, (better, worse) = prediction_table(joint), discordant(joint)
-    squares, spread = None, None
-    if joint.weights is not None:
-        squares, spread = prediction_table(joint, squares=True), np.add(*discordant(joint, squares=True))
-    return (
-        equal_recalls(better, worse, spread),
-        stuart_maxwell(table, squares),
-        bhapkar(table, squares),
-        bowker(table, squares),
-    )
-
-
-def _between_groups(pair: GroupedPair) -> tuple[ChiSquared, ...]:
-    return pair.equal_recalls(), pair.stuart_maxwell(), pair.bhapkar(), pair.bowker()
 
 
 def _found(statistic: ChiSquared, unknown: str) -> ChiSquaredTest:
@@ -349,82 +317,56 @@ def _found(statistic: ChiSquared, unknown: str) -> ChiSquaredTest:
     return ChiSquaredTest.of(statistic, unknown if isnan(statistic.p) else None)
 
 
-def _predictive(comparison: Comparison, pair: JointCounts | GroupedPair) -> dict[str, PredictiveComparison]:
+def _predictive(comparison: Comparison, pair: RunPair) -> dict[str, PredictiveComparison]:
     runs, settings = comparison.runs, comparison.settings
     classes: Sequence[int] = range(runs.n_classes)
     if runs.n_classes == 2:
         classes = [1 if runs.positive is None else runs.positive]
-    ppv: list[ComparedPredictiveValue] = []
-    npv: list[ComparedPredictiveValue] = []
-    in_groups = isinstance(pair, GroupedPair)
-    for present, absent in pair.predictive_values() if isinstance(pair, GroupedPair) else [_of_samples(pair)]:
-        for values, (counts, found) in ((ppv, present), (npv, absent)):
-            values += _values(counts, found, settings.level, settings.alternative, in_groups=in_groups)
-    return {runs.labels[k]: PredictiveComparison(ppv=ppv[k], npv=npv[k]) for k in classes}
+
+    def compared(k: int, *, absent: bool) -> ComparedPredictiveValue:
+        found = pair.predictive_value(k, absent=absent)
+        return _value(found, settings.level, settings.alternative, in_groups=pair.grouped)
+
+    return {
+        runs.labels[k]: PredictiveComparison(ppv=compared(k, absent=False), npv=compared(k, absent=True))
+        for k in classes
+    }
 
 
-def _of_samples(joint: JointCounts) -> list[tuple[PredictiveCounts, PredictiveValues]]:
-    """Predictions that a sample is of a class, and that it is not, of all classes at once."""
-    kinds = [_of_both(joint, squares=False)]
-    if joint.weights is not None:
-        kinds.append(_of_both(joint, squares=True))
-    return [(kind[0], predictive_values(*kind)) for kind in zip(*kinds, strict=True)]
-
-
-def _of_both(joint: JointCounts, *, squares: bool) -> tuple[PredictiveCounts, PredictiveCounts]:
-    """Predictions that a sample is of a class, and that it is not."""
-    present = PredictiveCounts.of(joint, squares=squares)
-    return present, present.of_absence(joint.squares() if squares else joint.actual())
-
-
-def _values(
-    counts: PredictiveCounts, found: PredictiveValues, level: float, side: Alternative, *, in_groups: bool
-) -> list[ComparedPredictiveValue]:
-    """By class."""
+def _value(found: PredictiveValue, level: float, side: Alternative, *, in_groups: bool) -> ComparedPredictiveValue:
+    gap, odds = found.first - found.second, float(np.exp(found.log_ratio))
     low, high = found.ratio_limits(side.two_sided_level(level))
-    statistics = (found.score, found.weighted_score, found.relative)
-    alone = np.minimum(counts.first_right + counts.second_right, counts.first_wrong + counts.second_wrong)
-    values = (found.first, found.second, np.exp(found.log_ratio), low, high, alone)
-    columns = (*values, *statistics, p_of(found.score), p_of(found.weighted_score), found.relative_p)
-    unweighted = _OF_NO_GROUPS if in_groups else _OF_ONE_WEIGHT
-    return [_value(side, unweighted, *row) for row in zip(*(column.tolist() for column in columns), strict=True)]
-
-
-def _value(
-    side: Alternative,
-    unweighted: str,
-    first: float,
-    second: float,
-    ratio: float,
-    low: float,
-    high: float,
-    alone: float,
-    *tests: float,
-) -> ComparedPredictiveValue:
     reason = None
-    if isnan(first) or isnan(second):
+    if isnan(gap):
         reason = _NEVER
-    elif isnan(ratio):
+    elif isnan(odds):
         reason = _NO_RATIO
-    elif tests[0] == 0.0 and tests[2] == 0.0 and low == high:
+    elif found.score == 0.0 and found.relative == 0.0 and low == high:
         reason = _NOTHING_VARIES
-    elif isnan(tests[1]):
-        reason = _OF_ONE_GROUP if isnan(low) else unweighted
-    elif alone < _FEW:
+    elif isnan(found.weighted_score):
+        reason = _OF_ONE_GROUP if isnan(low) else _OF_NO_GROUPS if in_groups else _OF_ONE_WEIGHT
+    elif found.alone < _FEW:
         reason = _TOO_FEW
-    half = len(_STATISTICS)
-    if not isnan(ratio):
+    if not isnan(odds):
         low, high = side.opened(low, high, (0.0, None))
-    chances = [side.one_sided(p, first - second) for p in tests[half:]]
+    tested = (
+        (found.score, p_of(found.score)),
+        (found.weighted_score, p_of(found.weighted_score)),
+        (found.relative, found.relative_p),
+    )
     return ComparedPredictiveValue(
-        values=(number(first), number(second)),
-        difference=number(first - second),
-        ratio=number(ratio),
+        values=(number(found.first), number(found.second)),
+        difference=number(gap),
+        ratio=number(odds),
         ratio_low=number(low),
         ratio_high=number(high),
         tests=[
-            OmnibusTest(test=name, of=of, found=ChiSquaredTest(statistic=number(statistic), df=1, p_value=number(p)))
-            for (name, of), statistic, p in zip(_STATISTICS, tests[:half], chances, strict=True)
+            OmnibusTest(
+                test=name,
+                of=of,
+                found=ChiSquaredTest(statistic=number(statistic), df=1, p_value=number(side.one_sided(p, gap))),
+            )
+            for (name, of), (statistic, p) in zip(_STATISTICS, tested, strict=True)
         ],
         reason=reason,
     )
@@ -434,6 +376,7 @@ def _value(
 _MOST_COSTED_PAIRS: Final = 50
 _NO_CLASS: Final = "a run has no samples of one of the classes, so one of its error rates is not known"
 _ONE_GROUP: Final = "the samples of a class are all in one group, so how groups differ is not known"
+_UNPAIRED_GROUPS: Final = "the samples come in groups and are not the same in both runs: only values are compared"
 _WEIGHTED: Final = "the samples have weights, and these are not known here"
 
 _METHODS: Final = {
@@ -454,7 +397,7 @@ class Cheaper(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CostQuestion:
-    """What is asked about costs.
+    """Options of a comparison of costs.
 
     Attributes:
         prevalence: Share of the positive class; that of the comparison where None.
@@ -480,7 +423,7 @@ class CostRatioRange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CostComparison:
-    """Which of two runs is cheaper, for every cost of a miss from 0 on.
+    """The cheaper of two runs, for every cost of a miss from 0 on.
 
     Attributes:
         prevalence: Share of the positive class, taken as known.
@@ -520,7 +463,9 @@ def _of_two_classes(runs: Runs) -> bool:
 
 
 def cost_comparisons(comparison: Comparison, question: CostQuestion | None) -> list[CostComparison] | None:
-    """Of every pair of runs on two classes; None for others, and for many pairs unless they are asked for."""
+    """Compare the costs of every pair of runs on two classes; None for others, and for many pairs unless they are asked
+    for.
+    """
     if not _of_two_classes(comparison.runs) or (question is None and len(comparison.pairs) > _MOST_COSTED_PAIRS):
         return None
     asked = question or CostQuestion()
@@ -560,11 +505,13 @@ def _method(comparison: Comparison) -> str:
 
 
 def _why(comparison: Comparison) -> str:
-    return _ONE_GROUP if comparison.grouped else _WEIGHTED
+    if comparison.grouped:
+        return _ONE_GROUP if comparison.runs.pairing.paired else _UNPAIRED_GROUPS
+    return _WEIGHTED
 
 
 def _prevalence(comparison: Comparison, positive: int) -> float:
-    """Where the runs are compared: their share, or the mean of theirs."""
+    """Return the share of the positive class that the runs are compared at: theirs, or the mean of theirs."""
     shares = comparison.prevalence.shares
     if shares is None:
         actual = comparison.runs.counts[0].sum(axis=1)
@@ -584,60 +531,37 @@ def _observed(runs: Runs, pair: tuple[int, int], positive: int) -> RateGaps:
 
 
 def _worth(runs: Runs, run: int, actual: int, level: float) -> tuple[float, float]:
-    """The same; of samples with weights the effective number of samples of the rate."""
+    """Return wrong samples and all samples of a class in a run; with weights, the effective numbers of the rate."""
     weighted = runs.weighted[run]
     if weighted is None:
         return _wrong(runs, run, actual)
-    sums = [Table(part) for part in (weighted.counts, weighted.squares, weighted.samples)]
-    hits, among = (np.array([getattr(one, name)[actual] for one in sums[:2]]) for name in ("tp", "actual"))
-    right, worth = WeightedRate.of_sums(hits, among, sums[2].actual[actual]).as_counts(level)
-    return float(worth - right), float(worth)
-
-
-def _of_pair(joint: JointCounts, k: int) -> tuple[float, float]:
-    """Gap of the error rates of two runs on the samples of a class, and its variance."""
-    sums = np.array([one[k] for one in (*discordant(joint), joint.actual())])
-    if joint.weights is not None:
-        squares = np.array([one[k] for one in (*discordant(joint, squares=True), joint.squares())])
-        sums *= worth_of_pairs(sums, squares, float(joint.members()[k])) / sums[2]
-    better, worse, size = sums.tolist()
-    return paired_gap(better, worse, size)
+    right, worth = (float(one[actual]) for one in recall_counts(weighted, level))
+    return worth - right, worth
 
 
 def _estimated(comparison: Comparison, pair: tuple[int, int], positive: int) -> RateGaps | None:
     """The gaps with their variances; None where these are not known."""
     runs, level = comparison.runs, comparison.settings.level
-    classes = positive, 1 - positive
-    if comparison.groups is not None:
-        return between_groups(comparison.groups.pair(*pair), classes, level)
-    if runs.lacking_weights is not None:
+    classes, joint = (positive, 1 - positive), runs.pairing.joint
+    if joint is not None:
+        both = RunPair(joint.pair(*pair))
+        return between(*(both.error_gap(k, level) for k in classes))
+    if comparison.grouped or runs.lacking_weights is not None:
         return None
-    joint, found = runs.pairing.joint, []
-    for k in classes:
-        if joint is None:
-            found.append(independent_gap(_worth(runs, pair[0], k, level), _worth(runs, pair[1], k, level)))
-        else:
-            found.append(_of_pair(joint.pair(*pair), k))
-    (misses, misses_variance), (alarms, alarms_variance) = found
+    (misses, misses_variance), (alarms, alarms_variance) = (
+        independent_gap(*(_worth(runs, run, k, level) for run in pair)) for k in classes
+    )
     return RateGaps(misses, alarms, misses_variance, alarms_variance)
 
 
-def between_groups(pair: GroupedPair, classes: tuple[int, int], level: float) -> RateGaps | None:
-    """The gaps of both classes, the positive one first, with what the errors of a group have to do with each other."""
-    gaps, moves = [], []
-    for k in classes:
-        sums, members = pair.of_class(k)
-        worth, added = worth_in_groups(sums, members, level)
-        if isnan(worth):
-            return None
-        better, worse, size = (sums.sum(axis=1) * worth / sums[2].sum()).tolist()
-        gaps.append(paired_gap(better, worse, size))
-        moves.append(added)
-    (misses, misses_variance), (alarms, alarms_variance) = gaps
-    of_both = float(np.linalg.norm(moves[0]) * np.linalg.norm(moves[1]))
-    together = float(moves[0] @ moves[1]) / of_both if of_both > 0.0 else 0.0
-    covariance = together * (misses_variance * alarms_variance) ** 0.5
-    return RateGaps(misses, alarms, misses_variance, alarms_variance, covariance)
+def between(misses: ErrorGap | None, alarms: ErrorGap | None) -> RateGaps | None:
+    """The gaps of both classes, with what the errors of a group have to do with each other; None without one."""
+    if misses is None or alarms is None:
+        return None
+    of_both = float(np.linalg.norm(misses.moves) * np.linalg.norm(alarms.moves))
+    together = float(misses.moves @ alarms.moves) / of_both if of_both > 0.0 else 0.0
+    covariance = together * (misses.variance * alarms.variance) ** 0.5
+    return RateGaps(misses.gap, alarms.gap, misses.variance, alarms.variance, covariance)
 
 
 def _of_curves(runs: Runs, pair: tuple[int, int], positive: int, prevalence: float) -> list[CostRatioRange]:

@@ -19,21 +19,22 @@ from app.domain.inputs.labels import shown
 from app.domain.inputs.ranking import Ranking
 from app.domain.inputs.samples import Samples
 from app.kernel.compare.paired.joint import JointCounts
-from app.kernel.compare.streamed import TRUTH, WEIGHT, Plan, StreamedRuns, output, streamed_runs
+from app.kernel.compare.streamed import TRUTH, WEIGHT, output, streamed_runs
 from app.kernel.metrics.expression import Expression, measures
 from app.kernel.streamed.rows import Rows, Table
+from app.kernel.uncertainty.groups import Grouping
 from app.services.ports import Engine, OpenEngine, SamplesElsewhere
 from app.services.processes.worker import as_step, each_as_step
 from app.services.runs.aligned import Runs, ScoredRun
-from app.services.runs.draws.groups import SharedGroups, differently_grouped, groups_of_counts
 from app.services.runs.pairing import (
     SAME_WEIGHTS,
     WEIGHTLESS,
     KeptSamples,
     NamedUnits,
-    Pairing,
     another_truth,
     by_counts,
+    differently_grouped,
+    one_group,
     weighs_otherwise,
 )
 from app.services.runs.rankings import check_queries, kept_queries
@@ -46,7 +47,7 @@ _ROUNDING: Final = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Rereading:
-    """How samples are read again.
+    """Resources for reading samples again.
 
     Attributes:
         memory_bytes: That the columns of all runs together may take.
@@ -76,7 +77,7 @@ def can_be_paired(records: Sequence[EvaluationRecord], kept: KeptSamples) -> boo
 def read_again(
     reading: Rereading, records: Sequence[EvaluationRecord], kept: KeptSamples, *, whole: bool
 ) -> KeptSamples:
-    """What is known of the samples of all runs once those that lie elsewhere were read.
+    """Read the samples of all runs that were named by a reference, and add those that are stored.
 
     Args:
         reading: How.
@@ -104,7 +105,9 @@ def read_again(
 
 
 def check_same(labels: Sequence[str], counts: NDArray[Any], record: EvaluationRecord) -> None:
-    """Whether what was read again is what was evaluated; raises InvalidInput if not (`data_changed`)."""
+    """Check that the data read again has the counts that were evaluated; raises InvalidInput if not
+    (`data_changed`).
+    """
     # Sums of weights are rounded, and in parts otherwise than at once.
     tolerance = _ROUNDING if record.is_weighted else 0.0
     same = tuple(labels) == record.labels and counts.shape == record.counts.shape
@@ -114,7 +117,7 @@ def check_same(labels: Sequence[str], counts: NDArray[Any], record: EvaluationRe
 
 @contextmanager
 def of_run(place: int) -> Iterator[None]:
-    """What is wrong with data, said of the run that it is of."""
+    """Point errors of data at the run that it belongs to."""
     pointer = f"/evaluations/{place}"
     try:
         yield
@@ -133,28 +136,15 @@ _CELLS: Final = 1024
 _AT_ONCE: Final = 1 << 18
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class StreamedPairs:
-    """What runs of more samples than memory holds have in common.
-
-    Attributes:
-        streamed: Their metrics of probabilities, where such were asked for.
-        groups: Of samples that come in groups.
-    """
-
-    pairing: Pairing
-    streamed: StreamedRuns | None = None
-    groups: SharedGroups | None = None
-
-
 def pair_streamed(
     reading: Rereading,
     runs: Runs,
     kept: KeptSamples,
     minimum_matched: float,
     expressions: Sequence[Expression] = (),
-) -> StreamedPairs:
-    """How runs of classes belong together, of any number of samples; the answer is that of ``pairing.pair``.
+) -> Runs:
+    """Return runs of classes with any number of samples as they are paired by ``pairing.pair``, with their metrics of
+    probabilities.
 
     Args:
         reading: How samples are read that lie elsewhere.
@@ -174,41 +164,37 @@ def pair_streamed(
         taken: list[_Taken] = []
         for place in range(len(runs)):
             with as_step(place, steps), of_run(place):
-                run = _Run(reading, runs, kept, place, scored=bool(expressions))
-                taken.append(_Taken.of(engine, run, taken[0] if taken else None))
+                batches = _batches(reading, runs, kept, place, scored=bool(expressions))
+                taken.append(_Taken.of(engine, batches, taken[0] if taken else None, runs.records[place]))
         with as_step(len(runs), steps):
             return _Joined.of(taken, runs).compared(minimum_matched, expressions, reading.memory_bytes // 4)
 
 
-class _Run:
-    """The samples of one run, some at a time: batches with columns whose names end with the place of the run."""
+def _batches(
+    reading: Rereading, runs: Runs, kept: KeptSamples, place: int, *, scored: bool
+) -> Iterator[pa.RecordBatch]:
+    """The samples of one run, some at a time, in columns whose names end with the place of the run.
 
-    def __init__(self, reading: Rereading, runs: Runs, kept: KeptSamples, place: int, *, scored: bool) -> None:
-        self.record, self._place, self._codes, self._scored = runs.records[place], place, runs.places[place], scored
-        self._samples = _samples(reading, self.record, kept, scored=scored)
-
-    def batches(self) -> Iterator[pa.RecordBatch]:
-        """All of them.
-
-        Raises:
-            IncomparableRuns: they have no ids.
-        """
-        for some in self._samples:
-            if some.ids is None:
-                raise without_ids(self.record)
-            columns: dict[str, NDArray[Any]] = {
-                _ID: some.ids,
-                f"{TRUTH}_{self._place}": self._codes[some.truth].astype(np.int32),
-                f"predicted_{self._place}": self._codes[some.predicted].astype(np.int32),
-            }
-            if self.record.is_weighted and some.weights is not None:
-                columns[f"{WEIGHT}_{self._place}"] = some.weights
-            if self.record.is_grouped and some.groups is not None:
-                columns[f"group_{self._place}"] = some.groups
-            if self._scored:
-                outputs = ScoredRun.of(self.record, some, self._codes).scores.probabilities
-                columns |= {output(self._place, code): column for code, column in enumerate(outputs.T)}
-            yield pa.record_batch({name: pa.array(column) for name, column in columns.items()})
+    Raises:
+        IncomparableRuns: they have no ids.
+    """
+    record, codes = runs.records[place], runs.places[place]
+    for some in _samples(reading, record, kept, scored=scored):
+        if some.ids is None:
+            raise without_ids(record)
+        columns: dict[str, NDArray[Any]] = {
+            _ID: some.ids,
+            f"{TRUTH}_{place}": codes[some.truth].astype(np.int32),
+            f"predicted_{place}": codes[some.predicted].astype(np.int32),
+        }
+        if record.is_weighted and some.weights is not None:
+            columns[f"{WEIGHT}_{place}"] = some.weights
+        if record.is_grouped and some.groups is not None:
+            columns[f"group_{place}"] = some.groups
+        if scored:
+            outputs = ScoredRun.of(record, some, codes).scores.probabilities
+            columns |= {output(place, code): column for code, column in enumerate(outputs.T)}
+        yield pa.record_batch({name: pa.array(column) for name, column in columns.items()})
 
 
 def _samples(reading: Rereading, record: EvaluationRecord, kept: KeptSamples, *, scored: bool) -> Iterator[Samples]:
@@ -249,17 +235,18 @@ class _Taken(NamedTuple):
     hashes: float
 
     @classmethod
-    def of(cls, engine: OpenEngine, run: _Run, other: Self | None) -> Self:
+    def of(
+        cls, engine: OpenEngine, batches: Iterator[pa.RecordBatch], other: Self | None, record: EvaluationRecord
+    ) -> Self:
         """All of them; ``other`` has those of another run.
 
         Raises:
             IncomparableRuns: they have no ids.
             InvalidInput: one comes twice.
         """
-        batches = run.batches()
         first = next(batches, None)
         if first is None:
-            raise without_ids(run.record)
+            raise without_ids(record)
         rows = engine.take(first.schema, (one.cast(first.schema) for one in chain([first], batches)))
         found = rows.sums(hashes=f"hash({_ID})")
         taken = cls(rows, rows.n_rows, pa.types.is_string(first.schema.field(_ID).type), float(found["hashes"][0]))
@@ -300,7 +287,7 @@ class _Joined:
         joined = reduce(lambda first, second: first.joined(second, _ID), rows).kept()
         return cls(joined, runs, max(one.n_rows for one in taken))
 
-    def compared(self, minimum: float, expressions: Sequence[Expression], budget: int) -> StreamedPairs:
+    def compared(self, minimum: float, expressions: Sequence[Expression], budget: int) -> Runs:
         """Raises as `pair_streamed`; counts may take so many bytes."""
         pairing = by_counts(self.rows.n_rows, self.largest, minimum)
         fault = pairing if isinstance(pairing, str) else self._fault()
@@ -310,19 +297,19 @@ class _Joined:
         weighted = any(record.is_weighted for record in records)
         rows = self.rows.having(**{TRUTH: f"{TRUTH}_0", WEIGHT: self._weights[0]})
         by = [TRUTH, *(f"predicted_{place}" for place in range(len(records))), *([WEIGHT] if weighted else [])]
-        groups = self._groups(rows, by, budget)
+        grouped = self._groups(rows, by, budget)
         # What weighs nothing says nothing.
         rows = rows.where(f"{WEIGHT} > 0") if weighted else rows
-        pairing = replace(pairing, joint=self._joint(self._counts(rows, by, budget)))
+        joint = self._joint(self._counts(rows, by, budget)) if grouped is None else grouped
+        pairing = replace(pairing, joint=joint)
         if not expressions:
-            return StreamedPairs(pairing, None, groups)
+            return self.runs.joined(pairing, None)
         sure = tuple(not stored_input(record).has_scores for record in records)
-        plan = Plan(tuple(expressions), self.runs.n_classes, len(records), sure, weighted)
-        return StreamedPairs(pairing, streamed_runs(rows, plan), groups)
+        return self.runs.joined(pairing, streamed_runs(rows, expressions, self.runs.n_classes, sure, weighted=weighted))
 
     @property
     def _weights(self) -> list[str]:
-        """What samples weigh in each run."""
+        """Expressions for the weights of samples in each run."""
         records = self.runs.records
         return [f"{WEIGHT}_{place}" if one.is_weighted else "1.0::DOUBLE" for place, one in enumerate(records)]
 
@@ -343,7 +330,7 @@ class _Joined:
                 return weighs_otherwise(place)
         return None
 
-    def _groups(self, rows: Rows, by: Sequence[str], budget: int) -> SharedGroups | None:
+    def _groups(self, rows: Rows, by: Sequence[str], budget: int) -> JointCounts | None:
         grouped = [f"group_{place}" for place, record in enumerate(self.runs.records) if record.is_grouped]
         if not grouped:
             return None
@@ -354,11 +341,13 @@ class _Joined:
         for other in others:
             if rows.distinct(other).n_rows != n_groups or rows.distinct(first, other).n_rows != n_groups:
                 raise differently_grouped()
-        table = self._counts(coded, [_CODE, *by], budget)
-        return groups_of_counts(table[_CODE], n_groups, self._joint(table))
+        if n_groups < 2:
+            raise one_group()
+        table = self._counts(coded.where(f"{WEIGHT} > 0"), [_CODE, *by], budget)
+        return replace(self._joint(table), grouping=Grouping(table[_CODE].astype(np.intp), n_groups))
 
     def _counts(self, rows: Rows, by: Sequence[str], budget: int) -> Table:
-        """How often each combination of columns is there, in order.
+        """Count each combination of columns, in order.
 
         Where they take more than the budget, weights that differ by a thousandth at most are one, their mean.
         """

@@ -1,4 +1,4 @@
-"""What is answered about decision rules."""
+"""Answers about decision rules."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -75,7 +75,7 @@ class RuleSurface:
         feasible: Are the constraints met there on these samples?
         recalls: At each point, in the order of the labels; `null` for a class without samples.
         front: The points that no other one beats in one recall without losing in another, by their places.
-        best: The place of the feasible point with the best objective; `null` where there is none.
+        best_index: The place of the feasible point with the best objective; `null` where there is none.
     """
 
     steps: int
@@ -85,7 +85,7 @@ class RuleSurface:
     feasible: NDArray[np.bool_] = field(metadata=typed(list[bool]))
     recalls: Sequence[Sequence[float | None]]
     front: Sequence[int]
-    best: int | None
+    best_index: int | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -93,7 +93,7 @@ class DecisionRule:
     """A decision rule, what it gains, and how much of that is due to chance.
 
     Attributes:
-        evaluation: `null` for an input that is not kept.
+        evaluation_id: `null` for an input that is not kept.
         rule: `argmax`: of weight times probability.
         threshold: Two classes: predict the positive one from here on.
         low: The middle 95 % of the thresholds found in resamples.
@@ -105,7 +105,7 @@ class DecisionRule:
         note: What to expect on new data.
     """
 
-    evaluation: UUID | None
+    evaluation_id: UUID | None
     rule: DecidedBy
     threshold: float | None
     low: float | None

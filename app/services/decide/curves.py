@@ -57,7 +57,7 @@ from app.kernel.uncertainty.intervals import Limits
 from app.kernel.uncertainty.resampling import DRAWS, Plan, plan
 from app.kernel.uncertainty.simulation import item_weights
 from app.services.seeds import chosen_seed
-from app.services.stored import FoldedInput, scores_of
+from app.services.stored import StreamedInput, scores_of
 
 # More would be drawn than anyone sees, and takes room in all resamples.
 MOST_POINTS = 2000
@@ -120,7 +120,8 @@ def band_of(banded: Banded, settings: BandSettings, seed: int) -> tuple[Limits, 
     if banded.bins is not None and plain:
         ranking, _ = banded.scores.falling(banded.code)
         filled = _filled(ranking, banded.bins)
-        return bins_band(equal_width(ranking, banded.bins), filled, settings), _said(settings, "wilson")
+        method = "wilson" if settings.form is BandForm.POINTWISE else "clopper_pearson"
+        return bins_band(equal_width(ranking, banded.bins), filled, settings), _said(settings, method)
     made = plan(banded.scores.n_samples, 2, DRAWS, whole=True)
     if made is None:
         raise OutOfReach("a band takes resamples, and there are too many samples for that")
@@ -199,14 +200,14 @@ _BINS, _LEVEL = 15, 0.95
 # In place of a class: all classes together, or whichever class is predicted.
 MICRO, MACRO, PREDICTED = "micro", "macro", "predicted"
 _MICRO_CURVES = frozenset({CurveName.ROC, CurveName.PR, CurveName.DET, CurveName.GAIN, CurveName.LIFT})
-# Those that are kept of samples that went by.
+# Those that are kept of streamed samples.
 _KEPT = (CurveName.ROC, CurveName.PR, CurveName.DET, CurveName.CALIBRATION, CurveName.DECISION, CurveName.LIFT)
 _MACRO_CURVES = {CurveName.ROC: macro_roc, CurveName.DET: macro_det}
 
 
 @dataclass(frozen=True, slots=True)
 class CurveAxes:
-    """What the axes are."""
+    """Names of the axes."""
 
     x: str
     y: str
@@ -251,7 +252,7 @@ class CurvePoints:
 class RunCurve:
     """The curve of another evaluation, made in the same way."""
 
-    evaluation: UUID
+    evaluation_id: UUID
     points: CurvePoints = field(metadata=SPREAD)
 
 
@@ -268,7 +269,7 @@ class RunCurves:
 
 
 class CalibrationForm(StrEnum):
-    """How a calibration curve is made."""
+    """Estimator of a calibration curve: means within bins, or isotonic regression."""
 
     BINS = "bins"
     ISOTONIC = "isotonic"
@@ -276,7 +277,7 @@ class CalibrationForm(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CurveQuestion:
-    """Which curve, of which class, and what it is made with.
+    """A request for a curve of one class, or of all, with its parameters.
 
     Attributes:
         label: The class, or `micro`, `macro` or `predicted` where no class is called so; None for all together, or the
@@ -301,7 +302,7 @@ class CurveQuestion:
     seed: int | None = None
 
     def faults(self) -> list[Fault]:
-        """What is given and makes no sense for this curve; pointers are the names of the members."""
+        """Return the parameters that make no sense for this curve; pointers are the names of the members."""
         name, found = self.name, []
         allowed = {
             "prevalence": name is CurveName.DECISION,
@@ -323,7 +324,7 @@ class CurveQuestion:
 
     @property
     def bins_made(self) -> int | None:
-        """How many bins the calibration curve has; None for an isotonic one and for other curves."""
+        """Number of bins of the calibration curve; None for an isotonic one and for other curves."""
         if self.name is not CurveName.CALIBRATION or self.form is CalibrationForm.ISOTONIC:
             return None
         return _BINS if self.bins is None else self.bins
@@ -334,7 +335,7 @@ def curves_of(source: MatrixInput, others: Sequence[tuple[UUID, MatrixInput]], q
     found = []
     for identifier, other in others:
         try:
-            found.append(RunCurve(evaluation=identifier, points=curve_of(other, question)))
+            found.append(RunCurve(evaluation_id=identifier, points=curve_of(other, question)))
         except (UnknownClass, CurveUndefined) as error:
             raise type(error)(f"{identifier}: {error.detail}") from error
     return RunCurves(points=curve_of(source, question), others=found or None)
@@ -351,13 +352,13 @@ def curve_of(source: MatrixInput, question: CurveQuestion) -> CurvePoints:
         CurveUndefined: the samples have no such curve.
     """
     name = question.name
-    if isinstance(source, FoldedInput):
+    if isinstance(source, StreamedInput):
         _refuse_beyond_kept(question, source)
     view = _view(source, question)
     try:
         full = view.curve(question)
     except NotStreamed as error:
-        raise NoSamples(f"the samples went by when they were evaluated: {error}") from error
+        raise NoSamples(f"the samples were streamed when they were evaluated: {error}") from error
     except UndefinedCurve as error:
         raise CurveUndefined(f"there is no {name.value} curve: {error}") from error
     if not full.x.size:
@@ -382,7 +383,7 @@ def curve_of(source: MatrixInput, question: CurveQuestion) -> CurvePoints:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _View:
-    """What a curve is one of: the class that is looked at, among the samples.
+    """The class that a curve is of, among the samples.
 
     Attributes:
         label: Of the class; `micro` or `macro`; None for all together.
@@ -422,7 +423,7 @@ class _View:
 
 def _view(source: MatrixInput, question: CurveQuestion) -> _View:
     label, name = question.label, question.name
-    scores = KeptScores.from_json(source.curves) if isinstance(source, FoldedInput) else scores_of(source)
+    scores = KeptScores.from_json(source.curves) if isinstance(source, StreamedInput) else scores_of(source)
     if label in (MICRO, MACRO) and label not in source.labels:
         if name not in (_MICRO_CURVES if label == MICRO else _MACRO_CURVES):
             raise UnknownClass(f"the {name.value} curve has no {label} average")
@@ -436,14 +437,15 @@ def _view(source: MatrixInput, question: CurveQuestion) -> _View:
 
 
 def has_band(source: MatrixInput) -> bool:
-    """Is there one around calibration in bins? Not of groups or weights that went by: it takes what each group has in
-    each bin, and every weight.
+    """Return True if a band around calibration in bins can be made.
+
+    It needs the counts of each group in each bin, or every weight, and neither is stored of streamed samples.
     """
-    return not (isinstance(source, FoldedInput) and (source.is_grouped or source.is_weighted))
+    return not (isinstance(source, StreamedInput) and (source.is_grouped or source.is_weighted))
 
 
-def _refuse_beyond_kept(question: CurveQuestion, source: FoldedInput) -> None:
-    """Refuse what needs the samples where these went by.
+def _refuse_beyond_kept(question: CurveQuestion, source: StreamedInput) -> None:
+    """Refuse what needs the samples where these were streamed.
 
     Raises:
         NoSamples: it does.
@@ -462,8 +464,8 @@ def _refuse_beyond_kept(question: CurveQuestion, source: FoldedInput) -> None:
     if beyond:
         kept = listed([name.value for name in _KEPT])
         raise NoSamples(
-            f"{beyond[0]} cannot be made of samples that went by when they were evaluated; of these the curves {kept} "
-            "of a class are kept, with a band for calibration only"
+            f"{beyond[0]} cannot be made of samples that were streamed when they were evaluated; of these the curves "
+            f"{kept} of a class are kept, with a band for calibration only"
         )
 
 

@@ -109,10 +109,10 @@ class UnitSpread:
 
 
 def unit_spreads(source: MatrixInput, bins: int) -> list[UnitSpread]:
-    """Of the metrics that say something of single units; nothing where the kind of input has none.
+    """Return the spread over single units of each metric that has a value for each; none for other kinds of input.
 
     Raises:
-        ValueError: the samples are not at hand.
+        ValueError: the samples are not known.
     """
     kind = None if source.task is None else UNIT_KINDS[source.task]
     if kind is None or not kind.of_units:

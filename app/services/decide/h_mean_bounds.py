@@ -106,8 +106,8 @@ def spreads(others: Sequence[float], farthest: float, points: int) -> Spreads:
 
 
 def region_from(level: float, points: int) -> tuple[Array, Array, Array]:
-    """Where the standard deviation is at least a level: reciprocals y of the higher rate, and from which to which
-    reciprocal x of the lower one. The region of the rates exchanged is its mirror image.
+    """Return the region of two rates whose standard deviation is at least ``level``: reciprocals y of the higher rate,
+    and the lowest and highest reciprocal x of the lower one. The region of the rates exchanged is its mirror image.
 
     Martín De Diego et al. (2022), eq. 11 set equal to the level c: with t = x/y and k = c y / (2 sqrt 2) it reads
     k (t + 1)^2 = t - 1, which has two solutions up to k = 1/8, where t is 3.
@@ -124,7 +124,7 @@ def region_from(level: float, points: int) -> tuple[Array, Array, Array]:
 
 
 def spread_of_two(first: float, second: float) -> float:
-    """The same of two rates above 0."""
+    """Return the spread of two rates above 0 around their harmonic mean."""
     return float(_spread(np.array([first]), second)[0])
 
 
@@ -138,7 +138,7 @@ _DECIMALS, _DIGITS = 4, 6
 
 @dataclass(frozen=True, slots=True)
 class CriticalRecall:
-    """What weak classes need for a target.
+    """The recall that weak classes need for a target.
 
     Attributes:
         target: The H that is to be reached.
@@ -153,7 +153,7 @@ class CriticalRecall:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sweep:
+class RecallGrid:
     """Recalls that some classes are given, all the same.
 
     Attributes:
@@ -210,7 +210,7 @@ class BoundsOfRecalls:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoundsOfWeakClasses:
-    """What some weak classes allow.
+    """Bounds of H from the recall of its weak classes.
 
     Attributes:
         weak: How many of the classes are weak.
@@ -230,7 +230,9 @@ class BoundsOfWeakClasses:
     message: str
 
 
-def bounds_of_recalls(recalls: Sequence[float], target: float | None, sweep: Sweep | None = None) -> BoundsOfRecalls:
+def bounds_of_recalls(
+    recalls: Sequence[float], target: float | None, sweep: RecallGrid | None = None
+) -> BoundsOfRecalls:
     """The universal bounds, and what the worst class alone allows (Aguilar-Ruiz 2025, Proposition 1)."""
     count, worst, best = len(recalls), min(recalls), max(recalls)
     weakest = recalls.index(worst)
@@ -248,8 +250,10 @@ def bounds_of_recalls(recalls: Sequence[float], target: float | None, sweep: Swe
     )
 
 
-def bounds_of_stored(labels: Sequence[str], rates: Array, target: float | None, sweep: Sweep | None) -> BoundsOfRecalls:
-    """The same of a matrix (K, K) whose rows are shares of the actual classes.
+def bounds_of_stored(
+    labels: Sequence[str], rates: Array, target: float | None, sweep: RecallGrid | None
+) -> BoundsOfRecalls:
+    """Return the bounds for a matrix (K, K) whose rows are shares of the actual classes.
 
     Raises:
         InvalidInput: a class has no actual samples, so there is no H.
@@ -268,9 +272,11 @@ def bounds_of_weak_classes(
     max_recall: float,
     weak_recall: float | None,
     target: float | None,
-    sweep: Sweep | None = None,
+    sweep: RecallGrid | None = None,
 ) -> BoundsOfWeakClasses:
-    """What weak classes with a recall of at most ``weak_recall`` allow, and the recall that they need for a target."""
+    """Return the largest H with weak classes of a recall of at most ``weak_recall``, and the recall that a target
+    needs.
+    """
     upper = None
     if weak_recall is not None:
         upper = h_mean_upper_bound(classes=classes, weak=weak, max_recall=max_recall, weak_recall=weak_recall)
@@ -305,7 +311,7 @@ def bounds_of_weak_classes(
     )
 
 
-def recalls_swept(recalls: Sequence[float], varied: Sequence[int], sweep: Sweep) -> RecallSweep:
+def recalls_swept(recalls: Sequence[float], varied: Sequence[int], sweep: RecallGrid) -> RecallSweep:
     """Means of the recalls (K) with some classes at each step of a range.
 
     Args:

@@ -41,7 +41,7 @@ _MOST_DECIDED = 200_000_000
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """What an expression has to keep to."""
+    """Bounds on an expression."""
 
     metric: str
     minimum: float | None
@@ -50,7 +50,7 @@ class Limit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleQuestion:
-    """What the rule is to be best for, and what it must keep to.
+    """The objective and constraints of a decision rule.
 
     Attributes:
         guarantee: Probability with which the rule is to keep to all limits in the population; with None it only has to
@@ -231,7 +231,7 @@ class _Search:
             feasible=found.feasible,
             recalls=numbers(found.recalls),
             front=np.flatnonzero(found.front).tolist(),
-            best=found.best,
+            best_index=found.best,
         )
 
     def _answer(
@@ -246,7 +246,7 @@ class _Search:
         cut = found if isinstance(found, ThresholdRule) else None
         weights = None if isinstance(found, ThresholdRule) else found.weights.tolist()
         return DecisionRule(
-            evaluation=identifier,
+            evaluation_id=identifier,
             rule=DecidedBy.ARGMAX if cut is None else DecidedBy.THRESHOLD,
             threshold=None if cut is None else cut.threshold,
             low=None if cut is None else cut.low,
@@ -295,7 +295,7 @@ class _Search:
         return constraint.maximum if constraint.minimum is None else constraint.minimum
 
     def _chances(self, found: ThresholdRule | WeightRule) -> tuple[Sequence[float | None], float | None]:
-        """With which probability the population meets each constraint, and all of them."""
+        """Return the probabilities that the population meets each constraint, and all of them."""
         if not self.constraints or found.optimism is None or not _independent(self.source):
             return [None] * len(self.constraints), None
         chances = constraint_probabilities(found.counts, self.constraints, found.optimism, self.question.seed)

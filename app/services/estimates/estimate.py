@@ -45,11 +45,11 @@ class ClassShares:
 
     @property
     def work(self) -> int:
-        """How many points are simulated in all."""
+        """Number of points that are simulated in all."""
         return max(len(self), self.in_all or 0)
 
     def at(self, points: Array) -> Self:
-        """The same at other points (G, K)."""
+        """Return the shares at other points (G, K)."""
         return replace(self, points=points)
 
     def leave(self, estimand: Estimand) -> bool:
@@ -144,12 +144,14 @@ class NoLimits(StrEnum):
     UNBOUNDED = "an end of the interval is infinite"
     ABOUT_SAMPLE = "the metric describes this sample and is no property of the classifier"
     ONE_GROUP = "all samples that it concerns are in one group, so how groups differ is not known"
+    FEW_AT_RATE = (
+        "too few samples hold the given rate: none of them bounds the threshold in the population (it takes 36 at a "
+        "rate of .9 and limits of 95 %)"
+    )
+    EMPTY_CLASS = "a class has no samples, so what it adds to a mean over the classes is not known"
     NO_COUNTS = "limits need the number of samples behind every entry of the matrix"
     NO_WEIGHTS = "limits need the weight of every sample, and these are not known here"
     NO_GROUPS = "the samples come in groups, and which of them belong together is not known here"
-    GROUPS_AT_SHARES = (
-        "the samples come in groups, and limits at other class shares would treat them as independent and be too narrow"
-    )
     BIASED = "noise biases the value to one side, and resampling adds the same bias again"
     TOO_MANY_POINTS = "so many points with so many samples or classes cannot be simulated in reasonable time"
     TOO_MANY_CLASSES = "there are too many classes for simulating the matrix in reasonable time"
@@ -158,12 +160,13 @@ class NoLimits(StrEnum):
     EQUAL_ROWS = (
         "too many rows are equal, or too few of them were kept, for knowing how the areas of the classes vary together"
     )
+    SLOW = "they take a while for so many samples or classes, and are made with intervals of everything"
     TOO_LARGE = "there are too many samples, classes or expressions for resampling them in reasonable time"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LimitSettings:
-    """How limits are to be made.
+    """Settings of limits.
 
     Attributes:
         level: Share of cases in which they are to hold the truth.
@@ -188,8 +191,8 @@ class LimitSettings:
 
     @property
     def proportions_of_each(self) -> ProportionInterval:
-        """How limits of single proportions are made: those that hold together are far out in the tails, where only
-        those of Clopper and Pearson keep their level.
+        """Method of single proportions: limits that hold together are far out in the tails, where only those of Clopper
+        and Pearson keep their level.
         """
         return self.proportions if self.together == 1 else ProportionInterval.CLOPPER_PEARSON
 
@@ -200,11 +203,11 @@ class LimitSettings:
 
     @property
     def level_of_each(self) -> float:
-        """The same of limits on both sides, which is how all are made."""
+        """Level of two-sided limits, from which one-sided limits are taken too."""
         return self.alternative.two_sided_level(self.stated_level_of_each)
 
     def of_any(self, count: int) -> Self:
-        """The same where each value is one of so many that may be picked."""
+        """Return the settings where each value is one of ``count`` that may be picked."""
         return replace(self, together=self.together * count)
 
 
@@ -260,7 +263,7 @@ class Estimate:
         return replace(self, low=low, high=high, alternative=alternative)
 
     def of_values(self, values: Array) -> "Estimates":
-        """The same of several values."""
+        """Return an estimate with the same limits for each of several values."""
         return tuple(replace(self, value=value) for value in values.tolist())
 
     def as_interval(self) -> Interval:

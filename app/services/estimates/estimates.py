@@ -2,7 +2,8 @@
 
 In this order: nothing for what only describes the sample; for the smallest or largest of several values what follows
 from their own limits; the exact methods of rates; closed forms, unless simulation is preferred to approximations;
-simulation. At other class shares what prevalence does not move stays as it is, and what it moves is simulated.
+simulation. At other class shares what prevalence does not move stays as it is; for what it moves the
+order is the same.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -13,20 +14,12 @@ import numpy as np
 
 from app.domain.expressions.expressions import render
 from app.domain.options import IntervalMethod
-from app.kernel.metrics.expression import Combination, is_about_sample, is_biased, needs_counts
+from app.kernel.metrics.expression import Combination, is_about_sample, is_biased, measures, needs_counts
 from app.kernel.numerics.arrays import Array
 from app.kernel.uncertainty.closed_forms import Given, Method
 from app.services.estimands import Estimand, estimand_of
 from app.services.estimates.estimate import ClassShares, Estimate, Estimates, LimitSettings, NoLimits, canonical
-from app.services.estimates.methods import (
-    of_labels,
-    of_matrix,
-    of_samples,
-    of_streamed,
-    shifted_matrix,
-    shifted_samples,
-    shifted_units,
-)
+from app.services.estimates.methods import of_labels, of_matrix, of_samples, of_streamed, shifted
 from app.services.estimates.run_data import RunData
 
 _DEFAULTS = LimitSettings()
@@ -71,30 +64,31 @@ def estimate(estimands: Sequence[Estimand], run: RunData, settings: LimitSetting
 def estimate_at(
     estimands: Sequence[Estimand], run: RunData, shares: ClassShares, settings: LimitSettings = _DEFAULTS
 ) -> list[list[Estimates]]:
-    """The same at other class shares: for every estimand its values at each of the G points.
+    """Estimate at other class shares: for every estimand its values at each of the G points.
 
-    What prevalence does not move has there what it has everywhere. What it moves is simulated, and all points see the
-    same draws.
+    What prevalence does not move has there what it has everywhere. What it moves and has no closed form is simulated,
+    and all points see the same draws.
     """
     estimands = [_in_one_form(estimand, run) for estimand in estimands]
     found: dict[int, list[Estimates]] = {}
     still = [place for place, estimand in enumerate(estimands) if shares.leave(estimand)]
     for place, estimates in zip(still, estimate([estimands[place] for place in still], run, settings), strict=True):
         found[place] = [estimates] * len(shares)
+    open_points: dict[int, list[Estimates | None]] = {}
     for place, estimand in enumerate(estimands):
-        known = None if place in found else _at_without_simulation(estimand, run, shares, settings)
-        if known is not None:
-            found[place] = known
-    by_units = shifted_units.resampled_all if run.source.task is not None else shifted_samples.resampled_all
-    for of_samples_too, simulate in ((False, shifted_matrix.simulated), (True, by_units)):
-        places = [
-            place
-            for place, estimand in enumerate(estimands)
-            if place not in found and shares.from_samples(estimand) is of_samples_too
-        ]
+        if place not in found:
+            known = _at_without_simulation(estimand, run, shares, settings)
+            complete = [one for one in known if one is not None]
+            if len(complete) == len(known):
+                found[place] = complete
+            else:
+                open_points[place] = known
+    for of_samples_too in (False, True):
+        places = [place for place in open_points if shares.from_samples(estimands[place]) is of_samples_too]
         if places:
-            drawn = simulate([estimands[place] for place in places], run, shares, settings)
-            found.update(zip(places, drawn, strict=True))
+            drawn = shifted.simulated([estimands[place] for place in places], run, shares, settings)
+            for place, own in zip(places, drawn, strict=True):
+                found[place] = [one or simulated for one, simulated in zip(open_points[place], own, strict=True)]
     return [
         [tuple(one.opened(settings.alternative, estimand.bounds) for one in at_point) for at_point in found[place]]
         for place, estimand in enumerate(estimands)
@@ -103,19 +97,17 @@ def estimate_at(
 
 def values_at_shares(estimand: Estimand, run: RunData, shares: ClassShares) -> Array:
     """Values (G, V) alone."""
-    estimand = _in_one_form(estimand, run)
-    if run.source.task is not None:
-        return shifted_units.shifted_values([estimand], run, shares)[0]
-    if shares.from_samples(estimand):
-        return shifted_samples.shifted_values([estimand], run, shares)[0]
-    return shifted_matrix.shifted_values([estimand], run, shares.points)[0]
+    return shifted.shifted_values([_in_one_form(estimand, run)], run, shares)[0]
 
 
 def work_of(estimand: Estimand, run: RunData, settings: LimitSettings = _DEFAULTS) -> float:
-    """What the limits of an estimand take, as a part of the longest time that anyone waits."""
+    """Return the time that the limits of an estimand take, as a part of the longest that anyone waits."""
     if _without_simulation(_in_one_form(estimand, run), run, settings) is not None:
         return 0.0
-    return of_samples.work_of(estimand, run, settings) if estimand.scored else of_matrix.work_of(run, settings)
+    if not estimand.scored:
+        return of_matrix.work_of(run, settings)
+    # Of streamed samples nothing is drawn.
+    return 0.0 if run.streamed is not None else of_samples.work_of(estimand, run, settings)
 
 
 def _in_one_form(estimand: Estimand, run: RunData) -> Estimand:
@@ -126,7 +118,7 @@ def _without_simulation(estimand: Estimand, run: RunData, settings: LimitSetting
     """The values of an estimand with limits that need no simulation; None where they do."""
     reason = _refusal(estimand, run)
     if reason is not None:
-        return _values_alone(estimand, run, settings, reason)
+        return values_alone(estimand, run, settings, reason)
     if isinstance(estimand.expression, Combination) and estimand.expression.card.picks is not None:
         return _picked(estimand, estimand.expression, estimand.expression.card.picks, run, settings)
     if estimand.task is not None:
@@ -142,15 +134,16 @@ def _without_simulation(estimand: Estimand, run: RunData, settings: LimitSetting
 
 def _at_without_simulation(
     estimand: Estimand, run: RunData, shares: ClassShares, settings: LimitSettings
-) -> list[Estimates] | None:
-    """What needs no simulation of its own at other class shares; None where it does."""
-    reason = _refusal_at_shares(estimand, run, shares) or _refusal(estimand, run)
+) -> list[Estimates | None]:
+    """What needs no simulation of its own at other class shares, point by point; None where it does."""
+    biased = shares.from_samples(estimand) and is_biased(estimand.expression)
+    reason = NoLimits.BIASED if biased else _refusal(estimand, run)
     if reason is not None:
         form = Estimate(value=np.nan, level=settings.level).without_limits(reason)
         return [form.of_values(values) for values in values_at_shares(estimand, run, shares)]
     expression = estimand.expression
     if not isinstance(expression, Combination) or expression.card.picks is None:
-        return None
+        return shifted.in_closed_form(estimand, run, shares, settings)
     parts = _parts(estimand, expression, run)
     alone = estimate_at(parts, run, shares, settings)
     together = estimate_at(parts, run, shares, settings.of_any(sum(len(part.names) for part in parts)))
@@ -161,25 +154,37 @@ def _at_without_simulation(
     ]
 
 
-def _refusal_at_shares(estimand: Estimand, run: RunData, shares: ClassShares) -> NoLimits | None:
-    if run.has_sampling_error and run.source.is_grouped:
-        return NoLimits.GROUPS_AT_SHARES
-    return NoLimits.BIASED if shares.from_samples(estimand) and is_biased(estimand.expression) else None
-
-
 def _refusal(estimand: Estimand, run: RunData) -> NoLimits | None:
-    if not run.has_sampling_error or (not run.is_counted and needs_counts(estimand.expression)):
+    if not run.is_counted and needs_counts(estimand.expression):
+        return NoLimits.NO_COUNTS
+    reason = why_uncounted(run)
+    if reason is None and is_about_sample(estimand.expression):
+        return NoLimits.ABOUT_SAMPLE
+    return reason or (NoLimits.EMPTY_CLASS if _averages_an_empty_class(estimand, run) else None)
+
+
+def why_uncounted(run: RunData) -> NoLimits | None:
+    """Return why nothing is known of the sampling error of a run; None where it is."""
+    if not run.has_sampling_error:
         return NoLimits.NO_COUNTS
     if run.lacks_weights:
         return NoLimits.NO_WEIGHTS
-    if run.lacks_groups:
-        return NoLimits.NO_GROUPS
-    return NoLimits.ABOUT_SAMPLE if is_about_sample(estimand.expression) else None
+    return NoLimits.NO_GROUPS if run.lacks_groups else None
 
 
-def _values_alone(estimand: Estimand, run: RunData, settings: LimitSettings, reason: NoLimits) -> Estimates:
+def _averages_an_empty_class(estimand: Estimand, run: RunData) -> bool:
+    """Is it a mean over classes, one of which has no samples?"""
+    if run.source.task is not None or estimand.scored or (run.table.actual > 0).all():
+        return False
+    if any(leaf.metric.card.inference.over_classes for leaf in measures(estimand.expression)):
+        return bool(np.isfinite(run.values(estimand)).all())
+    return False
+
+
+def values_alone(estimand: Estimand, run: RunData, settings: LimitSettings, reason: NoLimits) -> Estimates:
+    """Return the values of an estimand without limits, for this reason."""
     form = Estimate(value=np.nan, level=settings.level)
-    if reason is NoLimits.ABOUT_SAMPLE:
+    if reason in (NoLimits.ABOUT_SAMPLE, NoLimits.EMPTY_CLASS):
         resampled = replace(form, method=IntervalMethod.BOOTSTRAP.value, given=Given.SAMPLES.value)
         form = resampled if estimand.task is not None else of_matrix.simulated_form(run, settings)
     return form.without_limits(reason).of_values(run.values(estimand))

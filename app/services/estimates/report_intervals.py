@@ -1,6 +1,6 @@
 """The intervals of a report, by expression: closed forms, or those of everything, and their known weaknesses."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import isfinite
@@ -11,7 +11,7 @@ import orjson
 
 from app.domain.expressions.expressions import render
 from app.domain.expressions.syntax import write_label
-from app.domain.findings import Finding
+from app.domain.findings import Finding, Severity
 from app.domain.inputs.content import Content
 from app.domain.inputs.kind import Reported
 from app.domain.inputs.matrices import MatrixInput
@@ -19,32 +19,32 @@ from app.domain.members import NUMBER, JsonTemplate, WrittenObject, written_numb
 from app.domain.options import IntervalChoice, IntervalMethod, Options
 from app.domain.report import Interval
 from app.domain.wording import classes, names, samples
-from app.kernel.matrix.table import Table, at_equal_prevalence
+from app.kernel.matrix.table import Table
 from app.kernel.metrics.card import AnyMetric, Scope, Task
 from app.kernel.metrics.catalogue import catalogue
-from app.kernel.metrics.expression import Bounds, Every, Expression, Measure, is_biased, needs_counts
+from app.kernel.metrics.expression import Bounds, Every, Expression, Measure, is_biased, measures, needs_counts
 from app.kernel.metrics.families.score_ranking import roc_auc
-from app.kernel.numerics.arrays import Array, silently
+from app.kernel.numerics.arrays import Array
 from app.kernel.samples.scores import Scores
+from app.kernel.uncertainty.catalogued import catalogue_rates
 from app.kernel.uncertainty.closed_forms import (
     Caution,
     Given,
     Headlines,
-    Method,
     OverallInterval,
-    catalogue_rates,
     cautions,
     equal_share_headlines,
     few_samples,
     headlines,
 )
+from app.kernel.uncertainty.designs import Independent
 from app.kernel.uncertainty.draws import Alternative, Prior, Shares
 from app.kernel.uncertainty.influence import effective_samples
 from app.kernel.uncertainty.intervals import undercovers
 from app.services.estimands import Estimand, estimand_of
 from app.services.estimates.estimate import ClassShares, Estimate, Estimates, LimitSettings, NoLimits
-from app.services.estimates.estimates import estimate, estimate_at
-from app.services.estimates.methods import of_matrix, shifted_matrix
+from app.services.estimates.estimates import estimate, estimate_at, values_alone, work_of
+from app.services.estimates.methods import shifted
 from app.services.estimates.methods.of_matrix import REFUSALS
 from app.services.estimates.methods.of_samples import FEW_EFFECTIVE, resampling_plan
 from app.services.estimates.run_data import RunData
@@ -52,11 +52,16 @@ from app.services.estimates.run_data import RunData
 _FIRST = (slice(None), slice(1))
 # The intervals of as many labels as this take some 100 kB.
 _FEW_LABELS = 64
+# Of the longest that anyone waits: limits that take longer are made with those of everything.
+_QUICK = 0.1
 
 
 def overall_intervals(table: Table, level: float) -> list[dict[str, Interval]]:
-    """Those of `headline_intervals` that are of overall metrics."""
-    return [{form.key: _overall(form, level) for form in own} for own in headlines(table, level, of=_FIRST).overall]
+    """Return the intervals of `headline_intervals` that belong to overall metrics."""
+    return [
+        {form.key: _overall(form, level) for form in own}
+        for own in headlines(Independent(table, _FIRST), level).overall
+    ]
 
 
 def headline_intervals(table: Table, labels: Sequence[tuple[str, ...]], level: float) -> list[Mapping[str, Interval]]:
@@ -70,8 +75,8 @@ def headline_intervals(table: Table, labels: Sequence[tuple[str, ...]], level: f
 
 
 def first_headlines(table: Table, level: float) -> Headlines:
-    """Those of the first matrix of each pair as they are computed."""
-    return headlines(table, level, of=_FIRST)
+    """Return the intervals of the first matrix of each pair, as they are computed."""
+    return headlines(Independent(table, _FIRST), level)
 
 
 def balanced_intervals(table: Table, found: Headlines) -> list[dict[str, Interval]]:
@@ -100,24 +105,24 @@ def written_headlines(found: Headlines, labels: Sequence[tuple[str, ...]]) -> li
 
 
 class _RateKinds(NamedTuple):
-    """What intervals of rates have in common: `RateIntervals` without the numbers."""
+    """The parts of `RateIntervals` without the numbers."""
 
     keys: tuple[str, ...]
     given: tuple[Given, ...]
-    method: Method
+    method: str
     level: float
 
     def intervals(self, labels: Sequence[str], ends: Sequence[Any]) -> Iterator[tuple[str, dict[str, Any]]]:
         """By expression, rate by rate, with these limits (R, K, 2)."""
         suffixes = [f"@{write_label(label)}" for label in labels]
-        same = {"level": self.level, "method": self.method.value}
+        same = {"level": self.level, "method": self.method}
         for key, given, row in zip(self.keys, self.given, ends, strict=True):
             for suffix, (low, high) in zip(suffixes, row, strict=True):
                 yield key + suffix, {"low": low, "high": high, **same, "given": given.value}
 
 
 def _without_gaps(kinds: _RateKinds, labels: Sequence[str], ends: Array) -> dict[str, Any]:
-    """Those of rates with samples in the denominator. NaN is the one value that differs from itself."""
+    """Return the intervals of rates with samples in the denominator. NaN is the one value that differs from itself."""
     return {name: one for name, one in kinds.intervals(labels, ends.tolist()) if one["low"] == one["low"]}
 
 
@@ -130,7 +135,7 @@ _remembered_form = lru_cache(maxsize=128)(_form)
 
 
 def _overall(form: OverallInterval, level: float) -> Interval:
-    method, given = form.method.value, form.given.value
+    method, given = form.method, form.given.value
     if form.refusal is None:
         return {"low": form.low, "high": form.high, "level": level, "method": method, "given": given}
     reason = REFUSALS[form.refusal].value
@@ -160,7 +165,7 @@ class ReportEstimates:
         }
 
     def intervals(self) -> dict[str, Interval]:
-        """As they are answered, by expression."""
+        """Return the intervals as they are answered, by expression."""
         found = {name: one.as_interval() for name, one in self.by_name.items()}
         return found | {text: found[name] for text, name in self.aliases.items() if name in found}
 
@@ -168,7 +173,7 @@ class ReportEstimates:
 def estimate_for_report(
     metrics: Sequence[AnyMetric | Reported], asked: Sequence[tuple[str, Expression]], run: RunData, options: Options
 ) -> ReportEstimates:
-    """Every metric with its parameters, of every class, and with intervals of everything what was asked too.
+    """Every metric with its parameters, of every class, and what was asked.
 
     Args:
         metrics: Of the matrix, or of probabilities.
@@ -183,15 +188,19 @@ def estimate_for_report(
         metrics = [metric for metric in metrics if not metric.card.needs_counts]
         asked = [(text, expression) for text, expression in asked if not needs_counts(expression)]
     estimands = [_every_value(metric, labels, task) for metric in metrics]
-    aliases = {text: render(expression, labels) for text, expression in asked} if everything else {}
+    aliases = {text: render(expression, labels) for text, expression in asked}
     known = {name for estimand in estimands for name in estimand.names}
+    slow: list[Estimand] = []
     for expression, name in zip((expression for _, expression in asked), aliases.values(), strict=False):
         estimand = estimand_of(expression, name, labels, task=task)
         if not set(estimand.names) <= known:
-            estimands.append(estimand)
+            if everything or work_of(estimand, run, settings) <= _QUICK:
+                estimands.append(estimand)
+            else:
+                slow.append(estimand)
             known |= set(estimand.names)
-    found = estimate(estimands, run, settings)
-    return ReportEstimates(dict(zip(estimands, found, strict=True)), aliases)
+    found = [*estimate(estimands, run, settings), *(values_alone(one, run, settings, NoLimits.SLOW) for one in slow)]
+    return ReportEstimates(dict(zip([*estimands, *slow], found, strict=True)), aliases)
 
 
 def balanced_for_report(run: RunData, options: Options) -> dict[str, Interval]:
@@ -203,11 +212,8 @@ def balanced_for_report(run: RunData, options: Options) -> dict[str, Interval]:
     sampling = replace(options.sampling, method=IntervalMethod.POSTERIOR, shares=Shares.OBSERVED)
     settings = replace(settings_of(options), sampling=sampling)
     twins = [one for one in matrix_metrics(options) if one.card.has_twin(run.n_classes)]
-    if run.groups is None and run.weighted is None and not everything:
-        counts = run.counts[None, None]
-        with silently():
-            pairs = Table(np.concatenate([counts, at_equal_prevalence(counts)], axis=1))
-        forms = equal_share_headlines(pairs, first_headlines(pairs, settings.level_of_each))[0]
+    if not (run.source.is_grouped or run.source.is_weighted or everything):
+        forms = run.at_equal_shares(settings.level_of_each)
         bounds = {one.key: one.card.range for one in twins}
         return {form.key: _one_sided(form, settings, bounds[form.key]) for form in forms}
     if not everything:
@@ -215,8 +221,7 @@ def balanced_for_report(run: RunData, options: Options) -> dict[str, Interval]:
     labels = run.source.labels
     estimands = [_every_value(one, labels, run.source.task) for one in twins]
     shares = ClassShares(np.full((1, run.n_classes), 1.0 / run.n_classes))
-    grouped = run.groups is not None
-    form = of_matrix.simulated_form(run, settings) if grouped else shifted_matrix.simulation(run, shares, settings)
+    form = shifted.simulation(run, shares, settings, from_samples=False)
     if (run.counts.sum(axis=1) == 0).any():
         nothing = form.without_limits(NoLimits.UNDEFINED).as_interval()
         return {one.key: nothing for one in twins if one.card.scope is Scope.OVERALL}
@@ -240,7 +245,7 @@ def _one_sided(form: OverallInterval, settings: LimitSettings, bounds: Bounds) -
 
 
 def settings_of(options: Options) -> LimitSettings:
-    """How the limits of a report are to be made."""
+    """Return the settings of a report's limits."""
     return LimitSettings(
         level=options.level,
         seed=options.seed,
@@ -273,7 +278,7 @@ def matrix_metrics(options: Options) -> list[AnyMetric]:
 
 
 def unit_metrics(metrics: Sequence[Reported], task: Task, options: Options) -> list[Reported]:
-    """Of the metrics of a kind of input those of which a report gives intervals, overall ones in front."""
+    """Select the metrics of a kind of input that get intervals in a report, overall ones in front."""
     everything = sorted(metrics, key=lambda one: one.card.scope is Scope.CLASS)
     if options.intervals is IntervalChoice.ALL:
         return everything
@@ -297,7 +302,7 @@ def probability_metrics(scores: Scores, options: Options) -> list[AnyMetric]:
 
 
 def headline_cautions(source: MatrixInput, options: Options) -> list[Finding]:
-    """What is to be said of the closed-form intervals of a report."""
+    """Return findings on the closed-form intervals of a report."""
     if options.intervals is IntervalChoice.NONE:
         return []
     if source.is_weighted:
@@ -398,10 +403,37 @@ def stretched_findings(estimates: Mapping[str, Estimate]) -> Iterator[Finding]:
 
 
 def everything_findings(found: ReportEstimates, run: RunData, options: Options) -> tuple[Finding, ...]:
-    """What is to be said of intervals of everything that a matrix has."""
+    """Return findings on the intervals of all metrics of a matrix."""
     counts = run.source.counts if run.weighted is None else run.weighted.samples
     cautious = caution_findings(counts, run.source.labels, options.sampling.prior)
     return (*cautious, *stretched_findings(found.by_name))
+
+
+def limit_findings(found: Mapping[Estimand, Estimates], run: RunData) -> list[Finding]:
+    """Return the warnings of a report about the limits of some values, each with the metrics that it bears on."""
+    if run.source.task is not None:
+        return []
+    of_matrix = [one for one in found if not one.scored and one.rates is None]
+    simulated = [one for one in of_matrix if any(each.seed is not None for each in found[one])]
+    closed = [one for one in of_matrix if one not in simulated]
+    said: list[tuple[Iterable[Finding], Sequence[Estimand]]] = []
+    if closed:
+        said.append((headline_cautions(run.source, Options()), closed))
+    if simulated:
+        said.append((caution_findings(run.source.counts, run.source.labels), simulated))
+    scored = {one: estimates for one, estimates in found.items() if one.scored}
+    if scored:
+        names = {name: each for one, own in scored.items() for name, each in zip(one.names, own, strict=True)}
+        said += [(few_effective_samples(names, run), [*scored]), (about_biased(scored, run), [*scored])]
+        areas = [one for one in scored if any(leaf.metric is roc_auc for leaf in measures(one.expression))]
+        said.append((few_members(run) if areas else (), areas))
+    return [
+        replace(one, metrics=[text for text in texts if text in one.evidence.get("metrics", texts)] or texts)
+        for findings, estimands in said
+        for texts in [[estimand.text for estimand in estimands]]
+        for one in findings
+        if one.severity is not Severity.NOTE
+    ]
 
 
 # With fewer members or non-members DeLong's intervals miss their level (benchmarks/coverage.py).
@@ -416,7 +448,8 @@ def few_effective_samples(estimates: Mapping[str, Estimate], run: RunData) -> It
     if not few:
         return
     unit, fewest = "sample" if run.grouping is None else "group", min(few.values())
-    yield Finding.warning(
+    matters = any(_is_far_from_perfect(name, estimates[name], run) for name in few)
+    yield (Finding.warning if matters else Finding.note)(
         "intervals_rest_on_few_samples",
         f"The intervals of {names(list(few))} are rough: they rest on about {fewest:.0f} "
         f"{unit if round(fewest) == 1 else f'{unit}s'}. Their upper ends are too low.",
@@ -425,12 +458,27 @@ def few_effective_samples(estimates: Mapping[str, Estimate], run: RunData) -> It
     )
 
 
+# Of the way from perfect probabilities to those that know the class shares alone.
+_NEARLY_PERFECT = 0.2
+
+
+def _is_far_from_perfect(name: str, found: Estimate, run: RunData) -> bool:
+    """Return whether an end of an interval that is too near to the ideal can mislead about how good the model is."""
+    metric = catalogue().of_probabilities.by_name.get(name)
+    if metric is None or metric.card.ideal is None or run.streamed is not None or run.source.task is not None:
+        return True
+    scores, ideal = run.scores, metric.card.ideal
+    shares = np.bincount(scores.y, scores.weights, scores.n_classes)
+    rows = np.broadcast_to(shares / shares.sum(), scores.probabilities.shape)
+    uninformed = float(np.max(metric.compute(Scores(scores.y, rows, scores.weights))))
+    return not max(abs(found.low - ideal), abs(found.high - ideal)) < _NEARLY_PERFECT * abs(uninformed - ideal)
+
+
 def few_members(run: RunData) -> Iterator[Finding]:
     """Areas under curves of which one side has few samples."""
     scores, labels = run.scores, run.source.labels
-    counted = scores.y if scores.weights is None else scores.y[scores.weights > 0]
-    members = np.bincount(counted, minlength=scores.n_classes).tolist()
-    sizes = [min(own, counted.size - own) for own in members]
+    members = scores.used.tolist()
+    sizes = [min(own, sum(members) - own) for own in members]
     few = [label for label, size in zip(labels, sizes, strict=True) if 0 < size < FEW_MEMBERS]
     if few:
         yield Finding.warning(
@@ -463,7 +511,7 @@ def few_out_of_order(run: RunData) -> Iterator[Finding]:
 
 
 def about_biased(found: Mapping[Estimand, Estimates], run: RunData) -> Iterator[Finding]:
-    """What was resampled although resampling moves it."""
+    """Yield a caution about resampled metrics that resampling biases."""
     resampled = [one for one, estimates in found.items() if any(each.seed is not None for each in estimates)]
     biased = sorted({name for one in resampled if is_biased(one.expression) for name in one.names})
     n_samples = run.scores.n_samples
@@ -480,7 +528,7 @@ def about_biased(found: Mapping[Estimand, Estimates], run: RunData) -> Iterator[
 
 
 def about_resampling(found: Mapping[Estimand, Estimates], run: RunData, draws: int) -> Iterator[Finding]:
-    """What was resampled although resampling moves it, and of what."""
+    """Yield cautions about resampling: metrics that it biases, and subsets in place of all samples."""
     yield from about_biased(found, run)
     n_samples, made = run.scores.n_samples, resampling_plan(run, draws)
     if made is not None and not made.of_all:

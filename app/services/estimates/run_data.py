@@ -12,10 +12,10 @@ from app.domain.inputs.content import Content
 from app.domain.inputs.kinds import UNIT_KINDS, units_of
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.inputs.samples import Samples
-from app.kernel.matrix.table import Table, WeightedCounts
+from app.kernel.matrix.table import Table, WeightedCounts, at_equal_prevalence
 from app.kernel.metrics.card import Inputs, Metric
 from app.kernel.metrics.expression import Subject, compute
-from app.kernel.numerics.arrays import Array
+from app.kernel.numerics.arrays import Array, silently
 from app.kernel.samples.areas import area_variance
 from app.kernel.samples.calibration import ErrorByChance
 from app.kernel.samples.losses import Codes
@@ -24,11 +24,11 @@ from app.kernel.samples.scores import Scores
 from app.kernel.streamed.labels import StreamedLabels
 from app.kernel.streamed.metrics import error_of_chance
 from app.kernel.streamed.scores import StreamedRanking, StreamedScores
-from app.kernel.uncertainty.closed_forms import Headline, headline
-from app.kernel.uncertainty.groups import GroupedHeadline, GroupedRuns, Grouping, group_headline
+from app.kernel.uncertainty.closed_forms import Headlines, OverallInterval, equal_share_headlines, headlines
+from app.kernel.uncertainty.designs import Design, Grouped, Independent, Weighted
+from app.kernel.uncertainty.groups import GroupedCounts, Grouping
 from app.kernel.uncertainty.influence import Influences, LabelInfluences, UnitInfluences
 from app.kernel.uncertainty.units import LabelUnits, Run, Units
-from app.kernel.uncertainty.weights import weighted_headline
 from app.services.estimands import Estimand
 from app.services.stored import scores_of, stored_input
 
@@ -48,8 +48,8 @@ class RunData:
 
     def __init__(self, source: MatrixInput, units: Units | None = None, streamed: StreamedScores | None = None) -> None:
         self.source, self._units, self.streamed = source, units, streamed
-        self._closed_forms: dict[float, Headline] = {}
-        self._group_forms: dict[float, GroupedHeadline] = {}
+        self._closed_forms: dict[float, Headlines] = {}
+        self._at_equal_shares: dict[float, tuple[OverallInterval, ...]] = {}
         self._chances: dict[tuple[Any, ...], ErrorByChance] = {}
 
     @property
@@ -96,7 +96,7 @@ class RunData:
 
     @cached_property
     def table(self) -> Table:
-        """The same for metrics; of labels their tables."""
+        """The table of the matrix, or of the labels."""
         if self.source.task is not None:
             table: Table = self.subject.parts[Inputs.MATRIX]
             return table
@@ -117,7 +117,7 @@ class RunData:
 
     @cached_property
     def predicted(self) -> Codes:
-        """What was decided for each sample (n)."""
+        """Predicted class of each sample (n)."""
         return self._samples.predicted.astype(np.intp)
 
     @cached_property
@@ -129,12 +129,12 @@ class RunData:
 
     @property
     def weights(self) -> Array | None:
-        """What each of its samples weighs (n); None is 1 each, or not at hand."""
+        """Weight of each sample (n); None is 1 each, or not known."""
         return None if self.source.samples is None else self.source.samples.weights
 
     @cached_property
     def units(self) -> Units:
-        """What is resampled."""
+        """Units of resampling."""
         if self._units is not None:
             return self._units
         if self.source.task is None:
@@ -151,7 +151,7 @@ class RunData:
 
     @cached_property
     def influences(self) -> Influences | UnitInfluences:
-        """What each sample, or other unit, adds to the sampling error of a metric."""
+        """Influences of samples, or other units, on metrics."""
         if self.label_influences is not None:
             return self.label_influences
         if self.source.task is not None:
@@ -160,7 +160,7 @@ class RunData:
 
     @cached_property
     def label_influences(self) -> LabelInfluences | None:
-        """The same of samples with labels, which have metrics of their tables besides; None for others."""
+        """Influences of samples with labels, which have metrics of their tables too; None for others."""
         units = self.units if self.source.task is not None else None
         if isinstance(units, StreamedLabels):
             return units.influences()
@@ -171,7 +171,7 @@ class RunData:
 
     @cached_property
     def grouping(self) -> Grouping | None:
-        """Which samples belong together; None when they are independent.
+        """Groups of dependent samples; None when they are independent.
 
         Raises:
             ValueError: the samples come in groups that are not at hand.
@@ -184,21 +184,22 @@ class RunData:
         return Grouping.of(self.source.samples.groups, None if tally is None else tally.times)
 
     @cached_property
-    def groups(self) -> GroupedRuns | None:
-        """What each group holds; None when the samples are independent."""
+    def groups(self) -> GroupedCounts | None:
+        """Counts of each group; None when the samples are independent."""
         if self.grouping is None or self.source.task is not None:
             return None
         samples = self._samples
         codes, tally = self.grouping.codes, samples.tally
         if tally is None:
-            return GroupedRuns.gather(codes, samples.truth, samples.predicted, self.n_classes, samples.weights)
+            return GroupedCounts.gather(codes, samples.truth, samples.predicted, self.n_classes, samples.weights)
         sizes = tally.times.astype(np.float64) if samples.weights is None else samples.weights
-        runs = GroupedRuns.gather(codes, samples.truth, samples.predicted, self.n_classes, sizes)
+        runs = GroupedCounts.gather(codes, samples.truth, samples.predicted, self.n_classes, sizes)
         return replace(runs, n_samples=int(tally.used.sum()))
 
     @cached_property
     def weighted(self) -> WeightedCounts | None:
-        """What the weights of independent samples add to its matrix; None when they have none, or there is no matrix.
+        """Matrix of weights, of squared weights and of numbers of samples; None for groups, without weights, or without
+        a matrix.
 
         Raises:
             ValueError: the weights are not at hand.
@@ -228,28 +229,30 @@ class RunData:
             raise ValueError("expected an input with its samples")
         return self.source.samples
 
-    def closed_forms(self, level: float) -> Headline:
-        """Limits of rates and of the usual metrics at this level."""
+    @cached_property
+    def design(self) -> Design:
+        """Sampling design of the matrix."""
+        if self.groups is not None:
+            return Grouped(self.groups)
+        return Independent(Table(self.counts)) if self.weighted is None else Weighted(self.weighted)
+
+    def closed_forms(self, level: float) -> Headlines:
+        """Limits of the usual metrics at this level."""
         if level not in self._closed_forms:
-            self._closed_forms[level] = self._closed_form(level)
+            self._closed_forms[level] = headlines(self.design, level)
         return self._closed_forms[level]
 
-    def _closed_form(self, level: float) -> Headline:
-        if self.groups is not None:
-            return self.group_forms(level).headline
-        return headline(self.counts, level) if self.weighted is None else weighted_headline(self.weighted, level)
-
-    def group_forms(self, level: float) -> GroupedHeadline:
-        """The same of samples in groups, with what groups do to the variances.
-
-        Raises:
-            ValueError: the samples are independent.
-        """
-        if self.groups is None:
-            raise ValueError("expected samples in groups")
-        if level not in self._group_forms:
-            self._group_forms[level] = group_headline(self.groups, level)
-        return self._group_forms[level]
+    def at_equal_shares(self, level: float) -> tuple[OverallInterval, ...]:
+        """Limits of the usual metrics that prevalence moves, at equal class shares; none of weights or groups."""
+        if self.source.is_grouped or self.source.is_weighted or self.source.task is not None:
+            return ()
+        if level not in self._at_equal_shares:
+            counts = self.counts[None, None]
+            with silently():
+                pairs = Table(np.concatenate([counts, at_equal_prevalence(counts)], axis=1))
+            first = headlines(Independent(pairs, (slice(None), slice(1))), level)
+            self._at_equal_shares[level] = equal_share_headlines(pairs, first)[0]
+        return self._at_equal_shares[level]
 
     def by_chance(self, metric: Metric[Scores], parameters: Mapping[str, Any], seed: int) -> ErrorByChance | None:
         """A calibration error beside that of perfect probabilities; None for what is no calibration error."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 from functools import partial
-from typing import Final
+from typing import Any, Final
 from uuid import UUID
 
 import numpy as np
@@ -50,7 +50,7 @@ from app.services.idempotency import Mark, keep_under
 from app.services.observing import tally
 from app.services.ports import EvaluationStore
 from app.services.processes.compute import ComputePool
-from app.services.stored import FoldedInput, options_as_json, refuse_kind, stored_request
+from app.services.stored import StreamedInput, options_as_json, refuse_kind, stored_request
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -83,7 +83,7 @@ class EvaluationHeadline:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunNames:
-    """Whose evaluation it is."""
+    """The id, model and dataset of an evaluation."""
 
     id: UUID
     model: ModelRef
@@ -91,7 +91,7 @@ class RunNames:
 
 
 class Normalized(StrEnum):
-    """What the entries of a confusion matrix are divided by."""
+    """The sums that a confusion matrix is divided by, as scikit-learn names them."""
 
     FALSE = "false"
     TRUE = "true"
@@ -109,34 +109,24 @@ class MatrixShown:
         confusion_matrix: Rows are the actual classes; `null` where nothing is to be divided by.
     """
 
-    evaluation: UUID
+    evaluation_id: UUID
     labels: tuple[str, ...]
     normalized: Normalized
     confusion_matrix: Array = field(metadata=typed(list[list[float | None]]))
 
 
 def answer_of(record: EvaluationRecord, report: Report) -> Evaluation:
-    """What is answered about a record."""
-    return Evaluation(
-        id=record.id,
-        created_at=record.created_at,
-        model=record.model,
-        dataset=record.dataset,
-        tags=by_name(record.tags),
-        report=report,
-    )
+    """Return the answer about a record."""
+    return Evaluation(id=record.id, created_at=record.created_at, **_names(record), report=report)
 
 
 def brief_answer(record: EvaluationRecord, headline: Headline) -> EvaluationHeadline:
-    """The same in short."""
-    return EvaluationHeadline(
-        id=record.id,
-        created_at=record.created_at,
-        model=record.model,
-        dataset=record.dataset,
-        tags=by_name(record.tags),
-        headline=headline,
-    )
+    """Return the answer about a record with the headline alone."""
+    return EvaluationHeadline(id=record.id, created_at=record.created_at, **_names(record), headline=headline)
+
+
+def _names(of: "EvaluationRecord | NewEvaluation") -> dict[str, Any]:
+    return {"model": of.model, "dataset": of.dataset, "tags": by_name(of.tags)}
 
 
 def by_name(tags: Mapping[str, str]) -> dict[str, str]:
@@ -160,7 +150,9 @@ def normalized_counts(counts: Array, by: Normalized) -> Array:
 
 
 def marks_of(records: Sequence[EvaluationRecord]) -> dict[UUID, list[FindingMark]]:
-    """By evaluation of classes what its matrix says; findings of samples, which would have to be read, are left out."""
+    """Return findings on the matrix of each evaluation of classes; findings on samples, which would have to be read,
+    are left out.
+    """
     return {
         record.id: [found.mark for found in findings_of(ask(*stored_request(record)), record.values, None)]
         for record in records
@@ -174,11 +166,11 @@ _READ_AT_ONCE: Final = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewEvaluation:
-    """What is asked for: the input, what to compute of it, and whose it is.
+    """A request for an evaluation: its input, options and names.
 
     Attributes:
         created_at: When it was made, where that was not now.
-        report: Where it was made already, of samples that are not at hand any more.
+        report: Where it was made already, of samples that are not in memory any more.
     """
 
     source: MatrixInput
@@ -196,7 +188,7 @@ class NewEvaluation:
 
 
 def with_data(new: NewEvaluation, facts: DataFacts) -> NewEvaluation:
-    """The same of data that was named: it is said what was read, and samples are not kept."""
+    """Return the request with the facts of data that was named by a reference, whose samples are not stored."""
     return replace(
         new,
         source=replace(new.source, facts={**new.source.facts, DATA_FACT: facts}),
@@ -234,14 +226,14 @@ class EvaluationService:
     async def compute(self, new: NewEvaluation) -> Evaluation:
         """Compute and keep nothing."""
         report = await self._reports.make(new.source, new.options)
-        return Evaluation(report=report, model=new.model, dataset=new.dataset, tags=by_name(new.tags))
+        return Evaluation(**_names(new), report=report)
 
     async def compute_headline(self, new: NewEvaluation) -> EvaluationHeadline:
         """Compute what everybody looks at first, and keep nothing."""
         headline = await self._reports.headline(new.source, new.options)
         if headline is None:
             headline = (await self._reports.make(new.source, new.options)).headline
-        return EvaluationHeadline(model=new.model, dataset=new.dataset, tags=by_name(new.tags), headline=headline)
+        return EvaluationHeadline(**_names(new), headline=headline)
 
     async def create(self, project: str, new: NewEvaluation, *, model: ModelRef, dataset: DatasetRef) -> PendingWrite:
         """Compute and begin to keep: the evaluation is durable once `PendingWrite.done` has passed, not before."""
@@ -259,23 +251,26 @@ class EvaluationService:
     async def create_briefly(
         self, project: str, new: NewEvaluation, *, model: ModelRef, dataset: DatasetRef
     ) -> PendingWrite:
-        """The same for who wants to know no more than the headline: no report is made where that spares work."""
+        """Make and store an evaluation, and answer its headline: no report is made where that spares work."""
         brief = await self._reports.brief(new.source, new.options)
         if brief is None:
             return await self.create(project, new, model=model, dataset=dataset)
         record = record_of(new.identifier(), new, model, dataset, brief.values, None)
         return PendingWrite(brief_answer(record, brief.headline), asyncio.create_task(self.keep(project, record)))
 
-    @staticmethod
-    def new_identifier() -> UUID:
-        """The id of an evaluation that is computed elsewhere, to be kept here."""
-        return made_id()
-
     async def keep(self, project: str, record: EvaluationRecord) -> None:
         """Make a record durable. Raises as `PendingWrite.done` does."""
         async with self._admission:
             await self._store.add(project, record)
         _count_kept()
+
+    async def keep_all(self, project: str, records: Sequence[EvaluationRecord]) -> None:
+        """Make several records durable, all of them or none. Raises as `PendingWrite.done` does."""
+        if records:
+            async with self._admission:
+                await self._store.add_all(project, records)
+        for _ in records:
+            _count_kept()
 
     async def keep_together(
         self, project: str, records: Sequence[tuple[EvaluationRecord, Mark | None]]
@@ -309,7 +304,7 @@ class EvaluationService:
         return brief_answer(record, headline)
 
     async def names(self, project: str, identifier: UUID) -> RunNames:
-        """Whose evaluation it is, nothing else."""
+        """Return the model and the dataset of an evaluation."""
         record = _found(await self._store.get(project, identifier), identifier)
         return RunNames(id=record.id, model=record.model, dataset=record.dataset)
 
@@ -318,7 +313,7 @@ class EvaluationService:
         record = _found(await self._store.get(project, identifier), identifier)
         refuse_kind(record, "a confusion matrix")
         return MatrixShown(
-            evaluation=identifier,
+            evaluation_id=identifier,
             labels=record.labels,
             normalized=normalized,
             confusion_matrix=normalized_counts(record.counts.astype(np.float64), normalized),
@@ -342,7 +337,7 @@ class EvaluationService:
         return await self._kept(project, source, options, identifier)
 
     async def with_curves(self, project: str, identifier: UUID) -> MatrixInput:
-        """The same for curves: where samples went by when they were evaluated, with what is kept of these.
+        """Return the samples of an evaluation for curves; of streamed samples, their stored curves.
 
         Raises: as `samples`.
         """
@@ -350,7 +345,7 @@ class EvaluationService:
         if DATA_FACT in record.extra and record.task is None:
             stored = await self._store.read_part(project, identifier)
             if stored is not None and "curves" in stored:
-                return FoldedInput.of(record, stored["curves"])
+                return StreamedInput.of(record, stored["curves"])
         return await self.samples(project, identifier)
 
     async def units(self, project: str, identifier: UUID) -> MatrixInput:
@@ -390,10 +385,14 @@ class EvaluationService:
             raise _missing(identifier)
         return replace(source, samples=samples)
 
-    async def replace_tags(self, project: str, identifier: UUID, tags: Mapping[str, str]) -> Evaluation:
-        """Put tags in the place of all tags."""
+    async def change_tags(self, project: str, identifier: UUID, tags: Mapping[str, str | None]) -> Evaluation:
+        """Set tags, and remove those that are None; others stay.
+
+        Raises:
+            InvalidInput: there would be more tags than an evaluation may have.
+        """
         async with self._admission:
-            record = await self._store.replace_tags(project, identifier, tags)
+            record = await self._store.change_tags(project, identifier, tags)
         found = _found(record, identifier)
         return answer_of(found, await self._report_again(project, found))
 
@@ -402,6 +401,17 @@ class EvaluationService:
         async with self._admission:
             if not await self._store.delete(project, identifier):
                 raise _missing(identifier)
+
+    async def latest(self, project: str, query: EvaluationQuery) -> UUID:
+        """The id of the newest evaluation that matches.
+
+        Raises:
+            NotFound: none does.
+        """
+        found = await self._store.page(project, query)
+        if not found.items:
+            raise NotFound("there is no evaluation that matches")
+        return found.items[0].id
 
     async def page(self, project: str, query: EvaluationQuery) -> Page[EvaluationSummary, Position]:
         """Some evaluations in the order asked for."""
@@ -493,7 +503,7 @@ def evaluate_alone(new: NewEvaluation, identifier: UUID | None) -> tuple[Evaluat
 def evaluate_together(
     asked: Sequence[tuple[NewEvaluation, UUID | None]], *, briefly: bool
 ) -> list[tuple[Evaluation | EvaluationHeadline, EvaluationRecord | None] | None]:
-    """The same of several at once; None for what does not follow quickly from a matrix, or cannot be answered at all.
+    """Evaluate several requests at once. None stands for one that is no quick matrix, or is invalid.
 
     Args:
         asked: Each with its id.
@@ -531,8 +541,7 @@ def _briefly_with_record(
     new: NewEvaluation, identifier: UUID | None, values: Mapping[str, Value], headline: Headline
 ) -> tuple[EvaluationHeadline, EvaluationRecord | None]:
     if identifier is None or new.model is None or new.dataset is None:
-        tags = by_name(new.tags)
-        return EvaluationHeadline(model=new.model, dataset=new.dataset, tags=tags, headline=headline), None
+        return EvaluationHeadline(**_names(new), headline=headline), None
     record = record_of(new.identifier(identifier), new, new.model, new.dataset, values, None)
     return brief_answer(record, headline), record
 
@@ -541,7 +550,7 @@ def _with_record(
     new: NewEvaluation, identifier: UUID | None, report: Report
 ) -> tuple[Evaluation, EvaluationRecord | None]:
     if identifier is None or new.model is None or new.dataset is None:
-        return Evaluation(report=report, model=new.model, dataset=new.dataset, tags=by_name(new.tags)), None
+        return Evaluation(**_names(new), report=report), None
     sections = report.of_samples if keeps_sections(new) else None
     record = record_of(new.identifier(identifier), new, new.model, new.dataset, report.values, sections)
     return answer_of(record, report), record

@@ -2,18 +2,20 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
 
 from app.domain.errors import InvalidExpression, InvalidInput, all_understood
-from app.domain.expressions.expressions import parse
+from app.domain.expressions.expressions import parse, render
 from app.domain.inputs.confusion import costs_of
 from app.domain.inputs.content import DECISIONS_FACT, GROUPS_FACT, Content
 from app.domain.inputs.kinds import inputs_of
 from app.domain.inputs.labels import listed
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.members import numbers
+from app.domain.named_metrics import HEADLINE
 from app.domain.options import FEWEST_DRAWS, Costs, IntervalChoice, IntervalMethod, Options, Sampling
 from app.kernel.metrics.card import COSTS, Choice, MatrixOf, Task
 from app.kernel.metrics.expression import Expression, measures, of_probabilities
@@ -26,6 +28,7 @@ from app.kernel.metrics.families.decisions import (
 )
 from app.kernel.numerics.arrays import silently
 from app.kernel.samples.scores import Scores
+from app.kernel.uncertainty.catalogued import catalogue_rates
 from app.kernel.uncertainty.draws import Alternative, AreaInterval, Prior
 from app.kernel.uncertainty.intervals import ProportionInterval
 from app.services.estimates.methods.of_matrix import MOST_CELLS
@@ -80,7 +83,7 @@ def asked_of(costs: Costs, texts: Sequence[str], source: MatrixInput) -> tuple[s
 
 
 def assumed_costs(costs: Costs) -> Mapping[str, Any]:
-    """What metrics of costs take that name none."""
+    """Return the costs for metrics of costs that name none."""
     return {COSTS.name: costs.matrix}
 
 
@@ -106,11 +109,13 @@ def _are_of_classes(costs: Costs, source: MatrixInput) -> bool:
 
 
 def decided(costs: Costs, scores: Scores, labels: Sequence[str]) -> dict[str, Any]:
-    """What deciding by the lowest expected cost would do: a matrix of actual classes and decisions, and its rates."""
+    """Return the result of deciding by the lowest expected cost: a matrix of actual classes and decisions, and its
+    rates.
+    """
     matrix, names = np.array(costs.matrix), costs.decisions or tuple(labels)
-    codes = cheapest_decisions(scores, matrix)
     counts = np.zeros((len(labels), len(names)))
-    np.add.at(counts, (scores.y, codes), 1.0 if scores.weights is None else scores.weights)
+    for part in scores.parts:
+        np.add.at(counts, (part.y, cheapest_decisions(part, matrix)), 1.0 if part.weights is None else part.weights)
     with silently():
         of_class, of_decision = counts / counts.sum(axis=1)[:, None], counts / counts.sum(axis=0)
     return {
@@ -125,6 +130,11 @@ def decided(costs: Costs, scores: Scores, labels: Sequence[str]) -> dict[str, An
             for name, column in zip(names, of_decision.T, strict=True)
         },
     }
+
+
+@cache
+def _quick_names() -> frozenset[str]:
+    return frozenset((*HEADLINE, *catalogue_rates().keys))
 
 
 # How matrices of weighted samples can be simulated, or have limits by derivatives.
@@ -146,7 +156,7 @@ class Question:
 
     @property
     def of_probabilities(self) -> list[tuple[str, Expression]]:
-        """Those that do."""
+        """The expressions that need probabilities or scores."""
         return [(text, expression) for text, expression in self._asked if of_probabilities(expression)]
 
     @property
@@ -178,13 +188,27 @@ class Question:
         return self.has_intervals and self.quick_level is None and not self._by_units
 
     @property
+    def limits_beyond(self) -> list[tuple[str, Expression]]:
+        """The expressions of a matrix of independent samples whose limits the quick intervals have not, at least not
+        under this name.
+        """
+        if self.quick_level is None:
+            return []
+        labels = self.source.labels
+        return [
+            (text, expression)
+            for text, expression in self.of_matrix
+            if text.partition("@")[0] not in _quick_names() or text != render(expression, labels)
+        ]
+
+    @property
     def _by_units(self) -> bool:
         """Do its intervals need every group, or the weight of every sample?"""
         return self.source.is_grouped or self.source.is_weighted
 
     @property
     def family(self) -> tuple[int, float | None]:
-        """What questions must have in common to be answered together."""
+        """Number of classes and level, which questions must share to be answered in one pass."""
         return len(self.source.labels), self.quick_level
 
 
@@ -240,7 +264,7 @@ def _parsed(options: Options, source: MatrixInput) -> tuple[Expression, ...]:
 
 
 def _check_unit_options(source: MatrixInput, task: Task, options: Options) -> None:
-    """What is asked of a matrix of classes only, and intervals of weights."""
+    """Refuse options that only a matrix of classes has, and intervals of weights."""
     if options.costs is not None and task is not Task.DECISIONS:
         raise InvalidInput.at(
             "/options/costs", "not_for_this_kind", f"expected no costs: they have no meaning for {task}"

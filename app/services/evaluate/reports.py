@@ -9,15 +9,15 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, Final
 
 import numpy as np
 
 from app.domain.expressions.expressions import render
 from app.domain.findings import Finding, Severity
-from app.domain.inputs.content import Content
+from app.domain.inputs.content import WEIGHTS_FACT, Content
 from app.domain.inputs.kinds import UNIT_KINDS
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.members import numbers
@@ -47,10 +47,12 @@ from app.kernel.metrics.expression import Measure
 from app.kernel.metrics.families.combinations import GPS
 from app.kernel.metrics.families.rates import prevalence, recall, support
 from app.kernel.numerics.arrays import silently
+from app.services.estimates.estimate import NoLimits
 from app.services.estimates.report_intervals import headline_intervals, overall_intervals
 from app.services.estimates.run_data import RunData
 from app.services.evaluate.questions import Question, ask
 from app.services.evaluate.sections.designs import group_section, weight_section
+from app.services.evaluate.sections.findings import about_decisions
 from app.services.evaluate.sections.matrix import (
     BatchValues,
     batch_values,
@@ -58,6 +60,7 @@ from app.services.evaluate.sections.matrix import (
     metric_order,
     requested_of_matrix,
     sections,
+    with_limits_beyond,
     with_slow_intervals,
 )
 from app.services.evaluate.sections.probability import probability_section
@@ -66,7 +69,7 @@ from app.services.observing import Observers, Tally, share, tally
 from app.services.processes.compute import ComputePool
 
 # Characters of requested expressions: with the usual metrics and a class the headline stays below two kilobytes.
-_MOST_REQUESTED = 700
+_MOST_REQUESTED = 1000
 _CHARACTERS_OF_VALUES = 70
 
 
@@ -76,7 +79,7 @@ def headline_of(summary: InputSummary, whole: Section, keys: Sequence[str] = HEA
         "metrics": {
             key: _with_limits(whole.values[key], whole.intervals.get(key)) for key in keys if key in whole.values
         },
-        "requested": _requested(whole.requested, whole.intervals),
+        "requested": _requested(summary, whole),
         "weakest_class": _weakest(summary, whole),
         "n_samples": summary.n_samples,
         "n_classes": summary.n_classes,
@@ -84,8 +87,8 @@ def headline_of(summary: InputSummary, whole: Section, keys: Sequence[str] = HEA
 
 
 def headline_names(reported: Iterable[AnyMetric], task: Task, shown: Collection[str]) -> list[str]:
-    """What to look at first of the values of a kind of input that are shown; of a metric at several cutoffs that at its
-    default one, or at the last.
+    """Return the names of the leading values among those shown; of a metric at several cutoffs, the one at its default
+    or at the last.
     """
     found = []
     for metric in reported:
@@ -118,7 +121,7 @@ def is_quick(question: Question) -> bool:
     """Is the headline less work than the report?"""
     source = question.source
     beyond = source.task is not None or source.is_grouped
-    return not (beyond or question.has_slow_intervals or question.of_probabilities)
+    return not (beyond or question.has_slow_intervals or question.limits_beyond or question.of_probabilities)
 
 
 def headlines_of(found: BatchValues) -> list[Headline]:
@@ -142,10 +145,13 @@ def _headline(
     requested: Requested,
     intervals: Mapping[str, Interval],
 ) -> Headline:
-    """Of overall values, and of the recalls and prevalences of the classes."""
+    """Return the headline of overall values and of the classes' recalls and prevalences."""
     per_class = leading_rates(question.source.labels, *rates)
     section = Section(per_class=per_class, values=values, requested=requested, intervals=intervals)
     return headline_of(InputSummary.of(question.source, per_class), section)
+
+
+_NOT_ASKED: Final = "no intervals were asked for"
 
 
 def _with_limits(value: Value, interval: Interval | None) -> HeadlineValue:
@@ -154,17 +160,23 @@ def _with_limits(value: Value, interval: Interval | None) -> HeadlineValue:
     return {"value": value, "low": interval["low"], "high": interval["high"]}
 
 
-def _requested(requested: Requested, intervals: Mapping[str, Interval]) -> dict[str, HeadlineValue]:
-    """Those of one value, in order, as long as there is room; lists stand in ``requested`` alone."""
+def _requested(summary: InputSummary, whole: Section) -> dict[str, HeadlineValue]:
+    """Return the requested single values, in order, as long as there is room; lists stand in ``requested`` alone."""
     found: dict[str, HeadlineValue] = {}
     room = _MOST_REQUESTED
-    for text, value in requested.items():
+    counted = summary.content is Content.counts or WEIGHTS_FACT in summary.facts
+    without_any = _NOT_ASKED if counted else NoLimits.NO_COUNTS.value
+    for text, value in whole.requested.items():
         if isinstance(value, Mapping):
             continue
-        room -= len(text.encode()) + _CHARACTERS_OF_VALUES
+        interval = whole.intervals.get(text)
+        one = _with_limits(value, interval)
+        if one["low"] is None and one["high"] is None:
+            one["reason"] = without_any if interval is None else interval.get("reason", "")
+        room -= len(text.encode()) + _CHARACTERS_OF_VALUES + len(one.get("reason", ""))
         if room < 0:
             break
-        found[text] = _with_limits(value, intervals.get(text))
+        found[text] = one
     return found
 
 
@@ -177,7 +189,9 @@ def _weakest(summary: InputSummary, whole: Section) -> WeakestClass | None:
     if lowest is None:
         return None
     value, place, label = lowest
-    return WeakestClass(label, value, _members(summary, place, whole.classes[label]))
+    # Rates say nothing of how many samples there are.
+    n = None if summary.n_samples is None else _members(summary, place, whole.classes[label])
+    return WeakestClass(label, value, n)
 
 
 def _members(summary: InputSummary, place: int, groups: GroupedMetrics) -> float:
@@ -195,7 +209,7 @@ _PASS_LIMIT = 32
 
 
 def evaluate(source: MatrixInput, options: Options) -> Report:
-    """Everything that is answered about an input.
+    """Evaluate an input.
 
     Raises:
         InvalidExpression: one of ``options.metrics`` is none; its pointer names which.
@@ -217,6 +231,8 @@ def report_alone(question: Question, kept: Mapping[SectionName, Section] | None 
     of_matrix = sections(batch_values([question]))[0]
     if question.has_slow_intervals:
         of_matrix = with_slow_intervals(of_matrix, question, run)
+    elif question.limits_beyond:
+        of_matrix = with_limits_beyond(of_matrix, question, run)
     if kept is None:
         kept = {}
         if source.is_grouped:
@@ -239,13 +255,7 @@ def unit_report(question: Question, task: Task, run: RunData, kept: Mapping[Sect
     return Report(
         input=summary,
         headline=headline_of(summary, section, leading),
-        metrics=section.metrics,
-        per_class=section.per_class,
-        values=section.values,
-        requested=section.requested,
-        intervals=section.intervals,
-        undefined=section.undefined,
-        findings=section.findings,
+        **_said(section),
         of_samples={SectionName.UNITS: section},
         queries=section.details.get("queries"),
         decisions=section.details.get("decisions"),
@@ -265,7 +275,8 @@ def is_light(question: Question) -> bool:
     source = question.source
     entries = source.counts.size + (0 if source.fold_counts is None else source.fold_counts.size)
     beyond_matrix = source.is_scored or source.is_grouped or source.is_weighted or source.task is not None
-    return not (beyond_matrix or question.has_slow_intervals or entries > HEAVY_ENTRIES)
+    slow = question.has_slow_intervals or bool(question.limits_beyond)
+    return not (beyond_matrix or slow or entries > HEAVY_ENTRIES)
 
 
 def passes(questions: Sequence[Question]) -> Iterator[list[int]]:
@@ -287,20 +298,12 @@ def build_report(question: Question, of_matrix: Section, of_samples: Mapping[Sec
             whole = _joined(whole, of_samples[name])
     if of_samples:
         whole = replace(whole, requested={text: whole.requested[text] for text in question.options.metrics})
+    whole = replace(whole, findings=about_decisions(whole.findings, question.source))
     summary = InputSummary.of(question.source, whole.classes)
     return Report(
         input=summary,
         headline=headline_of(summary, whole),
-        metrics=whole.metrics,
-        per_class=whole.per_class,
-        values=whole.values,
-        requested=whole.requested,
-        intervals=whole.intervals,
-        balanced_intervals=whole.balanced_intervals,
-        undefined=whole.undefined,
-        findings=whole.findings,
-        folds=whole.folds,
-        interpretation=whole.interpretation,
+        **_said(whole),
         of_samples=of_samples,
         probabilities=_details(of_samples, SectionName.PROBABILITIES),
         groups=_details(of_samples, SectionName.GROUPS),
@@ -308,12 +311,21 @@ def build_report(question: Question, of_matrix: Section, of_samples: Mapping[Sec
     )
 
 
+# Members of a report that its section has too.
+_SHARED = frozenset(one.name for one in fields(Report)) & frozenset(one.name for one in fields(Section))
+
+
+def _said(section: Section) -> dict[str, Any]:
+    """Members of a report that are as in its section."""
+    return {name: getattr(section, name) for name in _SHARED}
+
+
 def _details(of_samples: Mapping[SectionName, Section], name: SectionName) -> Any:
     return of_samples[name].details if name in of_samples else None
 
 
 def _joined(first: Section, second: Section) -> Section:
-    """What two sections say, the second behind the first."""
+    """Join two sections, the second behind the first."""
     return Section(
         metrics=merged_metrics(first.metrics, second.metrics),
         per_class={
@@ -350,7 +362,9 @@ _KIND = "evaluate"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OverallValues:
-    """What is known of a report first. The report follows, while the store is busy with them."""
+    """Overall values of a report, which are known first, and the report itself, made while the store is busy
+    with them.
+    """
 
     values: Mapping[str, Value]
     report: Awaitable[Report]
@@ -358,7 +372,7 @@ class OverallValues:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BriefValues:
-    """What is known of an evaluation whose report nobody asks for."""
+    """Overall values and headline of an evaluation whose report nobody asks for."""
 
     values: Mapping[str, Value]
     headline: Headline
@@ -366,20 +380,11 @@ class BriefValues:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Waiting:
+    """A light question that shares a pass with others; it is answered `BriefValues` or `OverallValues`."""
+
     question: Question
-    overall: "asyncio.Future[OverallValues]"
-    report: "asyncio.Future[Report]"
+    answer: "asyncio.Future[Any]"
     tally: Tally | None
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _WaitingBriefly:
-    question: Question
-    overall: "asyncio.Future[BriefValues]"
-    tally: Tally | None
-
-
-Waits = TypeVar("Waits", _Waiting, _WaitingBriefly)
 
 
 class Reports:
@@ -387,8 +392,8 @@ class Reports:
 
     def __init__(self, compute: ComputePool) -> None:
         self._compute = compute
-        self._waiting: list[_Waiting] = []
-        self._waiting_briefly: list[_WaitingBriefly] = []
+        # By whether they are answered briefly.
+        self._waiting: dict[bool, list[_Waiting]] = {False: [], True: []}
 
     async def make(
         self, source: MatrixInput, options: Options, kept: Mapping[SectionName, Section] | None = None
@@ -414,45 +419,36 @@ class Reports:
     ) -> OverallValues:
         """The values of an input, its report to follow. Raises as `make` does; the report raises nothing more."""
         question = ask(source, options)
-        loop = asyncio.get_running_loop()
-        report: asyncio.Future[Report] = loop.create_future()
-        if not is_light(question):
-            made = await self._compute.run(partial(report_alone, question, kept))
-            report.set_result(made)
-            return OverallValues(made.values, report)
-        if not self._waiting:
-            _after(_TURNS_TO_GATHER, self._values_of_all)
-        waiting = _Waiting(question, loop.create_future(), report, tally())
-        self._waiting.append(waiting)
-        return await waiting.overall
+        if is_light(question):
+            found: OverallValues = await self._together(question, briefly=False)
+            return found
+        report: asyncio.Future[Report] = asyncio.get_running_loop().create_future()
+        made = await self._compute.run(partial(report_alone, question, kept))
+        report.set_result(made)
+        return OverallValues(made.values, report)
 
     async def brief(self, source: MatrixInput, options: Options) -> BriefValues | None:
         """The values of an input and its headline, and no report; None where that takes as much. Raises as `make`."""
         question = ask(source, options)
         if not (is_quick(question) and is_light(question)):
             return None
-        if not self._waiting_briefly:
-            _after(_TURNS_TO_GATHER, self._brief_values_of_all)
-        waiting = _WaitingBriefly(question, asyncio.get_running_loop().create_future(), tally())
-        self._waiting_briefly.append(waiting)
-        return await waiting.overall
+        found: BriefValues = await self._together(question, briefly=True)
+        return found
 
-    def _values_of_all(self) -> None:
-        waiting, self._waiting = self._waiting, []
-        for group in _groups(waiting):
-            _values_of_group(group, self._compute.observers)
+    async def _together(self, question: Question, *, briefly: bool) -> Any:
+        """The answer to a light question, in one pass with all that arrive during the next turns."""
+        waiting = self._waiting[briefly]
+        if not waiting:
+            _after(_TURNS_TO_GATHER, lambda: self._answer_all(briefly=briefly))
+        one = _Waiting(question, asyncio.get_running_loop().create_future(), tally())
+        waiting.append(one)
+        return await one.answer
 
-    def _brief_values_of_all(self) -> None:
-        waiting, self._waiting_briefly = self._waiting_briefly, []
-        for group in _groups(waiting):
-            _brief_values_of_group(group, self._compute.observers)
-
-
-def _groups(waiting: Sequence[Waits]) -> Iterator[list[Waits]]:
-    """Those who still wait, as far as they can be answered together."""
-    still = [one for one in waiting if not one.overall.done()]
-    for places in passes([one.question for one in still]):
-        yield [still[place] for place in places]
+    def _answer_all(self, *, briefly: bool) -> None:
+        waiting, self._waiting[briefly] = self._waiting[briefly], []
+        still = [one for one in waiting if not one.answer.done()]
+        for places in passes([one.question for one in still]):
+            _answer_group([still[place] for place in places], self._compute.observers, briefly=briefly)
 
 
 @contextmanager
@@ -467,52 +463,48 @@ def _told(observers: Observers, tallies: Sequence[Tally | None]) -> Iterator[Non
         observers.computed(_KIND, seconds, apart=False)
 
 
-def _values_of_group(group: Sequence[_Waiting], observers: Observers) -> None:
-    """Give a group its values, one by one if it fails as a whole: what cannot be computed spoils no other."""
+def _answer_group(group: Sequence[_Waiting], observers: Observers, *, briefly: bool) -> None:
+    """Answer a group, one by one if it fails as a whole: what cannot be computed spoils no other."""
+    tallies = [one.tally for one in group]
+    answers: Sequence[BriefValues | OverallValues]
     try:
-        with _told(observers, [one.tally for one in group]):
+        with _told(observers, tallies):
             found = batch_values([one.question for one in group])
+            if briefly:
+                answers = [BriefValues(*each) for each in zip(found.values, headlines_of(found), strict=True)]
+            else:
+                answers = _reported_later(found, tallies, observers)
     except Exception as error:  # noqa: BLE001 - it belongs to the caller
         if len(group) == 1:
-            group[0].overall.set_exception(error)
+            group[0].answer.set_exception(error)
             return
         for one in group:
-            _values_of_group([one], observers)
-        return
-    for one, values in zip(group, found.values, strict=True):
-        one.overall.set_result(OverallValues(values, one.report))
-    _after(_TURNS_TO_STORE, lambda: _report_group(group, found, observers))
-
-
-def _brief_values_of_group(group: Sequence[_WaitingBriefly], observers: Observers) -> None:
-    """The same, each with its headline."""
-    try:
-        with _told(observers, [one.tally for one in group]):
-            found = batch_values([one.question for one in group])
-            answers = [BriefValues(*each) for each in zip(found.values, headlines_of(found), strict=True)]
-    except Exception as error:  # noqa: BLE001 - it belongs to the caller
-        if len(group) == 1:
-            group[0].overall.set_exception(error)
-            return
-        for one in group:
-            _brief_values_of_group([one], observers)
+            _answer_group([one], observers, briefly=briefly)
         return
     for one, answer in zip(group, answers, strict=True):
-        one.overall.set_result(answer)
+        one.answer.set_result(answer)
 
 
-def _report_group(group: Sequence[_Waiting], found: BatchValues, observers: Observers) -> None:
-    try:
-        with _told(observers, [one.tally for one in group]):
-            reports = matrix_reports(found)
-    except Exception as error:  # noqa: BLE001 - it belongs to the callers
-        for one in group:
-            if not one.report.done():
-                one.report.set_exception(error)
-        return
-    for one, report in zip(group, reports, strict=True):
-        if not one.report.done():
-            one.report.set_result(report)
+def _reported_later(found: BatchValues, tallies: Sequence[Tally | None], observers: Observers) -> list[OverallValues]:
+    """Values whose reports are made once the store has been given these."""
+    loop = asyncio.get_running_loop()
+    reports: list[asyncio.Future[Report]] = [loop.create_future() for _ in found.values]
+
+    def make() -> None:
+        try:
+            with _told(observers, tallies):
+                made = matrix_reports(found)
+        except Exception as error:  # noqa: BLE001 - it belongs to the callers
+            for one in reports:
+                if not one.done():
+                    one.set_exception(error)
+            return
+        for one, report in zip(reports, made, strict=True):
+            if not one.done():
+                one.set_result(report)
+
+    _after(_TURNS_TO_STORE, make)
+    return [OverallValues(*each) for each in zip(found.values, reports, strict=True)]
 
 
 def _after(turns: int, function: Callable[[], None]) -> None:

@@ -1,4 +1,4 @@
-"""Where heavy arithmetic runs: in processes of its own, which can be ended.
+"""Processes for heavy arithmetic, which can be ended.
 
 Work in a thread cannot be: one request that takes too long, too much memory, or the interpreter with it would take the
 service along. A process costs its request a few milliseconds and one copy of its arguments, and nobody else anything.
@@ -111,7 +111,7 @@ class ComputePool:
         return self._places.waiting + sum(share.waiting for share in self._shares.values())
 
     async def run_in_turn(self, function: Callable[..., Result]) -> Result:
-        """The same for one of many functions of a request: it waits for those before it, of all such requests.
+        """Run one of many functions of a request, after those before it of all such requests.
 
         So a request of a hundred large pieces neither fills the places of others nor is refused for its own number.
         """
@@ -119,8 +119,8 @@ class ComputePool:
             return await self.run(function)
 
     async def run_piece(self, function: Callable[..., Result]) -> Result:
-        """The same for a piece of a batch that takes no more than a moment: it may have the process that is left for
-        others too, as long as that is idle.
+        """Run a piece of a batch that takes no more than a moment; it may use the process reserved for others while
+        that is idle.
 
         Whoever comes meanwhile does not wait for the piece: it is lent a place and takes none. For so long there is
         one process more.
@@ -191,7 +191,7 @@ class ComputePool:
 
 
 def _on_loop(loop: asyncio.AbstractEventLoop, tell: Tell | None) -> Tell | None:
-    """For a thread that says how far it is to somebody on the loop."""
+    """Return a listener for threads that forwards progress to the loop."""
     return None if tell is None else lambda share: loop.call_soon_threadsafe(tell, share)
 
 

@@ -22,7 +22,7 @@ VEGA_LITE: Final = "6.1"
 
 
 class PictureFormat(StrEnum):
-    """What pictures are written in."""
+    """The formats of pictures."""
 
     SVG = "svg"
     PNG = "png"

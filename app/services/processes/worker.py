@@ -22,7 +22,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from enum import Enum, auto
 from itertools import pairwise
-from multiprocessing import forkserver, reduction, resource_tracker, util
+from multiprocessing import forkserver, reduction, resource_tracker, spawn, util
 from multiprocessing.connection import Connection
 from pathlib import Path
 from traceback import format_exc
@@ -51,17 +51,17 @@ _LISTENER: ContextVar[Tell | None] = ContextVar("progress", default=None)
 
 
 def tell_progress(tell: Tell | None) -> None:
-    """What this task, and those it starts, says of how far it is goes there; None: nowhere."""
+    """Set the listener to the progress of this task and of those it starts; None is no listener."""
     _LISTENER.set(tell)
 
 
 def listener() -> Tell | None:
-    """Who wants to know; None when nobody does."""
+    """Return the listener to the present task's progress, or None."""
     return _LISTENER.get()
 
 
 def progressed(done: int, steps: int) -> None:
-    """So many of the steps are done."""
+    """Tell the listener that so many of the steps are done."""
     tell = _LISTENER.get()
     if tell is not None:
         tell(done / steps)
@@ -69,7 +69,7 @@ def progressed(done: int, steps: int) -> None:
 
 @contextmanager
 def as_step(done: int, steps: int) -> Iterator[None]:
-    """What is said inside is how far one of several steps is, after those that are done."""
+    """Report progress inside as that of one of several steps, after ``done`` of them."""
     tell = _LISTENER.get()
     token = _LISTENER.set(None if tell is None else lambda share: tell((done + share) / steps))
     try:
@@ -98,6 +98,25 @@ _CONTEXT = multiprocessing.get_context("forkserver")
 _GARBAGE_THRESHOLD = 100_000
 # Between two words of how far the work is.
 _TELL_SECONDS = 0.25
+
+
+_NAME: Final = "prevail-compute"
+_preparation = spawn.get_preparation_data
+
+
+def _preparation_without_main(name: str) -> dict[str, Any]:
+    """Arguments of a process at its start, for compute processes without the module ``__main__``.
+
+    Each would run it: the script of a user who has the service inside it (`prevail.local`).
+    """
+    told = _preparation(name)
+    if name == _NAME:
+        for member in ("init_main_from_name", "init_main_from_path"):
+            told.pop(member, None)
+    return told
+
+
+spawn.get_preparation_data = _preparation_without_main
 
 
 def fork_from_here(modules: Sequence[str]) -> None:
@@ -136,7 +155,7 @@ def _forked(path: bytes, args: Sequence[Any], passfds: Sequence[int]) -> int:  #
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one piece of work may take.
+    """Limits of one piece of work.
 
     Attributes:
         seconds: From its arguments to its result.
@@ -151,7 +170,7 @@ class Limits:
 
 
 class Ending(Enum):
-    """How a piece of work ended."""
+    """The end of a piece of work."""
 
     DONE = auto()
     RAISED = auto()
@@ -175,7 +194,7 @@ class Worker:
         _CONTEXT.set_forkserver_preload(list(modules))
         self._limits = limits
         self._line, theirs = _CONTEXT.Pipe()
-        self._process = _CONTEXT.Process(target=_serve, args=(theirs, limits), name="prevail-compute", daemon=True)
+        self._process = _CONTEXT.Process(target=_serve, args=(theirs, limits), name=_NAME, daemon=True)
         self._process.start()
         theirs.close()
         self.usable = True

@@ -1,1 +1,1 @@
-"""What if the classes were more or less frequent?"""
+"""Projections to other class shares."""

@@ -1,4 +1,4 @@
-"""How frequent the classes are where a model is used, from its predictions on samples without labels."""
+"""Estimates of class shares where a model is used, from its predictions on samples without labels."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,16 +11,18 @@ from app.domain.evaluation import EvaluationRecord
 from app.domain.members import LEFT_OUT
 from app.domain.wording import significant
 from app.kernel.matrix.prevalence import EstimatedShares, estimate_by_confusion, estimate_by_likelihood, recalibrate
-from app.kernel.numerics.arrays import Array
+from app.kernel.numerics.arrays import Array, Mask
 from app.kernel.uncertainty.draws import generator, summarise
 from app.kernel.uncertainty.intervals import two_sided_z
-from app.kernel.uncertainty.shares import likelihood_limits, spread_by_old
+from app.kernel.uncertainty.shares import likelihood_limits, limits_by_labelled, spread_by_old
 from app.kernel.uncertainty.simulation import draw_matrices
 
 # Resampled solutions; each is a small system of equations.
 DRAWS = 1000
 # Samples times squared classes: limits look at all samples some twenty times for each class. About ten seconds.
 MOST_LOOKED_AT = 500_000_000
+# With more of them the uncertainty of counted old shares is added by derivatives, in place of some 300 looks.
+MOST_PROFILED = MOST_LOOKED_AT // 13
 # Beyond this errors of the rows are blown up so far that little is left of the answer.
 _LARGE_CONDITION = 30.0
 _NOT_FOR_GROUPS = (
@@ -47,7 +49,7 @@ class PrevalenceEstimate:
     """Estimated class shares.
 
     Attributes:
-        evaluation: What is known of how each class is predicted.
+        evaluation_id: What is known of how each class is predicted.
         method: `bbse` from predicted classes, `saerens_em` from probabilities.
         n_samples: Samples without labels.
         prevalence: Estimated share of each class.
@@ -62,7 +64,7 @@ class PrevalenceEstimate:
         probabilities: For the new shares, if they were asked for.
     """
 
-    evaluation: UUID
+    evaluation_id: UUID
     method: str
     n_samples: float
     prevalence: Mapping[str, float]
@@ -101,7 +103,7 @@ def estimate_from_labels(record: EvaluationRecord, predicted: Array, *, level: f
             "errors of the matrix become large ones of the shares."
         )
     return PrevalenceEstimate(
-        evaluation=record.id,
+        evaluation_id=record.id,
         method="bbse",
         n_samples=float(predicted.sum()),
         prevalence=dict(zip(record.labels, found.shares.tolist(), strict=True)),
@@ -149,7 +151,8 @@ def estimate_from_probabilities(
     """Class shares from predicted probabilities (N, K). Saerens, Latinne & Decaestecker (2002).
 
     The interval counts in the samples, by the likelihood ratio, and what is not known of the old shares where they are
-    those of the labelled samples; both errors are independent (Zou & Donner 2008).
+    those of the labelled samples: that of the class is profiled out, those of others are added by derivatives, as
+    errors that are independent (Zou & Donner 2008).
 
     Args:
         record: the evaluation, for its classes.
@@ -177,9 +180,9 @@ def estimate_from_probabilities(
     elif probabilities.size * old.size > MOST_LOOKED_AT:
         warnings.append("No intervals: there are too many samples and classes for them.")
     else:
-        limits = _probability_limits(probabilities / old, found.shares, old, _covariance(record, old, counted), level)
+        limits = _probability_limits(record, probabilities, found.shares, old, counted, level)
     return PrevalenceEstimate(
-        evaluation=record.id,
+        evaluation_id=record.id,
         method="saerens_em",
         n_samples=float(len(probabilities)),
         prevalence=dict(zip(record.labels, found.shares.tolist(), strict=True)),
@@ -194,16 +197,28 @@ def estimate_from_probabilities(
 
 
 def _probability_limits(
-    ratios: Array, shares: Array, old: Array, covariance: Array, level: float
+    record: EvaluationRecord, probabilities: Array, shares: Array, old: Array, counted: Mask, level: float
 ) -> tuple[Array, Array]:
+    """Limits (K), (K) of the shares; old shares that were counted are uncertain."""
+    ratios, labelled = probabilities / old, record.counts.sum(axis=1)
     low, high = likelihood_limits(ratios, shares, level)
-    reach = two_sided_z(level) * spread_by_old(ratios, shares, old, covariance)
+    several = counted.sum() > 1
+    profiled = several and probabilities.size * old.size <= MOST_PROFILED
+    for code in np.flatnonzero(counted).tolist() if profiled else ():
+        of_class = float(labelled[code]), float(labelled[counted].sum())
+        low[code], high[code] = limits_by_labelled(probabilities, old, code, of_class, level)
+    # What is left: other old shares than that of the class itself.
+    reach = np.zeros(old.size)
+    for code in range(old.size) if several else ():
+        others = counted & (np.arange(old.size) != code) if profiled else counted
+        deviations = spread_by_old(ratios, shares, old, _covariance(record, old, others))
+        reach[code] = two_sided_z(level) * deviations[code]
     return np.maximum(shares - np.hypot(shares - low, reach), 0.0), np.minimum(
         shares + np.hypot(high - shares, reach), 1.0
     )
 
 
-def _covariance(record: EvaluationRecord, old: Array, counted: Array) -> Array:
+def _covariance(record: EvaluationRecord, old: Array, counted: Mask) -> Array:
     """Covariance (K, K) of the old shares that were counted: proportions of what the given ones leave."""
     counts = np.where(counted, record.counts.sum(axis=1), 0).astype(np.float64)
     total = counts.sum()

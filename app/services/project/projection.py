@@ -17,10 +17,11 @@ from app.kernel.matrix.prevalence import ShareExtremes, ShareRanges, extremes, s
 from app.kernel.metrics.expression import is_biased
 from app.kernel.numerics.arrays import Array, Mask
 from app.kernel.uncertainty.draws import Alternative
+from app.kernel.uncertainty.groups import FEW_GROUPS
 from app.services.estimands import Estimand
 from app.services.estimates.estimate import ClassShares, Estimates, LimitSettings, NoLimits
-from app.services.estimates.estimates import estimate_at, values_at_shares
-from app.services.estimates.methods import shifted_matrix, shifted_samples, shifted_units
+from app.services.estimates.estimates import estimate_at, values_at_shares, why_uncounted
+from app.services.estimates.methods import shifted
 from app.services.estimates.report_intervals import caution_findings
 from app.services.estimates.run_data import RunData
 from app.services.runs.aligned import Runs
@@ -100,7 +101,7 @@ class SweptClass:
 
 @dataclass(frozen=True, slots=True)
 class SampleDesign:
-    """How intervals of metrics of probabilities come about, beside those of the matrix."""
+    """Design of the intervals of metrics of probabilities, beside those of the matrix."""
 
     method: str | None
     draws: int
@@ -108,11 +109,11 @@ class SampleDesign:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProjectionDesign:
-    """How intervals of what prevalence moves come about.
+    """Design of the intervals of metrics that prevalence moves.
 
     Attributes:
         draws: Simulated or resampled data sets; 0 where there are no intervals.
-        class_counts: `fixed`: those of the run are taken as chosen.
+        class_counts: `fixed`: those of the run are taken as chosen. Left out where they vary with groups.
         prior: Prior of the rows of the matrix.
         prevalence: `given` exactly, `uncertain`, or in a `range`.
         samples: The design for metrics of probabilities, where there are others too.
@@ -136,7 +137,7 @@ class Projection:
     """Metrics at other class shares: single values, lists over the grid of a sweep, or the extremes of a range.
 
     Attributes:
-        evaluation: `null` for an input that is not kept.
+        evaluation_id: `null` for an input that is not kept.
         prevalence: The shares of all classes.
         prevalence_samples: How many samples the shares are worth.
         prevalence_range: Lowest and highest share of some classes.
@@ -147,7 +148,7 @@ class Projection:
         notes: What is assumed, and what to be careful about.
     """
 
-    evaluation: UUID | None
+    evaluation_id: UUID | None
     prevalence: Mapping[str, float] | None = field(default=None, metadata=LEFT_OUT)
     prevalence_samples: float | None = field(default=None, metadata=LEFT_OUT)
     prevalence_range: Mapping[str, Sequence[float]] | None = field(default=None, metadata=LEFT_OUT)
@@ -221,7 +222,7 @@ class ClassSizes:
 
     @classmethod
     def of(cls, record: EvaluationRecord) -> "ClassSizes":
-        """Those of one evaluation."""
+        """Make it from an evaluation."""
         return cls(record.labels, record.counts.sum(axis=1).astype(np.float64))
 
     def index(self, label: str, pointer: str) -> int:
@@ -326,12 +327,6 @@ def refused(pointer: str, code: str, detail: str) -> InvalidInput:
 
 # Shares closer than this are one.
 _SAME_SHARE = 1e-12
-# At which values of a matrix are looked at.
-_MOST_POINTS = 1_000_000
-_NOT_FOR_GROUPS = (
-    "No intervals of what prevalence moves: the samples come in groups, and intervals that treat them as "
-    "independent would be too narrow."
-)
 _FITTED = (
     "Probabilities are fitted to the shares, p'(c|x) proportional to p(c|x) new_c / old_c, and decisions are made "
     "again from them. This is right as far as the probabilities were calibrated."
@@ -417,15 +412,12 @@ class ProjectedRun:
         return estimand.scored or self.scenario.recalibrate
 
     def sharing_time_with(self, estimand: Estimand) -> list[Estimand]:
-        """Which estimands are computed from the same as this one: the matrix, or the samples."""
+        """Return the estimands that are computed from the same data as this one: the matrix, or the samples."""
         return [one for one in self.estimands if self._from_samples(one) is self._from_samples(estimand)]
 
     def most_points(self, estimand: Estimand) -> int:
         """At how many shares values can be had in reasonable time."""
-        if not self._from_samples(estimand):
-            return _MOST_POINTS
-        of_decisions = self._run.source.task is not None
-        return shifted_units.most_points(self._run) if of_decisions else shifted_samples.most_points(self._run)
+        return shifted.most_points(self._run, from_samples=self._from_samples(estimand))
 
     def _refuse_too_many(self, estimands: Sequence[Estimand], shares: ClassShares) -> None:
         most = min(self.most_points(estimand) for estimand in estimands)
@@ -440,85 +432,68 @@ class ProjectedRun:
         return dict(zip(self.classes.labels, shares.tolist(), strict=True))
 
     def design(self, shares: ClassShares, prevalence: str) -> ProjectionDesign:
-        """How intervals come about: of matrix metrics, and of metrics of probabilities beside them."""
-        of_samples = [shares.from_samples(estimand) for estimand in self.estimands]
-        designs = [] if all(of_samples) else [self._design_of_matrix(shares)]
-        if any(of_samples):
-            designs.append(self._design_of_samples(shares))
+        """Return the design of the intervals: of matrix metrics, and of metrics of probabilities beside them."""
+        of_samples = {shares.from_samples(estimand) for estimand in self.estimands}
+        designs = [self._design(shares, from_samples=one) for one in sorted(of_samples)]
         first, *others = designs
         beside = SampleDesign(others[0].method, others[0].draws) if others else None
         side = self.scenario.alternative
         one_sided = None if side is Alternative.TWO_SIDED else side
         return replace(first, prevalence=prevalence, samples=beside, alternative=one_sided)
 
-    @property
-    def _is_independent(self) -> bool:
-        return self._run.has_sampling_error and not (self._run.source.is_grouped or self._run.lacks_weights)
-
-    def _design_of_matrix(self, shares: ClassShares) -> ProjectionDesign:
-        if not self._is_independent:
+    def _design(self, shares: ClassShares, *, from_samples: bool) -> ProjectionDesign:
+        """Design of what is simulated of the matrix, or of the samples."""
+        if why_uncounted(self._run) is not None:
             return ProjectionDesign(level=self.scenario.level, draws=0)
-        form = shifted_matrix.simulation(self._run, shares, self._settings)
+        form = shifted.simulation(self._run, shares, self._settings, from_samples=from_samples)
         return ProjectionDesign(
             level=form.level,
             draws=form.draws or 0,
             method=form.method,
-            class_counts="fixed",
+            class_counts=None if self._run.source.is_grouped else "fixed",
             prior=form.prior,
-            seed=form.seed,
-        )
-
-    def _design_of_samples(self, shares: ClassShares) -> ProjectionDesign:
-        of_decisions = self._run.source.task is not None
-        resampling = shifted_units.resampling if of_decisions else shifted_samples.resampling
-        form = resampling(self._run, shares, self._settings)
-        draws = form.draws or 0 if self._is_independent else 0
-        return ProjectionDesign(
-            level=form.level,
-            draws=draws,
-            method=form.method,
-            class_counts="fixed",
-            seed=form.seed if draws else None,
+            seed=form.seed if form.draws else None,
         )
 
     def notes(self, shares: ClassShares) -> list[str]:
-        """What is assumed, and what to be careful about."""
+        """Return the assumptions and cautions."""
         notes = ["It is assumed that how each class is predicted does not depend on how frequent it is."]
         still = [estimand for estimand in self.estimands if shares.leave(estimand)]
         if still:
             notes.append(f"Prevalence does not move {', '.join(one.text for one in still)}.")
-        of_samples = [estimand for estimand in self.estimands if shares.from_samples(estimand)]
-        if self._run.has_sampling_error and self._run.source.is_grouped:
-            notes += [_NOT_FOR_GROUPS] * (len(still) < len(self.estimands))
+        moved = [estimand for estimand in self.estimands if estimand not in still]
+        if why_uncounted(self._run) is not None:
+            notes.append(self._why_uncounted())
         else:
-            notes += self._notes_of_matrix(shares) if len(of_samples) < len(self.estimands) else []
-            notes += self._notes_of_samples(of_samples, shares) if of_samples else []
+            for from_samples in (False, True):
+                some = [one for one in self.estimands if shares.from_samples(one) is from_samples]
+                notes += self._cautions(some, shares, from_samples=from_samples) if some else []
+            groups = None if self._run.grouping is None else self._run.grouping.effective_groups
+            if moved and groups is not None and groups < FEW_GROUPS:
+                notes.append(
+                    f"The groups count as {groups:.0f} equal ones. With fewer than {FEW_GROUPS} intervals can miss the "
+                    "truth more often than their level says."
+                )
         return [*notes, _FITTED] if shares.calibrated_to is not None else notes
 
-    def _notes_of_matrix(self, shares: ClassShares) -> list[str]:
-        source = self._run.source
-        if not self._run.has_sampling_error:
-            return [f"No intervals: they need numbers of samples, and the matrix holds {source.content}."]
-        if self._run.lacks_weights:
-            return [f"No intervals: {NoLimits.NO_WEIGHTS}."]
-        if not self._design_of_matrix(shares).draws:
-            return [
-                "No intervals of what prevalence moves: so many points and classes are too much to be simulated; ask "
-                "for fewer points."
-            ]
-        counts = source.counts if self._run.weighted is None else self._run.weighted.samples
-        return [finding.message for finding in caution_findings(counts, source.labels)]
+    def _why_uncounted(self) -> str:
+        source, reason = self._run.source, why_uncounted(self._run)
+        if reason is NoLimits.NO_COUNTS and source.task is None:
+            return f"No intervals: they need numbers of samples, and the matrix holds {source.content}."
+        return f"No intervals: {reason}."
 
-    def _notes_of_samples(self, estimands: Sequence[Estimand], shares: ClassShares) -> list[str]:
-        if not self._run.has_sampling_error and self._run.source.task is not None:
-            return [f"No intervals: {NoLimits.NO_COUNTS}."]
-        if not self._run.has_sampling_error or self._run.lacks_weights:
-            return [f"No intervals: {NoLimits.NO_WEIGHTS}."]
-        if not self._design_of_samples(shares).draws:
+    def _cautions(self, estimands: Sequence[Estimand], shares: ClassShares, *, from_samples: bool) -> list[str]:
+        """Cautions about the limits of what comes from the samples, or from the matrix."""
+        if not self._design(shares, from_samples=from_samples).draws:
+            entries, done = ("samples and points", "resampled") if from_samples else ("points and classes", "simulated")
             return [
-                "No intervals of what prevalence moves: so many samples and points are too much to be resampled; ask "
-                "for fewer points."
+                f"No intervals of what prevalence moves: so many {entries} are too much to be {done}; ask for fewer "
+                "points."
             ]
+        if not from_samples:
+            source = self._run.source
+            counts = source.counts if self._run.weighted is None else self._run.weighted.samples
+            return [] if source.is_grouped else [one.message for one in caution_findings(counts, source.labels)]
         biased = [one.text for one in estimands if is_biased(one.expression) and not shares.leave(one)]
         if not biased:
             return []
@@ -537,7 +512,7 @@ def at_shares(run: ProjectedRun, prevalence: Mapping[str, float]) -> Projection:
     at = named_shares(run.classes, prevalence, "/prevalence")
     shares = run.shares(at[None])
     return Projection(
-        evaluation=run.identifier,
+        evaluation_id=run.identifier,
         prevalence=run.by_label(at),
         prevalence_samples=shares.worth,
         metrics=_metrics(run, shares, lambda values: number(values[0])),
@@ -561,7 +536,7 @@ def swept(run: ProjectedRun, sweep: Sweep) -> Projection:
         raise refused("/sweep/class", "no_samples", "expected samples of this class and of another")
     shares = run.shares(sweep_shares(actual, index, grid))
     return Projection(
-        evaluation=run.identifier,
+        evaluation_id=run.identifier,
         sweep=SweptClass(
             label=sweep.label, start=sweep.start, end=sweep.end, steps=sweep.steps, observed=observed, equal=equal
         ),
@@ -630,7 +605,7 @@ def within_ranges(run: ProjectedRun, named: Mapping[str, tuple[float, float]]) -
     note += "; the ends of the intervals are those at the worst and at the best shares."
     searched = run.shares(ranges.shares(points[:1]), in_all=in_all)
     return Projection(
-        evaluation=run.identifier,
+        evaluation_id=run.identifier,
         prevalence_range={label: list(ends) for label, ends in named.items()},
         metrics=found,
         design=run.design(searched, "range"),

@@ -1,4 +1,4 @@
-"""What-if questions about an evaluation."""
+"""Questions about an evaluation at other class shares."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -149,7 +149,7 @@ def project_input(source: MatrixInput, metrics: tuple[str, ...], scenario: Scena
         outputs[record.id] = source.samples
     elif (source.is_grouped or source.is_weighted) and source.samples is not None:
         outputs[record.id] = source.samples
-    return replace(_projected([record], outputs, estimands, scenario), evaluation=None)
+    return replace(_projected([record], outputs, estimands, scenario), evaluation_id=None)
 
 
 def _projectable(metrics: tuple[str, ...], record: EvaluationRecord, scenario: Scenario) -> tuple[Estimand, ...]:

@@ -1,7 +1,7 @@
 """Runs side by side: classes in one order, samples in one order where they are shared, values of metrics."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Self
 
@@ -10,21 +10,23 @@ from numpy.typing import NDArray
 
 from app.domain.errors import IncomparableLabels, IncomparableRuns
 from app.domain.evaluation import EvaluationRecord
-from app.domain.inputs.content import MIXED_FACT, REPEATS_FACT
+from app.domain.inputs.content import GROUPS_FACT, MIXED_FACT, REPEATS_FACT, WEIGHTS_FACT, Content
 from app.domain.inputs.kinds import UNIT_KINDS
 from app.domain.inputs.labels import listed
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.inputs.samples import Samples
-from app.kernel.compare.replicates import importance
+from app.kernel.compare.paired.joint import JointCounts, combine
 from app.kernel.compare.streamed import StreamedRuns
+from app.kernel.matrix.prevalence import importance
 from app.kernel.matrix.table import WeightedCounts
 from app.kernel.metrics.card import Task
 from app.kernel.numerics.arrays import Array
 from app.kernel.samples.scores import Scores
+from app.kernel.uncertainty.groups import Grouping
 from app.kernel.uncertainty.resampling import values_of
 from app.kernel.uncertainty.units import Run, Units
 from app.services.estimands import Estimand
-from app.services.estimates.methods.shifted_matrix import values_at
+from app.services.estimates.methods.shifted import values_at
 from app.services.runs.pairing import (
     KeptSamples,
     NamedUnits,
@@ -32,8 +34,8 @@ from app.services.runs.pairing import (
     Pairing,
     PairingDesign,
     PairingMode,
+    one_group,
     pair,
-    pair_units,
 )
 from app.services.seeds import chosen_seed
 from app.services.stored import scores_of, stored_input
@@ -90,7 +92,7 @@ class ScoredRun:
 
     @property
     def _masses(self) -> Array | None:
-        """What each unit weighs (n), or how many samples it stands for."""
+        """Weight of each unit (n), or the number of samples that it stands for."""
         return self.weights if self.weights is not None else self.run.multiplicities
 
     def values(self, estimands: Sequence[Estimand], shares: Array | None = None) -> list[Array]:
@@ -107,7 +109,7 @@ class ScoredRun:
 
 
 def in_order(samples: Samples, places: NDArray[np.intp]) -> Samples:
-    """The same samples where each class stands at its place (K)."""
+    """Return the samples with each class at its place (K)."""
     outputs = samples.outputs
     if outputs is not None and outputs.ndim == 2:
         # Column p of the result is the class that stands there.
@@ -116,13 +118,14 @@ def in_order(samples: Samples, places: NDArray[np.intp]) -> Samples:
 
 
 def positive_at(record: EvaluationRecord, places: NDArray[np.intp]) -> int:
-    """Where the class stands that scores are higher for: the second unless said."""
+    """Return the place of the class that scores are higher for: the second unless said."""
     return int(places[1 if record.positive is None else record.positive])
 
 
 _ALONE = Pairing(PairingDesign.INDEPENDENT, "not looked for")
 
 
+@dataclass(frozen=True, eq=False)
 class Runs:
     """R runs with the same classes.
 
@@ -130,32 +133,31 @@ class Runs:
 
     Attributes:
         records: The runs; their classes may stand in another order.
-        labels: The K classes in the order of the first run, which everything here has.
-        positive: The positive class of the first run.
+        matrices: (R, K, K) of all their samples, classes in the order of the first run; None of other kinds than
+            classes.
         places: For each run, where its classes (K) stand.
         pairing: What the runs have in common.
         kept: What is known of their samples.
         streamed: Metrics of probabilities of samples that were streamed.
     """
 
-    def __init__(
-        self,
-        records: Sequence[EvaluationRecord],
-        matrices: Array | None,
-        places: Sequence[NDArray[np.intp]],
-        pairing: Pairing = _ALONE,
-        kept: KeptSamples | None = None,
-        streamed: StreamedRuns | None = None,
-    ) -> None:
-        self.streamed = streamed
-        self.records = tuple(records)
-        self.labels: tuple[str, ...] = tuple(records[0].labels[code] for code in np.argsort(places[0]))
-        positive = records[0].positive
-        self.positive = None if positive is None else int(places[0][positive])
-        self.places = tuple(places)
-        self.pairing = pairing
-        self.kept = kept or KeptSamples()
-        self._matrices = matrices
+    records: tuple[EvaluationRecord, ...]
+    matrices: Array | None
+    places: tuple[NDArray[np.intp], ...]
+    pairing: Pairing = _ALONE
+    kept: KeptSamples = field(default_factory=KeptSamples)
+    streamed: StreamedRuns | None = None
+
+    @cached_property
+    def labels(self) -> tuple[str, ...]:
+        """The K classes in the order of the first run, which everything here has."""
+        return tuple(self.records[0].labels[code] for code in np.argsort(self.places[0]))
+
+    @property
+    def positive(self) -> int | None:
+        """The positive class of the first run."""
+        positive = self.records[0].positive
+        return None if positive is None else int(self.places[0][positive])
 
     @classmethod
     def align(cls, records: Sequence[EvaluationRecord], pointer: str = "/evaluations") -> Self:
@@ -189,34 +191,63 @@ class Runs:
             matrix = np.empty(record.counts.shape)
             matrix[np.ix_(place, place)] = record.counts
             matrices.append(matrix)
-        return cls(records, np.stack(matrices) if matrices else None, places)
+        return cls(tuple(records), np.stack(matrices) if matrices else None, tuple(places))
 
     def pair(self, kept: KeptSamples, mode: PairingMode = PairingMode.AUTO, *, minimum_matched: float = 1.0) -> Self:
-        """The same runs with what they have in common; see ``pairing.pair``."""
-        if self._matrices is None:
-            return self.__class__(
-                self.records, None, self.places, self._units_paired(kept, mode, minimum_matched), kept
-            )
-        found = pair(self.records, self._matrices, self.places, kept.labels, mode, minimum_matched=minimum_matched)
-        return self.__class__(self.records, self._matrices, self.places, found, kept)
+        """Return the runs with their pairing; see ``pairing.pair``.
+
+        A run whose samples all weigh the same is one without weights, and one of which each is a group is one without
+        groups.
+        """
+        for index, record in enumerate(self.records):
+            plain, weight = kept.canonical(record.id)
+            if plain is not kept:
+                runs = self._canonical(index, plain, weight)
+                return runs.pair(plain, mode, minimum_matched=minimum_matched)
+        runs = replace(self, kept=kept)
+        each = range(len(self))
+        units = [runs._paired_units(run) for run in each]
+        found = pair(self.records, [runs._margins(run) for run in each], units, mode, minimum_matched)
+        return replace(runs, pairing=found)
 
     def joined(self, pairing: Pairing, streamed: StreamedRuns | None) -> Self:
-        """The same runs where it is known already what they have in common, and nothing else of their samples."""
-        return self.__class__(self.records, self._matrices, self.places, pairing, streamed=streamed)
+        """Return the runs with a known pairing, and nothing else of their samples."""
+        return replace(self, pairing=pairing, kept=KeptSamples(), streamed=streamed)
 
-    def _units_paired(self, kept: KeptSamples, mode: PairingMode, minimum_matched: float) -> Pairing:
-        """How runs of units belong together."""
-        runs = self.__class__(self.records, None, self.places, kept=kept)
-        sources = [runs.source(run) for run in range(len(self))]
-        known = [runs._paired_units(run) for run in range(len(self))]
-        return pair_units(self.records, [one.counts.sum(axis=-1) for one in sources], known, mode, minimum_matched)
+    def _canonical(self, index: int, kept: KeptSamples, weight: float) -> Self:
+        """One run with no more weights and groups than its samples are kept with; a sample weighs so much."""
+        record = self.records[index]
+        samples = kept.labels.get(record.id) or (kept.outputs or {})[record.id]
+        lost = {WEIGHTS_FACT, "rows"} if samples.weights is None else set()
+        lost |= {GROUPS_FACT} if samples.groups is None else set()
+        plain = replace(record, extra={name: fact for name, fact in record.extra.items() if name not in lost})
+        matrices = None if self.matrices is None else self.matrices.copy()
+        if record.is_weighted and samples.weights is None:
+            counts = np.rint(record.counts / weight).astype(np.int64)
+            plain = replace(plain, content=Content.counts, counts=counts)
+            if matrices is not None:
+                matrices[index] = np.rint(matrices[index] / weight)
+        records = tuple(plain if place == index else one for place, one in enumerate(self.records))
+        return replace(self, records=records, matrices=matrices)
+
+    def _margins(self, run: int) -> Array:
+        """Counts of a run as far as the data alone say."""
+        counts = self.source(run).counts if self.matrices is None else self.matrices[run]
+        margins: Array = counts.sum(axis=-1)
+        return margins
 
     def _paired_units(self, run: int) -> PairedUnits | None:
+        if self.matrices is not None:
+            known, place = self.kept.labels.get(self.records[run].id), self.places[run]
+            if known is None:
+                return None
+            return PairedUnits(known.ids, place[known.truth], known.weights, known.groups, place[known.predicted])
         streamed, source = self._streamed_units(run), self.source(run)
         if streamed is None and source.samples is None:
             return None
-        whole = self._whole_units(run)
-        return PairedUnits(source.unit_ids if streamed is None else streamed.ids, whole.run.truth, whole.weights)
+        whole, groups = self._whole_units(run), None if source.samples is None else source.samples.groups
+        ids = source.unit_ids if streamed is None else streamed.ids
+        return PairedUnits(ids, whole.run.truth, whole.weights, groups)
 
     def _whole_units(self, run: int) -> ScoredRun:
         streamed, source = self._streamed_units(run), self.source(run)
@@ -230,12 +261,12 @@ class Runs:
 
     @property
     def task(self) -> Task | None:
-        """What is judged; None for classes."""
+        """The task; None for single-label classification."""
         return self.records[0].task
 
     @property
     def judged(self) -> tuple[Task | None, Sequence[str] | None]:
-        """What is judged, and what can be decided where that is no class."""
+        """The task, and the decisions if they are no classes."""
         return self.records[0].judged
 
     @property
@@ -244,26 +275,26 @@ class Runs:
             raise ValueError("expected runs of more than a matrix of classes")
         return self.task
 
-    def alone(self, index: int, kept: KeptSamples | None = None) -> Self:
+    def alone(self, index: int, kept: KeptSamples | None = None) -> "Runs":
         """One of the runs."""
         one = slice(index, index + 1)
-        matrices = None if self._matrices is None else self._matrices[one]
-        return self.__class__(self.records[one], matrices, self.places[one], kept=kept or self.kept)
+        matrices = None if self.matrices is None else self.matrices[one]
+        return Runs(self.records[one], matrices, self.places[one], kept=kept or self.kept)
 
     def __len__(self) -> int:
         return len(self.records)
 
     def source(self, index: int = 0) -> MatrixInput:
-        """What one run was made of, its classes in the order that all have."""
+        """Return the input of one run, its classes in the order that all have."""
         record, place = self.records[index], self.places[index]
         samples = self.kept.samples(record.id)
         if np.array_equal(place, np.arange(place.size)):
             return stored_input(record, samples)
-        if self._matrices is None:
+        if self.matrices is None:
             return UNIT_KINDS[self._unit_task].reordered(stored_input(record, samples), self.labels)
         if samples is not None:
             samples = in_order(samples, place)
-        moved = replace(record, labels=self.labels, positive=positive_at(record, place), counts=self._matrices[index])
+        moved = replace(record, labels=self.labels, positive=positive_at(record, place), counts=self.matrices[index])
         return stored_input(moved, samples)
 
     def seed(self, asked: int | None = None) -> int:
@@ -276,7 +307,7 @@ class Runs:
         return len(self.labels)
 
     def name(self, index: int) -> str:
-        """What texts call a run: its model, with the version if it has one."""
+        """Name a run in texts: its model, with the version if it has one."""
         model = self.records[index].model
         return model.name if model.version is None else f"{model.name} {model.version}"
 
@@ -287,9 +318,9 @@ class Runs:
         Raises:
             ValueError: these are no runs of classes.
         """
-        if self._matrices is None:
+        if self.matrices is None:
             raise ValueError("expected runs of classes")
-        return self._matrices if self.pairing.joint is None else self.pairing.joint.matrices()
+        return self.matrices if self.pairing.joint is None else self.pairing.joint.matrices()
 
     @property
     def n_common(self) -> float:
@@ -301,7 +332,7 @@ class Runs:
 
     @cached_property
     def weighted(self) -> tuple[WeightedCounts | None, ...]:
-        """What the weights of the samples of each run of classes add to its matrix; None for a run without weights."""
+        """Weighted matrix of each run of classes; None for a run without weights."""
         return tuple(map(self._weighted, self.records, self.places))
 
     def _weighted(self, record: EvaluationRecord, place: NDArray[np.intp]) -> WeightedCounts | None:
@@ -318,6 +349,67 @@ class Runs:
             return None
         known = {one.id for one in self.records if self.kept.weights(one.id) is not None}
         return next((record for record in self.records if record.is_weighted and record.id not in known), None)
+
+    @property
+    def grouped(self) -> bool:
+        """Do the samples of a run come in groups?"""
+        joint = self.pairing.joint
+        paired = self.pairing.grouping is not None or (joint is not None and joint.grouping is not None)
+        return paired or (not self.pairing.paired and any(record.is_grouped for record in self.records))
+
+    @cached_property
+    def groupings(self) -> tuple[Grouping, ...]:
+        """Groups of the samples of each run, of paired runs those of the samples that all have seen; none where all
+        samples are independent.
+
+        Raises:
+            IncomparableRuns: the groups of a run were not kept, do not fit those of another, or are one.
+        """
+        if not self.grouped:
+            return ()
+        joint, grouping = self.pairing.joint, self.pairing.grouping
+        if isinstance(grouping, IncomparableRuns):
+            raise grouping
+        if grouping is None and joint is not None:
+            grouping = joint.grouping
+        if grouping is not None:
+            return (grouping,) * len(self)
+        return tuple(self._grouping(record) for record in self.records)
+
+    def _grouping(self, record: EvaluationRecord) -> Grouping:
+        """Groups of one run; every sample is one where they are independent."""
+        samples = self.kept.samples(record.id) or self.kept.labels.get(record.id)
+        if not record.is_grouped:
+            size = int(record.n_rows) if samples is None else samples.truth.size
+            return Grouping(np.arange(size), size)
+        if samples is None or samples.groups is None:
+            raise IncomparableRuns(
+                f"the samples of {record.id} ({record.model.name}) come in groups that were not kept, or are too many "
+                "to be used together",
+                pointer=f"/evaluations/{self.records.index(record)}",
+            )
+        found = Grouping.of(samples.groups)
+        if found.n_groups < 2:
+            raise one_group()
+        return found
+
+    def entries(self, run: int) -> tuple[JointCounts, int]:
+        """Samples of classes, those that say the same as one entry, with their groups; and the place of a run in them.
+
+        Raises:
+            IncomparableRuns: the samples of the run were not kept.
+        """
+        if self.pairing.joint is not None and self.groupings:
+            return self.pairing.joint, run
+        grouping, record, place = self.groupings[run], self.records[run], self.places[run]
+        labels = self.kept.labels.get(record.id)
+        if labels is None:
+            # Independent samples without weights are what their matrix says.
+            counts = self.counts[run].astype(np.int64)
+            truth, predicted = (np.repeat(codes.ravel(), counts.ravel()) for codes in np.indices(counts.shape))
+            return JointCounts(self.n_classes, truth, predicted[None], np.ones(truth.size), grouping=grouping), 0
+        predictions = place[labels.predicted][None]
+        return combine(place[labels.truth], predictions, self.n_classes, weights=labels.weights, grouping=grouping), 0
 
     @cached_property
     def whole(self) -> tuple[ScoredRun, ...]:
@@ -364,7 +456,7 @@ class Runs:
 
     @property
     def repeats(self) -> frozenset[int]:
-        """How often the runs were cross-validated, as far as that is known of any of them."""
+        """Numbers of repetitions of the runs' cross-validation, as far as they are known."""
         return frozenset(record.extra[REPEATS_FACT] for record in self.records if REPEATS_FACT in record.extra)
 
     @property

@@ -15,31 +15,29 @@ from app.kernel.numerics.arrays import Array
 from app.kernel.uncertainty.draws import Alternative
 from app.services.estimands import Estimand, parse_estimands
 from app.services.runs.aligned import Runs
-from app.services.runs.differences import RunDifference, Test, gap_bounds, simulated, why_no_difference
-from app.services.runs.draws.groups import ResampledGroups, ResampledUnitGroups, SharedGroups, SharedGroupsOfClasses
+from app.services.runs.differences import RunDifference, Test, gap_bounds, why_no_difference
+from app.services.runs.draws.linear import LinearDifferences
 from app.services.runs.draws.matrices import (
     CommonPrevalence,
-    IndependentMatrices,
     InferenceSettings,
-    LeftOut,
+    MatrixDraws,
     OmnibusTest,
-    PairedMatrices,
     Pairs,
     Resampling,
     ResamplingDesign,
     Setup,
 )
-from app.services.runs.draws.samples import NormalDraws, ResampledSamples, closed_forms
-from app.services.runs.pairing import PairingDesign
 
 # Values that differ by less are equal: other sums round otherwise.
 _ROUNDING = 1e-12
 _MOST_PAIRS = 50
+# With a smaller share of draws in which every run has a value, nothing is said about who may be best.
+_FEWEST_DEFINED = 0.95
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Score:
-    """What one score says of all runs: values (R), and how good they are."""
+    """Values (R) of one score for all runs, and their goodness."""
 
     name: str
     values: Array
@@ -71,7 +69,7 @@ def improper_preferences(
 
 
 def proper_scores() -> list[str]:
-    """Those that a report shows first."""
+    """Return the proper scores that a report shows first."""
     cards = (metric.card for metric in catalogue().of_scope(Scope.OVERALL))
     return [card.key for card in cards if card.inference.proper and card.inference.headline]
 
@@ -132,7 +130,6 @@ class Comparison:
         estimands: What they are compared on.
         settings: Level, region of equivalence, seed and draws.
         pairs: The pairs whose differences will be asked for.
-        groups: Of paired runs whose samples come in groups: then these are resampled.
         prevalence: Where they are compared; by default at the mean of their class shares where these differ.
     """
 
@@ -143,13 +140,11 @@ class Comparison:
         settings: InferenceSettings,
         *,
         pairs: Pairs = (),
-        groups: SharedGroups | None = None,
         prevalence: CommonPrevalence | None = None,
     ) -> None:
         self.runs, self.estimands, self.settings, self.pairs = runs, tuple(estimands), settings, tuple(pairs)
         self.prevalence = CommonPrevalence.of_runs(runs) if prevalence is None else prevalence
         self._setup = Setup(runs, self.prevalence, settings, self.pairs)
-        self._shared = groups
 
     @property
     def independent(self) -> bool:
@@ -159,12 +154,7 @@ class Comparison:
     @property
     def grouped(self) -> bool:
         """Do the samples come in groups?"""
-        return self._shared is not None
-
-    @property
-    def groups(self) -> SharedGroupsOfClasses | None:
-        """Those of samples of classes, where they come in some."""
-        return self._shared if isinstance(self._shared, SharedGroupsOfClasses) else None
+        return self.runs.grouped
 
     @property
     def weighted(self) -> bool:
@@ -195,45 +185,21 @@ class Comparison:
     @cached_property
     def _places(self) -> list[tuple[Resampling, int]]:
         """For each estimand, how it is resampled, and its place there."""
-        found: dict[int, tuple[Resampling, int]] = {}
         indices = range(len(self.estimands))
-        of_matrices = [index for index in indices if not self.estimands[index].scored]
-        if of_matrices:
-            way: Resampling
-            if self.groups is not None:
-                way = ResampledGroups(*self._given(of_matrices), groups=self.groups)
-            elif self.runs.pairing.joint is not None:
-                way = PairedMatrices(*self._given(of_matrices))
-            else:
-                way = IndependentMatrices(*self._given(of_matrices))
-            found |= {index: (way, place) for place, index in enumerate(of_matrices)}
-        of_samples = [index for index in indices if self.estimands[index].scored]
-        if of_samples:
-            # Of units in groups whole groups are resampled.
-            in_groups = self.grouped and self.runs.task is not None
-            asked = [] if in_groups else of_samples
-            forms = closed_forms(self._setup, [self.estimands[index] for index in asked])
-            known = {index: form for index, form in zip(asked, forms, strict=True) if form is not None}
-            if known:
-                closed = NormalDraws(*self._given([*known]), forms=[*known.values()])
-                found |= {index: (closed, place) for place, index in enumerate(known)}
-            rest = [index for index in of_samples if index not in known]
-            if rest:
-                resampled = self._resampled(rest)
-                found |= {index: (resampled, place) for place, index in enumerate(rest)}
-        return [found[index] for index in indices]
-
-    def _resampled(self, chosen: Sequence[int]) -> Resampling:
-        given, groups = self._given(chosen), self._shared
-        if self.runs.streamed is not None:
-            return LeftOut(*given)
-        return ResampledSamples(*given) if groups is None else ResampledUnitGroups(*given, groups=groups)
+        made: dict[int, tuple[Resampling, int]] = {}
+        of_matrices = [index for index in indices if not (self.estimands[index].scored or self.grouped)]
+        rest = [index for index in indices if index not in of_matrices]
+        for chosen, kind in ((of_matrices, MatrixDraws), (rest, LinearDifferences)):
+            if chosen:
+                way: Resampling = kind(*self._given(chosen))
+                made |= {index: (way, place) for place, index in enumerate(chosen)}
+        return [made[index] for index in indices]
 
     def _given(self, chosen: Sequence[int]) -> tuple[Setup, list[Estimand], list[Array]]:
         return self._setup, [self.estimands[index] for index in chosen], [self.values[index] for index in chosen]
 
     def way(self, index: int) -> tuple[Resampling, int]:
-        """How an estimand is resampled, and its place there."""
+        """Return the resampling of an estimand, and its place there."""
         return self._places[index]
 
     def drawn(self, index: int) -> Array | None:
@@ -241,16 +207,25 @@ class Comparison:
         way, place = self._places[index]
         return way.drawn[place]
 
+    def drawn_scores(self, index: int, place: int) -> Array | None:
+        """Draws (D, R) of one value, better the higher they are, in which all runs have it; None where nothing was
+        drawn, or too few are.
+        """
+        drawn, better = self.drawn(index), self.estimands[index].preference
+        if drawn is None or better is None:
+            return None
+        scores = better.score(drawn[:, :, place])
+        defined = np.isfinite(scores).all(axis=1)
+        return scores[defined] if defined.mean() >= _FEWEST_DEFINED else None
+
     @property
     def design(self) -> ResamplingDesign:
-        """How it was simulated; the draws are those of the matrices where there are any."""
-        designs = [way.design for way in self.ways]
-        of_samples = next((design for design in designs if design.resamples is not None), designs[0])
-        return replace(designs[0], resamples=of_samples.resamples, resampled_subsets_of=of_samples.resampled_subsets_of)
+        """Design of the simulation."""
+        return self.ways[0].design
 
     @property
     def notes(self) -> list[str]:
-        """What could not be done."""
+        """Notes on parts that could not be computed."""
         return [note for way in self.ways for note in way.notes]
 
     @property
@@ -281,62 +256,32 @@ class Comparison:
         way, own = self._places[index]
         tested = way.tests(own, read_at)
         return [
-            [
-                self._difference(index, place, pair, tests[place], read_at)
-                for pair, tests in zip(self.pairs, tested, strict=True)
-            ]
+            [self._difference(index, place, pair, tests[place]) for pair, tests in zip(self.pairs, tested, strict=True)]
             for place in range(len(self.estimands[index].names))
         ]
 
-    def _difference(self, index: int, place: int, pair: tuple[int, int], test: Test, level: float) -> RunDifference:
+    def _difference(self, index: int, place: int, pair: tuple[int, int], test: Test) -> RunDifference:
         first, second = pair
         values = self.values[index][:, [place]]
         way, own = self._places[index]
         gap = float(way.gaps(own, pair)[place])
         if not np.isfinite(gap):
             reached = self.prevalence.reaches(self.estimands[index])
-            reason = way.without or why_no_difference(*values[[*pair], 0].tolist(), reached=reached)
-            return RunDifference(first=first, second=second, value=np.nan, test=Test(reason=reason), limits="none")
-        known = test.chances(self.estimands[index].preference)
-        if known is not None:
-            return RunDifference(
-                first=first,
-                second=second,
-                value=gap,
-                test=test,
-                limits=test.limits or "none",
-                first_better=known[0],
-                equivalent=known[1],
-                probability_error=test.error,
-            )
-        drawn = self.drawn(index)
-        certain = drawn is not None and np.ptp(drawn[:, first, place] - drawn[:, second, place]) == 0
-        if certain and test.reason is not None:
-            # What does not vary in the data does not in resamples either, which is no certainty.
-            drawn = None
-        if drawn is None:
-            return RunDifference(first=first, second=second, value=gap, test=test, limits=test.limits or "none")
-        ends, better, equal, error = simulated(
-            values,
-            drawn[:, :, [place]],
-            first,
-            second,
-            better=self.estimands[index].preference,
-            level=level,
-            rope=self.settings.rope,
-        )[0]
-        limits = test.limits
-        if limits is None:
-            name = way.name
-            limits = name if self.runs.pairing.design is not PairingDesign.TEST_SET else f"{name}_as_if_independent"
-            test = replace(test, low=float(ends[0]), high=float(ends[1]))
+            reason = way.without(own) or why_no_difference(*values[[*pair], 0].tolist(), reached=reached)
+            return RunDifference(first=first, second=second, value=np.nan, test=Test(reason=reason))
+        better, equal = test.chances(self.estimands[index].preference)
+        identical = test.identical or self._identical(pair)
         return RunDifference(
             first=first,
             second=second,
             value=gap,
-            test=test,
-            limits=limits,
+            test=replace(test, identical=identical),
             first_better=better,
             equivalent=equal,
-            probability_error=error,
+            probability_error=test.error if np.isfinite(better) else np.nan,
         )
+
+    def _identical(self, pair: tuple[int, int]) -> bool:
+        """Do two paired runs predict the same class for every sample?"""
+        joint = self.runs.pairing.joint
+        return joint is not None and np.array_equal(*joint.predictions[[*pair]])

@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from math import isinf, isnan, nan
-from typing import Self
 
 import numpy as np
 
-from app.kernel.compare.differences import compare_draws, newcombe_interval, normal_limits, score_z
+from app.kernel.compare.differences import Differences, HybridDifferences, Reach, SameDifferences
 from app.kernel.compare.linear import LinearRuns
 from app.kernel.compare.paired.effects import Effects, PairedScore, rate_effects, weighted_rate_effects
 from app.kernel.compare.paired.joint import JointCounts
@@ -15,21 +15,21 @@ from app.kernel.compare.paired.tests import pairing_bounds
 from app.kernel.matrix.table import WeightedCounts
 from app.kernel.metrics.expression import Bounds
 from app.kernel.metrics.proportion import Rate
-from app.kernel.numerics.arrays import Array
-from app.kernel.numerics.scipy_bridge import normal_cdf
+from app.kernel.numerics.arrays import Array, silently
 from app.kernel.samples.influence import LinearMethod
+from app.kernel.uncertainty.designs import WeightedRate
 from app.kernel.uncertainty.draws import Alternative
-from app.kernel.uncertainty.weights import WeightedRate
+from app.kernel.uncertainty.intervals import wilson
 from app.services.estimands import Better, Preference
 from app.services.runs.pairing import Pairing, PairingDesign
 
 # What the weights of the samples of each run add to its matrix; None for a run without weights.
 Weights = Sequence[WeightedCounts | None]
-# The level at whose limits the worth of weighted rates is read for p.
+# The level at whose limits the worth of weighted rates is read.
 _USUAL_LEVEL = 0.95
 NO_VARIANCE = "the difference is not 0 but does not vary over the samples, so no test applies to it"
 NO_LOGARITHM = "ratios are tested by their logarithms, which 0 does not have"
-NO_LIMITS = "the difference is the same in all resamples, so it has no limits"
+NO_LIMITS = "the difference is the same in all draws, or undefined in too many, so it has no limits"
 NO_VALUE = "a run has no value of the metric"
 NOT_REACHED = "the runs cannot be compared on the metric at one prevalence"
 BOTH_INFINITE = "both values are infinite, so their difference is undefined"
@@ -47,12 +47,12 @@ class Test:
     Attributes:
         smallest: The smaller end where the unknown pairing leaves a range of p.
         method: How p was made.
-        limits: How the limits were made; None where they are to be read off a simulation.
-        larger: How sure it is that the first is larger by more than the region of equivalence; NaN where that is to
-            be read off a simulation.
+        limits: How the limits were made.
+        larger: How sure it is that the first is larger by more than the region of equivalence.
         equivalent: How sure it is that they differ by no more.
         error: Standard error of these two where they are from draws.
         discordant: Samples that exactly one of the runs has right.
+        identical: Do the runs say the same of every sample?
         reason: Why there is no test.
     """
 
@@ -61,17 +61,20 @@ class Test:
     p: float = nan
     smallest: float | None = None
     method: str = "none"
-    limits: str | None = None
+    limits: str = "none"
     larger: float = nan
     equivalent: float = nan
     error: float = 0.0
     discordant: float | None = None
+    identical: bool = False
     reason: str | None = None
 
-    def chances(self, preference: Preference | None) -> tuple[float, float] | None:
-        """How sure it is that the first is better, and that both are equivalent; None where a simulation says it."""
-        if isnan(self.larger) or (preference is not None and preference.better is Better.NEAREST):
-            return None
+    def chances(self, preference: Preference | None) -> tuple[float, float]:
+        """Return how sure it is that the first is better, and that both are equivalent; NaN where values near an ideal
+        are better, since a difference does not say which of two values is nearer.
+        """
+        if preference is not None and preference.better is Better.NEAREST:
+            return nan, nan
         falling = preference is not None and preference.better is Better.LOWER
         return 1.0 - self.larger - self.equivalent if falling else self.larger, self.equivalent
 
@@ -84,20 +87,23 @@ class RunDifference:
         first_better: Probability that the first is better by more than the region of equivalence.
         equivalent: That the two differ by no more than it.
         test: Limits and p.
-        limits: How the limits were made, which need not be how p was.
     """
 
     first: int
     second: int
     value: float
     test: Test
-    limits: str
     first_better: float = nan
     equivalent: float = nan
     probability_error: float = nan
 
+    @property
+    def limits(self) -> str:
+        """Method of the limits."""
+        return self.test.limits
+
     def on_side(self, alternative: Alternative, bounds: Bounds) -> "RunDifference":
-        """The same with one limit alone and p on its side, from the limits on both at the level that shares it.
+        """Return the difference with a one-sided limit and p, from the two-sided limits at the level that shares it.
 
         Args:
             alternative: On which side.
@@ -125,16 +131,25 @@ def why_no_difference(first: float, second: float, *, reached: bool) -> str:
     return BOTH_INFINITE if isinf(first) and isinf(second) else ONE_INFINITE
 
 
-def score_tests(score: PairedScore, *, level: float, rope: Array | float, method: str, limits: str) -> list[Test]:
-    """Tests of paired runs that all follow from one distribution of each difference (V)."""
-    low, high = score.limits(level)
-    larger = score.chance_above(rope)
-    equivalent = score.chance_above(-rope) - larger
+def read_off(
+    found: Differences, *, level: float, rope: Array | float, method: str, limits: str | None = None
+) -> list[Test]:
+    """Return all that follows from the confidence distributions of V differences.
+
+    Args:
+        found: The distributions.
+        level: Of the limits.
+        rope: Half width of the region of equivalence.
+        method: How p was made.
+        limits: How limits were made, if that has a name of its own.
+    """
+    low, high = found.limits(level)
+    larger = found.chance_above(rope)
+    equivalent = found.chance_above(-rope) - larger
+    columns = np.broadcast_arrays(low, high, found.p, larger, equivalent)
     return [
-        Test(low=low, high=high, p=p, method=method, limits=limits, larger=larger, equivalent=equivalent)
-        for low, high, p, larger, equivalent in zip(
-            *(values.tolist() for values in (low, high, score.p, larger, equivalent)), strict=True
-        )
+        Test(low=low, high=high, p=p, method=method, limits=limits or method, larger=larger, equivalent=equivalent)
+        for low, high, p, larger, equivalent in zip(*(column.tolist() for column in columns), strict=True)
     ]
 
 
@@ -167,21 +182,37 @@ def proportion_tests(
     """
     if pairing.design is not PairingDesign.INDEPENDENT and not rate.by_truth:
         return [None] * len(pairs)
-    runs = _RateOfRuns.of(rate, counts, pairing, weighted)
-    factors = rate.line.slope * (runs.sizes if rate.counted else np.ones(runs.sizes.size))
-    found: dict[tuple[int, int], Test | None] = {}
-    for pair in pairs:
-        first, second = runs.sizes[[*pair]]
-        if not (first and second):
-            found[pair] = Test(reason="a run has no samples of the class")
-        elif rate.counted and first != second:
-            found[pair] = None
-    rest = [pair for pair in pairs if pair not in found]
-    if rest:
-        slopes = factors[[first for first, _ in rest]]
-        tests = runs.tests(rest, level=level, ropes=rope / np.abs(slopes))
-        found |= {pair: _on_line(test, slope) for pair, test, slope in zip(rest, tests, slopes.tolist(), strict=True)}
-    return [found[pair] for pair in pairs]
+    places = np.arange(counts.shape[-1])
+    hits, members = (
+        np.where(cells.hold(places[:, None], places[None, :], rate.of), counts, 0.0).sum(axis=2)
+        for cells in (rate.hits, rate.among)
+    )
+    sizes = members.sum(axis=1)
+    testable = [
+        pair for pair in pairs if sizes[[*pair]].all() and (not rate.counted or sizes[pair[0]] == sizes[pair[1]])
+    ]
+    if not testable:
+        return [None if sizes[[*pair]].all() else _NO_SAMPLES for pair in pairs]
+    slopes = rate.line.slope * (sizes[[first for first, _ in testable]] if rate.counted else np.ones(len(testable)))
+    ropes = rope / np.abs(slopes)
+    if pairing.joint is not None:
+        tests = _of_pairs(rate, testable, pairing.joint, sizes, level=level, ropes=ropes)
+    elif pairing.design is PairingDesign.TEST_SET:
+        tests = _of_any_pairing(testable, hits, members, level=level, ropes=ropes)
+    else:
+        worth = [
+            (hits[run].sum(), sizes[run]) if own is None else WeightedRate.of(rate, own).as_counts(_USUAL_LEVEL)
+            for run, own in enumerate(weighted or [None] * len(counts))
+        ]
+        tests = _of_independent(testable, np.array(worth, dtype=np.float64).T, level=level, ropes=ropes)
+        of_weights = [any(weighted and weighted[run] is not None for run in pair) for pair in testable]
+        names = ["weighted_newcombe" if one else "newcombe" for one in of_weights]
+        tests = [replace(test, method=name, limits=name) for test, name in zip(tests, names, strict=True)]
+    found = {pair: _on_line(test, slope) for pair, test, slope in zip(testable, tests, slopes.tolist(), strict=True)}
+    return [found.get(pair, None if sizes[[*pair]].all() else _NO_SAMPLES) for pair in pairs]
+
+
+_NO_SAMPLES = Test(reason="a run has no samples of the class")
 
 
 def _on_line(test: Test, factor: float) -> Test:
@@ -192,198 +223,98 @@ def _on_line(test: Test, factor: float) -> Test:
     return replace(test, low=factor * test.low + 0.0, high=factor * test.high + 0.0)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _RateOfRuns:
-    """A rate of several runs.
-
-    Attributes:
-        hits: (R, K) samples that count, by actual class.
-        members: (R, K) those that they are among.
-    """
-
-    rate: Rate
-    hits: Array
-    members: Array
-    pairing: Pairing
-    weighted: Weights
-
-    @classmethod
-    def of(cls, rate: Rate, counts: Array, pairing: Pairing, weighted: Weights) -> Self:
-        """That of runs with these matrices (R, K, K)."""
-        places = np.arange(counts.shape[-1])
-        hits, members = (
-            np.where(cells.hold(places[:, None], places[None, :], rate.of), counts, 0.0).sum(axis=2)
-            for cells in (rate.hits, rate.among)
-        )
-        return cls(rate, hits, members, pairing, weighted)
-
-    @property
-    def sizes(self) -> Array:
-        """(R) samples of each run."""
-        sizes: Array = self.members.sum(axis=1)
-        return sizes
-
-    def tests(self, pairs: Sequence[tuple[int, int]], *, level: float, ropes: Array) -> list[Test]:
-        """One for each pair (P) with its own region of equivalence (P)."""
-        if self.pairing.joint is not None:
-            joint = self.pairing.joint
-            effects = [_effects(joint, self.rate, pair, self.members[pair[0]].sum()) for pair in pairs]
-            differing = [sum(_discordant(joint, self.rate, *pair)) for pair in pairs]
-            found = _scored(effects, level, ropes, method="mcnemar_mid_p", limits="tango")
-            return [replace(test, discordant=count) for test, count in zip(found, differing, strict=True)]
-        if self.pairing.design is PairingDesign.TEST_SET:
-            bounds = [
-                pairing_bounds(self.hits[first], self.hits[second], self.members[first]) for first, second in pairs
-            ]
-            effects = [
-                rate_effects(
-                    (bound.most + bound.difference) / 2,
-                    (bound.most - bound.difference) / 2,
-                    self.members[first].sum(),
-                )
-                for bound, (first, _) in zip(bounds, pairs, strict=True)
-            ]
-            names = {"method": "mcnemar_mid_p_of_any_pairing", "limits": "tango_of_widest_pairing"}
-            found = _scored(effects, level, ropes, **names)
-            return [replace(test, smallest=bound.smallest_p) for test, bound in zip(found, bounds, strict=True)]
-        return [self._independent(pair, level) for pair in pairs]
-
-    def _independent(self, pair: tuple[int, int], level: float) -> Test:
-        hits, members = self.hits[[*pair]], self.members[[*pair]]
-        own = tuple(self.weighted[run] for run in pair) if self.weighted else (None, None)
-        if any(one is not None for one in own):
-            return _weighted_rate_test(self.rate, own, hits, members, level)
-        both = (hits[0].sum(), members[0].sum(), hits[1].sum(), members[1].sum())
-        low, high = newcombe_interval(*both, level)
-        return Test(low=float(low), high=float(high), p=_score_p(*both), method="score", limits="newcombe")
+def _of_pairs(
+    rate: Rate, pairs: Sequence[tuple[int, int]], joint: JointCounts, sizes: Array, *, level: float, ropes: Array
+) -> list[Test]:
+    """Tango's limits and McNemar's mid-p, of weighted samples those of the effects that these have."""
+    counts_for = [rate.hits.hold(joint.truth, predicted, rate.of) for predicted in joint.predictions]
+    sides = [(counts_for[first], counts_for[second]) for first, second in pairs]
+    better, worse = (
+        np.array([float(joint.counts @ (both[place] & ~both[1 - place])) for both in sides]) for place in (0, 1)
+    )
+    own = sizes[[first for first, _ in pairs]]
+    effects = rate_effects(better, worse, own)
+    if joint.weights is not None:
+        among = rate.among.hold(joint.truth, joint.truth, rate.of)
+        usual = float((joint.masses * joint.weights)[among].sum() / joint.masses[among].sum())
+        members, parts = float(joint.counts[among].sum()), []
+        for (one, other), size in zip(sides, own.tolist(), strict=True):
+            differ = one != other
+            changes = np.where(one, 1.0, -1.0)[differ] * joint.weights[differ] / size
+            parts.append(weighted_rate_effects(changes, joint.counts[differ], members=members, unit=usual / size))
+        effects = Effects.stacked(parts)
+    tests = read_off(PairedScore(effects), level=level, rope=ropes, method="mcnemar_mid_p", limits="tango")
+    return [replace(test, discordant=count) for test, count in zip(tests, (better + worse).tolist(), strict=True)]
 
 
-def _scored(effects: Sequence[Effects], level: float, ropes: Array, *, method: str, limits: str) -> list[Test]:
-    """Score tests of one value each, looked at together."""
-    return score_tests(PairedScore(Effects.stacked(effects)), level=level, rope=ropes, method=method, limits=limits)
+def _of_any_pairing(
+    pairs: Sequence[tuple[int, int]], hits: Array, members: Array, *, level: float, ropes: Array
+) -> list[Test]:
+    """Limits and p at the pairing with the most discordant samples, by the hits and members (R, K) of each class."""
+    bounds = [pairing_bounds(hits[first], hits[second], members[first]) for first, second in pairs]
+    difference, most = np.array([(bound.difference, bound.most) for bound in bounds]).T
+    sizes = members.sum(axis=1)[[first for first, _ in pairs]]
+    effects = rate_effects((most + difference) / 2, (most - difference) / 2, sizes)
+    names = {"method": "mcnemar_mid_p_of_any_pairing", "limits": "tango_of_widest_pairing"}
+    tests = read_off(PairedScore(effects), level=level, rope=ropes, **names)
+    return [replace(test, smallest=bound.smallest_p) for test, bound in zip(tests, bounds, strict=True)]
 
 
-def _score_p(*both: float) -> float:
-    return float(2 * normal_cdf(-abs(float(score_z(*both)))))
+def _of_independent(pairs: Sequence[tuple[int, int]], worth: Array, *, level: float, ropes: Array) -> list[Test]:
+    """Newcombe's limits, and p at which they reach 0, by the hits and samples (2, R) that the runs are worth."""
+    with silently():
+        rates = worth[0] / worth[1]
+        reach = Reach.of(partial(wilson, *worth), rates, level)
+    first, second = ([pair[side] for pair in pairs] for side in (0, 1))
+    found = HybridDifferences(rates[first] - rates[second], reach.take(first), reach.take(second))
+    return read_off(found, level=level, rope=ropes, method="newcombe")
 
 
-def _weighted_rate_test(rate: Rate, weighted: Weights, hits: Array, members: Array, level: float) -> Test:
-    """The same at the effective numbers of samples of the rates; p at those of 95 % limits."""
-
-    def counts(read_at: float) -> tuple[float, float, float, float]:
-        first, second = (
-            (hits[run].sum(), members[run].sum()) if one is None else WeightedRate.of(rate, one).as_counts(read_at)
-            for run, one in enumerate(weighted)
-        )
-        return float(first[0]), float(first[1]), float(second[0]), float(second[1])
-
-    low, high = newcombe_interval(*counts(level), level)
-    p = _score_p(*counts(_USUAL_LEVEL))
-    return Test(low=float(low), high=float(high), p=p, method="weighted_score", limits="weighted_newcombe")
+_LINEAR_NAMES = {LinearMethod.DELONG_LOGIT: "delong", LinearMethod.T: "t", LinearMethod.JACKKNIFE: "jackknife_t"}
 
 
-def _effects(joint: JointCounts, rate: Rate, pair: tuple[int, int], size: float) -> Effects:
-    if joint.weights is None:
-        return rate_effects(*_discordant(joint, rate, *pair), size)
-    among = rate.among.hold(joint.truth, joint.truth, rate.of)
-    one, other = (rate.hits.hold(joint.truth, joint.predictions[run], rate.of) for run in pair)
-    differ = one != other
-    changes = np.where(one, 1.0, -1.0)[differ] * joint.weights[differ] / size
-    usual = float((joint.masses * joint.weights)[among].sum() / joint.masses[among].sum())
-    members = float(joint.counts[among].sum())
-    return weighted_rate_effects(changes, joint.counts[differ], members=members, unit=usual / size)
-
-
-def _discordant(joint: JointCounts, rate: Rate, first: int, second: int) -> tuple[float, float]:
-    """Items that count for the first run only, and for the second only."""
-    one, other = (rate.hits.hold(joint.truth, joint.predictions[run], rate.of) for run in (first, second))
-    return float(joint.counts @ (one & ~other)), float(joint.counts @ (other & ~one))
-
-
-def normal_tests(gaps: Array, variances: Array, method: str = "delta") -> list[Test]:
-    """Normal tests of differences (V) with these variances; an infinite one is of a ratio that has no logarithm."""
-    _, _, p = normal_limits(gaps, variances)
-    reasons = np.where(np.isinf(gaps), NO_LOGARITHM, np.where((variances == 0) & (gaps != 0), NO_VARIANCE, ""))
-    return [
-        Test(reason=reason) if reason else Test(p=float(value), method=method)
-        for value, reason in zip(p, reasons.tolist(), strict=True)
-    ]
-
-
-def range_tests(gaps: Array, smallest: Array, largest: Array, method: str = "delta") -> list[Test]:
-    """Normal tests of differences (V) of which only bounds of the variance are known, so p lies in a range."""
-    _, _, most = normal_limits(gaps, largest)
-    _, _, least = normal_limits(gaps, smallest)
-    # Where one pairing leaves no variance at all, a difference would be certain.
-    least = np.where(np.isnan(least) & ~np.isnan(most), 0.0, least)
-    return [
-        Test(reason=NO_LOGARITHM)
-        if np.isinf(gap)
-        else Test(p=float(upper), smallest=float(lower), method=f"{method}_of_any_pairing")
-        for gap, upper, lower in zip(gaps, most, least, strict=True)
-    ]
-
-
-_LINEAR_NAMES = {LinearMethod.DELONG_LOGIT: "delong", LinearMethod.T: "t"}
-
-
-def linear_test(runs: LinearRuns, first: int, second: int, pairing: Pairing, level: float) -> Test:
-    """Tests of a value that is a sum over the samples, from its covariance between the runs."""
-    both = {runs.methods[first], runs.methods[second]}
-    name = _LINEAR_NAMES.get(both.pop(), "influence") if len(both) == 1 else "influence"
-    if name == "t":
-        name = "paired_t" if pairing.paired else "welch_t"
-    found = runs.test(first, second, level)
-    if runs.alike is not None and runs.against is not None:
-        name = "t" if name == "welch_t" else name
-        ends = [
-            runs.test(first, second, level, variance=runs.variance(first, second, covariance)).p
-            for covariance in (runs.alike, runs.against)
-        ]
-        # Where one pairing leaves no variance at all, a difference would be certain.
-        smallest = 0.0 if np.isnan(ends[0]) else ends[0]
-        return Test(
-            low=found.low,
-            high=found.high,
-            p=ends[1],
-            smallest=smallest,
-            method=f"{name}_of_any_pairing",
-            limits=f"{name}_as_if_independent",
-        )
-    if np.isnan(found.p):
-        return Test(reason=NO_VARIANCE)
-    if np.isnan(found.low):
-        return Test(p=found.p, method=name, reason=NOTHING_VARIES)
-    return Test(low=found.low, high=found.high, p=found.p, method=name, limits=name)
-
-
-def simulated(
-    values: Array, draws: Array, first: int, second: int, *, better: Preference | None, level: float, rope: float
-) -> list[tuple[Array, float, float, float]]:
-    """For V values: limits of the difference, probability that the first is better, of equivalence, and their error.
+def linear_test(
+    runs: LinearRuns,
+    first: int,
+    second: int,
+    pairing: Pairing,
+    *,
+    level: float,
+    rope: float,
+    grouped: bool = False,
+    same: SameDifferences | None = None,
+) -> Test:
+    """Return the test of a value that is a sum over the samples, from its covariance between the runs.
 
     Args:
-        values: (R, V).
-        draws: (D, R, V).
-        first: Index of the run.
-        second: Index of the other.
-        better: Which values are better.
+        runs: The value of all runs.
+        first: Place of a run.
+        second: Place of the other.
+        pairing: How the runs belong together.
         level: Of the limits.
         rope: Half width of the region of equivalence.
+        grouped: Do the samples come in groups?
+        same: What is known where the runs say the same of every sample; None where they do not.
     """
-    raw = compare_draws(draws[:, first], draws[:, second], values[first] - values[second], level=level, rope=rope)
-    scored = raw
-    if better is not None:
-        scores = better.score(values)
-        scored = compare_draws(
-            better.score(draws[:, first]),
-            better.score(draws[:, second]),
-            scores[first] - scores[second],
-            level=level,
-            rope=rope,
-        )
-    ends = np.stack([raw.interval.low, raw.interval.high], axis=1)
-    return [
-        (ends[index], float(scored.first_larger[index]), float(scored.equivalent[index]), float(error))
-        for index, error in enumerate(scored.probability_error)
-    ]
+    both = {runs.methods[first], runs.methods[second]}
+    name = _LINEAR_NAMES.get(both.pop(), "influence") if len(both) == 1 else "influence"
+    if grouped:
+        name = "grouped_t"
+    elif name == "t" and pairing.design is not PairingDesign.TEST_SET:
+        name = "paired_t" if pairing.paired else "welch_t"
+    if runs.against is not None:
+        name = f"{name}_of_any_pairing"
+    if same is not None:
+        (test,) = read_off(same, level=level, rope=rope, method=name, limits="tango")
+        return replace(test, identical=True)
+    found = runs.difference(first, second)
+    (test,) = read_off(found, level=level, rope=rope, method=name)
+    if np.isnan(test.p):
+        return Test(reason=NO_VARIANCE)
+    if np.isnan(test.low):
+        return Test(p=test.p, method=name, reason=NOTHING_VARIES)
+    if runs.alike is None:
+        return test
+    least = runs.difference(first, second, runs.alike).p
+    # Where one pairing leaves no variance at all, a difference would be certain.
+    return replace(test, smallest=0.0 if np.isnan(least[0]) else float(least[0]))

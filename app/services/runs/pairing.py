@@ -1,7 +1,7 @@
 """Pairing of runs: whether they were made on the same samples, and which prediction belongs to which."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 from uuid import UUID
@@ -16,6 +16,7 @@ from app.domain.inputs.ranking import Ranking
 from app.domain.inputs.samples import Samples
 from app.kernel.compare.paired.joint import JointCounts, combine
 from app.kernel.numerics.arrays import Array
+from app.kernel.uncertainty.groups import Grouping
 from app.kernel.uncertainty.units import Units
 from app.services.ports import PairedLabels, SampleLabels
 from app.services.stored import stored_input
@@ -27,7 +28,7 @@ WEIGHTLESS = "the samples that the runs have in common weigh nothing"
 
 
 class PairingMode(StrEnum):
-    """Whether runs are to be paired."""
+    """Pairing of runs: if possible, always, or never."""
 
     AUTO = "auto"
     TRUE = "true"
@@ -35,7 +36,7 @@ class PairingMode(StrEnum):
 
 
 class PairingDesign(StrEnum):
-    """What runs have in common."""
+    """The data that runs have in common."""
 
     SAMPLES = "sample_ids"
     TEST_SET = "same_test_set"
@@ -44,13 +45,14 @@ class PairingDesign(StrEnum):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pairing:
-    """What runs have in common, and why that is thought.
+    """The samples that runs have in common, and the reason to think so.
 
     Attributes:
         joint: The joint counts of paired runs.
         rows: For each of them the places of the common samples, in one order.
         weights: What these weigh; None is 1 each.
         matched: How many they are, whatever they weigh, where rows do not say it.
+        grouping: Groups of the common samples, or why these cannot be used; None where the samples are independent.
     """
 
     design: PairingDesign
@@ -59,6 +61,7 @@ class Pairing:
     rows: tuple[NDArray[np.intp], ...] | None = None
     weights: Array | None = None
     matched: int | None = None
+    grouping: Grouping | IncomparableRuns | None = None
 
     @property
     def paired(self) -> bool:
@@ -67,7 +70,7 @@ class Pairing:
 
     @property
     def n_common(self) -> int | None:
-        """How many samples paired runs have in common."""
+        """Number of samples that paired runs have in common; None if it is not known."""
         if self.rows is not None:
             return len(self.rows[0])
         if self.matched is not None:
@@ -75,103 +78,78 @@ class Pairing:
         return None if self.joint is None else int(self.joint.counts.sum())
 
 
-def pair(
-    records: Sequence[EvaluationRecord],
-    matrices: Array,
-    codes: Sequence[NDArray[np.intp]],
-    samples: Mapping[UUID, SampleLabels],
-    mode: PairingMode = PairingMode.AUTO,
-    *,
-    minimum_matched: float = 1.0,
-) -> Pairing:
-    """How runs with the same classes belong together.
-
-    Args:
-        records: The runs.
-        matrices: (R, K, K), theirs, with the classes in one order.
-        codes: For each run the place of its classes (K) in that order.
-        samples: Of those that were kept with ids.
-        mode: FALSE takes the runs as independent whatever is known.
-        minimum_matched: Share of the largest run's samples that all runs must have in common.
-    """
-    if mode is PairingMode.FALSE:
-        return Pairing(PairingDesign.INDEPENDENT, "asked for as independent runs")
-    known = [samples.get(record.id) for record in records]
-    with_ids = [one for one in known if one is not None and one.ids is not None]
-    absent = len(records) - len(with_ids)
-    if not absent:
-        found = _join(with_ids, codes, matrices.shape[-1], minimum_matched)
-        return found if isinstance(found, Pairing) else _without_ids(records, matrices, found)
-    names = f"{absent} of {len(records)} runs" if absent < len(records) else "the runs"
-    return _without_ids(records, matrices, f"{names} came without sample ids, or these were not retained")
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class PairedUnits:
-    """What pairs runs that are more than matrices of classes.
+    """Facts that pair runs by their units.
 
     Attributes:
         ids: (n) of the units, all different; None when there are none.
         truth: (n) or (n, m), what is true of each; None where that cannot be held side by side.
         weights: (n) of them; None is 1 each.
+        groups: (n) of them; None where they are independent.
+        predicted: (n) the classes that the run predicts; None of other kinds than matrices of classes.
     """
 
     ids: NDArray[Any] | None
     truth: NDArray[Any] | None
     weights: Array | None = None
+    groups: NDArray[Any] | None = None
+    predicted: NDArray[np.intp] | None = None
 
 
-def pair_units(
+def pair(
     records: Sequence[EvaluationRecord],
     margins: Sequence[NDArray[Any]],
     units: Sequence[PairedUnits | None],
     mode: PairingMode,
     minimum_matched: float,
 ) -> Pairing:
-    """How such runs belong together.
+    """Pair runs of one kind.
 
     Args:
         records: The runs.
-        margins: For each what the data alone say of its counts, labels in one order.
-        units: For each its units, None where they were not kept.
+        margins: For each what the data alone say of its counts, classes or labels in one order.
+        units: For each its units, classes in one order, None where they were not kept.
         mode: FALSE takes the runs as independent whatever is known.
         minimum_matched: Share of the largest run's units that all runs must have in common.
     """
     if mode is PairingMode.FALSE:
         return Pairing(PairingDesign.INDEPENDENT, "asked for as independent runs")
-    same = all(np.array_equal(one, margins[0]) for one in margins[1:])
-    present = [one for one in units if one is not None and one.ids is not None]
-    if len(present) < len(units):
-        absent = len(units) - len(present)
-        names = f"{absent} of {len(units)} runs" if present else "the runs"
-        return _by_test_set(records, f"{names} came without ids, or these were not retained", same=same)
-    rows = _rows([one.ids for one in present if one.ids is not None])
+    found = _joined(records, [one for one in units if one is not None and one.ids is not None], minimum_matched)
+    if isinstance(found, Pairing):
+        return found
+    return _by_test_set(records, found, same=all(np.array_equal(one, margins[0]) for one in margins[1:]))
+
+
+def _joined(records: Sequence[EvaluationRecord], units: Sequence[PairedUnits], minimum: float) -> Pairing | str:
+    """Pair the runs by id, or say why that cannot be."""
+    of_classes, absent = records[0].task is None, len(records) - len(units)
+    if absent:
+        names = f"{absent} of {len(records)} runs" if units else "the runs"
+        return f"{names} came without {'sample ' * of_classes}ids, or these were not retained"
     named = _QUERIES if records[0].kind == Ranking.kind else _IDS
-    fault = _too_few(len(rows[0]), _largest(present), minimum_matched, named) or _other_truth(present, rows)
+    ids = [one.ids for one in units if one.ids is not None]
+    rows, largest = _rows(ids), max(map(len, ids))
+    matched = len(rows[0])
+    fault = _too_few(matched, largest, minimum, named)
     if fault is not None:
-        return _by_test_set(records, fault, same=same)
-    weights = common_weights([one.weights for one in present], rows)
-    if isinstance(weights, str):
-        return _by_test_set(records, weights, same=same)
-    return Pairing(PairingDesign.SAMPLES, _matched(len(rows[0]), _largest(present), named), None, tuple(rows), weights)
-
-
-def _largest(units: Sequence[PairedUnits]) -> int:
-    return max(len(one.ids) for one in units if one.ids is not None)
-
-
-def _other_truth(units: Sequence[PairedUnits], rows: Sequence[NDArray[np.intp]]) -> str | None:
-    """Why units cannot be paired of which something else is true in each run."""
+        return fault
     truths = [None if one.truth is None else one.truth[row] for one, row in zip(units, rows, strict=True)]
     for number, truth in enumerate(truths):
         if truth is not None and truths[0] is not None and not np.array_equal(truth, truths[0]):
-            return f"what is true of the common ids is not the same in run {number + 1} as in the first"
-    return None
-
-
-def _without_ids(records: Sequence[EvaluationRecord], matrices: Array, why: str) -> Pairing:
-    sums = matrices.sum(axis=2)
-    return _by_test_set(records, why, same=bool((sums == sums[0]).all()))
+            if not of_classes:
+                return f"what is true of the common ids is not the same in run {number + 1} as in the first"
+            return another_truth(ids[0][rows[0][int(np.argmax(truth != truths[0]))]], number)
+    weights = common_weights([one.weights for one in units], rows)
+    if isinstance(weights, str):
+        return weights
+    grouping, joint = _common_groups(units, rows), None
+    predicted = [one.predicted[row] for one, row in zip(units, rows, strict=True) if one.predicted is not None]
+    if predicted and truths[0] is not None:
+        groups = grouping if isinstance(grouping, Grouping) else None
+        joint = combine(truths[0], np.stack(predicted), records[0].n_classes, weights=weights, grouping=groups)
+    reason = _matched(matched, largest, named)
+    return Pairing(PairingDesign.SAMPLES, reason, joint, tuple(rows), weights, grouping=grouping)
 
 
 def _by_test_set(records: Sequence[EvaluationRecord], why: str, *, same: bool) -> Pairing:
@@ -182,33 +160,9 @@ def _by_test_set(records: Sequence[EvaluationRecord], why: str, *, same: bool) -
             PairingDesign.TEST_SET,
             f"{why}; dataset and class counts are the same, so it is one test set, but which predictions belong "
             "together is unknown: p-values are given as the range that the unknown pairing allows, and intervals and "
-            "probabilities as if the runs were independent",
+            "probabilities hold whatever it is",
         )
     return Pairing(PairingDesign.INDEPENDENT, f"{why}; taken as runs on different samples")
-
-
-def _join(
-    samples: Sequence[SampleLabels], codes: Sequence[NDArray[np.intp]], n_classes: int, minimum: float
-) -> Pairing | str:
-    """The runs paired by id, or why that cannot be."""
-    first, ids = samples[0], [one.ids for one in samples if one.ids is not None]
-    rows = _rows(ids)
-    matched, largest = len(rows[0]), max(len(one.truth) for one in samples)
-    fault = _too_few(matched, largest, minimum)
-    if fault is not None:
-        return fault
-    truth = codes[0][first.truth[rows[0]]]
-    for number, (one, code, row) in enumerate(zip(samples, codes, rows, strict=True)):
-        other = code[one.truth[row]]
-        if not np.array_equal(other, truth):
-            place = int(np.argmax(other != truth))
-            return another_truth(ids[0][rows[0][place]], number)
-    weights = common_weights([one.weights for one in samples], rows)
-    if isinstance(weights, str):
-        return weights
-    predictions = np.stack([code[one.predicted[row]] for one, code, row in zip(samples, codes, rows, strict=True)])
-    joint = combine(truth, predictions, n_classes, weights=weights)
-    return Pairing(PairingDesign.SAMPLES, _matched(matched, largest), joint, tuple(rows), weights)
 
 
 def another_truth(sample: Any, place: int) -> str:
@@ -241,7 +195,8 @@ def _matched(matched: int, largest: int, named: str = _IDS) -> str:
 
 
 def common_weights(known: Sequence[Array | None], rows: Sequence[NDArray[np.intp]]) -> Array | str | None:
-    """What the common samples weigh (n) in all runs, None where that is 1 each, or why they cannot be paired.
+    """Return the weights of the common samples (n) in all runs, None where they are 1 each, or the reason not to pair
+    them.
 
     The unit of a run's weights says nothing, so weights that are multiples of those of the first are the same.
     """
@@ -257,15 +212,43 @@ def common_weights(known: Sequence[Array | None], rows: Sequence[NDArray[np.intp
     return each[0]
 
 
+def _common_groups(
+    known: Sequence[PairedUnits], rows: Sequence[NDArray[np.intp]]
+) -> Grouping | IncomparableRuns | None:
+    """Return the groups of the common samples, or why these cannot be used; None where no run came with any."""
+    found = [Grouping.of(one.groups[row]) for one, row in zip(known, rows, strict=True) if one.groups is not None]
+    if not found:
+        return None
+    for other in found[1:]:
+        pairs = np.unique(np.stack([found[0].codes, other.codes]), axis=1).shape[1]
+        if not found[0].n_groups == other.n_groups == int(pairs):
+            return differently_grouped()
+    return found[0] if found[0].n_groups > 1 else one_group()
+
+
+def one_group() -> IncomparableRuns:
+    """Return why runs cannot be compared whose samples are all one group."""
+    return _refused_groups("these samples are one group, so how groups differ is not known")
+
+
+def differently_grouped() -> IncomparableRuns:
+    """Return why runs cannot be compared whose groups are not the same."""
+    return _refused_groups("the runs do not group the samples that they have in common in the same way")
+
+
+def _refused_groups(why: str) -> IncomparableRuns:
+    return IncomparableRuns(f"the samples of the runs come in groups (group_ids): {why}", pointer="/evaluations")
+
+
 def weighs_otherwise(place: int) -> str:
     """Why runs cannot be paired of which the one at a place has other weights than the first."""
     return f"run {place + 1} weighs the samples that it has in common with the first differently"
 
 
 def _rows(ids: Sequence[NDArray[np.generic]]) -> list[NDArray[np.intp]]:
-    """For each run the rows of the samples that all have, in one order."""
+    """For each run the rows of the samples that all have, in the order of their ids, wherever they stand."""
     if all(np.array_equal(one, ids[0]) for one in ids[1:]):
-        return [np.arange(len(ids[0]))] * len(ids)
+        return [np.argsort(ids[0], kind="stable")] * len(ids)
     if len({one.dtype.kind for one in ids}) > 1:
         # The integer 3 and the text "3" are the same id.
         ids = [one.astype(np.str_) for one in ids]
@@ -300,7 +283,7 @@ class NamedUnits:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KeptSamples:
-    """What is known of the samples of some runs.
+    """Samples of some runs, as far as they are known.
 
     Attributes:
         labels: Of runs whose samples were kept with ids or weights.
@@ -318,25 +301,48 @@ class KeptSamples:
         labels = {identifier: SampleLabels.of(one) for identifier, one in outputs.items()}
         return cls({identifier: one for identifier, one in labels.items() if one is not None}, outputs)
 
+    def canonical(self, identifier: UUID) -> tuple["KeptSamples", float]:
+        """Return the same where samples of a run that all weigh the same have no weights, and such of which each is a
+        group no groups; and what a sample of the run weighs.
+        """
+        labels, outputs = self.labels.get(identifier), (self.outputs or {}).get(identifier)
+        known = labels if labels is not None else outputs
+        if known is None:
+            return self, 1.0
+        weights, groups, weight = known.weights, known.groups, 1.0
+        lost: dict[str, Any] = {}
+        if weights is not None and weights.size and weights[0] > 0 and (weights == weights[0]).all():
+            lost["weights"], weight = None, float(weights[0])
+        if groups is not None and np.unique(groups).size == groups.size:
+            lost["groups"] = None
+        if not lost:
+            return self, 1.0
+        plain = self
+        if labels is not None:
+            plain = replace(plain, labels={**self.labels, identifier: replace(labels, **lost)})
+        if outputs is not None:
+            plain = replace(plain, outputs={**(self.outputs or {}), identifier: replace(outputs, **lost)})
+        return plain, weight
+
     def weights(self, identifier: UUID) -> NDArray[np.float64] | None:
-        """What the samples of a run weigh; None where that is 1 each, or not known."""
+        """Return the weights of a run's samples; None where they are 1 each, or not known."""
         found = self.labels.get(identifier)
         return None if found is None else found.weights
 
     def samples(self, identifier: UUID) -> Samples | None:
-        """The samples of a run that came with probabilities, scores or weights."""
+        """The samples of a run that came with probabilities, scores, weights or groups."""
         found, labels = (self.outputs or {}).get(identifier), self.labels.get(identifier)
-        return labels.samples if found is None and labels is not None and labels.weights is not None else found
+        return labels.samples if found is None and labels is not None and labels.has_design else found
 
 
 async def read_labels(
     port: PairedLabels, project: str, records: Sequence[EvaluationRecord], *, elsewhere: Collection[UUID] = ()
 ) -> KeptSamples:
-    """What pairs runs, and what their samples weigh; nothing when there are too many samples to look at.
+    """Read ids, labels and weights of stored samples, which pair runs; nothing when there are too many samples.
 
     The samples of those ``elsewhere`` are not kept, and read by somebody else.
     """
-    alone = len(records) < 2 and not any(record.is_weighted for record in records)
+    alone = len(records) < 2 and not any(record.is_weighted or record.is_grouped for record in records)
     kept = [record for record in records if record.id not in elsewhere]
     if alone or not kept or sum(record.n_rows for record in kept) > MOST_SAMPLES:
         return KeptSamples()

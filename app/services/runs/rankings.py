@@ -26,7 +26,7 @@ _DATA: Final = "/input/data"
 
 
 class KeptQueries(NamedTuple):
-    """What is kept of queries.
+    """Values of queries.
 
     Attributes:
         ids: (Q) in order.
@@ -40,7 +40,7 @@ class KeptQueries(NamedTuple):
 
     @property
     def units(self) -> QueryValueUnits:
-        """As metrics take them."""
+        """The queries in the form that metrics take."""
         return QueryValueUnits(self.columns, self.n_items)
 
     @property

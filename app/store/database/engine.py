@@ -190,7 +190,7 @@ _CANCELLED: Final = "57014"
 
 
 class DatabaseWatch:
-    """One per process: looks on while the database is used."""
+    """Watch of the database's use, one for each process."""
 
     def __init__(self, observers: Observers = UNOBSERVED) -> None:
         self.observers = observers
@@ -203,7 +203,7 @@ class DatabaseWatch:
 
     @contextmanager
     def use(self, work: str) -> Iterator[None]:
-        """Around what the database is asked: times it, and sees whether it answered."""
+        """Time a use of the database, and note whether it answered."""
         begin = time.perf_counter()
         try:
             yield
@@ -213,17 +213,17 @@ class DatabaseWatch:
         else:
             self.answered()
         finally:
-            self.observers.asked_database(work, time.perf_counter() - begin)
+            self.observers.database_used(work, time.perf_counter() - begin)
 
     def answered(self) -> None:
-        """It did."""
+        """Note that the database answered."""
         if self._lost_at is not None:
             seconds, self._lost_at = time.monotonic() - self._lost_at, None
             _log.warning("the database answers again, after %.1f s", seconds)
             self.observers.database_back(seconds)
 
     def failed(self, error: StoreUnavailableError) -> None:
-        """It did not: was it lost, or is it only slow or full?"""
+        """Note that the database did not answer; a slow or full one is not lost."""
         cause = error.__cause__
         # All connections were in use, or one statement took too long: it is there all the same.
         if self._lost_at is not None or cause is None or isinstance(cause, PoolTimeoutError):
@@ -249,7 +249,7 @@ class Disk:
     least: int = 0
 
     def has_room(self, size: int = 0) -> bool:
-        """Whether so many bytes may be written. Asks the system, which takes two microseconds."""
+        """Return True if so many bytes may be written. Asks the system, which takes two microseconds."""
         if self.folder is None:
             return True
         state = os.statvfs(self.folder)
@@ -307,7 +307,7 @@ def write_json(value: Any) -> str:
 
 
 def watch_of(engine: AsyncEngine) -> DatabaseWatch:
-    """Who looks on while the database is used."""
+    """Return the watch of an engine's use."""
     watch: DatabaseWatch = engine.get_execution_options()["watch"]
     return watch
 
@@ -328,7 +328,7 @@ async def read_rows(engine: AsyncEngine, statement: Select[Any]) -> Sequence[Row
 
 
 def require_room(engine: AsyncEngine, size: int = 0) -> None:
-    """Go on only when there is space for what is to be written.
+    """Refuse to write when there is no space for it.
 
     Raises:
         StoreFullError: there is not; nothing was tried, so that Postgres itself does not run out of it.
@@ -373,7 +373,7 @@ def known_revisions() -> frozenset[str]:
 
 @cache
 def _migrations() -> Mapping[str, str | None]:
-    """By revision, the one that it follows.
+    """Return the preceding revision of each revision.
 
     Read as text: importing alembic costs every worker 80 ms, and none needs more of it than this.
     """

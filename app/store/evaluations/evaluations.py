@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from math import isfinite
 from typing import Any, Final
 from uuid import UUID
@@ -16,6 +15,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from app.domain.evaluation import (
     DatasetRef,
+    EvaluationName,
     EvaluationQuery,
     EvaluationRecord,
     EvaluationSummary,
@@ -25,15 +25,15 @@ from app.domain.evaluation import (
     Standing,
     SummarisedInput,
     ValueCondition,
+    merged_tags,
 )
 from app.domain.identifiers import new_id, time_of
 from app.domain.inputs.content import Content
 from app.domain.inputs.kinds import shape_of
 from app.domain.inputs.samples import Samples
 from app.domain.inventory import DatasetFacts, DatasetPartFacts, ModelFacts, ModelVersionFacts, NewestEvaluation
-from app.domain.members import as_json
 from app.domain.named_metrics import HEADLINE
-from app.domain.operations import Change, Event, Happening, Kind
+from app.domain.operations import Change, Event, Kind, WebhookEvent
 from app.services.idempotency import present_mark
 from app.services.ports import SampleLabels
 from app.store import lists
@@ -200,35 +200,33 @@ class PostgresInventory:
         self._names = Names(engine)
 
     async def model(self, project: str, name: str) -> ModelFacts | None:
-        """What there is of a model; None when it has no evaluation."""
         async with reading(self._engine) as connection:
             rows = await _fetch_used(connection, models, evaluations.c.model_id, project, name)
         if not rows:
             return None
         versions = [
-            ModelVersionFacts(version=row.version, evaluations=row.evaluations, newest=_newest(row)) for row in rows
+            ModelVersionFacts(version=row.version, n_evaluations=row.evaluations, newest=_newest(row)) for row in rows
         ]
         return ModelFacts(
             name=name,
-            evaluations=sum(one.evaluations for one in versions),
+            n_evaluations=sum(one.n_evaluations for one in versions),
             newest=versions[0].newest,
             n_versions=len(versions),
             versions=versions[:_MOST_VERSIONS],
         )
 
     async def dataset(self, project: str, name: str) -> DatasetFacts | None:
-        """What there is of a dataset; None when it has no evaluation."""
         async with reading(self._engine) as connection:
             rows = await _fetch_used(connection, datasets, evaluations.c.dataset_id, project, name)
         if not rows:
             return None
         parts = [
-            DatasetPartFacts(version=row.version, split=row.split, evaluations=row.evaluations, newest=_newest(row))
+            DatasetPartFacts(version=row.version, split=row.split, n_evaluations=row.evaluations, newest=_newest(row))
             for row in rows
         ]
         return DatasetFacts(
             name=name,
-            evaluations=sum(one.evaluations for one in parts),
+            n_evaluations=sum(one.n_evaluations for one in parts),
             newest=parts[0].newest,
             splits=sorted({one.split for one in parts if one.split is not None}),
             n_versions=len(parts),
@@ -236,7 +234,6 @@ class PostgresInventory:
         )
 
     async def count(self, project: str, query: EvaluationQuery) -> int:
-        """How many evaluations pass."""
         async with reading(self._engine) as connection:
             scope = await find_scope(connection, self._names, project, query)
             if scope is None:
@@ -295,7 +292,7 @@ def _select_used(table: Table, used_in: Any, project: str, name: str) -> Select[
 
 def _newest(row: Row[Any]) -> NewestEvaluation:
     identifier = UUID(int=row.newest.int)
-    return NewestEvaluation(id=identifier, created_at=time_of(identifier))
+    return NewestEvaluation(id=identifier, url=f"/v1/evaluations/{identifier}", created_at=time_of(identifier))
 
 
 class PostgresEvaluationStore:
@@ -325,40 +322,57 @@ class PostgresEvaluationStore:
     async def add(self, project: str, record: EvaluationRecord) -> None:
         """Keep a record; on return it is durable."""
         require_room(self._engine)
+        told = await self._listeners.want(project, Event.EVALUATION_CREATED)
+        if record.samples is not None or record.part is not None or told:
+            return await self.add_all(project, [record])
+        row, mark = await self._row(project, record), present_mark()
+        try:
+            await self._writer.add(row if mark is None else row | mark_values(mark))
+        except (UniqueViolationError, IntegrityError):
+            if not await self._are_kept(project, [record]):
+                raise
+
+    async def add_all(self, project: str, records: Sequence[EvaluationRecord]) -> None:
+        """Keep records in a transaction of their own; on return they are durable."""
+        require_room(self._engine)
+        rows = [await self._row(project, record) for record in records]
+        try:
+            await self._add_alone(project, list(zip(records, rows, strict=True)))
+        except (UniqueViolationError, IntegrityError):
+            if not await self._are_kept(project, records):
+                raise
+
+    async def _row(self, project: str, record: EvaluationRecord) -> dict[str, Any]:
         with translated():
             names = await self._names.resolve(project, record.model, record.dataset)
             slots = await self._names.slots_of(record.values)
-        told = await self._listeners.want(project, Event.EVALUATION_CREATED)
-        row = encode_record(project, record, names=names, slots=slots)
-        try:
-            if record.samples is None and record.part is None and not told:
-                mark = present_mark()
-                await self._writer.add(row if mark is None else row | mark_values(mark))
-            else:
-                await self._add_alone(project, record, row)
-        except (UniqueViolationError, IntegrityError):
-            # A job that is carried out again finds what it stored the time before.
-            if not await self._is_kept(project, record.id):
-                raise
+        return encode_record(project, record, names=names, slots=slots)
 
-    async def _is_kept(self, project: str, identifier: UUID) -> bool:
-        mine = (evaluations.c.project == project, evaluations.c.id == identifier)
+    async def _are_kept(self, project: str, records: Sequence[EvaluationRecord]) -> bool:
+        """A job that is carried out again finds what it stored the time before."""
+        identifiers = {record.id for record in records}
+        mine = (evaluations.c.project == project, evaluations.c.id.in_(identifiers))
         async with reading(self._engine) as connection:
-            return await connection.scalar(select(evaluations.c.id).where(*mine)) is not None
+            found = await connection.scalars(select(evaluations.c.id).where(*mine))
+        return {*found} == identifiers
 
-    async def _add_alone(self, project: str, record: EvaluationRecord, row: Mapping[str, Any]) -> None:
-        """Write an evaluation, its samples and what is told of it in a transaction of its own: groups do not wait."""
-        packed = None if record.samples is None else await asyncio.to_thread(pack_samples, record.samples)
-        async with writing(self._engine, 0 if packed is None else packed.size) as connection:
-            await keep_result(connection, Kind.EVALUATION, record.id)
-            if packed is not None:
-                await add_samples(connection, project, record.id, packed)
-            if record.part is not None:
-                await add_report(connection, project, record.id, record.part)
-            driver: Any = (await connection.get_raw_connection()).driver_connection
-            # The same statement as the writer's, within the transaction that the lines above began.
-            await driver.execute(INSERT.sql, *(row[name] for name in INSERT.columns))
-            await announce(connection, project, _happening(project, record))
+    async def _add_alone(self, project: str, records: Sequence[tuple[EvaluationRecord, Mapping[str, Any]]]) -> None:
+        """Write evaluations, their samples and what is told of them in a transaction of its own: groups do not wait."""
+        packed = [
+            None if record.samples is None else await asyncio.to_thread(pack_samples, record.samples)
+            for record, _ in records
+        ]
+        async with writing(self._engine, sum(one.size for one in packed if one is not None)) as connection:
+            for (record, row), samples in zip(records, packed, strict=True):
+                await keep_result(connection, Kind.EVALUATION, record.id)
+                if samples is not None:
+                    await add_samples(connection, project, record.id, samples)
+                if record.part is not None:
+                    await add_report(connection, project, record.id, record.part)
+                driver: Any = (await connection.get_raw_connection()).driver_connection
+                # The same statement as the writer's, within the transaction that the lines above began.
+                await driver.execute(INSERT.sql, *(row[name] for name in INSERT.columns))
+                await announce(connection, project, _happening(project, record))
 
     async def read_samples(self, project: str, identifier: UUID) -> Samples | None:
         """Return what is kept of the samples of an evaluation."""
@@ -367,7 +381,7 @@ class PostgresEvaluationStore:
         return (await asyncio.to_thread(found.samples)).get(identifier)
 
     async def read_labels(self, project: str, identifiers: Sequence[UUID]) -> Mapping[UUID, SampleLabels]:
-        """Return the samples of those evaluations of which they were kept with ids or weights."""
+        """Return the samples of those evaluations of which they were kept with ids, weights or groups."""
         columns = ("truth", "predicted", "ids", "groups", "weights")
         async with reading(self._engine) as connection:
             found = await find_samples(connection, project, identifiers, columns)
@@ -397,15 +411,20 @@ class PostgresEvaluationStore:
         records = (decode_record(row._mapping, keys) for row in rows)
         return {record.id: record for record in records}
 
-    async def replace_tags(self, project: str, identifier: UUID, tags: Mapping[str, str]) -> EvaluationRecord | None:
-        """Put `tags` in the place of all tags and return the record as it is now, or None when there is none."""
+    async def change_tags(
+        self, project: str, identifier: UUID, tags: Mapping[str, str | None]
+    ) -> EvaluationRecord | None:
+        """Set and remove tags and return the record as it is now, or None when there is none."""
         mine = (evaluations.c.project == project, evaluations.c.id == identifier)
         async with writing(self._engine) as connection:
-            record = await self._read(connection, project, identifier)
-            changed = await connection.execute(update(evaluations).where(*mine).values(tags=dict(tags)))
-            if changed.rowcount == 1:
-                await note(connection, project, Change.CHANGED, Kind.EVALUATION, identifier)
-        return replace(record, tags=dict(tags)) if record is not None and changed.rowcount == 1 else None
+            # Locked, so that two changes at once both take place.
+            old = (await connection.execute(select(evaluations.c.tags).where(*mine).with_for_update())).scalar()
+            if old is None:
+                return None
+            new = merged_tags(old, tags)
+            await connection.execute(update(evaluations).where(*mine).values(tags=new))
+            await note(connection, project, Change.CHANGED, Kind.EVALUATION, identifier)
+            return await self._read(connection, project, identifier)
 
     async def delete(self, project: str, identifier: UUID) -> bool:
         """Remove the record for good; False when there was none."""
@@ -500,18 +519,14 @@ async def _fetch(connection: AsyncConnection, statement: Select[Any]) -> Sequenc
     return rows
 
 
-def _happening(project: str, record: EvaluationRecord) -> Happening:
-    return Happening(
+def _happening(project: str, record: EvaluationRecord) -> WebhookEvent:
+    return WebhookEvent(
         event=Event.EVALUATION_CREATED,
         id=record.id,
         at=record.created_at,
         data={
-            "id": record.id,
             "project": project,
-            "evaluation": f"/v1/evaluations/{record.id}",
-            "model": as_json(record.model),
-            "dataset": as_json(record.dataset),
-            "tags": dict(record.tags),
+            "evaluation": EvaluationName.of(record),
             "values": {key: record.values[key] for key in HEADLINE if key in record.values},
         },
     )

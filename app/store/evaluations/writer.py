@@ -26,7 +26,7 @@ from app.store.idempotency import MARKED, PRIMARY_KEY, beside_evaluation
 
 # Evaluations in one commit at most.
 _GROUP_LIMIT: Final = 128
-# The id of the entry in the trail of changes: its time is when it was written, whenever the evaluation was made.
+# The id of the entry in the audit log: its time is when it was written, whenever the evaluation was made.
 ENTRY_ID: Final = "entry_id"
 
 
@@ -119,7 +119,7 @@ class EvaluationWriter:
         try:
             await done
         finally:
-            self._watch.observers.asked_database("insert", time.perf_counter() - begin)
+            self._watch.observers.database_used("insert", time.perf_counter() - begin)
 
     @property
     def waiting(self) -> int:

@@ -30,7 +30,7 @@ _UNSENT: Final = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, *
 
 
 class Operations(Evaluating, Deciding, Wondering, Drawing, Looking):
-    """All operations, and where they are sent.
+    """All operations of the service, for an address and a key.
 
     Args:
         url: Address of the service; ``PREVAIL_URL`` when left out, else that of `prevail login`, else

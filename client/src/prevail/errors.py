@@ -1,4 +1,4 @@
-"""What can go wrong, each as an exception that says where, what was expected, and what to do."""
+"""Exceptions of the client: each names the place, the expectation, and a remedy."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -31,7 +31,7 @@ class Fault:
 
 
 class PrevailError(Exception):
-    """Something went wrong.
+    """Base of all exceptions of the client.
 
     Attributes:
         code: The service's, which never changes its meaning; of what the client found by itself one of its own.
@@ -64,7 +64,7 @@ class InvalidInput(PrevailError, ValueError):
 
 
 class NotFound(PrevailError, LookupError):
-    """There is no such thing."""
+    """The service has no such object."""
 
 
 class NotAllowed(PrevailError, PermissionError):
@@ -72,7 +72,7 @@ class NotAllowed(PrevailError, PermissionError):
 
 
 class Conflict(PrevailError):
-    """What was asked for does not fit what is there."""
+    """The request does not fit the present state of an object."""
 
 
 class TooLarge(PrevailError, ValueError):
@@ -84,7 +84,7 @@ class Overloaded(PrevailError):
 
 
 class NoAnswer(PrevailError, ConnectionError):
-    """Nothing answered."""
+    """The service did not answer."""
 
 
 class ServerFault(PrevailError):
@@ -100,7 +100,7 @@ class UndefinedValue(PrevailError, ValueError):
 
 
 class MissingPackage(PrevailError, ImportError):
-    """Something needs a package that is not installed."""
+    """An optional package is not installed."""
 
 
 class GateFailed(PrevailError, AssertionError):

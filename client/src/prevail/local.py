@@ -33,7 +33,7 @@ def local(folder: str | Path | None = None) -> Client:
 
 
 def local_async(folder: str | Path | None = None) -> AsyncClient:
-    """The same for programs with an event loop."""
+    """Make the same service for programs with an event loop."""
     return _LocalAsyncClient(_Service(folder))
 
 

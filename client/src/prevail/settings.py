@@ -1,4 +1,4 @@
-"""Where the address and the key come from: what is given, then the environment, then a file of the user's.
+"""Address and key of the service: the arguments, else the environment, else a file of the user's.
 
 The file is ``prevail/config.toml`` in ``XDG_CONFIG_HOME`` or ``~/.config``; ``prevail login`` writes it, for its owner
 alone. It has an address, and keys by the address that each is for: a key is never sent anywhere else.
@@ -22,14 +22,14 @@ _FOR_OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
 
 
 def path() -> Path:
-    """Where the file is, or would be."""
+    """Return the path of the file, whether or not it exists."""
     home = os.environ.get("XDG_CONFIG_HOME")
     return (Path(home) if home else Path.home() / ".config") / "prevail" / "config.toml"
 
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """What the file says.
+    """Contents of the user's file.
 
     Attributes:
         url: The address that is meant when none is given.
@@ -40,7 +40,7 @@ class Kept:
     keys: Mapping[str, str] = field(default_factory=dict)
 
     def text(self) -> str:
-        """As it is written; texts of JSON are texts of TOML too."""
+        """Return the contents of the file; texts of JSON are texts of TOML too."""
         lines = ["# Written by `prevail login`: keys are secrets.", ""]
         lines += [] if self.url is None else [f"url = {json.dumps(self.url)}", ""]
         lines += ["[keys]", *(f"{json.dumps(url)} = {json.dumps(key)}" for url, key in self.keys.items())]
@@ -48,7 +48,7 @@ class Kept:
 
 
 def kept() -> Kept:
-    """What the file says; nothing without one.
+    """Read the user's file; empty if there is none.
 
     Raises:
         NotAllowed: it has keys, and others can read it.

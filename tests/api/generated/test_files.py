@@ -98,7 +98,8 @@ def _rule(draw: Callable[..., Any]) -> dict[str, Any]:
     demand = draw(st.sampled_from(["min", "max", "not_worse_than", "better_than", "equivalent_to"]))
     rule: dict[str, Any] = {"metric": draw(strategies.one_value | strategies.every_class)}
     if demand in ("min", "max"):
-        rule[demand] = draw(st.floats(-2, 2))
+        # Within the range of every metric that has one.
+        rule[demand] = draw(st.floats(0, 1))
     else:
         rule |= {demand: "baseline", "margin": draw(st.sampled_from([0.001, 0.01, 0.1]))}
     allowed = ["value", "lower"] + ["upper"] * (demand in ("min", "max", "not_worse_than"))

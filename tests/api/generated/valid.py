@@ -107,6 +107,9 @@ def make_valid(case: Case, kept: Kept) -> None:
     if case.headers and "Idempotency-Key" in case.headers:
         # One that was used goes with its request only.
         case.headers["Idempotency-Key"] = uuid4().hex
+    for name in ("If-Match", "If-None-Match"):
+        # A state is what an answer says; none can be made up.
+        (case.headers or {}).pop(name, None)
     if not isinstance(case.body, bytes | str) and case.media_type in (None, "application/json"):
         # JSON Schema calls 5.0 an integer; the service wants whole numbers written as such.
         case.body = _whole(case.body)
@@ -305,14 +308,17 @@ _DEMANDS = ("min", "max", "not_worse_than", "better_than", "equivalent_to")
 
 
 def _gate(case: Case, _: Kept) -> None:
-    """Rules with one demand each, and what goes with it."""
+    """Rules with one demand each, and what goes with it; evaluations that the gate is for by the name of a model."""
+    if case.body.get("applies_to") is not None:
+        case.body["applies_to"] = {"model": {"name": MODELS[0]}}
     for rule in case.body["rules"]:
         demand = next((name for name in _DEMANDS if rule.get(name) is not None), "min")
         value = rule.get(demand) if rule.get(demand) is not None else 0.5
         margin = rule.get("margin")
         for name in (*_DEMANDS, "margin"):
             rule.pop(name, None)
-        rule[demand] = value
+        # Within the range of every metric that has one.
+        rule[demand] = min(max(value, 0.0), 1.0) if demand in ("min", "max") else value
         if demand not in ("min", "max") or rule.get("bound") == "value":
             rule.pop("proportion_interval", None)
         if "proportion_interval" in rule:
@@ -321,7 +327,7 @@ def _gate(case: Case, _: Kept) -> None:
             rule.pop("alternative", None)
         _on_one_side(rule)
         if demand not in ("min", "max"):
-            rule["margin"] = max(margin or 0, 1e-3)
+            rule["margin"] = min(max(margin or 0, 1e-3), 1.0)
         if demand in ("better_than", "equivalent_to") and rule.get("bound") == "upper":
             rule["bound"] = "lower"
 
@@ -445,14 +451,21 @@ def _key(case: Case, _: Kept) -> None:
         case.body["expires_at"] = "2099-01-01T00:00:00Z"
 
 
+def _trial(case: Case, kept: Kept) -> None:
+    _gate(case, kept)
+    case.body.pop("gate", None)
+    case.body["baseline"] = kept.runs[1]
+
+
 _CHANGES: Final[Mapping[str, Callable[[Case, Kept], None]]] = {
     "createEvaluation": _evaluation,
     "computeMetrics": _evaluation,
     "createEvaluations": _batch,
     "listEvaluations": _list,
+    "getLatestEvaluation": _list,
     "deleteEvaluations": _removal,
     "getLeaderboard": _leaderboard,
-    "replaceTags": _new_tags,
+    "changeTags": _new_tags,
     "getCurve": _curve,
     "getEvaluationPlot": _plot,
     "findThreshold": _threshold,
@@ -463,6 +476,7 @@ _CHANGES: Final[Mapping[str, Callable[[Case, Kept], None]]] = {
     "compareAcrossDatasets": _tournament,
     "createCheck": _check,
     "putGate": _gate,
+    "tryGate": _trial,
     "projectEvaluation": _projection,
     "estimatePrevalence": _estimate,
     "boundHMean": _bounds,

@@ -2,11 +2,12 @@
 
 import secrets
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import httpx
 import pytest
 
-from tests.api.answers import Json, create, evaluation, matrix_input
+from tests.api.answers import Json, evaluation, matrix_input
 
 # H is undefined in the last: a class has no samples.
 MATRICES = [[[4, 1], [1, 4]], [[8, 2], [2, 8]], [[9, 1], [5, 5]], [[3, 7], [6, 4]], [[7, 3], [0, 0]]]
@@ -14,8 +15,8 @@ MODEL = "team/forest v2"
 DATASET = "s3://bucket/a b"
 
 
-@pytest.fixture
-def project(base_url: str) -> Iterator[httpx.Client]:
+@contextmanager
+def new_project(base_url: str) -> Iterator[httpx.Client]:
     """A client in a project where nothing is yet."""
     headers = {"X-Prevail-Project": f"p-{secrets.token_hex(6)}"}
     with httpx.Client(base_url=base_url, timeout=60, headers=headers) as opened:
@@ -23,7 +24,32 @@ def project(base_url: str) -> Iterator[httpx.Client]:
 
 
 @pytest.fixture
+def project(base_url: str) -> Iterator[httpx.Client]:
+    """A project for one test alone."""
+    with new_project(base_url) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def shelf(base_url: str) -> Iterator[httpx.Client]:
+    """A project in which tests of a module only read."""
+    with new_project(base_url) as opened:
+        yield opened
+
+
+@pytest.fixture
 def kept(project: httpx.Client) -> list[Json]:
+    """Twenty evaluations in a project that a test may change."""
+    return twenty(project)
+
+
+@pytest.fixture(scope="module")
+def shelved(shelf: httpx.Client) -> list[Json]:
+    """Twenty evaluations in the project that is only read."""
+    return twenty(shelf)
+
+
+def twenty(project: httpx.Client) -> list[Json]:
     """Twenty evaluations, oldest first: two models, two versions each, two datasets, one of them with two splits."""
     bodies = []
     for index in range(20):
@@ -33,4 +59,6 @@ def kept(project: httpx.Client) -> list[Json]:
         if index >= 16:
             body["dataset"] = {"name": "elsewhere"}
         bodies.append(body)
-    return [create(project, body) for body in bodies]
+    reply = project.post("/v1/evaluations/batch", json={"evaluations": bodies})
+    assert reply.status_code == 207, reply.text
+    return [item["evaluation"] for item in reply.json()["items"]]

@@ -42,12 +42,12 @@ def test_what_passes_is_removed_and_nothing_else(
     counted = project.delete("/v1/evaluations", params={**filters, "dry_run": True})
     check_json(counted)
     check_shape(counted, Removal)
-    assert counted.json() == {"dry_run": True, "evaluations": len(passing)}
+    assert counted.json() == {"dry_run": True, "n_evaluations": len(passing)}
     assert ids(project) == everything
     removed = project.delete("/v1/evaluations", params=filters)
-    assert removed.json() == {"dry_run": False, "evaluations": len(passing)}
+    assert removed.json() == {"dry_run": False, "n_evaluations": len(passing)}
     assert ids(project) == everything - passing
-    assert project.delete("/v1/evaluations", params=filters).json()["evaluations"] == 0
+    assert project.delete("/v1/evaluations", params=filters).json()["n_evaluations"] == 0
 
 
 def test_without_a_filter_nothing_is_removed(project: httpx.Client, kept: list[Json]) -> None:
@@ -71,8 +71,8 @@ def test_without_a_filter_nothing_is_removed(project: httpx.Client, kept: list[J
 def test_a_name_goes_with_its_evaluations(project: httpx.Client, kept: list[Json], noun: str, name: str) -> None:
     address = f"/v1/{noun}/{quote(name, safe='')}"
     mine = ids(project, **{noun[:-1]: name})
-    assert project.delete(address, params={"dry_run": True}).json() == {"dry_run": True, "evaluations": len(mine)}
-    assert project.delete(address).json() == {"dry_run": False, "evaluations": len(mine)}
+    assert project.delete(address, params={"dry_run": True}).json() == {"dry_run": True, "n_evaluations": len(mine)}
+    assert project.delete(address).json() == {"dry_run": False, "n_evaluations": len(mine)}
     assert len(ids(project)) == len(kept) - len(mine)
     assert name not in {one["name"] for one in project.get(f"/v1/{noun}").json()["items"]}
     check_problem(project.delete(address), 404, "not_found")
@@ -92,7 +92,7 @@ def test_answers_about_what_was_removed_are_kept(project: httpx.Client, kept: li
     project.put("/v1/gates/g", json={"rules": [{"metric": "accuracy", "min": 0.5}]})
     comparison = project.post("/v1/comparisons", json={"evaluations": runs}).json()
     check = project.post("/v1/gates/g/checks", json={"evaluation": runs[0]}).json()
-    assert project.delete("/v1/evaluations", params={"dataset": DATASET}).json()["evaluations"] == 16
+    assert project.delete("/v1/evaluations", params={"dataset": DATASET}).json()["n_evaluations"] == 16
     assert project.get(f"/v1/comparisons/{comparison['id']}").json() == comparison
     assert project.get(f"/v1/gates/g/checks/{check['id']}").json() == check
 
@@ -101,10 +101,10 @@ def test_samples_go_with_the_last_that_has_them(project: httpx.Client) -> None:
     """Two runs on one test set share its truth: removing one of them at once with others leaves it to the other."""
     runs = [create(project, evaluation(model=name, input=PROBABILITIES)) for name in ("a", "b", "a", "a")]
     before = project.get(f"/v1/evaluations/{runs[1]['id']}/curves/roc").json()
-    assert project.delete("/v1/models/a").json()["evaluations"] == 3
+    assert project.delete("/v1/models/a").json()["n_evaluations"] == 3
     assert project.get(f"/v1/evaluations/{runs[1]['id']}").json() == runs[1]
     assert project.get(f"/v1/evaluations/{runs[1]['id']}/curves/roc").json() == before
-    assert project.delete("/v1/models/b").json()["evaluations"] == 1
+    assert project.delete("/v1/models/b").json()["n_evaluations"] == 1
     assert ids(project) == set()
 
 

@@ -10,7 +10,7 @@ import app.api.plots.catalogue  # noqa: F401 - it fills PLOTS
 from app.api.plots.catalogue import names_of
 from app.api.plots.look import Look, Theme
 from app.api.plots.marks import lines_by_run
-from app.api.plots.registry import PLOTS, Given, Subject
+from app.api.plots.registry import PLOTS, FigureData, Subject
 from tests.api.answers import Json, create, evaluation, matrix_input
 from tests.api.plots.world import check_specification, keep_matrix, layer, values_of
 from tests.api.test_probabilities import make
@@ -205,7 +205,7 @@ def test_a_pair_is_named_once_and_what_has_no_limits_has_no_brackets(client: htt
     made = client.post("/v1/comparisons", json={"evaluations": runs, "metrics": ["accuracy", "h_mean", "mcc"]}).json()
     for metric in made["metrics"].values():
         metric["differences"][0].update(low=None, high=None)
-    figure = PLOTS[Subject.COMPARISON, "differences"].make(Given(comparison=made))
+    figure = PLOTS[Subject.COMPARISON, "differences"].make(FigureData(comparison=made))
     assert figure.text.count("left-model") == 1
     assert "accuracy not settled, 0.000; h_mean" in figure.text
     said = [row["said"] for rows in values_of(figure.body, "values") for row in rows if "said" in row]
@@ -223,6 +223,6 @@ def test_of_many_models_not_all_are_read_out() -> None:
         "nemenyi": {"critical_difference": 12.1, "cliques": [list(range(15)), list(range(5, 20))]},
     }
     assert "critical_difference" in names_of(Subject.COMPARISON)
-    figure = PLOTS[Subject.COMPARISON, "critical_difference"].make(Given(comparison=answer))
+    figure = PLOTS[Subject.COMPARISON, "critical_difference"].make(FigureData(comparison=answer))
     assert "model-8, model-9 and 5 more." in figure.text
     assert figure.text.count("model-") == 2 + 2 * 10

@@ -160,6 +160,15 @@ SCORED_GATES = [
     ),
     *_check("value", "b", {"metric": "roc_auc@B", "better_than": "baseline", "bound": "value"}, baseline="a"),
     post("forgotten-refused", "/v1/gates/floors/checks", {"evaluation": "$forgotten"}),
+    post(
+        "trial",
+        "/v1/gates/trials",
+        {
+            "rules": [{"metric": "accuracy", "min": 0.7}, {"metric": "roc_auc@B", "min": 0.7}],
+            "evaluations": {"latest": 3},
+            "gate": "floors",
+        },
+    ),
     post("matrix-refused", "/v1/gates/floors/checks", {"evaluation": "$matrix"}),
     post("baseline-refused", "/v1/gates/better/checks", {"evaluation": "$a", "baseline": "$matrix"}),
 ]

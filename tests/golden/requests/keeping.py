@@ -51,6 +51,7 @@ KEPT: list[Call] = [
         json={"tags": {"stage": "production", "note": "ä: ü"}},
     ),
     get("read-with-tags", "/v1/evaluations/$keep-counts"),
+    get("latest-headline", "/v1/evaluations/latest?fields=headline"),
     Call(name="remove-tags", method="PATCH", path="/v1/evaluations/$keep-counts", json={"tags": {}}),
     Call(name="tags-refused", method="PATCH", path="/v1/evaluations/$keep-counts", json={"tags": {"a:b": "c"}, "x": 1}),
     delete("delete", "/v1/evaluations/$keep-rates"),
@@ -179,6 +180,8 @@ _BOUNDS = {
 }
 CATALOGUE = [
     get("version", "/version"),
+    get("index", "/v1"),
+    get("root", "/"),
     get("metrics", "/v1/metrics"),
     get("overall", "/v1/metrics", scope="overall", prevalence="insensitive"),
     get("probabilities", "/v1/metrics", input="probabilities", task="binary", scope="class"),

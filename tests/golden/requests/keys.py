@@ -1,4 +1,4 @@
-"""Keys and the trail of changes, on a service that needs none."""
+"""Keys and the audit log, on a service that needs none."""
 
 from tests.golden.calls import delete, get, keep, post
 from tests.golden.data import of_matrix

@@ -16,8 +16,8 @@ from app.kernel.compare.cost_ratios import (
     cost_ranges,
     curve_cost_ranges,
     independent_gap,
-    paired_gap,
 )
+from app.kernel.compare.paired.tests import paired_gap
 from app.kernel.numerics.monotone import upper_hull
 from app.kernel.uncertainty.intervals import two_sided_z
 from tests.bank import each

@@ -10,16 +10,16 @@ from app.kernel.compare.gates import (
     ValueWithLimits,
     Verdict,
     combine,
-    equivalence,
-    guardrail,
-    non_inferiority,
-    paired_sample_size,
     samples_to_settle,
-    superiority,
     verdict_of,
 )
 from app.kernel.uncertainty.intervals import wilson
 from tests.kernel.compare.tango import tango_interval, tango_z
+
+
+def settling(found: ValueWithLimits, threshold: float, samples: float) -> tuple[float, float]:
+    return samples_to_settle(found, threshold, samples, error=0.025, power=0.8)
+
 
 PASS, FAIL, OPEN = Verdict.PASS, Verdict.FAIL, Verdict.INCONCLUSIVE
 
@@ -44,7 +44,15 @@ def test_floors(low: float, high: float, lower: Verdict, upper: Verdict, value: 
 def test_nothing_known_is_inconclusive() -> None:
     nothing = ValueWithLimits(math.nan, math.nan, math.nan)
     assert {verdict_of(nothing, 0.5, bound) for bound in Bound} == {OPEN}
-    assert math.isnan(samples_to_settle(nothing, 0.5, 100))
+    assert all(map(math.isnan, settling(nothing, 0.5, 100)))
+
+
+def superiority(found: ValueWithLimits, margin: float = 0.0) -> Verdict:
+    return verdict_of(found, margin, strictly=True)
+
+
+def equivalence(found: ValueWithLimits, margin: float) -> Verdict:
+    return combine([superiority(side, -margin) for side in (found, found.mirrored())])
 
 
 def test_margins() -> None:
@@ -54,11 +62,11 @@ def test_margins() -> None:
         ValueWithLimits(0.0, -0.02, 0.02),
     )
     assert [superiority(found) for found in (better, worse, vague)] == [PASS, FAIL, OPEN]
-    assert [non_inferiority(found, 0.01) for found in (better, worse, vague)] == [PASS, FAIL, OPEN]
+    assert [superiority(found, -0.01) for found in (better, worse, vague)] == [PASS, FAIL, OPEN]
     assert [equivalence(found, 0.04) for found in (better, worse, vague)] == [PASS, OPEN, PASS]
     assert [equivalence(found, 0.01) for found in (better, worse, vague)] == [OPEN, FAIL, OPEN]
     assert equivalence(ValueWithLimits(0.05, 0.04, 0.06), 0.01) is FAIL
-    assert [guardrail(found, 0.01) for found in (better, worse, vague)] == [PASS, FAIL, PASS]
+    assert [verdict_of(found, -0.01, Bound.UPPER) for found in (better, worse, vague)] == [PASS, FAIL, PASS]
     assert superiority(ValueWithLimits(0.0, 0.0, 0.1)) is OPEN
 
 
@@ -72,19 +80,19 @@ def test_all_rules_have_to_pass() -> None:
 def test_published_gates() -> None:
     low, high = (float(end) for end in tango_interval(30, 34, 3000))
     assert float(tango_z(30, 34, 3000, -0.01)) == pytest.approx(3.02, abs=5e-3)
-    assert non_inferiority(ValueWithLimits(-4 / 3000, low, high), 0.01) is PASS
+    assert superiority(ValueWithLimits(-4 / 3000, low, high), -0.01) is PASS
     low, high = (float(end) for end in tango_interval(9, 7, 150))
-    assert non_inferiority(ValueWithLimits(2 / 150, low, high), 0.01) is OPEN
+    assert superiority(ValueWithLimits(2 / 150, low, high), -0.01) is OPEN
 
 
 def test_published_sample_size_and_its_power() -> None:
-    assert paired_sample_size(0.10, difference=0.0, margin=0.01) == 7849
+    reach = 1.959964 * math.sqrt(0.1 / 1000)
+    assert settling(ValueWithLimits(0.0, -reach, reach), -0.01, 1000)[0] == pytest.approx(7849, abs=1)
     random = np.random.default_rng(0)
     equal = random.multinomial(7849, [0.05, 0.05, 0.9], size=8000)
     assert (tango_z(equal[:, 0], equal[:, 1], 7849, -0.01) > 1.959964).mean() == pytest.approx(0.79, abs=0.02)
     boundary = random.multinomial(7849, [0.045, 0.055, 0.9], size=20_000)
     assert (tango_z(boundary[:, 0], boundary[:, 1], 7849, -0.01) > 1.959964).mean() == pytest.approx(0.024, abs=0.005)
-    assert paired_sample_size(0.1, difference=-0.01, margin=0.01) == math.inf
 
 
 def test_published_failures_of_point_estimates() -> None:
@@ -102,17 +110,28 @@ def test_samples_to_settle_settle() -> None:
     low, high = (float(end) for end in wilson(np.array(85.0), np.array(100.0)))
     found = ValueWithLimits(0.85, low, high)
     assert verdict_of(found, 0.8) is OPEN
-    needed = samples_to_settle(found, 0.8, 100)
+    needed, at_least = settling(found, 0.8, 100)
     low, high = (float(end) for end in wilson(np.array(0.85 * needed), np.array(needed)))
     assert verdict_of(ValueWithLimits(0.85, low, high), 0.8) is PASS
-    assert samples_to_settle(found, 0.85, 100) == math.inf
-    assert samples_to_settle(found, 0.5, 100) == 100
+    assert 100 <= at_least < needed
+    assert settling(found, 0.85, 100)[0] == math.inf
+    assert settling(found, 0.5, 100) == (100, 100)
+
+
+@pytest.mark.parametrize(("truth", "threshold"), [(0.9, 0.85), (0.85, 0.9), (0.98, 0.95), (0.5, 0.45)])
+def test_as_many_samples_as_named_settle_with_a_power_of_80_percent(truth: float, threshold: float) -> None:
+    found = ValueWithLimits(truth, *(float(end) for end in wilson(np.array(truth * 100), np.array(100.0))))
+    needed = settling(found, threshold, 100)[0]
+    hits = np.random.default_rng(0).binomial(int(needed), truth, 4000)
+    low, high = wilson(hits.astype(float), np.full(4000, needed))
+    settled = (low >= threshold) if truth > threshold else (high < threshold)
+    assert 0.77 <= settled.mean() <= 0.87
 
 
 def test_what_only_rounding_keeps_apart_is_equal() -> None:
     at_margin = ValueWithLimits(0.85 - 0.8, -0.01, 0.11)
     assert at_margin.value != 0.05
-    assert samples_to_settle(at_margin, 0.05, 400) == math.inf
+    assert settling(at_margin, 0.05, 400)[0] == math.inf
     assert verdict_of(at_margin, 0.05, Bound.VALUE) is PASS
     assert verdict_of(at_margin.mirrored(), -0.05, Bound.VALUE) is PASS
     assert verdict_of(ValueWithLimits(0.9, 0.1 + 0.2, 1.0), 0.3) is PASS
@@ -122,6 +141,8 @@ def test_what_only_rounding_keeps_apart_is_equal() -> None:
 
 
 def test_absurd_numbers_of_samples_settle_nothing() -> None:
-    assert samples_to_settle(ValueWithLimits(0.5, 0.4, 0.6), 0.5 + 1e-10, 400) == math.inf
-    assert samples_to_settle(ValueWithLimits(0.5, 0.4, 0.6), 0.5 + 1e-7, 400) == pytest.approx(4e14, rel=1e-8)
-    assert samples_to_settle(ValueWithLimits(0.5, 0.4, math.inf), 0.6, 400) == math.inf
+    assert settling(ValueWithLimits(0.5, 0.4, 0.6), 0.5 + 1e-10, 400)[0] == math.inf
+    # Twice as many as would do it in half of the cases.
+    needed = settling(ValueWithLimits(0.5, 0.4, 0.6), 0.5 + 1e-7, 400)[0]
+    assert needed == pytest.approx(4e14 * 2.0433, rel=1e-4)
+    assert settling(ValueWithLimits(0.5, 0.4, math.inf), 0.6, 400)[0] == math.inf

@@ -7,22 +7,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from app.kernel.compare.cost_ratios import RateGaps, certain_cost_ranges, worth_in_groups
+from app.kernel.compare.cost_ratios import RateGaps, certain_cost_ranges
 from app.kernel.compare.paired.joint import JointCounts
-from app.kernel.compare.paired.tests import (
-    ChiSquared,
-    GroupedPair,
-    PredictiveCounts,
-    bhapkar,
-    bowker,
-    discordant,
-    equal_recalls,
-    prediction_table,
-    predictive_values,
-    stuart_maxwell,
-)
+from app.kernel.compare.paired.tests import ChiSquared, RunPair, paired_gap
 from app.kernel.numerics.arrays import Array
-from app.kernel.uncertainty.groups import worth_of_few
+from app.kernel.uncertainty.designs import worth_of_few
+from app.kernel.uncertainty.groups import Grouping
 from app.kernel.uncertainty.intervals import two_sided_z
 from tests.witnesses import sm
 
@@ -37,22 +27,16 @@ FIRST, SECOND = (np.where(RANDOM.random(SIZE) < EASY, TRUTH, RANDOM.integers(0, 
 WEIGHTS = RANDOM.integers(1, 13, SIZE) / 4.0
 
 
-def pair_of(group: Any = GROUP, weights: Array | None = None, times: int = 1) -> GroupedPair:
+def pair_of(group: Any = GROUP, weights: Array | None = None, times: int = 1) -> RunPair:
     codes = (np.repeat(one, times) for one in (TRUTH, FIRST, SECOND))
     truth, *predicted = (one.astype(np.int64) for one in codes)
     each = None if weights is None else np.repeat(weights, times)
-    joint = JointCounts(CLASSES, truth, np.stack(predicted), np.ones(truth.size), each)
-    return GroupedPair(joint, np.repeat(group, times), int(group.max()) + 1)
+    grouping = None if group is None else Grouping(np.repeat(group, times), int(group.max()) + 1)
+    return RunPair(JointCounts(CLASSES, truth, np.stack(predicted), np.ones(truth.size), each, grouping))
 
 
-def found_of(pair: GroupedPair) -> list[ChiSquared]:
+def found_of(pair: RunPair) -> list[ChiSquared]:
     return [pair.equal_recalls(), pair.stuart_maxwell(), pair.bhapkar(), pair.bowker()]
-
-
-def plain_tests() -> list[ChiSquared]:
-    joint = pair_of().joint
-    table = prediction_table(joint)
-    return [equal_recalls(*discordant(joint)), stuart_maxwell(table), bhapkar(table), bowker(table)]
 
 
 def added(columns: Any, weights: Any) -> Array:
@@ -94,7 +78,7 @@ def test_by_their_definition_group_by_group(weights: Array | None) -> None:
 
 def test_groups_of_one_are_no_groups() -> None:
     alone = found_of(pair_of(np.arange(SIZE)))
-    for place, (found, plain) in enumerate(zip(alone, plain_tests(), strict=True)):
+    for place, (found, plain) in enumerate(zip(alone, found_of(pair_of(None)), strict=True)):
         # Wald's test says by how much samples are fewer than infinitely many.
         close = 1e-10 if place != 2 else 2.0 / SIZE
         assert (found.statistic, found.p) == pytest.approx((plain.statistic, plain.p), rel=close, abs=0.1 * close)
@@ -111,8 +95,8 @@ def test_copies_in_a_group_are_no_evidence() -> None:
 
 def test_margins_of_two_classes_as_statsmodels_has_them() -> None:
     first, second, truth = (np.minimum(codes, 1).astype(np.int64) for codes in (FIRST, SECOND, TRUTH))
-    joint = JointCounts(2, truth, np.stack([first, second]), np.ones(SIZE), WEIGHTS)
-    found = GroupedPair(joint, GROUP, N_GROUPS).bhapkar()
+    joint = JointCounts(2, truth, np.stack([first, second]), np.ones(SIZE), WEIGHTS, Grouping(GROUP, N_GROUPS))
+    found = RunPair(joint).bhapkar()
     fit = sm.WLS((first - second).astype(float), np.ones(SIZE), weights=WEIGHTS).fit(
         cov_type="cluster", cov_kwds={"groups": GROUP}, use_t=True
     )
@@ -123,9 +107,9 @@ def test_margins_of_two_classes_as_statsmodels_has_them() -> None:
 
 @pytest.mark.parametrize("absent", [False, True])
 def test_predictive_values_in_fractions(absent: bool) -> None:
-    (found,) = pair_of(weights=WEIGHTS).predictive_values()
-    values, w = found[int(absent)][1], [Fraction(one) for one in WEIGHTS]
+    w = [Fraction(one) for one in WEIGHTS]
     for k in range(CLASSES):
+        values = pair_of(weights=WEIGHTS).predictive_value(k, absent=absent)
         said = [[(one[i] == k) != absent for one in (FIRST, SECOND)] for i in range(SIZE)]
         true = [(TRUTH[i] == k) != absent for i in range(SIZE)]
         n = [sum((w[i] for i in range(SIZE) if said[i][r]), Fraction(0)) for r in (0, 1)]
@@ -139,57 +123,48 @@ def test_predictive_values_in_fractions(absent: bool) -> None:
         score = sum(moves) ** 2 / sum(one * one for one in moves)
         present = len({int(g) for g, both in zip(GROUP, said, strict=True) if any(both)})
         variance = Fraction(present, present - 1) * sum(one * one for one in logs)
-        assert float(values.score[k]) == pytest.approx(float(score), rel=1e-11)
-        assert float(values.log_ratio_variance[k]) == pytest.approx(float(variance), rel=1e-11)
-        assert np.isnan(values.weighted_score[k])
-        t = float(values.log_ratio[k]) / float(variance) ** 0.5
-        assert float(values.relative_p[k]) == pytest.approx(2 * float(stats.t.sf(abs(t), present - 1)), rel=1e-9)
+        assert values.score == pytest.approx(float(score), rel=1e-11)
+        assert values.log_ratio_variance == pytest.approx(float(variance), rel=1e-11)
+        assert np.isnan(values.weighted_score)
+        t = values.log_ratio / float(variance) ** 0.5
+        assert values.relative_p == pytest.approx(2 * float(stats.t.sf(abs(t), present - 1)), rel=1e-9)
 
 
 def test_predictive_values_as_generalised_estimating_equations_have_them() -> None:
     """One row for each prediction of a class, whether it is right on the run: statsmodels, clusters independent."""
-    (((_, present), _),) = pair_of().predictive_values()
     for k in range(CLASSES):
+        present = pair_of().predictive_value(k)
         rows = [(TRUTH[i] == k, r, GROUP[i]) for r, one in enumerate((SECOND, FIRST)) for i in np.flatnonzero(one == k)]
         right, run, group = np.array(rows, dtype=float).T
         design, order = np.column_stack([np.ones(run.size), run]), np.argsort(group, kind="stable")
         model = sm.GEE(right[order], design[order], group[order], family=sm.families.Poisson())
         fit = model.fit()
-        assert float(present.log_ratio[k]) == pytest.approx(float(fit.params[1]), rel=1e-6)
+        assert present.log_ratio == pytest.approx(float(fit.params[1]), rel=1e-6)
         few = np.unique(group).size / (np.unique(group).size - 1)
-        assert float(present.log_ratio_variance[k]) == pytest.approx(few * float(fit.bse[1]) ** 2, rel=1e-5)
+        assert present.log_ratio_variance == pytest.approx(few * float(fit.bse[1]) ** 2, rel=1e-5)
         whole = sm.GEE(right[order], design[order], group[order], family=sm.families.Binomial())
         part = sm.GEE(right[order], design[order, :1], group[order], family=sm.families.Binomial()).fit()
         score = whole.compare_score_test(part)
-        assert float(present.score[k]) == pytest.approx(float(np.squeeze(score["statistic"])), rel=1e-5)
+        assert present.score == pytest.approx(float(np.squeeze(score["statistic"])), rel=1e-5)
 
 
-def test_predictive_values_of_groups_of_one_are_those_of_samples() -> None:
-    (((counts, found), (absent, other)),) = pair_of(np.arange(SIZE)).predictive_values()
-    plain = PredictiveCounts.of(pair_of().joint)
-    without = plain.of_absence(pair_of().joint.actual())
-    for mine, kind, of_groups in ((plain, counts, found), (without, absent, other)):
-        expected = predictive_values(mine)
-        for one, two in zip(mine.parts, kind.parts, strict=True):
-            np.testing.assert_array_equal(one, two)
-        np.testing.assert_allclose(of_groups.score, expected.score, rtol=1e-12)
+@pytest.mark.parametrize("absent", [False, True])
+def test_predictive_values_of_groups_of_one_are_those_of_samples(absent: bool) -> None:
+    for k in range(CLASSES):
+        found, expected = (pair_of(group).predictive_value(k, absent=absent) for group in (np.arange(SIZE), None))
+        assert (found.score, found.alone) == pytest.approx((expected.score, expected.alone), rel=1e-12)
         # Groups without a prediction of the kind say nothing of how groups differ.
-        present = sum(mine.parts)
+        present = np.count_nonzero(((k == FIRST) != absent) | ((k == SECOND) != absent))
         few = present / (present - 1.0)
-        np.testing.assert_allclose(of_groups.log_ratio_variance, few * expected.log_ratio_variance, rtol=1e-12)
+        assert found.log_ratio_variance == pytest.approx(few * expected.log_ratio_variance, rel=1e-12)
 
 
-def test_many_classes_are_looked_at_some_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    whole, several = found_of(pair_of()), [*pair_of().predictive_values()]
-    monkeypatch.setattr("app.kernel.compare.paired.tests._AT_ONCE", 2 * N_GROUPS)
+def test_many_groups_are_looked_at_some_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = found_of(pair_of())
+    monkeypatch.setattr("app.kernel.compare.paired.tests._AT_ONCE", 2 * CLASSES)
     for found, expected in zip(found_of(pair_of()), whole, strict=True):
         assert found.statistic == pytest.approx(expected.statistic, rel=1e-12)
         assert found.freedom == expected.freedom
-    blocks = [*pair_of().predictive_values()]
-    assert (len(several), len(blocks)) == (1, 2)
-    for kind in (0, 1):
-        scores = np.concatenate([block[kind][1].score for block in blocks])
-        np.testing.assert_allclose(scores, several[0][kind][1].score, rtol=1e-12)
 
 
 def test_without_enough_groups_or_time_there_is_no_statistic(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -200,31 +175,36 @@ def test_without_enough_groups_or_time_there_is_no_statistic(monkeypatch: pytest
     for one in found_of(pair_of()):
         assert np.isnan(one.p)
         assert one.freedom > 0
-    alike = JointCounts(CLASSES, TRUTH.astype(np.int64), np.stack([FIRST, FIRST]), np.ones(SIZE))
-    assert {(one.statistic, one.freedom, one.p) for one in found_of(GroupedPair(alike, GROUP, N_GROUPS))} == {
-        (0.0, 0, 1.0)
-    }
+    grouping = Grouping(GROUP, N_GROUPS)
+    alike = JointCounts(CLASSES, TRUTH.astype(np.int64), np.stack([FIRST, FIRST]), np.ones(SIZE), grouping=grouping)
+    assert {(one.statistic, one.freedom, one.p) for one in found_of(RunPair(alike))} == {(0.0, 0, 1.0)}
 
 
 def test_what_a_gap_is_worth_follows_from_the_variance_of_statsmodels() -> None:
     own = TRUTH == 1
-    sums, members = pair_of(weights=WEIGHTS).of_class(1)
-    worth, moves = worth_in_groups(sums, members, 0.95)
+    found = pair_of(weights=WEIGHTS).error_gap(1, 0.95)
+    assert found is not None
     gained = ((SECOND == TRUTH).astype(float) - (FIRST == TRUTH))[own]
     fit = sm.WLS(gained, np.ones(gained.size), weights=WEIGHTS[own]).fit(
         cov_type="cluster", cov_kwds={"groups": GROUP[own], "use_correction": False}
     )
-    assert float(moves @ moves) == pytest.approx(float(fit.bse[0]) ** 2, rel=1e-10)
+    assert float(found.moves @ found.moves) == pytest.approx(float(fit.bse[0]) ** 2, rel=1e-10)
     present = np.unique(GROUP[own]).size
     variance = float(fit.bse[0]) ** 2 * present / (present - 1)
-    spread = float(WEIGHTS[own] @ gained**2 / WEIGHTS[own].sum()) - float(fit.params[0]) ** 2
-    kish = float(sums[2].sum() ** 2 / (sums[2] ** 2).sum())
-    expected = worth_of_few(min(spread / variance, gained.size), kish, 0.95)
-    assert worth == pytest.approx(float(expected), rel=1e-10)
+    better, worse = (float(WEIGHTS[own] @ (gained == sign) / WEIGHTS[own].sum()) for sign in (-1, 1))
+    spread = better + worse - float(fit.params[0]) ** 2
+    sizes = np.bincount(GROUP[own], WEIGHTS[own])
+    kish = float(sizes.sum() ** 2 / (sizes**2).sum())
+    worth = float(worth_of_few(min(spread / variance, gained.size), kish, 0.95))
     assert worth < gained.size
+    assert (found.gap, found.variance) == pytest.approx(paired_gap(better * worth, worse * worth, worth), rel=1e-10)
     # Nothing that differs shows no variance: as many samples as groups. One group says nothing.
-    assert worth_in_groups(np.array([[0.0, 0.0], [0.0, 0.0], [4.0, 2.0]]), 6.0, 0.95)[0] == 2.0
-    assert np.isnan(worth_in_groups(np.array([[1.0, 0.0], [0.0, 0.0], [4.0, 0.0]]), 4.0, 0.95)[0])
+    codes, grouping = np.ones(6, np.int64), Grouping(np.array([0, 0, 0, 0, 1, 1]), 3)
+    alike = RunPair(JointCounts(2, codes, np.stack([codes, codes]), np.ones(6), grouping=grouping)).error_gap(1, 0.95)
+    assert alike is not None
+    assert alike.variance == pytest.approx(paired_gap(0.0, 0.0, 2.0)[1])
+    one = JointCounts(2, codes, np.stack([codes, 0 * codes]), np.ones(6), grouping=Grouping(0 * codes, 2))
+    assert RunPair(one).error_gap(1, 0.95) is None
 
 
 @pytest.mark.parametrize("covariance", [-0.004, 0.0, 0.004])

@@ -1,20 +1,16 @@
 """Runs on the same items as counts, and differences of any metric drawn from them."""
 
-from collections import Counter
 from collections.abc import Iterator
-from itertools import product
 
 import numpy as np
 import pytest
-from scipy.stats import binomtest, chi2
 
-from app.kernel.compare.differences import compare_draws, normal_limits, permutation_p
-from app.kernel.compare.paired.joint import JointCounts, combine, draw_matrices, guarded_classes, permute
+from app.kernel.compare.paired.joint import JointCounts, combine, draw_matrices, guarded_classes
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.numerics.arrays import Array
 from app.kernel.uncertainty import simulation
-from app.kernel.uncertainty.draws import ClassCounts, Shares, evaluate_draws, generator
+from app.kernel.uncertainty.draws import ClassCounts, evaluate_draws, generator
 from tests.kernel.compare.paired_variance import paired_variance
 
 MACRO_F1 = catalogue().of_matrices.by_name["macro_f1"].compute
@@ -35,12 +31,11 @@ def discordant(joint: JointCounts) -> tuple[float, float]:
     return float(joint.counts @ (first & ~second)), float(joint.counts @ (second & ~first))
 
 
-def resampled_matrices(joint: JointCounts, draws: int, *, stratified: bool) -> Iterator[Array]:
-    """One batch (draws, 2, K, K) of what two runs would have on items drawn again, within the classes or not."""
+def resampled_matrices(joint: JointCounts, draws: int) -> Iterator[Array]:
+    """One batch (draws, 2, K, K) of what two runs would have on items drawn again, within the classes."""
     random, size = generator(0), joint.n_classes
-    strata = [joint.truth == k for k in range(size)] if stratified else [np.ones(joint.truth.size, dtype=bool)]
     times = np.zeros((draws, joint.truth.size))
-    for items in strata:
+    for items in (joint.truth == k for k in range(size)):
         counts = joint.counts[items]
         times[:, items] = random.multinomial(int(counts.sum()), counts / counts.sum(), size=draws)
     cells = np.eye(size * size)[joint.truth * size + joint.predictions]
@@ -106,24 +101,11 @@ def test_a_perfect_class_keeps_some_doubt() -> None:
     assert abs(gaps.mean()) < 0.001
 
 
-def test_shares_of_joint_draws() -> None:
-    joint = sample(120)
-    wanted = np.array([0.7, 0.2, 0.1])
-    given = np.concatenate(list(draw_matrices(joint, draws=50, random=generator(0), shares=Shares.GIVEN, given=wanted)))
-    np.testing.assert_allclose(given.sum(-1), np.broadcast_to(120 * wanted, (50, 2, 3)))
-    sampled = np.concatenate(list(draw_matrices(joint, draws=50, random=generator(0), shares=Shares.SAMPLED)))
-    np.testing.assert_allclose(sampled.sum((-1, -2)), 120.0)
-    np.testing.assert_allclose(sampled[:, 0].sum(-1), sampled[:, 1].sum(-1))
-
-
-@pytest.mark.parametrize("design", ClassCounts)
-def test_delta_posterior_and_bootstrap_agree(design: ClassCounts) -> None:
+def test_delta_posterior_and_bootstrap_agree() -> None:
     joint = sample(600, seed=4)
-    errors = np.sqrt([paired_variance(joint, f, class_counts=design)[0] for f in (MACRO_F1, ACCURACY)])
-    stratified = design is ClassCounts.FIXED
-    resampled = evaluate_draws(resampled_matrices(joint, 10_000, stratified=stratified), [MACRO_F1, ACCURACY])
-    shares = Shares.OBSERVED if stratified else Shares.SAMPLED
-    drawn = evaluate_draws(draw_matrices(joint, draws=10_000, random=generator(0), shares=shares), [MACRO_F1, ACCURACY])
+    errors = np.sqrt([paired_variance(joint, f, class_counts=ClassCounts.FIXED)[0] for f in (MACRO_F1, ACCURACY)])
+    resampled = evaluate_draws(resampled_matrices(joint, 10_000), [MACRO_F1, ACCURACY])
+    drawn = evaluate_draws(draw_matrices(joint, draws=10_000, random=generator(0)), [MACRO_F1, ACCURACY])
     for error, bootstrap, bayes in zip(errors, resampled, drawn, strict=True):
         assert (bootstrap[:, 0] - bootstrap[:, 1]).std() == pytest.approx(error, rel=0.04)
         assert (bayes[:, 0] - bayes[:, 1]).std() == pytest.approx(error, rel=0.04)
@@ -142,88 +124,6 @@ def test_a_run_does_not_differ_from_itself() -> None:
     truth, prediction = random.integers(0, 3, 100), random.integers(0, 3, 100)
     joint = combine(truth, np.array([prediction, prediction]), 3)
     assert paired_variance(joint, MACRO_F1)[0] == 0.0
-    low, high, p = normal_limits(np.array([0.0, 0.1]), np.array([0.0, 0.0]))
-    assert np.isnan(low).all()
-    assert np.isnan(high).all()
-    assert p[0] == 1.0
-    assert np.isnan(p[1])
-    assert permutation_p(joint, [MACRO_F1], permute(joint, draws=99, random=generator(0)))[0] == 1.0
-
-
-def test_permutation_of_accuracy_is_mcnemar() -> None:
-    joint = sample(200, seed=6)
-    b, c = discordant(joint)
-    exact = binomtest(round(b), round(b + c)).pvalue
-    p = permutation_p(joint, [ACCURACY, lambda t: t.recall], permute(joint, draws=20_000, random=generator(0)))
-    assert float(p[0]) == pytest.approx(exact, abs=0.015)
-    assert p[1].shape == (3,)
-
-
-def test_permuted_matrices_are_those_of_all_ways_to_swap() -> None:
-    """Seven items one by one: every one of the 2^7 pairs of matrices comes as often as there are ways to it."""
-    truth = np.array([0, 0, 0, 0, 1, 1, 2])
-    runs = np.array([[0, 0, 1, 1, 1, 2, 0], [0, 1, 0, 2, 0, 1, 2]])
-    items = np.arange(len(truth))
-    expected: Counter[bytes] = Counter()
-    for swaps in product([False, True], repeat=len(truth)):
-        found = np.zeros((2, 3, 3))
-        for run in range(2):
-            np.add.at(found[run], (truth, runs[np.where(swaps, 1 - run, run), items]), 1)
-        expected[found.tobytes()] += 1
-    draws = 40_000
-    seen = Counter(
-        np.ascontiguousarray(pair).tobytes()
-        for batch in permute(combine(truth, runs, 3), draws=draws, random=generator(0))
-        for pair in batch
-    )
-    assert seen.keys() == expected.keys()
-    chi_squared = sum((seen[key] - draws * ways / 2**7) ** 2 / (draws * ways / 2**7) for key, ways in expected.items())
-    assert chi2.sf(chi_squared, len(expected) - 1) > 0.001
-
-
-@pytest.mark.parametrize("trials", [1, 63, 64, 65, 127, 128, 512, 513, 5000])
-def test_numbers_of_swapped_items_are_binomial(trials: int) -> None:
-    """One truth, all items wrong in different ways: what the first run has in one cell is Bin(n, 1/2)."""
-    joint = JointCounts(3, np.array([0]), np.array([[1], [2]]), np.array([float(trials)]))
-    drawn = np.concatenate(list(permute(joint, draws=20_000, random=generator(trials))))[:, 0, 0, 1]
-    assert drawn.mean() == pytest.approx(trials / 2, abs=4 * np.sqrt(trials / 4 / 20_000))
-    assert drawn.var() == pytest.approx(trials / 4, rel=0.05)
-    assert drawn.min() >= 0
-    assert drawn.max() <= trials
-
-
-def test_permutation_needs_two_runs_of_whole_counts() -> None:
-    with pytest.raises(ValueError, match="two runs"):
-        next(permute(sample(50, runs=3), draws=5, random=generator(0)))
-    halves = JointCounts(2, np.array([0]), np.array([[0], [1]]), np.array([0.5]))
-    with pytest.raises(ValueError, match="whole"):
-        next(permute(halves, draws=5, random=generator(0)))
-    with pytest.raises(ValueError, match="two runs"):
-        paired_variance(sample(50, runs=3), ACCURACY)
-
-
-def test_published_unpaired_difference() -> None:
-    first, second = np.array([[40.0, 10], [5, 45]]), np.array([[45.0, 5], [6, 44]])
-    balanced = catalogue().of_matrices.by_name["balanced_accuracy"].compute
-
-    def values(counts: Array, seed: int) -> Array:
-        batches = simulation.draw_matrices(counts, draws=40_000, random=generator(seed))
-        return evaluate_draws(batches, [balanced])[0][:, None]
-
-    found = compare_draws(values(first, 1), values(second, 2), np.array([-0.04]))
-    assert float(found.interval.low[0]) == pytest.approx(-0.132, abs=0.002)
-    assert float(found.interval.high[0]) == pytest.approx(0.051, abs=0.002)
-    assert float(found.first_larger[0]) == pytest.approx(0.194, abs=0.008)
-    back = compare_draws(values(second, 2), values(first, 1), np.array([0.04]))
-    np.testing.assert_allclose(found.first_larger + found.equivalent + back.first_larger, 1.0)
-
-
-def test_equivalence_takes_its_region_from_both_sides() -> None:
-    draws = np.linspace(-0.05, 0.05, 1001)[:, None]
-    found = compare_draws(draws, np.zeros_like(draws), np.array([0.0]), rope=0.01)
-    assert float(found.equivalent[0]) == pytest.approx(0.2, abs=0.01)
-    assert float(found.first_larger[0]) == pytest.approx(0.4, abs=0.002)
-    assert 0 < float(found.probability_error[0]) < 0.02
 
 
 def test_paired_runs_are_compared_more_sharply_than_unpaired_ones() -> None:

@@ -8,16 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.kernel.compare.differences import restricted_shares
 from app.kernel.compare.paired.joint import JointCounts, combine
-from app.kernel.compare.paired.tests import (
-    PredictiveCounts,
-    PredictiveValues,
-    discordant,
-    equal_recalls,
-    p_of,
-    predictive_values,
-)
+from app.kernel.compare.paired.tests import PredictiveValue, RunPair, p_of
 
 # Half a unit of the seventh digit.
 PRINTED = 5e-7
@@ -35,40 +27,40 @@ def joint_of(counts: dict[str, dict[str, int]]) -> JointCounts:
     return combine(truth, np.stack([first, second]), 2, times=sizes)
 
 
-def compared(joint: JointCounts) -> dict[str, PredictiveValues]:
-    present = PredictiveCounts.of(joint)
+def compared(joint: JointCounts) -> dict[str, list[PredictiveValue]]:
+    pair = RunPair(joint)
     return {
-        "ppv": predictive_values(present),
-        "npv": predictive_values(present.of_absence(joint.actual())),
+        name: [pair.predictive_value(k, absent=absent) for k in range(joint.n_classes)]
+        for name, absent in (("ppv", False), ("npv", True))
     }
 
 
 @pytest.mark.parametrize("name", ["ppv", "npv"])
 def test_published_outputs_of_dtcompair(name: str) -> None:
     data = DTCOMPAIR["Paired1"]
-    found, published = compared(joint_of(data["counts"]))[name], data[name]
+    found, published = compared(joint_of(data["counts"]))[name][1], data[name]
     low, high = found.ratio_limits(0.95)
     ours = {
-        "test1": found.second[1],
-        "test2": found.first[1],
-        "diff": found.first[1] - found.second[1],
-        "ratio": np.exp(found.log_ratio[1]),
-        "se_log_ratio": found.log_ratio_variance[1] ** 0.5,
-        "low": low[1],
-        "high": high[1],
-        "z": found.log_ratio[1] / found.log_ratio_variance[1] ** 0.5,
-        "p": p_of(found.relative)[1],
+        "test1": found.second,
+        "test2": found.first,
+        "diff": found.first - found.second,
+        "ratio": np.exp(found.log_ratio),
+        "se_log_ratio": found.log_ratio_variance**0.5,
+        "low": low,
+        "high": high,
+        "z": found.log_ratio / found.log_ratio_variance**0.5,
+        "p": p_of(found.relative),
     }
     for key, value in ours.items():
         assert float(value) == pytest.approx(published[key], rel=PRINTED), key
     for key, statistic in (("generalized_score", found.score), ("weighted_generalized_score", found.weighted_score)):
-        assert [float(statistic[1]), float(p_of(statistic)[1])] == pytest.approx(published[key], rel=PRINTED), key
+        assert [statistic, p_of(statistic)] == pytest.approx(published[key], rel=PRINTED), key
 
 
 @pytest.mark.parametrize("name", ["Paired1", "Lachenbruch and Lynch (1998)"])
 def test_published_generalised_mcnemar(name: str) -> None:
     data = DTCOMPAIR[name]
-    found = equal_recalls(*discordant(joint_of(data["counts"])))
+    found = RunPair(joint_of(data["counts"])).equal_recalls()
     assert found.freedom == 2
     assert [found.statistic, found.p] == pytest.approx(data["generalized_mcnemar"], rel=PRINTED)
 
@@ -114,39 +106,44 @@ def test_definitions_in_fractions(seed: int, n_classes: int, n: int) -> None:
     for name, positive in (("ppv", True), ("npv", False)):
         for k in range(n_classes):
             for key, exact in by_definition(truth, runs, k, positive=positive).items():
-                assert float(getattr(found[name], key)[k]) == pytest.approx(float(exact), rel=1e-12), (name, k, key)
+                assert getattr(found[name][k], key) == pytest.approx(float(exact), rel=1e-12), (name, k, key)
+
+
+def of_kinds(*counts: int) -> PredictiveValue:
+    """So many samples that the first only, the second only, or both predict as class 1, rightly and wrongly."""
+    truth, first, second = [1, 0, 1, 0, 1, 0], [1, 1, 0, 0, 1, 1], [0, 0, 1, 1, 1, 1]
+    joint = combine(np.array(truth), np.array([first, second]), 2, times=np.array(counts))
+    return RunPair(joint).predictive_value(1)
 
 
 def test_without_common_predictions_the_weighted_score_is_that_of_two_shares() -> None:
     """Kosinski (2013), what the generalised score is not."""
     x, n = np.array([30.0, 20.0]), np.array([50.0, 90.0])
-    found = predictive_values(PredictiveCounts(*(np.array([value]) for value in (30.0, 20, 20, 70, 0, 0))))
-    share = float(restricted_shares(x[0], n[0], x[1], n[1], 0.0)[0])
+    found = of_kinds(30, 20, 20, 70, 0, 0)
+    share = x.sum() / n.sum()
     z = (x[0] / n[0] - x[1] / n[1]) ** 2 / (share * (1 - share) * (1 / n).sum())
-    assert float(found.weighted_score[0]) == pytest.approx(z, rel=1e-12)
-    assert float(found.score[0]) != pytest.approx(z, rel=1e-3)
+    assert found.weighted_score == pytest.approx(z, rel=1e-12)
+    assert found.score != pytest.approx(z, rel=1e-3)
+    assert found.alone == 50
 
 
 def test_what_has_no_value_and_what_does_not_vary() -> None:
-    def counts(*values: float) -> PredictiveValues:
-        return predictive_values(PredictiveCounts(*(np.array([value]) for value in values)))
-
-    never = counts(5.0, 2, 0, 0, 0, 0)
-    assert np.isnan([never.second[0], never.score[0], never.weighted_score[0], never.relative[0]]).all()
-    same = counts(0.0, 0, 0, 0, 8, 3)
-    assert [same.score[0], same.weighted_score[0], same.relative[0]] == [0, 0, 0]
-    certain = counts(4.0, 0, 6, 0, 8, 0)
-    assert [certain.score[0], certain.weighted_score[0], certain.relative[0]] == [0, 0, 0]
-    assert [float(end[0]) for end in certain.ratio_limits(0.95)] == [1, 1]
-    zero = counts(0.0, 4, 3, 1, 0, 2)
-    assert zero.first[0] == 0
-    assert zero.weighted_score[0] > 0
-    assert np.isnan([zero.log_ratio[0], zero.relative[0]]).all()
+    never = of_kinds(5, 2, 0, 0, 0, 0)
+    assert np.isnan([never.second, never.score, never.weighted_score, never.relative]).all()
+    same = of_kinds(0, 0, 0, 0, 8, 3)
+    assert [same.score, same.weighted_score, same.relative] == [0, 0, 0]
+    certain = of_kinds(4, 0, 6, 0, 8, 0)
+    assert [certain.score, certain.weighted_score, certain.relative] == [0, 0, 0]
+    assert certain.ratio_limits(0.95) == (1, 1)
+    zero = of_kinds(0, 4, 3, 1, 0, 2)
+    assert zero.first == 0
+    assert zero.weighted_score > 0
+    assert np.isnan([zero.log_ratio, zero.relative]).all()
 
 
 def test_swapped_runs_have_the_same_tests() -> None:
     truth, runs = samples(4, 3, 150)
-    one, other = compared(combine(truth, runs, 3))["ppv"], compared(combine(truth, runs[::-1], 3))["ppv"]
-    np.testing.assert_allclose(one.score, other.score, rtol=1e-12)
-    np.testing.assert_allclose(one.weighted_score, other.weighted_score, rtol=1e-12)
-    np.testing.assert_allclose(one.log_ratio, -other.log_ratio, rtol=1e-12)
+    for one, other in zip(*(compared(combine(truth, both, 3))["ppv"] for both in (runs, runs[::-1])), strict=True):
+        assert one.score == pytest.approx(other.score, rel=1e-12)
+        assert one.weighted_score == pytest.approx(other.weighted_score, rel=1e-12)
+        assert one.log_ratio == pytest.approx(-other.log_ratio, rel=1e-12)

@@ -6,19 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.kernel.compare.cost_ratios import paired_gap, worth_of_pairs
-from app.kernel.compare.paired.joint import JointCounts, combine
-from app.kernel.compare.paired.tests import (
-    ChiSquared,
-    PredictiveCounts,
-    bhapkar,
-    bowker,
-    discordant,
-    equal_recalls,
-    prediction_table,
-    predictive_values,
-    stuart_maxwell,
-)
+from app.kernel.compare.paired.joint import combine
+from app.kernel.compare.paired.tests import ChiSquared, ErrorGap, RunPair, paired_gap
 from app.kernel.numerics.arrays import Array
 from tests.witnesses import sm
 
@@ -30,22 +19,13 @@ FIRST, SECOND = (np.where(RANDOM.random(SIZE) < 0.6, TRUTH, RANDOM.integers(0, C
 WEIGHTS = RANDOM.integers(1, 13, SIZE) / 4.0
 
 
-def joint_of(weights: Array | None) -> JointCounts:
-    return combine(TRUTH, np.stack([FIRST, SECOND]), CLASSES, weights=weights)
+def pair_of(weights: Array | None) -> RunPair:
+    return RunPair(combine(TRUTH, np.stack([FIRST, SECOND]), CLASSES, weights=weights))
 
 
 def counted(weights: Array | None) -> list[ChiSquared]:
-    joint = joint_of(weights)
-    table, (better, worse) = prediction_table(joint), discordant(joint)
-    squares, spread = None, None
-    if weights is not None:
-        squares, spread = prediction_table(joint, squares=True), np.add(*discordant(joint, squares=True))
-    return [
-        equal_recalls(better, worse, spread),
-        stuart_maxwell(table, squares),
-        bhapkar(table, squares),
-        bowker(table, squares),
-    ]
+    pair = pair_of(weights)
+    return [pair.equal_recalls(), pair.stuart_maxwell(), pair.bhapkar(), pair.bowker()]
 
 
 def score(columns: Any, weights: Array, *, centred: bool = False) -> tuple[float, int]:
@@ -110,7 +90,7 @@ def test_margins_of_two_classes_as_statsmodels_has_them() -> None:
     """Bhapkar's is Wald's test that a weighted mean is 0, with White's variance."""
     first, second = (np.minimum(codes, 1) for codes in (FIRST, SECOND))
     joint = combine(np.minimum(TRUTH, 1), np.stack([first, second]), 2, weights=WEIGHTS)
-    found = bhapkar(prediction_table(joint), prediction_table(joint, squares=True))
+    found = RunPair(joint).bhapkar()
     fit = sm.WLS((first - second).astype(float), np.ones(SIZE), weights=WEIGHTS).fit(cov_type="HC0")
     assert found.statistic == pytest.approx(float(fit.tvalues[0]) ** 2, rel=1e-10)
     assert found.p == pytest.approx(float(fit.pvalues[0]), rel=1e-8)
@@ -135,42 +115,41 @@ def exact_values(k: int, *, absent: bool) -> tuple[Fraction, Fraction]:
 
 @pytest.mark.parametrize("absent", [False, True])
 def test_predictive_values_in_fractions(absent: bool) -> None:
-    joint = joint_of(WEIGHTS)
-    counts, squares = (PredictiveCounts.of(joint, squares=which) for which in (False, True))
-    if absent:
-        counts, squares = counts.of_absence(joint.actual()), squares.of_absence(joint.squares())
-    found = predictive_values(counts, squares)
     for k in range(CLASSES):
+        found = pair_of(WEIGHTS).predictive_value(k, absent=absent)
         statistic, variance = exact_values(k, absent=absent)
-        assert float(found.score[k]) == pytest.approx(float(statistic), rel=1e-11)
-        assert float(found.log_ratio_variance[k]) == pytest.approx(float(variance), rel=1e-11)
-        assert np.isnan(found.weighted_score[k])
+        assert found.score == pytest.approx(float(statistic), rel=1e-11)
+        assert found.log_ratio_variance == pytest.approx(float(variance), rel=1e-11)
+        assert np.isnan(found.weighted_score)
+
+
+def error_gap(pair: RunPair, k: int = 1) -> ErrorGap:
+    found = pair.error_gap(k, 0.95)
+    assert found is not None
+    return found
 
 
 @pytest.mark.parametrize("weight", [1.0, 5.0])
 def test_gaps_of_error_rates_with_one_weight_are_those_without(weight: float) -> None:
-    sums, members = np.array([12.0, 5.0, 80.0]), 80.0
-    worth = worth_of_pairs(weight * sums, weight**2 * sums, members)
-    assert worth == pytest.approx(members, rel=1e-12)
-    assert paired_gap(*(weight * sums * worth / (weight * sums[2])).tolist()) == pytest.approx(
-        paired_gap(12.0, 5.0, 80.0)
-    )
+    own = TRUTH == 1
+    right = FIRST[own] == 1, SECOND[own] == 1
+    better, worse = int((right[0] & ~right[1]).sum()), int((right[1] & ~right[0]).sum())
+    for weights in (None, np.full(SIZE, weight)):
+        found = error_gap(pair_of(weights))
+        assert (found.gap, found.variance) == pytest.approx(paired_gap(better, worse, int(own.sum())), rel=1e-12)
 
 
 def test_what_a_gap_is_worth_follows_from_whites_variance() -> None:
     own = TRUTH == 1
     gained = ((SECOND == TRUTH).astype(float) - (FIRST == TRUTH))[own]
     weights = WEIGHTS[own]
-    joint = joint_of(WEIGHTS)
-    sums, squares = (
-        np.array([one[1] for one in (*discordant(joint, squares=which), joint.squares() if which else joint.actual())])
-        for which in (False, True)
-    )
     fit = sm.WLS(gained, np.ones(gained.size), weights=weights).fit(cov_type="HC0")
     mean = float(fit.params[0])
-    spread = float(weights @ gained**2 / weights.sum()) - mean**2
-    expected = min(spread / float(fit.bse[0]) ** 2, gained.size)
-    assert worth_of_pairs(sums, squares, float(joint.members()[1])) == pytest.approx(expected, rel=1e-10)
-    assert expected < gained.size
+    better, worse = (float(weights @ (gained == sign) / weights.sum()) for sign in (-1, 1))
+    worth = min((better + worse - mean**2) / float(fit.bse[0]) ** 2, gained.size)
+    assert worth < gained.size
+    found = error_gap(pair_of(WEIGHTS))
+    assert (found.gap, found.variance) == pytest.approx(paired_gap(better * worth, worse * worth, worth), rel=1e-10)
     # Nothing that differs shows no variance: Kish's number of samples.
-    assert worth_of_pairs(np.array([0.0, 0.0, 6.0]), np.array([0.0, 0.0, 14.0]), 3.0) == pytest.approx(36 / 14)
+    alike = RunPair(combine(np.ones(3, np.int64), np.ones((2, 3), np.int64), 2, weights=np.array([1.0, 2.0, 3.0])))
+    assert error_gap(alike).variance == pytest.approx(paired_gap(0.0, 0.0, 36 / 14)[1])

@@ -142,6 +142,7 @@ def test_chances_are_those_of_the_posterior_less_the_luck() -> None:
     assert 0.0 <= empty.all < 0.5
 
 
+@pytest.mark.slow
 def test_stated_chances_are_right_on_average() -> None:
     """Specificity of at least 0.9 by choice: kept in the population in about half of the cases, and said so."""
     random, one = np.random.default_rng(11), constraint("specificity", 0.9)

@@ -9,7 +9,7 @@ from app.kernel.metrics.catalogue import catalogue
 from app.kernel.numerics.arrays import Array
 from app.kernel.samples import recalibration
 from app.kernel.samples.scores import Scores
-from app.kernel.uncertainty.influence import Influences, limits, variance
+from app.kernel.uncertainty.influence import Influences, limits
 from tests.kernel.probability.problems import Codes, exact_tied_problem, softmax_problem, tied_problem, value
 from tests.witnesses import sk, sm
 
@@ -26,7 +26,7 @@ def made(problem: str) -> tuple[Codes, Array, Scores]:
 def deviation(scores: Scores, key: str, code: int | None, **parameters: float) -> float:
     linear = Influences(scores).of(catalogue().of_probabilities.by_name[key], code, parameters=parameters)
     assert linear is not None
-    return float(np.sqrt(variance(linear)))
+    return float(np.sqrt(linear.variance))
 
 
 @PROBLEM

@@ -11,7 +11,7 @@ from app.kernel.metrics.families.proper_scores import log_loss
 from app.kernel.numerics.arrays import Array
 from app.kernel.samples.losses import phi_of
 from app.kernel.samples.scores import Scores
-from app.kernel.uncertainty.influence import Influences, variance
+from app.kernel.uncertainty.influence import Influences
 from tests.bank import each
 from tests.kernel.probability.problems import Codes, softmax_problem, tied_problem, value
 from tests.witnesses import sk
@@ -154,8 +154,8 @@ def test_infinite_losses_that_weigh_nothing_change_nothing() -> None:
     ]
     assert lines[0] is not None
     assert lines[1] is not None
-    assert variance(lines[1]) == pytest.approx(variance(lines[0]), rel=1e-14)
-    assert variance(lines[1]) > 0.0
+    assert lines[1].variance == pytest.approx(lines[0].variance, rel=1e-14)
+    assert lines[1].variance > 0.0
 
 
 @pytest.mark.parametrize("exponent", [3, 6, 10, 14])

@@ -102,4 +102,7 @@ def streamed(
     n_groups = 0 if groups is None else len(np.unique(groups))
     weighted = weights is not None
     rows = rows.where("w > 0") if weighted else rows
-    return StreamedScores(rows, problem.classes, probabilities=True, weighted=weighted, n_groups=n_groups)
+    mirrored = problem.classes == 2 and np.array_equal(problem.rows[:, 0], 1.0 - problem.rows[:, 1])
+    return StreamedScores(
+        rows, problem.classes, probabilities=True, weighted=weighted, n_groups=n_groups, mirrored=mirrored
+    )

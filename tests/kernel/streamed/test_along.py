@@ -8,7 +8,7 @@ from app.kernel.numerics.arrays import Array, Mask
 from app.kernel.samples.areas import area_influences, area_variance
 from app.kernel.samples.rankings import Ranking
 from app.kernel.samples.scores import Scores
-from app.kernel.streamed.along import Along, along, placements
+from app.kernel.streamed.along import Along, Side, cuts_of, placements
 from app.kernel.streamed.rows import EngineError, Rows
 from app.outbound import batches
 from app.services.ports import OpenEngine
@@ -36,6 +36,19 @@ def scores_of(kind: str) -> tuple[Array, Mask, Array]:
 def rows_of(engine: OpenEngine, **columns: Array | Mask) -> Rows:
     table = pa.table(columns)
     return engine.take(table.schema, table.to_batches(max_chunksize=999))
+
+
+def along(rows: Rows, score: str, member: str, weight: str | None = None) -> Along:
+    """All that adds up along an order."""
+    made = rows.having(s=f"({score})::DOUBLE", m=f"({member})", v=weight or "1.0")
+    found = made.sums("m", n="1", w="v", x="v * v")
+    sides = dict.fromkeys([True, False], Side(0.0, 0.0, 0))
+    for inside, size, own, squares in zip(found["m"], found["n"], found["w"], found["x"], strict=True):
+        sides[bool(inside)] = Side(float(own), float(squares), int(size))
+    curve, columns = Along(sides[True], sides[False]), ["s", "m", *([] if weight is None else ["w"])]
+    for cuts in cuts_of(made.ordered("s DESC", columns=columns)):
+        curve.add(cuts)
+    return curve
 
 
 def in_memory(scores: Array, members: Mask, weights: Array | None) -> Ranking:

@@ -9,20 +9,26 @@ import pytest
 from app.kernel.metrics.card import Explainer, Scope
 from app.kernel.metrics.families.calibration import calibration_intercept, calibration_slope
 from app.kernel.numerics.arrays import Array, Mask, silently
-from app.kernel.samples.calibration import excess_of_top_label
 from app.kernel.samples.scores import Scores
 from app.kernel.streamed.metrics import STREAMED, linearised, streamed_values
 from app.kernel.streamed.rows import NotStreamed
 from app.kernel.streamed.scores import StreamedScores
 from app.kernel.uncertainty.groups import Grouping
-from app.kernel.uncertainty.influence import Influences, Linearisation, by_groups, limits, variance
+from app.kernel.uncertainty.influence import Influences, Linearisation, by_groups, limits
 from app.outbound import batches
 from app.services.ports import OpenEngine
 from tests.kernel.streamed.problems import PROBLEMS, Problem, drawn, streamed
 
 LINES = {calibration_intercept.key, calibration_slope.key}
 ALL = {one.metric.key for one in STREAMED}
-EACH = pytest.mark.parametrize("problem", PROBLEMS.values(), ids=PROBLEMS)
+# In an engine all are columns of float64.
+NAMES = [name for name in PROBLEMS if "float32" not in name and name != "one column"]
+WEIGHTED = ["two columns", "one column tied", "one class", "extreme", "at the limits of bins", "three classes tied"]
+EACH = pytest.mark.parametrize(
+    ("problem", "weighted"),
+    [*((PROBLEMS[name], False) for name in NAMES), *((PROBLEMS[name], True) for name in WEIGHTED)],
+    ids=[*NAMES, *(f"{name}, weighted" for name in WEIGHTED)],
+)
 
 
 def weights_of(problem: Problem, *, weighted: bool) -> Array | None:
@@ -47,9 +53,21 @@ def check_values(found: StreamedScores, whole: Scores) -> None:
         np.testing.assert_allclose(values[one.metric.key], expected, rtol=rounding, atol=1e-11, err_msg=one.metric.key)
 
 
+def lines_of(found: StreamedScores, own: Influences) -> Iterator[tuple[str, Linearisation, Linearisation]]:
+    """Streamed and in memory, of all that has a closed form."""
+    values = streamed_values(found, ALL)
+    for one in STREAMED:
+        if one.metric.key not in values:
+            continue
+        of_class = one.metric.card.scope is Scope.CLASS
+        for code in range(found.n_classes) if of_class else [None]:
+            first, second = linearised(found, one.metric, code), own.of(one.metric, code)
+            if first is not None and second is not None and np.isfinite(second.value):
+                yield f"{one.metric.key}@{code}", first, second
+
+
 @EACH
-@pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
-def test_values_are_those_of_the_samples(engine: OpenEngine, problem: Problem, weighted: bool) -> None:
+def test_values_and_limits_are_those_of_the_samples(engine: OpenEngine, problem: Problem, weighted: bool) -> None:
     weights = weights_of(problem, weighted=weighted)
     if weights is not None and not weights.any():
         weights[:] = 1.0
@@ -60,38 +78,22 @@ def test_values_are_those_of_the_samples(engine: OpenEngine, problem: Problem, w
         whole = Scores(problem.y[weights > 0], problem.rows[weights > 0], weights[weights > 0])
     np.testing.assert_array_equal(found.ends, whole.ends)
     check_values(found, whole)
-    if found.top_label_bins is not None and found.top_label_bins.spreads is not None:
-        own, expected = found.top_label_bins.spreads.excess(), excess_of_top_label(whole)
-        assert own[:2] == pytest.approx(expected[:2], rel=1e-12, abs=1e-13)
-        # Within a bin weights and scores are taken as unrelated.
-        assert own.error == pytest.approx(expected.error, rel=0.02 if weighted else 1e-9, abs=1e-12)
-
-
-def lines_of(found: StreamedScores, own: Influences) -> Iterator[tuple[str, Linearisation, Linearisation]]:
-    """Streamed and in memory, of all that has a closed form."""
-    values = streamed_values(found, ALL)
-    for one in STREAMED:
-        if one.error is None or one.metric.key not in values:
-            continue
-        of_class = one.metric.card.scope is Scope.CLASS
-        for code in range(found.n_classes) if of_class else [None]:
-            first, second = linearised(found, one.metric, code), own.of(one.metric, code)
-            if first is not None and second is not None and np.isfinite(second.value):
-                yield f"{one.metric.key}@{code}", first, second
-
-
-@EACH
-@pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
-def test_errors_and_limits_are_those_of_the_samples(engine: OpenEngine, problem: Problem, weighted: bool) -> None:
-    weights = weights_of(problem, weighted=weighted)
-    if weights is not None and not weights.any():
-        weights[:] = 1.0
-    found = streamed(engine, problem, weights)
+    assert found.excess == pytest.approx(whole.excess, rel=1e-9, abs=1e-12)
+    assert found.clipped == whole.clipped
+    if weights is None:
+        assert found.confident == pytest.approx(whole.confident, rel=1e-12)
+    for code in range(whole.n_classes):
+        own, expected = found.forecasts(code), whole.forecasts(code)
+        assert own.squared_error == pytest.approx(float(expected.squared_error), rel=1e-12)
+        assert float(found.ranking(code).resolution) == pytest.approx(float(whole.ranking(code).resolution), abs=1e-13)
+        if weights is None:
+            assert own[1:3] == pytest.approx(expected[1:3], rel=1e-10, abs=1e-11)
+            assert own.unsure == pytest.approx(expected.unsure, rel=1e-12)
     for name, first, second in lines_of(found, Influences(Scores(problem.y, problem.rows, weights))):
         # Places between the points of a curve are interpolated.
         exact = "ovr" not in name
         rounding = 1e-9 if exact else 1e-3
-        assert variance(first) == pytest.approx(variance(second), rel=rounding, abs=1e-14, nan_ok=True), name
+        assert first.variance == pytest.approx(second.variance, rel=rounding, abs=1e-14, nan_ok=True), name
         assert (first.method, first.strata, first.worth) == (second.method, second.strata, first.worth), name
         assert first.freedom == pytest.approx(second.freedom, rel=1e-6), name
         ends, others = limits(first), limits(second)
@@ -113,7 +115,7 @@ def test_groups_add_what_their_samples_do(engine: OpenEngine, classes: int, weig
     for name, first, second in lines_of(found, Influences(Scores(problem.y, problem.rows, weights))):
         own, other = by_groups(first, grouping), by_groups(second, grouping)
         near = 1e-3 if "roc" in name else 1e-8
-        assert variance(own) == pytest.approx(variance(other), rel=near, abs=1e-14, nan_ok=True), name
+        assert own.variance == pytest.approx(other.variance, rel=near, abs=1e-14, nan_ok=True), name
         assert own.freedom == pytest.approx(other.freedom, rel=1e-9), name
         count += 1
     assert count > 15

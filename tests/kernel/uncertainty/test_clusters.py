@@ -6,19 +6,15 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from app.kernel.compare.paired.tests import mcnemar_mid_p
-from app.kernel.matrix.table import Table
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.numerics.arrays import Array
 from app.kernel.uncertainty import groups as grouped_limits
 from app.kernel.uncertainty.draws import generator
 from app.kernel.uncertainty.groups import (
-    GroupedRuns,
+    GroupedCounts,
     expanded_level,
     group_intervals,
-    group_permutation_p,
     group_variance,
-    grouped_mcnemar,
 )
 from app.kernel.uncertainty.intervals import wilson
 from tests.kernel.groups import design_effect, grouped_wilson, influences
@@ -30,15 +26,15 @@ ACCURACY, BALANCED, MACRO_F1 = (
 
 
 def sample(
-    random: np.random.Generator, n_groups: int = 40, size: int = 10, n_classes: int = 3, runs: int = 1
+    random: np.random.Generator, n_groups: int = 40, size: int = 10, n_classes: int = 3
 ) -> tuple[Codes, Codes, Codes]:
-    """Groups, truth and predictions (runs, n): some groups are hard for every run, so that their samples are alike."""
+    """Groups, truth and predictions (n): some groups are hard, so that their samples are alike."""
     sizes = random.integers(1, 2 * size, n_groups)
     groups = np.repeat(np.arange(n_groups), sizes)
     truth = random.integers(0, n_classes, groups.size)
     right = random.beta(2.0, 1.0, n_groups)[groups]
-    wrong = (truth + random.integers(1, n_classes, (runs, groups.size))) % n_classes
-    predicted = np.where(random.random((runs, groups.size)) < right, truth, wrong)
+    wrong = (truth + random.integers(1, n_classes, groups.size)) % n_classes
+    predicted = np.where(random.random(groups.size) < right, truth, wrong)
     return groups, truth, predicted.astype(np.intp)
 
 
@@ -53,62 +49,51 @@ def cluster_errors(outcome: Array, design: Array, groups: Codes) -> Array:
 
 
 def test_counting_equals_counting_one_by_one() -> None:
-    groups, truth, predicted = sample(np.random.default_rng(0), runs=2)
-    found = GroupedRuns.gather(groups, truth, predicted, 3)
-    expected = np.zeros((2, 3, 3))
-    for run in range(2):
-        np.add.at(expected[run], (truth, predicted[run]), 1)
-    np.testing.assert_array_equal(found.matrices(), expected)
+    groups, truth, predicted = sample(np.random.default_rng(0))
+    found = GroupedCounts.gather(groups, truth, predicted, 3)
+    expected = np.zeros((3, 3))
+    np.add.at(expected, (truth, predicted), 1)
+    np.testing.assert_array_equal(found.matrix(), expected)
     np.testing.assert_array_equal(found.sizes(), np.bincount(groups))
     with pytest.raises(ValueError, match="two groups"):
-        GroupedRuns.gather(np.zeros(3, dtype=np.intp), truth[:3], predicted[:, :3], 3)
+        GroupedCounts.gather(np.zeros(3, dtype=np.intp), truth[:3], predicted[:3], 3)
 
 
 def test_errors_of_accuracy_and_balanced_accuracy_agree_with_statsmodels() -> None:
     groups, truth, predicted = sample(np.random.default_rng(1))
-    runs = GroupedRuns.gather(groups, truth, predicted, 3)
-    correct = (predicted[0] == truth).astype(np.float64)
-    found = group_variance(influences(runs, ACCURACY))[0, 0]
+    runs = GroupedCounts.gather(groups, truth, predicted, 3)
+    correct = (predicted == truth).astype(np.float64)
+    found = group_variance(influences(runs, ACCURACY))[0]
     assert found == pytest.approx(cluster_errors(correct, np.ones((correct.size, 1)), groups)[0, 0], rel=1e-6)
     dummies = np.eye(3)[truth]
     covariance = cluster_errors(correct, dummies, groups)
-    assert group_variance(influences(runs, BALANCED))[0, 0] == pytest.approx(covariance.mean(), rel=1e-6)
-    recalls = group_variance(influences(runs, catalogue().of_matrices.by_name["recall"].compute))[0]
+    assert group_variance(influences(runs, BALANCED))[0] == pytest.approx(covariance.mean(), rel=1e-6)
+    recalls = group_variance(influences(runs, catalogue().of_matrices.by_name["recall"].compute))
     np.testing.assert_allclose(recalls, np.diagonal(covariance), rtol=1e-6)
-
-
-def test_the_error_of_a_difference_agrees_with_statsmodels() -> None:
-    groups, truth, predicted = sample(np.random.default_rng(2), runs=2)
-    runs = GroupedRuns.gather(groups, truth, predicted, 3)
-    gaps = (predicted[0] == truth).astype(np.float64) - (predicted[1] == truth)
-    moved = influences(runs, ACCURACY)
-    found = group_variance(moved[:, 0] - moved[:, 1])[0]
-    assert found == pytest.approx(cluster_errors(gaps, np.ones((gaps.size, 1)), groups)[0, 0], rel=1e-6)
 
 
 @pytest.mark.parametrize("dense", [0, 1 << 22])
 def test_resampling_takes_whole_groups(dense: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(grouped_limits, "_DENSE", dense)
-    groups, truth, predicted = sample(np.random.default_rng(3), n_groups=6, runs=2)
-    runs = GroupedRuns.gather(groups, truth, predicted, 3)
+    groups, truth, predicted = sample(np.random.default_rng(3), n_groups=6)
+    runs = GroupedCounts.gather(groups, truth, predicted, 3)
     drawn = np.concatenate(list(runs.resample(draws=50, random=generator(5))))
     drawn_groups = generator(5).integers(0, 6, (50, 6))
     weights = np.array([np.bincount(row, minlength=6) for row in drawn_groups])
-    for matrices, weight in zip(drawn, weights, strict=True):
-        for run in range(2):
-            expected = np.zeros((3, 3))
-            np.add.at(expected, (truth, predicted[run]), weight[groups])
-            np.testing.assert_allclose(matrices[run], expected)
+    for matrix, weight in zip(drawn, weights, strict=True):
+        expected = np.zeros((3, 3))
+        np.add.at(expected, (truth, predicted), weight[groups])
+        np.testing.assert_allclose(matrix, expected)
 
 
 def test_groups_of_one_are_independent_samples() -> None:
     _, truth, predicted = sample(np.random.default_rng(4), n_groups=150)
-    runs = GroupedRuns.gather(np.arange(truth.size), truth, predicted, 3)
+    runs = GroupedCounts.gather(np.arange(truth.size), truth, predicted, 3)
     size = truth.size
-    assert design_effect(runs, MACRO_F1)[0, 0] == pytest.approx(size / (size - 1), rel=1e-6)
+    assert design_effect(runs, MACRO_F1)[0] == pytest.approx(size / (size - 1), rel=1e-6)
     spread = group_intervals(runs, [MACRO_F1], seed=1, draws=4000)[0].deviation[0]
-    assert spread == pytest.approx(group_variance(influences(runs, MACRO_F1))[0, 0] ** 0.5, rel=0.06)
-    hits = (truth == predicted[0]).astype(np.float64)
+    assert spread == pytest.approx(group_variance(influences(runs, MACRO_F1))[0] ** 0.5, rel=0.06)
+    hits = (truth == predicted).astype(np.float64)
     ends, plain = grouped_wilson(hits, np.ones(size)), wilson(hits.sum(), np.array(float(size)))
     np.testing.assert_allclose(ends, plain, rtol=2e-3)
 
@@ -117,9 +102,9 @@ def test_copies_of_a_sample_are_no_evidence() -> None:
     """Every sample five times, as groups of five: the interval is that of the samples once."""
     random = np.random.default_rng(5)
     truth, predicted = random.integers(0, 2, 80), random.integers(0, 2, 80)
-    once = GroupedRuns.gather(np.arange(80), truth, predicted, 2)
-    copied = GroupedRuns.gather(np.repeat(np.arange(80), 5), np.repeat(truth, 5), np.repeat(predicted, 5), 2)
-    assert design_effect(copied, ACCURACY)[0, 0] == pytest.approx(5 * 80 / 79, rel=1e-6)
+    once = GroupedCounts.gather(np.arange(80), truth, predicted, 2)
+    copied = GroupedCounts.gather(np.repeat(np.arange(80), 5), np.repeat(truth, 5), np.repeat(predicted, 5), 2)
+    assert design_effect(copied, ACCURACY)[0] == pytest.approx(5 * 80 / 79, rel=1e-6)
     for one, other in zip(
         group_intervals(once, [ACCURACY, MACRO_F1], seed=3),
         group_intervals(copied, [ACCURACY, MACRO_F1], seed=3),
@@ -141,11 +126,11 @@ def test_rates_at_an_end_count_their_groups() -> None:
 def test_many_groups_are_drawn_less_often() -> None:
     random = np.random.default_rng(11)
     groups, truth, predicted = sample(random)
-    small = GroupedRuns.gather(groups, truth, predicted, 3)
+    small = GroupedCounts.gather(groups, truth, predicted, 3)
     assert small.affordable_draws(4000) == 4000
     count = 400_000
     codes = random.integers(0, 3, (2, count))
-    large = GroupedRuns.gather(np.arange(count), codes[0], codes[1], 3)
+    large = GroupedCounts.gather(np.arange(count), codes[0], codes[1], 3)
     assert 200 < large.affordable_draws(4000) < 1500
     assert large.affordable_draws(300) == 300
 
@@ -155,13 +140,14 @@ def covered(ends: Sequence[Sequence[float]], truth: float) -> float:
     return float(np.mean((low <= truth) & (truth <= high)))
 
 
+@pytest.mark.slow
 def test_coverage_where_samples_of_a_group_are_alike() -> None:
     random = np.random.default_rng(6)
     rates, scores, naive = [], [], []
     for replicate in range(250):
         groups, truth, predicted = sample(random, n_groups=30, size=12)
-        runs = GroupedRuns.gather(groups, truth, predicted, 3)
-        hits = np.bincount(groups, predicted[0] == truth, 30).astype(np.float64)
+        runs = GroupedCounts.gather(groups, truth, predicted, 3)
+        hits = np.bincount(groups, predicted == truth, 30).astype(np.float64)
         rates.append([float(end) for end in grouped_wilson(hits, runs.sizes())])
         naive.append([float(end) for end in wilson(hits.sum(), runs.sizes().sum())])
         found = group_intervals(runs, [MACRO_F1], seed=replicate, draws=300)[0]
@@ -176,56 +162,6 @@ def test_few_groups_widen_the_interval() -> None:
     assert expanded_level(0.95, 10) > expanded_level(0.95, 40) > 0.95
     assert 0.999 < expanded_level(0.95, 2) < 1.0
     groups, truth, predicted = sample(np.random.default_rng(10), n_groups=2, size=30)
-    found = group_intervals(GroupedRuns.gather(groups, truth, predicted, 3), [ACCURACY], seed=0, draws=200)[0]
+    found = group_intervals(GroupedCounts.gather(groups, truth, predicted, 3), [ACCURACY], seed=0, draws=200)[0]
     assert found.low[0] < found.estimate[0] < found.high[0]
     assert expanded_level(0.95, 1_000_000) == pytest.approx(0.95, abs=1e-5)
-
-
-def test_equal_runs_are_seldom_told_apart() -> None:
-    """At 5 %: by groups about that often, by samples as if they were independent far too often."""
-    random = np.random.default_rng(7)
-    grouped, permuted, alone = [], [], []
-    for replicate in range(250):
-        groups = np.repeat(np.arange(25), 8)
-        truth = random.integers(0, 2, 200)
-        # In some groups one run is right throughout, in as many the other.
-        side = random.integers(0, 2, 25)[groups]
-        right = random.random((2, 200)) < np.where(np.arange(2)[:, None] == side, 0.95, 0.6)
-        runs = GroupedRuns.gather(groups, truth, np.where(right, truth, 1 - truth), 2)
-        first, second = (np.bincount(groups, right[a] & ~right[b], 25).astype(np.float64) for a, b in ((0, 1), (1, 0)))
-        grouped.append(grouped_mcnemar(first, second) < 0.05)
-        alone.append(float(mcnemar_mid_p(first.sum(), second.sum())) < 0.05)
-        permuted.append(group_permutation_p(runs, [ACCURACY], seed=replicate, draws=199)[0][0] <= 0.05)
-    assert np.mean(alone) > 0.12
-    for rejected in (grouped, permuted):
-        assert 0.02 <= np.mean(rejected) <= 0.085
-
-
-def test_trading_places_keeps_the_groups_whole() -> None:
-    groups, truth, predicted = sample(np.random.default_rng(8), n_groups=5, runs=2)
-    runs = GroupedRuns.gather(groups, truth, predicted, 3)
-    drawn = np.concatenate(list(runs.exchange(draws=40, random=generator(2))))
-    possible = []
-    for code in range(32):
-        stays = (code >> np.arange(5) & 1).astype(bool)[groups]
-        first = np.zeros((3, 3))
-        np.add.at(first, (truth, np.where(stays, predicted[0], predicted[1])), 1)
-        possible.append(first)
-    for first, second in drawn:
-        assert any(np.array_equal(first, one) for one in possible)
-        np.testing.assert_array_equal(first + second, runs.matrices().sum(axis=0))
-    with pytest.raises(ValueError, match="two runs"):
-        next(GroupedRuns.gather(groups, truth, predicted[:1], 3).exchange(draws=1, random=generator(0)))
-    with pytest.raises(ValueError, match="one run"):
-        group_intervals(runs, [ACCURACY], seed=0)
-
-
-def test_equal_predictions_do_not_differ() -> None:
-    groups, truth, predicted = sample(np.random.default_rng(9))
-    runs = GroupedRuns.gather(groups, truth, np.repeat(predicted, 2, axis=0), 3)
-    assert group_permutation_p(runs, [MACRO_F1], seed=0, draws=99)[0][0] == 1.0
-    assert grouped_mcnemar(np.zeros(4), np.zeros(4)) == 1.0
-    assert grouped_mcnemar(np.array([3.0, 0, 0]), np.zeros(3)) == 1.0
-    assert np.isnan(
-        design_effect(GroupedRuns.gather(groups, truth, truth, 3), lambda t: Table(t.counts).accuracy)
-    ).all()

@@ -5,6 +5,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import beta, norm
 
+from app.kernel.samples.calibration import equal_width
 from app.kernel.samples.curves import isotonic
 from app.kernel.samples.rankings import Ranking
 from app.kernel.samples.scores import Scores
@@ -13,6 +14,7 @@ from app.kernel.uncertainty.curve_bands import (
     BandSettings,
     Envelope,
     Reading,
+    bins_band,
     consistency_band,
     consistent_curves,
     fnr_at,
@@ -134,6 +136,29 @@ def test_curves_of_calibrated_probabilities_lie_in_their_consistency_band() -> N
     # Outcomes that are the opposite of what is said lie far outside.
     reverse = IsotonicRegression().fit(p, p < 0.5).predict(at)
     assert not ((reverse >= band[0]) & (reverse <= band[1])).all()
+
+
+def test_a_simultaneous_consistency_band_is_the_same_at_whatever_points() -> None:
+    everywhere = np.unique(VALUES)
+    whole, some = (
+        consistency_band(RANKING, draws=200, seed=3, at=at, settings=SIMULTANEOUS)
+        for at in (everywhere, everywhere[::40])
+    )
+    np.testing.assert_array_equal(np.array(whole)[:, ::40], some)
+
+
+def test_bins_hold_together_as_often_as_promised() -> None:
+    """Ten bins of 10 calibrated samples each; limits of Wilson held .89 of 50 to 100 samples for .95."""
+    level, held = 0.95, 0
+    random = np.random.default_rng(0)
+    for _ in range(400):
+        p = np.sort((np.arange(10)[:, None] + random.random((10, 10))).ravel() / 10)[::-1]
+        ranking = Ranking(p, random.random(100) < p)
+        bins = equal_width(ranking, 10)
+        low, high = bins_band(bins, np.arange(10), BandSettings(BandForm.SIMULTANEOUS, level))
+        mean = bins.expected / bins.weight
+        held += bool(((low <= mean) & (mean <= high)).all())
+    assert held / 400 >= level
 
 
 def test_limits_of_a_single_rate_are_those_of_two_beta_distributions() -> None:

@@ -18,6 +18,7 @@ from app.kernel.uncertainty.closed_forms import (
     equal_share_headlines,
     headlines,
 )
+from app.kernel.uncertainty.designs import Independent
 from app.kernel.uncertainty.intervals import jeffreys
 from app.kernel.uncertainty.simulation import posterior_intervals
 from tests.kernel.matrices import matrices
@@ -29,7 +30,7 @@ def at_equal_shares(*counts: Array, level: float = 0.95) -> list[dict[str, Overa
     batch = np.array(counts, dtype=np.float64)[:, None]
     with silently():
         pairs = Table(np.concatenate([batch, at_equal_prevalence(batch)], axis=1))
-    found = equal_share_headlines(pairs, headlines(pairs, level, of=(slice(None), slice(1))))
+    found = equal_share_headlines(pairs, headlines(Independent(pairs, (slice(None), slice(1))), level))
     return [{one.key: one for one in own} for own in found]
 
 
@@ -61,7 +62,7 @@ def test_two_classes_are_moved_by_each_recall() -> None:
 def test_accuracy_is_balanced_accuracy() -> None:
     counts = np.array([[90.0, 8.0, 2.0], [3.0, 25.0, 2.0], [0.0, 1.0, 9.0]])
     (found,) = at_equal_shares(counts)
-    own = {one.key: one for one in headlines(Table(counts[None])).overall[0]}["balanced_accuracy"]
+    own = {one.key: one for one in headlines(Independent(Table(counts[None]))).overall[0]}["balanced_accuracy"]
     assert found["accuracy"] == own._replace(key="accuracy")
     assert set(found) == {"accuracy", *SMOOTH}
 

@@ -6,6 +6,7 @@ import pytest
 from app.kernel.metrics.card import Scale
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.uncertainty import simulation
+from app.kernel.uncertainty.closed_forms import delta_interval
 from app.kernel.uncertainty.draws import (
     ClassCounts,
     Prior,
@@ -18,7 +19,6 @@ from app.kernel.uncertainty.draws import (
 from app.kernel.uncertainty.simulation import (
     BootstrapInterval,
     bootstrap_intervals,
-    delta_interval,
     estimates,
     posterior_intervals,
 )

@@ -10,15 +10,15 @@ from app.kernel.matrix.table import AdditiveGradient, Table, additive_variance, 
 from app.kernel.metrics.card import Scope
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.numerics.arrays import Array
+from app.kernel.uncertainty.catalogued import headline_metrics
 from app.kernel.uncertainty.closed_forms import (
     Given,
     Method,
     OverallInterval,
     Refusal,
-    headline_metrics,
     headlines,
-    limits_on_scale,
 )
+from app.kernel.uncertainty.designs import Independent
 from app.kernel.uncertainty.intervals import logit_limits, mean_limits, two_sided_z, undercovers, wilson
 from app.kernel.uncertainty.simulation import posterior_intervals
 from tests.bank import each
@@ -30,13 +30,13 @@ SMOOTH = {metric.key: gradient for metric, gradient in headline_metrics().smooth
 
 
 def overall(counts: Array, level: float = 0.95) -> dict[str, OverallInterval]:
-    return {interval.key: interval for interval in headlines(Table(counts), level).overall[0]}
+    return {interval.key: interval for interval in headlines(Independent(Table(counts)), level).overall[0]}
 
 
 def test_the_matrix_with_one_weak_class() -> None:
     found = overall(FOUR)
     assert (found["h_mean"].low, found["h_mean"].high) == pytest.approx((0.3036, 0.5596), abs=5e-5)
-    assert found["h_mean"].method is Method.MOVER
+    assert found["h_mean"].method == Method.MOVER
     assert found["h_mean"].given is Given.ACTUAL
     assert set(found) == {"accuracy", "balanced_accuracy", "g_mean", "h_mean", "macro_f1", "mcc", "cohen_kappa"}
     for key, interval in found.items():
@@ -52,7 +52,7 @@ def test_accuracy_is_wilson() -> None:
 def test_every_rate_of_the_catalogue_has_limits_around_its_value() -> None:
     rng = np.random.default_rng(5)
     table = Table(rng.integers(0, 30, (6, 6)))
-    rates = headlines(table).rates
+    rates = headlines(Independent(table)).rates
     declared = [
         metric.key
         for metric in catalogue().of_matrices.of_scope(Scope.CLASS)
@@ -71,7 +71,7 @@ def test_every_rate_of_the_catalogue_has_limits_around_its_value() -> None:
 
 def test_rates_without_denominator_are_nan() -> None:
     counts = np.array([[5, 0, 1], [0, 0, 0], [2, 0, 3]])
-    rates = headlines(Table(counts)).rates
+    rates = headlines(Independent(Table(counts))).rates
     position = {key: row for row, key in enumerate(rates.keys)}
     assert np.isnan(rates.low[position["recall"], 1])
     assert np.isnan(rates.high[position["precision"], 1])
@@ -139,7 +139,7 @@ def test_where_nothing_varies_limits_are_those_of_the_recalls(counts: Array) -> 
         draws=20_000,
     )
     for key, summary in zip(SMOOTH, drawn, strict=True):
-        assert found[key].method is Method.MOVER
+        assert found[key].method == Method.MOVER
         assert found[key].given is Given.ACTUAL
         assert (found[key].low, found[key].high) == pytest.approx((summary.low[0], summary.high[0]), abs=0.035), key
         assert found[key].low <= summary.estimate[0] <= found[key].high
@@ -160,7 +160,7 @@ def exact_coverage(sizes: tuple[int, int], recalls: tuple[float, float]) -> dict
     truth = Table(rows * np.array(sizes)[:, None])
     values = {metric.key: float(metric(truth)) for metric, _ in headline_metrics().smooth}
     held, defined = dict.fromkeys(SMOOTH, 0.0), dict.fromkeys(SMOOTH, 0.0)
-    for intervals, weight in zip(headlines(Table(counts[:, None])).overall, chance, strict=True):
+    for intervals, weight in zip(headlines(Independent(Table(counts[:, None]))).overall, chance, strict=True):
         for one in intervals:
             if one.key in SMOOTH and one.refusal is not Refusal.UNDEFINED_ESTIMATE:
                 defined[one.key] += weight
@@ -187,7 +187,10 @@ def test_a_class_that_shows_no_spread_only_widens_limits() -> None:
         gradients = stack([gradient(table) for gradient in SMOOTH.values()])
         errors = two_sided_z(0.95) * np.sqrt(additive_variance(table, gradients))
         for (metric, _), error in zip(headline_metrics().smooth, errors.tolist(), strict=True):
-            plain = limits_on_scale(metric, float(metric(table)), error)
+            low, high = metric.card.range
+            assert low is not None
+            assert high is not None
+            plain = logit_limits(float(metric(table)), error, low, high)
             if plain is not None:
                 assert found[metric.key].low < plain[0] < plain[1] < found[metric.key].high + 1e-12
 
@@ -196,7 +199,7 @@ def test_a_class_that_shows_no_spread_only_widens_limits() -> None:
 def test_degenerate_matrices_neither_warn_nor_fail(counts: Array) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        for interval in headlines(Table(counts)).overall[0]:
+        for interval in headlines(Independent(Table(counts))).overall[0]:
             assert (interval.refusal is None) == (not np.isnan(interval.low))
 
 

@@ -8,7 +8,7 @@ from app.kernel.metrics.expression import Combination, Every, Measure, Subject, 
 from app.kernel.numerics.arrays import Array
 from app.kernel.samples.scores import Scores
 from app.kernel.uncertainty.draws import ClassCounts, Summary, generator, tail_ranks
-from app.kernel.uncertainty.influence import Influences, variance
+from app.kernel.uncertainty.influence import Influences
 from app.kernel.uncertainty.resampling import (
     DRAWS,
     FEWEST_DRAWS,
@@ -129,13 +129,14 @@ def test_replicates_of_subsets_are_as_large_as_the_data(fixed: bool) -> None:
     assert len(set.union(*subsets)) > 3000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("key", ["log_loss", "roc_auc_ovr_macro", "au_imcp", "brier_skill_score"])
 def test_spread_over_subsets_is_that_of_closed_forms(key: str) -> None:
     scores = Scores(*softmax_problem(20_000, 3, 6))
     (found,) = bootstrap(scores, [functional(key)], Plan(600, 2000, 20_000))
     linear = Influences(scores).of(catalogue().of_probabilities.by_name[key])
     assert linear is not None
-    assert found.deviation[0] == pytest.approx(np.sqrt(variance(linear)), rel=0.12)
+    assert found.deviation[0] == pytest.approx(np.sqrt(linear.variance), rel=0.12)
     assert (found.low[0] + found.high[0]) / 2.0 == pytest.approx(linear.value, abs=0.3 * found.deviation[0])
 
 
@@ -220,6 +221,7 @@ def test_gaps_add_up_to_the_errors(key: str, parameters: dict[str, str]) -> None
         np.testing.assert_allclose(found, metric.compute(scores, bins=7.0, **parameters))
 
 
+@pytest.mark.slow
 def test_limits_of_an_error_hold_the_truth() -> None:
     """Class-wise errors of two classes whose logits are 1.3 times too large: the basic bootstrap holds it in 81 %."""
     truth, hits, replicates = 0.0375, 0, 80

@@ -13,8 +13,8 @@ import pytest
 
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.families.accuracy import accuracy
-from app.kernel.uncertainty.groups import GroupedRuns, additive_influences, group_variance
-from app.kernel.uncertainty.weights import WeightedRate
+from app.kernel.uncertainty.designs import WeightedRate, additive_influences
+from app.kernel.uncertainty.groups import GroupedCounts, group_variance
 
 DISTRICTS = np.array(
     [
@@ -44,8 +44,8 @@ def test_the_share_of_schools_is_an_accuracy(name: str, weighted: bool) -> None:
     right = np.concatenate([np.arange(size) < hit for size, hit in zip(sizes, hits, strict=True)])
     truth = np.arange(groups.size) % 2
     weights = np.full(groups.size, WEIGHT) if weighted else None
-    runs = GroupedRuns.gather(groups, truth, np.where(right, truth, 1 - truth), 2, weights)
-    table, gradient = Table(runs.matrices()[0]), accuracy.card.inference.gradient
+    runs = GroupedCounts.gather(groups, truth, np.where(right, truth, 1 - truth), 2, weights)
+    table, gradient = Table(runs.matrix()), accuracy.card.inference.gradient
     assert gradient is not None
     assert float(accuracy(table)) == pytest.approx(share, rel=1e-12)
     found = float(group_variance(additive_influences(runs, gradient(table))))
@@ -81,8 +81,8 @@ def test_a_share_of_clusters_with_weights_of_their_own() -> None:
     """`svydesign(ids = ~cluster, weights = ~samp_wgt)`."""
     groups, answer, weights = SAMPLES.T
     truth, codes = np.arange(922) % 2, np.unique(groups, return_inverse=True)[1]
-    runs = GroupedRuns.gather(codes, truth, np.where(answer == 1, truth, 1 - truth), 2, weights)
-    table, gradient = Table(runs.matrices()[0]), accuracy.card.inference.gradient
+    runs = GroupedCounts.gather(codes, truth, np.where(answer == 1, truth, 1 - truth), 2, weights)
+    table, gradient = Table(runs.matrix()), accuracy.card.inference.gradient
     assert gradient is not None
     assert float(accuracy(table)) == pytest.approx(0.507348258357226, rel=1e-12)
     found = float(group_variance(additive_influences(runs, gradient(table))))

@@ -5,14 +5,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.kernel.matrix.table import Table, WeightedCounts
+from app.kernel.matrix.table import Table, WeightedCounts, stack
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.proportion import ACCURACY
 from app.kernel.numerics.arrays import Array
 from app.kernel.uncertainty import closed_forms, simulation
-from app.kernel.uncertainty.closed_forms import headline, headline_metrics
+from app.kernel.uncertainty.catalogued import headline_metrics
+from app.kernel.uncertainty.closed_forms import Headlines, headlines
+from app.kernel.uncertainty.designs import Independent, Weighted, WeightedRate, design_effects
 from app.kernel.uncertainty.draws import ClassCounts, generator
-from app.kernel.uncertainty.weights import WeightedRate, design_effects, gradient_variance, weighted_headline
 from tests.witnesses import sm
 
 
@@ -23,8 +24,8 @@ def samples(n_classes: int, size: int, seed: int = 0) -> tuple[Any, Any, Array]:
     return truth, predicted, random.gamma(1.5, 1.0, size) + 0.05
 
 
-def ends(found: object, key: str) -> tuple[float, float]:
-    one = next(one for one in found.overall if one.key == key)  # type: ignore[attr-defined]
+def ends(found: Headlines, key: str) -> tuple[float, float]:
+    one = next(one for one in found.overall[0] if one.key == key)
     return one.low, one.high
 
 
@@ -42,14 +43,14 @@ def test_samples_of_one_weight_have_the_limits_of_those_without(n_classes: int, 
         # A class that is always right stands at an edge.
         predicted = np.where(truth == 2, 2, predicted)
     weighted = WeightedCounts.of(truth, predicted, np.full(size, 2.5), n_classes)
-    found, plain = weighted_headline(weighted, level), headline(weighted.samples, level)
-    for own, expected in zip(found.overall, plain.overall, strict=True):
+    found, plain = headlines(Weighted(weighted), level), headlines(Independent(Table(weighted.samples)), level)
+    for own, expected in zip(found.overall[0], plain.overall[0], strict=True):
         assert own.key == expected.key
         np.testing.assert_allclose([own.low, own.high], [expected.low, expected.high], rtol=1e-12, err_msg=own.key)
         assert own.method == f"weighted_{expected.method}"
     np.testing.assert_allclose(found.rates.low, plain.rates.low, rtol=1e-11, atol=1e-14)
     np.testing.assert_allclose(found.rates.high, plain.rates.high, rtol=1e-11, atol=1e-14)
-    assert design_effects(weighted)["accuracy"] == pytest.approx(1.0, rel=1e-12)
+    assert design_effects(Weighted(weighted))["accuracy"] == pytest.approx(1.0, rel=1e-12)
 
 
 def test_variances_of_rates_are_those_of_statsmodels() -> None:
@@ -89,7 +90,8 @@ def test_variances_of_smooth_metrics_add_up_what_each_sample_moves() -> None:
                 both.append(float(metric(Table(WeightedCounts.of(truth, predicted, moved, 4).counts))))
             moves[place] = (both[0] - both[1]) / (2.0 * step)
         expected = float(moves @ moves)
-        assert gradient_variance(weighted, gradient(table)) == pytest.approx(expected, rel=1e-6), metric.key
+        found = Weighted(weighted).variances(stack([gradient(table)]))
+        assert float(found[0]) == pytest.approx(expected, rel=1e-6), metric.key
         by_cells = closed_forms.variance(weighted.counts, metric, squares=weighted.squares)
         assert float(by_cells[0]) == pytest.approx(expected, rel=1e-6), metric.key
 
@@ -108,12 +110,13 @@ def test_whole_weights_are_no_counts_and_their_unit_says_nothing() -> None:
     truth, predicted, _ = samples(2, 100)
     weights = np.random.default_rng(3).integers(1, 6, 100).astype(float)
     weighted = WeightedCounts.of(truth, predicted, weights, 2)
-    found = weighted_headline(weighted)
+    found = headlines(Weighted(weighted))
     repeated = np.repeat(np.arange(100), weights.astype(int))
-    counted = headline(WeightedCounts.of(truth[repeated], predicted[repeated], np.ones(repeated.size), 2).samples)
+    counts = WeightedCounts.of(truth[repeated], predicted[repeated], np.ones(repeated.size), 2).samples
+    counted = headlines(Independent(Table(counts)))
     for key in ("accuracy", "balanced_accuracy", "mcc"):
         assert np.ptp(ends(found, key)) > 1.3 * np.ptp(ends(counted, key))
-        scaled = weighted_headline(WeightedCounts.of(truth, predicted, 1e-6 * weights, 2))
+        scaled = headlines(Weighted(WeightedCounts.of(truth, predicted, 1e-6 * weights, 2)))
         np.testing.assert_allclose(ends(scaled, key), ends(found, key), rtol=1e-12)
 
 
@@ -121,8 +124,8 @@ def test_samples_without_weight_are_not_there() -> None:
     truth, predicted, weights = samples(3, 120)
     weights[::3] = 0.0
     used = weights > 0
-    found = weighted_headline(WeightedCounts.of(truth, predicted, weights, 3))
-    alone = weighted_headline(WeightedCounts.of(truth[used], predicted[used], weights[used], 3))
+    found = headlines(Weighted(WeightedCounts.of(truth, predicted, weights, 3)))
+    alone = headlines(Weighted(WeightedCounts.of(truth[used], predicted[used], weights[used], 3)))
     assert found.overall == alone.overall
     np.testing.assert_array_equal(found.rates.low, alone.rates.low)
 
@@ -131,7 +134,7 @@ def test_rates_at_an_edge_are_worth_kish_effective_samples() -> None:
     weights = np.array([1.0, 1.0, 4.0, 2.0])
     truth = np.zeros(4, dtype=np.intp)
     found = WeightedRate.of(ACCURACY, WeightedCounts.of(truth, truth, weights, 2))
-    assert float(found.worth(0.95)) == pytest.approx(64.0 / 22.0)
+    assert float(found.as_counts(0.95)[1]) == pytest.approx(64.0 / 22.0)
 
 
 def test_draws_have_the_mean_and_the_variance_of_the_weighted_samples() -> None:

@@ -10,7 +10,7 @@ from app.kernel.metrics.families.score_ranking import roc_auc
 from app.kernel.numerics.arrays import Array
 from app.kernel.samples.influence import LinearMethod
 from app.kernel.samples.scores import Scores
-from app.kernel.uncertainty.influence import Influences, limits, variance
+from app.kernel.uncertainty.influence import Influences, limits
 from tests.bank import each
 from tests.witnesses import sk, sm
 
@@ -128,7 +128,7 @@ def test_a_mean_loss_has_the_error_of_statsmodels() -> None:
     losses = -np.log(rows[np.arange(120), truth])
     fit = sm.WLS(losses, np.ones(120), weights=weights).fit(cov_type="HC1")
     assert found.value == pytest.approx(sk.log_loss(truth, rows, sample_weight=weights), rel=1e-12)
-    assert variance(found) == pytest.approx(float(fit.bse[0]) ** 2, rel=1e-12)
+    assert found.variance == pytest.approx(float(fit.bse[0]) ** 2, rel=1e-12)
     assert found.freedom == pytest.approx(weights.sum() ** 2 / (weights**2).sum() - 1.0)
 
 

@@ -64,7 +64,7 @@ def test_every_metric_has_an_exact_definition() -> None:
 
 
 @each("name", exact.OF_ONE)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(queries=QUERIES, k=st.integers(1, 8))
 def test_ties_count_with_the_mean_over_all_their_orders(name: str, queries: list[Query], k: int) -> None:
     metric, chosen = metric_of(name)
@@ -123,7 +123,7 @@ def test_rankings_of_labels_without_ties_in_sklearn() -> None:
 
 
 @each("metric", METRICS, ids=lambda metric: metric.key)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(queries=QUERIES, data=st.data())
 def test_weights_count_queries(metric: Metric[Queries], queries: list[Query], data: st.DataObject) -> None:
     counts = data.draw(st.lists(st.integers(0, 3), min_size=len(queries), max_size=len(queries)))
@@ -143,7 +143,7 @@ def replicated(queries: list[Query], relevant: int, irrelevant: int) -> list[Que
 
 
 @pytest.mark.parametrize("metric", [m for m in METRICS if m.card.prevalence.is_insensitive(2)], ids=lambda m: m.key)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(queries=QUERIES, relevant=st.integers(1, 3), irrelevant=st.integers(1, 3))
 def test_marked_insensitive_to_how_many_items_are_relevant(
     metric: Metric[Queries], queries: list[Query], relevant: int, irrelevant: int
@@ -162,7 +162,7 @@ def test_marked_sensitive_and_moved_by_irrelevant_items(metric: Metric[Queries])
 
 
 @each("metric", METRICS, ids=lambda metric: metric.key)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(queries=QUERIES, times=st.integers(2, 3))
 def test_replicating_all_queries_moves_nothing(metric: Metric[Queries], queries: list[Query], times: int) -> None:
     expected = float(metric(queries_of(queries)))
@@ -170,7 +170,7 @@ def test_replicating_all_queries_moves_nothing(metric: Metric[Queries], queries:
 
 
 @each("metric", METRICS, ids=lambda metric: metric.key)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(queries=QUERIES, k=st.integers(1, 9))
 def test_within_the_range_and_undefined_only_with_a_reason(
     metric: Metric[Queries], queries: list[Query], k: int

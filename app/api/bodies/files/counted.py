@@ -82,8 +82,11 @@ def counted(
         _, n_groups = rows.coded(_GROUP, into="place")
         if n_groups > MOST_GROUPS:
             raise TooLarge(f"expected at most {MOST_GROUPS} groups, got {n_groups}", pointer="/data")
-    weighed = {} if weight is None else {"used": "(weight > 0)::INT", _WEIGHT: _WEIGHT, "squares": "weight * weight"}
-    found = dict(rows.sums(*by, times="1", **weighed))
+    weighed, ends = {"times": "1"}, {}
+    if weight is not None:
+        weighed |= {"used": "(weight > 0)::INT", _WEIGHT: _WEIGHT, "squares": "weight * weight"}
+        ends = {"lightest": "nullif(weight, 0)", "heaviest": "-nullif(weight, 0)"}
+    found = dict(rows.totals(by, weighed, ends))
     values = [one.values.take(pa.array(found[name].astype(np.int64))) for one, name in zip(coded, by, strict=False)]
     values += [pa.array(found[name], kind) for name, kind in zip(by[2:], kinds[2:], strict=True)]
     table = pa.table(values, [*by])
@@ -92,8 +95,7 @@ def counted(
     table = pa.table(dict(zip(labels, table.take(order).columns, strict=True)))
     tally = Tally(found["times"].astype(np.int64))
     if weight is not None:
-        ends = rows.smallest(*by, lightest="nullif(weight, 0)", heaviest="-nullif(weight, 0)")
-        sums = WeightSums(found["squares"], found["used"].astype(np.int64), ends["lightest"], -ends["heaviest"])
+        sums = WeightSums(found["squares"], found["used"].astype(np.int64), found["lightest"], -found["heaviest"])
         tally = Tally(tally.times, sums)
         table = table.append_column(weight, pa.array(found[_WEIGHT]).take(order))
     return table, tally.taken(order.to_numpy())

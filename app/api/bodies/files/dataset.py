@@ -5,7 +5,7 @@ pieces, so that any process can read some of them: row groups of Parquet, and wh
 """
 
 import re
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial, reduce
 from itertools import groupby, pairwise
@@ -23,8 +23,8 @@ from app.api.bodies.files.filters import Filter, read_filter
 from app.api.bodies.files.formats import Spelling, as_written
 from app.api.bodies.files.table import (
     MOST_DESCRIPTION,
+    FileColumns,
     Mapped,
-    Table,
     TableFile,
     arrow_table,
     check_names,
@@ -169,6 +169,7 @@ class Dataset:
         condition: On their rows.
         memory_bytes: That columns may take.
         pieces: All rows, or some of them.
+        texts: Columns of CSV, whose texts say what they are.
         spellings: How columns of labels of CSV are written in all rows, by name, where these are some of them.
     """
 
@@ -181,6 +182,7 @@ class Dataset:
     columns: Mapped | None = None
     folders: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     nested: Mapping[str, Nested] = field(default_factory=dict)
+    texts: frozenset[str] = frozenset()
     spellings: Mapping[str, Spelling] = field(default_factory=dict)
     read: DataRows = field(default_factory=DataRows)
 
@@ -194,10 +196,10 @@ class Dataset:
     def described(self, *, mapped: bool) -> TableFile:
         """The columns without any row, of which it can be said whether they fit."""
 
-        def load(labels: Sequence[str], numbers: Sequence[str]) -> Table:
+        def load(labels: Sequence[str], numbers: Sequence[str]) -> FileColumns:
             # What is to be numbers has the type that it has: texts are none.
             found = [self.schema.field(name) for name in numbers if name not in labels]
-            return self._table(pa.schema([*self._schema(labels, ()), *found]).empty_table(), labels, numbers)
+            return self._table(pa.schema([*self.batch_schema(labels, ()), *found]).empty_table(), labels, numbers)
 
         return TableFile(self.names(mapped=mapped), load)
 
@@ -208,10 +210,10 @@ class Dataset:
             BeyondMemory: when it is loaded, if there are more rows, or they take more memory than columns may.
         """
 
-        def load(labels: Sequence[str], numbers: Sequence[str]) -> Table:
+        def load(labels: Sequence[str], numbers: Sequence[str]) -> FileColumns:
             self.read.rows = 0
             batches = self._within_memory((labels, numbers), most_rows)
-            return self._table(pa.Table.from_batches(batches, self._schema(labels, numbers)), labels, numbers)
+            return self._table(pa.Table.from_batches(batches, self.batch_schema(labels, numbers)), labels, numbers)
 
         return TableFile(self.names(mapped=mapped), load)
 
@@ -222,13 +224,13 @@ class Dataset:
             InvalidInput, TooLarge: when it is loaded, as `counted.counted`.
         """
 
-        def load(labels: Sequence[str], numbers: Sequence[str]) -> Table:
+        def load(labels: Sequence[str], numbers: Sequence[str]) -> FileColumns:
             weight = numbers[0] if numbers else None
             if weight in labels:
                 raise InvalidInput.at("/data", "duplicate_column", "expected weights in a column of their own")
             columns = (labels, numbers)
             self.read.rows = 0
-            table, self.read.tally = counted(self._batches(columns), self._schema(*columns), labels, weight, engine)
+            table, self.read.tally = counted(self.batches(columns), self.batch_schema(*columns), labels, weight, engine)
             return self._table(table, labels, numbers)
 
         return TableFile(self.names(mapped=mapped), load)
@@ -238,7 +240,7 @@ class Dataset:
         asked: list[Columns] = []
         described = self.described(mapped=mapped)
 
-        def load(labels: Sequence[str], numbers: Sequence[str]) -> Table:
+        def load(labels: Sequence[str], numbers: Sequence[str]) -> FileColumns:
             asked.append(([*labels], [*numbers]))
             return described.load(labels, numbers)
 
@@ -248,7 +250,7 @@ class Dataset:
     def parts(self, columns: Columns, *, mapped: bool) -> Iterator[TableFile]:
         """One file after another, each with some of the rows, for whoever loads these columns."""
         names, before = self.names(mapped=mapped), 0
-        for batch in self._batches(columns):
+        for batch in self.batches(columns):
             for name in batch.schema.names:
                 refuse_missing(pa.chunked_array([batch.column(name)]), name, before)
             before += batch.num_rows
@@ -257,9 +259,9 @@ class Dataset:
 
     def spelled(self, columns: Columns) -> dict[str, Spelling]:
         """Spelling of columns of labels over all rows, where their type follows from it."""
-        labels = [*dict.fromkeys(columns[0])] if self.form is DataFormat.CSV else []
+        labels = [name for name in dict.fromkeys(columns[0]) if name in self.texts]
         found = dict.fromkeys(labels, Spelling())
-        for batch in self._batches((labels, ())) if labels else ():
+        for batch in self.batches((labels, ())) if labels else ():
             for name in labels:
                 found[name] = found[name].merged(Spelling.of(batch.column(name).unique().drop_null()))
             if all(one.settled for one in found.values()):
@@ -268,7 +270,13 @@ class Dataset:
         return found
 
     def rows_about(self) -> tuple[int, bool]:
-        """Rows before the filter, and whether that is their number: of CSV it is reckoned from the first ones."""
+        """Rows before the filter, and whether that is their number: of CSV it is reckoned from the first ones, of
+        tables that do not say it from their size.
+        """
+        if self.listing.table is not None:
+            known = self.listing.table.rows
+            size = sum(file.size for file in self.listing.files)
+            return (size // (8 * max(len(self.schema), 1)) if known is None else known), known is not None
         if self.form is DataFormat.PARQUET:
             return sum(piece.rows or 0 for piece in self.pieces), True
         if self.form is DataFormat.ARROW:
@@ -284,23 +292,23 @@ class Dataset:
         with self.listing.open(file.path) as opened:
             return int(_format(self.form).make_fragment(opened).count_rows())
 
-    def _table(self, table: pa.Table, labels: Sequence[str], numbers: Sequence[str]) -> Table:
+    def _table(self, table: pa.Table, labels: Sequence[str], numbers: Sequence[str]) -> FileColumns:
         read = arrow_table(table.num_rows, table.column, len(labels) + len(numbers))
-        if self.form is not DataFormat.CSV:
-            return read
 
         def written(name: str, *, ids: bool) -> Column:
+            if name not in self.texts:
+                return (read.ids if ids else read.labels)(name)
             return as_written(
                 refuse_missing(table.column(name), name), name, ids=ids, spelling=self.spellings.get(name)
             )
 
         return replace(read, labels=partial(written, ids=False), ids=partial(written, ids=True))
 
-    def _schema(self, labels: Sequence[str], numbers: Sequence[str]) -> pa.Schema:
-        """Of the batches: of CSV labels are texts and numbers are doubles, as in files that are sent."""
+    def batch_schema(self, labels: Sequence[str], numbers: Sequence[str]) -> pa.Schema:
+        """Return the schema of the batches. In CSV labels are texts and numbers are doubles, as in uploaded files."""
         kinds = {name: self.schema.field(name).type for name in dict.fromkeys([*labels, *numbers])}
-        if self.form is DataFormat.CSV:
-            kinds |= dict.fromkeys(numbers, pa.float64()) | dict.fromkeys(labels, pa.string())
+        kinds |= {name: pa.float64() for name in numbers if name in self.texts}
+        kinds |= {name: pa.string() for name in labels if name in self.texts}
         return pa.schema([*kinds.items()])
 
     def _within_memory(self, columns: Columns, most_rows: int) -> Iterator[pa.RecordBatch]:
@@ -315,7 +323,7 @@ class Dataset:
         if rows > most_rows or rows * self._least_bytes(columns) > self.memory_bytes:
             raise beyond
         taken = 0
-        for batch in self._batches(columns):
+        for batch in self.batches(columns):
             taken += batch.nbytes
             if taken > self.memory_bytes or self.read.rows > most_rows:
                 raise beyond
@@ -323,12 +331,12 @@ class Dataset:
 
     def _least_bytes(self, columns: Columns) -> int:
         """Bytes that a row takes at least."""
-        kinds = [field.type for field in self._schema(*columns)]
+        kinds = [field.type for field in self.batch_schema(*columns)]
         return sum(kind.bit_width // 8 for kind in kinds if pa.types.is_floating(kind) or pa.types.is_integer(kind))
 
-    def _batches(self, columns: Columns) -> Iterator[pa.RecordBatch]:
+    def batches(self, columns: Columns) -> Iterator[pa.RecordBatch]:
         """All rows that the condition lets through, piece by piece, and how far that is."""
-        schema = self._schema(*columns)
+        schema = self.batch_schema(*columns)
         plain = [one for one in schema if one.name not in self.nested]
         lists = dict.fromkeys(self.nested[name].column for name in schema.names if name in self.nested)
         own = [*plain, *(self.schema.field(name) for name in lists)]
@@ -344,24 +352,37 @@ class Dataset:
             "fragment_readahead": 1,
         }
         for file, pieces in groupby(self.pieces, attrgetter("file")):
-            with self.listing.open(file.path) as opened:
-                said = [pc.field(name) == value for name, value in self.folders.get(file.path, {}).items()]
-                folders = reduce(and_, said) if said else None
-                fragment = _format(self.form).make_fragment(opened, partition_expression=folders)
-                for piece in pieces:
-                    progressed(piece.start, piece.total)
-                    chosen = (
-                        fragment if piece.groups is None else fragment.subset(row_group_ids=[*range(*piece.groups)])
-                    )
-                    for batch in chosen.scanner(**options).to_batches():
-                        if self.form is DataFormat.ARROW:
-                            # Arrow trusts what it reads: places of texts, for example, could lie outside of the file.
-                            batch.validate(full=True)
-                        before = self.read.rows
-                        self.read.rows += batch.num_rows
-                        yield batch.select(schema.names) if not lists else self._unpacked(batch, schema, before)
-                    if piece.stop == piece.total:
-                        progressed(piece.stop, piece.total)
+            for batch in self._scanned(file, pieces, options):
+                before = self.read.rows
+                self.read.rows += batch.num_rows
+                yield batch.select(schema.names) if not lists else self._unpacked(batch, schema, before)
+
+    def _scanned(self, file: DataFile, pieces: Iterable[Piece], options: Mapping[str, Any]) -> Iterator[pa.RecordBatch]:
+        """Rows of one file, whose columns are not looked into."""
+        if self.listing.table is not None:
+            import pyarrow.dataset as ds
+
+            own: pa.Schema = options["schema"]
+            rows = (batch.select(own.names).cast(own) for batch in self.listing.table.batches(file.path, own.names))
+            for piece in pieces:
+                progressed(piece.start, piece.total)
+                yield from ds.Scanner.from_batches(rows, **options).to_batches()
+                progressed(piece.stop, piece.total)
+            return
+        with self.listing.open(file.path) as opened:
+            said = [pc.field(name) == value for name, value in self.folders.get(file.path, {}).items()]
+            folders = reduce(and_, said) if said else None
+            fragment = _format(self.form).make_fragment(opened, partition_expression=folders)
+            for piece in pieces:
+                progressed(piece.start, piece.total)
+                chosen = fragment if piece.groups is None else fragment.subset(row_group_ids=[*range(*piece.groups)])
+                for batch in chosen.scanner(**options).to_batches():
+                    if self.form is DataFormat.ARROW:
+                        # Arrow trusts what it reads: places of texts, for example, could lie outside of the file.
+                        batch.validate(full=True)
+                    yield batch
+                if piece.stop == piece.total:
+                    progressed(piece.stop, piece.total)
 
     def _unpacked(self, batch: pa.RecordBatch, schema: pa.Schema, before: int) -> pa.RecordBatch:
         found = []
@@ -378,6 +399,7 @@ def open_dataset(
     labels: Sequence[str] | None,
     memory_bytes: int,
     piece_rows: int,
+    besides: Sequence[str] = (),
 ) -> Dataset:
     """The files, once it is known that their columns fit each other; no row is read.
 
@@ -387,6 +409,7 @@ def open_dataset(
         labels: The classes, where they are declared.
         memory_bytes: That columns may take.
         piece_rows: That are read together, about.
+        besides: Columns that are read beside those of the reference.
 
     Raises:
         InvalidInput: a part lacks a column, or has it of another kind; the filter is none, or about other columns.
@@ -394,12 +417,13 @@ def open_dataset(
     """
     condition = None if reference.filter is None else read_filter(reference.filter)
     form = reference.format or _form_of(listing.files)
-    described = [_described(listing, file, form) for file in listing.files]
+    table = listing.table
+    described = [(table.schema, None) if table else _described(listing, file, form) for file in listing.files]
     schemas = [one for one, _ in described]
     asked = (reference.columns or {}).values()
     needed = [name for given in asked for name in ([given] if isinstance(given, str) else given)]
-    names = {*(needed or schemas[0].names), *(condition.columns if condition else ())}
-    folders = _said_by_folders(listing.files, {name for one in schemas for name in one.names})
+    names = {*(needed or schemas[0].names), *(condition.columns if condition else ()), *besides}
+    folders = {} if table else _said_by_folders(listing.files, {name for one in schemas for name in one.names})
     schema = pa.schema([_of_all(one, schemas, listing) if one.name in names else one for one in schemas[0]])
     for name, value in next(iter(folders.values()), {}).items():
         schema = schema.append(pa.field(name, pa.scalar(value).type))
@@ -410,7 +434,8 @@ def open_dataset(
         condition.bound(schema)
     sized = [(file, groups) for file, (_, groups) in zip(listing.files, described, strict=True)]
     pieces = tuple(pieces_of(sized, len(names), piece_rows))
-    return Dataset(listing, form, schema, condition, memory_bytes, pieces, columns, folders, nested)
+    texts = frozenset(schema.names) if form is DataFormat.CSV else frozenset()
+    return Dataset(listing, form, schema, condition, memory_bytes, pieces, columns, folders, nested, texts)
 
 
 def _said_by_folders(files: Sequence[DataFile], present: Container[str]) -> dict[str, dict[str, Any]]:
@@ -477,12 +502,12 @@ _ENDS: Final = {
 
 
 def _form_of(files: Sequence[DataFile]) -> DataFormat:
-    """How files are written, by the ends of their names."""
+    """Return the format of files by the ends of their names."""
     found = {_ENDS.get(file.path.rpartition(".")[2].lower()) for file in files}
     form = found.pop()
     if form is None or found:
         detail = "expected parquet, arrow or csv: the names of the files do not say which of them all are"
-        raise InvalidInput.at("/input/data/format", "missing", detail)
+        raise InvalidInput.at("/input/data/format", "missing_field", detail)
     return form
 
 

@@ -7,7 +7,7 @@ import zipfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from operator import and_
-from typing import IO, Any, BinaryIO, Self
+from typing import Any, BinaryIO, Self
 
 import numpy as np
 import pyarrow as pa
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from app.api.bodies.files.table import (
     MOST_COLUMNS,
     MOST_DESCRIPTION,
-    Table,
+    FileColumns,
     TableFile,
     arrow_table,
     check_bytes,
@@ -53,7 +53,7 @@ def open_parquet(file: BinaryIO) -> TableFile:
     schema = _parquet(file, ()).schema_arrow
     check_names(schema.names[: MOST_COLUMNS + 1])
 
-    def load(labels: Sequence[str], numbers: Sequence[str]) -> Table:
+    def load(labels: Sequence[str], numbers: Sequence[str]) -> FileColumns:
         # Texts stay a dictionary as they are stored: one of 200 characters nine million times is one text.
         opened = _parquet(file, [name for name in labels if is_text(schema.field(name).type)])
         names = [*labels, *numbers]
@@ -126,7 +126,7 @@ def open_arrow(whole: BinaryIO) -> TableFile:
     schema = pa.ipc.open_stream(file).schema
     check_names(schema.names)
 
-    def load(labels: Sequence[str], numbers: Sequence[str]) -> Table:
+    def load(labels: Sequence[str], numbers: Sequence[str]) -> FileColumns:
         names = [*labels, *numbers]
         file.seek(start)
         options = pa.ipc.IpcReadOptions(
@@ -171,7 +171,7 @@ def _unpacked_size(message: pa.ipc.Message) -> int:
 
 
 def _field(data: memoryview, table: int, number: int) -> int | None:
-    """Where a field of a flatbuffer's table stands; None when the table has none."""
+    """Return the offset of a field of a flatbuffer's table; None if the table has none."""
     fields = table - struct.unpack_from("<i", data, table)[0]
     if 4 + 2 * number >= struct.unpack_from("<H", data, fields)[0]:
         return None
@@ -192,7 +192,6 @@ _END, _END_SIZE, _LONGEST_COMMENT = b"PK\x05\x06", 22, 2**16
 _LARGE_END, _LARGE_END_SIZE = b"PK\x06\x07", 20
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
-_CHUNK = 1 << 20
 _TEXTS_AT_ONCE = 1 << 16
 
 
@@ -205,13 +204,13 @@ def open_npz(file: BinaryIO) -> TableFile:
     check_names(names)
     members = dict(zip(names, entries, strict=True))
 
-    def load(labels: Sequence[str], numbers: Sequence[str]) -> Table:
+    def load(labels: Sequence[str], numbers: Sequence[str]) -> FileColumns:
         check_bytes(sum(members[name].file_size for name in (*labels, *numbers)), "once unpacked")
         arrays = {name: _describe(archive, members[name], name) for name in (*labels, *numbers)}
         rows = arrays[(*labels, *numbers)[0]].shape[0]
         check_rows(rows, max(len(arrays), *(array.shape[-1] for array in arrays.values() if len(array.shape) == 2), 1))
 
-        return Table(
+        return FileColumns(
             rows=rows,
             labels=lambda name: _labels(arrays[name].column(), name),
             ids=lambda name: _labels(arrays[name].column()),
@@ -243,8 +242,6 @@ class _Array:
 
     name: str
     shape: tuple[int, ...]
-    fortran_order: bool
-    dtype: np.dtype[Any]
     archive: zipfile.ZipFile
     entry: zipfile.ZipInfo
 
@@ -260,38 +257,25 @@ class _Array:
 
     def read(self) -> NDArray[Any]:
         with self.archive.open(self.entry) as member:
-            _header(member, self.name)
-            content = bytearray(int(np.prod(self.shape, dtype=object)) * self.dtype.itemsize)
-            view, done = memoryview(content), 0
-            while done < len(content):
-                part = member.read(min(_CHUNK, len(content) - done))
-                if not part:
-                    raise ValueError(f"the array {self.name!r} ends early")
-                view[done : done + len(part)] = part
-                done += len(part)
-        array = np.frombuffer(content, dtype=self.dtype)
-        return array.reshape(self.shape, order="F" if self.fortran_order else "C")
+            array: NDArray[Any] = np.lib.format.read_array(member, allow_pickle=False)
+            return array
 
 
 def _describe(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, name: str) -> _Array:
     if entry.compress_type not in _METHODS or entry.flag_bits & 1:
         raise ValueError(f"the array {name!r} is encrypted, or compressed in another way than numpy does")
     with archive.open(entry) as member:
-        shape, fortran_order, dtype = _header(member, name)
+        read = _HEADERS.get(np.lib.format.read_magic(member))
+        if read is None:
+            raise ValueError(f"the array {name!r} has an unknown version")
+        shape, _, dtype = read(member)
         size = entry.file_size - member.tell()
     if dtype.kind not in "fiubU" or not shape:
         raise InvalidInput.at("/data", "not_a_column", f"expected an array of numbers or texts as {name!r}")
     claimed = int(np.prod(shape, dtype=object)) * dtype.itemsize
-    if min(shape) < 0 or claimed != size:
+    if min(shape) < 0 or claimed != size or not dtype.itemsize:
         raise ValueError(f"the header of {name!r} says {claimed} bytes, there are {size}")
-    return _Array(name, shape, fortran_order, dtype, archive, entry)
-
-
-def _header(member: IO[bytes], name: str) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
-    read = _HEADERS.get(np.lib.format.read_magic(member))
-    if read is None:
-        raise ValueError(f"the array {name!r} has an unknown version")
-    return read(member)
+    return _Array(name, shape, archive, entry)
 
 
 def _labels(array: NDArray[Any], limited: str | None = None) -> Column:
@@ -337,7 +321,7 @@ def open_csv(file: BinaryIO) -> TableFile:
         names = reader.schema.names
     check_names(names)
 
-    def load(labels: Sequence[str], numbers: Sequence[str]) -> Table:
+    def load(labels: Sequence[str], numbers: Sequence[str]) -> FileColumns:
         # Labels and ids as texts: 007 is another id than 7.
         types = dict.fromkeys(labels, pa.string()) | dict.fromkeys(numbers, pa.float64())
         file.seek(0)

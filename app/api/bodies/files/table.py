@@ -78,7 +78,7 @@ _ROWS = 1 << 14
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class FileColumns:
     """The chosen columns of a file.
 
     Attributes:
@@ -108,14 +108,14 @@ class TableFile:
     """
 
     names: Sequence[str]
-    load: Callable[[Sequence[str], Sequence[str]], Table]
+    load: Callable[[Sequence[str], Sequence[str]], FileColumns]
 
 
-def arrow_table(rows: int, read: Callable[[str], pa.ChunkedArray], columns: int) -> Table:
+def arrow_table(rows: int, read: Callable[[str], pa.ChunkedArray], columns: int) -> FileColumns:
     """A table whose columns are read as arrays of Arrow."""
     check_rows(rows, columns)
 
-    return Table(
+    return FileColumns(
         rows=rows,
         labels=lambda name: _labels(refuse_many(refuse_missing(read(name), name), name), name),
         ids=lambda name: _labels(refuse_missing(read(name), name), name),
@@ -250,9 +250,9 @@ def mapped_file(file: TableFile, columns: Mapped, classes: Sequence[str] | None,
         have = f"there are only {listed(file.names)}" if file.names else "there are none"
         raise InvalidInput([Fault(_WHERE, "missing_column", f"expected a column {one!r}, {have}") for _, one in absent])
 
-    def load(labels: Sequence[str], numbers: Sequence[str]) -> Table:
+    def load(labels: Sequence[str], numbers: Sequence[str]) -> FileColumns:
         table = file.load([names[name] for name in labels], [names[name] for name in numbers])
-        return Table(
+        return FileColumns(
             rows=table.rows,
             labels=lambda name: table.labels(names[name]),
             ids=lambda name: table.ids(names[name]),

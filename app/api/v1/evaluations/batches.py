@@ -57,7 +57,7 @@ Computed = list[tuple[bytes, EvaluationRecord | None] | None]
 
 @dataclass(frozen=True, slots=True)
 class BatchItem:
-    """What became of one evaluation of a batch."""
+    """The result of one evaluation of a batch."""
 
     status: int
     evaluation: orjson.Fragment | None = field(default=None, metadata=LEFT_OUT | typed(Evaluation))
@@ -125,12 +125,12 @@ class _Batch:
         await asyncio.gather(self._all_apart(light), *map(self._one, alone))
 
     def answer(self, headers: Mapping[str, str]) -> Response:
-        """What became of them, in order: `Items[BatchItem]`."""
+        """Return the results in the order of the request: `Items[BatchItem]`."""
         written = b'{"items":[%b]}' % b",".join(self._found.pop(index) for index in range(len(self._values)))
         return Response(written, HTTPStatus.MULTI_STATUS, headers, media_type="application/json")
 
     def said(self) -> dict[str, str]:
-        """Whether everything that was kept was kept before."""
+        """Return the header of a replay if every stored evaluation had been stored by an earlier request."""
         if self._work is None or not self._work.results:
             return {}
         kept = {index + 1 for index in self._made_places} if self._keep else set()
@@ -166,7 +166,7 @@ class _Batch:
         self._done(index, item)
 
     async def _evaluated_once(self, index: int, failure: BaseException | None) -> bytes:
-        """One evaluation, or what was kept for it when the batch came before with the same key."""
+        """Evaluate one item, or return the stored result if the batch came before with the same key."""
         if self._work is None:
             return await self._evaluated(index, failure)
         kept = self._work.results.get(index + 1)
@@ -211,7 +211,7 @@ class _Batch:
                 keeping = tasks.create_task(self._kept(dict(zip(piece, computed, strict=True))))
 
     async def _computed(self, piece: Sequence[int]) -> Computed | None:
-        """What a process makes of a piece; None when there is none for it."""
+        """Compute a piece in a compute process; return None if none is free."""
         asked = [
             (self._values[index][0], KeptAs(part_id(index) if self._keep else None, self._context.administers))
             for index in piece
@@ -275,6 +275,6 @@ def _evaluate_piece(asked: Sequence[tuple[Any, KeptAs]], view: View) -> Computed
 
 
 def _item(written: bytes, *, keep: bool) -> bytes:
-    """What is said of an evaluation that was made."""
+    """Return the JSON of an item whose evaluation was made."""
     status = HTTPStatus.CREATED if keep else HTTPStatus.OK
     return write_json(BatchItem(status, evaluation=orjson.Fragment(written)))

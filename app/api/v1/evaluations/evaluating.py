@@ -1,4 +1,4 @@
-"""What routes that make evaluations share: names, ids, and the way of bodies that take a process of their own."""
+"""Names, ids, dates and idempotency keys of evaluations, and large bodies that a compute process evaluates."""
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -21,6 +21,7 @@ from app.api.v1.requests import evaluations as requests
 from app.domain.errors import DomainError, Fault, Forbidden, InvalidInput, NotFound, ResultDeleted
 from app.domain.evaluation import DatasetRef, EvaluationRecord, ModelRef
 from app.domain.operations import KeptResult
+from app.services.acting import part_id
 from app.services.evaluate.evaluations import (
     Evaluation,
     EvaluationHeadline,
@@ -64,7 +65,7 @@ async def kept_evaluation(context: Context, result: KeptResult) -> Evaluation:
 
 
 def deleted(result: KeptResult) -> ResultDeleted:
-    """What was kept under the key of a request is gone."""
+    """Return the error for a replayed request whose object was deleted."""
     return ResultDeleted(
         f"the {result.kind} {result.object} was made for this Idempotency-Key and deleted since; another key makes it "
         "again"
@@ -73,7 +74,7 @@ def deleted(result: KeptResult) -> ResultDeleted:
 
 @dataclass(frozen=True, slots=True)
 class KeptAs:
-    """How something is to be kept that is computed elsewhere.
+    """Id and permission with which a compute process makes the record of an evaluation.
 
     Attributes:
         identifier: Its id; None when it is not to be kept.
@@ -84,9 +85,9 @@ class KeptAs:
     dated: bool
 
 
-def kept_as(context: Context, *, keep: bool) -> KeptAs:
-    """A new id, where something is to be kept under it."""
-    return KeptAs(context.services.evaluations.new_identifier() if keep else None, context.administers)
+def kept_as(context: Context, *, keep: bool, place: int = 0) -> KeptAs:
+    """A new id, where something is to be kept under it: of several things, that of the one at a place."""
+    return KeptAs(part_id(place) if keep else None, context.administers)
 
 
 def evaluated(new: NewEvaluation, kept: KeptAs, view: View) -> tuple[bytes, EvaluationRecord | None]:
@@ -99,7 +100,7 @@ def evaluated(new: NewEvaluation, kept: KeptAs, view: View) -> tuple[bytes, Eval
 def evaluated_together(
     asked: Sequence[tuple[Any, KeptAs]], view: View
 ) -> list[tuple[bytes, EvaluationRecord | None] | None]:
-    """The same of several bodies, parsed but not checked; None for what is refused, or takes a way of its own."""
+    """Evaluate several parsed bodies at once; None stands for those that are invalid or need a process of their own."""
     places: list[int] = []
     checked: list[tuple[NewEvaluation, UUID | None]] = []
     for place, (value, kept) in enumerate(asked):
@@ -140,7 +141,7 @@ async def compute_evaluation(context: Context, new: NewEvaluation) -> Evaluation
 
 
 def check_moment(moment: datetime | None, *, keep: bool, dated: bool) -> None:
-    """Whether an evaluation may say when it was made.
+    """Check that an evaluation may state its time of creation.
 
     Raises:
         Forbidden: only those may who administer the service.
@@ -157,7 +158,7 @@ def check_moment(moment: datetime | None, *, keep: bool, dated: bool) -> None:
 
 
 def require_names(model: ModelRef | None, dataset: DatasetRef | None) -> tuple[ModelRef, DatasetRef]:
-    """Whose evaluation it is.
+    """Return the model and the dataset of an evaluation that is to be stored.
 
     Raises:
         InvalidInput: that is not said.
@@ -168,7 +169,7 @@ def require_names(model: ModelRef | None, dataset: DatasetRef | None) -> tuple[M
             [
                 Fault(
                     f"/{name}",
-                    "missing",
+                    "missing_field",
                     f"expected a {name} with a name, which a kept evaluation needs; store=false goes without",
                 )
                 for name in absent

@@ -16,7 +16,7 @@ from app.api.jobs import LATER, deferrable
 from app.api.presentation import (
     AS_USUAL,
     EVALUATION,
-    AskedOfEvaluation,
+    FormatOfEvaluation,
     evaluation_answer,
     prefers_page,
     view_of,
@@ -25,6 +25,7 @@ from app.api.presentation import (
 from app.api.v1.evaluations.evaluating import Store, check_moment, compute_evaluation, evaluate_large, keep_evaluation
 from app.api.v1.evaluations.referenced import admit_reference, estimate_reference, evaluate_reference
 from app.api.v1.figures import evaluation_page
+from app.api.v1.listing import UseFilters
 from app.api.v1.requests import evaluations as requests
 from app.api.v1.requests.referenced import ReferencedRequest
 from app.domain.data import DataEstimate
@@ -39,7 +40,7 @@ Estimate = Annotated[
     ),
 ]
 _USES = (
-    *("getEvaluation", "replaceTags", "deleteEvaluation", "getCurve", "findThreshold"),
+    *("getEvaluation", "changeTags", "deleteEvaluation", "getCurve", "findThreshold"),
     *("projectEvaluation", "estimatePrevalence"),
 )
 
@@ -66,7 +67,7 @@ async def create_evaluation(
     *,
     store: Store = True,
     estimate: Estimate = False,
-    asked: AskedOfEvaluation = AS_USUAL,
+    asked: FormatOfEvaluation = AS_USUAL,
 ) -> Response:
     """Evaluate an input with every metric that applies to it, and keep the evaluation."""
     view = view_of(request, EVALUATION, asked)
@@ -103,7 +104,7 @@ async def compute_metrics(
     context: UseContext,
     *,
     estimate: Estimate = False,
-    asked: AskedOfEvaluation = AS_USUAL,
+    asked: FormatOfEvaluation = AS_USUAL,
 ) -> Response:
     """Evaluate an input and keep nothing."""
     view = view_of(request, EVALUATION, asked)
@@ -122,6 +123,20 @@ async def compute_metrics(
 
 
 @router.get(
+    "/evaluations/latest",
+    responses=written_as(EVALUATION),
+    operation_id="getLatestEvaluation",
+    tags=["evaluations"],
+)
+async def get_latest_evaluation(
+    request: Request, context: UseContext, filters: UseFilters, asked: FormatOfEvaluation = AS_USUAL
+) -> Response:
+    """Read the newest evaluation that matches all filters, with its full report."""
+    identifier = await context.services.evaluations.latest(context.project, filters.query(limit=1))
+    return await get_evaluation(identifier, request, context, asked)
+
+
+@router.get(
     "/evaluations/{identifier}",
     responses=written_as(EVALUATION),
     operation_id="getEvaluation",
@@ -131,7 +146,7 @@ async def get_evaluation(
     identifier: UUID,
     request: Request,
     context: UseContext,
-    asked: AskedOfEvaluation = AS_USUAL,
+    asked: FormatOfEvaluation = AS_USUAL,
 ) -> Response:
     """Read an evaluation with its full report."""
     if prefers_page(request):
@@ -163,20 +178,20 @@ async def get_confusion_matrix(
     "/evaluations/{identifier}",
     responses=written_as(EVALUATION),
     openapi_extra=body_schema(requests.TagsRequest, requests.TAGS),
-    operation_id="replaceTags",
+    operation_id="changeTags",
     tags=["evaluations"],
 )
 async def patch_evaluation(
     identifier: UUID,
     request: Request,
     context: UseContext,
-    asked: AskedOfEvaluation = AS_USUAL,
+    asked: FormatOfEvaluation = AS_USUAL,
 ) -> Response:
-    """Replace all tags of an evaluation; nothing else of it ever changes."""
+    """Change tags of an evaluation: `null` removes one, others stay. Nothing else of an evaluation ever changes."""
     view = view_of(request, EVALUATION, asked)
     tags = parse_body(await read_body(request), requests.TagsRequest).tags
     return await evaluation_answer(
-        view, await context.services.evaluations.replace_tags(context.project, identifier, tags)
+        view, await context.services.evaluations.change_tags(context.project, identifier, tags)
     )
 
 

@@ -1,5 +1,6 @@
 """Evaluations of data that is named: taken as jobs whatever the sender prefers, and carried out where jobs are."""
 
+from collections.abc import Sequence
 from functools import partial
 from http import HTTPStatus
 from pathlib import Path
@@ -13,15 +14,22 @@ from app.api.answers import json_response
 from app.api.bodies.files.table import MOST_ROWS
 from app.api.bodies.parsing import Body
 from app.api.bodies.received import LargeBody
-from app.api.bodies.referenced import Asked, PartsOfData, check_data, count_data, estimated, read_data
+from app.api.bodies.referenced import Asked, PartsOfData, check_data, copied, count_data, estimated, read_data
 from app.api.deps import CARRIED_OUT_BY, Context
 from app.api.jobs import put_aside
-from app.api.presentation import View
+from app.api.presentation import EVALUATION, View, json_view_of
 from app.api.problems import InvalidQuery
 from app.api.v1.evaluations.evaluating import KeptAs, check_moment, evaluated, kept_as, require_names
-from app.api.v1.requests.referenced import ReferencedRequest, referenced, with_columns, with_parts
+from app.api.v1.requests.referenced import (
+    ReferencedRequest,
+    of_model,
+    referenced,
+    request_for,
+    with_columns,
+    with_parts,
+)
 from app.domain.errors import BeyondMemory
-from app.domain.evaluation import EvaluationRecord
+from app.domain.evaluation import EvaluationRecord, ModelRef
 from app.services.evaluate.evaluations import NewEvaluation
 from app.services.ports import DataSource, Engine
 from app.services.processes.worker import as_step
@@ -42,9 +50,9 @@ async def admit_reference(context: Context, body: Body) -> ReferencedRequest | N
         return None
     data = context.services.data
     # Whether it may be read comes before what is wrong with it.
-    is_here = data.source.check(request.uri)
-    asked = request.asked(data.memory_bytes)
-    if is_here:
+    here = [data.source.check(uri) for uri in request.uris]
+    asked = request.asked(data.memory_bytes, data.spill_bytes)
+    if all(here):
         await context.services.compute.run(partial(check_data, data.source, asked))
     return request
 
@@ -59,15 +67,14 @@ async def estimate_reference(context: Context, body: Body | LargeBody) -> Respon
     if request is None:
         raise InvalidQuery.at("estimate", "no_reference", "expected input.data: only data that is named is estimated")
     data = context.services.data
-    data.source.check(request.uri)
-    asked = request.asked(data.memory_bytes)
+    for uri in request.uris:
+        data.source.check(uri)
+    asked = request.asked(data.memory_bytes, data.spill_bytes)
     return json_response(await context.services.compute.run(partial(estimated, data.source, asked, STREAMED_FROM)))
 
 
 async def evaluate_reference(http: Request, context: Context, body: Body, view: View, *, keep: bool) -> Response | None:
-    """What a request that names data is answered: 202, or the evaluation when it is carried out as a job; None when it
-    names none.
-    """
+    """Answer a request that names data: 202, or the evaluation when a job carries it out. None if it names no data."""
     request = referenced(body)
     if request is None:
         return None
@@ -75,27 +82,25 @@ async def evaluate_reference(http: Request, context: Context, body: Body, view: 
         await admit_reference(context, body)
         check_moment(request.created_at, keep=keep, dated=context.administers)
         if keep:
-            require_names(*request.names())
+            for model in request.names:
+                require_names(model, request.dataset.to_domain() if request.dataset else None)
         return await put_aside(http, context, body)
     data = context.services.data
-    asked = request.asked(data.memory_bytes)
+    asked = request.asked(data.memory_bytes, data.spill_bytes)
+    together = request.models is not None
+    view = json_view_of(http, EVALUATION) if together else view
+    kept = [kept_as(context, keep=keep, place=place) for place in range(len(request.names))]
     # Made here, so that it goes also where the process is ended that fills it.
     with TemporaryDirectory(prefix="job-", dir=data.folder, ignore_cleanup_errors=True) as folder:
-        work = partial(
-            _evaluated,
-            bytes(body),
-            data.source,
-            asked,
-            data.engine,
-            folder,
-            kept_as(context, keep=keep),
-            view,
-        )
-        written, record = await data.compute.run(work)
-    if record is None:
-        return view.response(written)
-    await context.services.evaluations.keep(context.project, record)
-    return view.response(written, HTTPStatus.CREATED, {"Location": f"/v1/evaluations/{record.id}"})
+        work = partial(_evaluated, bytes(body), data.source, asked, data.engine, folder, request.names, kept, view)
+        made = await data.compute.run(work)
+    records = [record for _, record in made if record is not None]
+    await context.services.evaluations.keep_all(context.project, records)
+    status = HTTPStatus.CREATED if records else HTTPStatus.OK
+    if together:
+        return view.response(b'{"items":[%b]}' % b",".join(one for one, _ in made), status)
+    [(answer, record)] = made
+    return view.response(answer, status, {"Location": f"/v1/evaluations/{record.id}"} if record else {})
 
 
 def _evaluated(
@@ -104,10 +109,22 @@ def _evaluated(
     asked: Asked,
     engine: Engine,
     folder: str,
-    kept: KeptAs,
+    models: Sequence[ModelRef | None],
+    kept: Sequence[KeptAs],
     view: View,
-) -> tuple[bytes, EvaluationRecord | None]:
-    return evaluated(new_evaluation(body, source, asked, engine, Path(folder)), kept, view)
+) -> list[tuple[bytes, EvaluationRecord | None]]:
+    """The answer about each model, and its record. All rows are read once."""
+    place = Path(folder)
+    if not asked.is_copied:
+        return [evaluated(new_evaluation(body, source, asked, engine, place), kept[0], view)]
+    with as_step(0, 2):
+        each = copied(source, asked, engine, place)
+    made = []
+    for done, (one, model, own) in enumerate(zip(each, models, kept, strict=True)):
+        with as_step(len(each) + done, 2 * len(each)), of_model(model if asked.models else None):
+            new = new_evaluation(request_for(body, model), source, one, engine, place)
+            made.append(evaluated(new, own, view))
+    return made
 
 
 def new_evaluation(body: bytes, source: DataSource, asked: Asked, engine: Engine, folder: Path) -> NewEvaluation:
@@ -117,7 +134,7 @@ def new_evaluation(body: bytes, source: DataSource, asked: Asked, engine: Engine
         MalformedRequest, DataNotAllowed, InvalidInput, TooLarge: as `read_data`, `with_columns` and `with_parts`.
     """
     parts, refused = None, None
-    if asked.folds:
+    if asked.streams:
         try:
             parts = PartsOfData(source, asked)
         except BeyondMemory as error:

@@ -1,1 +1,1 @@
-"""What the routes are asked: the models of their bodies and examples of each, one file per noun."""
+"""Models of request bodies with examples, one file for each noun."""

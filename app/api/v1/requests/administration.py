@@ -39,7 +39,7 @@ End = Annotated[AwareDatetime, Strict(False), BeforeValidator(_text)]  # noqa: F
 class KeyRequest(Wire):
     """A key that is to be made."""
 
-    name: Name = Field(description="What it is for, as lists and the trail of changes show it.")
+    name: Name = Field(description="What it is for, as lists and the audit log show it.")
     project: Annotated[str, StringConstraints(pattern=PROJECT_NAME)] | None = Field(
         None, description="The project it acts in; by default that of the request."
     )
@@ -65,7 +65,7 @@ class KeyRequest(Wire):
 
 
 class RotationRequest(Wire):
-    """How a key gets another secret."""
+    """Options of the rotation of a key's secret."""
 
     overlap_seconds: int = Field(0, ge=0, le=_WEEK, description="How many seconds the previous secret stays valid.")
 

@@ -13,9 +13,11 @@ from app.api.v1.requests.fields import (
     DatasetField,
     Description,
     Expression,
+    GateNameField,
     ModelField,
     Name,
     ProportionIntervalName,
+    ReferenceField,
     RunField,
     check_one_sided,
     named,
@@ -36,7 +38,7 @@ def _paired(value: Any) -> Any:
 
 
 class CostRangesField(Wire):
-    """What else is asked about costs than what is said of any two classes."""
+    """Options of a comparison of costs."""
 
     prevalence: float | None = Field(
         None, gt=0, lt=1, description="Share of the positive class; that of the comparison when left out."
@@ -68,7 +70,7 @@ class ComparisonRequest(Wire):
     paired: Annotated[
         Literal["auto", "true", "false"],
         PlainValidator(_paired),
-        WithJsonSchema({"enum": ["auto", "true", "false", True, False]}),
+        WithJsonSchema({"anyOf": [{"type": "string", "enum": ["auto", "true", "false"]}, {"type": "boolean"}]}),
     ] = Field(
         "auto",
         description="auto: by sample ids where they are known. `true` refuses what cannot be paired; samples of data "
@@ -168,11 +170,11 @@ class TournamentRequest(Wire):
         return self
 
     def model_refs(self) -> tuple[ModelRef, ...]:
-        """The models."""
+        """Return the models as the domain names them."""
         return tuple(map(_model, self.models))
 
     def dataset_refs(self) -> tuple[DatasetRef, ...]:
-        """The datasets."""
+        """Return the datasets as the domain names them."""
         return tuple(DatasetRef(one) if isinstance(one, str) else one.to_domain() for one in self.datasets)
 
     def to_domain(self) -> Tournament:
@@ -281,15 +283,42 @@ class RuleField(Wire):
 
 
 class GateRequest(Wire):
-    """What a gate asks for; all rules have to pass."""
+    """The rules of a gate; all have to pass."""
 
     rules: list[RuleField] = Field(min_length=1, max_length=100)
     minimum_samples: int | None = Field(None, ge=1, le=2**53, description="With fewer samples nothing passes.")
+    applies_to: ReferenceField | None = Field(
+        None,
+        description="The evaluations that the gate is for: a check of another one is refused, and a reference to the "
+        "latest evaluation looks among these.",
+    )
     description: Description | None = None
 
 
+class TriedField(Wire):
+    """The latest evaluations of a model or a dataset."""
+
+    latest: int = Field(20, ge=1, le=100, description="How many.")
+    model: ModelField | None = None
+    dataset: DatasetField | None = None
+
+
+class TrialRequest(Wire):
+    """Rules to be tried on evaluations that there are."""
+
+    rules: list[RuleField] = Field(min_length=1, max_length=100)
+    minimum_samples: int | None = Field(None, ge=1, le=2**53, description="With fewer samples nothing passes.")
+    evaluations: TriedField
+    baseline: RunField | None = Field(None, description="Needed when a rule compares with a baseline.")
+    gate: GateNameField | None = Field(None, description="A gate whose rules are tried beside these.")
+
+    def definition(self) -> dict[str, Any]:
+        """Return the rules as a gate has them."""
+        return self.model_dump(mode="json", exclude_none=True, include={"rules", "minimum_samples"})
+
+
 class CheckRequest(Wire):
-    """What is to be checked."""
+    """The evaluation to check, and its baseline."""
 
     evaluation: RunField = Field(description="Its id, or a reference to the latest of a model, dataset or tag.")
     baseline: RunField | None = Field(None, description="Needed when a rule compares with a baseline.")
@@ -312,5 +341,11 @@ GATES: dict[str, Any] = {
             {"metric": "accuracy", "better_than": "baseline"},
         ]
     },
+}
+TRIALS: dict[str, Any] = {
+    "the last twenty of a dataset": {
+        "rules": [{"metric": "h_mean", "min": 0.8}],
+        "evaluations": {"latest": 20, "dataset": {"name": "hartwig"}},
+    }
 }
 CHECKS: dict[str, Any] = {"against a baseline": {"evaluation": FIRST, "baseline": SECOND}}

@@ -11,6 +11,7 @@ from pydantic import Field, model_validator
 from app.api.bodies.parsing import Wire
 from app.api.v1.requests.fields import (
     AlternativeName,
+    ChangedTags,
     DatasetField,
     Expression,
     LabelField,
@@ -45,7 +46,7 @@ NonNegativeRow = Annotated[list[Annotated[float, Field(ge=0)]], Field(max_length
 
 
 class CostsField(Wire):
-    """What decisions cost."""
+    """Costs of decisions."""
 
     matrix: list[NonNegativeRow] = Field(
         min_length=2, max_length=MOST_CLASSES, description="Rows are actual classes, columns what is decided."
@@ -59,13 +60,13 @@ class CostsField(Wire):
     )
 
     def to_domain(self) -> Costs:
-        """The domain's form."""
+        """Convert the costs for the domain."""
         decisions = None if self.decisions is None else tuple(map(str, self.decisions))
         return Costs(tuple(map(tuple, self.matrix)), decisions)
 
 
 class OptionsField(Wire):
-    """What is computed beyond the report that everyone gets."""
+    """Options of a report, beyond the values that every report has."""
 
     metrics: list[Expression] = Field(
         default_factory=list,
@@ -78,8 +79,8 @@ class OptionsField(Wire):
     )
     intervals: Literal["headline", "all", "none"] = Field(
         "headline",
-        description="`headline`: closed forms for the usual metrics and every rate. `all`: every metric and every "
-        "expression, by simulation where there is no closed form; needs counts. `none`: no intervals.",
+        description="`headline`: the usual metrics, every rate and what `metrics` asks for. `all`: every metric and "
+        "every expression, by simulation where there is no closed form; needs counts. `none`: no intervals.",
     )
     interpretation: bool = Field(default=False, description="Answer the verbal scales of the literature too.")
     retain: Literal["full", "none"] = Field(
@@ -136,7 +137,7 @@ class OptionsField(Wire):
 
     @model_validator(mode="after")
     def check_sides(self) -> Self:
-        """One limit alone is at a level above a half."""
+        """Refuse a one-sided limit at a level of a half or less."""
         check_one_sided(self.level, self.alternative)
         return self
 
@@ -169,7 +170,7 @@ class OptionsField(Wire):
 
 @cache
 def _usual_options(grouped: bool) -> Options:  # noqa: FBT001 - as above
-    """Those of a request that says nothing of them."""
+    """Return the options of a request that names none."""
     return OptionsField()._chosen(grouped)
 
 
@@ -217,9 +218,9 @@ class BatchRequest(Wire):
 
 
 class TagsRequest(Wire):
-    """The tags that take the place of all tags."""
+    """Changes of tags as a merge patch (RFC 7396): `null` removes a tag, tags that are not named stay."""
 
-    tags: Tags
+    tags: ChangedTags
 
 
 TUMOURS: dict[str, Any] = {

@@ -22,12 +22,14 @@ from pydantic import (
 from pydantic.config import JsonDict
 from pydantic_core import PydanticCustomError
 
-from app.api.bodies.parsing import ID_TAG, REFERENCE_TAG, Wire
-from app.domain.evaluation import DatasetRef, ModelRef, Reference
+from app.api.bodies.parsing import ID_TAG, REFERENCE_TAG, TEXT_TAG, Wire
+from app.domain.evaluation import MOST_TAGS, DatasetRef, ModelRef, Reference
 from app.domain.inputs.labels import LONGEST_NAME, declared_label, normalized, unseen_character
 
 # In the path of a request.
-GateName = Annotated[str, Path(min_length=1, max_length=128, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
+_GATE: dict[str, Any] = {"min_length": 1, "max_length": 128, "pattern": r"^[A-Za-z0-9][A-Za-z0-9._-]*$"}
+GateName = Annotated[str, Path(**_GATE)]
+GateNameField = Annotated[str, StringConstraints(**_GATE)]
 AlternativeName = Literal["two-sided", "greater", "less"]
 ProportionIntervalName = Literal["wilson", "clopper_pearson", "jeffreys", "wald"]
 # Stand for ids of evaluations that exist: the tests put their own in their place.
@@ -80,7 +82,7 @@ def _lines(value: str) -> str:
 
 
 def _distinct_keys(value: Any) -> Any:
-    """Two spellings of one name are one name."""
+    """Refuse two spellings of one name."""
     if isinstance(value, dict):
         keys = [normalized(key) for key in value if isinstance(key, str)]
         if len(set(keys)) < len(keys):
@@ -103,7 +105,7 @@ def _identifier(value: Any) -> UUID:
     try:
         return value if isinstance(value, UUID) else UUID(value)
     except (ValueError, TypeError, AttributeError):
-        raise PydanticCustomError("uuid", "expected the id of an evaluation") from None
+        raise PydanticCustomError("wrong_value", "expected the id of an evaluation") from None
 
 
 def _date_first(value: Any) -> Any:
@@ -166,7 +168,12 @@ TagKey = Annotated[str, StringConstraints(min_length=1, max_length=128, pattern=
 TagValue = Annotated[str, StringConstraints(max_length=1024), AfterValidator(_text), _SEEN]
 Tags = Annotated[
     dict[TagKey, TagValue],
-    Field(max_length=64, json_schema_extra={"additionalProperties": False}),
+    Field(max_length=MOST_TAGS, json_schema_extra={"additionalProperties": False}),
+    BeforeValidator(_distinct_keys),
+]
+ChangedTags = Annotated[
+    dict[TagKey, TagValue | None],
+    Field(max_length=MOST_TAGS, json_schema_extra={"additionalProperties": False}),
     BeforeValidator(_distinct_keys),
 ]
 Identifier = Annotated[UUID, PlainValidator(_identifier), WithJsonSchema({"type": "string", "format": "uuid"})]
@@ -182,7 +189,7 @@ class ModelField(Wire):
     version: Name | None = Field(None, description="Its version.")
 
     def to_domain(self) -> ModelRef:
-        """The domain's name for it."""
+        """Convert the name for the domain."""
         return ModelRef(self.name, self.version)
 
 
@@ -194,7 +201,7 @@ class DatasetField(Wire):
     split: Name | None = Field(None, description="The split, such as test.")
 
     def to_domain(self) -> DatasetRef:
-        """The domain's name for it."""
+        """Convert the name for the domain."""
         return DatasetRef(self.name, self.version, self.split)
 
 
@@ -207,13 +214,13 @@ class ReferenceField(Wire):
 
     @model_validator(mode="after")
     def check_members(self) -> Self:
-        """Something to go by."""
+        """Refuse a reference that names nothing."""
         if self.model is None and self.dataset is None and not self.tags:
             raise ValueError("expected a model, a dataset or tags to find the evaluation by")
         return self
 
     def to_domain(self) -> Reference:
-        """The domain's name for it."""
+        """Convert the reference for the domain."""
         return Reference(
             model=None if self.model is None else self.model.to_domain(),
             dataset=None if self.dataset is None else self.dataset.to_domain(),
@@ -222,15 +229,29 @@ class ReferenceField(Wire):
 
 
 def _kind_of_name(value: Any) -> str:
+    if isinstance(value, str) and ":" in value:
+        return TEXT_TAG
     return REFERENCE_TAG if isinstance(value, dict | ReferenceField) else ID_TAG
 
 
+# A model with its version in one text.
+NamedVersion = Annotated[
+    str,
+    StringConstraints(min_length=3, max_length=2 * LONGEST_NAME + 1, pattern="^.+:.+$"),
+    AfterValidator(_name),
+    Field(json_schema_extra={"format": "visible-text"}),
+]
 # How an evaluation is named in a body.
 RunField = Annotated[
-    Annotated[Identifier, Tag(ID_TAG)] | Annotated[ReferenceField, Tag(REFERENCE_TAG)], Discriminator(_kind_of_name)
+    Annotated[Identifier, Tag(ID_TAG)]
+    | Annotated[NamedVersion, Tag(TEXT_TAG)]
+    | Annotated[ReferenceField, Tag(REFERENCE_TAG)],
+    Discriminator(_kind_of_name),
 ]
 
 
-def named(run: UUID | ReferenceField) -> UUID | Reference:
-    """The same for the services."""
+def named(run: UUID | str | ReferenceField) -> UUID | Reference:
+    """Convert the name of a run for the services."""
+    if isinstance(run, str):
+        return Reference(model=ModelRef(run))
     return run if isinstance(run, UUID) else run.to_domain()

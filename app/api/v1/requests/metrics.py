@@ -5,10 +5,10 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from app.api.bodies.parsing import Wire
+from app.domain.advice.recommendations import CLASSIFICATION
 from app.domain.advice.recommendations import Request as Question
-from app.domain.advice.recommendations import TaskRequest
-from app.domain.errors import Fault, InvalidInput
-from app.services.decide.h_mean_bounds import Sweep
+from app.domain.errors import InvalidInput
+from app.services.decide.h_mean_bounds import RecallGrid
 
 # Reciprocals of smaller recalls would lose what they are added to.
 _SMALLEST_RECALL = 1e-9
@@ -17,12 +17,8 @@ _MOST_SWEPT = 1_000_000
 _Rate = Annotated[float, Field(ge=0, le=1)]
 
 
-_OF_CLASSES = frozenset({"classes", "balanced", "error_priority", "chance_corrected", "graphical"})
-_UNSAID = frozenset({"task", "inputs"})
-
-
 class RecommendationRequest(Wire):
-    """What is to be judged, and what matters about it. Each task has questions of its own."""
+    """A question for metrics: the task and its priorities. Each task has questions of its own."""
 
     task: Literal["classification", "binary", "multiclass", "multilabel", "clustering", "ranking", "sets"] = Field(
         "classification", description="`binary` and `multiclass` are `classification` with these `classes`."
@@ -51,26 +47,19 @@ class RecommendationRequest(Wire):
     )
     inputs: list[Literal["matrix", "probabilities"]] = Field(["matrix"], min_length=1, max_length=2)
 
-    def to_domain(self) -> Question | TaskRequest:
+    def to_domain(self) -> Question:
         """The question as the trees know it.
 
         Raises:
-            InvalidInput: an answer that is needed is missing, or one is of another task.
+            InvalidInput: the task and the classes contradict each other.
         """
-        said = self.model_dump(exclude_none=True, exclude={*_UNSAID})
-        if self.task in ("multilabel", "clustering", "ranking", "sets"):
-            return TaskRequest.of(self.task, said, self.inputs)
-        if self.task != "classification":
-            said.setdefault("classes", self.task)
-        absent = [name for name in ("classes", "balanced") if name not in said]
-        others = [name for name in said if name not in _OF_CLASSES]
-        faults = [Fault(f"/{name}", "missing", "expected an answer, which classification needs") for name in absent]
-        faults += [Fault(f"/{name}", "not_for_this_task", "expected none: it is of another task") for name in others]
-        if self.task in ("binary", "multiclass") and said["classes"] != self.task:
-            faults.append(Fault("/classes", "one_of", f"expected {self.task} as the task says, or none"))
-        if faults:
-            raise InvalidInput(faults)
-        return Question(**said, inputs=self.model_dump()["inputs"])
+        said = self.model_dump(exclude_none=True, exclude={"task", "inputs"})
+        task: str = self.task
+        if self.task in ("binary", "multiclass"):
+            task = CLASSIFICATION
+            if said.setdefault("classes", self.task) != self.task:
+                raise InvalidInput.at("/classes", "one_of", f"expected {self.task} as the task says, or none")
+        return Question(task=task, answers=said, inputs=self.inputs)
 
 
 class RecallSweepField(Wire):
@@ -88,13 +77,13 @@ class RecallSweepField(Wire):
 
     @model_validator(mode="after")
     def check_order(self) -> Self:
-        """A sweep goes upwards."""
+        """Refuse a sweep that does not go upwards."""
         if not self.start < self.end:
             raise ValueError("expected from to be smaller than to")
         return self
 
     def check_classes(self, count: int) -> None:
-        """There are so many classes, and so many steps of them are bearable."""
+        """Refuse a sweep with too many values, or with classes that do not exist."""
         if count * self.steps > _MOST_SWEPT:
             raise ValueError(f"expected at most {_MOST_SWEPT} classes times steps, got {count} times {self.steps}")
         if self.classes is not None and max(self.classes) >= count:
@@ -102,9 +91,9 @@ class RecallSweepField(Wire):
         if any(len(mix) != count for mix in self.shares):
             raise ValueError(f"expected {count} shares in every mix")
 
-    def to_domain(self) -> Sweep:
+    def to_domain(self) -> RecallGrid:
         """The sweep as the service knows it."""
-        return Sweep(start=self.start, end=self.end, steps=self.steps, classes=self.classes, shares=self.shares)
+        return RecallGrid(start=self.start, end=self.end, steps=self.steps, classes=self.classes, shares=self.shares)
 
 
 class BoundsRequest(Wire):
@@ -119,7 +108,7 @@ class BoundsRequest(Wire):
     recall_sweep: RecallSweepField | None = None
 
     @property
-    def sweep(self) -> Sweep | None:
+    def sweep(self) -> RecallGrid | None:
         """The sweep as the service knows it."""
         return None if self.recall_sweep is None else self.recall_sweep.to_domain()
 
@@ -152,7 +141,7 @@ class BoundsRequest(Wire):
 
 
 class StoredBoundsRequest(Wire):
-    """What is asked of the recalls of a stored evaluation."""
+    """Options of the bounds from the recalls of a stored evaluation."""
 
     target: float | None = Field(None, ge=_SMALLEST_RECALL, le=1, description="The H that is to be reached.")
     recall_sweep: RecallSweepField | None = None

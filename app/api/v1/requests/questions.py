@@ -69,7 +69,7 @@ class SweepField(Wire):
 
     @model_validator(mode="after")
     def check_order(self) -> Self:
-        """A sweep goes upwards."""
+        """Refuse a sweep that does not go upwards."""
         if not self.start < self.end:
             raise ValueError("expected from to be smaller than to")
         return self
@@ -80,7 +80,7 @@ class SweepField(Wire):
 
 
 class _Projected(Wire):
-    """At which class shares: exactly one of prevalence, prevalence_range and sweep."""
+    """The class shares of a projection: exactly one of prevalence, prevalence_range and sweep."""
 
     prevalence: Shares | None = Field(
         None, description="Shares by class. Classes not named share the rest in the proportions that they have."
@@ -144,7 +144,7 @@ class _Projected(Wire):
 
 
 class ProjectionRequest(_Projected):
-    """At which class shares a stored evaluation is to be projected."""
+    """The class shares that a stored evaluation is projected to."""
 
     against: Identifier | None = Field(
         None, description="With a sweep: another run; at `crossings` the two change places."
@@ -159,7 +159,7 @@ class ProjectionRequest(_Projected):
 
 
 class InputProjectionRequest(_Projected):
-    """At which class shares an input that is not kept is to be projected."""
+    """The class shares that an input is projected to; it is not stored."""
 
     input: AnyInput
 
@@ -183,7 +183,7 @@ class EstimateRequest(Wire):
 
     @model_validator(mode="after")
     def check_choice(self) -> Self:
-        """One of the two, and rows of one length."""
+        """Refuse both or neither of the two forms, and rows of different lengths."""
         if (self.predicted is None) == (self.probabilities is None):
             raise ValueError("expected exactly one of predicted and probabilities")
         if self.probabilities is None and (self.old_prevalence is not None or self.recalibrate):
@@ -320,7 +320,7 @@ def scored_input(given: AnyInput) -> MatrixInput:
 
 
 class ConstraintField(Wire):
-    """What a metric has to keep to under the rule."""
+    """Bounds on a metric that the decision rule must meet."""
 
     metric: Expression = Field(description="A metric expression with one value.")
     min: float | None = Field(None, description="Lowest value allowed.")
@@ -339,7 +339,7 @@ class SurfaceField(Wire):
 
 
 class ThresholdRequest(Wire):
-    """What the decision rule is to be best for."""
+    """The objective and constraints of a decision rule."""
 
     objective: Expression = Field(description="A metric expression with one value, such as `h_mean`.")
     constraints: list[ConstraintField] = Field(default_factory=list, max_length=20, description="All must be met.")
@@ -379,7 +379,7 @@ class ThresholdRequest(Wire):
 
 
 class InputThresholdRequest(ThresholdRequest):
-    """What the decision rule is to be best for, and the input that is decided about; nothing is kept."""
+    """The objective and constraints of a decision rule, and the input to find it for; nothing is stored."""
 
     input: AnyInput = Field(description="Probabilities or scores, or folds of them.")
 
@@ -454,7 +454,7 @@ class ConsistencyRequest(Wire):
 
     @model_validator(mode="after")
     def check_form(self) -> Self:
-        """One of the three forms, complete."""
+        """Refuse any but one complete form of the three."""
         sizes = (self.p, self.n, self.total, self.search_up_to)
         forms = [any(size is not None for size in sizes), self.classes is not None, self.folds is not None]
         if sum(forms) != 1:
@@ -477,7 +477,7 @@ class ConsistencyRequest(Wire):
         return self
 
     def to_domain(self) -> ReportedScores:
-        """What was reported, as the services know it."""
+        """Convert the reported scores for the services."""
         return ReportedScores(
             scores=self.scores,
             positives=self.p,

@@ -1,6 +1,8 @@
 """Evaluations of data that is named and not sent: the same requests, with a reference in place of the arrays."""
 
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -9,13 +11,13 @@ from pydantic import Field
 
 from app.api.bodies.files.filters import LONGEST, read_filter
 from app.api.bodies.parsing import Body, Wire, parse_body, parse_value
-from app.api.bodies.referenced import Asked, PartsOfData, ReadData, of_rows
+from app.api.bodies.referenced import LABELS, Asked, PartsOfData, ReadData, of_reference, of_rows
 from app.api.v1.requests.evaluations import EvaluationRequest, OptionsField
-from app.api.v1.requests.fields import DatasetField, ModelField, PastMoment, Tags
+from app.api.v1.requests.fields import DatasetField, ModelField, Name, PastMoment, Tags
 from app.api.v1.requests.inputs import referenced_input
-from app.domain.data import DataFormat, DataReference
-from app.domain.errors import InvalidInput
-from app.domain.evaluation import DatasetRef, ModelRef
+from app.domain.data import DataFormat, DataReference, LabelReference
+from app.domain.errors import Fault, InvalidInput
+from app.domain.evaluation import ModelRef
 from app.domain.inputs.classified import Probabilities, Scores
 from app.domain.inputs.ignored import NothingLeft
 from app.domain.inputs.kinds import KINDS
@@ -33,11 +35,12 @@ _MEMBER = b'"data"'
 _COLUMNS = ", ".join(
     dict.fromkeys(f"`{one.name}`" for kind in KINDS.values() if kind.beyond for one in kind.file().values())
 )
+_MOST_MODELS = 100
 _ColumnName = Annotated[str, Field(min_length=1, max_length=LONGEST_NAME)]
 
 
-class DataField(Wire):
-    """Where the data lies, and what of it is read."""
+class FilesField(Wire):
+    """A reference to files: their address, and the columns and rows to read."""
 
     uri: str = Field(
         min_length=1,
@@ -46,9 +49,13 @@ class DataField(Wire):
         "a prefix that the operator of the service allows: `s3://bucket/preds/*.parquet`. A path of the service's own "
         "machine, `s3://`, `gs://`, `http://` or `https://`. Plain text, without credentials.",
     )
-    format: Literal["parquet", "arrow", "csv"] | None = Field(
+    format: Literal["parquet", "arrow", "csv", "delta", "iceberg"] | None = Field(
         None,
-        description="How the files are written (`arrow`: IPC files); by the ends of their names when left out.",
+        description="How the files are written (`arrow`: IPC files); by the ends of their names when left out. `delta` "
+        "and `iceberg`: `uri` is the folder of a table, or the file of its metadata.",
+    )
+    version: int | Annotated[str, Field(pattern=r"^[0-9]{1,19}$")] | None = Field(
+        None, description="Of a `delta` table, or a snapshot of `iceberg`; the present one when left out."
     )
     columns: dict[str, _ColumnName | list[_ColumnName]] | None = Field(
         None,
@@ -74,7 +81,57 @@ class DataField(Wire):
         if self.filter is not None:
             read_filter(self.filter)
         form = None if self.format is None else DataFormat(self.format)
-        return DataReference(self.uri, form, self.columns, self.filter)
+        if self.version is not None and not (form and form.is_table):
+            raise InvalidInput.at("/input/data/version", "no_versions", "expected none: only tables have versions")
+        return DataReference(
+            self.uri, form, self.columns, self.filter, None if self.version is None else int(self.version)
+        )
+
+
+class LabelsField(Wire):
+    """Other files with one row for each id, whose columns are joined to the rows."""
+
+    data: FilesField = Field(description="Where they lie. `columns` is required.")
+    on: _ColumnName | Annotated[list[_ColumnName], Field(min_length=2, max_length=2)] = Field(
+        description="The column of ids; two names where it is called otherwise in the files of the labels."
+    )
+
+    def to_domain(self) -> LabelReference:
+        """The domain's form. Raises as `FilesField.to_domain`."""
+        with of_reference(LABELS):
+            data = self.data.to_domain()
+            if data.columns is None:
+                raise InvalidInput.at("/input/data/columns", "missing", "expected names of the columns to join")
+        here, there = (self.on, self.on) if isinstance(self.on, str) else self.on
+        return LabelReference(data, (here, there))
+
+
+class DataField(FilesField):
+    """A reference to data: its address, and the columns and rows to read."""
+
+    labels: LabelsField | None = Field(
+        None,
+        description="Columns of other files, such as `y_true`, joined by an id. Each sample has to have one row there.",
+    )
+
+    def to_domain(self) -> DataReference:
+        """The domain's form. Raises as `FilesField.to_domain`."""
+        reference = super().to_domain()
+        if self.labels is None:
+            return reference
+        if self.columns is None:
+            raise InvalidInput.at("/input/data/columns", "missing", "expected names of columns, where some are joined")
+        return replace(reference, labels=self.labels.to_domain())
+
+
+class ModelColumnsField(Wire):
+    """The columns of one of several models."""
+
+    version: Name | None = Field(None, description="Its version.")
+    columns: dict[str, _ColumnName | list[_ColumnName]] = Field(
+        description="As `input.data.columns`, which all models have beside these.",
+        json_schema_extra={"maxProperties": 1000},
+    )
 
 
 ReferencedInput: Any = referenced_input(
@@ -87,6 +144,13 @@ class ReferencedRequest(Wire):
 
     input: ReferencedInput
     model: ModelField | None = Field(None, description="Required when the evaluation is kept.")
+    models: dict[Name, ModelColumnsField] | None = Field(
+        None,
+        min_length=1,
+        max_length=_MOST_MODELS,
+        description="In place of `model`: several models by their names, whose predictions are columns of the same "
+        "rows. These are read once. Each model has an evaluation; all of them are kept, or none is.",
+    )
     dataset: DatasetField | None = Field(None, description="Required when the evaluation is kept.")
     tags: Tags = Field(default_factory=dict, description="Free pairs of text to find it by; a key has no colon.")
     options: OptionsField = Field(
@@ -95,23 +159,26 @@ class ReferencedRequest(Wire):
     created_at: PastMoment | None = Field(None, description="When it was made. Needs the scope `admin`.")
 
     @property
-    def uri(self) -> str:
-        """Where the data lies."""
-        uri: str = self.input.data.uri
-        return uri
+    def uris(self) -> list[str]:
+        """The addresses of all data."""
+        data: DataField = self.input.data
+        return [data.uri] if data.labels is None else [data.uri, data.labels.data.uri]
 
     @property
     def reference(self) -> DataReference:
-        """What is to be read. Raises as `DataField.to_domain`."""
+        """The reference to the data. Raises as `DataField.to_domain`."""
         data: DataField = self.input.data
         return data.to_domain()
 
-    def names(self) -> tuple[ModelRef | None, DatasetRef | None]:
-        """Whose evaluation it is."""
-        return self.model.to_domain() if self.model else None, self.dataset.to_domain() if self.dataset else None
+    @property
+    def names(self) -> list[ModelRef | None]:
+        """The models of the evaluations that are asked for."""
+        if self.models is None:
+            return [self.model.to_domain() if self.model else None]
+        return [ModelRef(name, one.version) for name, one in self.models.items()]
 
-    def asked(self, memory_bytes: int) -> Asked:
-        """What decides about the columns.
+    def asked(self, memory_bytes: int, file_bytes: int) -> Asked:
+        """Return the facts of the request that decide how its columns are read.
 
         Raises:
             InvalidInput: the filter is none, or the samples are to be kept.
@@ -120,9 +187,12 @@ class ReferencedRequest(Wire):
             raise InvalidInput.at(
                 "/options/retain", "not_kept", "expected none: samples that are named by a reference are never kept"
             )
+        if self.models is not None and self.model is not None:
+            raise InvalidInput.at("/models", "one_of", "expected either model or models")
         labels = getattr(self.input, "labels", None)
         texts = None if labels is None else [*map(label_text, labels)]
-        return Asked(self.reference, self.input.kind, texts, memory_bytes)
+        models = tuple(one.columns for one in (self.models or {}).values())
+        return Asked(self.reference, self.input.kind, texts, memory_bytes, models=models, file_bytes=file_bytes)
 
 
 def referenced(body: Body) -> ReferencedRequest | None:
@@ -144,8 +214,28 @@ def _names_data(body: Body) -> bool:
     return isinstance(request, dict) and isinstance(request.get("input"), dict) and "data" in request["input"]
 
 
+def request_for(body: bytes, model: ModelRef | None) -> bytes:
+    """The request for one of its models."""
+    request = orjson.loads(body)
+    if request.pop("models", None) is None:
+        return body
+    return orjson.dumps({**request, "model": model})
+
+
+@contextmanager
+def of_model(model: ModelRef | None) -> Iterator[None]:
+    """Faults of the columns of one of several models, told of it."""
+    try:
+        yield
+    except InvalidInput as error:
+        if model is None:
+            raise
+        where = f"/models/{model.name.replace('~', '~0').replace('/', '~1')}"
+        raise InvalidInput([Fault(where, one.code, one.detail) for one in error.faults]) from None
+
+
 def with_columns(body: bytes, read: ReadData) -> NewEvaluation:
-    """What is asked for, with what was read in its place.
+    """Return the evaluation that is asked for, with the columns that were read in place of the reference.
 
     Raises:
         MalformedRequest, InvalidInput: a member has no meaning together with these columns, or an entry none by itself.
@@ -166,7 +256,7 @@ def with_parts(
     budget: int,
     folder: Path,
 ) -> NewEvaluation:
-    """The same of more rows than memory holds, whose report is made while they go by.
+    """Evaluate more rows than memory holds, read in parts.
 
     Args:
         body: The request.

@@ -4,8 +4,8 @@ unknown pairing.
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
-from typing import Self
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -82,7 +82,9 @@ def _enumerated(statistic: float, sizes: Array, counts: Array) -> float:
 
 
 def _inverted(place: float, sizes: Array, counts: Array) -> float:
-    """The same for a sum with variance 1, ties and gaps below about a hundredth of its deviation blurred."""
+    """Invert the characteristic function of a sum with variance 1; ties and gaps below about a hundredth of its
+    deviation are blurred.
+    """
     order = np.argsort(-sizes, kind="stable")
     sizes, counts = sizes[order], counts[order]
     kept = min(int(np.count_nonzero(sizes**2 >= _SMALL)), _MOST_TERMS)
@@ -112,6 +114,8 @@ def _inverted(place: float, sizes: Array, counts: Array) -> float:
 
 # Parts of the largest effect on a value: effects that differ by less are equal, and smaller ones are rounding.
 _EQUAL = 1e-6
+# Relative to each other, weights of samples by numeric derivatives that differ by less are equal.
+_EQUAL_WEIGHTS = 1e-5
 # Parts of a difference, or of its deviation, by which it may lie beside the sum that stands for it.
 _NEAR = 0.25
 
@@ -147,30 +151,31 @@ class Effects:
     sizes: Array
 
     def of(self, some: slice) -> "Effects":
-        """Those on some of the values."""
+        """Select the effects on some of the values."""
         return Effects(*(getattr(self, one.name)[some] for one in fields(self)))
 
     @classmethod
     def stacked(cls, parts: Sequence["Effects"]) -> "Effects":
-        """Those on the values of several, one after the other, all of equally many classes."""
+        """Join the effects on several sets of values, all of equally many classes."""
         return cls(*(np.concatenate([getattr(part, one.name) for part in parts]) for one in fields(cls)))
 
     @property
     def faithful(self) -> NDArray[np.bool_]:
-        """Where (V) the sums are near the differences, as they are for what is smooth on the way from run to run."""
+        """Mask (V) of the values whose sums are near the differences, as they are for metrics that are smooth between
+        the runs.
+        """
         deviation = np.sqrt((self.weights**2 * (self.better + self.worse)).sum(axis=1))
         off = np.abs(self.difference - self.linear)
         near: NDArray[np.bool_] = off <= _NEAR * np.maximum(np.abs(self.difference), deviation)
         return near
 
 
-def rate_effects(better: ArrayLike, worse: ArrayLike, size: float) -> Effects:
-    """Effects on rates of ``size`` samples each, of which so many (V) count for one of the two runs only."""
-    better, worse = np.broadcast_arrays(*(np.atleast_1d(np.asarray(side, np.float64)) for side in (better, worse)))
-    gap = (better - worse) / size
-    tail = mcnemar_mid_p(better, worse) / 2.0
-    weights = np.full((gap.size, 1), 1.0 / size)
-    return Effects(gap, gap, tail, better[:, None], worse[:, None], weights, np.full((gap.size, 1), size))
+def rate_effects(better: ArrayLike, worse: ArrayLike, sizes: ArrayLike) -> Effects:
+    """Effects on rates (V) of so many samples each, of which so many count for one of the two runs only."""
+    sides = (np.atleast_1d(np.asarray(one, np.float64)) for one in (better, worse, sizes))
+    better, worse, sizes = np.broadcast_arrays(*sides)
+    gap, tail = (better - worse) / sizes, mcnemar_mid_p(better, worse) / 2.0
+    return Effects(gap, gap, tail, better[:, None], worse[:, None], 1.0 / sizes[:, None], sizes[:, None])
 
 
 def weighted_rate_effects(changes: Array, counts: Array, *, members: float, unit: float) -> Effects:
@@ -192,79 +197,134 @@ def weighted_rate_effects(changes: Array, counts: Array, *, members: float, unit
     return Effects(gap, gap, tail, *sides, np.array([[weight]]), np.array([[members]]))
 
 
-def paired_effects(joint: JointCounts, functionals: Sequence[Functional]) -> Effects:
-    """Effects on all values of some functionals, in their order; NaN where a value or a derivative does not exist.
+class PairSlopes:
+    """Derivatives of V values of two runs on the same items, at the matrix halfway between both.
+
+    Swapping the two predictions of an item does not move that matrix, and neither does another pairing.
 
     Args:
-        joint: two runs.
-        functionals: smooth metrics.
+        matrices: (2, K, K) of the runs.
+        functionals: Smooth metrics; their values stand one after the other.
+        scales: (K) what an item of each class weighs on average.
+    """
+
+    def __init__(self, matrices: Array, functionals: Sequence[Functional], scales: Array) -> None:
+        def together(table: Table) -> Array:
+            shape = table.counts.shape[:-2]
+            return np.concatenate([np.reshape(functional(table), (*shape, -1)) for functional in functionals], axis=-1)
+
+        self._functional, self._middle, self._scales = together, matrices.mean(axis=0), scales
+        with silently():
+            self._difference = np.subtract(*together(Table(matrices)))
+        moves, cells = cell_sensitivities(self._middle, together)
+        rows, columns = cells.T
+        # By the count of a cell (K, K, V); 0 of an empty one, which no item is in.
+        self.slopes = np.zeros((*self._middle.shape, moves.shape[1]))
+        self.slopes[rows, columns] = moves / self._middle[rows, columns][:, None]
+
+    @cached_property
+    def _unseen(self) -> Array:
+        return _unseen(self._middle, self._functional, self._scales)
+
+    def effects(self, joint: JointCounts, some: slice = slice(None)) -> Effects:
+        """Effects of paired items on some of the values; NaN where a value or a derivative does not exist.
+
+        Raises:
+            ValueError: there are not two runs, or the counts are not whole numbers.
+        """
+        if joint.n_runs != 2:
+            raise ValueError(f"swaps need two runs, not {joint.n_runs}")
+        if not (joint.counts == np.round(joint.counts)).all():
+            raise ValueError("only whole counts can be swapped")
+        difference = self._difference[some]
+        differing = np.flatnonzero(joint.predictions[0] != joint.predictions[1])
+        truth, (first, second) = joint.truth[differing], joint.predictions[:, differing]
+        counts = joint.counts[differing]
+        changes = (self.slopes[truth, first] - self.slopes[truth, second])[:, some]
+        if joint.weights is not None:
+            changes = changes * joint.weights[differing][:, None]
+        right = joint.correct()[:, differing]
+        turned = right[0] != right[1]
+        absent = ~np.isfinite(difference) | ~np.isfinite(changes).all(axis=0)
+        changes = _rounded(np.where(absent, 0.0, changes))
+        # Summed value by value, so that none depends on how many there are.
+        linear = np.ascontiguousarray((counts[:, None] * changes).T).sum(axis=1)
+        tail = [_tail(abs(float(total)), column, counts) for total, column in zip(linear, changes.T, strict=True)]
+
+        def by_class(values: Array) -> Array:
+            """Sums (V, K) of what is known of every combination (P, V)."""
+            sums = np.zeros((joint.n_classes, values.shape[1]))
+            np.add.at(sums, truth, counts[:, None] * values)
+            return sums.T
+
+        square, present = by_class(changes**2), changes != 0.0
+        seen = by_class(present * turned[:, None]) > 0
+        with silently():
+            weights = np.sqrt(square / by_class(present.astype(np.float64)))
+        unseen = np.zeros(seen.shape) if seen.all() else self._unseen[some]
+        weights = np.fmax(np.nan_to_num(weights), np.where(seen | absent[:, None], 0.0, unseen))
+        with silently():
+            surplus = np.where(weights > 0, by_class(changes) / weights, 0.0)
+            both = np.where(weights > 0, np.maximum(square / weights**2, np.abs(surplus)), 0.0)
+        better, worse = (
+            np.where(side > _EQUAL, side, 0.0) for side in ((both + surplus) / 2.0, (both - surplus) / 2.0)
+        )
+        linear, tails = (np.where(absent, np.nan, one) for one in (linear, np.array(tail)))
+        sizes = np.broadcast_to(joint.members(), weights.shape)
+        return _pooled(Effects(difference, linear, tails, better, worse, weights, sizes))
+
+
+def paired_effects(joint: JointCounts, functionals: Sequence[Functional]) -> Effects:
+    """Effects on all values of some functionals, in their order; see ``PairSlopes``."""
+    return PairSlopes(joint.matrices(), functionals, joint.scales()).effects(joint)
+
+
+def _pooled(effects: Effects) -> Effects:
+    """Pool the classes whose samples weigh the same into the first of them, so that with classes of equal size the mean
+    of the recalls equals accuracy.
+    """
+    shape = n_values, size = effects.weights.shape
+    order = np.argsort(effects.weights, axis=1, kind="stable")
+    ordered = np.take_along_axis(effects.weights, order, axis=1)
+    apart: Mask = np.asarray(np.diff(ordered, axis=1, prepend=-1.0) > _EQUAL_WEIGHTS * ordered)
+    if apart.all():
+        return effects
+    own = np.zeros(order.shape, dtype=np.intp)
+    np.put_along_axis(own, order, np.cumsum(apart, axis=1) - 1, axis=1)
+    places = (size * np.arange(n_values)[:, None] + own).ravel()
+    used = effects.weights > 0
+
+    def summed(values: Array) -> Array:
+        return np.bincount(places, values.ravel(), n_values * size).astype(np.float64).reshape(shape)
+
+    better, worse, sizes = (summed(np.where(used, one, 0.0)) for one in (effects.better, effects.worse, effects.sizes))
+    weights = summed(effects.weights) / np.maximum(summed(used.astype(np.float64)), 1.0)
+    # A class whose samples went to another takes no part, having no weight.
+    return replace(effects, better=better, worse=worse, weights=weights, sizes=np.where(sizes > 0, sizes, 1.0))
+
+
+def coupled(first: Array, second: Array, slopes: Array, *, opposed: bool) -> JointCounts:
+    """The pairing of two matrices (K, K) of the same items at which a difference with these slopes (K, K) varies least,
+    or, where items are ``opposed``, most.
+
+    Within a class the sum of products is greatest when both are sorted alike and smallest when they are sorted against
+    each other (Hoeffding 1940).
 
     Raises:
-        ValueError: there are not two runs, or the counts are not whole numbers.
+        ValueError: the class counts differ: these are not the same items.
     """
-    if joint.n_runs != 2:
-        raise ValueError(f"swaps need two runs, not {joint.n_runs}")
-    if not (joint.counts == np.round(joint.counts)).all():
-        raise ValueError("only whole counts can be swapped")
-
-    def together(table: Table) -> Array:
-        shape = table.counts.shape[:-2]
-        return np.concatenate([np.reshape(functional(table), (*shape, -1)) for functional in functionals], axis=-1)
-
-    matrices = joint.matrices()
-    middle = matrices.mean(axis=0)
-    with silently():
-        difference = np.subtract(*together(Table(matrices)))
-    truth, counts, turned, changes = _changes(joint, middle, together)
-    absent = ~np.isfinite(difference) | ~np.isfinite(changes).all(axis=0)
-    changes = _rounded(np.where(absent, 0.0, changes))
-    # Summed value by value, so that none depends on how many there are.
-    linear = np.ascontiguousarray((counts[:, None] * changes).T).sum(axis=1)
-    tail = [_tail(abs(float(total)), column, counts) for total, column in zip(linear, changes.T, strict=True)]
-
-    def by_class(values: Array) -> Array:
-        """Sums (V, K) of what is known of every combination (P, V)."""
-        sums = np.zeros((joint.n_classes, values.shape[1]))
-        np.add.at(sums, truth, counts[:, None] * values)
-        return sums.T
-
-    square, present = by_class(changes**2), changes != 0.0
-    seen = by_class(present * turned[:, None]) > 0
-    with silently():
-        weights = np.sqrt(square / by_class(present.astype(np.float64)))
-    unseen = _unseen(middle, together, ~seen, joint.scales())
-    weights = np.fmax(np.nan_to_num(weights), np.where(seen | absent[:, None], 0.0, unseen))
-    with silently():
-        surplus = np.where(weights > 0, by_class(changes) / weights, 0.0)
-        both = np.where(weights > 0, np.maximum(square / weights**2, np.abs(surplus)), 0.0)
-    better, worse = (np.where(side > _EQUAL, side, 0.0) for side in ((both + surplus) / 2.0, (both - surplus) / 2.0))
-    return Effects(
-        difference,
-        np.where(absent, np.nan, linear),
-        np.where(absent, np.nan, tail),
-        better,
-        worse,
-        weights,
-        np.broadcast_to(joint.members(), weights.shape),
-    )
-
-
-def _changes(
-    joint: JointCounts, middle: Array, functional: Functional
-) -> tuple[NDArray[np.int64], Array, Array, Array]:
-    """Of the P combinations on which the runs differ: class, count, whether one run is right, and effect (P, V) of one
-    of its items.
-    """
-    moves, cells = cell_sensitivities(middle, functional)
-    slopes = np.zeros((middle.size, moves.shape[1]))
-    slopes[cells[:, 0] * joint.n_classes + cells[:, 1]] = moves / middle[cells[:, 0], cells[:, 1]][:, None]
-    differing = np.flatnonzero(joint.predictions[0] != joint.predictions[1])
-    first, second = joint.cells()[:, differing]
-    right = joint.correct()[:, differing]
-    changes = slopes[first] - slopes[second]
-    if joint.weights is not None:
-        changes = changes * joint.weights[differing][:, None]
-    return joint.truth[differing], joint.counts[differing], right[0] != right[1], changes
+    if not np.array_equal(first.sum(axis=1), second.sum(axis=1)):
+        raise ValueError("the two matrices have different class counts, so they are not of the same items")
+    orders = [np.argsort(side, axis=1, kind="stable") for side in (slopes, -slopes if opposed else slopes)]
+    ends = [
+        np.take_along_axis(one, order, axis=1).ravel().cumsum()
+        for one, order in zip((first, second), orders, strict=True)
+    ]
+    cuts = np.unique(np.concatenate([[0.0], *ends]))
+    middles, items = (cuts[1:] + cuts[:-1]) / 2.0, np.diff(cuts)
+    left, right = (np.searchsorted(end, middles) for end in ends)
+    predictions = np.stack([orders[0].ravel()[left], orders[1].ravel()[right]])
+    return JointCounts(len(first), left // len(first), predictions, items)
 
 
 def _rounded(changes: Array) -> Array:
@@ -282,16 +342,14 @@ def _tail(statistic: float, changes: Array, counts: Array) -> float:
     return upper_mid_p(statistic, sizes[some], items[some])
 
 
-def _unseen(middle: Array, functional: Functional, wanted: NDArray[np.bool_], scales: Array) -> Array:
-    """What one more right sample instead of a wrong one adds to values (V, K), without sign, for classes wanted by any.
+def _unseen(middle: Array, functional: Functional, scales: Array) -> Array:
+    """Return the absolute effect of one more right sample in place of a wrong one on values (V, K); 0 for a class
+    without samples.
 
     By half a sample either way, where there is half a one; what becomes wrong is spread as what is wrong. A sample
     weighs what is usual in its class (K).
     """
-    found = np.zeros(wanted.shape)
-    classes = np.flatnonzero(wanted.any(axis=0) & (middle.sum(axis=1) > 0))
-    if not classes.size:
-        return found
+    classes = np.flatnonzero(middle.sum(axis=1) > 0)
     here = np.arange(classes.size)
     right = middle[classes, classes]
     wrong = middle[classes].copy()
@@ -308,6 +366,7 @@ def _unseen(middle: Array, functional: Functional, wanted: NDArray[np.bool_], sc
     with silently():
         up, down = functional(Table(moved))
         slopes = (up - down) / (ways[0] - ways[1])[:, None] * scales[classes][:, None]
+    found = np.zeros((slopes.shape[1], len(middle)))
     found[:, classes] = np.nan_to_num(np.abs(slopes).T, posinf=0.0)
     return found
 
@@ -360,7 +419,8 @@ class PairedScore:
         return np.concatenate(lows), np.concatenate(highs)
 
     def chance_above(self, threshold: Array | float) -> Array:
-        """How sure it is that the differences (V) are larger than thresholds: 1 less the one-sided p of these.
+        """Return the confidence (V) that the differences are larger than thresholds: 1 less the one-sided p of
+        these.
 
         At 0 that is the exact mid-p.
         """
@@ -480,8 +540,8 @@ class _Side:
             return gap / np.sqrt(variance)
 
     def _fit(self, multiplier: Array) -> tuple[Array, Array, Array, Array]:
-        """How far (..., V) the sum lies above the hypothesis that belongs to a multiplier, the variance there, and the
-        derivatives of both by the multiplier (..., V).
+        """Return the distance (..., V) of the sum above the hypothesis that belongs to a multiplier, the variance
+        there, and the derivatives of both by the multiplier (..., V).
 
         In a class with b better, c worse and r other samples of weight w the shares of maximum likelihood are
         b / (v + q), c / (v - q) and r / v with q = n w multiplier, and v such that they add up to 1. Without worse
@@ -564,7 +624,7 @@ class _Calibration:
 
     @property
     def _end(self) -> Array:
-        """Where holding begins or ends, a little off the score at 0 on the other side than the exact z."""
+        """The place where holding begins or ends, a little off the score at 0 on the other side than the exact z."""
         return self.score * np.where(self.score < self.exact, 1.0 - _MARGIN, 1.0 + _MARGIN)
 
     def score_at(self, z: Array) -> Array:
@@ -584,85 +644,3 @@ class _Calibration:
         with silently():
             place = np.where(inside & (end != start), (values - start) / (end - start), 0.0)
         return np.where(inside, image + place * (end - image), outside)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class SortedSlopes:
-    """How V values move with the items of one matrix, those of each class sorted by it.
-
-    Attributes:
-        sizes: (K) items of each class.
-        values: (V, K, K) derivatives by the counts, rising within a class; 0 for empty cells, which no item is in.
-        counts: (V, K, K) items that have them.
-    """
-
-    sizes: Array
-    values: Array
-    counts: Array
-
-    @classmethod
-    def of(cls, matrix: Array, functional: Functional) -> Self:
-        """Those of a functional of a matrix (K, K)."""
-        moves, cells = cell_sensitivities(matrix, functional)
-        rows, columns = cells.T
-        slopes = np.zeros((moves.shape[1], *matrix.shape))
-        slopes[:, rows, columns] = (moves / matrix[rows, columns][:, None]).T
-        order = np.argsort(slopes, axis=-1, kind="stable")
-        counts = np.take_along_axis(np.broadcast_to(matrix, slopes.shape), order, axis=-1)
-        return cls(matrix.sum(axis=1), np.take_along_axis(slopes, order, axis=-1), counts)
-
-    @property
-    def falling(self) -> Self:
-        """The same sorted the other way."""
-        return type(self)(self.sizes, self.values[..., ::-1], self.counts[..., ::-1])
-
-    @property
-    def sums(self) -> Array:
-        """(V, K) over the items of a class."""
-        summed: Array = np.vecdot(self.values, self.counts)
-        return summed
-
-    @property
-    def squares(self) -> Array:
-        """(V, K) sums of squares."""
-        summed: Array = np.vecdot(self.values**2, self.counts)
-        return summed
-
-
-def difference_variance_bounds(first: SortedSlopes, second: SortedSlopes) -> tuple[Array, Array]:
-    """Smallest and largest delta-method variance (V) of the difference of a functional over every pairing of two
-    matrices of the same items, class counts fixed.
-
-    The variance is that of the sum of g_a(t, a) - g_b(t, b) over the items, g the derivative of the functional by the
-    count of a cell. Within a class the sum of products g_a g_b is greatest when both are sorted alike and smallest when
-    they are sorted against each other (Hoeffding 1940).
-
-    Raises:
-        ValueError: the class counts differ: these are not the same items.
-    """
-    if not np.array_equal(first.sizes, second.sizes):
-        raise ValueError("the two matrices have different class counts, so they are not of the same items")
-    with silently():
-        explained = np.where(first.sizes > 0, (first.sums - second.sums) ** 2 / first.sizes, 0.0)
-    squares = first.squares + second.squares - explained
-    low, high = (
-        np.maximum(squares - 2.0 * _products(first, other), 0.0).sum(axis=-1) for other in (second, second.falling)
-    )
-    return low, high
-
-
-def _products(first: SortedSlopes, second: SortedSlopes) -> Array:
-    """Sums of products (V, K) over the items of each class when they are paired in the order in which they stand.
-
-    All classes and values are looked at as one line of items, the same for both.
-    """
-    ends = [side.counts.ravel().cumsum() for side in (first, second)]
-    cuts = np.unique(np.concatenate([[0.0], *ends]))
-    # Sums of weights end a rounding apart.
-    cuts = cuts[cuts <= min(end[-1] for end in ends)]
-    middles, widths = (cuts[1:] + cuts[:-1]) / 2.0, np.diff(cuts)
-    left, right = (np.searchsorted(end, middles) for end in ends)
-    products = first.values.ravel()[left] * second.values.ravel()[right] * widths
-    n_values, n_classes, n_cells = first.values.shape
-    summed = np.bincount(left // n_cells, weights=products, minlength=n_values * n_classes)
-    return summed.astype(np.float64, copy=False).reshape(n_values, n_classes)

@@ -1,8 +1,5 @@
-"""Tests of counts of two runs on the same samples: McNemar's test, several classes, predictive values, samples in
-groups.
-"""
+"""Tests of counts of two runs on the same samples: McNemar's test, several classes, predictive values, error rates."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from math import nan
@@ -11,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from app.kernel.compare.paired.joint import Codes, JointCounts
-from app.kernel.numerics.arrays import Array, silently
+from app.kernel.numerics.arrays import Array, kish_effective_n, silently
 from app.kernel.numerics.scipy_bridge import (
     chi_squared_upper_tail,
     f_upper_tail,
@@ -21,6 +18,7 @@ from app.kernel.numerics.scipy_bridge import (
     student_quantile,
 )
 from app.kernel.samples.losses import sums_by_code
+from app.kernel.uncertainty.designs import worth_of_few
 from app.kernel.uncertainty.intervals import two_sided_z
 
 
@@ -37,7 +35,7 @@ def mcnemar_mid_p(b: ArrayLike, c: ArrayLike) -> Array:
 
 @dataclass(frozen=True, slots=True)
 class PairingBounds:
-    """What the unknown pairing of two runs on one test set leaves open about McNemar's test.
+    """Bounds of McNemar's test of two runs on one test set whose pairing is unknown.
 
     Attributes:
         difference: b - c, known without the pairing.
@@ -70,10 +68,6 @@ def pairing_bounds(first: Array, second: Array, sizes: Array) -> PairingBounds:
     return PairingBounds(difference, fewest, most, float(smallest_p))
 
 
-# Of a share of the variance that is left: less is none.
-_ROUNDING = 1e-12
-
-
 @dataclass(frozen=True, slots=True)
 class ChiSquared:
     """A chi-squared statistic with its degrees of freedom and p-value; NaN where there is no statistic."""
@@ -83,317 +77,99 @@ class ChiSquared:
     p: float
 
 
-def chi_squared(statistic: float, freedom: int) -> ChiSquared:
-    """A statistic with its p."""
-    return ChiSquared(statistic, freedom, float(chi_squared_upper_tail(statistic, freedom)) if freedom else 1.0)
-
-
-def prediction_table(joint: JointCounts, *, squares: bool = False) -> Array:
-    """How often the first run's class (row) met the second run's (column), (K, K), or the weight of such samples, or
-    the sum of their squared weights.
-    """
-    first, second = joint.predictions
-    size = joint.n_classes
-    met = np.bincount(first * size + second, weights=_masses(joint, squares=squares), minlength=size * size)
-    return met.astype(np.float64).reshape(size, size)
-
-
-def _masses(joint: JointCounts, *, squares: bool) -> Array:
-    return joint.masses if not squares or joint.weights is None else joint.masses * joint.weights
-
-
-def discordant(joint: JointCounts, *, squares: bool = False) -> tuple[Array, Array]:
-    """Samples (K) of each actual class that only the first of two runs has right, and that only the second has; or
-    their weight, or the sum of their squared weights.
-    """
-    first, second = joint.correct()
-    masses = _masses(joint, squares=squares)
-    both = (
-        np.bincount(joint.truth[one], weights=masses[one], minlength=joint.n_classes).astype(np.float64)
-        for one in (first & ~second, second & ~first)
-    )
-    only_first, only_second = both
-    return only_first, only_second
-
-
-def bowker(table: Array, squares: Array | None = None) -> ChiSquared:
-    """Symmetry of the table: sum (n_ij - n_ji)^2 / (n_ij + n_ji) over the pairs that occur. Bowker (1948).
-
-    Args:
-        table: (K, K) of samples, or of what they weigh.
-        squares: (K, K) of squared weights; None where samples have none.
-    """
-    rows, columns = np.triu_indices(table.shape[0], 1)
-    spread = table if squares is None else squares
-    both, gap = spread[rows, columns] + spread[columns, rows], table[rows, columns] - table[columns, rows]
-    some = both > 0
-    return chi_squared(float((gap[some] ** 2 / both[some]).sum()), int(some.sum()))
-
-
-def stuart_maxwell(table: Array, squares: Array | None = None) -> ChiSquared:
-    """Equal margins of the table: d' S^-1 d with d the differences of margins. Stuart (1955), Maxwell (1970).
-
-    Classes on which the runs never differ are left out. Arguments are those of ``bowker``.
-    """
-    gaps, spread = _margins(table, squares)
-    return quadratic(gaps, spread)
-
-
-def bhapkar(table: Array, squares: Array | None = None) -> ChiSquared:
-    """Equal margins by the Wald statistic, whose variance is not that under equality but around what was found; without
-    weights SM / (1 - SM/n). Bhapkar (1966).
-
-    NaN where SM = n: then the differences of margins do not vary over the samples, so that their Wald test is none.
-    Arguments are those of ``bowker``.
-    """
-    plain, total = stuart_maxwell(table, squares), float(table.sum())
-    if squares is None:
-        left = 1.0 - plain.statistic / total
-        if left <= _ROUNDING:
-            return ChiSquared(nan, plain.freedom, nan)
-        return chi_squared(plain.statistic / left, plain.freedom)
-    if plain.freedom == 0:
-        return plain
-    gaps, spread = _margins(table, squares)
-    mean, (added, _) = gaps / total, _margins(squares, squares)
-    # Sum of w^2 (u - mean) (u - mean)' with u what a sample adds.
-    mixed = np.outer(mean, added)
-    centred = spread - mixed - mixed.T + float(squares.sum()) * np.outer(mean, mean)
-    found = quadratic(gaps, centred)
-    return found if found.freedom == plain.freedom else ChiSquared(nan, plain.freedom, nan)
-
-
-def _margins(table: Array, squares: Array | None) -> tuple[Array, Array]:
-    """Differences (k) of the margins of classes on which the runs differ, and their variance (k, k) under equality."""
-    each = table if squares is None else squares
-    differing = np.flatnonzero((each.sum(axis=0) + each.sum(axis=1) - 2 * np.diagonal(each)) > 0)
-    inner, of_squares = (one[np.ix_(differing, differing)] for one in (table, each))
-    spread = -(of_squares + of_squares.T)
-    np.fill_diagonal(spread, of_squares.sum(axis=1) + of_squares.sum(axis=0) - 2 * np.diagonal(of_squares))
-    return inner.sum(axis=1) - inner.sum(axis=0), spread
-
-
 def quadratic(gaps: Array, spread: Array) -> ChiSquared:
-    """The statistic d' S^- d of sums d (k) with variances S (k, k)."""
-    if gaps.size == 0:
-        return chi_squared(0.0, 0)
-    # One class of every separate group of confused classes is redundant, which the rank tells.
-    rank = int(np.linalg.matrix_rank(spread, hermitian=True))
-    return chi_squared(float(gaps @ np.linalg.pinv(spread, hermitian=True) @ gaps), rank)
+    """The statistic d' S^- d of sums d (k) with variances S, (k, k), or (k) where the sums do not vary together."""
+    if not gaps.size:
+        return ChiSquared(0.0, 0, 1.0)
+    if spread.ndim == 1:
+        statistic, rank = float((gaps**2 / spread).sum()), gaps.size
+    else:
+        # One class of every separate group of confused classes is redundant, which the rank tells.
+        rank = int(np.linalg.matrix_rank(spread, hermitian=True))
+        statistic = float(gaps @ np.linalg.pinv(spread, hermitian=True) @ gaps)
+    return ChiSquared(statistic, rank, float(chi_squared_upper_tail(statistic, rank)) if rank else 1.0)
 
 
-def equal_recalls(better: Array, worse: Array, squares: Array | None = None) -> ChiSquared:
-    """Equal recalls of two runs in every class: sum (b - c)^2 / (b + c) over the classes. Lachenbruch & Lynch (1998).
-
-    Of two classes that is their generalised test of sensitivity and specificity together.
-
-    Args:
-        better: Samples (K) of each class that only the first run has right, b, or what they weigh.
-        worse: The same of the second, c.
-        squares: (K) of both, of squared weights; None where samples have none.
-    """
-    both, gap = better + worse if squares is None else squares, better - worse
-    some = both > 0
-    return chi_squared(float((gap[some] ** 2 / both[some]).sum()), int(some.sum()))
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class PredictiveCounts:
-    """Samples (...) that the first run only, the second only, or both put among the predicted ones, by whether that
-    is right.
-    """
-
-    first_right: Array
-    first_wrong: Array
-    second_right: Array
-    second_wrong: Array
-    both_right: Array
-    both_wrong: Array
-
-    @classmethod
-    def of(cls, joint: JointCounts, *, squares: bool = False) -> "PredictiveCounts":
-        """Of the predictions of each class (K) by two runs; what samples weigh, or sums of their squared weights."""
-        masses = joint.masses if not squares or joint.weights is None else joint.masses * joint.weights
-        return cls(
-            *(
-                np.bincount(classes[some], weights=masses[some], minlength=joint.n_classes).astype(np.float64)
-                for classes, some in _kinds(joint)
-            )
-        )
-
-    @classmethod
-    def of_groups(cls, joint: JointCounts, group: Codes, n_groups: int, classes: range) -> "PredictiveCounts":
-        """The same (G, k) of each group, whose codes (P) are 0..G-1, for some classes (k)."""
-        found, size, masses = [], len(classes), joint.masses
-        for predicted, kind in _kinds(joint):
-            some = kind & (predicted >= classes.start) & (predicted < classes.stop)
-            places = group[some] * size + predicted[some] - classes.start
-            counted = np.bincount(places, weights=masses[some], minlength=n_groups * size).astype(np.float64)
-            found.append(counted.reshape(n_groups, size))
-        return cls(*found)
-
-    def of_absence(self, actual: Array, everything: Array | None = None) -> "PredictiveCounts":
-        """The same of predictions that a sample is not of the class, which has so many samples (...) of all in the
-        last axis, or of ``everything`` (..., 1).
-        """
-        rest = (actual.sum(axis=-1, keepdims=True) if everything is None else everything) - actual
-        return PredictiveCounts(
-            first_right=self.second_wrong,
-            first_wrong=self.second_right,
-            second_right=self.first_wrong,
-            second_wrong=self.first_right,
-            both_right=rest - self.first_wrong - self.second_wrong - self.both_wrong,
-            both_wrong=actual - self.first_right - self.second_right - self.both_right,
-        )
-
-    def together(self) -> "PredictiveCounts":
-        """Of all groups, which are the first axis."""
-        return PredictiveCounts(*(one.sum(axis=0) for one in self.parts))
-
-    @property
-    def parts(self) -> tuple[Array, ...]:
-        """In the order of the attributes."""
-        return (
-            self.first_right,
-            self.first_wrong,
-            self.second_right,
-            self.second_wrong,
-            self.both_right,
-            self.both_wrong,
-        )
-
-
-def _kinds(joint: JointCounts) -> tuple[tuple[Codes, NDArray[np.bool_]], ...]:
-    """What is predicted (P) of which combinations (P), in the order of the attributes of the counts."""
-    (first, second), (first_right, second_right) = joint.predictions, joint.correct()
-    same = first == second
-    return (
-        (first, ~same & first_right),
-        (first, ~same & ~first_right),
-        (second, ~same & second_right),
-        (second, ~same & ~second_right),
-        (first, same & first_right),
-        (first, same & ~first_right),
-    )
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class PredictiveValues:
-    """Predictive values of two runs with the statistics that they are equal, each chi-squared with one degree of
+@dataclass(frozen=True, slots=True)
+class PredictiveValue:
+    """A predictive value of two runs with the statistics that it is equal, each chi-squared with one degree of
     freedom; NaN where a run predicts nothing of the kind.
 
     Attributes:
-        first: (...).
-        second: (...).
-        score: (...) generalised score statistic. Leisenring, Alonzo & Pepe (2000), as written by Kosinski (2013).
-        weighted_score: (...) the weighted one, which is the score statistic of two shares where no sample is predicted
+        score: Generalised score statistic. Leisenring, Alonzo & Pepe (2000), as written by Kosinski (2013).
+        weighted_score: The weighted one, which is the score statistic of two shares where no sample is predicted
             by both runs; NaN where samples have weights or come in groups. Kosinski (2013).
-        log_ratio: (...) log of first over second, NaN where one of them is 0.
-        log_ratio_variance: (...) of it. Moskowitz & Pepe (2006).
-        freedom: (...) degrees of Student's distribution of the logarithm; None where it is the normal one.
+        log_ratio: Log of first over second, NaN where one of them is 0.
+        log_ratio_variance: Of it. Moskowitz & Pepe (2006).
+        alone: Right, or wrong, samples that one run only predicts so, whichever are fewer, or their weight.
+        freedom: Degrees of Student's distribution of the logarithm; None where it is the normal one.
     """
 
-    first: Array
-    second: Array
-    score: Array
-    weighted_score: Array
-    log_ratio: Array
-    log_ratio_variance: Array
-    freedom: Array | None = None
+    first: float
+    second: float
+    score: float
+    weighted_score: float
+    log_ratio: float
+    log_ratio_variance: float
+    alone: float
+    freedom: float | None = None
 
     @property
-    def relative(self) -> Array:
-        """Wald statistic (...) of the ratio on its logarithm. Moskowitz & Pepe (2006)."""
+    def relative(self) -> float:
+        """Wald statistic of the ratio on its logarithm. Moskowitz & Pepe (2006)."""
         return _quotient(self.log_ratio**2, self.log_ratio_variance)
 
     @property
-    def relative_p(self) -> Array:
-        """P (...) of it."""
+    def relative_p(self) -> float:
+        """P of it."""
         if self.freedom is None:
             return p_of(self.relative)
-        return 2.0 * np.asarray(student_cdf(-np.sqrt(self.relative), self.freedom))
+        return 2.0 * float(student_cdf(-np.sqrt(self.relative), self.freedom))
 
-    def ratio_limits(self, level: float) -> tuple[Array, Array]:
-        """Limits (...) of first over second."""
+    def ratio_limits(self, level: float) -> tuple[float, float]:
+        """Limits of first over second."""
         z = two_sided_z(level) if self.freedom is None else student_quantile((1.0 + level) / 2.0, self.freedom)
         reach = z * np.sqrt(self.log_ratio_variance)
-        return np.exp(self.log_ratio - reach), np.exp(self.log_ratio + reach)
+        return float(np.exp(self.log_ratio - reach)), float(np.exp(self.log_ratio + reach))
 
 
-def p_of(statistic: Array) -> Array:
-    """P (...) of a statistic (...) with one degree of freedom, NaN of NaN."""
-    return np.asarray(chi_squared_upper_tail(statistic, 1.0))
+def p_of(statistic: float) -> float:
+    """P of a statistic with one degree of freedom, NaN of NaN."""
+    return float(chi_squared_upper_tail(statistic, 1.0))
 
 
-def predictive_values(
-    counts: PredictiveCounts, squares: PredictiveCounts | None = None, groups: PredictiveCounts | None = None
-) -> PredictiveValues:
-    """Compare them; of samples with weights by the ``squares`` of these, of such as come in groups by the sums (G, ...)
-    of each group.
-
-    With n the numbers of predictions, v the values, w = n_2 / (n_1 + n_2), p the value of all predictions together, D
-    whether one is right and z = (n_1 n_2 / (n_1 + n_2)) (v_1 - v_2), the generalised score statistic is z^2 over the
-    sum over the samples of ((sum of w or w - 1 over its predictions) (D - p))^2; the weighted one is (v_1 - v_2)^2 over
-    (1/n_1 + 1/n_2) times the mean over all predictions of (D - p)^2 where one run only predicts, else 0. In groups the
-    squares are those of the sums over a group, and the logarithm has Student's distribution with G/(G-1) for its
-    variance, G the groups with such predictions.
-    """
-    c, each = counts, counts if squares is None else squares
-    independent = squares is None and groups is None
-    with silently():
-        right = c.first_right + c.both_right, c.second_right + c.both_right
-        n = right[0] + c.first_wrong + c.both_wrong, right[1] + c.second_wrong + c.both_wrong
-        total = n[0] + n[1]
-        first, second = right[0] / n[0], right[1] / n[1]
-        hit = (right[0] + right[1]) / total
-        miss, share, gap = 1.0 - hit, n[1] / total, first - second
-        rest, both = 1.0 - share, 2.0 * share - 1.0
-        moves = share * miss, -share * hit, -rest * miss, rest * hit, both * miss, -both * hit
-        alone = (each.first_right + each.second_right) * miss**2 + (each.first_wrong + each.second_wrong) * hit**2
-        mean = alone / total * (1.0 / n[0] + 1.0 / n[1])
-        positive = (first > 0) & (second > 0)
-        variance = _square_sum(_log_moves(n, (first, second)), each, groups)
-        freedom = None if groups is None else _present(groups) - 1.0
-        if freedom is not None:
-            variance = variance * (freedom + 1.0) / freedom
-        return PredictiveValues(
-            first=first,
-            second=second,
-            score=_quotient((n[0] * n[1] / total * gap) ** 2, _square_sum(moves, each, groups)),
-            weighted_score=_quotient(gap**2, mean) if independent else np.full(gap.shape, np.nan),
-            log_ratio=np.where(positive, np.log(first / second), np.nan),
-            log_ratio_variance=np.where(positive, variance, np.nan),
-            freedom=freedom,
-        )
-
-
-def _square_sum(moves: tuple[Array, ...], each: PredictiveCounts, groups: PredictiveCounts | None) -> Array:
-    """Sum of squares (...) of what samples add, or all of a group together, by what a sample of each kind does."""
-    if groups is None:
-        return np.asarray(sum(count * move**2 for count, move in zip(each.parts, moves, strict=True)))
-    added = np.zeros(groups.first_right.shape)
-    for count, move in zip(groups.parts, moves, strict=True):
-        added += count * move
-    return np.asarray((added**2).sum(axis=0))
-
-
-def _present(groups: PredictiveCounts) -> Array:
-    """Groups (...) with predictions of the kind; NaN where that is one."""
-    found = np.count_nonzero(np.sum(groups.parts, axis=0), axis=0).astype(np.float64)
-    return np.where(found > 1, found, np.nan)
-
-
-def _log_moves(n: tuple[Array, Array], values: tuple[Array, Array]) -> tuple[Array, ...]:
-    """What each kind of sample adds to the difference of the logarithms, to first order."""
-    hits = tuple((1.0 - value) / (size * value) for value, size in zip(values, n, strict=True))
-    misses = tuple(1.0 / size for size in n)
-    return hits[0], -misses[0], -hits[1], misses[1], hits[0] - hits[1], misses[1] - misses[0]
-
-
-def _quotient(square: Array, variance: Array) -> Array:
+def _quotient(square: float, variance: float) -> float:
     """A statistic; 0 where nothing differs and nothing varies."""
     with silently():
-        return np.where((square == 0.0) & (variance == 0.0), 0.0, square / variance)
+        return 0.0 if square == 0.0 and variance == 0.0 else float(np.divide(square, variance))
+
+
+def paired_gap(better: float, worse: float, size: float) -> tuple[float, float]:
+    """Difference of the error rates of two runs on the same samples and its variance, with half a sample more of
+    each of the four kinds. Bonett & Price (2012).
+
+    Args:
+        better: Samples that the first only has right.
+        worse: Samples that the second only has right.
+        size: All of them.
+    """
+    total = size + 2.0
+    gap, either = (worse - better) / total, (better + worse + 2.0) / total
+    return gap, (either - gap * gap) / total
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ErrorGap:
+    """Difference of the error rates of two runs on a class.
+
+    Attributes:
+        variance: Of the difference.
+        moves: What each group (G) adds to the difference, to first order; nothing of independent samples.
+    """
+
+    gap: float
+    variance: float
+    moves: Array
 
 
 # Entries of a table of groups by columns that is made at once.
@@ -404,144 +180,233 @@ _MOST_WORK = 4_000_000_000
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Sums:
-    """Sums (k) of columns over all groups, and the sums (k, k) of products of what each group adds."""
+    """Sums (k) of what samples add to some columns.
 
+    Attributes:
+        columns: (k) codes of the columns that anything is added to.
+        spread: Their variance without a difference: sums of products of what each unit adds, (k, k), or (k) where
+            no unit adds to two columns; NaN where it is not known.
+        units: Groups that add anything; infinitely many of independent samples.
+    """
+
+    columns: Codes
     gaps: Array
     spread: Array
-    n_groups: int
+    units: float
+
+    def score(self) -> ChiSquared:
+        """The test of no difference; NaN where there are too few groups, or the variance is not known."""
+        if np.isnan(self.spread).any():
+            return ChiSquared(nan, self.gaps.size, nan)
+        found = quadratic(self.gaps, self.spread)
+        return found if found.freedom == 0 or found.freedom < self.units else ChiSquared(nan, found.freedom, nan)
 
 
 @dataclass(frozen=True, eq=False)
-class GroupedPair:
-    """Two runs on the same samples, which come in groups.
+class RunPair:
+    """Two runs on the same samples, with whatever weights and groups these have.
 
-    Attributes:
-        joint: What each sample (P) is and is predicted to be, with its weight; samples of several groups are not put
-            together.
-        group: (P) codes 0..G-1.
-        n_groups: G.
+    Sums over the samples have the sum of squares of what each unit adds for their variance: a unit is a sample with
+    its weight, or a group.
     """
 
     joint: JointCounts
-    group: Codes
-    n_groups: int
+
+    @property
+    def grouped(self) -> bool:
+        """Do the samples come in groups?"""
+        return self.joint.grouping is not None
+
+    @cached_property
+    def _squares(self) -> Array:
+        """Weight of each combination (P) times that of the unit that it is in."""
+        masses, grouping = self.joint.masses, self.joint.grouping
+        if grouping is not None:
+            squares: Array = masses * sums_by_code(grouping.codes, masses, grouping.n_groups)[grouping.codes]
+            return squares
+        return masses if self.joint.weights is None else masses * self.joint.weights
 
     @cached_property
     def _signs(self) -> Array:
-        """Who is right where the other is not (P): 1 the first run, -1 the second, 0 neither or both."""
+        """Sign (P) of the run that alone is right: 1 the first, -1 the second, 0 neither or both."""
         first, second = self.joint.correct().astype(np.float64)
         signs: Array = first - second
         return signs
 
-    def discordant(self) -> tuple[Array, Array]:
-        """Weight of the samples (G) of each group that only the first, and that only the second run has right."""
-        masses = self.joint.masses
-        only_first, only_second = (
-            sums_by_code(self.group, masses * (self._signs == sign), self.n_groups) for sign in (1, -1)
-        )
-        return only_first, only_second
+    def _by_group(self, values: Array, some: NDArray[np.intp] | slice = slice(None)) -> Array:
+        """Sums (G) by group of what samples of combinations add in each unit of weight."""
+        grouping = self.joint.grouping
+        assert grouping is not None  # noqa: S101 - who calls has looked
+        return sums_by_code(grouping.codes[some], self.joint.masses[some] * values, grouping.n_groups)
 
-    def of_class(self, k: int) -> tuple[Array, float]:
-        """The same of the samples of a class, with their weight (3, G), and how many samples these are."""
-        mine = self.joint.truth == k
-        group, masses, signs = self.group[mine], self.joint.masses[mine], self._signs[mine]
-        each = np.stack([masses * (signs == 1), masses * (signs == -1), masses])
-        return sums_by_code(group, each, self.n_groups), float(self.joint.counts[mine].sum())
+    def _variance(self, values: Array) -> float:
+        """Variance of a sum to which samples of combinations (P) add this in each unit of weight."""
+        if not self.grouped:
+            return float(self._squares @ values**2)
+        added = self._by_group(values)
+        return float(added @ added)
+
+    def _sums(self, some: Codes, columns: Codes, signs: Array, less: Codes | None = None) -> _Sums:
+        """Sums by column of the signed weights of some combinations, less the same by other columns, if there are any.
+
+        Of groups the products are not summed where that would take long.
+        """
+        together = columns if less is None else np.concatenate([columns, less])
+        names, places = np.unique(together, return_inverse=True)
+        size, grouping = names.size, self.joint.grouping
+        if not size:
+            return _Sums(names, np.zeros(0), np.zeros((0, 0)), 0)
+        rows, each = (some, signs) if less is None else (np.tile(some, 2), np.concatenate([signs, -signs]))
+        values = each * self.joint.masses[rows]
+        gaps = sums_by_code(places, values, size)
+        if grouping is not None:
+            units, unit = np.unique(grouping.codes[rows], return_inverse=True)
+            return _Sums(names, gaps, _products(unit, units.size, places, values, size), float(units.size))
+        squares = self._squares[some]
+        spread = sums_by_code(places, squares if less is None else np.tile(squares, 2), size)
+        if less is not None:
+            spread = np.diag(spread)
+            for one, other in (np.split(places, 2), np.split(places, 2)[::-1]):
+                np.add.at(spread, (one, other), -squares)
+        return _Sums(names, gaps, spread, np.inf)
 
     def equal_recalls(self) -> ChiSquared:
-        """As ``drift.equal_recalls``, with what the recalls of a group's classes have to do with each other."""
-        some = self._signs != 0
-        return self._score(self._sums(some, self.joint.truth[some], self._signs[some]))
+        """Equal recalls in every class: of independent samples sum (b - c)^2 / (b + c) over the classes.
 
-    def stuart_maxwell(self) -> ChiSquared:
-        """As ``drift.stuart_maxwell``."""
-        return self._score(self._margins())
-
-    def bhapkar(self) -> ChiSquared:
-        """As ``drift.bhapkar``: Wald's statistic W with G/(G-1) for the variance, p of (G-r) W / ((G-1) r) on r and
-        G - r degrees of freedom.
+        Lachenbruch & Lynch (1998), of two classes their generalised test of sensitivity and specificity together.
         """
-        sums, total = self._margins(), self.joint.n
-        plain = self._score(sums)
-        if plain.freedom == 0 or np.isnan(plain.p):
-            return plain
-        mean, sizes = sums.gaps / total, sums_by_code(self.group, self.joint.masses, self.n_groups)
-        columns = self._differing
-        added = np.zeros(columns.size)
-        for where, signs in ((self.joint.predictions[0], 1.0), (self.joint.predictions[1], -1.0)):
-            added += signs * sums_by_code(where, self.joint.masses * sizes[self.group], self.joint.n_classes)[columns]
-        mixed = np.outer(mean, added)
-        centred = sums.spread - mixed - mixed.T + float(sizes @ sizes) * np.outer(mean, mean)
-        few = self.n_groups / (self.n_groups - 1.0)
-        found = quadratic(sums.gaps, few * centred)
-        r, left = found.freedom, self.n_groups - found.freedom
-        if r != plain.freedom or left <= 0:
-            return ChiSquared(nan, plain.freedom, nan)
-        scaled = found.statistic * left / ((self.n_groups - 1.0) * r)
-        return ChiSquared(found.statistic, r, float(f_upper_tail(scaled, r, left)))
+        some = np.flatnonzero(self._signs)
+        return self._sums(some, self.joint.truth[some], self._signs[some]).score()
 
     def bowker(self) -> ChiSquared:
-        """As ``drift.bowker``, with what the exchanges in a group have to do with each other."""
-        first, second = self.joint.predictions
-        some = first != second
-        low, high = np.minimum(first, second)[some], np.maximum(first, second)[some]
-        return self._score(
-            self._sums(some, low * self.joint.n_classes + high, np.where(first < second, 1.0, -1.0)[some])
-        )
-
-    @cached_property
-    def _differing(self) -> Codes:
-        """Classes on which the runs differ."""
-        first, second = self.joint.predictions
-        return np.unique(self.joint.predictions[:, first != second])
-
-    def _margins(self) -> _Sums:
+        """Symmetry: of independent samples sum (n_ij - n_ji)^2 / (n_ij + n_ji) over the pairs that occur. Bowker
+        (1948).
+        """
         first, second = self.joint.predictions
         some = np.flatnonzero(first != second)
-        columns = np.concatenate([first[some], second[some]])
-        return self._sums(np.tile(some, 2), columns, np.repeat([1.0, -1.0], some.size))
+        low, high = np.minimum(first, second)[some], np.maximum(first, second)[some]
+        signs = np.where(first < second, 1.0, -1.0)[some]
+        return self._sums(some, low * self.joint.n_classes + high, signs).score()
 
-    def _sums(self, some: Array, columns: Array, signs: Array) -> _Sums:
-        """What some samples add, with a sign, to columns with any codes, of which those that occur are kept.
+    @cached_property
+    def _margins(self) -> _Sums:
+        """Differences of the margins of classes on which the runs differ; all others are left out."""
+        first, second = self.joint.predictions
+        some = np.flatnonzero(first != second)
+        return self._sums(some, first[some], np.ones(some.size), second[some])
 
-        The products are not summed where that would take long, which leaves them NaN.
+    def stuart_maxwell(self) -> ChiSquared:
+        """Equal margins: d' S^-1 d with d the differences of margins. Stuart (1955), Maxwell (1970)."""
+        return self._margins.score()
+
+    def bhapkar(self) -> ChiSquared:
+        """Equal margins by the Wald statistic W, whose variance is not that under equality but around what was found;
+        of samples without weights SM / (1 - SM/n). Bhapkar (1966).
+
+        NaN where SM = n: then the differences of margins do not vary over the samples, so that their Wald test is none.
+        Of G groups the variance has the factor G/(G-1), and p is that of (G-r) W / ((G-1) r) on r and G - r degrees of
+        freedom.
         """
-        groups, group = np.unique(self.group[some], return_inverse=True)
-        names, column = np.unique(columns, return_inverse=True)
-        values, size = signs * self.joint.masses[some], names.size
-        if size == 0:
-            return _Sums(np.zeros(0), np.zeros((0, 0)), 0)
-        gaps = sums_by_code(column, values, size)
-        if groups.size * size**2 > _MOST_WORK:
-            return _Sums(gaps, np.full((size, size), nan), groups.size)
-        spread = np.zeros((size, size))
-        order = np.argsort(group, kind="stable")
-        step = max(1, _AT_ONCE // size)
-        for start in range(0, groups.size, step):
-            mine = order[slice(*np.searchsorted(group[order], [start, start + step]))]
-            rows = min(step, groups.size - start)
-            table = sums_by_code((group[mine] - start) * size + column[mine], values[mine], rows * size)
-            spread += (each := table.reshape(rows, size)).T @ each
-        return _Sums(gaps, spread, groups.size)
+        sums, plain = self._margins, self.stuart_maxwell()
+        if plain.freedom == 0 or np.isnan(plain.p):
+            return plain
+        squares, size = self._squares, self.joint.n_classes
+        first, second = (sums_by_code(one, squares, size)[sums.columns] for one in self.joint.predictions)
+        # Sum of what units add away from their mean, times the same.
+        mean = sums.gaps / self.joint.n
+        mixed = np.outer(mean, first - second)
+        centred = sums.spread - mixed - mixed.T + float(squares.sum()) * np.outer(mean, mean)
+        n_groups = np.inf if self.joint.grouping is None else float(self.joint.grouping.n_groups)
+        few = 1.0 if self.joint.grouping is None else n_groups / (n_groups - 1.0)
+        found = quadratic(sums.gaps, few * centred)
+        r, left = found.freedom, n_groups - found.freedom
+        if r != plain.freedom or left <= 0:
+            return ChiSquared(nan, plain.freedom, nan)
+        if not self.grouped:
+            return found
+        scaled = found.statistic * left / ((n_groups - 1.0) * r)
+        return ChiSquared(found.statistic, r, float(f_upper_tail(scaled, r, left)))
 
-    def _score(self, sums: _Sums) -> ChiSquared:
-        """NaN where there are too few groups, or the sums are not known."""
-        if np.isnan(sums.spread).any():
-            return ChiSquared(nan, sums.gaps.size, nan)
-        found = quadratic(sums.gaps, sums.spread)
-        return found if found.freedom == 0 or found.freedom < sums.n_groups else ChiSquared(nan, found.freedom, nan)
+    def predictive_value(self, k: int, *, absent: bool = False) -> PredictiveValue:
+        """Compare the predictive values of a class, or of predictions that a sample is not of it.
 
-    def predictive_values(self) -> Iterator[tuple[tuple[PredictiveCounts, PredictiveValues], ...]]:
-        """Of some classes at a time, in order: that a sample is of a class, and that it is not; what is counted in all
-        groups, and what is found.
+        With n the numbers of predictions x, v the values, w = n_2 / (n_1 + n_2), p the value of all predictions
+        together, D whether one is right and z = (n_1 n_2 / (n_1 + n_2)) (v_1 - v_2), the generalised score statistic
+        is z^2 over the variance of the sum of (w x_1 - (1 - w) x_2) (D - p); the weighted one is (v_1 - v_2)^2 over
+        (1/n_1 + 1/n_2) times the mean over all predictions of (D - p)^2 where one run only predicts, else 0. Of groups
+        the logarithm has Student's distribution with G/(G-1) for its variance, G the groups with such predictions.
         """
-        everything = sums_by_code(self.group, self.joint.masses, self.n_groups)[:, None]
-        step = max(1, _AT_ONCE // self.n_groups)
-        for start in range(0, self.joint.n_classes, step):
-            classes = range(start, min(start + step, self.joint.n_classes))
-            present = PredictiveCounts.of_groups(self.joint, self.group, self.n_groups, classes)
-            mine = (self.joint.truth >= classes.start) & (self.joint.truth < classes.stop)
-            places = self.group[mine] * len(classes) + self.joint.truth[mine] - start
-            actual = sums_by_code(places, self.joint.masses[mine], self.n_groups * len(classes))
-            absent = present.of_absence(actual.reshape(self.n_groups, -1), everything)
-            yield tuple((one.together(), predictive_values(one.together(), groups=one)) for one in (present, absent))
+        masses = self.joint.masses
+        of_class = [(codes == k) != absent for codes in (*self.joint.predictions, self.joint.truth)]
+        x, y, right = (mask.astype(np.float64) for mask in of_class)
+        freedom, factor = None, 1.0
+        if self.grouped:
+            present = np.count_nonzero(self._by_group(x + y))
+            freedom = present - 1.0 if present > 1 else nan
+            factor = (freedom + 1.0) / freedom
+        with silently():
+            n = masses @ x, masses @ y
+            first, second = masses @ (x * right) / n[0], masses @ (y * right) / n[1]
+            total = n[0] + n[1]
+            share, hit = n[1] / total, (n[0] * first + n[1] * second) / total
+            moves, gap = (share * x - (1.0 - share) * y) * (right - hit), first - second
+            alone = masses * np.abs(x - y)
+            hits, misses = alone @ right, alone @ (1.0 - right)
+            mean = (hits * (1.0 - hit) ** 2 + misses * hit**2) / total * (1.0 / n[0] + 1.0 / n[1])
+            log_moves = x * (right - first) / (n[0] * first) - y * (right - second) / (n[1] * second)
+            positive, plain = first > 0 and second > 0, not self.grouped and self.joint.weights is None
+            return PredictiveValue(
+                first=float(first),
+                second=float(second),
+                score=_quotient((n[0] * n[1] / total * gap) ** 2, self._variance(moves)),
+                weighted_score=_quotient(gap**2, mean) if plain else nan,
+                log_ratio=float(np.log(first / second)) if positive else nan,
+                log_ratio_variance=factor * self._variance(log_moves) if positive else nan,
+                alone=float(min(hits, misses)),
+                freedom=freedom,
+            )
+
+    def error_gap(self, k: int, level: float) -> ErrorGap | None:
+        """Difference of the error rates on a class, by the effective number of samples; None where these are one group.
+
+        That is what the variance is per sample over what it is by linearisation, sum over the units of (sum of
+        w (u - gap))^2 / (sum w)^2, which counts as that of all samples at least. Where nothing varies it is Kish's
+        number of samples, or that of the groups. Few groups are worth less (``worth_of_few``), at the level of limits.
+        Samples of one weight are worth their number.
+        """
+        joint, grouping = self.joint, self.joint.grouping
+        mine = joint.truth == k
+        masses = np.where(mine, joint.masses, 0.0)
+        total, members = float(masses.sum()), float(joint.counts[mine].sum())
+        better, worse = (float(masses @ (self._signs == sign)) for sign in (1, -1))
+        gap = (worse - better) / total
+        values = np.where(mine, -self._signs - gap, 0.0) / total
+        spread, moves = (better + worse) / total - gap * gap, np.zeros(0)
+        variance, units = self._variance(values), total**2 / float(self._squares[mine].sum())
+        if grouping is not None:
+            moves, sizes = self._by_group(values), sums_by_code(grouping.codes, masses, grouping.n_groups)
+            units = float(np.count_nonzero(sizes))
+            if units < 2:
+                return None
+            variance *= units / (units - 1.0)
+        worth = units
+        if variance > 0.0 and spread > 0.0:
+            worth = min(spread / variance, members)
+            if grouping is not None:
+                worth = float(worth_of_few(worth, kish_effective_n(sizes), level))
+        return ErrorGap(*paired_gap(better * worth / total, worse * worth / total, worth), moves)
+
+
+def _products(unit: Codes, n_units: int, column: Codes, values: Array, size: int) -> Array:
+    """Sums (k, k) over the units of products of what each adds to two columns; NaN where that would take long."""
+    if n_units * size**2 > _MOST_WORK:
+        return np.full((size, size), nan)
+    spread = np.zeros((size, size))
+    order = np.argsort(unit, kind="stable")
+    step = max(1, _AT_ONCE // max(size, 1))
+    for start in range(0, n_units, step):
+        mine = order[slice(*np.searchsorted(unit[order], [start, start + step]))]
+        rows = min(step, n_units - start)
+        table = sums_by_code((unit[mine] - start) * size + column[mine], values[mine], rows * size)
+        spread += (each := table.reshape(rows, size)).T @ each
+    return spread

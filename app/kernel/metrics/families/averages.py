@@ -108,6 +108,7 @@ def prevalence_weighted_auc(t: Table, undefined: str = "strict") -> Array:
     references=("martin2022", "beddar2025"),
     exact=Exact(lambda m: m.mean(lambda c: c.tp / c.predicted)),
     also=OVER_LABELS,
+    over_classes=True,
 )
 def macro_precision(t: Table, undefined: str = "strict") -> Array:
     return t.mean_rates.precision if undefined == "strict" else mean(filled(t.precision, undefined))
@@ -141,6 +142,7 @@ def _of_macro_f1(t: Table) -> AdditiveGradient:
     exact=Exact(lambda m: m.mean(lambda c: 2 * c.tp / (c.actual + c.predicted))),
     same_as="mean(f1@*)",
     also=OVER_LABELS,
+    over_classes=True,
 )
 def macro_f1(t: Table, undefined: str = "strict") -> Array:
     return t.mean_f1 if undefined == "strict" else mean(filled(t.f1, undefined))
@@ -156,6 +158,7 @@ def macro_f1(t: Table, undefined: str = "strict") -> Array:
     references=("martin2022", "beddar2025"),
     exact=Exact(lambda m: m.mean(lambda c: c.tn / c.predicted_rest)),
     also=OVER_LABELS,
+    over_classes=True,
 )
 def macro_npv(t: Table, undefined: str = "strict") -> Array:
     return t.mean_rates.npv if undefined == "strict" else mean(filled(t.npv, undefined))
@@ -172,6 +175,7 @@ def macro_npv(t: Table, undefined: str = "strict") -> Array:
     references=("martin2022", "beddar2025"),
     exact=Exact(lambda m: m.mean(lambda c: c.tp / (c.actual + c.fp))),
     also=OVER_LABELS,
+    over_classes=True,
 )
 def macro_jaccard(t: Table, undefined: str = "strict") -> Array:
     return mean(filled(t.jaccard, undefined))
@@ -212,6 +216,7 @@ def _f_beta_of_means(t: Table, beta: float, undefined: str) -> Array:
     references=("beddar2025",),
     exact=Exact(_exact_macro_f_beta),
     also=OVER_LABELS,
+    over_classes=True,
 )
 def macro_f_beta(t: Table, beta: float = 1.0, form: str = "scores", undefined: str = "strict") -> Array:
     if form == "means":
@@ -232,6 +237,7 @@ def macro_f_beta(t: Table, beta: float = 1.0, form: str = "scores", undefined: s
     references=("martin2022",),
     exact=Exact(lambda m: m.mean(lambda c: 2 * c.tn / (c.rest + c.predicted_rest))),
     also=OVER_LABELS,
+    over_classes=True,
 )
 def macro_f1_negative(t: Table, undefined: str = "strict") -> Array:
     return mean(filled(t.f1_negative, undefined))
@@ -252,6 +258,7 @@ def macro_f1_negative(t: Table, undefined: str = "strict") -> Array:
     references=("beddar2025",),
     exact=Exact(lambda m: m.mean(lambda c: c.tn / c.rest)),
     also=OVER_LABELS,
+    over_classes=True,
 )
 def macro_specificity(t: Table, undefined: str = "strict") -> Array:
     return t.mean_rates.specificity if undefined == "strict" else mean(filled(t.specificity, undefined))
@@ -266,6 +273,7 @@ def macro_specificity(t: Table, undefined: str = "strict") -> Array:
     undefined=(NO_REST,),
     exact=Exact(lambda m: m.mean(lambda c: c.fp / c.rest)),
     also=OVER_LABELS,
+    over_classes=True,
 )
 def macro_fpr(t: Table) -> Array:
     return mean(t.fpr)
@@ -332,6 +340,7 @@ def weighted_jaccard(t: Table, undefined: str = "strict") -> Array:
     undefined=(ABSENT,),
     symmetric=True,
     references=("mosley2013",),
+    over_classes=True,
 )
 def class_balance_accuracy(t: Table, undefined: str = "strict") -> Array:
     return mean(filled(t.tp / np.maximum(t.actual, t.predicted), undefined))

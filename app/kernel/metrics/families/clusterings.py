@@ -149,7 +149,7 @@ def v_measure(c: Contingency, beta: float = 1.0) -> Array:
 
 
 def _defined(values: Array, c: Contingency) -> Array:
-    """Nothing can be said without samples, whatever holds by definition."""
+    """Return values, NaN where there are no samples, even if the definition gives a number."""
     return np.where(c.n > 0, values, np.nan)
 
 

@@ -41,19 +41,6 @@ def _cosine(s: Scores, _: Parameters) -> Array:
     return values
 
 
-def brier_of_shares(share: Array) -> tuple[float, Array]:
-    """Brier score of always saying the shares (K) of the classes, and its derivative (K) by them."""
-    half = 0.5 if share.size == 2 else 1.0
-    return half * float(np.sum(share * (1.0 - share))), half * (1.0 - 2.0 * share)
-
-
-def log_loss_of_shares(share: Array) -> tuple[float, Array]:
-    """Log loss of always stating the class shares, and its derivative up to a constant; that of a class without samples
-    is 0.
-    """
-    return -float(np.sum(x_log_x(share))), -np.log(np.where(share > 0, share, 1.0))
-
-
 def _spread_of_shares(shares: Array) -> tuple[float, Array]:
     """R = sum pi (1 - pi), half of it for two classes: its derivative by the share of a class is 1 - 2 pi."""
     half = 0.5 if shares.size == 2 else 1.0
@@ -79,7 +66,7 @@ def _log_loss_sums(s: Scores, clip: float) -> Array:
     headline=True,
     proper=True,
     influence=mean_of(_log_losses),
-    details=lambda s: {"clipped": np.count_nonzero(s.p_true < CLIP), "below": CLIP},
+    details=lambda s: {"clipped": np.asarray(s.clipped), "below": CLIP},
 )
 def log_loss(s: Scores, clip: float = CLIP) -> Array:
     return ratio(total(_log_loss_sums(s, clip)), s.n)

@@ -1,1 +1,1 @@
-"""How limits are made: of a matrix or of samples, as the run is or at other class shares."""
+"""Methods of limits: of a matrix or of samples, as observed or at other class shares."""

@@ -47,7 +47,7 @@ def _of_rates(estimand: Estimand, rates: Sequence[Rate], run: RunData, settings:
 
 
 def _of_part(estimand: Estimand, part: Part, run: RunData, settings: LimitSettings) -> Estimates:
-    """How often something was decided."""
+    """Return the limits of the share of one part."""
     expression = estimand.expression
     assert isinstance(expression, Measure)  # noqa: S101 - others are no parts
     subject = run.subject
@@ -88,7 +88,9 @@ def _of_counts(
 
 
 def _counted(rates: Sequence[Rate], run: RunData, level: float) -> tuple[Array, Array]:
-    """What counts and all of it (V) for intervals of proportions: samples, or the effective number of weighted ones."""
+    """Return hits and totals (V) for intervals of proportions: numbers of samples, or effective numbers of weighted
+    ones.
+    """
     influences = run.label_influences
     if influences is None or influences.weighted is None:
         hits, among = zip(*(rate.counts(run.table) for rate in rates), strict=True)

@@ -12,12 +12,11 @@ from app.kernel.metrics.expression import Measure
 from app.kernel.metrics.proportion import Rate
 from app.kernel.numerics.arrays import silently
 from app.kernel.uncertainty import simulation
-from app.kernel.uncertainty.closed_forms import GIVEN, Given, Method, Refusal
+from app.kernel.uncertainty.closed_forms import GIVEN, Given, Method, Refusal, delta_interval
 from app.kernel.uncertainty.draws import MOST_UNDEFINED, ClassCounts, Shares, Summary
 from app.kernel.uncertainty.groups import group_intervals
-from app.kernel.uncertainty.intervals import ProportionInterval, proportion_limits
+from app.kernel.uncertainty.intervals import proportion_limits
 from app.kernel.uncertainty.simulation import BootstrapInterval
-from app.kernel.uncertainty.weights import WeightedRate
 from app.services.estimands import Estimand
 from app.services.estimates.estimate import Estimate, Estimates, LimitSettings, NoLimits
 from app.services.estimates.run_data import RunData
@@ -95,6 +94,7 @@ REFUSALS = {
     Refusal.UNDEFINED_ESTIMATE: NoLimits.UNDEFINED,
     Refusal.ZERO_STANDARD_ERROR: NoLimits.DEGENERATE,
     Refusal.ONE_GROUP: NoLimits.ONE_GROUP,
+    Refusal.EMPTY_CLASS: NoLimits.EMPTY_CLASS,
 }
 
 
@@ -105,28 +105,17 @@ def of_rates(estimand: Estimand, rates: Sequence[Rate], run: RunData, settings: 
 
 
 def _of_rate(rate: Rate, value: float, run: RunData, settings: LimitSettings) -> Estimate:
-    low, high, method = _limits_of_rate(rate, run, settings)
-    ends = rate.line.limits(np.asarray(low), np.asarray(high))
-    times = float(run.counts.sum()) if rate.counted else 1.0
-    low, high = (times * float(end) for end in ends)
-    given = _given(GIVEN[rate.among], run)
-    found = Estimate(value=value, low=low, high=high, level=settings.level, method=method, given=given)
-    if isnan(value):
-        return found.without_limits(NoLimits.UNDEFINED)
-    if isnan(low):
-        return found.without_limits(NoLimits.ONE_GROUP)
-    return found if low < high else found.without_limits(NoLimits.DEGENERATE)
-
-
-def _limits_of_rate(rate: Rate, run: RunData, settings: LimitSettings) -> tuple[float, float, str]:
     chosen = settings.proportions_of_each
-    level, weighted = settings.level_of_each, run.weighted
-    if run.groups is not None or chosen is ProportionInterval.WILSON:
-        forms = run.closed_forms(level)
-        return *forms.of_rate(rate), forms.rates.method.value
-    counts = rate.counts(run.table) if weighted is None else WeightedRate.of(rate, weighted).as_counts(level)
-    low, high = proportion_limits(*counts, level, chosen)
-    return float(low), float(high), chosen.value if weighted is None else f"weighted_{chosen.value}"
+    found = proportion_limits(*run.design.counts(rate, settings.level_of_each), settings.level_of_each, chosen)
+    times = float(run.counts.sum()) if rate.counted else 1.0
+    low, high = (times * float(end) for end in rate.line.limits(*found))
+    method, given = f"{run.design.prefix}{chosen.value}", _given(GIVEN[rate.among], run)
+    one = Estimate(value=value, low=low, high=high, level=settings.level, method=method, given=given)
+    if isnan(value):
+        return one.without_limits(NoLimits.UNDEFINED)
+    if isnan(low):
+        return one.without_limits(NoLimits.ONE_GROUP)
+    return one if low < high else one.without_limits(NoLimits.DEGENERATE)
 
 
 def in_closed_form(estimand: Estimand, run: RunData, settings: LimitSettings) -> Estimates | None:
@@ -142,7 +131,7 @@ def in_closed_form(estimand: Estimand, run: RunData, settings: LimitSettings) ->
         low=form.low,
         high=form.high,
         level=settings.level,
-        method=form.method.value,
+        method=form.method,
         given=form.given.value,
     )
     return (found if form.refusal is None else found.without_limits(REFUSALS[form.refusal]),)
@@ -191,12 +180,12 @@ def simulated_form(run: RunData, settings: LimitSettings) -> Estimate:
 
 
 def method_of(sampling: Sampling, run: RunData) -> str:
-    """What simulated limits, or those by derivatives, are called."""
+    """Return the name of limits that are simulated or made by derivatives."""
     return sampling.method.value if run.weighted is None else f"weighted_{sampling.method.value}"
 
 
 def _affordable_draws(run: RunData, sampling: Sampling) -> int:
-    """As many draws as are asked for and do not take minutes; 0 where these are too few to be of use."""
+    """Return the affordable number of draws, at most the requested one; 0 if it is too small to be of use."""
     if run.groups is None:
         return affordable_draws(run.counts.size, sampling.draws, most_cells=MOST_CELLS)
     most = run.groups.affordable_draws(sampling.draws)
@@ -204,7 +193,7 @@ def _affordable_draws(run: RunData, sampling: Sampling) -> int:
 
 
 def work_of(run: RunData, settings: LimitSettings) -> float:
-    """What simulating one metric takes, as a part of the longest time that anyone waits."""
+    """Return the time that simulating one metric takes, as a part of the longest that anyone waits."""
     return _affordable_draws(run, settings.sampling) * run.counts.size / _MOST_CELLS_OF_ONE
 
 
@@ -216,7 +205,7 @@ def _summaries(
     class_counts = ClassCounts.FIXED if sampling.shares is Shares.OBSERVED else ClassCounts.RANDOM
     if form.seed is None or form.draws is None:
         return [
-            simulation.delta_interval(
+            delta_interval(
                 counts,
                 one.functional,
                 bounds=one.bounds,

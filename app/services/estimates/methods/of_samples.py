@@ -13,21 +13,20 @@ import numpy as np
 from app.kernel.compare.linear import linearised
 from app.kernel.metrics.card import is_of_probabilities
 from app.kernel.metrics.expression import Every, Measure, measures
-from app.kernel.metrics.families.score_ranking import roc_auc
+from app.kernel.metrics.families.score_ranking import recall_at, roc_auc, specificity_at
 from app.kernel.numerics.arrays import Array
 from app.kernel.samples.influence import LinearMethod, Strata
-from app.kernel.uncertainty.closed_forms import Given
+from app.kernel.uncertainty.closed_forms import Given, Method
 from app.kernel.uncertainty.draws import AreaInterval, ClassCounts, Shares
 from app.kernel.uncertainty.influence import (
     Linearisation,
     area_limits,
     by_groups,
     effective_samples,
-    group_limits,
-    group_method,
     hanley_mcneil_limits,
     limits,
 )
+from app.kernel.uncertainty.intervals import limits_at_rate
 from app.kernel.uncertainty.resampling import Plan, bootstrap_samples, plan, resampled
 from app.services.estimands import Estimand
 from app.services.estimates.estimate import Estimate, Estimates, LimitSettings, NoLimits
@@ -50,6 +49,10 @@ def in_closed_form(estimand: Estimand, run: RunData, settings: LimitSettings) ->
     if plain and isinstance(expression, Measure) and expression.metric is roc_auc:
         classes = range(run.n_classes) if isinstance(expression.of, Every) else (expression.of,)
         return tuple(areas([code for code in classes if code is not None], run, settings))
+    if plain and isinstance(expression, Measure) and expression.metric in (recall_at, specificity_at):
+        classes = range(run.n_classes) if isinstance(expression.of, Every) else (expression.of,)
+        values = zip(classes, run.values(estimand).tolist(), strict=True)
+        return tuple(_at_rate(expression, code, value, run, settings) for code, value in values if code is not None)
     return of_sums(estimand, run, settings)
 
 
@@ -57,6 +60,22 @@ def of_sums(estimand: Estimand, run: RunData, settings: LimitSettings) -> Estima
     """An estimand that is a sum over the samples, or over other units such as queries; None for others."""
     found = linearised(estimand.expression, run.influences)
     return None if found is None else tuple(of_sum(linear, run, settings) for linear in found)
+
+
+def _at_rate(expression: Measure, code: int, value: float, run: RunData, settings: LimitSettings) -> Estimate:
+    """A rate of a class at the cut where the rate of the others, or of its members, is given: by order statistics."""
+    found = Estimate(value=value, level=settings.level, method=Method.ORDER_STATISTICS.value, given=Given.ACTUAL.value)
+    if not isfinite(value):
+        return found.without_limits(NoLimits.UNDEFINED_FOR_SAMPLES)
+    scores, members = run.scores.probabilities[:, code], run.scores.y == code
+    fixed, other = np.sort(scores[members]), np.sort(scores[~members])
+    (rate,) = {**expression.metric.card.defaults, **expression.parameters}.values()
+    if expression.metric is recall_at:
+        # Turned around, members are what lies below the cut.
+        fixed, other = -other[::-1], -fixed[::-1]
+    low, high = limits_at_rate(value, float(rate), fixed, other, settings.level_of_each)
+    known = isfinite(low) and isfinite(high)
+    return replace(found, low=low, high=high) if known else found.without_limits(NoLimits.FEW_AT_RATE)
 
 
 def areas(classes: Sequence[int], run: RunData, settings: LimitSettings) -> Iterator[Estimate]:
@@ -86,21 +105,14 @@ def areas(classes: Sequence[int], run: RunData, settings: LimitSettings) -> Iter
 
 def of_sum(linear: Linearisation, run: RunData, settings: LimitSettings) -> Estimate:
     """One value that is a sum over the samples."""
-    level = settings.level_of_each
-    if run.grouping is None:
-        summed, found = linear, limits(linear, level, settings.proportions)
-        ends = None if found is None else (found.low, found.high)
-        method = linear.method if found is None else found.method
-        given = Given.ACTUAL if linear.strata is Strata.BY_CLASS else Given.SAMPLES
-        name = method.value if linear.worth is None else f"weighted_{method.value}"
-        form = Estimate(value=linear.value, level=settings.level, method=name, given=given.value)
-    else:
-        summed = by_groups(linear, run.grouping)
-        n_samples = linear.influence.size if linear.n_samples is None else linear.n_samples
-        ends = group_limits(summed, n_samples, level)
-        form = Estimate(value=linear.value, level=settings.level, method=group_method(linear), given=Given.GROUPS.value)
+    summed = linear if run.grouping is None else by_groups(linear, run.grouping)
+    given = Given.ACTUAL if linear.strata is Strata.BY_CLASS else Given.SAMPLES
+    given = given if run.grouping is None else Given.GROUPS
+    form = Estimate(value=linear.value, level=settings.level, method=summed.named, given=given.value)
+    ends = limits(summed, settings.level_of_each, settings.proportions)
     if ends is not None:
-        return replace(form, low=ends[0], high=ends[1], effective_samples=_few_effective(summed))
+        few = _few_effective(summed)
+        return replace(form, low=ends.low, high=ends.high, method=summed.name_of(ends.method), effective_samples=few)
     if not isfinite(linear.value):
         return form.without_limits(NoLimits.UNDEFINED_FOR_SAMPLES)
     known = np.isfinite(summed.influence).all()
@@ -108,7 +120,9 @@ def of_sum(linear: Linearisation, run: RunData, settings: LimitSettings) -> Esti
 
 
 def _few_effective(linear: Linearisation) -> float | None:
-    """How many samples carry the variance of a mean, such as the log loss of one confident mistake, if too few."""
+    """Return the number of samples that carry the variance of a mean if it is too small, as with the log loss of one
+    confident mistake.
+    """
     if linear.method not in (LinearMethod.T, LinearMethod.INFLUENCE):
         return None
     carrying = effective_samples(linear)
@@ -116,12 +130,12 @@ def _few_effective(linear: Linearisation) -> float | None:
 
 
 def resampling_plan(run: RunData, draws: int) -> Plan | None:
-    """How many resamples of what: this follows from the run alone, whatever is asked. None when even few take long."""
+    """Return the numbers of resamples and of samples in each, from the run alone; None when even few take long."""
     return plan(run.units.n_units, run.units.width, draws, whole=run.grouping is not None)
 
 
 def work_of(estimand: Estimand, run: RunData, settings: LimitSettings) -> float:
-    """What resampling takes, as a part of the longest time that anyone waits."""
+    """Return the time that resampling takes, as a part of the longest that anyone waits."""
     made = resampling_plan(run, settings.sampling.draws)
     return (
         0.0 if made is None else len(measures(estimand.expression)) / _METRICS_OF_A_LOAD / made.loads(run.units.width)
@@ -171,7 +185,7 @@ def _unsampled(form: Estimate, value: float, why: NoLimits) -> Estimate:
 
 
 def _affordable(estimands: Sequence[Estimand], values: Sequence[Array], made: Plan, n_classes: int) -> list[int]:
-    """Which estimands can be resampled in reasonable time: the first of those that have a value.
+    """Return the estimands that can be resampled in reasonable time: the first of those that have a value.
 
     Metrics of the catalogue share their work, all of them together are one load.
     """

@@ -6,20 +6,20 @@ in the bins, are drawn again.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from math import isfinite, nan
 from typing import Final
 
 import numpy as np
 
 from app.kernel.metrics.card import Metric, is_of_probabilities
-from app.kernel.metrics.expression import Bounds, Every, Measure
+from app.kernel.metrics.expression import Bounds, Every, Expression, Measure
 from app.kernel.metrics.families.score_ranking import roc_auc
 from app.kernel.samples.scores import Scores
-from app.kernel.streamed.cells import Cells, Draw
+from app.kernel.streamed.cells import Cells, CellsOfGroups, cells_of, cells_of_groups
 from app.kernel.streamed.metrics import draw_of, linearised, streams
 from app.kernel.uncertainty.closed_forms import Given
 from app.kernel.uncertainty.draws import ClassCounts, Shares
+from app.kernel.uncertainty.groups import expanded_level
 from app.kernel.uncertainty.influence import Linearisation
 from app.kernel.uncertainty.resampling import Resampled, bootstrap_samples, plan, resampled
 from app.services.estimands import Estimand
@@ -29,10 +29,8 @@ from app.services.estimates.methods.of_samples import areas, of_sum
 from app.services.estimates.run_data import RunData
 from app.services.seeds import chosen_seed
 
-# Of the names of the methods, which are those of resampled samples.
+# Of the names of the methods, before those of resampled samples.
 _PREFIX: Final = "folded_"
-_PREFIX_OF_GROUPS: Final = "cluster_"
-_PREFIX_OF_WEIGHTS: Final = "weighted_"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +54,12 @@ class _Value:
     place: tuple[int, int]
 
     def read(self, of: int | None) -> Resampled:
-        """What is computed, for one of the classes."""
-        return resampled(Measure(self.metric, self.metric.card.defaults, of), self.bounds)
+        """Return the functional of one of the classes, with its reading of limits."""
+        return resampled(self.measure(of), self.bounds)
+
+    def measure(self, of: int | None) -> Measure:
+        """The metric of one of the classes."""
+        return Measure(self.metric, self.metric.card.defaults, of)
 
 
 def in_closed_form(estimand: Estimand, run: RunData, settings: LimitSettings) -> Estimates | None:
@@ -88,24 +90,23 @@ def resampled_all(estimands: Sequence[Estimand], run: RunData, settings: LimitSe
     if run.streamed is None:
         raise ValueError("expected samples that were folded")
     values = [run.values(estimand).tolist() for estimand in estimands]
-    given = Given.SAMPLES if run.grouping is None else Given.GROUPS
-    weighted = run.streamed.worth is not None
-    alone = partial(_not_drawn, given=given, settings=settings, weighted=weighted)
-    found = [[alone(one, value) for value in own] for one, own in zip(estimands, values, strict=True)]
-    groups: dict[tuple[Draw, int], list[_Value]] = {}
+    found = [
+        [_not_drawn(one, value, run, settings) for value in own] for one, own in zip(estimands, values, strict=True)
+    ]
+    orders: dict[int | None, list[_Value]] = {}
     for place, (estimand, own) in enumerate(zip(estimands, values, strict=True)):
         metric = _streamed_metric(estimand, run)
-        # Cells do not say which of their samples are in one group, nor what each weighs.
-        draw = None if metric is None or weighted or run.grouping is not None else draw_of(metric)
+        draw = None if metric is None else draw_of(metric)
         if metric is None or draw is None:
             continue
         for index, (code, value) in enumerate(zip(_codes(estimand, run), own, strict=True)):
-            at = draw.at(run.n_classes, code)
+            at = draw(run.n_classes, code)
             if at is not None and isfinite(value):
                 one = _Value(metric, code, at[1], value, estimand.bounds, (place, index))
-                groups.setdefault((draw, at[0]), []).append(one)
-    for (draw, code), asked in groups.items():
-        made = _resampled(draw.cells(run.streamed, code), asked, run, settings)
+                orders.setdefault(at[0], []).append(one)
+    grouped = {} if run.grouping is None or not orders else cells_of_groups(run.streamed, orders)
+    for code, asked in orders.items():
+        made = _resampled(grouped.get(code) or cells_of(run.streamed, code), asked, run, settings)
         for one, estimate in zip(asked, made, strict=True):
             place, index = one.place
             found[place][index] = estimate
@@ -129,30 +130,40 @@ def _codes(estimand: Estimand, run: RunData) -> list[int | None]:
     return [*range(run.n_classes)] if isinstance(of, Every) else [of]
 
 
-def _not_drawn(estimand: Estimand, value: float, given: Given, settings: LimitSettings, *, weighted: bool) -> Estimate:
-    prefix = _PREFIX_OF_GROUPS if given is Given.GROUPS else _PREFIX_OF_WEIGHTS if weighted else _PREFIX
-    method = prefix + resampled(estimand.expression, estimand.bounds).method
-    form = Estimate(value=value, level=settings.level, method=method, given=given.value)
+def _form(expression: Expression, bounds: Bounds, run: RunData, settings: LimitSettings, given: Given) -> Estimate:
+    """Return the estimate without its limits: level, method and what is taken as fixed."""
+    design = "cluster_" if run.grouping is not None else "weighted_" if run.source.is_weighted else ""
+    method = _PREFIX + design + resampled(expression, bounds).method
+    return Estimate(value=nan, level=settings.level, method=method, given=given.value)
+
+
+def _not_drawn(estimand: Estimand, value: float, run: RunData, settings: LimitSettings) -> Estimate:
+    given = Given.SAMPLES if run.grouping is None else Given.GROUPS
+    form = replace(_form(estimand.expression, estimand.bounds, run, settings, given), value=value)
     return form.without_limits(NoLimits.FOLDED if isfinite(value) else NoLimits.UNDEFINED_FOR_SAMPLES)
 
 
-def _resampled(cells: Cells, asked: Sequence[_Value], run: RunData, settings: LimitSettings) -> list[Estimate]:
+def _resampled(
+    cells: Cells | CellsOfGroups, asked: Sequence[_Value], run: RunData, settings: LimitSettings
+) -> list[Estimate]:
     fixed = settings.sampling.shares is Shares.OBSERVED and cells.n_strata > 1
-    form = Estimate(value=nan, level=settings.level, given=(Given.ACTUAL if fixed else Given.SAMPLES).value)
+    given = Given.GROUPS if run.grouping is not None else Given.ACTUAL if fixed else Given.SAMPLES
     reads = [one.read(one.of) for one in asked]
-    forms = [
-        replace(form, value=one.value, method=_PREFIX + read.method) for one, read in zip(asked, reads, strict=True)
-    ]
-    made = plan(cells.n_units, run.n_classes, settings.sampling.draws, whole=True)
+    forms = [replace(_form(one.measure(one.of), one.bounds, run, settings, given), value=one.value) for one in asked]
+    size = cells.scores.n_samples
+    made = plan(size, run.n_classes, settings.sampling.draws, whole=True)
     if made is None:
         return [one.without_limits(NoLimits.TOO_LARGE) for one in forms]
+    made, level = replace(made, subset=cells.n_units, n_samples=cells.n_units), settings.level_of_each
+    if run.grouping is not None:
+        level = expanded_level(level, min(run.grouping.effective_groups, cells.n_units))
     seed = chosen_seed(settings.seed, run.source.counts)
     summaries = bootstrap_samples(
         cells,
         reads,
         seed=seed,
         made=made,
-        level=settings.level_of_each,
+        level=level,
         class_counts=ClassCounts.FIXED if fixed else ClassCounts.RANDOM,
         known=[np.atleast_1d(one.read(one.code).values(run.subject)) for one in asked],
     )

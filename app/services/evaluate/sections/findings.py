@@ -1,10 +1,9 @@
 """Findings: sentences on what the numbers of a matrix and of probabilities mean, each with its evidence."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from functools import cache
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from math import sqrt
-from statistics import NormalDist
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -21,9 +20,8 @@ from app.kernel.metrics.families.imcp import median_phi
 from app.kernel.metrics.families.rates import recall
 from app.kernel.metrics.families.score_ranking import roc_auc
 from app.kernel.numerics.scipy_bridge import binomial_upper_tail
-from app.kernel.samples.calibration import Excess, excess_of_top_label
 from app.kernel.samples.losses import threshold_correct
-from app.kernel.samples.scores import Scores
+from app.kernel.samples.scores import CONFIDENT, Scores
 from app.kernel.uncertainty.influence import area_limits
 from app.kernel.uncertainty.intervals import two_sided_z, wilson
 from app.services.estimates.run_data import RunData
@@ -71,7 +69,7 @@ class _Margins:
 
     @property
     def weighed_in(self) -> str:
-        """What entries that are no samples are."""
+        """Word for the entries of a matrix that counts no samples."""
         return "weight" if self.content == Content.weights else "rate"
 
     def quantity(self, amount: float, one: str = "case") -> str:
@@ -90,7 +88,7 @@ def matrix_findings(
     *,
     independent: bool = True,
 ) -> list[Finding]:
-    """Everything there is to say about one matrix, the gravest first.
+    """Return the findings on one matrix, the gravest first.
 
     Args:
         labels: The K classes.
@@ -134,7 +132,7 @@ def tie_finding(ties: int, n_samples: int, of: str = "probability") -> Finding |
 
 
 def ignored_findings(source: MatrixInput) -> list[Finding]:
-    """What was left out of the classes that are ignored, and what is predicted as them all the same."""
+    """Return findings on samples of ignored classes, and on predictions of these classes."""
     ignored = source.facts.get(IGNORED_FACT)
     if not ignored:
         return []
@@ -249,7 +247,7 @@ def _accuracy_overstates(matrix: _Margins, values: Mapping[str, float | None]) -
 
 
 def _hidden_classes(matrix: _Margins, k: int, recall: float, accuracy: float, count: int) -> str:
-    """What accuracy hides: class k, which is the weakest of so many."""
+    """Say that accuracy hides class k, the weakest of ``count`` weak classes."""
     label, part = name(matrix.labels[k]), matrix.actual[k] / matrix.n
     found = _found(matrix, k, recall)
     if count > 1:
@@ -264,7 +262,7 @@ def _every_class_alike(h_mean: float) -> str:
 
 
 def _found(matrix: _Margins, k: int, recall: float) -> str:
-    """How much of class k is found."""
+    """Say the part of class k that is found."""
     if not matrix.counted:
         return (
             f"{share(recall)} of its {matrix.weighed_in}" if matrix.correct[k] else f"none of its {matrix.weighed_in}"
@@ -275,7 +273,7 @@ def _found(matrix: _Margins, k: int, recall: float) -> str:
 
 
 def _few_of(matrix: _Margins, k: int) -> str:
-    """What so few cases leave open, where they are few."""
+    """Say the limits of a recall that rests on few cases; empty where there are enough."""
     if not matrix.counted or matrix.actual[k] >= FEW_CASES:
         return ""
     low, high = _wilson(matrix.correct[k], matrix.actual[k], LEVEL)
@@ -286,7 +284,7 @@ def _few_of(matrix: _Margins, k: int) -> str:
 
 
 def _beyond(matrix: _Margins) -> str:
-    """What has to be added to an interval that takes samples as independent."""
+    """Qualify an interval that takes samples as independent, where they are not."""
     return "" if matrix.independent else ", and beyond, as samples come in groups"
 
 
@@ -386,14 +384,9 @@ def _too_few(matrix: _Margins, severity: Severity, bound: int, members: Sequence
     )
 
 
-@cache
-def _quantile(level: float) -> float:
-    return NormalDist().inv_cdf((1.0 + level) / 2.0)
-
-
 def _wilson(x: float, n: float, level: float) -> tuple[float, float]:
     """Score interval of one rate: `app.kernel.uncertainty.intervals.wilson` without the cost of arrays."""
-    z = _quantile(level)
+    z = two_sided_z(level)
     centre = x + z * z / 2.0
     spread = z * math.sqrt(x * (n - x) / n + z * z / 4.0)
     scale = n + z * z
@@ -405,7 +398,6 @@ def _subject(matrix: _Margins, members: Sequence[int]) -> str:
     return _sentence_case(classes([matrix.labels[k] for k in members]))
 
 
-CONFIDENT: Final = 0.9
 # How often a finding about probabilities that are right, or about rates that are not as it says, may come at most.
 ERROR_RATE: Final = 0.05
 # A miscalibration below this changes no decision, however sure it is.
@@ -418,7 +410,7 @@ WEAK_RECALL: Final = 0.5
 def probability_findings(
     run: RunData, by_class: Mapping[str, Sequence[Value]], details: Mapping[str, Any]
 ) -> list[Finding]:
-    """Everything there is to say about the samples of an input, warnings first.
+    """Return the findings on the samples of an input, warnings first.
 
     Args:
         run: With its samples.
@@ -431,14 +423,35 @@ def probability_findings(
         return found
     of_probabilities = [
         _confident_mistakes(scores),
-        miscalibrated(details["calibration"], lambda: excess_of_top_label(scores), grouped=source.is_grouped),
+        _miscalibrated(details["calibration"], scores, grouped=source.is_grouped),
         _unsure_classes(source, scores, by_class[median_phi.key]),
     ]
     return [*(finding for finding in of_probabilities if finding is not None), *found]
 
 
+def about_decisions(findings: Sequence[Finding], source: MatrixInput) -> tuple[Finding, ...]:
+    """Return the findings of a report, where what accuracy hides is a matter of the threshold as such.
+
+    Calibrated probabilities miss most cases of a rare class at any threshold that accuracy favours: that is no fault of
+    the model.
+    """
+    calibrated = source.is_scored and not source.has_scores and all(one.code != "miscalibrated" for one in findings)
+    return tuple(
+        replace(one, severity=Severity.NOTE, message=f"{one.message} {_BY_THRESHOLD}")
+        if calibrated and one.code == "accuracy_overstates"
+        else one
+        for one in findings
+    )
+
+
+_BY_THRESHOLD = (
+    "Its probabilities are calibrated as far as these samples tell: a lower threshold, or more weight for the class, "
+    "finds more of its cases."
+)
+
+
 def findings_of_order(run: RunData, areas: Sequence[Value]) -> list[Finding]:
-    """What there is to say of the order of samples, at hand or gone by, and of what was decided by it.
+    """Return findings on the order of samples by score, and on the decisions made by it.
 
     Args:
         run: With its samples, or what is left of them.
@@ -454,10 +467,11 @@ def findings_of_order(run: RunData, areas: Sequence[Value]) -> list[Finding]:
 
 
 def _confident_mistakes(scores: Scores) -> Finding | None:
-    sure = scores.confidence >= CONFIDENT
-    total = int(np.count_nonzero(sure))
-    wrong = int(np.count_nonzero(sure & (scores.truth_rank > 0)))
-    expected = float((1.0 - scores.confidence[sure]).sum())
+    if scores.weights is not None:
+        # How many are too many is known for samples of one weight only.
+        return None
+    sure = scores.confident
+    total, wrong, expected = sure.size, sure.size - sure.events, sure.size - sure.expected
     # More than chance makes of the probabilities as they are stated.
     if wrong <= expected + 3.0 * sqrt(expected) + 0.5:
         return None
@@ -472,18 +486,11 @@ def _confident_mistakes(scores: Scores) -> Finding | None:
     )
 
 
-def miscalibrated(by_chance: Mapping[str, Any], excess: Callable[[], Excess], *, grouped: bool) -> Finding | None:
-    """What calibration errors beside those of chance say.
-
-    Args:
-        by_chance: These, by metric.
-        excess: Of the probability of the predicted class.
-        grouped: Do samples come in groups?
-    """
+def _miscalibrated(by_chance: Mapping[str, Any], scores: Scores, *, grouped: bool) -> Finding | None:
     error = by_chance.get(expected_calibration_error.key)
     if error is None or error["p_value"] > ERROR_RATE or error["observed"] <= SMALLEST_ERROR:
         return None
-    confidence, gap, noise = excess()
+    confidence, gap, noise = scores.excess
     if abs(gap) <= two_sided_z(1.0 - ERROR_RATE) * noise:
         direction, words = "mixed", "On average they are neither too high nor too low, as far as these samples tell"
     elif gap > 0:
@@ -516,10 +523,9 @@ def _unsure_classes(source: MatrixInput, scores: Scores, medians: Sequence[Value
     for code, median in enumerate(medians):
         if median is None or median > limit:
             continue
-        unsure = scores.columns[code] <= 0.5
-        given, size = scores.columns[code][unsure], int(np.count_nonzero(scores.y == code))
-        count, expected = int(np.count_nonzero(scores.y[unsure] == code)), float(given.sum())
-        p_value = _more_than_expected(count, expected, given.size)
+        unsure, size = scores.forecasts(code).unsure, int(scores.used[code])
+        count, expected = unsure.events, unsure.expected
+        p_value = _more_than_expected(count, expected, unsure.size)
         if p_value <= ERROR_RATE / scores.n_classes:
             found.append((p_value, code, count, expected, size, median))
     if not found:
@@ -549,7 +555,7 @@ def _unsure_classes(source: MatrixInput, scores: Scores, medians: Sequence[Value
 
 
 def _more_than_expected(count: int, expected: float, trials: int) -> float:
-    """At most how likely so many events are, or more, in independent trials that have unequal chances.
+    """Bound the probability of so many events, or more, in independent trials of unequal chances.
 
     From one above the expected number on no chances make it likelier than equal ones (Hoeffding 1956).
     """
@@ -629,7 +635,7 @@ def _assumed(source: MatrixInput) -> Finding | None:
 
 
 def data_findings(source: MatrixInput) -> list[Finding]:
-    """What was not looked at of data that was named by a reference."""
+    """Return findings on columns of referenced data that were not read."""
     facts = source.facts.get(DATA_FACT, {})
     if not facts.get("sample_ids_unchecked"):
         return []

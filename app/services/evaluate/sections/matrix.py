@@ -154,7 +154,7 @@ def batch_values(questions: Sequence[Question]) -> BatchValues:
 
 
 def sections(found: BatchValues) -> list[Section]:
-    """What is said of each matrix: values in their groups, quick intervals, reasons and findings."""
+    """Return the section of each matrix: values in their groups, quick intervals, reasons and findings."""
     questions, by_class, overall = found.questions, found.by_class, found.overall
     n_classes, level = questions[0].family
     order = metric_order(binary=n_classes == 2)
@@ -169,64 +169,40 @@ def sections(found: BatchValues) -> list[Section]:
     overall_rows = _overall_rows(order, questions, overall, by_class)
     class_rows = _class_rows(order, by_class)
     return [
-        _section(
-            order,
-            question,
+        Section(
             # Written matrix by matrix: the texts of one stay where the processor finds them at once.
-            metrics=order.overall.form.filled(written_numbers(overall_rows[index])),
-            per_class=order.per_class.form.under(question.source.labels).filled(written_numbers(class_rows[index])),
-            values=found.values[index],
-            requested=found.requested[index],
+            metrics=_written(order.overall.form.filled(written_numbers(overall_rows[index]))),
+            per_class=_written(order.per_class.form.under(question.source.labels).filled(written_numbers(rows))),
+            leading=leading_rates(question.source.labels, *leading[index]),
+            values=values,
+            requested=requested,
             intervals=intervals[index],
-            balanced=balanced[index],
-            leading=leading[index],
-            undefined=()
-            if complete[index]
-            else _undefined(order, question.source, by_class[:, index], overall[:, index]),
-            interpretation=_interpretation(order, question, found.values[index], by_class[:, index, 0])
+            balanced_intervals=balanced[index],
+            undefined=(
+                *(() if complete[index] else _undefined(order, question.source, by_class[:, index], overall[:, index])),
+                *gaps,
+            ),
+            findings=findings_of(question, values, leading[index][0]),
+            folds=None if question.source.fold_counts is None else _folds(order, question.source.fold_counts),
+            interpretation=_interpretation(order, question, values, by_class[:, index, 0])
             if question.options.interpretation
             else None,
         )
-        for index, question in enumerate(questions)
+        for index, (question, values, (requested, gaps), rows) in enumerate(
+            zip(questions, found.values, found.requested, class_rows, strict=True)
+        )
     ]
 
 
-def _section(
-    order: MetricOrder,
-    question: Question,
-    *,
-    metrics: bytes,
-    per_class: bytes,
-    values: dict[str, Value],
-    requested: tuple[Requested, list[Undefined]],
-    intervals: Mapping[str, Interval],
-    balanced: dict[str, Interval],
-    leading: Sequence[Sequence[Value]],
-    undefined: Sequence[Undefined],
-    interpretation: Interpretation | None,
-) -> Section:
-    answers, gaps = requested
-    recalls, prevalences = leading
-    grouped: Any = WrittenObject(metrics)
-    return Section(
-        metrics=grouped,
-        per_class=WrittenObject(per_class),
-        leading=leading_rates(question.source.labels, recalls, prevalences),
-        values=values,
-        requested=answers,
-        intervals=intervals,
-        balanced_intervals=balanced,
-        undefined=(*undefined, *gaps),
-        findings=findings_of(question, values, recalls),
-        folds=None if question.source.fold_counts is None else _folds(order, question.source.fold_counts),
-        interpretation=interpretation,
-    )
+def _written(text: bytes) -> Any:
+    """Groups of values as JSON, in the place of their mapping."""
+    return WrittenObject(text)
 
 
 def leading_rates(
     labels: Sequence[str], recalls: Sequence[Value], prevalences: Sequence[Value]
 ) -> dict[str, GroupedMetrics]:
-    """What headlines and summaries say of each class."""
+    """Return recall and prevalence of each class, which headlines and summaries need."""
     return {
         label: {
             "prevalence_insensitive": {recall.key: found},
@@ -240,7 +216,7 @@ def leading_rates(
 def findings_of(
     question: Question, values: Mapping[str, Value], recalls: Sequence[Value] | None
 ) -> tuple[Finding, ...]:
-    """What there is to say of a matrix, of what is asked and of the limits that a report has at once."""
+    """Return the findings on a matrix, on the requested expressions and on the limits that a report has at once."""
     source = question.source
     independent = not source.is_grouped
     return (
@@ -263,6 +239,14 @@ def with_slow_intervals(section: Section, question: Question, run: RunData) -> S
         balanced_intervals=balanced_for_report(run, question.options),
         findings=(*section.findings, *more),
     )
+
+
+def with_limits_beyond(section: Section, question: Question, run: RunData) -> Section:
+    """The section of a matrix of independent samples with the limits of what was asked beside the quick ones."""
+    asked = estimate_for_report([], question.limits_beyond, run, question.options).intervals()
+    # A rate has one interval, whatever name it was asked by.
+    known = {text: section.intervals[text] for text in asked if text in section.intervals}
+    return replace(section, intervals={**section.intervals, **asked, **known})
 
 
 def _overall_rows(order: MetricOrder, questions: Sequence[Question], overall: Array, by_class: Array) -> Array:

@@ -1,8 +1,9 @@
-"""What a report says of probabilities and scores."""
+"""Section of a report on probabilities and scores."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
-from typing import Any
+from functools import partial
+from typing import Any, Final
 
 import numpy as np
 
@@ -14,14 +15,17 @@ from app.domain.options import IntervalChoice, Options
 from app.domain.report import FoldValues, GroupedMetrics, Section, Undefined, Value, merged_metrics
 from app.kernel.metrics.card import Explainer, Metric, Scope, evaluate_table
 from app.kernel.metrics.catalogue import catalogue
-from app.kernel.metrics.conditions import NOT_PROBABILITIES
+from app.kernel.metrics.conditions import NOT_PROBABILITIES, WEIGHTED
+from app.kernel.metrics.expression import measures
 from app.kernel.metrics.families.imcp import phi_quartiles, regions
 from app.kernel.numerics.arrays import Array, silently
 from app.kernel.samples.calibration import decompose, spiegelhalter
 from app.kernel.samples.losses import threshold_correct, threshold_incorrect
 from app.kernel.samples.scores import Scores
+from app.kernel.streamed.metrics import streamed_values, streams
 from app.services.estimates.report_intervals import (
     ReportEstimates,
+    about_biased,
     about_resampling,
     estimate_for_report,
     few_effective_samples,
@@ -34,30 +38,31 @@ from app.services.estimates.run_data import RunData
 from app.services.evaluate.questions import Question, decided
 from app.services.evaluate.sections.findings import probability_findings
 from app.services.evaluate.sections.matrix import over_folds
-from app.services.reasons import reason, requested_values
+from app.services.reasons import ALL_AT_ONCE, IF_ASKED, NOT_FOLDED, reason, requested_of_streamed
 from app.services.seeds import chosen_seed
 from app.services.stored import scores_of
 
 
 def probability_section(question: Question, run: RunData) -> Section:
-    """Everything that is said of the probabilities or scores of an input.
+    """Make the section on probabilities or scores of an input. What cannot be said of streamed samples has a reason.
 
     Args:
         question: What is asked.
-        run: With its samples.
+        run: With its samples, in memory or streamed.
     """
     source, scores = question.source, run.scores
     overall_metrics = catalogue().of_probabilities.reported.of_scope(Scope.OVERALL)
     class_metrics = catalogue().of_probabilities.reported.of_scope(Scope.CLASS)
-    overall = evaluate_table(scores, overall_metrics)
-    by_class = evaluate_table(scores, class_metrics)
     labels, size = source.labels, scores.n_classes
+    known = _values(question, run, [*overall_metrics, *class_metrics])
+    overall = np.array([float(known.get(metric.key, np.nan)) for metric in overall_metrics])
+    by_class = np.stack([known.get(metric.key, np.full(size, np.nan)) for metric in class_metrics])
     columns = numbers(by_class.T)
     per_class = {label: grouped(class_metrics, row, size) for label, row in zip(labels, columns, strict=True)}
     metrics = grouped(overall_metrics, numbers(overall), size)
     if source.positive is not None:
         metrics = merged_metrics(metrics, per_class[labels[source.positive]])
-    requested, gaps = requested_values(question.of_probabilities, labels, run.subject)
+    requested, gaps = requested_of_streamed(question.of_probabilities, labels, run.subject)
     details = _details(run, chosen_seed(question.options.seed, source.counts))
     if question.options.costs is not None and scores.are_probabilities:
         details["costs"] = decided(question.options.costs, scores, labels)
@@ -65,37 +70,71 @@ def probability_section(question: Question, run: RunData) -> Section:
     findings = [*probability_findings(run, class_values, details), *chance_of_groups(source, scores)]
     intervals = {}
     if question.has_intervals:
+        missing = {gap.metric for gap in gaps if gap.code == NOT_FOLDED}
         estimates = estimate_for_report(
-            probability_metrics(scores, question.options), question.of_probabilities, run, question.options
+            [metric for metric in probability_metrics(scores, question.options) if metric.key in known],
+            [(text, expression) for text, expression in question.of_probabilities if text not in missing],
+            run,
+            question.options,
         )
         intervals = estimates.intervals()
         findings += _about_intervals(estimates, run, question.options)
+    if run.streamed is not None:
+        findings.append(_STREAMED(n_samples=scores.n_samples))
     return Section(
         metrics=metrics,
         per_class=per_class,
         values=dict(zip((m.key for m in overall_metrics), numbers(overall), strict=True)),
         requested=requested,
-        undefined=(*_undefined(scores, labels, overall_metrics, overall, class_metrics, by_class), *gaps),
+        undefined=(
+            *_undefined(run, labels, overall_metrics, overall, known),
+            *_undefined(run, labels, class_metrics, by_class, known),
+            *gaps,
+        ),
         findings=tuple(findings),
         folds=_folds(source, overall_metrics),
         intervals=intervals,
         details=details,
+        curves=None if run.streamed is None else run.streamed.curves_as_json(),
     )
 
 
+def _values(question: Question, run: RunData, metrics: Sequence[Metric[Scores]]) -> Mapping[str, Array]:
+    """Values by key: () of overall metrics, (K) of those of classes. What streamed samples do not say is left out, and
+    what they would have to be read again for unless it is asked for.
+    """
+    asked = {leaf.metric.key for _, expression in question.of_probabilities for leaf in measures(expression)}
+    if run.streamed is not None:
+        return streamed_values(run.streamed, asked)
+    with silently():
+        return {metric.key: metric.compute(run.scores) for metric in metrics}
+
+
+_STREAMED: Final = partial(
+    Finding.note,
+    "samples_folded",
+    "There are more samples than were held in memory, so they were read once, batch by batch. Values are exact. What "
+    "needs all of them at once, such as trapezoids under an IMCP curve, has none. Limits by a method whose name begins "
+    "with folded_ are drawn from samples between cuts of their order, which are taken together.",
+)
+
+
 def _about_intervals(found: ReportEstimates, run: RunData, options: Options) -> Iterator[Finding]:
-    """What to be careful about with the intervals."""
+    """Yield cautions about the intervals."""
     by_name = found.by_name
     yield from few_effective_samples(by_name, run)
     if options.intervals is IntervalChoice.ALL:
-        yield from few_out_of_order(run)
-        yield from about_resampling(found.by_estimand, run, options.sampling.draws)
+        if run.streamed is None:
+            yield from few_out_of_order(run)
+            yield from about_resampling(found.by_estimand, run, options.sampling.draws)
+        else:
+            yield from about_biased(found.by_estimand, run)
         yield from stretched_findings(by_name)
     yield from few_members(run)
 
 
 def grouped(metrics: Sequence[Metric[Scores]], row: Sequence[Value], n_classes: int) -> GroupedMetrics:
-    """By what prevalence does to them; of samples there is no twin at balanced prevalence."""
+    """Group values by the effect of prevalence; samples have no twin at balanced prevalence."""
     insensitive, sensitive = dict[str, Value](), dict[str, Value]()
     for metric, value in zip(metrics, row, strict=True):
         chosen = insensitive if metric.card.prevalence.is_insensitive(n_classes) else sensitive
@@ -104,18 +143,29 @@ def grouped(metrics: Sequence[Metric[Scores]], row: Sequence[Value], n_classes: 
 
 
 def _undefined(
-    scores: Scores,
+    run: RunData,
     labels: Sequence[str],
-    overall_metrics: Sequence[Metric[Scores]],
-    overall: Array,
-    class_metrics: Sequence[Metric[Scores]],
-    by_class: Array,
+    metrics: Sequence[Metric[Scores]],
+    values: Array,
+    known: Container[str],
 ) -> Iterator[Undefined]:
-    explainer = Explainer(scores)
-    for metrics, values in ((overall_metrics, overall), (class_metrics, by_class)):
-        for gap in explainer.gaps(metrics, values):
-            label = None if gap.class_index is None else labels[gap.class_index]
-            yield Undefined(gap.metric.key, gap.condition.code, reason(gap, labels), label)
+    explainer = Explainer(run.scores)
+    for where in np.argwhere(~np.isfinite(values)):
+        metric, *code = metrics[where[0]], *map(int, where[1:])
+        label = labels[code[0]] if code else None
+        if run.streamed is not None and metric.key not in known and not _has_none(metric, run.streamed):
+            yield Undefined(metric.key, NOT_FOLDED, IF_ASKED if streams(metric, run.streamed) else ALL_AT_ONCE, label)
+        else:
+            gap = explainer.explain(metric, code[0] if code else None, float(values[tuple(where)]))
+            yield Undefined(metric.key, gap.condition.code, reason(gap, labels), label)
+
+
+def _has_none(metric: Metric[Scores], scores: Scores) -> bool:
+    """Is it undefined of such samples in any case?"""
+    conditions = metric.card.undefined
+    return (NOT_PROBABILITIES in conditions and not scores.are_probabilities) or (
+        WEIGHTED in conditions and scores.weights is not None
+    )
 
 
 def _folds(source: MatrixInput, metrics: Sequence[Metric[Scores]]) -> dict[str, FoldValues] | None:
@@ -138,7 +188,7 @@ def _folds(source: MatrixInput, metrics: Sequence[Metric[Scores]]) -> dict[str, 
 
 
 def _details(run: RunData, seed: int) -> dict[str, Any]:
-    """What belongs to the values: parameters that were chosen for them, and what stands beside them in the papers."""
+    """Return details beside the values: chosen parameters, and quantities that papers report with them."""
     source, scores = run.source, run.scores
     details: dict[str, Any] = {"per_class": {label: {} for label in source.labels}}
     for metric in catalogue().of_probabilities.metrics:
@@ -187,25 +237,29 @@ def _decomposed(scores: Scores, code: int) -> dict[str, Value]:
 
 
 def calibration_by_chance(run: RunData, seed: int) -> dict[str, dict[str, Any]]:
-    """Calibration errors beside those that perfect probabilities would show on as many samples."""
-    metrics = catalogue().of_probabilities.reported.of_scope(Scope.OVERALL)
-    chances = {metric.key: run.by_chance(metric, metric.card.defaults, seed) for metric in metrics}
-    return {
-        name: {
-            "observed": chance.observed,
-            "expected_if_calibrated": chance.mean,
-            "upper_if_calibrated": chance.upper,
-            "p_value": chance.p_value,
-            "draws": chance.draws,
-            "seed": chance.seed,
-        }
-        for name, chance in chances.items()
-        if chance is not None
-    }
+    """Return calibration errors beside those of perfect probabilities on as many samples, or the reason why these are
+    unknown.
+    """
+    found: dict[str, dict[str, Any]] = {}
+    for metric in catalogue().of_probabilities.reported.of_scope(Scope.OVERALL):
+        chance = run.by_chance(metric, metric.card.defaults, seed)
+        if chance is not None:
+            found[metric.key] = {
+                "observed": chance.observed,
+                "expected_if_calibrated": chance.mean,
+                "upper_if_calibrated": chance.upper,
+                "p_value": chance.p_value,
+                "draws": chance.draws,
+                "seed": chance.seed,
+            }
+        elif run.streamed is not None and metric.card.inference.by_chance is not None:
+            unknown = dict.fromkeys(("expected_if_calibrated", "upper_if_calibrated", "p_value"))
+            found[metric.key] = {"observed": float(metric.compute(run.scores)), **unknown, "reason": ALL_AT_ONCE}
+    return found
 
 
 def chance_of_groups(source: MatrixInput, scores: Scores) -> list[Finding]:
-    """What groups do to these, where there are some."""
+    """Return a caution about calibration errors expected by chance, where samples come in groups."""
     if not source.is_grouped or not scores.are_probabilities:
         return []
     return [

@@ -1,4 +1,4 @@
-"""What a report says of an input that is more than a matrix of classes: labels, clusters, rankings."""
+"""Section of a report on an input that is more than a matrix of classes: labels, clusters, rankings."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -32,7 +32,7 @@ from app.services.reasons import NOT_FOLDED, reason, requested_of_streamed
 
 
 def unit_section(question: Question, task: Task, run: RunData) -> Section:
-    """Everything that is said of an input.
+    """Make the report's section on an input.
 
     Args:
         question: What is asked.
@@ -120,7 +120,7 @@ class _Found:
         return self._grouped(metrics, numbers(np.array(self.values(metrics))), twins, numbers(np.array(balanced)))
 
     def per_class(self) -> dict[str, GroupedMetrics]:
-        """By label."""
+        """Return the values by label."""
         metrics = _of_scope(self._reported, Scope.CLASS)
         twins = self._twins(metrics)
         rows = numbers(np.array(self.values(metrics)).T) if metrics else []
@@ -133,7 +133,7 @@ class _Found:
         }
 
     def values(self, metrics: Sequence[Reported]) -> list[Array]:
-        """As they are; NaN where numbers of samples are needed and there are weights."""
+        """Return the values; NaN where a metric needs numbers of samples and there are weights."""
         counted = self._content is Content.counts
         return [
             value if counted or not metric.card.needs_counts else np.full_like(value, np.nan)
@@ -141,7 +141,7 @@ class _Found:
         ]
 
     def _twins(self, metrics: Sequence[Reported]) -> list[Reported]:
-        """Those that are worth computing again."""
+        """Return the metrics that have another value at balanced prevalence."""
         if self._twin is None:
             return []
         parts = self._twin.parts

@@ -7,16 +7,15 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from app.domain.data import MOST_GROUPS
 from app.domain.errors import InvalidInput, TooLarge
 from app.domain.inputs.content import GROUPS_FACT, WEIGHTS_FACT, DataFacts
-from app.domain.inputs.matrices import MatrixInput, check_entries
+from app.domain.inputs.matrices import MatrixInput
 from app.domain.inputs.samples import Samples, Tally
 from app.kernel.metrics.card import Task
 from app.kernel.streamed.labels import LabelGroups, LabelSums, StreamedLabels, StreamedLabelScores
 from app.kernel.streamed.rows import Rows
 from app.services.evaluate.evaluations import NewEvaluation
-from app.services.evaluate.streamed.units import DATA, StreamedParts
+from app.services.evaluate.streamed.units import DATA, StreamedParts, check_groups, check_weights
 from app.services.ports import OpenEngine
 
 # What an input says of its own rows, and how labels are decided where there are probabilities.
@@ -26,9 +25,8 @@ _RULE: Final = "rule"
 _GROUP, _CODE, _WEIGHT = "group", "g", "w"
 # Bytes for each pair of labels: 9 pairs of cells, in sums and in what is made of them; twice that with weights.
 _PAIR_BYTES: Final = 9 * 8 * 5
-# Bytes for each group and number that is added up of it, and for each group and label with an area.
+# Bytes for each group and number that is added up of it.
 _SUM_BYTES: Final = 16
-_AREA_BYTES: Final = 24
 
 
 def streamed_labels(
@@ -75,7 +73,8 @@ def streamed_labels(
     groups, scores, n_groups = None, None, 0
     if rows is not None and source.is_grouped:
         rows, n_groups = rows.coded(_GROUP, _CODE)
-        _check_groups(n_groups, sums, n_labels if scored else 0, left)
+        held = _SUM_BYTES * n_groups * (3 + len(sums.means.metrics))
+        check_groups(n_groups, n_labels if scored else 0, held, left)
         # Read again for each label.
         rows = rows.kept() if scored else rows
         groups = _groups(rows, sums)
@@ -103,7 +102,7 @@ def _add(sums: LabelSums, samples: Samples) -> Any:
 
 
 def _batches(parts: Iterable[Samples], sums: LabelSums, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """What the engine holds of each part, once it is added up."""
+    """Add up each part, and yield the columns of it that go into the engine."""
     for samples in parts:
         columns: dict[str, Any] = dict(zip(_values(sums), _add(sums, samples), strict=True))
         columns[_WEIGHT] = np.ones(samples.size) if samples.weights is None else samples.weights
@@ -113,18 +112,6 @@ def _batches(parts: Iterable[Samples], sums: LabelSums, schema: pa.Schema) -> It
             for place, (score, truth) in enumerate(zip(samples.outputs.T, samples.truth.T, strict=True)):
                 columns |= {f"p{place}": np.ascontiguousarray(score), f"t{place}": truth.astype(bool)}
         yield pa.record_batch([pa.array(columns[name]) for name in schema.names], schema=schema)
-
-
-def _check_groups(n_groups: int, sums: LabelSums, areas: int, budget: int) -> None:
-    if n_groups > MOST_GROUPS:
-        raise TooLarge(f"expected at most {MOST_GROUPS} groups, got {n_groups}", pointer=DATA)
-    taken = n_groups * (_SUM_BYTES * (3 + len(sums.means.metrics)) + _AREA_BYTES * areas)
-    if taken > budget:
-        raise TooLarge(
-            f"expected groups that take at most {budget} bytes (half of PREVAIL_DATA_MEMORY_BYTES), got {n_groups}, "
-            f"which take {taken}",
-            pointer=DATA,
-        )
 
 
 def _groups(rows: Rows, sums: LabelSums) -> LabelGroups:
@@ -150,11 +137,7 @@ def _whole(source: MatrixInput, sums: LabelSums, groups: LabelGroups | None) -> 
         facts[WEIGHTS_FACT] = moments.worth[1]
         if moments.n_samples < 2:
             del facts[WEIGHTS_FACT]
-        try:
-            check_entries(counts[0], DATA, lambda *_: DATA)
-        except InvalidInput as error:
-            fault = error.faults[0]
-            raise InvalidInput.at(DATA, fault.code, f"sample_weight: {fault.detail}") from None
+        check_weights(counts[0])
     if groups is not None:
         # The samples are gone, and their groups are not.
         codes = np.arange(groups.sizes.size)

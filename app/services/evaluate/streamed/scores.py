@@ -14,7 +14,7 @@ from app.domain.inputs.classified import assumed_threshold, decide_by_threshold
 from app.domain.inputs.columns import weight_facts
 from app.domain.inputs.content import DATA_FACT, GROUPS_FACT, IGNORED_FACT, WEIGHTS_FACT, DataFacts
 from app.domain.inputs.ignored import NothingLeft
-from app.domain.inputs.matrices import MatrixInput, check_entries
+from app.domain.inputs.matrices import MatrixInput
 from app.domain.inputs.samples import Samples, Tally, WeightSums
 from app.domain.report import SectionName
 from app.kernel.matrix.table import confusion_counts
@@ -22,16 +22,15 @@ from app.kernel.streamed.rows import Rows
 from app.kernel.streamed.scores import StreamedScores
 from app.services.estimates.run_data import RunData
 from app.services.evaluate.evaluations import NewEvaluation
-from app.services.evaluate.most_groups import check_groups
 from app.services.evaluate.questions import ask
 from app.services.evaluate.reports import report_alone
 from app.services.evaluate.sections.designs import group_section, weight_section
-from app.services.evaluate.sections.streamed import streamed_section
+from app.services.evaluate.sections.probability import probability_section
+from app.services.evaluate.streamed.units import DATA, check_groups, check_weights
 from app.services.ports import OpenEngine
 
 # Facts of a part that are numbers of samples.
 _COUNTED: Final = ("rows", "ties", "renormalized")
-_DATA: Final = "/input/data"
 # Thresholds that nobody has to name: all scores together say which of them it is.
 _THRESHOLDS: Final = (0.0, 0.5)
 # Bytes of what is known of each class in each group.
@@ -87,9 +86,11 @@ def streamed_scores(
         probabilities=not source.has_scores,
         weighted=weighted,
         n_groups=n_groups,
+        mirrored=read.mirrored,
+        n_samples=read.n_samples,
     )
     run = RunData(replace(whole, samples=samples), streamed=scores)
-    sections = {SectionName.PROBABILITIES: streamed_section(question, run)}
+    sections = {SectionName.PROBABILITIES: probability_section(question, run)}
     if grouped:
         sections[SectionName.GROUPS] = group_section(question, run)
     elif whole.is_weighted:
@@ -104,19 +105,21 @@ class _Read:
         first: The first part with samples, without these.
         columns: Of the first part.
         rows: That were read so far.
+        n_samples: Those that were not left out.
+        mirrored: Are there two classes, and is one probability 1 less the other in every row?
 
     Raises:
         InvalidInput: there is no part with samples.
     """
 
     def __init__(self, parts: Iterable[NewEvaluation | NoPart]) -> None:
-        self.rows = 0
+        self.rows, self.n_samples = 0, 0
         self._parts, self._left_out = iter(parts), Counter[str]()
-        self._ends = np.inf, -np.inf
+        self._ends, self.mirrored = (np.inf, -np.inf), True
         self._counts: NDArray[Any] = np.zeros((2, 2, 2), dtype=np.int64)
         part = self._following()
         if part is None:
-            raise InvalidInput.at(_DATA, "no_samples", "expected at least one sample, got none")
+            raise InvalidInput.at(DATA, "no_samples", "expected at least one sample, got none")
         self._assumes = bool(part.source.facts.get("threshold_assumed"))
         self.first, self._whole = part, replace(part.source, samples=None)
         self.columns = self._columns(part.source)
@@ -148,6 +151,7 @@ class _Read:
         samples = source.samples
         if samples is None or samples.outputs is None:
             raise ValueError("expected parts with probabilities or scores")
+        self.n_samples += samples.size
         outputs, decided = samples.outputs, [samples.predicted]
         found: dict[str, NDArray[Any]] = {"y": samples.truth.astype(np.int32)}
         if outputs.ndim == 1:
@@ -155,6 +159,7 @@ class _Read:
             found["s"] = -outputs if source.positive == 0 else outputs
         else:
             found |= {f"p{code}": np.ascontiguousarray(column) for code, column in enumerate(outputs.T)}
+            self.mirrored = self.mirrored and len(found) == 3 and np.array_equal(found["p0"], 1.0 - found["p1"])
         if self._assumes:
             decided = self._decided(samples.truth, outputs, source.positive or 0)
         if samples.groups is not None:
@@ -175,7 +180,7 @@ class _Read:
 
     @property
     def rule(self) -> int:
-        """Which of the decisions counts."""
+        """Place of the decision rule among the thresholds."""
         return _THRESHOLDS.index(assumed_threshold(*self._ends)) if self._assumes else 0
 
     def whole(self, facts: DataFacts) -> MatrixInput:
@@ -197,16 +202,17 @@ def _together(whole: MatrixInput, part: MatrixInput) -> MatrixInput:
 def _decided(rows: Rows, rule: str, *, weighted: bool, grouped: bool) -> Samples:
     """Samples of one actual and predicted class, and of one group, as one entry each."""
     by = [*(["g"] if grouped else []), "y", rule]
-    sums = {"n": "1"} | ({"u": "(w > 0)::INT", "v": "w", "x": "w * w"} if weighted else {})
-    found = rows.sums(*by, **sums)
+    sums, ends = {"n": "1"}, {}
+    if weighted:
+        sums |= {"u": "(w > 0)::INT", "v": "w", "x": "w * w"}
+        ends = {"a": "nullif(w, 0)", "b": "-nullif(w, 0)"}
+    found = rows.totals(by, sums, ends)
     truth, predicted = found["y"].astype(np.int64), found[rule].astype(np.int64)
     groups = found["g"].astype(np.int64) if grouped else None
     times = found["n"].astype(np.int64)
     if not weighted:
         return Samples(truth, predicted, groups=groups, tally=Tally(times))
-    used = "CASE WHEN w > 0 THEN {}w END"
-    ends = rows.smallest(*by, a=used.format(""), b=used.format("-"))
-    sums_of_weights = WeightSums(found["x"], found["u"].astype(np.int64), ends["a"], -ends["b"])
+    sums_of_weights = WeightSums(found["x"], found["u"].astype(np.int64), found["a"], -found["b"])
     return Samples(truth, predicted, weights=found["v"], groups=groups, tally=Tally(times, sums_of_weights))
 
 
@@ -218,11 +224,7 @@ def _weighed(whole: MatrixInput, samples: Samples) -> MatrixInput:
     """
     size = len(whole.labels)
     counts = confusion_counts(samples.truth, samples.predicted, size, samples.weights)
-    try:
-        check_entries(counts, _DATA, lambda *_: _DATA)
-    except InvalidInput as error:
-        fault = error.faults[0]
-        raise InvalidInput.at(_DATA, fault.code, f"sample_weight: {fault.detail}") from None
+    check_weights(counts)
     # Parts are worth something else.
     facts = {name: value for name, value in whole.facts.items() if name != WEIGHTS_FACT}
     return replace(whole, counts=counts, facts={**facts, **weight_facts(samples.weights, samples.tally)})

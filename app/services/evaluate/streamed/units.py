@@ -5,9 +5,12 @@ from dataclasses import replace
 from itertools import chain
 from typing import Any, Final
 
-from app.domain.errors import InvalidInput
+from numpy.typing import NDArray
+
+from app.domain.data import MOST_GROUPS
+from app.domain.errors import InvalidInput, TooLarge
 from app.domain.inputs.content import DATA_FACT, GROUPS_FACT, WEIGHTS_FACT, DataFacts
-from app.domain.inputs.matrices import MatrixInput
+from app.domain.inputs.matrices import MatrixInput, check_entries
 from app.domain.inputs.samples import Samples
 from app.domain.report import SectionName
 from app.kernel.metrics.card import Task
@@ -19,6 +22,41 @@ from app.services.evaluate.reports import report_alone
 from app.services.evaluate.sections.unit import unit_section
 
 DATA: Final = "/input/data"
+
+# Of each group what it adds to the error of an area, of how many samples and members.
+_BYTES_OF_AREA: Final = 24
+
+
+def check_groups(n_groups: int, orders: int, held: int, budget: int) -> None:
+    """Check that sums within groups fit in the budget.
+
+    Args:
+        n_groups: Their number.
+        orders: Of the samples, each of which has something of every group.
+        held: Bytes that the sums take besides.
+        budget: Bytes that they may take.
+
+    Raises:
+        TooLarge: there are too many groups, or they take too much.
+    """
+    if n_groups > MOST_GROUPS:
+        raise TooLarge(f"expected at most {MOST_GROUPS} groups, got {n_groups}", pointer=DATA)
+    taken = held + _BYTES_OF_AREA * n_groups * orders
+    if taken > budget:
+        raise TooLarge(
+            f"expected groups that take at most {budget} bytes (half of PREVAIL_DATA_MEMORY_BYTES), got {n_groups}, "
+            f"which take {taken}",
+            pointer=DATA,
+        )
+
+
+def check_weights(sums: NDArray[Any]) -> None:
+    """Raises InvalidInput: sums of weights are not as those of an input that is sent."""
+    try:
+        check_entries(sums, DATA, lambda *_: DATA)
+    except InvalidInput as error:
+        fault = error.faults[0]
+        raise InvalidInput.at(DATA, fault.code, f"sample_weight: {fault.detail}") from None
 
 
 class StreamedParts:
@@ -52,7 +90,7 @@ class StreamedParts:
         self.question(self.source)
 
     def question(self, source: MatrixInput) -> Question:
-        """What is asked of an input."""
+        """Return the question about an input."""
         return ask(source, self._first.options)
 
     def samples(self) -> Iterator[Samples]:

@@ -1,1 +1,1 @@
-"""How often other samples would say otherwise: matrices, pairs, groups and samples drawn again."""
+"""Resampling of runs: matrices, pairs, groups and samples drawn again."""

@@ -2,39 +2,38 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from math import nan
+from itertools import pairwise
 from typing import ClassVar
 
 import numpy as np
 
 from app.domain.findings import Finding
 from app.domain.members import LEFT_OUT, SPREAD
-from app.kernel.compare.differences import agreed, off_scale, on_scale, permutation_p, to_scale
-from app.kernel.compare.paired import joint
-from app.kernel.compare.paired import joint as joints
-from app.kernel.compare.paired.effects import (
-    Effects,
-    PairedScore,
-    SortedSlopes,
-    difference_variance_bounds,
-    paired_effects,
+from app.kernel.compare.differences import (
+    DrawnDifferences,
+    HybridDifferences,
+    Reach,
+    matrix_reach,
+    off_scale,
+    on_scale,
+    to_scale,
 )
+from app.kernel.compare.paired import joint
+from app.kernel.compare.paired.effects import Effects, PairedScore, PairSlopes, coupled, paired_effects
 from app.kernel.compare.paired.joint import JointCounts
 from app.kernel.compare.paired.tests import ChiSquared
 from app.kernel.compare.rankings import equal_kappas
 from app.kernel.matrix.prevalence import project
 from app.kernel.matrix.table import Table, WeightedCounts
-from app.kernel.metrics.card import Task
-from app.kernel.metrics.expression import Measure, is_smooth, needs_counts
+from app.kernel.metrics.card import Scale, Task
+from app.kernel.metrics.expression import Measure, needs_counts
 from app.kernel.metrics.families.agreement import cohen_kappa
 from app.kernel.numerics.arrays import Array, silently
 from app.kernel.uncertainty import simulation
-from app.kernel.uncertainty.closed_forms import variance
 from app.kernel.uncertainty.draws import (
     Alternative,
-    ClassCounts,
     Functional,
     Prior,
     Shares,
@@ -45,30 +44,8 @@ from app.kernel.uncertainty.draws import (
 from app.services.estimands import Estimand
 from app.services.estimates.methods.of_matrix import affordable_draws
 from app.services.runs.aligned import Runs
-from app.services.runs.differences import NOT_FOLDED, Test, normal_tests, proportion_tests, range_tests, score_tests
+from app.services.runs.differences import NO_LIMITS, NO_LOGARITHM, Test, proportion_tests, read_off
 from app.services.runs.pairing import PairingDesign
-
-
-def draw_run(
-    counts: Array,
-    estimands: Sequence[Estimand],
-    *,
-    draws: int,
-    seed: int,
-    shares: Array | None = None,
-    squares: Array | None = None,
-) -> list[Array]:
-    """Posterior values (D, V) of every estimand for one run (K, K): rows by the edge prior, class counts fixed."""
-    batches = simulation.draw_matrices(
-        counts,
-        draws=draws,
-        random=generator(seed),
-        shares=Shares.OBSERVED if shares is None else Shares.GIVEN,
-        given=shares,
-        squares=squares,
-    )
-    values = evaluate_draws(batches, [estimand.functional for estimand in estimands])
-    return [estimand.values(found) for estimand, found in zip(estimands, values, strict=True)]
 
 
 def draw_independent(
@@ -80,12 +57,28 @@ def draw_independent(
     shares: Array | None = None,
     weighted: Sequence[WeightedCounts | None] = (),
 ) -> list[Array]:
-    """Posterior values (D, R, V) for runs (R, K, K) on different samples, some of which may have weights."""
+    """Return posterior values (D, R, V) for runs (R, K, K) on different samples, some of which may have weights.
+
+    Rows by the edge prior, class counts fixed. Draws of a run follow from its matrix, wherever it stands.
+    """
     squares = [None if one is None else one.squares for one in weighted] or [None] * len(counts)
-    runs = [
-        draw_run(one, estimands, draws=draws, seed=seed_of(seed, index), shares=shares, squares=own)
-        for index, (one, own) in enumerate(zip(counts, squares, strict=True))
-    ]
+    functionals = [estimand.functional for estimand in estimands]
+    runs: list[list[Array]] = []
+    seeds: list[int] = []
+    for one, own in zip(counts, squares, strict=True):
+        content = seed_of(seed, one)
+        seeds.append(content)
+        batches = simulation.draw_matrices(
+            one,
+            draws=draws,
+            # Runs with equal matrices are as independent as others.
+            random=generator(seed_of(content, seeds.count(content))),
+            shares=Shares.OBSERVED if shares is None else Shares.GIVEN,
+            given=shares,
+            squares=own,
+        )
+        found = evaluate_draws(batches, functionals)
+        runs.append([estimand.values(values) for estimand, values in zip(estimands, found, strict=True)])
     return [np.stack([run[index] for run in runs], axis=1) for index in range(len(estimands))]
 
 
@@ -100,14 +93,11 @@ def draw_paired(counts: JointCounts, estimands: Sequence[Estimand], *, draws: in
 Pairs = Sequence[tuple[int, int]]
 # Runs whose class shares differ by less have the same mix.
 _SAME_SHARES = 1e-12
-# Permutations of a pair of runs; fewer than the second number resolve no p worth having.
-PERMUTATIONS = 4999
-FEWEST_PERMUTATIONS = 999
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InferenceSettings:
-    """What runs are compared with.
+    """Settings of a comparison's inference.
 
     Attributes:
         level: Of limits, unless another is asked for.
@@ -126,27 +116,20 @@ class InferenceSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResamplingDesign:
-    """What was simulated, and how often.
+    """Design of the simulation.
 
     Attributes:
         class_counts: `fixed`: the numbers of samples per class are taken as chosen; `random`: they came with
             groups.
         prior: Prior of the simulated matrices.
         draws: Simulated matrices of each run; 0 where they would be too many.
-        resampled: `groups` where whole groups of samples were drawn.
         n_groups: How many groups there are.
-        resamples: For metrics of probabilities without a closed form: how often samples were drawn.
-        resampled_subsets_of: Size of the subsets that were resampled in place of all samples, where there were too many
-            of these.
     """
 
     class_counts: str = "fixed"
     prior: str | None = field(default=None, metadata=LEFT_OUT)
     draws: int = 0
-    resampled: str | None = field(default=None, metadata=LEFT_OUT)
     n_groups: int | None = field(default=None, metadata=LEFT_OUT)
-    resamples: int | None = field(default=None, metadata=LEFT_OUT)
-    resampled_subsets_of: int | None = field(default=None, metadata=LEFT_OUT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,7 +147,7 @@ class ChiSquaredTest:
 
     @classmethod
     def of(cls, found: ChiSquared, reason: str | None = None) -> "ChiSquaredTest":
-        """What the kernel found."""
+        """Make it from the result of the kernel."""
         return cls(statistic=found.statistic, df=found.freedom, p_value=found.p, reason=reason)
 
 
@@ -204,7 +187,9 @@ class CommonPrevalence:
 
     @classmethod
     def of_runs(cls, runs: Runs) -> "CommonPrevalence":
-        """That of runs of classes, whatever was decided about them; all others are compared as they are."""
+        """Find the common prevalence of runs of classes, whatever was decided about them; all others are compared as
+        they are.
+        """
         if runs.task is Task.DECISIONS:
             return cls.of(np.stack([runs.source(run).counts.astype(np.float64) for run in range(len(runs))]))
         return cls() if runs.task is not None else cls.of(runs.counts)
@@ -222,7 +207,7 @@ class CommonPrevalence:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Setup:
-    """What all ways of resampling share: the runs, where they are compared, how, and which pairs of them."""
+    """The part that all ways of resampling share: the runs, the class shares, the settings, and the pairs."""
 
     runs: Runs
     prevalence: CommonPrevalence
@@ -235,12 +220,10 @@ class Resampling(ABC):
 
     Attributes:
         name: What limits that are read off the draws are called.
-        without: Why none of its values exists, where that is so.
         values: Values (R, V) of each estimand, at the common prevalence where that moves it.
     """
 
     name: ClassVar[str]
-    without: ClassVar[str | None] = None
 
     def __init__(self, setup: Setup, estimands: Sequence[Estimand], values: Sequence[Array]) -> None:
         self.setup, self.runs, self.settings = setup, setup.runs, setup.settings
@@ -258,11 +241,11 @@ class Resampling(ABC):
     @property
     @abstractmethod
     def design(self) -> ResamplingDesign:
-        """What is to be told of how it was simulated."""
+        """Design of the simulation, as it is answered."""
 
     @property
     def notes(self) -> list[str]:
-        """What is to be told of what could not be done."""
+        """Notes on parts that could not be computed."""
         return []
 
     @property
@@ -274,6 +257,10 @@ class Resampling(ABC):
         """A test that all runs have the same value, where there is one."""
         return None
 
+    def without(self, index: int) -> str | None:  # noqa: ARG002 - for what is not always there
+        """Why the values of an estimand are not known, where they are not."""
+        return None
+
     def gaps(self, index: int, pair: tuple[int, int]) -> Array:
         """Differences (V) of two runs; NaN where a value does not exist or both are infinite."""
         first, second = pair
@@ -282,62 +269,42 @@ class Resampling(ABC):
         return found
 
 
-class LeftOut(Resampling):
-    """Metrics that need the samples of streamed runs: no value, and no test."""
-
-    name = "none"
-    without = NOT_FOLDED
-
-    @property
-    def drawn(self) -> list[Array | None]:
-        """Nothing."""
-        return [None] * len(self.estimands)
-
-    @property
-    def design(self) -> ResamplingDesign:
-        """Nothing was drawn."""
-        return ResamplingDesign()
-
-    @property
-    def notes(self) -> list[str]:
-        """What is left out."""
-        names = ", ".join(estimand.text for estimand in self.estimands)
-        return [f"Not compared: {names}: {NOT_FOLDED}."]
-
-    def tests(self, index: int, level: float) -> list[list[Test]]:  # noqa: ARG002 - of nothing
-        """None."""
-        return [[Test()] * len(self.estimands[index].names) for _ in self.setup.pairs]
-
-
 # Cells of the matrices that numeric derivatives look at.
 MOST_DERIVED_CELLS = 50_000_000
 
 
 class MatrixDraws(Resampling):
-    """Draws of matrices; rates have tests of their own."""
+    """Draws of matrices, joint where runs are on the same samples: what they have in common stays in common. Rates and
+    what has derivatives have tests of their own.
+    """
 
     name = "posterior"
 
     @cached_property
     def draws(self) -> int:
-        """How many simulated matrices of each run; 0 when even a few are too many."""
+        """Number of simulated matrices of each run; 0 when even a few are too many."""
         return affordable_draws(self._cells, self.settings.draws)
 
     @property
+    def _joint(self) -> JointCounts | None:
+        return self.runs.pairing.joint
+
+    @property
     def _cells(self) -> int:
-        return int(self.runs.counts.size)
+        return max(self.runs.counts.size, 0 if self._joint is None else self._joint.counts.size)
 
     @cached_property
     def drawn(self) -> list[Array | None]:
         """Draws (D, R, V) of each estimand."""
         if not self.draws:
             return [None] * len(self.estimands)
+        prevalence, wanted = self.setup.prevalence, {"draws": self.draws, "seed": self.settings.seed}
         with silently():
-            return [*self._draw()]
-
-    @abstractmethod
-    def _draw(self) -> list[Array]:
-        """Draws (D, R, V) of each estimand."""
+            if self._joint is not None:
+                return [*draw_paired(self._joint, self.estimands, **wanted)]
+            shares = prevalence.shares if prevalence.reachable else None
+            weighted = self.runs.weighted
+            return [*draw_independent(self.runs.counts, self.estimands, **wanted, shares=shares, weighted=weighted)]
 
     @property
     def design(self) -> ResamplingDesign:
@@ -346,7 +313,7 @@ class MatrixDraws(Resampling):
 
     @property
     def notes(self) -> list[str]:
-        """Where draws had to be saved."""
+        """Notes on draws that were saved."""
         if not self.draws:
             return ["Too many classes for a simulation: probabilities and most intervals are left out."]
         if self.draws < self.settings.draws:
@@ -354,7 +321,9 @@ class MatrixDraws(Resampling):
         return []
 
     def tests(self, index: int, level: float) -> list[list[Test]]:
-        """Limits and p of each value: of rates by their own methods, of all else by what the draws come with."""
+        """Return tests of each value: of rates by their own methods, of what has derivatives by these, and of all else
+        by the draws.
+        """
         estimand, pairs = self.estimands[index], self.setup.pairs
         found: dict[tuple[int, int], list[Test]] = {}
         if estimand.rates is not None and not self.setup.prevalence.moves(estimand):
@@ -375,38 +344,73 @@ class MatrixDraws(Resampling):
                 if len(known) == len(tests):
                     found[pair] = known
         rest = [pair for pair in pairs if pair not in found]
-        found |= dict(zip(rest, self._other_tests(index, rest, level), strict=True))
+        reached = self.setup.prevalence.reaches(estimand)
+        others = self._derived_tests(index, rest, level) if reached else {}
+        for pair in rest:
+            known_tests = others.get(pair, [None] * len(estimand.names))
+            missing = [place for place, test in enumerate(known_tests) if test is None]
+            drawn = self._drawn_tests(index, pair, level) if missing else []
+            found[pair] = [drawn[place] if test is None else test for place, test in enumerate(known_tests)]
         return [found[pair] for pair in pairs]
 
-    @abstractmethod
-    def _other_tests(self, index: int, pairs: Pairs, level: float) -> list[list[Test]]:
-        """Tests of what is no rate, for some of the pairs."""
+    def _derived_tests(self, index: int, pairs: Pairs, level: float) -> dict[tuple[int, int], list[Test | None]]:
+        """Return tests by derivatives for some of the pairs; None for a value that bends too much for them.
+
+        The score method of paired runs, for all pairs together. Of others MOVER on the limits of the rows of each run,
+        and of one test set the least favourable pairing.
+        """
+        if self._joint is not None:
+            return self._paired(index, level) if index in self._scores and pairs else {}
+        if not self._derivable(self.runs.counts):
+            return {}
+        one_test_set = self.runs.pairing.design is PairingDesign.TEST_SET
+        tests = self._of_any_pairing if one_test_set else self._independent
+        return {pair: tests(index, pair, level) for pair in pairs}
+
+    def _drawn_tests(self, index: int, pair: tuple[int, int], level: float) -> list[Test]:
+        """Return tests of the values by their draws, which are joint where the runs are paired."""
+        drawn, gaps = self.drawn[index], self.gaps(index, pair)
+        infinite = [Test(reason=NO_LOGARITHM) if np.isinf(gap) else Test() for gap in gaps.tolist()]
+        if drawn is None:
+            return infinite
+        first, second = drawn[:, pair[0]], drawn[:, pair[1]]
+        name, smallest = self.name, None
+        with silently():
+            differences = DrawnDifferences(gaps, first - second)
+            if self.runs.pairing.design is PairingDesign.TEST_SET:
+                # No pairing lets the difference spread more than draws that are sorted against each other.
+                first, second, name = np.sort(first, axis=0), np.sort(second, axis=0), f"{name}_of_any_pairing"
+                differences = DrawnDifferences(gaps, first - second[::-1])
+                smallest = DrawnDifferences(gaps, first - second).p
+            found = read_off(differences, level=level, rope=self.settings.rope, method=name)
+        errors = [
+            float(np.sqrt(max(share * (1.0 - share) for share in (test.larger, test.equivalent)) / len(drawn)))
+            for test in found
+        ]
+        return [
+            none
+            if not np.isfinite(gap)
+            else Test(reason=NO_LIMITS)
+            if np.isnan(test.p)
+            else replace(test, error=error, smallest=None if smallest is None else float(smallest[place]))
+            for place, (test, none, gap, error) in enumerate(zip(found, infinite, gaps.tolist(), errors, strict=True))
+        ]
 
     def _derivable(self, counts: Array) -> bool:
         """Can the numeric derivatives be afforded?"""
         return bool(np.count_nonzero(counts) * counts[0].size * 2 <= MOST_DERIVED_CELLS)
 
-
-class IndependentMatrices(MatrixDraws):
-    """The posterior of each run for itself, at the common prevalence where there is one."""
-
-    def _draw(self) -> list[Array]:
-        prevalence = self.setup.prevalence
-        return draw_independent(
-            self.runs.counts,
-            self.estimands,
-            draws=self.draws,
-            seed=self.settings.seed,
-            shares=prevalence.shares if prevalence.reachable else None,
-            weighted=self.runs.weighted,
-        )
+    def _on_scale(self, index: int, pair: tuple[int, int]) -> tuple[Array, Array]:
+        """Return the values (2, V) of two runs, and the region of equivalence (V) on the scale of the metric."""
+        both, scale = self.values[index][[*pair]], self.estimands[index].scale
+        return both, to_scale(self.settings.rope, both, scale)
 
     def omnibus(self, index: int, place: int) -> OmnibusTest | None:  # noqa: ARG002 - kappa has one value
         """Runs on different samples: the chi-squared test that all have the same kappa."""
         estimand = self.estimands[index]
         is_kappa = isinstance(estimand.expression, Measure) and estimand.expression.metric is cohen_kappa
         apart = self.runs.pairing.design is PairingDesign.INDEPENDENT and len(self.runs) > 1
-        weighted = any(record.is_weighted for record in self.runs.records)
+        weighted = any(one is not None for one in self.runs.weighted)
         if not (is_kappa and apart) or weighted or self.setup.prevalence.moves(estimand):
             return None
         found = equal_kappas(self.runs.counts)
@@ -419,114 +423,81 @@ class IndependentMatrices(MatrixDraws):
             return lambda table: on_scale(estimand.functional(table), estimand.scale)
         return lambda table: on_scale(estimand.functional(Table(project(table.counts, shares))), estimand.scale)
 
-    def _other_tests(self, index: int, pairs: Pairs, level: float) -> list[list[Test]]:  # noqa: ARG002 - for others
-        """Normal tests with derivatives; a range of them where the runs are of one test set."""
-        return [self._normal_tests(index, pair) for pair in pairs]
-
-    def _normal_tests(self, index: int, pair: tuple[int, int]) -> list[Test]:
-        estimand, counts = self.estimands[index], self.runs.counts
-        if not self._derivable(counts) or not self.setup.prevalence.reaches(estimand):
-            return [Test()] * len(estimand.names)
+    def _independent(self, index: int, pair: tuple[int, int], level: float) -> list[Test | None]:
+        both, rope = self._on_scale(index, pair)
+        scale = self.estimands[index].scale
+        weighted = any(self.runs.weighted[run] is not None for run in pair)
         with silently():
-            gaps = np.subtract(*on_scale(self.values[index][[*pair]], estimand.scale))
-            if self.runs.pairing.design is PairingDesign.TEST_SET:
-                return range_tests(gaps, *difference_variance_bounds(*(self._slopes(index, run) for run in pair)))
-            first, second = (self._variance(index, run) for run in pair)
-        return normal_tests(gaps, first + second)
+            gaps = np.subtract(*on_scale(both, scale))
+            found = HybridDifferences(gaps, *(self._reach(index, run, level) for run in pair))
+            name = "weighted_mover" if weighted else "mover"
+            return _off_scale(read_off(found, level=level, rope=rope, method=name), both, scale)
 
-    def _variance(self, index: int, run: int) -> Array:
-        """Variances (V) of one run, computed once for all pairs."""
-        if (index, run) not in self._variances:
-            functional = self._functional(self.estimands[index])
-            own = self.runs.weighted[run]
-            squares = None if own is None else own.squares
-            found = variance(self.runs.counts[run], functional, class_counts=ClassCounts.FIXED, squares=squares)
-            self._variances[index, run] = found
-        return self._variances[index, run]
-
-    def _slopes(self, index: int, run: int) -> SortedSlopes:
-        """What pairings ask of one run, computed once for all pairs."""
-        if (index, run) not in self._known_slopes:
-            found = SortedSlopes.of(self.runs.counts[run], self._functional(self.estimands[index]))
-            self._known_slopes[index, run] = found
-        return self._known_slopes[index, run]
+    def _reach(self, index: int, run: int, level: float) -> Reach:
+        """Limits of one run, made once for all pairs."""
+        if (index, run, level) not in self._reaches:
+            functional, own = self._functional(self.estimands[index]), self.runs.weighted[run]
+            self._reaches[index, run, level] = matrix_reach(self.runs.counts[run], functional, level, own)
+        return self._reaches[index, run, level]
 
     @cached_property
-    def _known_slopes(self) -> dict[tuple[int, int], SortedSlopes]:
+    def _reaches(self) -> dict[tuple[int, int, float], Reach]:
         return {}
 
-    @cached_property
-    def _variances(self) -> dict[tuple[int, int], Array]:
-        return {}
-
-
-# Cells of the permuted matrices of all pairs.
-MOST_PERMUTED_CELLS = 40_000_000
-
-
-class PairedMatrices(MatrixDraws):
-    """The joint posterior of runs on the same samples: what they have in common stays in common."""
-
-    @property
-    def _joint(self) -> JointCounts:
-        assert self.runs.pairing.joint is not None  # noqa: S101 - what this is chosen by
-        return self.runs.pairing.joint
-
-    @property
-    def _cells(self) -> int:
-        return max(super()._cells, self._joint.counts.size)
-
-    def _draw(self) -> list[Array]:
-        return draw_paired(self._joint, self.estimands, draws=self.draws, seed=self.settings.seed)
-
-    def _other_tests(self, index: int, pairs: Pairs, level: float) -> list[list[Test]]:
-        """The score method for what is smooth; for the rest draws and permutations, brought together."""
-        scored = self._scored(index, level) if pairs else {}
-        return [
-            [
-                self._resampled(index, place, pair, level) if test is None and np.isfinite(gap) else test or Test()
-                for place, (test, gap) in enumerate(zip(scored[pair], self.gaps(index, pair).tolist(), strict=True))
+    def _of_any_pairing(self, index: int, pair: tuple[int, int], level: float) -> list[Test | None]:
+        """Return the tests of the pairing at which a difference varies most, and p at that where it varies least."""
+        both, rope = self._on_scale(index, pair)
+        scale, slopes = self.estimands[index].scale, self._slopes(index, pair)
+        first, second = self.runs.counts[[*pair]]
+        ends = []
+        for opposed in (True, False):
+            joints = [
+                coupled(first, second, slopes.slopes[:, :, place], opposed=opposed) for place in range(both.shape[1])
             ]
-            for pair in pairs
+            ends.append(
+                Effects.stacked([slopes.effects(joint, slice(place, place + 1)) for place, joint in enumerate(joints)])
+            )
+        widest, smallest = (PairedScore(effects) for effects in ends)
+        names = {"method": "permutation_mid_p_of_any_pairing", "limits": "score_of_widest_pairing"}
+        found = _off_scale(read_off(widest, level=level, rope=rope, **names), both, scale)
+        return [
+            None if test is None or not suits else replace(test, smallest=min(float(least), test.p))
+            for test, suits, least in zip(found, ends[0].faithful.tolist(), smallest.p.tolist(), strict=True)
         ]
 
-    def _scored(self, index: int, level: float) -> dict[tuple[int, int], list[Test | None]]:
-        """Tests by the score method of values that it suits, in units of the metric, for all pairs."""
-        estimand = self.estimands[index]
-        found: dict[tuple[int, int], list[Test | None]] = {
-            pair: [None] * len(estimand.names) for pair in self.setup.pairs
-        }
-        if index not in self._scores:
-            return found
-        effects, score = self._scores[index]
-        values, scale = [self.values[index][[*pair]] for pair in self._effects], estimand.scale
-        tests = score_tests(
-            score,
-            level=level,
-            rope=np.concatenate([to_scale(self.settings.rope, both, scale) for both in values]),
-            method="permutation_mid_p",
-            limits="score",
-        )
-        limits, suited, start = np.array([[test.low, test.high] for test in tests]).T, effects.faithful.tolist(), 0
+    def _slopes(self, index: int, pair: tuple[int, int]) -> PairSlopes:
+        """Slopes of two runs, made once for all levels."""
+        if (index, *pair) not in self._known_slopes:
+            functional = self._functional(self.estimands[index])
+            matrices = self.runs.counts[[*pair]]
+            self._known_slopes[index, *pair] = PairSlopes(matrices, [functional], np.ones(matrices.shape[-1]))
+        return self._known_slopes[index, *pair]
+
+    @cached_property
+    def _known_slopes(self) -> dict[tuple[int, int, int], PairSlopes]:
+        return {}
+
+    def _paired(self, index: int, level: float) -> dict[tuple[int, int], list[Test | None]]:
+        estimand, (effects, score) = self.estimands[index], self._scores[index]
+        values, ropes = zip(*(self._on_scale(index, pair) for pair in self._effects), strict=True)
+        names = {"method": "permutation_mid_p", "limits": "score"}
+        tests = read_off(score, level=level, rope=np.concatenate(ropes), **names)
+        found, start = {}, 0
         for pair, both in zip(self._effects, values, strict=True):
             own = slice(start, start + len(estimand.names))
-            ends = off_scale(limits[:, own], both, scale).T.tolist()
-            found[pair] = [
-                replace(test, low=low, high=high) if suits and np.isfinite(low) else None
-                for test, (low, high), suits in zip(tests[own], ends, suited[own], strict=True)
-            ]
+            ends = _off_scale(tests[own], both, estimand.scale)
+            suited = effects.faithful[own].tolist()
+            found[pair] = [test if suits else None for test, suits in zip(ends, suited, strict=True)]
             start = own.stop
         return found
 
     @cached_property
-    def _smooth(self) -> list[int]:
-        return [index for index, estimand in enumerate(self.estimands) if is_smooth(estimand.expression)]
-
-    @cached_property
     def _effects(self) -> dict[tuple[int, int], Effects]:
-        """What the samples contribute to the differences of all smooth estimands, for pairs of few enough cells."""
-        functionals = [_on_its_scale(self.estimands[index]) for index in self._smooth]
-        both = {pair: self._joint.pair(*pair) for pair in self.setup.pairs} if functionals else {}
+        """Effects of the samples on the differences of all estimands, for pairs of few enough cells."""
+        if self._joint is None:
+            return {}
+        functionals = [self._functional(estimand) for estimand in self.estimands]
+        both = {pair: self._joint.pair(*pair) for pair in self.setup.pairs}
         return {
             pair: paired_effects(joint, functionals)
             for pair, joint in both.items()
@@ -535,44 +506,22 @@ class PairedMatrices(MatrixDraws):
 
     @cached_property
     def _scores(self) -> dict[int, tuple[Effects, PairedScore]]:
-        """By smooth estimand the effects on its values, one pair after the other, and what follows from them."""
+        """By estimand the effects on its values, one pair after the other, and what follows from them."""
         if not self._effects:
             return {}
-        ends = np.cumsum([0] + [len(self.estimands[index].names) for index in self._smooth]).tolist()
+        ends = np.cumsum([0] + [len(estimand.names) for estimand in self.estimands]).tolist()
         found = {}
-        for index, start, end in zip(self._smooth, ends, ends[1:], strict=False):
+        for index, (start, end) in enumerate(pairwise(ends)):
             own = Effects.stacked([effects.of(slice(start, end)) for effects in self._effects.values()])
             found[index] = own, PairedScore(own)
         return found
 
-    def _resampled(self, index: int, place: int, pair: tuple[int, int], level: float) -> Test:
-        permuted, drawn = self._permuted(pair), self.drawn[index]
-        p = nan if permuted is None else float(permuted[index][place])
-        if drawn is None or permuted is None:
-            return Test(p=p, method="none" if permuted is None else "permutation")
-        gaps = drawn[:, pair[0], place] - drawn[:, pair[1], place]
-        gap = float(self.gaps(index, pair)[place])
-        found = agreed(gaps, gap, p, level=level, rope=self.settings.rope)
-        return Test(method="permutation", limits=self.name, **asdict(found))
 
-    def _permuted(self, pair: tuple[int, int]) -> list[Array] | None:
-        """By estimand, p of each value (V) from the same permutations; None where these would take too long."""
-        each = max(1, 2 * self.runs.counts[0].size, self._joint.counts.size)
-        draws = min(PERMUTATIONS, MOST_PERMUTED_CELLS // (each * max(len(self.setup.pairs), 1)))
-        if draws < FEWEST_PERMUTATIONS:
-            return None
-        if pair not in self._permutations:
-            random = generator(seed_of(self.settings.seed, "permutation", *pair))
-            both = self._joint.pair(*pair)
-            batches = joints.permute(both, draws=draws, random=random)
-            found = permutation_p(both, [estimand.functional for estimand in self.estimands], batches)
-            self._permutations[pair] = [np.atleast_1d(values) for values in found]
-        return self._permutations[pair]
-
-    @cached_property
-    def _permutations(self) -> dict[tuple[int, int], list[Array]]:
-        return {}
-
-
-def _on_its_scale(estimand: Estimand) -> Functional:
-    return lambda table: on_scale(estimand.functional(table), estimand.scale)
+def _off_scale(tests: Sequence[Test], both: Array, scale: Scale) -> list[Test | None]:
+    """Tests on a scale as those of values (2, V) of two runs; None where there are no limits."""
+    limits = np.array([[test.low, test.high] for test in tests]).T
+    ends = off_scale(limits, both, scale).T.tolist()
+    return [
+        replace(test, low=low, high=high) if np.isfinite(low) and np.isfinite(high) else None
+        for test, (low, high) in zip(tests, ends, strict=True)
+    ]

@@ -26,4 +26,4 @@ def code_of(error: PrevailError) -> int:
 
 
 class UsageError(Exception):
-    """What was typed cannot be meant; found before anything is sent."""
+    """The arguments have no meaning together; raised before anything is sent."""

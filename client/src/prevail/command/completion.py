@@ -18,7 +18,7 @@ complete -F _prevail prevail
 
 
 def script(shell: str, parser: argparse.ArgumentParser, others: Sequence[str]) -> str:
-    """What a shell has to read, such as by ``source <(prevail completion bash)``."""
+    """Return the completion script of a shell, to be read by ``source <(prevail completion bash)``."""
     words = words_of(parser)
     commands = " ".join([*dict.fromkeys(name.split(":")[0] for name in words), *others])
     if shell == "fish":
@@ -37,7 +37,7 @@ def script(shell: str, parser: argparse.ArgumentParser, others: Sequence[str]) -
 
 
 def words_of(parser: argparse.ArgumentParser, prefix: str = "") -> Mapping[str, Sequence[str]]:
-    """What may follow each command: its options, its own commands, and values that are chosen from a few."""
+    """Return the words that may follow each command: its options, subcommands and choices."""
     found: dict[str, Sequence[str]] = {}
     for action in parser._actions:  # argparse has no public way
         if isinstance(action, argparse._SubParsersAction):

@@ -11,6 +11,7 @@ from prevail.client import Client
 from prevail.command.codes import DONE, UsageError
 from prevail.command.junit import junit
 from prevail.command.output import emit, put, write_file, written
+from prevail.operations.naming import dataset_ref
 from prevail.results.decisions import Check, rule_text
 
 COMMANDS: Final = ("gate",)
@@ -19,7 +20,7 @@ _MAPPED: Final = {"pass": 0, "fail": 1}
 
 def add_commands(commands: Any, common: argparse.ArgumentParser) -> None:
     """The commands and what they take."""
-    tasks = commands.add_parser("gate", help="check | put | show | list | delete").add_subparsers(
+    tasks = commands.add_parser("gate", help="check | put | try | show | list | delete").add_subparsers(
         dest="task", required=True, metavar="TASK"
     )
     check = tasks.add_parser(
@@ -38,16 +39,21 @@ def add_commands(commands: Any, common: argparse.ArgumentParser) -> None:
 
     put_gate = tasks.add_parser("put", parents=[common], help="define a gate; a change is a new version")
     put_gate.add_argument("gate", metavar="GATE")
-    put_gate.add_argument("file", metavar="FILE", nargs="?", help="JSON, in place of rules")
-    put_gate.add_argument("--min", action="append", default=[], metavar="METRIC=X", help="the whole interval is above")
-    put_gate.add_argument("--max", action="append", default=[], metavar="METRIC=X", help="the whole interval is below")
-    put_gate.add_argument(
-        "--not-worse", action="append", default=[], metavar="METRIC=X", help="shown to be within X of the baseline"
-    )
-    put_gate.add_argument("--guard", action="append", default=[], metavar="METRIC=X", help="not worse by X for certain")
+    _add_rules(put_gate)
     put_gate.add_argument("--min-samples", type=int, metavar="N")
+    put_gate.add_argument("--dataset", metavar="NAME[:VERSION]", help="the only data that it is for")
+    put_gate.add_argument("--split")
     put_gate.add_argument("--description")
     put_gate.set_defaults(carry_out=_put)
+
+    trial = tasks.add_parser("try", parents=[common], help="what rules would have said of the latest runs")
+    _add_rules(trial)
+    trial.add_argument("--dataset", metavar="NAME[:VERSION]", help="of the runs")
+    trial.add_argument("--split")
+    trial.add_argument("--latest", type=int, default=20, metavar="N", help="how many runs (default: 20)")
+    trial.add_argument("--baseline", metavar="RUN", help="needed when a rule compares with one")
+    trial.add_argument("--beside", metavar="GATE", help="a gate whose rules are tried too")
+    trial.set_defaults(carry_out=_try)
 
     show = tasks.add_parser("show", parents=[common], help="the rules of a gate")
     show.add_argument("gate", metavar="GATE")
@@ -59,8 +65,18 @@ def add_commands(commands: Any, common: argparse.ArgumentParser) -> None:
     delete.set_defaults(carry_out=_delete)
 
 
+def _add_rules(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("file", metavar="FILE", nargs="?", help="JSON, in place of rules")
+    parser.add_argument("--min", action="append", default=[], metavar="METRIC=X", help="the whole interval is above")
+    parser.add_argument("--max", action="append", default=[], metavar="METRIC=X", help="the whole interval is below")
+    parser.add_argument(
+        "--not-worse", action="append", default=[], metavar="METRIC=X", help="shown to be within X of the baseline"
+    )
+    parser.add_argument("--guard", action="append", default=[], metavar="METRIC=X", help="not worse by X for certain")
+
+
 def add_outputs(parser: argparse.ArgumentParser) -> None:
-    """Where else a verdict is written."""
+    """Add the options that write a verdict to files."""
     parser.add_argument("--junit", metavar="FILE", help="write the rules as test cases")
     parser.add_argument("--markdown", metavar="FILE", help="append a report, such as to $GITHUB_STEP_SUMMARY")
     parser.add_argument("--inconclusive", choices=["pass", "fail"], help="what the exit code says of it (default: 2)")
@@ -98,7 +114,8 @@ def _rule(text: str, option: str, **demand: Any) -> dict[str, Any]:
     return {"metric": metric, **{name: value if one is ... else one for name, one in demand.items()}}
 
 
-def _put(client: Client, chosen: Namespace) -> int:
+def _definition(chosen: Namespace) -> Any:
+    """The rules of the options, or the definition in a file."""
     rules = [
         *(_rule(one, "--min", min=...) for one in chosen.min),
         *(_rule(one, "--max", max=...) for one in chosen.max),
@@ -115,13 +132,39 @@ def _put(client: Client, chosen: Namespace) -> int:
             raise UsageError(f"{chosen.file}: expected the JSON of a gate: {error}") from error
         if not isinstance(body, dict) or "rules" not in body:
             raise UsageError(f"{chosen.file}: expected an object with rules")
+    return body
+
+
+def _put(client: Client, chosen: Namespace) -> int:
+    body = _definition(chosen)
     found = client.put_gate(
         chosen.gate,
         body["rules"],
         minimum_samples=chosen.min_samples or body.get("minimum_samples"),
+        applies_to={"dataset": dataset_ref(chosen.dataset, chosen.split)} if chosen.dataset else body.get("applies_to"),
         description=chosen.description or body.get("description"),
     )
     return _shown(client, found, chosen)
+
+
+def _try(client: Client, chosen: Namespace) -> int:
+    found = client.try_gate(
+        _definition(chosen)["rules"],
+        chosen.dataset,
+        split=chosen.split,
+        latest=chosen.latest,
+        baseline=chosen.baseline,
+        gate=chosen.beside,
+    )
+    if chosen.output != "text":
+        emit(client, found, chosen)
+        return DONE
+    for one in found["items"]:
+        model = one["evaluation"]["model"]
+        name = ":".join(part for part in (model["name"], model.get("version")) if part)
+        verdicts = [each["verdict"] or "none" for each in (one["tried"], one.get("saved")) if each is not None]
+        put("  ".join(f"{verdict:12}" for verdict in verdicts) + f"  {name}  {one['evaluation']['id']}", chosen)
+    return DONE
 
 
 def _show(client: Client, chosen: Namespace) -> int:

@@ -1,4 +1,4 @@
-"""What is typed: parsed, carried out, and ended with an exit code."""
+"""The command `prevail`: arguments parsed, carried out, and ended with an exit code."""
 
 import argparse
 import os
@@ -25,7 +25,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def parser() -> Parser:
-    """All commands of the client."""
+    """Return the parser of the client's commands."""
     root = Parser(
         prog="prevail",
         description=SUMMARY,

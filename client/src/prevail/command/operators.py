@@ -17,7 +17,7 @@ _OF_THE_SERVICE: Final = frozenset({"serve", "migrate", "keys", "health"})
 
 
 def names() -> list[str]:
-    """What there is, by name."""
+    """Return the names of the commands that other distributions add."""
     return sorted({one.name for one in entry_points(group=GROUP)})
 
 

@@ -1,4 +1,4 @@
-"""Where answers go: the standard output has the answer and nothing else, hints go to the standard error."""
+"""Output of the command: the answer alone on standard output, hints on standard error."""
 
 import json
 import os
@@ -26,7 +26,7 @@ _NARROWEST, _WIDEST = 60, 200
 
 
 def style() -> dict[str, Any]:
-    """How a text is drawn: for the terminal that it goes to, or plain."""
+    """Return the query parameters of a text for this terminal, or of a plain one."""
     if not sys.stdout.isatty():
         return {"style": "ascii", "width": 80}
     width = min(max(shutil.get_terminal_size().columns, _NARROWEST), _WIDEST)

@@ -40,10 +40,12 @@ def add_commands(commands: Any, common: argparse.ArgumentParser) -> None:
         "file", metavar="FILE", nargs="?", help="Parquet, Arrow, CSV or NPZ; or JSON: a matrix, an input, a request"
     )
     data = evaluate.add_argument_group("in place of FILE: files that the service reads itself")
-    data.add_argument("--data", metavar="ADDRESS", help="such as s3://bucket/preds/*.parquet")
+    data.add_argument("--data", metavar="ADDRESS", help="such as s3://bucket/preds/*.parquet; or JSON: a data")
     data.add_argument("--filter", metavar="CONDITION", help="such as \"day >= '2026-01-01'\"")
     data.add_argument(
-        "--format", choices=["parquet", "arrow", "csv"], help="taken from the end of the address when left out"
+        "--format",
+        choices=["parquet", "arrow", "csv", "delta", "iceberg"],
+        help="taken from the end of the address when left out; or what table it is",
     )
     _add_columns(evaluate)
     _add_names(evaluate)
@@ -183,12 +185,13 @@ def _baseline(chosen: Namespace) -> Any:
 
 
 def _given(chosen: Namespace) -> dict[str, Any]:
-    """What is to be evaluated, as arguments of `Client.evaluate`."""
+    """Return the input that the arguments name, as arguments of `Client.evaluate`."""
     facts: dict[str, Any] = {"positive": chosen.positive, "threshold": chosen.threshold}
     facts["labels"] = None if chosen.labels is None else chosen.labels.split(",")
     if chosen.data is not None:
-        where = {"uri": chosen.data, "filter": chosen.filter, "format": chosen.format}
-        return {**facts, **_columns(chosen), "data": {name: value for name, value in where.items() if value}}
+        beside = {"filter": chosen.filter, "format": chosen.format}
+        where = {**_data(chosen.data), **{name: value for name, value in beside.items() if value}}
+        return {**facts, **_columns(chosen), "data": where}
     path = Path(chosen.file)
     if chosen.file == "-" or path.suffix.lower() == ".json":
         source = _json_input(chosen)
@@ -198,6 +201,17 @@ def _given(chosen: Namespace) -> dict[str, Any]:
     columns = _columns(chosen)
     _check_columns(path, columns)
     return {**facts, **columns, "file": path}
+
+
+def _data(text: str) -> dict[str, Any]:
+    """A ``data`` as the service takes it, of an address or of JSON."""
+    if not text.startswith("{"):
+        return {"uri": text}
+    try:
+        found: dict[str, Any] = json.loads(text)
+    except ValueError as error:
+        raise UsageError(f"--data: expected an address, or JSON: {error}") from error
+    return found
 
 
 def _columns(chosen: Namespace) -> dict[str, Any]:

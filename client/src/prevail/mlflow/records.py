@@ -44,7 +44,7 @@ def metrics_and_tags(evaluation: Evaluation) -> tuple[dict[str, float], dict[str
 
 
 def verdict_tags(check: Check) -> dict[str, str]:
-    """What a gate said."""
+    """Return the tags of a gate's verdict."""
     return {
         f"{PREFIX}.verdict": check.verdict,
         f"{PREFIX}.gate": f"{check.gate}, version {check.data['gate']['version']}",

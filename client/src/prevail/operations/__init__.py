@@ -1,1 +1,1 @@
-"""What can be asked of the service, each once for both clients."""
+"""Operations of the service, each written once for both clients."""

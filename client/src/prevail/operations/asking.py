@@ -1,4 +1,4 @@
-"""What all operations share: how a request is sent, lists read to their end, and texts asked for."""
+"""Base of all operations: sending a request, reading a list to its end, and asking for a text."""
 
 from collections.abc import Mapping
 from typing import Any, TypeVar
@@ -41,7 +41,7 @@ class Asking:
         return Facts(data)
 
     def _listed(self, path: str, limit: int | None, **params: Any) -> Flow[Listing]:
-        """All pages of a list, up to so many items."""
+        """Read the pages of a list, up to so many items."""
         items: list[Mapping[str, Any]] = []
         cursor = None
         while limit is None or len(items) < limit:

@@ -143,11 +143,61 @@ class Deciding(Asking):
         rules: Sequence[Mapping[str, Any]],
         *,
         minimum_samples: int | None = None,
+        applies_to: Mapping[str, Any] | None = None,
         description: str | None = None,
     ) -> Flow[Facts]:
-        """Define a gate, such as ``[{"metric": "h_mean", "min": 0.8}]``. Another definition is a new version."""
-        body = _given(rules=[dict(one) for one in rules], minimum_samples=minimum_samples, description=description)
+        """Define a gate, such as ``[{"metric": "h_mean", "min": 0.8}]``. Another definition is a new version.
+
+        Args:
+            name: Of the gate.
+            rules: All have to pass.
+            minimum_samples: With fewer nothing passes.
+            applies_to: The evaluations that it is for, such as ``{"dataset": {"name": "hartwig", "split": "test"}}``.
+            description: For readers.
+        """
+        body = _given(
+            rules=[dict(one) for one in rules],
+            minimum_samples=minimum_samples,
+            applies_to=applies_to,
+            description=description,
+        )
         return (yield from self._facts("PUT", f"/v1/gates/{segment(name)}", body))
+
+    @operation
+    def try_gate(
+        self,
+        rules: Sequence[Mapping[str, Any]],
+        dataset: Name | None = None,
+        *,
+        model: Name | None = None,
+        split: str | None = None,
+        latest: int = 20,
+        baseline: Run | None = None,
+        gate: str | None = None,
+    ) -> Flow[Facts]:
+        """Try rules on the latest evaluations of a dataset or a model; nothing is kept.
+
+        Args:
+            rules: As of `put_gate`.
+            dataset: Its name, also ``name/version/split``.
+            model: Its name, also ``name:version``.
+            split: Of the dataset.
+            latest: How many evaluations.
+            baseline: Needed when a rule compares with one.
+            gate: A gate whose rules are tried beside these.
+        """
+        among = _given(
+            latest=latest,
+            dataset=None if dataset is None else dataset_ref(dataset, split),
+            model=None if model is None else model_ref(model),
+        )
+        body = _given(
+            rules=[dict(one) for one in rules],
+            evaluations=among,
+            baseline=None if baseline is None else run_ref(baseline, None, None),
+            gate=gate,
+        )
+        return (yield from self._facts("POST", "/v1/gates/trials", body))
 
     @operation
     def gate(self, name: str, *, version: int | None = None) -> Flow[Facts]:
@@ -161,7 +211,7 @@ class Deciding(Asking):
 
     @operation
     def gate_versions(self, name: str) -> Flow[Listing]:
-        """All versions of a gate, the latest first."""
+        """List the versions of a gate, the latest first."""
         data = yield from self._answered(Call("GET", f"/v1/gates/{segment(name)}/versions"))
         return Listing(data["items"])
 

@@ -27,12 +27,12 @@ class Drawing(Asking):
 
     @operation
     def comparison_plot(self, /, identifier: str, name: str = "differences", **options: Any) -> Flow[Facts]:
-        """The same of a kept comparison."""
+        """Return a figure of a stored comparison, as a Vega-Lite specification."""
         return (yield from self._facts("GET", f"/v1/comparisons/{identifier}/plots/{name}.json", **options))
 
     @operation
     def check_plot(self, /, gate: str, identifier: str, name: str = "verdict", **options: Any) -> Flow[Facts]:
-        """The same of a check by a gate."""
+        """Return a figure of a check by a gate, as a Vega-Lite specification."""
         path = f"/v1/gates/{segment(gate)}/checks/{segment(identifier)}/plots/{name}.json"
         return (yield from self._facts("GET", path, **options))
 
@@ -45,6 +45,6 @@ class Drawing(Asking):
 
     @operation
     def comparison_page(self, /, identifier: str, *, theme: str | None = None) -> Flow[str]:
-        """The same of a kept comparison."""
+        """Return the report of a stored comparison as an HTML page."""
         reply = yield from exchange(Call("GET", f"/v1/comparisons/{identifier}/report", {"theme": theme}), self.retries)
         return reply.text

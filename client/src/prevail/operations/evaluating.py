@@ -10,7 +10,8 @@ from prevail.operations.asking import Asking
 from prevail.operations.naming import Name, Run, dataset_ref, model_ref
 from prevail.results.evaluation import Evaluation
 from prevail.results.listing import Facts, Listing
-from prevail.uploads.inputs import Given, prepared
+from prevail.uploads.bodies import COLUMNS
+from prevail.uploads.inputs import KINDS, Given, prepared
 from prevail.uploads.progress import Watcher, watcher
 from prevail.wire.exchange import completed, exchange
 from prevail.wire.steps import Call, Flow, operation
@@ -96,8 +97,8 @@ class Evaluating(Asking):
             input: In place of these an ``input`` as the service takes it: multilabel, rankings, clusterings, folds.
             file: A Parquet, Arrow, CSV or NPZ file; the arguments above are then names of its columns.
             data: The address of files that the service reads itself, as ``s3://bucket/preds/*.parquet``, or a ``data``
-                as the service takes it, with a filter; the arguments above are then names of columns. A job does it,
-                whose end is waited for.
+                as the service takes it, with a filter, a version or labels of other files; the arguments above are
+                then names of columns. A job does it, whose end is waited for.
             labels: The classes in order. A mapping translates codes into names.
             sample_ids: One per sample: runs on the same samples are compared pair by pair.
             model, dataset: ``"name"`` or ``"name:version"``.
@@ -123,7 +124,7 @@ class Evaluating(Asking):
 
     @operation
     def evaluate_later(self, *, request: Mapping[str, Any]) -> Flow[Facts]:
-        """Have an evaluation made by a job: an answer at once, and the result by `wait`.
+        """Evaluate by a job: the answer comes at once, and the result by `wait`.
 
         Args:
             request: The body of ``POST /v1/evaluations``.
@@ -168,6 +169,45 @@ class Evaluating(Asking):
                 self.ask,
             )
             for one in data["items"]
+        ]
+
+    @operation
+    def evaluate_models(
+        self,
+        models: Mapping[str, Mapping[str, Any]],
+        y_true: str | None = None,
+        /,
+        *,
+        data: str | Mapping[str, Any],
+        dataset: Name | None = None,
+        store: bool | None = None,
+        **arguments: Any,
+    ) -> Flow[list[Evaluation]]:
+        """Evaluate many models whose predictions are columns of one table, which the service reads once.
+
+        All evaluations are kept, or none is: when a data set is named, unless ``store`` says otherwise.
+
+        Args:
+            models: Names of the columns of each by its name: ``{"churn:7": {"y_pred": "guess_7"}}``; ``scores`` and
+                ``probabilities`` in the same way.
+            y_true: Name of a column, and so are further arguments, which are those of `evaluate`.
+
+        Raises:
+            InvalidInput: a model or the data is refused; nothing was kept.
+            PrevailError: another reason, see `prevail.errors`.
+        """
+        keep = dataset is not None if store is None else store
+        kind = {"kind": next((KINDS[name] for one in models.values() for name in one if name in KINDS), "predictions")}
+        call = self._evaluation_call(y_true=y_true, input=kind, data=data, dataset=dataset, store=keep, **arguments)
+        named = {}
+        for name, columns in models.items():
+            found = {"columns": {COLUMNS[one]: value for one, value in columns.items()}, **(model_ref(name) or {})}
+            own = found.pop("name")
+            named[own] = found
+        answer = yield from self._answered(replace(call, json={**call.json, "models": named}))
+        return [
+            Evaluation(one, Call("GET", _READ.format(one["id"])) if one.get("id") else None, self.ask)
+            for one in answer["items"]
         ]
 
     @operation
@@ -224,10 +264,7 @@ class Evaluating(Asking):
         """Set tags of an evaluation; None takes one away, others stay."""
         identifier = yield from self._identified(run)
         path = _READ.format(identifier)
-        before = yield from self._answered(Call("GET", path, {"fields": "tags"}))
-        merged = {**before["tags"], **tags}
-        body = {"tags": {key: value for key, value in merged.items() if value is not None}}
-        return (yield from self._made(Evaluation, Call("PATCH", path, {}, body), _READ))
+        return (yield from self._made(Evaluation, Call("PATCH", path, {}, {"tags": dict(tags)}), _READ))
 
     @operation
     def delete_evaluation(self, run: Run) -> Flow[None]:

@@ -19,12 +19,12 @@ class Looking(Asking):
 
     @operation
     def metric(self, key: str, *, task: str | None = None) -> Flow[Facts]:
-        """A metric: formula, range, when it has no value, what the class mix does to it."""
+        """A metric: formula, range, when it has no value, and the effect of prevalence."""
         return (yield from self._facts("GET", f"/v1/metrics/{segment(key)}", task=task))
 
     @operation
     def recommend(self, /, *, classes: str, balanced: bool, **options: Any) -> Flow[Facts]:
-        """Which metrics fit: ``classes`` is ``binary`` or ``multiclass``."""
+        """Recommend metrics: ``classes`` is ``binary`` or ``multiclass``."""
         body = {"classes": classes, "balanced": balanced, **options}
         return (yield from self._facts("POST", "/v1/metrics/recommendations", body))
 
@@ -40,12 +40,12 @@ class Looking(Asking):
 
     @operation
     def model(self, name: str) -> Flow[Facts]:
-        """What there is of a model: how many evaluations, which versions, the newest."""
+        """Return the facts of a model: number of evaluations, versions, the newest evaluation."""
         return (yield from self._facts("GET", f"/v1/models/{segment(name)}"))
 
     @operation
     def dataset(self, name: str) -> Flow[Facts]:
-        """What there is of a data set: how many evaluations, which versions and splits, the newest."""
+        """Return the facts of a data set: number of evaluations, versions and splits, the newest evaluation."""
         return (yield from self._facts("GET", f"/v1/datasets/{segment(name)}"))
 
     @operation
@@ -74,12 +74,12 @@ class Looking(Asking):
 
     @operation
     def job(self, identifier: str) -> Flow[Facts]:
-        """How far a job is."""
+        """Return the state of a job."""
         return (yield from self._facts("GET", f"/v1/jobs/{segment(identifier)}"))
 
     @operation
     def job_result(self, identifier: str) -> Flow[Facts]:
-        """What a job has computed and nothing else keeps."""
+        """Return a result that is stored with its job and nowhere else."""
         return (yield from self._facts("GET", f"/v1/jobs/{segment(identifier)}/result"))
 
     @operation
@@ -99,7 +99,7 @@ class Looking(Asking):
 
     @operation
     def is_alive(self) -> Flow[bool]:
-        """Does the service answer?"""
+        """Return True if the service answers."""
         reply = yield from exchange(Call("GET", "/healthz"), self.retries)
         return reply.status == 200
 
@@ -111,12 +111,12 @@ class Looking(Asking):
 
     @operation
     def problem(self, code: str) -> Flow[Facts]:
-        """What a code of a problem means, and what to do."""
+        """Return the meaning of a problem's code, and its remedy."""
         return (yield from self._facts("GET", f"/problems/{segment(code)}"))
 
     @operation
     def usage(self) -> Flow[Facts]:
-        """What the project has used today of its quotas, and when they are free again."""
+        """Return today's use of the project's quotas, and the time at which they begin anew."""
         return (yield from self._facts("GET", "/v1/usage"))
 
     @operation
@@ -147,8 +147,8 @@ class Looking(Asking):
 
     @operation
     def put_webhook(self, name: str, url: str, events: list[str], *, secret: str | None = None) -> Flow[Facts]:
-        """Have an address told of ``evaluation.created``, ``gate.checked`` or ``job.finished``; a secret that is made
-        for a new webhook is answered this once.
+        """Register an address for ``evaluation.created``, ``gate.checked`` or ``job.finished``. The secret of a new
+        webhook is answered only now.
         """
         body = {"url": url, "events": list(events), **({} if secret is None else {"secret": secret})}
         return (yield from self._facts("PUT", f"/v1/webhooks/{segment(name)}", body))
@@ -170,7 +170,9 @@ class Looking(Asking):
 
     @operation
     def deliveries(self, name: str, *, status: str | None = None, limit: int | None = 1000) -> Flow[Listing]:
-        """What a webhook was told or is to be told, the latest first; only what is ``failed``, say."""
+        """List the deliveries of a webhook, the latest first; with ``status`` only those in this state, such as
+        ``failed``.
+        """
         return (yield from self._listed(f"/v1/webhooks/{segment(name)}/deliveries", limit, status=status))
 
     @operation
@@ -181,5 +183,5 @@ class Looking(Asking):
 
     @operation
     def audit(self, *, limit: int | None = 1000) -> Flow[Listing]:
-        """Who did what to which object, the latest first."""
+        """List the changes in a project, the latest first."""
         return (yield from self._listed("/v1/audit", limit))

@@ -1,4 +1,4 @@
-"""How runs, models and data sets are named."""
+"""Names of runs, models and data sets."""
 
 import re
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""What if: other class shares, other decision rules, curves, and whether reported scores can be true."""
+"""Projections to other class shares, other decision rules, curves, and checks of reported scores."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -20,7 +20,7 @@ class Wondering(Asking):
 
     @operation
     def project_input(self, /, input: Mapping[str, Any], **scenario: Any) -> Flow[Facts]:
-        """The same of an input that is not kept."""
+        """Project the metrics of an input to other class shares; nothing is stored."""
         return (yield from self._facts("POST", "/v1/projections", {"input": dict(input), **scenario}))
 
     @operation
@@ -38,7 +38,7 @@ class Wondering(Asking):
         objective: str = "h_mean",
         **options: Any,
     ) -> Flow[Facts]:
-        """The same of an input that is not kept."""
+        """Find the best decision rule of an input; nothing is stored."""
         body = {"input": dict(input), "objective": objective, **options}
         return (yield from self._facts("POST", "/v1/thresholds", body))
 
@@ -62,7 +62,7 @@ class Wondering(Asking):
         of: str | None = None,
         **options: Any,
     ) -> Flow[Facts]:
-        """The same of an input that is not kept."""
+        """Return a curve of an input; nothing is stored."""
         body = {"input": dict(input), **({} if of is None else {"class": of}), **options}
         return (yield from self._facts("POST", f"/v1/curves/{segment(name)}", body))
 

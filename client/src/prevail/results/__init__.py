@@ -1,1 +1,1 @@
-"""What the service answers, as objects over its JSON: values by name, tables, and reports to read."""
+"""Answers of the service as objects over their JSON: values by name, tables, and reports."""

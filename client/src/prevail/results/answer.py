@@ -1,4 +1,4 @@
-"""What all answers share: the JSON, a report to read, and tables."""
+"""Base of all answers: their JSON, a report as text, and tables."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Final

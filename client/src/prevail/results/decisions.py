@@ -13,7 +13,7 @@ _DEMANDS = {"min": ">= {}", "max": "<= {}"}
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """What two runs differ by in a metric: the value of ``a`` less that of ``b``; ids are those of the evaluations."""
+    """Difference of two runs in a metric: the value of ``a`` minus that of ``b``; both are ids of evaluations."""
 
     metric: str
     a: str
@@ -37,12 +37,12 @@ class Comparison(Answer):
 
     @property
     def id(self) -> str:
-        """Under which it is kept."""
+        """Id of the comparison."""
         return str(self.data["id"])
 
     @property
     def differences(self) -> dict[str, list[Difference]]:
-        """Of every metric, and class where it has one, the differences of all pairs."""
+        """Differences of all pairs, by metric, and by class where the metric has one."""
         return {
             name: [Difference(name, *(one.get(fact) for fact in _FACTS)) for one in metric["differences"]]
             for name, metric in self.data["metrics"].items()
@@ -68,7 +68,7 @@ class Tournament(Answer):
 
     @property
     def id(self) -> str:
-        """Under which it is kept."""
+        """Id of the comparison."""
         return str(self.data["id"])
 
     def rows(self) -> Iterator[Sequence[Any]]:
@@ -82,7 +82,7 @@ class Leaderboard(Answer):
 
     columns: ClassVar[Sequence[str]] = (
         *("rank", "model", "version", "value", "low", "high"),
-        *("n_samples", "evaluation", "reason"),
+        *("n_samples", "evaluation_id", "reason"),
     )
 
     @property
@@ -94,7 +94,8 @@ class Leaderboard(Answer):
         """A line for every model version."""
         for item in self.items:
             model = item["model"]
-            yield item["rank"], model["name"], model.get("version"), *(item.get(fact) for fact in self.columns[3:])
+            values = (item.get(fact) for fact in ("value", "low", "high", "n_samples"))
+            yield item["rank"], model["name"], model.get("version"), *values, item["evaluation"]["id"], item["reason"]
 
 
 class Check(Answer):
@@ -104,7 +105,7 @@ class Check(Answer):
 
     @property
     def id(self) -> str:
-        """Under which it is kept."""
+        """Id of the check."""
         return str(self.data["id"])
 
     @property
@@ -130,7 +131,7 @@ class Check(Answer):
 
     @property
     def results(self) -> list[Mapping[str, Any]]:
-        """What each rule says."""
+        """Result of each rule."""
         return list(self.data["results"])
 
     def rows(self) -> Iterator[Sequence[Any]]:

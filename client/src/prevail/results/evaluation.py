@@ -74,7 +74,7 @@ def label_text(label: str) -> str:
 
 
 class Evaluation(Answer):
-    """What the service says of a model on a data set.
+    """An evaluation of a model on a data set.
 
     ``evaluation["h_mean"]`` and ``evaluation["recall@D"]`` are a `Value`; ``str(evaluation)`` is the report.
     """
@@ -83,7 +83,7 @@ class Evaluation(Answer):
 
     @property
     def id(self) -> str | None:
-        """Under which it is kept, None for what is not."""
+        """Id of the evaluation; None if it is not stored."""
         found = self.data.get("id")
         return None if found is None else str(found)
 
@@ -99,7 +99,7 @@ class Evaluation(Answer):
 
     @property
     def tags(self) -> Mapping[str, str]:
-        """What it can be found by."""
+        """Tags by name."""
         return self.data.get("tags") or {}
 
     @property
@@ -115,12 +115,12 @@ class Evaluation(Answer):
 
     @property
     def findings(self) -> list[Mapping[str, Any]]:
-        """What the numbers mean, in words, each with its evidence."""
+        """Notable facts about the numbers, each a sentence with its evidence."""
         return list(self.data.get("findings") or ())
 
     @property
     def headline(self) -> Mapping[str, Any]:
-        """What to look at first."""
+        """Leading values."""
         found: Mapping[str, Any] = self.data.get("headline") or {}
         return found
 

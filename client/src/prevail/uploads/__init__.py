@@ -1,1 +1,1 @@
-"""What a user has, in memory or in a file, as the body of a request."""
+"""Data of a user, in memory or in a file, as the body of a request."""

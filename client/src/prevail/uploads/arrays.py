@@ -37,7 +37,7 @@ def _unpacked(one: Any) -> Any:
 
 
 def _by_to_numpy(values: Any) -> Any:
-    """Of pandas, polars and Arrow; where numpy is missing, as a list."""
+    """Convert columns of pandas, polars and Arrow; to a list if numpy is missing."""
     if not hasattr(values, "to_numpy"):
         return None
     try:
@@ -58,7 +58,7 @@ def _by_array(values: Any) -> Any:
 
 
 def _by_capsule(values: Any) -> Any:
-    """Whatever can hand over Arrow arrays, of a library that nobody here knows."""
+    """Convert any other object that exports Arrow arrays."""
     if not hasattr(values, "__arrow_c_stream__") and not hasattr(values, "__arrow_c_array__"):
         return None
     import pyarrow as pa  # only for what speaks Arrow itself
@@ -84,7 +84,7 @@ class Column:
 
     @property
     def cells(self) -> int:
-        """How many numbers or texts there are."""
+        """Number of values."""
         return len(self)
 
 
@@ -117,7 +117,7 @@ class Rows:
 
     @property
     def cells(self) -> int:
-        """How many numbers there are."""
+        """Number of values in all columns."""
         return len(self) * self.width
 
 

@@ -29,7 +29,7 @@ COLUMNS: Final = {
 
 
 def compact(value: Any, place: str = "") -> bytes:
-    """As JSON.
+    """Write a value as JSON.
 
     Raises:
         InvalidInput: JSON has no form for it: NaN, infinity, or an object.
@@ -75,7 +75,7 @@ def check_lengths(columns: Sequence[Data]) -> int:
 
 
 def json_parts(request: Mapping[str, Any], columns: Sequence[Data], watch: Watcher | None) -> Parts:
-    """The same as JSON that is made while it is sent: it is never in memory as a whole."""
+    """Return the body as JSON that is made while it is sent, so that it is never in memory as a whole."""
     total = sum(one.cells for one in columns)
 
     def parts() -> Iterator[tuple[int, bytes]]:
@@ -133,7 +133,7 @@ class _Table:
         self._rows = [one for one in columns if isinstance(one, Rows)]
 
     def batch(self, start: int, stop: int) -> Any:
-        """Some of the samples."""
+        """Return some of the samples."""
         found = {COLUMNS[name]: whole[start:stop] for name, whole in self._whole.items()}
         for one in self._rows:
             for place, label in enumerate(self._labels):
@@ -167,7 +167,7 @@ class _Sink:
         return held
 
     def flush(self) -> None:
-        """Everything is here already."""
+        """Do nothing: all bytes are here already."""
 
     def close(self) -> None:
         self.closed = True

@@ -30,7 +30,7 @@ Prepared = tuple[Any, Parts | None, Mapping[str, str]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Given:
-    """What a user gives to be evaluated, see `Client.evaluate`; with a file or data names of its columns."""
+    """Arguments of `Client.evaluate` that describe the input; with a file or data they are names of its columns."""
 
     y_true: Any = None
     y_pred: Any = None
@@ -48,7 +48,7 @@ class Given:
     sample_weight: Any = None
 
     def facts(self) -> dict[str, Any]:
-        """What is said of the input beside its arrays."""
+        """Return the members of the input beside its arrays."""
         labels = self.labels
         if isinstance(labels, Mapping):
             labels = [*labels.values()]
@@ -155,7 +155,7 @@ def _refuse_logits(columns: Sequence[Data]) -> None:
 
 
 def _column_labels(facts: Mapping[str, Any], columns: Sequence[Data]) -> list[str] | None:
-    """How the columns of rows are called in a file; None where a file has no way to say it."""
+    """Return the names of the columns of rows in a file; None if a file cannot have them."""
     wide = next((one for one in columns if isinstance(one, Rows)), None)
     if wide is None:
         return []

@@ -1,4 +1,4 @@
-"""How far an upload is: told to a function of the user's, or drawn as a line."""
+"""Progress of an upload: passed to a function of the user, or drawn as a line."""
 
 import sys
 import time
@@ -14,7 +14,7 @@ _LOGGED: Final = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far an upload is.
+    """Progress of an upload.
 
     Attributes:
         done: How many of ``total`` are on their way.
@@ -32,7 +32,7 @@ class Progress:
 
     @property
     def share(self) -> float:
-        """Between 0 and 1."""
+        """Finished part, between 0 and 1."""
         return self.done / self.total if self.total else 1.0
 
 
@@ -77,7 +77,7 @@ def drawn(progress: Progress, *, unicode: bool) -> str:
 
 
 def watcher(progress: bool | Watcher) -> Watcher | None:
-    """Who is told: nobody, a bar, or a function of the user's."""
+    """Return the watcher of an upload: none, a bar, or a function of the user's."""
     if progress is True:
         return Bar()
     return progress or None

@@ -1,1 +1,1 @@
-"""What is said to the service and what it answers, without any input or output: both clients share all of it."""
+"""The conversation with the service as generators that do no input or output; both clients share it."""

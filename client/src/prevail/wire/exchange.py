@@ -21,7 +21,7 @@ KEY: Final = "Idempotency-Key"
 
 @dataclass(frozen=True, slots=True)
 class Retries:
-    """How often something is tried again, and for how long.
+    """Number and pauses of repeated tries.
 
     Attributes:
         times: After the first try.

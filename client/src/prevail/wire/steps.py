@@ -71,7 +71,7 @@ class Reply:
         return media == "application/json" or media.endswith("+json")
 
     def json(self) -> Any:
-        """What it says.
+        """Return the body as JSON.
 
         Raises:
             ValueError: it is no JSON.
@@ -80,13 +80,13 @@ class Reply:
 
     @property
     def text(self) -> str:
-        """What it says, as text."""
+        """The body as text."""
         return self.content.decode("utf-8", errors="replace")
 
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """No answer came.
+    """A request that got no answer.
 
     Attributes:
         reason: Why, in words.
@@ -105,7 +105,7 @@ Flow = Generator[Step, Any, R]
 
 
 class Synchronous:
-    """What does the steps of a flow one after the other."""
+    """Carries out the steps of a flow one after the other."""
 
     def drive(self, flow: Flow[R]) -> R:
         """Carry out a flow; returns what it returns."""
@@ -113,7 +113,7 @@ class Synchronous:
 
 
 class Asynchronous:
-    """What does the steps of a flow in an event loop."""
+    """Carries out the steps of a flow in an event loop."""
 
     async def drive(self, flow: Flow[R]) -> R:
         """Carry out a flow; returns what it returns."""

@@ -1,0 +1,186 @@
+"""Rows of files written down once: with columns of other files joined by an id, or with those of many models."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from app.api.bodies.files.dataset import Columns, Dataset
+from app.api.bodies.files.formats import as_written
+from app.api.bodies.files.table import Mapped, is_text, refuse_missing
+from app.domain.data import DataFile, DataFormat, DataListing
+from app.domain.errors import Fault, InvalidInput, SpillFull
+from app.domain.inputs.labels import CodedTexts, shown
+from app.services.evaluate.streamed.joined import ID, LABEL_PLACE, ON, PLACE, Batches, joined
+from app.services.ports import Engine, OpenEngine
+from app.services.processes.worker import each_as_step
+
+_THERE: Final = "/input/data/labels/data"
+# Rows that are written, and read again, together.
+_GROUP_ROWS: Final = 1 << 17
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """Rows of some files with columns of others.
+
+    Attributes:
+        here: The rows.
+        there: Files with one row for each id; None: nothing is joined.
+        on: The column of ids here and there.
+    """
+
+    here: Dataset
+    there: Dataset | None = None
+    on: tuple[str, str] = ("", "")
+
+    def whole(self) -> Dataset:
+        """Columns of both, without any row."""
+        here, there = self.here, self.there
+        schema, texts = here.schema, here.texts
+        if there is not None:
+            for one in there.schema:
+                schema = schema.append(one.with_name(self._own(one.name)))
+            texts |= {self._own(name) for name in there.texts}
+        return Dataset(DataListing((), _open), DataFormat.PARQUET, schema, None, here.memory_bytes, (), {}, texts=texts)
+
+    def named(self, columns: Mapped) -> dict[str, str | Sequence[str]]:
+        """Names of columns of the other files, as they are in `whole`."""
+        return {
+            ours: self._own(theirs) if isinstance(theirs, str) else [*map(self._own, theirs)]
+            for ours, theirs in columns.items()
+        }
+
+    def written(self, columns: Columns, engine: Engine, folder: Path, file: Path, most_bytes: int) -> int:
+        """Write some columns of all rows to one file of Parquet, in the order of the rows; returns rows of the others.
+
+        Args:
+            columns: Of `whole`: of labels, and of numbers.
+            engine: Joins the rows.
+            folder: Where it makes files.
+            file: That is written.
+            most_bytes: That it may have.
+
+        Raises:
+            InvalidInput: a row has no value, or ids are missing, doubled or of another type.
+            SpillFull: the file takes more than it may.
+            EngineError: the engine has no room for the rows.
+        """
+        kinds = {one.name: _canonical(one.type) for one in self.whole().batch_schema(*columns)}
+        if self.there is None:
+            own = ({name: batch.column(name) for name in kinds} for batch in self.here.batches(columns))
+            _write(file, kinds, own, most_bytes)
+            return 0
+        with engine.opened(folder) as opened:
+            _write(file, kinds, self._joined(self.there, columns, kinds, opened), most_bytes)
+        return self.there.read.rows
+
+    def _joined(
+        self, there: Dataset, columns: Columns, kinds: Mapping[str, pa.DataType], engine: OpenEngine
+    ) -> Iterator[Mapping[str, Any]]:
+        # What columns are called in the engine, which has some of its own.
+        short = {name: f"c{place}" for place, name in enumerate(kinds)}
+        ids, others = _Ids.of(self.here, self.on[0]), _Ids.of(there, self.on[1])
+        if ids.kind != others.kind:
+            raise InvalidInput.at(
+                ON,
+                "wrong_type",
+                f"expected ids of one type, got {ids.kind} in {shown(self.on[0])} of the samples and {others.kind} in "
+                f"{shown(self.on[1])} of the labels",
+            )
+
+        def side(ids: _Ids, place: str, ours: Mapping[str, str]) -> Batches:
+            labels, numbers = ([ours[name] for name in one if name in ours] for one in columns)
+            chosen = {name: ours[name] for name in kinds if name in ours}
+            fields = [(short[name], kinds[name]) for name in chosen]
+            schema = pa.schema([(ID, ids.kind), (place, pa.int64()), *fields])
+            return schema, _rows(ids, (labels, numbers), [*chosen.values()], schema)
+
+        samples = side(ids, PLACE, {name: name for name in self.here.schema.names})
+        schema, rows = side(others, LABEL_PLACE, {self._own(name): name for name in there.schema.names})
+        labels = schema, each_as_step(1, 3, _of_labels(rows))
+        for table in joined(engine, (samples[0], each_as_step(0, 3, samples[1])), labels):
+            yield {name: table[short[name]] for name in kinds}
+
+    def _own(self, name: str) -> str:
+        """The name in `whole` of a column of the other files."""
+        return f"{name} of the labels" if name in self.here.schema.names else name
+
+
+@dataclass(frozen=True, slots=True)
+class _Ids:
+    """A column of ids, read as what all its rows say that it is."""
+
+    data: Dataset
+    name: str
+    kind: pa.DataType
+    spelling: Any
+
+    @classmethod
+    def of(cls, data: Dataset, name: str) -> "_Ids":
+        spelling = data.spelled(([name], ())).get(name)
+        if spelling is None:
+            return cls(data, name, _canonical(data.schema.field(name).type), None)
+        return cls(data, name, pa.int64() if spelling.whole or spelling.integers else pa.string(), spelling)
+
+    def read(self, column: pa.Array) -> pa.Array:
+        if self.spelling is None:
+            return column.cast(self.kind)
+        found = as_written(pa.chunked_array([column]), self.name, ids=True, spelling=self.spelling)
+        if isinstance(found, CodedTexts):
+            return pa.array(found.texts, pa.string()).take(pa.array(found.codes))
+        return pa.array(found, self.kind)
+
+
+def _rows(ids: _Ids, columns: Columns, chosen: Sequence[str], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """Ids, places and columns of all rows."""
+    before, (labels, numbers) = 0, columns
+    for batch in ids.data.batches(([*labels, ids.name], numbers)):
+        for name in batch.schema.names:
+            refuse_missing(pa.chunked_array([batch.column(name)]), name, before)
+        places = pa.array(np.arange(before, before + batch.num_rows))
+        before += batch.num_rows
+        arrays = [ids.read(batch.column(ids.name)), places, *map(batch.column, chosen)]
+        cast = [array.cast(one.type) for array, one in zip(arrays, schema, strict=True)]
+        yield pa.RecordBatch.from_arrays(cast, schema=schema)
+
+
+def _of_labels(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Batches, whose faults are told of the labels."""
+    try:
+        yield from batches
+    except InvalidInput as error:
+        raise InvalidInput([Fault(_THERE, one.code, one.detail) for one in error.faults]) from None
+
+
+def _canonical(kind: pa.DataType) -> pa.DataType:
+    """The type in which values of a column are held, whatever files have."""
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    if is_text(kind):
+        return pa.string()
+    if pa.types.is_integer(kind):
+        return pa.int64()
+    return pa.float64() if pa.types.is_floating(kind) or pa.types.is_decimal(kind) else kind
+
+
+def _write(file: Path, kinds: Mapping[str, pa.DataType], tables: Iterable[Mapping[str, Any]], most_bytes: int) -> None:
+    from pyarrow.parquet import ParquetWriter
+
+    with ParquetWriter(file, pa.schema([*kinds.items()])) as writer:
+        for table in tables:
+            arrays = [pa.array(table[name]).cast(kind) for name, kind in kinds.items()]
+            writer.write_table(pa.table(arrays, names=[*kinds]), _GROUP_ROWS)
+            if file.stat().st_size > most_bytes:
+                raise SpillFull("expected columns that take at most PREVAIL_SPILL_BYTES in a file")
+
+
+def _open(path: str) -> Any:
+    return pa.OSFile(path)
+
+
+def listing_of(file: Path) -> DataListing:
+    """The listing of a file that was written."""
+    return DataListing((DataFile(str(file), file.stat().st_size, ""),), _open)

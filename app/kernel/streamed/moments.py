@@ -1,0 +1,166 @@
+"""Sums over streamed samples of what each of them says: by class, with products of values, or within groups."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from app.kernel.numerics.arrays import Array, Mask
+from app.kernel.samples.losses import Codes
+
+
+class ClassMoments(NamedTuple):
+    """Moments of V values of n samples of K classes, which weigh w.
+
+    Attributes:
+        counts: (K) samples.
+        masses: (K) sums of w.
+        squares: (K) sums of w^2.
+        means: (K, V) in the weights; NaN without samples.
+        away: (K, V) the mean of the class less that of all samples; 0 without samples.
+        products: (K, V, V) sums of w^2 times products of deviations from the means of the class.
+        leaning: (K, V) sums of w^2 times deviations; 0 where all weights are 1.
+        overall: (V) means of all samples in the weights.
+    """
+
+    counts: Array
+    masses: Array
+    squares: Array
+    means: Array
+    away: Array
+    products: Array
+    leaning: Array
+    overall: Array
+
+    def covariance(self, coefficients: Array) -> Array:
+        """Covariance (R, R) of influences (R, K (V + 1)): coefficients of the deviations of the values, and a constant
+        for each class.
+        """
+        size, width = self.means.shape
+        unknown: Mask = np.logical_or.reduce(~np.isfinite(coefficients), axis=1)
+        by_class = np.where(unknown[:, None], 0.0, coefficients).reshape(len(coefficients), size, width + 1)
+        # What is not known is of the runs without a value.
+        products, leaning = (np.where(np.isnan(one), 0.0, one) for one in (self.products, self.leaning))
+        found = np.zeros((len(coefficients), len(coefficients)))
+        for code, square in enumerate(self.squares):
+            inner, means = by_class[:, code, :width], by_class[:, code, width]
+            mixed = np.outer(inner @ leaning[code], means)
+            found += inner @ products[code] @ inner.T + mixed + mixed.T + square * np.outer(means, means)
+        found[unknown, :] = found[:, unknown] = np.nan
+        return found
+
+
+class Moments:
+    """Sums over the samples of each class, and within groups where there are some.
+
+    A value that is not finite makes what it is in infinite or undefined.
+
+    Args:
+        n_classes: K.
+        n_values: V.
+        together: Places of values whose products with each other are summed, beside their squares.
+        n_groups: G; 0 where samples are independent.
+        classless: Values that are 0 in the mean over all samples, whatever their class; their sums within groups are
+            not told apart by class.
+    """
+
+    def __init__(
+        self,
+        n_classes: int,
+        n_values: int,
+        together: Sequence[Codes] = (),
+        n_groups: int = 0,
+        classless: Sequence[bool] = (),
+    ) -> None:
+        self.counts, self._masses, self._squares = np.zeros((3, n_classes))
+        # Values that are infinite, and that are no numbers.
+        self._beyond = np.zeros((2, n_classes, n_values))
+        # Deviations are from one value of the class: so products lose no digits, and are 0 where nothing varies.
+        self._from, self._sums, self._mixed, self._own = np.zeros((4, n_classes, n_values))
+        self._products = {tuple(one.tolist()): np.zeros((n_classes, one.size, one.size)) for one in together}
+        self.n_groups = n_groups
+        self._from_zero = np.array(classless or [False] * n_values)
+        if n_groups:
+            # Numbers and weights of samples of each class in each group, and sums of values.
+            self.sizes, self._weights = np.zeros((2, n_groups * n_classes))
+            self._of_groups = [np.zeros(n_groups * (1 if one else n_classes)) for one in self._from_zero]
+
+    def add(self, code: int, values: Array, weights: Array, groups: Codes | None = None) -> None:
+        """Add values (V, n) of samples of one class, at least one, with weights (n) above 0."""
+        finite = np.isfinite(values)
+        if not finite.all():
+            self._beyond[:, code] += np.isinf(values).sum(axis=1), np.isnan(values).sum(axis=1)
+            values = np.where(finite, values, 0.0)
+        if not self.counts[code]:
+            self._from[code] = np.where(self._from_zero, 0.0, np.median(values, axis=1))
+        weighed = values - self._from[code][:, None]
+        weighed *= weights
+        self.counts[code] += weights.size
+        self._masses[code] += weights.sum()
+        self._squares[code] += weights @ weights
+        self._sums[code] += weighed.sum(axis=1)
+        if groups is not None:
+            at = groups * self.counts.size + code
+            np.add.at(self.sizes, at, 1.0)
+            np.add.at(self._weights, at, weights)
+            for sums, row, alone in zip(self._of_groups, weighed, self._from_zero, strict=True):
+                np.add.at(sums, groups if alone else at, row)
+        self._mixed[code] += weighed @ weights
+        self._own[code] += np.vecdot(weighed, weighed)
+        for places, products in self._products.items():
+            some = weighed[list(places)]
+            products[code] += some @ some.T
+
+    def infinite(self) -> Mask:
+        """Has a class samples of which a value is infinite, (V, K)?"""
+        found: Mask = self._beyond[0].T > 0
+        return found
+
+    def sums(self, place: int) -> Array:
+        """Weighted sums (K) of a value."""
+        return self._sums[:, place] + self._masses * self._from[:, place]
+
+    def read(self, places: Sequence[int]) -> ClassMoments | None:
+        """Means of some values, and sums of products about them; None where these were not summed."""
+        if len(places) == 1 or self.n_groups:
+            # Of groups products of samples are not asked for.
+            raw: Array = self._own[:, places][:, :, None] * np.eye(len(places))
+        elif tuple(places) in self._products:
+            raw = self._products[tuple(places)]
+        else:
+            return None
+        start, sums, mixed = self._from[:, places], self._sums[:, places], self._mixed[:, places]
+        filled = self._masses > 0
+        moved = np.divide(sums, self._masses[:, None], out=np.zeros_like(sums), where=filled[:, None])
+        means = np.where(filled[:, None], start + moved, np.nan)
+        first = means[np.argmax(filled)]
+        overall = first + self._masses @ np.where(filled[:, None], means - first, 0.0) / self._masses.sum()
+        away = np.where(filled[:, None], means - overall, 0.0)
+        squares = self._squares[:, None]
+        leaning = mixed - squares * moved
+        one = moved[:, :, None] * mixed[:, None, :]
+        both = squares[:, :, None] * moved[:, :, None] * moved[:, None, :]
+        crossed = raw - one - one.transpose(0, 2, 1) + both
+        for kind, worth in zip(self._beyond[:, :, places], (np.inf, np.nan), strict=True):
+            for code, value in np.argwhere(kind):
+                means[code, value] = overall[value] = worth
+                away[code, value] = crossed[code, value, :] = crossed[code, :, value] = np.nan
+        leaning[np.isnan(crossed).any(axis=2)] = np.nan
+        return ClassMoments(self.counts, self._masses, self._squares, means, away, crossed, leaning, overall)
+
+    def in_groups(self, places: Sequence[int], coefficients: Array) -> Array:
+        """Influences (R, G) of groups, from coefficients (R, K (V + 1)) as those of `ClassMoments.covariance`."""
+        size, width = self.counts.size, len(places)
+        by_class = coefficients.reshape(len(coefficients), size, width + 1)
+        weights = self._weights.reshape(self.n_groups, size)
+        found: Array = by_class[:, :, width] @ weights.T
+        for at, place in enumerate(places):
+            sums, slopes = self._of_groups[place], by_class[:, :, at]
+            if self._from_zero[place]:
+                # Whatever the class; the constant has the mean of the class.
+                means = np.divide(self._sums[:, place], self._masses, out=np.zeros(size), where=self._masses > 0)
+                found += slopes[:, :1] * sums - (slopes * means) @ weights.T
+            else:
+                moved = np.divide(self._sums[:, place], self._masses, out=np.zeros(size), where=self._masses > 0)
+                found += slopes @ (sums.reshape(self.n_groups, size) - weights * moved).T
+        return found

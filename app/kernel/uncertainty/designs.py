@@ -1,0 +1,446 @@
+"""Designs of samples: what closed forms have to know of how the samples behind matrices were drawn.
+
+A rate needs what it is worth as a number of independent samples, a smooth metric its variance, and both how sure that
+variance is. Independent samples, samples in weights and samples in groups differ in nothing else.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import ClassVar, Self
+
+import numpy as np
+
+from app.kernel.matrix.table import AdditiveGradient, Table, WeightedCounts, additive_variance, recall_gradient, stack
+from app.kernel.metrics.proportion import ACCURACY, Rate
+from app.kernel.numerics.arrays import Array, silently
+from app.kernel.numerics.scipy_bridge import student_quantile
+from app.kernel.samples.areas import ROUNDING
+from app.kernel.samples.losses import Codes, sums_by_code
+from app.kernel.uncertainty.catalogued import Given, catalogue_rates, headline_metrics
+from app.kernel.uncertainty.groups import GroupedCounts, group_variance
+from app.kernel.uncertainty.intervals import Spread, independent, two_sided_z
+
+# Hits and numbers of samples for intervals of proportions, each (...).
+Counts = tuple[Array, Array]
+# Which matrices of a batch, as an index of its leading axes.
+Selection = tuple[slice, ...]
+
+
+def worth_of(rate: Array, variance: Array, samples: Array, units: Array, *, level: float, at_edge: Array) -> Array:
+    """The numbers of independent samples (...) that rates (...) are worth.
+
+    n over the design effect, which is the variance over r(1-r)/n and counts as 1 at least (Rao & Scott 1992, Korn &
+    Graubard 1998, Kott & Carr 1997). What that comes to, m, is worth less where it exceeds the number of units that the
+    variance comes from (`worth_of_few`). A rate of 0 or 1 shows no design effect.
+
+    Args:
+        rate: (...).
+        variance: Of the rate, (...).
+        samples: n, (...).
+        units: How many samples of one weight, or groups of one size, are worth as much, (...).
+        level: Of the interval to be.
+        at_edge: What a rate of 0 or 1 is worth, (...).
+    """
+    with silently():
+        binomial = rate * (1.0 - rate) / samples
+        worth = samples / np.maximum(variance / binomial, 1.0)
+        return np.where(binomial > 0, worth_of_few(worth, units, level), at_edge)
+
+
+def worth_of_few(effective: Array | float, units: Array | float, level: float) -> Array:
+    """Return the effective number of samples (...) for normal limits when their variance is estimated from so many
+    independent units of equal size (...): m (t(m-1) / t(u-1))^2, at most m.
+    """
+    tail = (1.0 + level) / 2.0
+    own, known = (student_quantile(tail, np.maximum(np.subtract(size, 1.0), 1.0)) for size in (effective, units))
+    return np.asarray(effective * np.minimum(own / known, 1.0) ** 2)
+
+
+def surer(level: float, samples: float, effective: float) -> float:
+    """By how much an interval is wider since the variance comes from n_eff samples and not from n, t / t; 1 for equal
+    weights.
+    """
+    tail = (1.0 + level) / 2.0
+    ends = [float(student_quantile(tail, max(size - 1.0, 1.0))) for size in (effective, samples)]
+    return max(ends[0] / ends[1], 1.0)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WeightedRate:
+    """Rates of weighted samples.
+
+    Attributes:
+        rate: (...), NaN where there are no samples.
+        variance: sum w^2 (y - r)^2 / (sum w)^2, (...): linearised, with replacement. R's `svyratio` has n/(n-1) times
+            this.
+        samples: n, (...).
+        effective: Kish's n_eff, (...).
+    """
+
+    rate: Array
+    variance: Array
+    samples: Array
+    effective: Array
+
+    @classmethod
+    def of_sums(cls, hits: Array, among: Array, samples: Array) -> Self:
+        """From sums of weights and of squared weights (2, ...) of what counts and of all, and how many all are."""
+        with silently():
+            rate = hits[0] / among[0]
+            misses = np.maximum(among[1] - hits[1], 0.0)
+            variance = ((1.0 - rate) ** 2 * hits[1] + rate**2 * misses) / among[0] ** 2
+            return cls(rate, variance, samples, among[0] ** 2 / among[1])
+
+    @classmethod
+    def of(cls, rate: Rate, weighted: WeightedCounts) -> Self:
+        """Make it from one rate of a matrix."""
+        sums, squares, samples = (
+            rate.counts(Table(part)) for part in (weighted.counts, weighted.squares, weighted.samples)
+        )
+        hits, among = (np.array(pair) for pair in zip(sums, squares, strict=True))
+        return cls.of_sums(hits, among, np.asarray(samples[1]))
+
+    def as_counts(self, level: float) -> Counts:
+        """Hits and samples (...) for intervals of proportions."""
+        worth = worth_of(self.rate, self.variance, self.samples, self.effective, level=level, at_edge=self.effective)
+        return self.rate * worth, worth
+
+
+class Design(ABC):
+    """The sampling design of matrices: independent samples, weights or groups.
+
+    Attributes:
+        prefix: Of the names of methods.
+        given: What all limits take as fixed; None where it hangs on the metric.
+    """
+
+    prefix: ClassVar[str] = ""
+    given: ClassVar[Given | None] = None
+    of: Selection = ()
+
+    @property
+    @abstractmethod
+    def table(self) -> Table:
+        """The matrices (..., K, K)."""
+
+    @abstractmethod
+    def accuracy(self, level: float) -> Counts:
+        """Right answers and samples (...) for intervals of proportions."""
+
+    @abstractmethod
+    def rates(self, level: float) -> Counts:
+        """Hits and samples (F, ..., K) of the catalogue's quantities (``catalogue_rates``) of each class."""
+
+    @abstractmethod
+    def variances(self, gradients: AdditiveGradient) -> Array:
+        """Variances (M, ...) of metrics with these gradients (M, ..., K) in the cell shares."""
+
+    @abstractmethod
+    def reach(self, level: float) -> float:
+        """Half width of an interval in standard errors."""
+
+    def counts(self, rate: Rate, level: float) -> Counts:
+        """Hits and samples of one rate for intervals of proportions."""
+        if rate.of is None:
+            return self.accuracy(level)
+        place = catalogue_rates().quantity(rate)
+        hits, among = self.rates(level)
+        return hits[place, ..., rate.of], among[place, ..., rate.of]
+
+    def recalls(self, level: float) -> Counts:
+        """Hits and samples (..., K) of the recalls."""
+        hits, among = self.rates(level)
+        place = catalogue_rates().of_recall
+        return hits[place], among[place]
+
+    @property
+    def spread(self) -> Spread:
+        """Function from the moves of single recalls to the move of their sum."""
+        return independent
+
+    @property
+    def samples_per_weight(self) -> float:
+        """Number of samples per unit of weight; 1 without weights."""
+        return 1.0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Independent(Design):
+    """Independent samples.
+
+    Attributes:
+        matrices: (..., K, K).
+        of: Of which of them limits are wanted.
+    """
+
+    matrices: Table
+    of: Selection = ()
+
+    @property
+    def table(self) -> Table:
+        """The matrices (..., K, K)."""
+        return self.matrices
+
+    def accuracy(self, level: float) -> Counts:  # noqa: ARG002 - every sample is worth one
+        """Right answers and samples (...)."""
+        hits, among = ACCURACY.counts(self.matrices)
+        return hits[self.of], among[self.of]
+
+    def rates(self, level: float) -> Counts:  # noqa: ARG002 - every sample is worth one
+        """Hits and samples (F, ..., K)."""
+        rates = catalogue_rates()
+        hits, among = (
+            np.array([getattr(self.matrices, name)[self.of] for name in names])
+            for names in (rates.numerators, rates.denominators)
+        )
+        return hits, among
+
+    def recalls(self, level: float) -> Counts:  # noqa: ARG002 - every sample is worth one
+        """Hits and samples (..., K) of the recalls."""
+        return self.matrices.tp[self.of], self.matrices.actual[self.of]
+
+    def variances(self, gradients: AdditiveGradient) -> Array:
+        """Of multinomial counts."""
+        return additive_variance(self.matrices, gradients)
+
+    def reach(self, level: float) -> float:
+        """A normal quantile."""
+        return two_sided_z(level)
+
+
+@dataclass(frozen=True, eq=False)
+class Weighted(Design):
+    """Independent samples in weights: linearised variances of sampling with replacement, which R's `survey` has
+    n/(n-1) times.
+    """
+
+    sums: WeightedCounts
+    prefix: ClassVar[str] = "weighted_"
+    given: ClassVar[Given | None] = Given.SAMPLES
+    _rates: dict[float, Counts] = field(default_factory=dict, repr=False)
+
+    @cached_property
+    def table(self) -> Table:
+        """The sums of weights (K, K)."""
+        return Table(self.sums.counts)
+
+    def accuracy(self, level: float) -> Counts:
+        """Right answers and all samples, as many as they are worth."""
+        return WeightedRate.of(ACCURACY, self.sums).as_counts(level)
+
+    def rates(self, level: float) -> Counts:
+        """Hits and samples (F, K), as many as they are worth."""
+        if level not in self._rates:
+            rates = catalogue_rates()
+            tables = [Table(part) for part in (self.sums.counts, self.sums.squares, self.sums.samples)]
+            hits, among = (
+                np.array([[getattr(table, name) for name in names] for table in tables])
+                for names in (rates.numerators, rates.denominators)
+            )
+            self._rates[level] = WeightedRate.of_sums(hits[:2], among[:2], among[2]).as_counts(level)
+        return self._rates[level]
+
+    def variances(self, gradients: AdditiveGradient) -> Array:
+        """Sum w^2 (g - g_)^2 / (sum w)^2 with the weighted mean g_ of the derivatives of the samples."""
+        slopes = gradients.rows[..., :, None] + gradients.columns[..., None, :]
+        size = slopes.shape[-1]
+        slopes[..., range(size), range(size)] += gradients.diagonal
+        counts, squares = self.sums.counts, self.sums.squares
+        # Where a class has no samples a derivative need not exist.
+        slopes = np.where(counts > 0, slopes, 0.0)
+        total = float(counts.sum())
+        means = (counts * slopes).sum(axis=(-2, -1), keepdims=True) / total
+        found = (squares * np.where(counts > 0, slopes - means, 0.0) ** 2).sum(axis=(-2, -1))
+        gross = (squares * slopes * slopes).sum(axis=(-2, -1))
+        return np.where(found <= ROUNDING * gross, 0.0, found) / total**2
+
+    def reach(self, level: float) -> float:
+        """A normal quantile, further out where few samples carry the weight."""
+        return two_sided_z(level) * surer(level, float(self.sums.samples.sum()), self.sums.effective_samples)
+
+    @property
+    def samples_per_weight(self) -> float:
+        """Number of samples per unit of weight."""
+        return float(self.sums.samples.sum() / self.sums.counts.sum())
+
+
+# Cells of a class against the rest: the basis that all counts of one class are sums in.
+_TP, _FN, _FP, _TN = range(4)
+_BASIS = np.zeros((4, 2, 2))
+_BASIS[_TP, 1, 1] = _BASIS[_FN, 1, 0] = _BASIS[_FP, 0, 1] = _BASIS[_TN, 0, 0] = 1.0
+
+
+@dataclass(frozen=True, eq=False)
+class Grouped(Design):
+    """Samples in groups, perhaps in weights: the groups are independent."""
+
+    runs: GroupedCounts
+    prefix: ClassVar[str] = "grouped_"
+    given: ClassVar[Given | None] = Given.GROUPS
+    _rates: dict[float, Counts] = field(default_factory=dict, repr=False)
+
+    @cached_property
+    def table(self) -> Table:
+        """The matrix (K, K) of all groups together."""
+        return Table(self.runs.matrix())
+
+    def accuracy(self, level: float) -> Counts:
+        """Right answers and all samples, as many as they are worth."""
+        runs, (hits, total) = self.runs, ACCURACY.counts(self.table)
+        actual, predicted = np.divmod(runs.cell, runs.n_classes)
+        moved = sums_by_code(runs.group, runs.count * ((actual == predicted) - hits / total), runs.n_groups)
+        variance = group_variance(moved / total)
+        present, effective = np.asarray(float(runs.n_groups)), np.asarray(runs.effective_groups)
+        return self._worth(hits / total, total, variance, (present, effective), level)
+
+    def _worth(self, rate: Array, total: Array, variance: Array, groups: tuple[Array, Array], level: float) -> Counts:
+        """From rates (...), what they are of, and how many groups there are and how many of one size are worth as much:
+        NaN where all is in one group.
+        """
+        samples, (present, effective) = total * self.samples_per_weight, groups
+        worth = worth_of(rate, variance, samples, effective, level=level, at_edge=present)
+        worth = np.where(present > 1, worth, np.nan)
+        return rate * worth, worth
+
+    def rates(self, level: float) -> Counts:
+        """Hits and samples (F, K), as many as they are worth."""
+        if level not in self._rates:
+            found, totals, variances, groups = self._ratios
+            self._rates[level] = self._worth(found, totals, variances, groups, level)
+        return self._rates[level]
+
+    @cached_property
+    def _ratios(self) -> tuple[Array, Array, Array, tuple[Array, Array]]:
+        """Rates (F, K) with their denominators and variances, and the groups that have any of their samples: how many,
+        and how many of one size are worth as much.
+
+        A rate h/s of one class is a ratio of sums over the groups of their four counts against the rest, so the sum of
+        the squares (h - r s)^2 follows from the products of these counts, added up over the groups.
+        """
+        basis, rates, counts = Table(_BASIS), catalogue_rates(), _Counts.of(self.runs)
+        hits, among = (
+            np.array([getattr(basis, name)[:, 1] for name in names]) for names in (rates.numerators, rates.denominators)
+        )
+        with silently():
+            totals = among @ counts.sums
+            found = (hits @ counts.sums) / totals
+            differences = hits[:, None] - found[..., None] * among[:, None]
+            squares = np.einsum("rki,kij,rkj->rk", differences, counts.products, differences)
+            present = counts.present(among)
+            variances = np.maximum(squares, 0.0) / totals**2 * present / (present - 1.0)
+            effective = totals**2 / np.einsum("ri,kij,rj->rk", among, counts.products, among)
+        return found, totals, variances, (present, effective)
+
+    def variances(self, gradients: AdditiveGradient) -> Array:
+        """Of the sums over the groups of the influences of their samples, with G/(G-1)."""
+        rows = zip(gradients.diagonal, gradients.rows, gradients.columns, strict=True)
+        return np.array([float(group_variance(additive_influences(self.runs, AdditiveGradient(*row)))) for row in rows])
+
+    def reach(self, level: float) -> float:
+        """Student's quantile of as many groups of one size as are worth as much."""
+        return float(student_quantile((1.0 + level) / 2.0, self.runs.effective_groups - 1.0))
+
+    @property
+    def spread(self) -> Spread:
+        """Function from the moves of single recalls to the move of their sum: in standard errors, moves weigh errors
+        that groups correlate (Zou 2008). A recall that does not vary between groups has no correlation.
+        """
+        error = np.sqrt(self._ratios[2][catalogue_rates().of_recall])
+
+        def spread(moved: Array) -> Array:
+            varies = error > 0
+            shares = np.where(varies, moved / error, 0.0)
+            together = self.variances(stack([recall_gradient(self.table, row) for row in shares]))
+            alone = np.where(varies, 0.0, moved)
+            found: Array = np.sqrt(together + (alone * alone).sum(axis=-1))
+            return found
+
+        return spread
+
+    @property
+    def samples_per_weight(self) -> float:
+        """Number of samples per unit of weight; 1 without weights."""
+        return self.runs.samples_per_weight
+
+
+def design_effects(design: Design) -> Mapping[str, float]:
+    """By overall metric how many times larger its variance is than that of as many independent samples of one weight;
+    NaN where that is 0.
+    """
+    known = headline_metrics().gradients
+    with silently():
+        gradients = stack([gradient(design.table) for _, gradient in known])
+        alone = additive_variance(design.table, gradients) / design.samples_per_weight
+        effects = np.where(alone > 0, design.variances(gradients) / alone, np.nan)
+    return dict(zip((metric.key for metric, _ in known), effects.tolist(), strict=True))
+
+
+def additive_influences(runs: GroupedCounts, gradient: AdditiveGradient) -> Array:
+    """How much each group (G) of one run moves a metric with this gradient (K) in the cell shares; 0 where all of it is
+    rounding, which would depend on the order of the samples.
+    """
+    actual, predicted = np.divmod(runs.cell, runs.n_classes)
+    moves = gradient.rows[actual] + gradient.columns[predicted]
+    moves = moves + np.where(actual == predicted, gradient.diagonal[actual], 0.0)
+    total = runs.count.sum()
+    centred = runs.count * (moves - runs.count @ moves / total) / total
+    influences = sums_by_code(runs.group, centred, runs.n_groups)
+    sizes = sums_by_code(runs.group, runs.count * np.abs(moves) / total, runs.n_groups)
+    is_rounding = bool((np.abs(influences) <= ROUNDING * sizes.max()).all())
+    return np.zeros_like(influences) if is_rounding else influences
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Counts:
+    """Counts of each class against the rest, for the E pairs of a group and a class that it has.
+
+    Attributes:
+        of_class: (E).
+        parts: (4, E), in the order of the basis.
+        sizes: (G) samples of each group.
+        sums: (4, K) over all groups.
+        products: (K, 4, 4), of two of the four counts, over all groups.
+    """
+
+    of_class: Codes
+    parts: Array
+    sizes: Array
+    sums: Array
+    products: Array
+
+    @classmethod
+    def of(cls, runs: GroupedCounts) -> Self:
+        """From the cells of the groups."""
+        size = runs.n_classes
+        actual, predicted = np.divmod(runs.cell, size)
+        wrong = actual != predicted
+        keys = np.concatenate([runs.group * size + actual, (runs.group * size + predicted)[wrong]])
+        kinds = np.concatenate([np.where(wrong, _FN, _TP), np.full(np.count_nonzero(wrong), _FP)])
+        mass = np.concatenate([runs.count, runs.count[wrong]])
+        found, places = np.unique(keys, return_inverse=True)
+        parts = sums_by_code(kinds * found.size + places, mass, 4 * found.size).reshape(4, -1)
+        sizes = runs.sizes()
+        own = sizes[found // size]
+        parts[_TN] = own - parts.sum(axis=0)
+        of_class = found % size
+        sums = sums_by_code(of_class, parts, size)
+        sums[_TN] = sizes.sum() - sums[:_TN].sum(axis=0)
+        products = np.array([[np.bincount(of_class, one * other, size) for other in parts] for one in parts]).transpose(
+            2, 0, 1
+        )
+        # Groups without the class have negatives only, all of them right.
+        products[:, _TN, _TN] += (sizes @ sizes) - np.bincount(of_class, own * own, size)
+        return cls(of_class, parts, sizes, sums, products)
+
+    def present(self, among: Array) -> Array:
+        """In how many groups there are any of R kinds of samples (R, 4) of each class: (R, K)."""
+        size = self.sums.shape[1]
+        with_class = np.bincount(self.of_class, minlength=size)
+        return np.array(
+            [
+                np.bincount(self.of_class, row @ self.parts > 0, size) + (self.sizes.size - with_class) * (row[_TN] > 0)
+                for row in among
+            ]
+        )

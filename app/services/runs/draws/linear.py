@@ -1,0 +1,554 @@
+"""Runs compared by what each sample, or other unit, adds to their values: closed forms and derivatives."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.domain.findings import Finding
+from app.domain.inputs.kinds import UNIT_KINDS
+from app.domain.inputs.matrices import MatrixInput
+from app.kernel.compare.differences import HybridDifferences, Reach, SameDifferences
+from app.kernel.compare.linear import Linear, LinearRuns, hits_of, join_runs, linearised
+from app.kernel.compare.paired.joint import combine
+from app.kernel.compare.rankings import cochran_q
+from app.kernel.compare.streamed import StreamedRuns, StreamedValue
+from app.kernel.matrix.prevalence import importance, project
+from app.kernel.matrix.table import Table, confusion_counts
+from app.kernel.metrics.card import Scale
+from app.kernel.metrics.expression import Measure, measures
+from app.kernel.metrics.families.accuracy import accuracy
+from app.kernel.metrics.families.score_ranking import precision_at, recall_at, specificity_at
+from app.kernel.metrics.proportion import ACCURACY
+from app.kernel.numerics.arrays import Array, silently
+from app.kernel.samples.influence import LinearMethod, Strata
+from app.kernel.samples.scores import Scores
+from app.kernel.uncertainty.closed_forms import cell_sensitivities
+from app.kernel.uncertainty.draws import generator, seed_of
+from app.kernel.uncertainty.groups import Grouping
+from app.kernel.uncertainty.influence import Influences, Linearisation, UnitInfluences
+from app.kernel.uncertainty.intervals import two_sided_z
+from app.kernel.uncertainty.jackknife import blocks_of, unit_influences
+from app.kernel.uncertainty.units import Run, Units
+from app.services.estimands import Estimand, make_estimand
+from app.services.estimates.estimate import LimitSettings
+from app.services.estimates.estimates import estimate
+from app.services.estimates.methods.of_matrix import affordable_draws
+from app.services.estimates.run_data import RunData
+from app.services.reasons import requested_values
+from app.services.runs.aligned import Runs, ScoredRun
+from app.services.runs.differences import NOT_FOLDED, Test, linear_test, proportion_tests, read_off
+from app.services.runs.draws.matrices import (
+    ChiSquaredTest,
+    OmnibusTest,
+    Resampling,
+    ResamplingDesign,
+    Setup,
+    draw_independent,
+    draw_paired,
+)
+from app.services.runs.pairing import Pairing, PairingDesign
+
+# Decimals beyond which values that other sums gave are the same.
+_DECIMALS = 12
+
+
+def undefined_notes(of: "LinearDifferences") -> list[str]:
+    """Name the values of samples that do not exist, with their reasons."""
+    notes: list[str] = []
+    prevalence = of.setup.prevalence
+    if not any(estimand.scored for estimand in of.estimands):
+        return notes
+    for number, (run, record) in enumerate(zip(_lacking(of.runs), of.runs.records, strict=True)):
+        for moved in (False, True):
+            asked = [
+                (estimand.text, estimand.expression)
+                for estimand, values, forms in zip(of.estimands, of.values, of.forms, strict=True)
+                if estimand.scored and forms is not None
+                if prevalence.reaches(estimand) and prevalence.moves(estimand) is moved
+                if not np.isfinite(values[number]).all()
+            ]
+            if not asked:
+                continue
+            shares = prevalence.shares
+            weights = run.weights
+            if moved and shares is not None:
+                weights = importance(run.run.strata, shares, weights)
+            subject = run.run.subject(weights)
+            for gap in requested_values(asked, of.runs.labels, subject)[1]:
+                class_name = "" if gap.label is None else f" of class {gap.label!r}"
+                notes.append(
+                    f"{gap.metric}{class_name} is undefined for {record.model.name} ({record.id}): {gap.reason}."
+                )
+    return notes
+
+
+def _lacking(runs: Runs) -> tuple[ScoredRun, ...]:
+    """The runs, or others whose samples lack what the streamed ones lack, so that the same values are undefined."""
+    streamed = runs.streamed
+    return runs.scored if streamed is None else tuple(_as_undefined(runs, streamed, run) for run in range(len(runs)))
+
+
+def _as_undefined(runs: Runs, streamed: StreamedRuns, run: int) -> ScoredRun:
+    """One sample of each class that there is, with a probability of 0 where a value is infinite."""
+    y, size = np.flatnonzero(runs.counts[run].sum(axis=1)), runs.n_classes
+    rows = np.full((y.size, size), 1.0 / size)
+    for code in streamed.ruled_out(run):
+        rows[y == code] = np.eye(size)[(code + 1) % size]
+    made = Scores.of_class_scores if runs.source(run).has_scores else Scores
+    return ScoredRun(Run(made(y, rows), y))
+
+
+# Fewer units, or samples of a class, leave a difference without limits: no signs of six differences have a p below .03.
+FEWEST_UNITS = 6
+TOO_FEW_UNITS = (
+    f"fewer than {FEWEST_UNITS} queries, or other units, say too little of a difference for limits and a test"
+)
+_TOO_FEW_OF_CLASS = (
+    f"a class with fewer than {FEWEST_UNITS} samples says too little of a difference for limits and a test"
+)
+# With fewer groups limits can hold the truth less often than their level says.
+_FEW_GROUPS = 30
+# Of |skewness| / sqrt(n): about a point of error on one side of t limits (Edgeworth).
+_SKEWED = 0.12
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LinearForm:
+    """One value of all runs as sums over their samples, other units, or groups of them.
+
+    Attributes:
+        runs: The value of each run, together.
+        counts: For a share of the samples, matrices (R, K, K) that are right where a sample counts; else None.
+        pairing: How these belong together.
+        skewness: Of a mean over units, (R, R) that of the difference of two runs: of one unit, over the square root of
+            their number.
+        too_few: Why there are no limits, where too few units say how the value varies.
+        units: How many there are, of samples of classes in the smallest class.
+    """
+
+    runs: LinearRuns
+    counts: Array | None = None
+    pairing: Pairing | None = None
+    skewness: Array | None = None
+    too_few: str | None = None
+    units: float = np.inf
+
+
+def _linear_forms(setup: Setup, estimands: Sequence[Estimand]) -> list[tuple[LinearForm, ...] | None]:
+    """For each estimand its values as sums, None where even derivatives would take too long, or samples were streamed.
+
+    A closed form where there is one, at the prevalence that the runs are compared at, and else derivatives by the
+    weight of each unit.
+    """
+    runs, streamed, prevalence = setup.runs, setup.runs.streamed, setup.prevalence
+    found: dict[int, tuple[LinearForm, ...] | None] = {}
+    of_samples = [index for index, estimand in enumerate(estimands) if estimand.scored]
+    influences = [_influences(runs, run) for run in runs.scored] if of_samples and streamed is None else []
+    for index, estimand in enumerate(estimands):
+        if not estimand.scored:
+            found[index] = _form_of_matrices(setup, estimand)
+        elif streamed is not None:
+            found[index] = _streamed_form(setup, streamed, estimand)
+        elif not prevalence.moves(estimand) and (known := _closed_form(setup, estimand, influences)) is not None:
+            found[index] = known
+    for moved, shares in ((False, None), (True, prevalence.shares)):
+        rest = [index for index in of_samples if index not in found and prevalence.moves(estimands[index]) is moved]
+        if rest:
+            forms = _numeric_forms(setup, [estimands[index] for index in rest], shares)
+            found |= dict(zip(rest, forms, strict=True))
+    return [found[index] for index in range(len(estimands))]
+
+
+def _influences(runs: Runs, run: ScoredRun) -> Linear:
+    if runs.task is None:
+        return Influences(run.scores)
+    return UnitInfluences(run.run.subject(run.weights), run.run.n_units, runs.n_classes, weights=run.weights)
+
+
+def _closed_form(setup: Setup, estimand: Estimand, influences: Sequence[Linear]) -> tuple[LinearForm, ...] | None:
+    if any(run.run.multiplicities is not None for run in setup.runs.scored):
+        return None
+    parts: list[list[Linearisation]] = []
+    for of in influences:
+        values = linearised(estimand.expression, of)
+        if values is None:
+            return None
+        parts.append(values)
+    return tuple(_joined(setup, value, setup.runs.groupings) for value in zip(*parts, strict=True))
+
+
+def _streamed_form(setup: Setup, streamed: StreamedRuns, estimand: Estimand) -> tuple[LinearForm, ...] | None:
+    """Closed forms of streamed samples."""
+    found = streamed.of(estimand.expression)
+    return None if found is None else tuple(_counted_form(setup, value) for value in found)
+
+
+def _counted_form(setup: Setup, value: StreamedValue) -> LinearForm:
+    if value.counted is None or not np.isfinite(value.runs.values).all():
+        joint = setup.runs.pairing.joint
+        members = setup.runs.counts[0].sum(axis=1) if joint is None else joint.members()
+        return LinearForm(value.runs, units=float(members[members > 0].min()))
+    pairing = replace(setup.runs.pairing, joint=value.counted)
+    return LinearForm(value.runs, value.counted.matrices(), pairing)
+
+
+def _form_of_matrices(setup: Setup, estimand: Estimand) -> tuple[LinearForm, ...]:
+    """Values of matrices of samples in groups, by the derivatives by their cells."""
+    runs, shares = setup.runs, setup.prevalence.shares if setup.prevalence.moves(estimand) else None
+
+    def at_shares(table: Table) -> Array:
+        return estimand.functional(table if shares is None else Table(project(table.counts, shares)))
+
+    parts: list[list[Linearisation]] = []
+    groupings = []
+    for run in range(len(runs)):
+        entries, place = runs.entries(run)
+        assert entries.grouping is not None  # noqa: S101 - others have tests of counts
+        moves, cells = cell_sensitivities(runs.counts[run], at_shares)
+        slopes = np.zeros((runs.n_classes, runs.n_classes, moves.shape[1]))
+        slopes[cells[:, 0], cells[:, 1]] = moves / runs.counts[run][cells[:, 0], cells[:, 1]][:, None]
+        each = slopes[entries.truth, entries.predictions[place]] * entries.masses[:, None]
+        with silently():
+            values = np.atleast_1d(at_shares(Table(runs.counts[run])))
+        parts.append([_of_derivatives(value, added, estimand) for value, added in zip(values, each.T, strict=True)])
+        groupings.append(entries.grouping)
+    return tuple(_joined(setup, value, groupings) for value in zip(*parts, strict=True))
+
+
+def _of_derivatives(value: float, influence: Array, estimand: Estimand, freedom: float = np.inf) -> Linearisation:
+    strata = Strata.WHOLE
+    influence = influence if np.isfinite(value) else np.full(influence.shape, np.nan)
+    method = LinearMethod.JACKKNIFE
+    return Linearisation(float(value), influence, Scale.LINEAR, strata, method, estimand.bounds, freedom=freedom)
+
+
+def _numeric_forms(
+    setup: Setup, estimands: Sequence[Estimand], shares: Array | None
+) -> list[tuple[LinearForm, ...] | None]:
+    """Values by the derivatives by the weight of each unit, or of each block of them where they are many."""
+    runs, functionals = setup.runs.scored, [estimand.functional for estimand in estimands]
+    groupings = setup.runs.groupings
+    known: list[tuple[NDArray[np.intp], int]] = []
+    for number, run in enumerate(runs):
+        grouping = groupings[number] if groupings else None
+        blocks = blocks_of(run.run, len(runs), seed_of(setup.settings.seed, "blocks"), grouping)
+        if blocks is None:
+            return [None] * len(estimands)
+        known.append(blocks)
+    parts: list[list[list[Linearisation]]] = []
+    for run, blocks in zip(runs, known, strict=True):
+        masses = run.weights if run.weights is not None else run.run.multiplicities
+        weights = run.weights if shares is None else importance(run.run.strata, shares, masses)
+        added = unit_influences(run.run, functionals, blocks, weights, centred=not groupings)
+        with silently():
+            subject = run.run.subject(weights)
+            values = [np.atleast_1d(functional(subject)) for functional in functionals]
+        fewest = _fewest(run.run, run.weights)
+        parts.append(
+            [
+                [_of_derivatives(value, row, estimand, fewest - 1.0) for value, row in zip(of, rows, strict=True)]
+                for estimand, of, rows in zip(estimands, values, added, strict=True)
+            ]
+        )
+    same = [Grouping(np.arange(count), count) for _, count in known] if groupings else []
+    return [
+        tuple(_joined(setup, value, same) for value in zip(*of_estimand, strict=True))
+        for of_estimand in zip(*parts, strict=True)
+    ]
+
+
+def _joined(setup: Setup, parts: tuple[Linearisation, ...], groupings: Sequence[Grouping]) -> LinearForm:
+    """Return one value of independent samples or other units, of blocks of them, or of groups."""
+    pairing = setup.runs.pairing
+    same_items = pairing.design is PairingDesign.TEST_SET
+    if groupings:
+        runs = join_runs(parts, [], paired=pairing.paired, same_items=same_items, groupings=groupings)
+        return LinearForm(runs, units=float(min(one.n_groups for one in groupings)))
+    scored = setup.runs.scored
+    # Units other than samples of classes are all of one class: right or not.
+    size = setup.runs.n_classes if setup.runs.task is None else 2
+    whole = all(part.influence.size == run.run.n_units for part, run in zip(parts, scored, strict=True))
+    truths = [
+        run.run.strata if whole else np.zeros(part.influence.size, np.intp)
+        for part, run in zip(parts, scored, strict=True)
+    ]
+    runs = join_runs(parts, truths, paired=pairing.paired, same_items=same_items)
+    counted = all(
+        part.method is LinearMethod.WILSON and part.worth is None and part.freedom + 1 >= part.influence.size
+        for part in parts
+    )
+    if not counted or not np.isfinite(runs.values).all():
+        is_numeric = any(part.method is LinearMethod.JACKKNIFE for part in parts)
+        units = min(_fewest(run.run, run.weights) for run in scored)
+        skewed = None if setup.runs.task is None else _skewness(parts, paired=pairing.paired)
+        few = (is_numeric or setup.runs.task is not None) and units < FEWEST_UNITS
+        why = TOO_FEW_UNITS if setup.runs.task is not None else _TOO_FEW_OF_CLASS
+        return LinearForm(runs, skewness=skewed, too_few=why if few else None, units=units)
+    decided = [
+        np.where(hits_of(part) > 0, y, (y + 1) % size).astype(np.int64) for part, y in zip(parts, truths, strict=True)
+    ]
+    counts = np.stack([confusion_counts(y, codes, size) for y, codes in zip(truths, decided, strict=True)])
+    joint = combine(truths[0].astype(np.int64), np.stack(decided), size) if pairing.paired else None
+    few = setup.runs.task is not None and min(_n_units(run.run) for run in scored) < FEWEST_UNITS
+    return LinearForm(
+        runs, counts.astype(np.float64), replace(pairing, joint=joint), too_few=TOO_FEW_UNITS if few else None
+    )
+
+
+def _n_units(run: Units) -> float:
+    """Return the number of units, or of samples where units are cells of them."""
+    return float(run.n_units if run.multiplicities is None else run.multiplicities.sum())
+
+
+def _fewest(run: Units, weights: Array | None) -> float:
+    """Return the size of the smallest stratum that has a sample with a weight."""
+    each = run.multiplicities if run.multiplicities is not None else np.ones(run.n_units)
+    counts = np.bincount(run.strata, each if weights is None else each * (weights > 0), run.n_strata)
+    return float(counts[counts > 0].min(initial=np.inf))
+
+
+def _skewness(parts: Sequence[Linearisation], *, paired: bool) -> Array:
+    """Skewness (R, R) of the differences of means, 0 without variance."""
+    found = np.zeros((len(parts), len(parts)))
+    for first, one in enumerate(parts):
+        for second, other in enumerate(parts[:first]):
+            apart = [one.influence - other.influence] if paired else [one.influence, -other.influence]
+            squares, cubes = (sum(float((moved**power).sum()) for moved in apart) for power in (2, 3))
+            found[first, second] = found[second, first] = abs(cubes) / squares**1.5 if squares > 0 else 0.0
+    return found
+
+
+# Rates at a threshold that is chosen anew in every sample, and the deviate up to which their limits are extended.
+_AT_RATES = (recall_at, specificity_at, precision_at)
+_FURTHEST = 40.0
+_ALONE_AT_RATE = "limits of a rate at a rate are known for the rate alone, and not for what is made of several"
+
+
+def _by_id(source: MatrixInput) -> MatrixInput:
+    """Return the run with its samples in the order of their ids: draws follow the samples then, not their places."""
+    samples = source.samples
+    if samples is None or samples.ids is None:
+        return source
+    order = np.argsort(samples.ids, kind="stable")
+
+    def moved(column: NDArray[Any] | None) -> NDArray[Any] | None:
+        return None if column is None else column[order]
+
+    ordered = replace(
+        samples,
+        truth=samples.truth[order],
+        predicted=samples.predicted[order],
+        outputs=moved(samples.outputs),
+        ids=samples.ids[order],
+        weights=moved(samples.weights),
+        groups=moved(samples.groups),
+    )
+    return replace(source, samples=ordered)
+
+
+class LinearDifferences(Resampling):
+    """Values as sums over units: one Student's t distribution of each difference, and normal draws of all runs."""
+
+    name = "normal"
+
+    def __init__(self, setup: Setup, estimands: Sequence[Estimand], values: Sequence[Array]) -> None:
+        super().__init__(setup, estimands, values)
+        self.forms = _linear_forms(setup, estimands)
+        # The same for every value, so that what else is asked changes nothing.
+        self._seed = seed_of(self.settings.seed, "normal")
+
+    @property
+    def _left_out(self) -> list[Estimand]:
+        """Metrics that were not summed of streamed samples, or whose derivatives would take too long."""
+        return [estimand for estimand, forms in zip(self.estimands, self.forms, strict=True) if forms is None]
+
+    def without(self, index: int) -> str | None:
+        """Why the values of an estimand are not known."""
+        return NOT_FOLDED if self.forms[index] is None and self.runs.streamed is not None else None
+
+    @cached_property
+    def drawn(self) -> list[Array | None]:
+        """Draws (D, R, V) of each estimand, joint where the runs are paired; None of too few units."""
+        return [
+            None
+            if forms is None or any(form.too_few for form in forms)
+            else np.stack([self._draw(form) for form in forms], axis=-1).round(_DECIMALS)
+            for forms in self.forms
+        ]
+
+    def _draw(self, form: LinearForm) -> Array:
+        """Draws (D, R) of one value; a share is drawn as the accuracy that it is."""
+        wanted = self.settings.draws
+        if form.counts is None or form.pairing is None:
+            return form.runs.draw(wanted, generator(self._seed))
+        shares = [make_estimand(accuracy.key, self.runs.labels, None)]
+        joint = form.pairing.joint
+        draws = affordable_draws(max(form.counts.size, 0 if joint is None else joint.counts.size), wanted)
+        if not draws:
+            return form.runs.draw(wanted, generator(self._seed))
+        if joint is not None:
+            return draw_paired(joint, shares, draws=draws, seed=self._seed)[0][:, :, 0]
+        return draw_independent(form.counts, shares, draws=draws, seed=self._seed)[0][:, :, 0]
+
+    @property
+    def design(self) -> ResamplingDesign:
+        """Design of the simulation: its draws, and the number of groups."""
+        if len(self._left_out) == len(self.estimands):
+            return ResamplingDesign()
+        if not self.runs.grouped:
+            return ResamplingDesign(draws=self.settings.draws)
+        return ResamplingDesign(draws=self.settings.draws, class_counts="random", n_groups=self._n_groups)
+
+    @property
+    def _n_groups(self) -> int:
+        if self.runs.pairing.paired:
+            return self.runs.groupings[0].n_groups
+        groupings = [
+            one for one, record in zip(self.runs.groupings, self.runs.records, strict=True) if record.is_grouped
+        ]
+        return min(one.n_groups for one in groupings)
+
+    @property
+    def notes(self) -> list[str]:
+        """Notes on missing values, the effect of groups, and metrics that are left out."""
+        lacking = ", ".join(estimand.text for estimand in self._left_out)
+        last = []
+        if lacking and self.runs.streamed is not None:
+            last = [f"Not compared: {lacking}: {NOT_FOLDED}."]
+        elif lacking:
+            last = [f"Too many samples, classes and runs for derivatives of {lacking}: only the values are given."]
+        if len(self._left_out) == len(self.estimands):
+            return last
+        notes = undefined_notes(self)
+        if not self.runs.grouped:
+            return notes + last
+        notes.append(
+            f"The samples come in {self._n_groups} groups: the variance is that between the groups. A test that all "
+            "runs are equal is left out: it takes samples as independent."
+        )
+        if self._n_groups < _FEW_GROUPS:
+            notes.append(
+                f"With fewer than {_FEW_GROUPS} groups limits, though widened for it, can hold the truth less often "
+                "than their level says."
+            )
+        return notes + last
+
+    @property
+    def findings(self) -> list[Finding]:
+        """Caution about means whose differences are too skewed for the t distribution."""
+        task = self.runs.task
+        if task is None:
+            return []
+        names = [
+            estimand.text
+            for estimand, forms in zip(self.estimands, self.forms, strict=True)
+            if any(
+                form.skewness is not None and not form.too_few and form.skewness[pair] > _SKEWED
+                for form in forms or ()
+                for pair in self.setup.pairs
+            )
+        ]
+        if not names:
+            return []
+        units = UNIT_KINDS[task].unit or "samples"
+        return [
+            Finding.warning(
+                f"few_{units}_skewed",
+                f"There are few {units} for differences as skewed as those of {', '.join(names)}: limits and p of some "
+                f"are rough, since a few {units} decide them.",
+                metrics=names,
+            )
+        ]
+
+    def tests(self, index: int, level: float) -> list[list[Test]]:
+        """Limits and p of each value; those of shares of samples are made for all pairs together."""
+        estimand, forms = self.estimands[index], self.forms[index]
+        if forms is None:
+            return [[Test()] * len(estimand.names) for _ in self.setup.pairs]
+        of_forms = [self._tests_with(form, estimand, level) for form in forms]
+        if any(one.metric in _AT_RATES for one in measures(estimand.expression)):
+            of_forms = [self._at_rates(estimand, place, level, tests) for place, tests in enumerate(of_forms)]
+        return [[tests[place] for tests in of_forms] for place in range(len(self.setup.pairs))]
+
+    def _at_rates(self, estimand: Estimand, place: int, level: float, known: Sequence[Test]) -> list[Test]:
+        """Tests of a rate at a rate: MOVER over the limits of each run (Zou & Donner 2008).
+
+        How a threshold varies that a rate chooses is no sum over samples, so derivatives miss most of it. Paired runs
+        are taken as independent, which makes limits wider than they need be.
+        """
+        if not isinstance(estimand.expression, Measure):
+            return [one if one.identical else Test(reason=_ALONE_AT_RATE) for one in known]
+        settings = LimitSettings(level=level, seed=self.settings.seed)
+        sources = [_by_id(self.runs.source(run)) for run in range(len(self.runs))]
+        own = [estimate([estimand], RunData(source), settings)[0][place] for source in sources]
+        # Known at one level; at others in proportion to the deviate.
+        deviates = np.array([two_sided_z(level), _FURTHEST])
+        scale = (deviates / deviates[0])[:, None]
+        reaches = [Reach(deviates, scale * (one.value - one.low), scale * (one.high - one.value)) for one in own]
+        found = []
+        for pair, test in zip(self.setup.pairs, known, strict=True):
+            reason = next((own[run].reason for run in pair if own[run].reason is not None), None)
+            if test.identical:
+                found.append(test)
+            elif reason is not None:
+                found.append(Test(reason=reason))
+            else:
+                gap = self.gaps(self.estimands.index(estimand), pair)[place : place + 1]
+                difference = HybridDifferences(gap, *(reaches[run] for run in pair))
+                found += read_off(difference, level=level, rope=self.settings.rope, method="mover")
+        return found
+
+    def _tests_with(self, form: LinearForm, estimand: Estimand, level: float) -> list[Test]:
+        if form.too_few:
+            return [Test(reason=form.too_few)] * len(self.setup.pairs)
+        known: list[Test | None] = [None] * len(self.setup.pairs)
+        rope = self.settings.rope
+        if form.counts is not None and form.pairing is not None:
+            known = proportion_tests(ACCURACY, self.setup.pairs, form.counts, form.pairing, level=level, rope=rope)
+        return [
+            linear_test(
+                form.runs,
+                *pair,
+                self.runs.pairing,
+                level=level,
+                rope=rope,
+                grouped=self.runs.grouped,
+                same=self._same(form, estimand, pair),
+            )
+            if test is None
+            else test
+            for pair, test in zip(self.setup.pairs, known, strict=True)
+        ]
+
+    def _same(self, form: LinearForm, estimand: Estimand, pair: tuple[int, int]) -> SameDifferences | None:
+        """Return the difference of two runs that agree on every sample; None where they do not."""
+        first, second = pair
+        if not self.runs.pairing.paired or not form.runs.varies(first) or form.runs.variance(first, second) > 0.0:
+            return None
+        if form.runs.difference(first, second).gaps[0] != 0.0:
+            return None
+        low, high = estimand.bounds
+        width = np.inf if low is None or high is None else high - low
+        return SameDifferences(np.array([form.units]), np.array([width]))
+
+    def omnibus(self, index: int, place: int) -> OmnibusTest | None:
+        """Three or more paired runs: the chi-squared test that all have the same value."""
+        forms = self.forms[index]
+        if forms is None:
+            return None
+        form = forms[place]
+        if not self.runs.pairing.paired or len(self.runs) < 3 or not np.isfinite(form.runs.values).all():
+            return None
+        if form.pairing is not None and form.pairing.joint is not None:
+            found, name = cochran_q(form.pairing.joint), "cochran_q"
+        elif self.runs.task is not None or self.runs.grouped or LinearMethod.JACKKNIFE in form.runs.methods:
+            # The chi-squared distribution needs more queries, groups or degrees of freedom than there often are.
+            return None
+        else:
+            found = form.runs.equality()
+            name = "delong" if set(form.runs.methods) == {LinearMethod.DELONG_LOGIT} else "wald"
+        return OmnibusTest(test=name, of="equal values", found=ChiSquaredTest.of(found)) if found.freedom else None

@@ -1,0 +1,99 @@
+"""Differences of runs: one quantity has one answer, and what does not matter changes nothing."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from app.kernel.compare.linear import join_runs
+from app.kernel.metrics.card import Scale
+from app.kernel.numerics.arrays import Array
+from app.kernel.samples.influence import LinearMethod, Strata
+from app.kernel.uncertainty.influence import Linearisation
+from app.services.compare.answers import ComparedPair
+from app.services.compare.comparisons import compare
+from tests.services.paired_models import Model, asked_of
+from tests.services.test_comparisons import paired, unpaired
+
+RANDOM = np.random.default_rng(26)
+SIZE = 150
+METRICS = ["average_precision@c1", "calibration_slope@c1", "ks_statistic@c1", "log_loss", "accuracy", "h_mean"]
+
+
+def models(**members: Any) -> list[Model]:
+    """Two runs on the same samples."""
+    random = np.random.default_rng(5)
+    truth = np.arange(SIZE) % 2
+    shared, found = random.normal(size=SIZE), []
+    for _ in range(2):
+        chance = 1.0 / (1.0 + np.exp(-(1.2 * truth - 0.6 + 0.6 * shared + 0.6 * random.normal(size=SIZE))))
+        found.append(Model(np.arange(SIZE), truth, np.stack([1.0 - chance, chance], axis=1), ["c0", "c1"], **members))
+    return found
+
+
+def differences(runs: list[Model], metrics: list[str] = METRICS) -> list[ComparedPair]:
+    asked, kept = asked_of(runs, metrics)
+    answer = compare(asked, kept, identifier=asked.runs.records[0].id)
+    return [metric.differences[0] for metric in answer.metrics.values()]
+
+
+def numbers(pair: ComparedPair) -> Array:
+    members = ("difference", "low", "high", "p_value", "probability_a_better", "probability_equivalent")
+    return np.array([getattr(pair, name) for name in members], dtype=np.float64)
+
+
+def test_six_differences_have_the_limits_and_p_of_students_t() -> None:
+    each = np.array([0.6309, 0.2192, -0.034, 0.1309, 0.0, 0.0953])
+    parts = [
+        Linearisation(
+            float(values.mean()),
+            (values - values.mean()) / np.sqrt(values.size * (values.size - 1.0)),
+            Scale.LINEAR,
+            Strata.WHOLE,
+            LinearMethod.T,
+            freedom=5.0,
+        )
+        for values in (each, np.zeros(6))
+    ]
+    found = join_runs(parts, [np.zeros(6, np.intp)] * 2, paired=True, same_items=False).difference(0, 1)
+    low, high = found.limits(0.95)
+    assert float(found.gaps[0]) == pytest.approx(0.173717, abs=1e-6)
+    assert (float(low[0]), float(high[0])) == pytest.approx((-0.080061, 0.427494), abs=1e-6)
+    assert float(found.p[0]) == pytest.approx(0.138791, abs=1e-6)
+    assert float(stats.skew(each)) / np.sqrt(6) > 0.12
+
+
+def test_equal_classes_have_one_accuracy_whatever_it_is_called() -> None:
+    names = ("accuracy", "balanced_accuracy")
+    whole, balanced = unpaired([[89, 11], [17, 83]], [[77, 23], [21, 79]], *names, dataset="d")
+    for name in ("low", "high", "p", "smallest", "larger", "equivalent"):
+        assert getattr(balanced.test, name) == pytest.approx(getattr(whole.test, name), abs=1e-6), name
+    assert (whole.test.low > 0) is (whole.test.p < 0.05)
+    truth = np.repeat([0, 1], 100)
+    runs = [np.where(RANDOM.random(200) < rate, truth, 1 - truth) for rate in (0.9, 0.8)]
+    one, other = paired(runs[0], runs[1], truth, *names)
+    assert (other.test.low, other.test.high, other.test.p) == pytest.approx((one.test.low, one.test.high, one.test.p))
+
+
+@pytest.mark.parametrize("members", [{"weights": np.full(SIZE, 2.5)}, {"groups": np.arange(SIZE)}])
+def test_equal_weights_and_groups_of_one_change_nothing(members: dict[str, Any]) -> None:
+    for plain, other in zip(differences(models()), differences(models(**members)), strict=True):
+        np.testing.assert_allclose(numbers(other), numbers(plain), rtol=1e-9)
+
+
+def test_the_order_of_rows_changes_nothing_and_swapped_runs_are_mirrored() -> None:
+    runs, order = models(), np.random.default_rng(1).permutation(SIZE)
+    plain = differences(runs)
+    for one, other in zip(plain, differences([run._replace(rows=order) for run in runs]), strict=True):
+        np.testing.assert_allclose(numbers(other), numbers(one), rtol=1e-9, atol=1e-12)
+    for one, other in zip(plain, differences(runs[::-1]), strict=True):
+        gap, low, high, p, *_ = numbers(one)
+        np.testing.assert_allclose(numbers(other)[:4], [-gap, -high, -low, p], rtol=1e-9)
+
+
+def test_the_same_predictions_are_said_to_be_the_same() -> None:
+    first, _ = models()
+    for pair in differences([first, first]):
+        assert pair.identical is True
+        assert (pair.difference, pair.p_value) == (0.0, 1.0)
