@@ -6,14 +6,16 @@ import logging
 import os
 import resource
 from collections import Counter as Counted
-from collections.abc import Awaitable, Callable, Container, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics, generate_latest
+from prometheus_client.metrics_core import Metric
 from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
+from prometheus_client.registry import Collector
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from app.api.answers import write_json
@@ -359,8 +361,20 @@ def _of_all_workers(folder: Path) -> bytes:
             # What it had counted stays, how it was is over.
             mark_process_dead(process, str(folder))  # type: ignore[no-untyped-call]  # the library leaves it untyped
     gathered = CollectorRegistry()
-    MultiProcessCollector(gathered, str(folder))  # type: ignore[no-untyped-call]  # likewise
+    gathered.register(_WorkersCollector(folder))
     return generate_latest(gathered)
+
+
+class _WorkersCollector(Collector):
+    """The metrics of all workers, without files that another worker has only just made: those are empty."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def collect(self) -> Iterable[Metric]:
+        files = [str(path) for path in self._folder.glob("*.db") if path.stat().st_size]
+        merged: Iterable[Metric] = MultiProcessCollector.merge(files, accumulate=True)  # type: ignore[no-untyped-call]
+        return merged
 
 
 def _lives(process: int) -> bool:

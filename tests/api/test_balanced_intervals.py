@@ -41,7 +41,10 @@ def test_with_intervals_of_everything_they_are_those_of_a_projection(client: htt
     found = balanced(made)
     assert set(found) >= {*HEADLINE, "precision@D", "f1@A"}
     assert {name for name in found if "@" not in name} == set(made["metrics"]["at_balanced_prevalence"])
-    body = {"prevalence": dict.fromkeys("ABCD", 0.25), "metrics": ["accuracy", "mcc", "precision@D"], "seed": 7}
+    # Accuracy is balanced accuracy there. A report of everything draws what a projection has in closed form, as a
+    # report of the headline has.
+    assert found["accuracy"]["low"] == pytest.approx(made["intervals"]["balanced_accuracy"]["low"], rel=1e-12)
+    body = {"prevalence": dict.fromkeys("ABCD", 0.25), "metrics": ["macro_jaccard", "precision@D"], "seed": 7}
     projected = client.post(f"/v1/evaluations/{made['id']}/projections", json=body).json()["metrics"]
     for name, one in projected.items():
         assert (found[name]["low"], found[name]["high"]) == (one["low"], one["high"]), name
@@ -66,11 +69,12 @@ def test_a_class_without_samples(client: httpx.Client) -> None:
 
 def test_samples_with_weights_and_in_groups(client: httpx.Client) -> None:
     weighted = balanced(compute(client, {**PREDICTIONS, "sample_weight": [1, 2] * 20}))
-    assert {one["method"] for one in weighted.values()} == {"weighted_posterior"}
-    assert set(weighted) == HEADLINE
+    methods = {name: one["method"] for name, one in weighted.items()}
+    assert methods == dict.fromkeys(HEADLINE, "weighted_posterior") | {"accuracy": "weighted_mover"}
     grouped = balanced(compute(client, {**PREDICTIONS, "group_ids": [place // 2 for place in range(40)]}))
     assert set(grouped) == HEADLINE
-    assert all("groups" in one["reason"] and one["given"] == "groups" for one in grouped.values())
+    methods = {name: one["method"] for name, one in grouped.items()}
+    assert methods == dict.fromkeys(HEADLINE, "cluster_bootstrap") | {"accuracy": "grouped_mover"}
 
 
 def test_rates_have_none(client: httpx.Client) -> None:

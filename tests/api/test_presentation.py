@@ -199,7 +199,10 @@ def test_the_headline_agrees_with_the_report(client: httpx.Client) -> None:
         value = {**groups["prevalence_insensitive"], **groups["prevalence_sensitive"]}[key]
         ends = answer["intervals"][key]
         assert found == {"value": value, "low": ends["low"], "high": ends["high"]}
-    assert answer["headline"]["requested"] == {"min(recall@*)": {"value": 0.16, "low": None, "high": None}}
+    ends = answer["intervals"]["min(recall@*)"]
+    limits = {"low": ends["low"], "high": ends["high"]}
+    assert answer["headline"]["requested"] == {"min(recall@*)": {"value": 0.16, **limits}}
+    assert limits["low"] < 0.16 < limits["high"]
 
 
 @pytest.mark.parametrize(

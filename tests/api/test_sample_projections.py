@@ -220,7 +220,7 @@ def test_weights_stay_with_their_samples_at_other_shares(client: httpx.Client) -
     kept = {"input": {**TWO.source(positive="b"), "sample_weight": given.tolist()}, "prevalence": {"b": 0.1}}
     again = client.post("/v1/projections", json={**kept, "metrics": ["log_loss", "accuracy"]}).json()["metrics"]
     assert again["log_loss"]["low"] == entry["low"]
-    assert again["accuracy"]["method"] == "weighted_posterior"
+    assert again["accuracy"]["method"] == "weighted_mover"
 
 
 def test_scores_are_projected_but_not_fitted(client: httpx.Client) -> None:

@@ -82,7 +82,7 @@ def keep(client: httpx.Client, source: Json, options: Json | None = None) -> Jso
 
 
 def without_names(answer: Json) -> Json:
-    return {key: value for key, value in answer.items() if key not in {"id", "created_at", "evaluation"}}
+    return {key: value for key, value in answer.items() if key not in {"id", "created_at", "evaluation", "evaluation_id"}}
 
 
 def posted(client: httpx.Client, path: str, body: Json) -> Json:

@@ -15,6 +15,9 @@ from app.store.gates import PostgresGateStore
 from tests.store.conftest import MakeRecord
 
 pytestmark = pytest.mark.anyio
+# What a webhook tells of a check.
+EVALUATION = {"id": "0", "url": "/v1/evaluations/0", "model": None, "dataset": None, "tags": {}}
+ANSWER = {"gate": {"name": "g"}, "evaluation": EVALUATION, "baseline": None, "results": [{"message": "h_mean is .43"}]}
 RULES = {"rules": [{"metric": "h_mean", "min": 0.8}]}
 OTHER = {"rules": [{"metric": "h_mean", "min": 0.9}]}
 
@@ -87,7 +90,7 @@ async def test_checks_latest_first(engine: AsyncEngine, project: str) -> None:
     store = PostgresGateStore(engine)
     baselines = (None, new_id(), None)
     checks = [
-        GateCheck(new_id(), "g", 1, new_id(), baseline, Verdict.INCONCLUSIVE, {"n": number})
+        GateCheck(new_id(), "g", 1, new_id(), baseline, Verdict.INCONCLUSIVE, {**ANSWER, "n": number})
         for number, baseline in enumerate(baselines)
     ]
     for check in checks:
@@ -107,7 +110,7 @@ async def test_the_last_check_of_each_gate(engine: AsyncEngine, project: str) ->
     made = {}
     for name, count in (("a", 2), ("b", 1), ("c", 1)):
         for _ in range(count):
-            made[name] = GateCheck(new_id(), name, 1, new_id(), None, Verdict.PASS, {})
+            made[name] = GateCheck(new_id(), name, 1, new_id(), None, Verdict.PASS, ANSWER)
             await store.add_check(project, made[name])
     assert await store.last_checks(project, ["a", "b", "unused"]) == {"a": made["a"], "b": made["b"]}
     assert await store.last_checks("another", ["a"]) == {}

@@ -184,9 +184,10 @@ def _averages_an_empty_class(estimand: Estimand, run: RunData) -> bool:
 def values_alone(estimand: Estimand, run: RunData, settings: LimitSettings, reason: NoLimits) -> Estimates:
     """Return the values of an estimand without limits, for this reason."""
     form = Estimate(value=np.nan, level=settings.level)
-    if reason in (NoLimits.ABOUT_SAMPLE, NoLimits.EMPTY_CLASS):
+    if reason in (NoLimits.ABOUT_SAMPLE, NoLimits.EMPTY_CLASS, NoLimits.SLOW):
         resampled = replace(form, method=IntervalMethod.BOOTSTRAP.value, given=Given.SAMPLES.value)
-        form = resampled if estimand.task is not None else of_matrix.simulated_form(run, settings)
+        of_samples = estimand.task is not None or estimand.scored
+        form = resampled if of_samples else of_matrix.simulated_form(run, settings)
     return form.without_limits(reason).of_values(run.values(estimand))
 
 

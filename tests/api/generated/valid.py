@@ -143,6 +143,9 @@ def make_valid_evaluation(body: Any) -> None:
     if body["input"]["kind"] in ("ranking", "clustering", "sets"):
         # Metrics of classes have no meaning for these.
         options.pop("metrics", None)
+    if options.get("metrics") and "D" not in body["input"].get("labels", []):
+        # The class of the example.
+        options["metrics"] = [text for text in options["metrics"] if "@D" not in text]
     _on_one_side(options)
     if options.get("intervals") == "none":
         options.pop("alternative", None)
