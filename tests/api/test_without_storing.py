@@ -82,7 +82,8 @@ def keep(client: httpx.Client, source: Json, options: Json | None = None) -> Jso
 
 
 def without_names(answer: Json) -> Json:
-    return {key: value for key, value in answer.items() if key not in {"id", "created_at", "evaluation", "evaluation_id"}}
+    named = {"id", "created_at", "evaluation", "evaluation_id"}
+    return {key: value for key, value in answer.items() if key not in named}
 
 
 def posted(client: httpx.Client, path: str, body: Json) -> Json:
