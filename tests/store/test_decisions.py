@@ -16,7 +16,7 @@ from tests.store.conftest import MakeRecord
 
 pytestmark = pytest.mark.anyio
 # What a webhook tells of a check.
-EVALUATION = {"id": "0", "url": "/v1/evaluations/0", "model": None, "dataset": None, "tags": {}}
+EVALUATION: dict[str, object] = {"id": "0", "url": "/v1/evaluations/0", "model": None, "dataset": None, "tags": {}}
 ANSWER = {"gate": {"name": "g"}, "evaluation": EVALUATION, "baseline": None, "results": [{"message": "h_mean is .43"}]}
 RULES = {"rules": [{"metric": "h_mean", "min": 0.8}]}
 OTHER = {"rules": [{"metric": "h_mean", "min": 0.9}]}

@@ -143,7 +143,7 @@ def make_valid_evaluation(body: Any) -> None:
     if body["input"]["kind"] in ("ranking", "clustering", "sets"):
         # Metrics of classes have no meaning for these.
         options.pop("metrics", None)
-    if options.get("metrics") and "D" not in body["input"].get("labels", []):
+    if options.get("metrics") and "D" not in (body["input"].get("labels") or []):
         # The class of the example.
         options["metrics"] = [text for text in options["metrics"] if "@D" not in text]
     _on_one_side(options)
@@ -164,6 +164,8 @@ def _on_one_side(asked: Json) -> None:
 
 
 def _evaluation(case: Case, _: Kept) -> None:
+    # Only data that is named is estimated.
+    (case.query or {}).pop("estimate", None)
     if not _is_example(case):
         make_valid_evaluation(case.body)
 
