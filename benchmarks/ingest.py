@@ -3,7 +3,7 @@
 Against FastAPI's default reading of a body (json.loads, then pydantic on nested lists), in CPU time; peak memory over
 that of the process before; the CPU time of a whole request against scikit-learn's metrics alone; and whether other
 requests are answered while such requests run on one worker. With --large also one request near the limit of a body
-(256 MiB): memory and the waits of others.
+of JSON (64 MiB): memory and the waits of others.
 """
 
 import argparse
@@ -35,7 +35,7 @@ from pydantic import BaseModel, SecretStr
 from sklearn import metrics as sk
 
 from app.api.answers import write_json
-from app.api.bodies.columns import parse_large_body
+from app.api.bodies.parsing import parse_large_body
 from app.api.bodies.uploads import read_columns
 from app.api.v1.requests.evaluations import EvaluationRequest
 from app.domain.inputs.classified import Probabilities
@@ -47,7 +47,7 @@ from app.settings import normalize_database_url
 ROWS, CLASSES, ROUNDS = 100_000, 10, 9
 SECONDS = 12
 # Rows of a body just below the limit.
-LARGE_ROWS = 2_700_000
+LARGE_ROWS = 700_000
 _DEFAULT = "FastAPI's default"
 
 

@@ -1,4 +1,4 @@
-"""A million rows of probabilities from Python to the service: `python -m benchmarks.uploads`.
+"""Half a million rows of probabilities from Python to the service: `python -m benchmarks.uploads`.
 
 By the client, with a progress bar, and by hand with httpx: as JSON, which is what one would write first, and as a file
 of Parquet or Arrow in a form. Each way in a process of its own, which has the arrays already: how long until the answer
@@ -28,7 +28,7 @@ from prevail.uploads import inputs
 
 from benchmarks.ingest import CLASSES, _cpu_seconds, make, served
 
-ROWS, ROUNDS = 1_000_000, 3
+ROWS, ROUNDS = 500_000, 3
 PATH = "/v1/metrics/compute"
 Arrays = Mapping[str, Any]
 

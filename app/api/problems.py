@@ -101,7 +101,7 @@ PROBLEM_TYPES = {
     "not_acceptable": "The answer cannot be written in any media type of `Accept`; the detail names those that are "
     "possible.",
     "method_not_allowed": "The address exists but does not take this method.",
-    "body_too_large": "The body is larger than PREVAIL_MAX_BODY_BYTES.",
+    "body_too_large": "The body is larger than PREVAIL_MAX_BODY_BYTES, or than JSON may be; the detail says how much.",
     "too_large": "The body holds too much: rows, entries, texts, or bytes once unpacked. The detail says which.",
     "unsupported_encoding": "The body has to come as it is, or compressed by gzip.",
     "request_timeout": "The rest of the request did not come in PREVAIL_HEADER_SECONDS or PREVAIL_BODY_SECONDS.",

@@ -1,4 +1,4 @@
-"""Reading columns piece by piece: the same values, and nothing that a careful reader would refuse."""
+"""Reading large bodies: the same values as a small one has, and nothing that a careful reader would refuse."""
 
 import json
 from typing import Any
@@ -7,121 +7,132 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import RootModel
 
-from app.api.bodies import columns
-from app.api.bodies.columns import COLUMNS, MOST_BESIDE, parse_large_body, split_columns
+from app.api.bodies.parsing import parse_body, parse_large_body
 from app.api.problems import MalformedRequest
 from app.api.v1.requests.evaluations import EvaluationRequest
+from app.domain.errors import InvalidInput
+from app.domain.inputs.kinds import KINDS
 from tests.bank import each
 
+COLUMNS = sorted({name for kind in KINDS.values() for name in kind.columns()})
 ROWS = np.random.default_rng(0).dirichlet(np.ones(3), 500)
 TEXTS = ["a", "", " ", ",", "]", "[", '"', "\\", '\\"', '", "', '"],', "é", "\n", '{"y_true": [1]}', "x" * 50]
+whole = st.integers(-(2**63), 2**64 - 1)
+numbers = st.floats(allow_nan=False, allow_infinity=False)
 entries = st.one_of(
-    st.lists(st.integers(-(2**63), 2**63 - 1)),
-    st.lists(st.floats(allow_nan=False, allow_infinity=False)),
+    st.lists(whole),
+    st.lists(st.integers(-200, 200)),
+    st.lists(numbers),
     st.lists(st.sampled_from(TEXTS)),
-    st.lists(st.one_of(st.sampled_from(TEXTS), st.integers(-5, 5), st.floats(0, 1), st.booleans(), st.none())),
+    st.lists(st.one_of(st.sampled_from(TEXTS), whole, numbers, st.booleans(), st.none(), st.lists(whole, max_size=2))),
+    st.integers(0, 3).flatmap(lambda width: st.lists(st.lists(st.integers(0, 1), min_size=width, max_size=width))),
+    st.lists(st.lists(st.one_of(numbers, st.just(0), st.lists(numbers, max_size=1)), min_size=1, max_size=3)),
 )
 
 
-def whole(body: bytes) -> dict[str, Any]:
-    """What a body holds, put together again."""
-    split = split_columns(body)
-    found: dict[str, Any] = json.loads(split.rest, object_pairs_hook=split.joined)
-    return found
-
-
-@pytest.mark.parametrize("separators", [(",", ":"), (", ", ": "), (" ,\n ", " : ")])
-@pytest.mark.parametrize("piece", [100, 1000, 1 << 20])
-def test_the_same_numbers(monkeypatch: pytest.MonkeyPatch, separators: tuple[str, str], piece: int) -> None:
-    monkeypatch.setattr(columns, "_PIECE", piece)
-    text = json.dumps({"a": 1, "probabilities": ROWS.tolist(), "b": [1]}, separators=separators)
-    split = split_columns(text.encode())
-    ((name, matrix),) = split.columns.items()
-    assert isinstance(matrix, np.ndarray)
-    np.testing.assert_array_equal(matrix, ROWS)
-    assert json.loads(split.rest) == {"a": 1, "probabilities": name, "b": [1]}
+def read(body: bytes) -> Any:
+    """What a large body holds."""
+    return parse_large_body(body, RootModel[Any]).root
 
 
 @given(
-    columns_=st.dictionaries(st.sampled_from(COLUMNS), entries, min_size=1),
+    columns=st.dictionaries(st.sampled_from(COLUMNS), entries, min_size=1),
     separators=st.sampled_from([(",", ":"), (" , ", " : "), (",\n", ":\t")]),
     ascii_=st.booleans(),
-    piece=st.integers(150, 400),
 )
 def test_columns_are_what_another_reader_finds(
-    columns_: dict[str, list[Any]], separators: tuple[str, str], ascii_: bool, piece: int
+    columns: dict[str, list[Any]], separators: tuple[str, str], ascii_: bool
 ) -> None:
-    body = json.dumps({"kind": "x", **columns_, "last": [1]}, separators=separators, ensure_ascii=ascii_).encode()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(columns, "_PIECE", piece)
-        found = whole(body)
-    for name, values in columns_.items():
+    text = json.dumps({"kind": "x", **columns, "last": [1]}, separators=separators, ensure_ascii=ascii_)
+    found = read(text.encode())
+    for name, values in columns.items():
         column = found[name]
         if isinstance(column, np.ndarray):
-            # Numbers only; with a fraction among them all are floats.
             assert column.tolist() == values
+            fractions = any(isinstance(one, float) for row in values for one in (row if column.ndim == 2 else [row]))
+            # Whole numbers stay whole, unless a fraction stands among them.
+            assert column.dtype.kind == ("f" if fractions else "i")
         else:
-            assert column == values
-            # Pieces of numbers only are arrays: beside a fraction a whole number is a float there.
-            fractions = any(isinstance(value, float) for value in values)
-            for own, value in zip(column, values, strict=True):
-                assert type(own) is (float if fractions and type(own) is float and type(value) is int else type(value))
+            assert json.dumps(column) == json.dumps(values)
     assert found["last"] == [1]
     assert found["kind"] == "x"
 
 
-@pytest.mark.parametrize(
+@pytest.mark.parametrize("separators", [(",", ":"), (", ", ": "), (" ,\n ", " : ")])
+def test_numbers_are_arrays(separators: tuple[str, str]) -> None:
+    source = {"probabilities": ROWS.tolist(), "y_true": [0, 1, 127] * 100, "scores": [0.5, 1] * 100, "b": [1]}
+    found = read(json.dumps(source, separators=separators).encode())
+    np.testing.assert_array_equal(found["probabilities"], ROWS)
+    assert found["y_true"].dtype == np.int8
+    assert found["scores"].dtype == np.float64
+    assert found["b"] == [1]
+
+
+def test_whole_numbers_beside_texts_and_fractions_stay_whole() -> None:
+    ids = ["a", *range(100_000), 0.5, *range(100_000)]
+    found = read(json.dumps({"sample_ids": ids}).encode())["sample_ids"]
+    assert [type(one) for one in found] == [type(one) for one in ids]
+    assert found == ids
+
+
+def test_hashes_stay_what_they_are() -> None:
+    assert read(b'{"sample_ids": [1, 18446744073709551615]}')["sample_ids"] == [1, 2**64 - 1]
+    assert read(b'{"sample_ids": [1, 18446744073709551616]}')["sample_ids"] == [1, 2**64]
+
+
+def test_brackets_in_texts_are_no_arrays() -> None:
+    found = read(json.dumps({"note": "[[", "y_true": [1, 2], "y_pred": ["[a]", "b"]}).encode())
+    assert isinstance(found["y_true"], np.ndarray)
+    assert found["y_pred"] == ["[a]", "b"]
+
+
+@each("nested", ["[1,[2]]", "[[1],2]", "[[1,[2]],[3,4]]", "[[[1],2],[3,4]]", "[[1,2],[[3],[4]]]", "[[[1]],[[2]]]"])
+def test_arrays_among_numbers_are_no_numbers(nested: str) -> None:
+    assert read(b'{"y_true": %b}' % nested.encode())["y_true"] == json.loads(nested)
+
+
+@each(
     "text",
     [
-        "[1,,2]",
-        "[1,2,]",
-        "[,1]",
-        "[1 2]",
-        "[01]",
-        "[NaN]",
-        "[1",
-        '["a]',
-        '["a" "b"]',
-        "[[1],[2]]",
-        "[1,[2]]",
+        *("[1,,2]", "[1,2,]", "[,1]", "[1 2]", "[01]", "[1", '["a]', '["a" "b"]', '["\\ud800"]'),
+        *("[[1,2] [3,4]]", "[[1,2],,[3,4]]", "[[1,2],[3,4],]", "[[1,2],[3,4]", "[[1 2],[3,4]]", "[[01,2],[3,4]]"),
     ],
 )
-def test_what_is_no_column_stays_where_it_is(text: str) -> None:
-    body = ('{"y_true": ' + text + "}").encode()
-    assert split_columns(body).rest == body
+def test_what_is_no_json_is_said_as_of_a_small_body(text: str) -> None:
+    body = ('{"input": {"kind": "predictions", "y_true": ' + text + "}}").encode()
+    faults = []
+    for parse in (parse_large_body, parse_body):
+        with pytest.raises(MalformedRequest) as caught:
+            parse(body, EvaluationRequest)
+        faults.append((caught.value.status, caught.value.faults))
+    assert faults[0] == faults[1]
+    assert "column" in faults[0][1][0].detail
+
+
+def test_not_a_number_has_its_place() -> None:
+    body = b'{"input": {"kind": "scores", "y_true": [0, 1, 1], "scores": [0.5, NaN, 1]}}'
+    with pytest.raises(InvalidInput) as caught:
+        parse_large_body(body, EvaluationRequest).to_domain()
+    assert [(fault.pointer, fault.code) for fault in caught.value.faults] == [("/input/scores/1", "not_finite")]
 
 
 def test_labels_that_come_again_are_one_text() -> None:
-    found = whole(json.dumps({"y_true": ["cat", "dog"] * 1000}).encode())["y_true"]
+    found = read(json.dumps({"y_true": ["cat", "dog"] * 1000}).encode())["y_true"]
     assert len({id(text) for text in found}) == 2
 
 
-def test_a_member_that_comes_twice_is_refused() -> None:
-    with pytest.raises(MalformedRequest, match="'y_true' more than once"):
-        whole(b'{"y_true": [1], "y_true": [2]}')
+@each("body", [b'{"y_true": [1], "y_true": [2]}', b'{"a": [[{"b": 1, "b": 2}]]}', b'{"a": 1, "\\u0061": "x"}'])
+def test_a_member_that_comes_twice_is_refused(body: bytes) -> None:
+    with pytest.raises(MalformedRequest, match="more than once"):
+        read(body)
 
 
-@pytest.mark.parametrize(
-    ("member", "code", "pointer"),
-    [
-        ('"foo": [' + "1," * (MOST_BESIDE // 2) + "1]", "too_large", ""),
-        ('"y_true": [' + '["x","y"],' * (MOST_BESIDE // 8) + "1]", "too_large", ""),
-        ('"matrix": [[' + "1," * 1000 + "1]]", "too_many_classes", "/input/matrix"),
-        ('"folds": [{"matrix": [[' + "1," * 1000 + "1]]}]", "too_many_classes", ""),
-    ],
-)
-def test_sizes_are_known_before_objects_are_made(member: str, code: str, pointer: str) -> None:
-    with pytest.raises(MalformedRequest) as caught:
-        split_columns(('{"input": {' + member + "}}").encode())
-    assert [(fault.code, fault.pointer) for fault in caught.value.faults] == [(code, pointer)]
-
-
-def test_more_samples_than_any_input_has(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(columns, "MOST_SAMPLES", 3)
-    for text in ('"y_true": [1,2,3,4]', '"probabilities": [[1,0],[1,0],[1,0],[1,0]]'):
-        with pytest.raises(MalformedRequest, match="at most 3 samples"):
-            split_columns(("{" + text + "}").encode())
+def test_objects_of_very_many_members_are_refused() -> None:
+    body = json.dumps({"tags": {str(index): 1 for index in range(3000)}}).encode()
+    with pytest.raises(MalformedRequest, match="at most 2000 members"):
+        read(body)
 
 
 def test_folds_have_a_matrix_each() -> None:
@@ -130,59 +141,14 @@ def test_folds_have_a_matrix_each() -> None:
         {"kind": "probabilities", "y_true": [0] * len(part), "probabilities": part.tolist(), "labels": [0, 1, 2]}
         for part in parts
     ]
-    body = json.dumps({"input": {"kind": "folds", "folds": folds}}).encode()
-    # Of each fold the classes and the probabilities.
-    assert len(split_columns(body).columns) == 10
-    source = parse_large_body(body, EvaluationRequest).input
-    assert source.kind == "folds"
-    for fold, part in zip(source.folds, parts, strict=True):
+    source = parse_large_body(json.dumps({"input": {"kind": "folds", "folds": folds}}).encode(), EvaluationRequest)
+    assert source.input.kind == "folds"
+    for fold, part in zip(source.input.folds, parts, strict=True):
         assert fold.kind == "probabilities"
+        assert isinstance(fold.y_true, np.ndarray)
         np.testing.assert_array_equal(fold.probabilities, part)
 
 
-@each(
-    "rows",
-    [
-        "[]",
-        "[[]]",
-        "[[1,2],[3]]",
-        "[[1,2],[3],[4,5,6]]",
-        "[[1,2,3],[4]]",
-        "[[[1,2]],[3,4]]",
-        "[[1,[2]],[3,4]]",
-        "[[1,2],3]",
-        "[3,[1,2]]",
-        '[[1,2],"ab"]',
-        '[[1,2],["3",4]]',
-        '[[1,2],{"a":3,"b":4}]',
-        "[[1,2],[null,4]]",
-        "[[1,2],[true,4]]",
-        "[[1,2],[1e400,4]]",
-        "[[1,2],[NaN,4]]",
-        "[[1,2] [3,4]]",
-        "[[1,2],,[3,4]]",
-        "[[1,2],[3,4],]",
-        "[[1,2],[3,4]",
-        "[[1 2],[3,4]]",
-        "[[01,2],[3,4]]",
-        "null",
-        '"[[1,2]]"',
-    ],
-)
-@each("piece", [20, 1 << 20])
-def test_anything_else_stays_where_it_is(monkeypatch: pytest.MonkeyPatch, rows: str, piece: int) -> None:
-    monkeypatch.setattr(columns, "_PIECE", piece)
-    body = ('{"probabilities": ' + rows + "}").encode()
-    split = split_columns(body)
-    assert split.rest == body
-    assert not split.columns
-
-
 def test_names_in_texts_are_no_members() -> None:
-    body = json.dumps({"tags": {"a": '"probabilities": [[1,2]]'}, "kind": "probabilities"}).encode()
-    assert split_columns(body).rest == body
-
-
-def test_a_wide_first_row_reserves_nothing() -> None:
-    body = ('{"probabilities": [[' + ",".join(["1"] * 100_000) + "]" + ",[]" * 100_000 + "]}").encode()
-    assert not split_columns(body).columns
+    source = {"tags": {"a": '"probabilities": [[1,2]]'}, "kind": "probabilities"}
+    assert read(json.dumps(source).encode()) == source

@@ -7,7 +7,8 @@ import httpx
 import numpy as np
 import pytest
 
-from app.api.bodies.columns import byte_size, parse_large_body
+from app.api.bodies.parsing import parse_large_body
+from app.api.v1.evaluations.batches import entries_of
 from app.api.v1.requests.evaluations import BatchRequest
 from app.services.processes.compute import ComputePool
 from tests.api.answers import check_problem, compute, evaluation
@@ -165,7 +166,7 @@ def test_columns_of_a_batch_are_arrays(large: Json) -> None:
 
 
 def test_the_size_of_an_item() -> None:
-    assert byte_size({"a": np.zeros((3, 4)), "b": [1, [2, 3], "x"], "c": "text", "d": None}) == 96 + 24 + 16
+    assert entries_of({"a": np.zeros((3, 4)), "b": [1, [2, 3], "x"], "c": "text", "d": None}) == 12 + 3 + 2
 
 
 def test_a_piece_that_cannot_be_computed_is_evaluated_item_by_item(

@@ -18,6 +18,7 @@ import pyarrow.parquet
 import pytest
 from pydantic import SecretStr
 
+from app.api.bodies import received
 from app.api.wire.middleware import Lease
 from app.embedded.cluster import wait_until
 from app.services.processes.compute import ComputePool
@@ -73,6 +74,13 @@ def test_large_bodies_share_a_room(narrow: str, monkeypatch: pytest.MonkeyPatch)
         # What it held may still be there for a moment.
         assert wait_until(lambda: post().status_code == 200, 60)
         assert wait_until(lambda: post().status_code == 200, 60)
+
+
+def test_json_has_a_limit_of_its_own(client: httpx.Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(received, "MOST_JSON_BYTES", 1_000_000)
+    reply = client.post("/v1/metrics/compute", content=LARGE, headers=HEADERS)
+    problem = check_problem(reply, 413, "body_too_large")
+    assert problem["detail"] == "expected JSON of at most 1000000 bytes; send more as a file of Arrow or Parquet"
 
 
 def test_work_for_a_client_who_is_gone_is_ended(base_url: str, monkeypatch: pytest.MonkeyPatch) -> None:

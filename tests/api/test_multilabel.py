@@ -8,7 +8,8 @@ import httpx
 import numpy as np
 import pytest
 
-from app.api.bodies.columns import split_columns
+from app.api.bodies.parsing import parse_large_body
+from app.api.v1.requests.evaluations import EvaluationRequest
 from tests.api.answers import Json, check_problem, compute, create, evaluation, refused
 from tests.api.decisions import compare
 from tests.api.test_multipart import FORMATS, Columns, as_csv, as_npz, as_parquet, send
@@ -283,11 +284,10 @@ def test_columns_of_files_hold_0_and_1(client: httpx.Client) -> None:
     assert fault["detail"] == "expected 0 or 1 for the label 'bird', got 2"
 
 
-def test_large_bodies_are_read_piece_by_piece() -> None:
+def test_columns_of_large_bodies_are_arrays() -> None:
     truth = np.tile(TRUTH, (200, 1)).astype(int)
     body = json.dumps({"input": {"kind": "multilabel", "y_true": truth.tolist(), "labels": LABELS}}).encode()
-    split = split_columns(body)
-    (column,) = split.columns.values()
+    column = parse_large_body(body, EvaluationRequest).input.y_true
     assert isinstance(column, np.ndarray)
     assert (column == truth).all()
 

@@ -1,6 +1,7 @@
 """Work in processes of their own: what ends one costs its own request, and nothing else."""
 
 import asyncio
+import io
 import os
 import pickle
 import signal
@@ -17,6 +18,7 @@ from typing import Any, BinaryIO
 from uuid import UUID
 
 import numpy as np
+import pyarrow.parquet
 import pytest
 
 from app.domain.errors import DeadlinePassed, Fault, InvalidInput, NotEnoughMemory, Overloaded, ProcessLost
@@ -56,6 +58,17 @@ def refuse() -> None:
 def take(n_bytes: int) -> int:
     # Written to, or no memory would be taken.
     return int(np.ones(n_bytes, dtype=np.uint8).sum())
+
+
+def reserved_by_arrow() -> int:
+    """Bytes that count towards the limit, and that columns of a few texts take."""
+    before = _counted_bytes()
+    pyarrow.parquet.write_table(pyarrow.table({"y_true": ["a", "b"]}), io.BytesIO())
+    return _counted_bytes() - before
+
+
+def _counted_bytes() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[5]) * os.sysconf("SC_PAGE_SIZE")
 
 
 def die() -> None:
@@ -128,6 +141,10 @@ def test_what_is_raised_there_is_raised_here(pool: ComputePool) -> None:
     assert [fault.pointer for fault in caught.value.faults] == ["/input/matrix/0", "/b"]
     assert caught.value.pointer == "/input/matrix/0"
     assert "in refuse" in "".join(caught.value.__notes__)
+
+
+def test_reading_a_small_file_leaves_the_memory_for_others(pool: ComputePool) -> None:
+    assert run(lambda: pool.run(reserved_by_arrow)) < 128 * 1024 * 1024
 
 
 def test_too_much_memory_is_the_fault_of_the_request(pool: ComputePool) -> None:

@@ -2,7 +2,6 @@
 
 import asyncio
 import errno
-import mmap
 import tempfile
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -15,14 +14,15 @@ from fastapi import Request
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from app.api.bodies.columns import ARRAYS, Model, parse_large_body
 from app.api.bodies.keyed import received
 from app.api.bodies.multipart import Upload, is_multipart, parse_upload, read_upload, write_upload
-from app.api.bodies.parsing import Body, as_utf8, check_media_type, parse_body
+from app.api.bodies.parsing import Body, Model, as_utf8, check_media_type, parse_body, parse_large_body
 from app.services.processes.compute import ComputePool
 
 # From here on a body lies in a file and is read by a process of its own.
 HEAVY_BYTES = 256 * 1024
+# While it is read JSON takes up to fifteen times its size in memory, files of columns twice.
+MOST_JSON_BYTES = 64 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,14 +35,18 @@ class LargeBody:
 
 @asynccontextmanager
 async def receive(
-    request: Request, *, forms: bool = False, arrays: frozenset[str] = ARRAYS
+    request: Request, *, forms: bool = False, parse: Callable[[bytes, type[Any]], Any] = parse_large_body
 ) -> AsyncIterator[Body | LargeBody]:
     """A body as long as it is needed. Forms with a file are taken where ``forms`` says so.
 
-    In a large one, columns that ``arrays`` names are read as arrays, others as lists.
+    Args:
+        request: With the body.
+        forms: Are forms with a file taken?
+        parse: Makes a model of a large body.
 
     Raises:
-        HTTPException: 415 when the body says it is something else, 507 when there is no room to put it down.
+        HTTPException: 415 when the body says it is something else, 413 when it is larger than JSON may be, 507 when
+            there is no room to put it down.
         MalformedRequest: a form without its parts.
         Replay, DomainError: as `received`, for a request with an Idempotency-Key.
     """
@@ -52,15 +56,15 @@ async def receive(
         return
     check_media_type(request)
     async with put_down(request) as body:
-        yield body if isinstance(body, bytearray) else LargeBody(body, partial(_parse_file, arrays))
+        yield body if isinstance(body, bytearray) else LargeBody(body, partial(_parse_file, parse))
 
 
 @asynccontextmanager
 async def put_down(request: Request) -> AsyncIterator[bytearray | BinaryIO]:
-    """The bytes of a body as they are: in memory when they are few, in a file without a name otherwise.
+    """The bytes of JSON as they are: in memory when they are few, in a file without a name otherwise.
 
     Raises:
-        HTTPException: 507 when there is no room to put it down.
+        HTTPException: 413 when it is larger than JSON may be, 507 when there is no room to put it down.
         MalformedRequest: it is in another encoding than UTF-8.
         Replay, DomainError: as `received`.
     """
@@ -82,6 +86,12 @@ async def put_down(request: Request) -> AsyncIterator[bytearray | BinaryIO]:
             held.clear()
             async for chunk in chunks:
                 file.write(chunk)
+                if file.tell() > MOST_JSON_BYTES:
+                    raise HTTPException(
+                        HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+                        f"expected JSON of at most {MOST_JSON_BYTES} bytes; send more as a file of Arrow or Parquet",
+                        headers={"Connection": "close"},
+                    )
             file.flush()
         await received(request, file)
         yield file
@@ -154,12 +164,12 @@ def _answered(
     return answer(read(file, model))
 
 
-def _parse_file(arrays: frozenset[str], file: BinaryIO, model: type[Model]) -> Model:
-    with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as body:
-        return parse_large_body(body, model, arrays)
+def _parse_file(parse: Callable[[bytes, type[Model]], Model], file: BinaryIO, model: type[Model]) -> Model:
+    # The two ends of a file that was sent have one position.
+    file.seek(0)
+    return parse(file.read(), model)
 
 
 def _parse_upload(evaluation: bytes, file: BinaryIO, model: type[Model]) -> Model:
-    # The two ends of a file that was sent have one position.
     file.seek(0)
     return parse_upload(evaluation, file, model)

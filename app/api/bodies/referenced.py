@@ -12,7 +12,6 @@ from typing import Any, Final, cast
 
 import pyarrow as pa
 
-from app.api.bodies.columns import ARRAYS
 from app.api.bodies.files.dataset import PIECE_ROWS, Columns, Dataset, open_dataset
 from app.api.bodies.files.joined import Joined, listing_of
 from app.api.bodies.files.table import MOST_ROWS, Mapped, TableFile
@@ -24,7 +23,7 @@ from app.domain.inputs.classified import Scores
 from app.domain.inputs.content import DataFacts, LabelFacts
 from app.domain.inputs.ignored import NothingLeft
 from app.domain.inputs.kind import Beyond
-from app.domain.inputs.kinds import KINDS
+from app.domain.inputs.kinds import COLUMNS, KINDS
 from app.domain.inputs.labels import listed
 from app.domain.inputs.samples import Tally
 from app.services.ports import DataSource, Engine, OpenEngine
@@ -33,7 +32,7 @@ from app.services.processes.worker import as_step, each_as_step
 _DATA: Final = "/input/data"
 _JOINED: Final = f"{_DATA}/labels"
 LABELS: Final = f"{_JOINED}/data"
-_COLUMNS: Final = re.compile(r"^/input/columns(/[0-9]+(?=/))?")
+_NAMES: Final = re.compile(r"^/input/columns(/[0-9]+(?=/))?")
 _IDS: Final = "sample_id"
 # What a row says of itself beside its labels: rows that have such are not the same.
 _WEIGHT, _GROUP = "sample_weight", "group_id"
@@ -309,7 +308,7 @@ def _read(source: DataSource, asked: Asked, file: Callable[[Dataset], TableFile]
     with of_reference():
         data = _opened(source, asked)
         _checked(data, asked)
-        with _of_entries(ARRAYS, 0):
+        with _of_entries(COLUMNS, 0):
             columns = _columns(asked, data.columns, file(data), ids=ids)
         _check_unchanged(source, asked, data)
         unchecked = not ids and _IDS in _of_rows(asked, data)
@@ -352,7 +351,7 @@ class PartsOfData:
                 data = replace(self._data, spellings=self._data.spelled(self._columns))
             facts = _facts(asked, data, 0)
             for file in each_as_step(first, first + 1, data.parts(self._columns, mapped=asked.mapped)):
-                with _of_entries(ARRAYS, before):
+                with _of_entries(COLUMNS, before):
                     found = _columns(asked, data.columns, file, ids=asked.with_ids)
                 rows = data.read.rows - before
                 yield ReadData(found, None, {**facts, "rows": rows}, before, part=True)
@@ -378,7 +377,7 @@ def _check_unchanged(source: DataSource, asked: Asked, data: Dataset) -> None:
 @contextmanager
 def of_rows(read: ReadData) -> Iterator[None]:
     """Faults of entries of columns, said of the data."""
-    with _of_entries(ARRAYS & read.columns.keys(), read.before if read.tally is None else None):
+    with _of_entries(COLUMNS & read.columns.keys(), read.before if read.tally is None else None):
         yield
 
 
@@ -492,4 +491,4 @@ def _place(pointer: str, root: str) -> str:
     if pointer.startswith(_DATA):
         return root + pointer.removeprefix(_DATA)
     # Columns of several models are told apart by their places.
-    return root + _COLUMNS.sub("/columns", pointer) if pointer.startswith("/input/columns") else pointer
+    return root + _NAMES.sub("/columns", pointer) if pointer.startswith("/input/columns") else pointer

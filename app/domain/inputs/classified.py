@@ -35,6 +35,7 @@ from app.domain.inputs.kind import (
 from app.domain.inputs.labels import Column, Numbers, encode, taken
 from app.domain.inputs.matrices import (
     MatrixInput,
+    check_class_count,
     check_entries,
     check_found_labels,
     check_labels,
@@ -318,6 +319,7 @@ def _read_classes(rows: Rows, pointer: str) -> NDArray[np.float64]:
         raise InvalidInput.at(
             pointer, "too_few_classes", f"expected at least 2 numbers in a row, got {matrix.shape[1]}"
         )
+    check_class_count(matrix.shape[1], pointer)
     finite = np.isfinite(matrix)
     if not finite.all():
         row, place = _first(~finite)

@@ -9,12 +9,12 @@ from http import HTTPStatus
 from itertools import chain
 from typing import Any, BinaryIO
 
+import numpy as np
 import orjson
 from fastapi import Request
 from starlette.responses import Response
 
 from app.api.answers import answers, write_json
-from app.api.bodies.columns import byte_size
 from app.api.bodies.keyed import REPLAYED, keyed_work
 from app.api.bodies.parsing import parse_body, parse_value
 from app.api.bodies.received import HEAVY_BYTES, LargeBody, receive
@@ -52,6 +52,8 @@ _BATCH_AT_ONCE = 32
 _PIECE = 64
 # Pieces of a batch that are computed side by side, where processes are free.
 _SIDE_BY_SIDE = 2
+# Of an entry of an array.
+_BYTES = 8
 Computed = list[tuple[bytes, EvaluationRecord | None] | None]
 
 
@@ -241,7 +243,17 @@ class _Batch:
 
 def _read_batch(read: Callable[..., requests.BatchRequest], file: BinaryIO) -> list[tuple[Any, bool]]:
     """The items of a batch, none of them checked yet, and whether each is so large that it takes a process."""
-    return [(value, byte_size(value) > HEAVY_BYTES) for value in read(file, requests.BatchRequest).evaluations]
+    values = read(file, requests.BatchRequest).evaluations
+    return [(value, _BYTES * entries_of(value) > HEAVY_BYTES) for value in values]
+
+
+def entries_of(value: Any) -> int:
+    """Number of entries of all arrays in a parsed object."""
+    if isinstance(value, np.ndarray):
+        return value.size
+    if isinstance(value, dict):
+        return sum(map(entries_of, value.values()))
+    return len(value) + sum(map(entries_of, value)) if isinstance(value, list) else 0
 
 
 async def _evaluate_heavy(context: Context, value: Any, view: View, *, keep: bool) -> bytes:
