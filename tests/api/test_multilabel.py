@@ -200,7 +200,7 @@ def test_what_makes_no_sense_for_labels_is_refused(client: httpx.Client) -> None
         ({"sample_ids": [1] * 60}, "/input/sample_ids/1", "duplicate_sample_id"),
         ({"sample_weight": [-1.0] * 60}, "/input/sample_weight/0", "bad_weight"),
         ({"group_ids": ["a"] * 60}, "/input/group_ids", "one_group"),
-        ({"probabilities": [[0.5, 0.5, 0.5]] * 60}, "/input/y_pred", "one_of"),
+        ({"probabilities": [[0.5, 0.5, 0.5]] * 60}, "/input/probabilities", "one_of"),
         ({"y_pred": None, "probabilities": [[0.5, 0.5]] * 60}, "/input/labels", "wrong_label_count"),
         ({"y_pred": None, "probabilities": [[0.5, 0.5, 1.5]] * 60}, "/input/probabilities/0/2", "out_of_range"),
         ({"y_pred": None, "probabilities": [[0.5, 0.5, "x"]] * 60}, "/input/probabilities/0/2", "not_a_number"),

@@ -4,12 +4,13 @@ from typing import Any
 from unicodedata import normalize
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from app.domain.errors import InvalidInput
-from app.domain.inputs.labels import Coded, CodedTexts, encode, first_fraction, listed, shown
+from app.domain.inputs.labels import Coded, encode, first_fraction, listed, shown
 from tests.bank import each
 
 integers = st.integers(-(2**63), 2**63 - 1)
@@ -103,7 +104,7 @@ def test_no_column_is_read_beyond_the_first_class_too_many(of: Callable[[int], A
 
 
 def test_of_coded_texts_the_first_class_too_many_has_its_place() -> None:
-    column = CodedTexts(np.arange(1500)[::-1].repeat(2), [f"c{index}" for index in range(2000)])
+    column = pa.DictionaryArray.from_arrays(np.arange(1500)[::-1].repeat(2), [f"c{index}" for index in range(2000)])
     with pytest.raises(InvalidInput) as caught:
         code(column, column)
     assert caught.value.faults[0].pointer == "/input/y_true/2000"

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from app.domain.inputs.samples import Samples, ids_as_array, joined
+from app.domain.inputs.columns import read_groups
+from app.domain.inputs.samples import Samples, joined
 
 
 def samples(
@@ -18,7 +19,7 @@ def samples(
         truth=codes,
         predicted=1 - codes,
         outputs=None if outputs is None else np.array(outputs),
-        ids=None if ids is None else ids_as_array(list(ids)),
+        ids=None if ids is None else read_groups(list(ids), ""),
         weights=None if weights is None else np.array(weights),
     )
 
@@ -38,7 +39,7 @@ def samples(
     ],
 )
 def test_ids_as_an_array(ids: list[object], expected: np.ndarray) -> None:
-    found = ids_as_array(ids)
+    found = read_groups(ids, "")
     assert found.dtype.kind == expected.dtype.kind
     assert found.dtype == np.int64 or found.dtype.kind == "U"
     assert found.tolist() == expected.tolist()
@@ -110,7 +111,7 @@ def test_outputs_are_kept_only_where_every_fold_has_them() -> None:
 
 def grouped(names: list[int] | list[str]) -> Samples:
     codes = np.zeros(len(names), dtype=np.int64)
-    return Samples(codes, codes, groups=ids_as_array(names))
+    return Samples(codes, codes, groups=read_groups(names, ""))
 
 
 def test_groups_of_one_name_are_one_group_in_all_folds() -> None:

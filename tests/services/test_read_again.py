@@ -20,7 +20,6 @@ from app.domain.data import DataFormat, DataReference
 from app.domain.errors import InvalidInput
 from app.domain.evaluation import EvaluationRecord
 from app.domain.inputs.confusion import BinaryCounts
-from app.domain.inputs.labels import CodedTexts
 from app.domain.inputs.matrices import MatrixInput
 from app.outbound.data import DataPlaces
 from app.services.processes.worker import progressed, tell_progress
@@ -133,5 +132,5 @@ def test_ids_of_queries_in_csv_stay_as_they_are_written(mapped: bool, tmp_path: 
     parts = PartsOfData(places, asked)
     found = [read_data(places, asked).columns["query_ids"]]
     found += [read.columns["query_ids"] for read in parts.read()]
-    assert all(isinstance(one, CodedTexts) for one in found)
-    assert [[one.texts[code] for code in one.codes.tolist()] for one in found] == [["1.10", "1.10", "1.1", "1.1"]] * 2
+    assert all(isinstance(one, pa.Array) for one in found)
+    assert [one.to_pylist() for one in found] == [["1.10", "1.10", "1.1", "1.1"]] * 2

@@ -14,8 +14,8 @@ from app.api.bodies.referenced import Asked, PartsOfData, read_data
 from app.api.v1.requests.referenced import with_columns, with_parts
 from app.domain.data import DataFormat, DataReference
 from app.domain.errors import BeyondMemory
+from app.domain.inputs.columns import read_groups
 from app.domain.inputs.labels import as_labels
-from app.domain.inputs.samples import ids_as_array
 from app.outbound.data import DataPlaces
 from app.services.evaluate.evaluations import evaluate_alone
 from tests.engine import ENGINE
@@ -93,5 +93,5 @@ def test_ids_are_those_of_all_rows_at_once(tmp_path: Path) -> None:
     found = [one.columns for one in parts.read()]
     assert len(found) > 10
     for name in ("sample_ids", "group_ids", "y_true"):
-        texts = [str(one) for part in found for one in ids_as_array(as_labels(part[name], "")).tolist()]
-        assert texts == [str(one) for one in ids_as_array(as_labels(whole[name], "")).tolist()]
+        texts = [str(one) for part in found for one in read_groups(as_labels(part[name], ""), "").tolist()]
+        assert texts == [str(one) for one in read_groups(as_labels(whole[name], ""), "").tolist()]

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from app.api.bodies.files.formats import open_arrow, open_csv, open_npz, open_parquet
 from app.api.bodies.files.table import FileColumns, Mapped, TableFile, mapped_file
 from app.domain.errors import DomainError, InvalidInput
+from app.domain.inputs.columns import read_groups
 from app.domain.inputs.folds import MOST_FOLDS
 from app.domain.inputs.kind import File, Input, Spread
 from app.domain.inputs.kinds import KINDS
@@ -33,7 +34,6 @@ from app.domain.inputs.labels import (
     shown,
     taken,
 )
-from app.domain.inputs.samples import ids_as_array
 
 _TRUTH: Final = "y_true"
 _FOLD: Final = "fold"
@@ -160,14 +160,14 @@ class _Picked:
     ) -> None:
         self.file, self.kind = file, kind
         self.declared = None if labels is None else [*map(normalized, labels)]
-        self.reads: dict[str, str] = {name: form.read for name, form in kind.columns().items()}
+        self.reads: dict[str, str] = {name: form.in_files for name, form in kind.columns().items()}
         self.reads |= dict.fromkeys(besides, "labels")
         self.by_class: str | None = None
         self.features: str | None = None
         self.needed: dict[str, str] = {}
         self.optional: dict[str, str] = {}
         files = kind.file()
-        absent = {self._left_out(one) for one in files.values()}
+        absent = {self._left_out(one, kind.members()[member].instead) for member, one in files.items()}
         for member, one in files.items():
             if one.spread is Spread.FEATURES:
                 self.features = member
@@ -179,11 +179,12 @@ class _Picked:
         self.needed |= {name: name for name in besides}
         self._refuse_absent()
 
-    def _left_out(self, one: File) -> str | None:
+    def _left_out(self, one: File, instead: str | None) -> str | None:
         """Return the absent one of two columns that stand in place of each other."""
-        if one.instead is None:
+        if instead is None:
             return None
-        return one.instead if one.name in self.file.names and one.instead not in self.file.names else one.name
+        other = self.kind.file()[instead].name
+        return other if one.name in self.file.names and other not in self.file.names else one.name
 
     def read(self) -> dict[str, Any]:
         """The arrays by their names in the JSON."""
@@ -310,13 +311,15 @@ def _by_labels(file: TableFile, kind: type[Input], labels: Sequence[str] | None)
     chosen = {name: _columns_of_labels(file, name, declared) for name in (_TRUTH, *said)}
     columns = [column for names in chosen.values() for column in names]
     _refuse_unknown(file.names, {*columns, *optional}, f"columns of the labels {listed(declared or ())}")
-    numbers = [name for name, member in optional.items() if forms[member].read == "numbers"]
+    numbers = [name for name, member in optional.items() if forms[member].in_files == "numbers"]
     table = file.load([name for name in optional if name not in numbers], [*columns, *numbers])
     found: dict[str, Any] = {
-        name: table.flags(names[0]) if names == [name] else _flags(table, names, checked=forms[name].read == "flags")
+        name: table.flags(names[0])
+        if names == [name]
+        else _flags(table, names, checked=forms[name].in_files == "flags")
         for name, names in chosen.items()
     }
-    found |= {member: getattr(table, forms[member].read)(name) for name, member in optional.items()}
+    found |= {member: getattr(table, forms[member].in_files)(name) for name, member in optional.items()}
     return found if declared is None else {**found, "labels": declared}
 
 
@@ -369,7 +372,7 @@ def distribute(columns: Mapping[str, Any], folds: Column, shared: Mapping[str, A
         InvalidInput: the names of the folds are neither integers nor texts, or there are too many.
     """
     try:
-        names = ids_as_array(as_labels(folds, "/data"))
+        names = read_groups(as_labels(folds, "/data"), "/data")
     except InvalidInput:
         raise InvalidInput.at("/data", "not_folds", "expected integers or texts in the column 'fold'") from None
     if len(names) != len(columns[_TRUTH]):

@@ -1,6 +1,7 @@
 """Samples of classes: the actual class of each, and the class that was predicted, probabilities or scores."""
 
 from abc import abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar
 
@@ -8,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.domain.errors import InvalidInput
-from app.domain.inputs.columns import Beside, Rows, read_numbers, read_rows
+from app.domain.inputs.columns import BESIDE, Rows, check_lengths, facts_beside, samples_of
 from app.domain.inputs.content import IGNORED_FACT, Content
 from app.domain.inputs.ignored import IGNORED, at_their_places, samples_left
 from app.domain.inputs.kind import (
@@ -43,7 +44,7 @@ from app.domain.inputs.matrices import (
     names_of,
     positive_index,
 )
-from app.domain.inputs.samples import DecidedBy, Samples, Tally
+from app.domain.inputs.samples import DecidedBy, Tally
 from app.kernel.matrix.table import confusion_counts
 
 SUM_TOLERANCE = 1e-6
@@ -73,9 +74,9 @@ class ClassifiedInput(Input):
 
     def read(self, pointer: str) -> MatrixInput:
         """The matrix of the decisions and the samples, without those whose actual class is ignored."""
-        size = self.size("y_true", pointer)
         if not self.ignore:
-            return self._read(size, pointer)
+            return self._read(self.read_columns(pointer), pointer)
+        size = check_lengths(self.given(), pointer)
         times = None if self.tally is None else self.tally.times
         rows, ignored = samples_left(self.ignore, self.y_true, times, pointer)
         left: ClassifiedInput = self
@@ -83,7 +84,7 @@ class ClassifiedInput(Input):
             columns = {name: taken(values, rows) for name, values in self.given().items()}
             left = replace(self, **columns, tally=None if self.tally is None else self.tally.taken(rows))
         with at_their_places(rows, self.columns(), pointer):
-            made = left._read(rows.size, pointer)
+            made = left._read(left.read_columns(pointer), pointer)
         return replace(made, facts={**made.facts, IGNORED_FACT: ignored})
 
     @classmethod
@@ -97,15 +98,15 @@ class ClassifiedInput(Input):
         return found
 
     @abstractmethod
-    def _read(self, size: int, pointer: str) -> MatrixInput:
-        """The canonical form of all samples."""
+    def _read(self, read: Mapping[str, Any], pointer: str) -> MatrixInput:
+        """The canonical form of all samples, of whose columns arrays were made."""
 
-    def _truth(self, width: int, pointer: str) -> tuple[NDArray[np.int64], tuple[str, ...]]:
+    def _truth(self, y_true: Column, width: int, pointer: str) -> tuple[NDArray[np.int64], tuple[str, ...]]:
         """Codes (n) of the actual classes and the labels, one for each column of probabilities or scores."""
         declared = None
         if self.labels is not None:
             declared = names_of(self.labels, width, f"labels for {width} columns", f"{pointer}/labels")
-        coded = encode({"y_true": self.y_true}, declared, pointer)
+        coded = encode({"y_true": y_true}, declared, pointer)
         if declared is None:
             if len(coded.labels) != width:
                 raise InvalidInput.at(
@@ -118,17 +119,16 @@ class ClassifiedInput(Input):
 
     def _made(
         self,
+        read: Mapping[str, Any],
         labels: tuple[str, ...],
         positive: int | None,
         truth: NDArray[np.int64],
         predicted: NDArray[np.int64],
-        outputs: NDArray[np.float64] | None,
         facts: dict[str, Any],
         pointer: str,
-        beside: Beside | None = None,
+        outputs: NDArray[np.float64] | None = None,
     ) -> MatrixInput:
-        beside = beside or self.beside(pointer)
-        weighed, tally = beside.weights, self.tally
+        weighed, tally = read.get("sample_weight"), self.tally
         # Whole numbers, and sums of them, are exact as doubles.
         each = tally.times.astype(np.float64) if weighed is None and tally is not None else weighed
         counts = confusion_counts(truth, predicted, len(labels), each)
@@ -140,15 +140,15 @@ class ClassifiedInput(Input):
         else:
             check_entries(counts, where, lambda *_: where)
         samples = None
-        if outputs is not None or not beside.is_empty:
-            samples = Samples(truth, predicted, outputs, beside.ids, weighed, groups=beside.groups, tally=tally)
+        if outputs is not None or not read.keys().isdisjoint(BESIDE):
+            samples = samples_of(read, truth, predicted, outputs, tally)
         return MatrixInput(
             kind=self.kind,
             labels=labels,
             positive=positive,
             content=Content.counts if weighed is None else Content.weights,
             counts=counts,
-            facts={**facts, **beside.facts(tally)},
+            facts={**facts, **facts_beside(read, tally)},
             samples=samples,
         )
 
@@ -162,17 +162,16 @@ class Predictions(ClassifiedInput):
 
     y_pred: Column = column(LABELS, "The predicted classes.", File("y_pred", needed=True), required=True)
 
-    def _read(self, size: int, pointer: str) -> MatrixInput:
-        beside = self.beside(pointer)
+    def _read(self, read: Mapping[str, Any], pointer: str) -> MatrixInput:
         declared = None if self.labels is None else check_labels(self.labels, f"{pointer}/labels")
-        coded = encode({"y_true": self.y_true, "y_pred": self.y_pred}, declared, pointer)
+        coded = encode({name: read[name] for name in ("y_true", "y_pred")}, declared, pointer)
         if declared is None:
             check_found_labels(coded, pointer)
         positive = positive_index(self.positive, coded.labels, f"{pointer}/positive")
-        rows = size if self.tally is None else int(self.tally.times.sum())
-        facts = {} if beside.weights is None else {"rows": rows}
         truth, predicted = coded.codes["y_true"], coded.codes["y_pred"]
-        return self._made(coded.labels, positive, truth, predicted, None, facts, pointer, beside)
+        rows = truth.size if self.tally is None else int(self.tally.times.sum())
+        facts = {"rows": rows} if "sample_weight" in read else {}
+        return self._made(read, coded.labels, positive, truth, predicted, facts, pointer)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -197,10 +196,11 @@ class Probabilities(ClassifiedInput):
     )
     renormalize: bool = option("Divide rows that do not sum to 1 by their sum.", default=False)
 
-    def _read(self, size: int, pointer: str) -> MatrixInput:
+    def _read(self, read: Mapping[str, Any], pointer: str) -> MatrixInput:
         where = f"{pointer}/probabilities"
-        matrix, changed = self._checked(_read_classes(self.probabilities, where), where)
-        truth, labels = self._truth(matrix.shape[1], pointer)
+        _check_of_classes(read["probabilities"], where)
+        matrix, changed = self._checked(read["probabilities"], where)
+        truth, labels = self._truth(read["y_true"], matrix.shape[1], pointer)
         if self.threshold is not None and len(labels) != 2:
             raise InvalidInput.at(
                 f"{pointer}/threshold",
@@ -208,7 +208,7 @@ class Probabilities(ClassifiedInput):
                 f"expected no threshold with {len(labels)} classes: it is a choice for two classes only",
             )
         positive = positive_index(self.positive, labels, f"{pointer}/positive")
-        facts: dict[str, Any] = {"rows": size, "rule": DecidedBy.ARGMAX.value}
+        facts: dict[str, Any] = {"rows": truth.size, "rule": DecidedBy.ARGMAX.value}
         if self.threshold is None:
             predicted, facts["ties"] = decide(matrix)
         else:
@@ -218,7 +218,7 @@ class Probabilities(ClassifiedInput):
             facts["renormalized"] = changed
             if self.sum_tolerance != SUM_TOLERANCE:
                 facts["sum_tolerance"] = self.sum_tolerance
-        return self._made(labels, positive, truth, predicted, matrix, facts, pointer)
+        return self._made(read, labels, positive, truth, predicted, facts, pointer, matrix)
 
     @classmethod
     def options_of(cls, facts: Facts) -> dict[str, Any]:
@@ -284,23 +284,22 @@ class Scores(ClassifiedInput):
         "and else 0. Not with a score for every class."
     )
 
-    def _read(self, size: int, pointer: str) -> MatrixInput:
-        scores, where = self.scores, f"{pointer}/scores"
-        facts: dict[str, Any] = {"rows": size, "rule": DecidedBy.ARGMAX.value}
-        if scores.ndim > 1 if isinstance(scores, np.ndarray) else isinstance(scores[0], list):
+    def _read(self, read: Mapping[str, Any], pointer: str) -> MatrixInput:
+        values = read["scores"]
+        facts: dict[str, Any] = {"rows": len(values), "rule": DecidedBy.ARGMAX.value}
+        if values.ndim > 1:
             if self.threshold is not None:
                 raise InvalidInput.at(
                     f"{pointer}/threshold",
                     "threshold_needs_one_score",
                     "expected no threshold with a score for every class, of which the highest decides",
                 )
-            values = _read_classes(scores, where)
-            truth, labels = self._truth(values.shape[1], pointer)
+            _check_of_classes(values, f"{pointer}/scores")
+            truth, labels = self._truth(read["y_true"], values.shape[1], pointer)
             positive = positive_index(self.positive, labels, f"{pointer}/positive")
             predicted, facts["ties"] = decide(values)
-            return self._made(labels, positive, truth, predicted, values, facts, pointer)
-        values = read_numbers(scores, where)
-        truth, labels = self._truth(2, pointer)
+            return self._made(read, labels, positive, truth, predicted, facts, pointer, values)
+        truth, labels = self._truth(read["y_true"], 2, pointer)
         positive = positive_index(self.positive, labels, f"{pointer}/positive")
         threshold = self.threshold
         if threshold is None:
@@ -309,12 +308,11 @@ class Scores(ClassifiedInput):
         facts |= {"rule": DecidedBy.THRESHOLD.value, "threshold": threshold}
         if self.threshold is None:
             facts["threshold_assumed"] = True
-        return self._made(labels, positive, truth, predicted, values, facts, pointer)
+        return self._made(read, labels, positive, truth, predicted, facts, pointer, values)
 
 
-def _read_classes(rows: Rows, pointer: str) -> NDArray[np.float64]:
-    """Finite numbers [n, K], K at least 2."""
-    matrix = read_rows(rows, pointer)
+def _check_of_classes(matrix: NDArray[np.float64], pointer: str) -> None:
+    """Refuse numbers (n, K) that are not finite, or not of two classes or more."""
     if matrix.shape[1] < 2:
         raise InvalidInput.at(
             pointer, "too_few_classes", f"expected at least 2 numbers in a row, got {matrix.shape[1]}"
@@ -326,7 +324,6 @@ def _read_classes(rows: Rows, pointer: str) -> NDArray[np.float64]:
         raise InvalidInput.at(
             f"{pointer}/{row}/{place}", "not_finite", f"expected a finite number, got {matrix[row, place]}"
         )
-    return matrix
 
 
 def _first(bad: NDArray[np.bool_]) -> tuple[int, int]:

@@ -1,15 +1,15 @@
 """Clusterings, with known classes or with features, or with both."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from app.domain.errors import InvalidInput, TooLarge
 from app.domain.findings import Finding
-from app.domain.inputs.columns import Rows, check_range, read_rows, read_table
+from app.domain.inputs.columns import BESIDE, Rows, check_range, facts_beside, read_table, samples_of
 from app.domain.inputs.content import CLUSTERS_FACT, FEATURES_FACT, Content
 from app.domain.inputs.kind import (
     LABELS,
@@ -28,7 +28,7 @@ from app.domain.inputs.kind import (
     ids,
     option,
 )
-from app.domain.inputs.labels import Column, as_labels, encode
+from app.domain.inputs.labels import Column, encode
 from app.domain.inputs.matrices import MatrixInput, check_entries, check_labels, names_of
 from app.domain.inputs.samples import Samples
 from app.domain.wording import names, number
@@ -170,8 +170,8 @@ class Clustering(Input):
     contingency: Table | None = option("Numbers of samples, classes x clusters, of any shape.")
     classes: GroupNames | None = option('Names of the rows; "0", "1", ... when left out.')
     clusters: GroupNames | None = option('Names of the columns; "0", "1", ... when left out.')
-    y_true: Column | None = column(LABELS, "The class of every sample, where it is known.", File("y_true"))
     y_pred: Column | None = column(LABELS, "The cluster of every sample.", File("y_pred", needed=True))
+    y_true: Column | None = column(LABELS, "The class of every sample, where it is known.", File("y_true"))
     features: Rows | None = column(
         POINTS,
         "n x d: where every sample lies, for measures of the shape of the clusters. In files the columns `feature.*`.",
@@ -195,7 +195,7 @@ class Clustering(Input):
             return self._of_table(self.contingency, pointer)
         if self.y_pred is None:
             raise InvalidInput.at(f"{pointer}/y_pred", "missing_field", "expected contingency or y_pred, got neither")
-        return self._of_samples(self.y_pred, pointer)
+        return self._of_samples(pointer)
 
     def _of_table(self, rows: list[list[float]], pointer: str) -> MatrixInput:
         where = f"{pointer}/contingency"
@@ -212,26 +212,23 @@ class Clustering(Input):
         clusters = names_of(self.clusters, m, f"names for {m} columns", f"{pointer}/clusters", fewest=1)
         return self._made(classes, clusters, table, None, {}, pointer)
 
-    def _of_samples(self, y_pred: Column, pointer: str) -> MatrixInput:
-        size = self.size("y_pred", pointer)
+    def _of_samples(self, pointer: str) -> MatrixInput:
+        read = self.read_columns(pointer)
         if self.y_true is None and self.features is None:
             raise InvalidInput.at(
                 f"{pointer}/y_true",
                 "missing_field",
                 "expected y_true, or features to measure the clusters by, got neither",
             )
-        clusters, predicted = _coded(y_pred, "y_pred", pointer)
-        classes: tuple[str, ...] = ()
-        truth = np.zeros(size, dtype=np.int64)
-        if self.y_true is not None:
-            classes, truth = _coded(self.y_true, "y_true", pointer)
+        clusters, predicted = _coded(read, "y_pred", pointer)
+        classes, truth = _coded(read, "y_true", pointer) if "y_true" in read else ((), np.zeros_like(predicted))
         _check_cells(classes, clusters, pointer)
-        features = None if self.features is None else _read_features(self.features, f"{pointer}/features")
-        beside = self.beside(pointer)
-        facts = beside.facts() if features is None else {**beside.facts(), FEATURES_FACT: features.shape[1]}
-        samples = None
-        if features is not None or not beside.is_empty:
-            samples = Samples(truth, predicted, features, beside.ids, groups=beside.groups)
+        features, facts, samples = read.get("features"), facts_beside(read), None
+        if features is not None:
+            _check_features(features, f"{pointer}/features")
+            facts[FEATURES_FACT] = features.shape[1]
+        if features is not None or not read.keys().isdisjoint(BESIDE):
+            samples = samples_of(read, truth, predicted, features)
         table = cross_tabulated(truth, predicted, max(len(classes), 1), len(clusters))
         return self._made(classes, clusters, table, samples, facts, pointer)
 
@@ -249,9 +246,9 @@ class Clustering(Input):
         return MatrixInput(self.kind, classes, None, Content.counts, counts, facts=facts, samples=samples)
 
 
-def _coded(column: Column, name: str, pointer: str) -> tuple[tuple[str, ...], NDArray[np.int64]]:
-    """Names of the groups that occur, and the code of each sample."""
-    coded = encode({name: as_labels(column, f"{pointer}/{name}")}, None, pointer)
+def _coded(read: Mapping[str, Any], name: str, pointer: str) -> tuple[tuple[str, ...], NDArray[np.int64]]:
+    """Names of the groups that occur in a column, and the code of each sample."""
+    coded = encode({name: read[name]}, None, pointer)
     return check_labels(coded.labels, f"{pointer}/{name}", fewest=1), coded.codes[name]
 
 
@@ -263,8 +260,7 @@ def _check_cells(classes: Sequence[str], clusters: Sequence[str], pointer: str) 
         )
 
 
-def _read_features(rows: Rows, pointer: str) -> NDArray[np.float64]:
-    features = read_rows(rows, pointer)
+def _check_features(features: NDArray[np.float64], pointer: str) -> None:
     if features.shape[1] == 0:
         raise InvalidInput.at(f"{pointer}/0", "not_a_row", "expected an array of numbers for every sample")
     if features.size > MOST_ENTRIES:
@@ -273,4 +269,3 @@ def _read_features(rows: Rows, pointer: str) -> NDArray[np.float64]:
             pointer=pointer,
         )
     check_range(features, pointer, -LARGEST_FEATURE, LARGEST_FEATURE)
-    return features

@@ -1,35 +1,38 @@
-"""Columns as they came, one entry per sample, made arrays: numbers, rows of numbers, weights, ids and groups."""
+"""Columns as they came, one entry per sample, made arrays: numbers, rows of numbers, weights, flags, ids and groups."""
 
+import contextlib
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from app.domain.errors import InvalidInput, TooLarge
-from app.domain.inputs.content import GROUPS_FACT, LARGEST_TOTAL, WEIGHTS_FACT
+from app.domain.inputs.content import GROUPS_FACT, WEIGHTS_FACT
 from app.domain.inputs.labels import (
     LONGEST_NAME,
-    CodedTexts,
     Column,
     Numbers,
     as_labels,
     described,
+    different,
     first_fraction,
+    normalized,
     shown,
 )
-from app.domain.inputs.samples import Tally, ids_as_array
+from app.domain.inputs.samples import Samples, Tally
 
 # Texts of ids lie side by side in memory, each as long as the longest, 4 bytes a character.
 _LARGEST_IDS = 2**30
 Rows = list[Any] | NDArray[Any]
 
 
-def check_lengths(first: str, columns: Mapping[str, Any], pointer: str, *, unit: str = "sample") -> int:
-    """Entries of the column ``first``, at least one, of which every column has as many. Raises InvalidInput."""
-    size = len(columns[first])
+def check_lengths(columns: Mapping[str, Any], pointer: str, *, unit: str = "sample") -> int:
+    """Return how many entries each column has: at least one, and as many as the first. Raises InvalidInput."""
+    first, column = next(iter(columns.items()))
+    size = len(column)
     if size == 0:
         raise InvalidInput.at(f"{pointer}/{first}", "no_samples", f"expected at least one {unit}, got none")
     for name, column in columns.items():
@@ -46,15 +49,8 @@ def check_lengths(first: str, columns: Mapping[str, Any], pointer: str, *, unit:
 def read_numbers(
     column: Numbers, pointer: str, lowest: float = -math.inf, highest: float = math.inf
 ) -> NDArray[np.float64]:
-    """Finite numbers (n) between two bounds. Raises InvalidInput."""
-    if isinstance(column, list) and not set(map(type, column)) <= {int, float}:
-        index = next(i for i, value in enumerate(column) if type(value) not in (int, float))
-        raise _not_a_number(f"{pointer}/{index}", column[index])
-    try:
-        values = np.asarray(column, dtype=np.float64)
-    except OverflowError:
-        index = next(i for i, value in enumerate(column) if abs(value) > 1e300)
-        raise InvalidInput.at(f"{pointer}/{index}", "not_finite", "expected a number that fits a double") from None
+    """Return finite numbers (n) between two bounds. Raises InvalidInput."""
+    values = _doubles(column, pointer)
     bad = ~np.isfinite(values)
     if bad.any():
         index = int(np.argmax(bad))
@@ -63,8 +59,43 @@ def read_numbers(
     return values
 
 
+def read_weights(column: Numbers, pointer: str) -> NDArray[np.float64]:
+    """Return weights (n), finite and 0 or more. Raises InvalidInput."""
+    weights = _doubles(column, pointer)
+    bad = ~np.isfinite(weights) | (weights < 0)
+    if bad.any():
+        index = int(np.argmax(bad))
+        raise InvalidInput.at(
+            f"{pointer}/{index}", "bad_weight", f"expected a finite weight of 0 or more, got {weights[index]:g}"
+        )
+    return weights
+
+
+def _doubles(column: Numbers, pointer: str) -> NDArray[np.float64]:
+    if isinstance(column, list) and not set(map(type, column)) <= {int, float}:
+        index = next(i for i, value in enumerate(column) if type(value) not in (int, float))
+        raise _not_a_number(f"{pointer}/{index}", column[index])
+    try:
+        return np.asarray(column, dtype=np.float64)
+    except OverflowError:
+        # Whole numbers of JSON have any number of digits.
+        return np.array([float(v) if abs(v) < 2**1023 else math.inf if v > 0 else -math.inf for v in column])
+
+
+def read_flags(column: Column, pointer: str) -> NDArray[np.bool_]:
+    """Return flags (n): true or false, or 1 or 0. Raises InvalidInput."""
+    if isinstance(column, pa.Array):
+        column = column.to_pylist()
+    if isinstance(column, list):
+        column = np.array([one if type(one) in (bool, int) and 0 <= one <= 1 else -1 for one in column])
+    bad = ~((column == 0) | (column == 1))
+    if bad.any():
+        raise InvalidInput.at(f"{pointer}/{int(np.argmax(bad))}", "not_a_flag", "expected true or false, or 1 or 0")
+    return np.asarray(column == 1)
+
+
 def read_rows(rows: Rows, pointer: str) -> NDArray[np.float64]:
-    """Rows of numbers, all of one length, as an array (n, K). The numbers may be anything that a double holds.
+    """Return rows of numbers, all of one length, as an array (n, K). They may be anything that a double holds.
 
     Raises:
         InvalidInput: a row is none, is longer or shorter than the first, or has something else than numbers.
@@ -90,8 +121,14 @@ def read_rows(rows: Rows, pointer: str) -> NDArray[np.float64]:
         raise InvalidInput.at(pointer, "out_of_range", "expected numbers that fit a double") from None
 
 
+def read_scores(column: Rows, pointer: str) -> NDArray[np.float64]:
+    """Return finite numbers (n), or rows of numbers (n, K). Raises InvalidInput."""
+    has_rows = column.ndim > 1 if isinstance(column, np.ndarray) else isinstance(column[0], list)
+    return read_rows(column, pointer) if has_rows else read_numbers(column, pointer)
+
+
 def read_table(rows: list[list[float]], pointer: str) -> NDArray[np.float64]:
-    """A table of numbers with at least one row and one column. Raises InvalidInput."""
+    """Return a table of numbers with at least one row and one column. Raises InvalidInput."""
     width = len(rows[0]) if rows else 0
     for index, row in enumerate(rows):
         if len(row) != width or not row:
@@ -121,56 +158,11 @@ def _not_a_number(pointer: str, value: Any) -> InvalidInput:
     return InvalidInput.at(pointer, "not_a_number", f"expected a number, got {described(value)}")
 
 
-# --- weights, ids and groups -----------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Beside:
-    """Columns (n) beside what samples are judged by; None for those that did not come."""
-
-    ids: NDArray[Any] | None
-    weights: NDArray[np.float64] | None
-    groups: NDArray[Any] | None
-
-    def facts(self, tally: Tally | None = None) -> dict[str, Any]:
-        """Facts of an input with these columns."""
-        return {**weight_facts(self.weights, tally), **group_facts(self.groups)}
-
-    @property
-    def is_empty(self) -> bool:
-        """Are there no such columns?"""
-        return self.ids is None and self.weights is None and self.groups is None
-
-
-def read_beside(columns: Mapping[str, Any], pointer: str) -> Beside:
-    """Weights, ids and groups among columns. Raises InvalidInput."""
-    readers: Mapping[str, Any] = {"sample_ids": read_ids, "sample_weight": read_weights, "group_ids": read_groups}
-    found = {
-        name: read(columns[name], f"{pointer}/{name}") if name in columns else None for name, read in readers.items()
-    }
-    return Beside(*found.values())
-
-
-def read_weights(column: Numbers, pointer: str) -> NDArray[np.float64]:
-    """Weights (n), finite and 0 or more. Raises InvalidInput."""
-    if isinstance(column, list) and not set(map(type, column)) <= {int, float}:
-        index, value = next((i, v) for i, v in enumerate(column) if type(v) not in (int, float))
-        raise _not_a_number(f"{pointer}/{index}", value)
-    try:
-        weights = np.asarray(column, dtype=np.float64)
-    except OverflowError:
-        weights = np.array([float(v) if -LARGEST_TOTAL <= v <= LARGEST_TOTAL else math.inf for v in column])
-    bad = ~np.isfinite(weights) | (weights < 0)
-    if bad.any():
-        index = int(np.argmax(bad))
-        raise InvalidInput.at(
-            f"{pointer}/{index}", "bad_weight", f"expected a finite weight of 0 or more, got {weights[index]:g}"
-        )
-    return weights
+# --- ids and groups --------------------------------------------------------------------------------------------------
 
 
 def read_ids(sample_ids: Column, pointer: str) -> NDArray[Any]:
-    """Ids (n) that differ, the integer 3 and the string "3" being the same: runs are paired by them.
+    """Return ids (n) that differ, the integer 3 and the string "3" being the same: runs are paired by them.
 
     Raises:
         InvalidInput, TooLarge: as `read_groups`, or an id is there twice.
@@ -192,19 +184,37 @@ def read_ids(sample_ids: Column, pointer: str) -> NDArray[Any]:
 
 
 def read_groups(group_ids: Column, pointer: str) -> NDArray[Any]:
-    """The group (n) of each sample, int64 or texts.
+    """Return the group (n) of each sample: int64 where all are whole numbers that fit, else texts in the form NFC.
 
     Raises:
         InvalidInput: one is neither a text nor a whole number, or is too long.
         TooLarge: all of them take too much room.
     """
-    _check_ids(group_ids, pointer)
-    if isinstance(group_ids, np.ndarray) and group_ids.dtype.kind != "U":
-        return np.asarray(as_labels(group_ids, pointer, code="not_an_id"))
-    texts = group_ids.texts if isinstance(group_ids, CodedTexts) else map(str, group_ids)
-    longest = max(map(len, texts), default=0)
+    if isinstance(group_ids, np.ndarray):
+        if group_ids.dtype.kind == "b" and len(group_ids):
+            raise _not_an_id(f"{pointer}/0", True)  # noqa: FBT003 - what came
+        group_ids = as_labels(group_ids, pointer, code="not_an_id")
+        if isinstance(group_ids, np.ndarray):
+            return group_ids
+    codes: NDArray[Any] | None = None
+    if isinstance(group_ids, pa.Array):
+        codes, entries = different(group_ids)
+        texts = entries.to_pylist()
+    else:
+        types = set(map(type, group_ids))
+        if not types <= {int, str}:
+            index = next((index for index, one in enumerate(group_ids) if not _is_id(one)), None)
+            if index is not None:
+                raise _not_an_id(f"{pointer}/{index}", group_ids[index])
+        if str not in types:
+            with contextlib.suppress(OverflowError):
+                return np.array(group_ids, dtype=np.int64)
+        texts = [one if isinstance(one, str) else str(int(one)) for one in group_ids]
+    found = list(map(normalized, texts))
+    longest = max(map(len, found), default=0)
     if longest > LONGEST_NAME:
-        index = next(index for index in range(len(group_ids)) if len(str(group_ids[index])) > LONGEST_NAME)
+        place = next(place for place, text in enumerate(found) if len(text) > LONGEST_NAME)
+        index = place if codes is None else int(np.argmax(codes == place))
         raise InvalidInput.at(
             f"{pointer}/{index}", "not_an_id", f"expected at most {LONGEST_NAME} characters, got {longest}"
         )
@@ -214,30 +224,42 @@ def read_groups(group_ids: Column, pointer: str) -> NDArray[Any]:
             "4 bytes each",
             pointer=pointer,
         )
-    return ids_as_array(group_ids)
+    ids = np.array(found, dtype=np.str_)
+    return ids if codes is None else ids[codes]
 
 
-def _check_ids(ids: Column, pointer: str) -> None:
-    """Strings, integers and whole numbers; those of JSON may be mixed."""
-    if isinstance(ids, CodedTexts):
-        return
-    index: int | None = None
-    if isinstance(ids, np.ndarray):
-        index = first_fraction(ids) if ids.dtype.kind == "f" else 0 if ids.dtype.kind == "b" and len(ids) else None
-    elif not set(map(type, ids)) <= {int, str}:
-        index = next((i for i, v in enumerate(ids) if not _is_id(v)), None)
-    if index is not None:
-        raise InvalidInput.at(
-            f"{pointer}/{index}", "not_an_id", f"expected a string or an integer, got {described(ids[index])}"
-        )
+def _not_an_id(pointer: str, value: Any) -> InvalidInput:
+    return InvalidInput.at(pointer, "not_an_id", f"expected a string or an integer, got {described(value)}")
 
 
 def _is_id(value: Any) -> bool:
     return type(value) in (int, str) or (type(value) is float and first_fraction(np.array([value])) is None)
 
 
+# --- what stands beside that by which samples are judged -------------------------------------------------------------
+
+BESIDE = ("sample_ids", "sample_weight", "group_ids")
+
+
+def samples_of(
+    read: Mapping[str, Any],
+    truth: NDArray[Any],
+    predicted: NDArray[np.int64],
+    outputs: NDArray[np.float64] | None = None,
+    tally: Tally | None = None,
+) -> Samples:
+    """Return samples with the ids, weights and groups that are among columns."""
+    ids, weights, groups = map(read.get, BESIDE)
+    return Samples(truth, predicted, outputs, ids, weights, groups=groups, tally=tally)
+
+
+def facts_beside(read: Mapping[str, Any], tally: Tally | None = None) -> dict[str, Any]:
+    """Return the facts that weights and groups among columns make."""
+    return {**weight_facts(read.get("sample_weight"), tally), **group_facts(read.get("group_ids"))}
+
+
 def weight_facts(weights: NDArray[Any] | None, tally: Tally | None = None) -> dict[str, Any]:
-    """The effective number of weighted samples, where there are two or more of them: Kish's (sum w)^2 / sum w^2."""
+    """Return the effective number of samples where two or more have a weight: Kish's (sum w)^2 / sum w^2."""
     if weights is not None and tally is not None and tally.weights is not None:
         worth = math.fsum(weights) ** 2 / math.fsum(tally.weights.squares)
         return {WEIGHTS_FACT: worth} if tally.used.sum() > 1 else {}
@@ -249,5 +271,5 @@ def weight_facts(weights: NDArray[Any] | None, tally: Tally | None = None) -> di
 
 
 def group_facts(groups: NDArray[Any] | None) -> dict[str, Any]:
-    """The number of groups, where samples come in groups."""
+    """Return the number of groups, where samples come in groups."""
     return {} if groups is None else {GROUPS_FACT: len(np.unique(groups))}

@@ -5,19 +5,31 @@ files of columns, large bodies, data by reference, the OpenAPI document and `doc
 `read` makes the canonical form. `UnitKind` holds what evaluates an input that is more than a matrix of classes.
 """
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, replace
 from enum import StrEnum
+from functools import cache, partial
 from typing import Annotated, Any, ClassVar, Literal, Self, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
 
+from app.domain.errors import InvalidInput
 from app.domain.findings import Finding
-from app.domain.inputs.columns import Beside, check_lengths, read_beside
+from app.domain.inputs.columns import (
+    check_lengths,
+    read_flags,
+    read_groups,
+    read_ids,
+    read_numbers,
+    read_rows,
+    read_scores,
+    read_weights,
+)
 from app.domain.inputs.content import LARGEST_TOTAL
-from app.domain.inputs.labels import LONGEST_NAME, MOST_CLASSES
+from app.domain.inputs.labels import LONGEST_NAME, MOST_CLASSES, as_labels
 from app.domain.inputs.matrices import MOST_SAMPLES, MatrixInput
 from app.kernel.metrics.card import AnyMetric, Card, Inputs, Task
 from app.kernel.metrics.expression import Subject
@@ -40,13 +52,13 @@ class Form:
 
     Attributes:
         schema: Facts in JSON Schema about an array of them.
-        read: Method of a table of a file that reads such a column.
-        rows: Are entries rows of numbers: always, perhaps, or never?
+        in_files: What a column of a file has to hold.
+        check: Makes an array of a column as it came, given the JSON pointer to it. Raises InvalidInput, TooLarge.
     """
 
     schema: Mapping[str, Any]
-    read: Literal["labels", "ids", "numbers", "flags"]
-    rows: Literal["always", "perhaps", "never"] = "never"
+    in_files: Literal["labels", "ids", "numbers", "flags"]
+    check: Callable[[Any, str], Any]
 
 
 def _each(**entry: Any) -> dict[str, Any]:
@@ -55,6 +67,17 @@ def _each(**entry: Any) -> dict[str, Any]:
 
 def _any_of(*entries: Mapping[str, Any]) -> dict[str, Any]:
     return {"anyOf": [{"items": one} for one in entries]}
+
+
+def _as_it_came(column: Any, _: str) -> Any:
+    """Leave a column whose meaning depends on others to the kind."""
+    return column
+
+
+def numbers(lowest: float = -math.inf, highest: float = math.inf) -> Form:
+    """Return the form of numbers between two bounds."""
+    bounds = {name: one for name, one in (("minimum", lowest), ("maximum", highest)) if math.isfinite(one)}
+    return Form(_each(**_NUMBER, **bounds), "numbers", partial(read_numbers, lowest=lowest, highest=highest))
 
 
 LABEL_TEXT = {"type": "string", "minLength": 1, "maxLength": LONGEST_NAME, "format": "visible-text"}
@@ -66,18 +89,17 @@ _ROW = {"type": "array", "maxItems": MOST_CLASSES}
 _SET = {**_ROW, "uniqueItems": True}
 _IDS = _any_of({"type": "string", "maxLength": LONGEST_NAME}, _WHOLE, _BOOLEAN)
 # Entries of one type: integers sort by value, texts by alphabet.
-LABELS = Form(_any_of(LABEL_TEXT, _WHOLE, _BOOLEAN), "labels")
-IDS = Form({**_IDS, "uniqueItems": True}, "ids")
-NAMES_OF_GROUPS = Form(_IDS, "ids")
-NUMBERS = Form(_each(**_NUMBER), "numbers")
-AMOUNTS = Form(_each(**_AMOUNT), "numbers")
-FLAGS = Form(_each(anyOf=[{"type": "integer", "enum": [0, 1]}, _BOOLEAN]), "labels")
-SHARES = Form(_each(type="array", items=_AMOUNT, minItems=2, maxItems=MOST_CLASSES), "numbers", "always")
-POINTS = Form(_each(type="array", items=_NUMBER, minItems=1, maxItems=MOST_CLASSES), "numbers", "always")
+LABELS = Form(_any_of(LABEL_TEXT, _WHOLE, _BOOLEAN), "labels", as_labels)
+IDS = Form({**_IDS, "uniqueItems": True}, "ids", read_ids)
+NAMES_OF_GROUPS = Form(_IDS, "ids", read_groups)
+WEIGHTS = Form(_each(**_AMOUNT), "numbers", read_weights)
+FLAGS = Form(_each(anyOf=[{"type": "integer", "enum": [0, 1]}, _BOOLEAN]), "labels", read_flags)
+SHARES = Form(_each(type="array", items=_AMOUNT, minItems=2, maxItems=MOST_CLASSES), "numbers", read_rows)
+POINTS = Form(_each(type="array", items=_NUMBER, minItems=1, maxItems=MOST_CLASSES), "numbers", read_rows)
 SCORES = Form(
     _any_of(_NUMBER, {"type": "array", "items": _NUMBER, "minItems": 2, "maxItems": MOST_CLASSES}),
     "numbers",
-    "perhaps",
+    read_scores,
 )
 SETS_OF_LABELS = Form(
     _any_of(
@@ -86,10 +108,10 @@ SETS_OF_LABELS = Form(
         {"type": "array", "minItems": 2, "maxItems": MOST_CLASSES, "items": {"type": "integer", "enum": [0, 1]}},
     ),
     "flags",
-    "perhaps",
+    _as_it_came,
 )
 TOKENS = Form(
-    _each(type="array", maxItems=MOST_SAMPLES, items={"anyOf": [{"type": "string"}, _WHOLE]}), "labels", "perhaps"
+    _each(type="array", maxItems=MOST_SAMPLES, items={"anyOf": [{"type": "string"}, _WHOLE]}), "labels", _as_it_came
 )
 
 
@@ -107,14 +129,12 @@ class File:
 
     Attributes:
         name: Of the column.
-        needed: Must it be there?
-        instead: The column that has to be there where this one is not.
+        needed: Must it be there, or one in place of it?
         spread: May it be several columns, and how are they called?
     """
 
     name: str
     needed: bool = False
-    instead: str | None = None
     spread: Spread | None = None
 
 
@@ -126,11 +146,13 @@ class Member:
         about: Description for the OpenAPI document.
         form: Of the entries of a column; None for an option.
         file: The column in files; None where files have none.
+        instead: The member that it stands in place of: there is one of both.
     """
 
     about: str | None
     form: Form | None = None
     file: File | None = None
+    instead: str | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -148,10 +170,17 @@ class Limits:
     first_fault: bool = False
 
 
-def column(form: Form, about: str | None = None, file: File | None = None, *, required: bool = False) -> Any:
+def column(
+    form: Form,
+    about: str | None = None,
+    file: File | None = None,
+    *,
+    required: bool = False,
+    instead: str | None = None,
+) -> Any:
     """A field of one entry per sample; None where it is left out and not ``required``."""
     default = MISSING if required else None
-    return field(default=default, metadata={_MEMBER: Member(about, form, file)})
+    return field(default=default, metadata={_MEMBER: Member(about, form, file, instead)})
 
 
 def option(about: str | None = None, default: Any = None, *, required: bool = False) -> Any:
@@ -183,7 +212,7 @@ def ids(unit: str = "sample") -> Any:
 
 def weights() -> Any:
     """The column `sample_weight`."""
-    return column(AMOUNTS, "One weight per sample, 0 or more.", File("sample_weight"))
+    return column(WEIGHTS, "One weight per sample, 0 or more.", File("sample_weight"))
 
 
 def groups() -> Any:
@@ -230,7 +259,8 @@ class Input(ABC):
         """
 
     @classmethod
-    def members(cls) -> dict[str, Member]:
+    @cache
+    def members(cls) -> Mapping[str, Member]:
         """Members of the JSON by name, in their order."""
         return {one.name: one.metadata[_MEMBER] for one in fields(cls) if _MEMBER in one.metadata}
 
@@ -243,7 +273,7 @@ class Input(ABC):
     def file(cls) -> dict[str, File]:
         """Columns of files by the names of their members: those that have to be there first, numbers last."""
         found = [(name, one) for name, one in cls.members().items() if one.file is not None]
-        found.sort(key=lambda pair: pair[1].form is not None and pair[1].form.read == "numbers")
+        found.sort(key=lambda pair: pair[1].form is not None and pair[1].form.in_files == "numbers")
         return {name: one.file for name, one in found if one.file is not None}
 
     @classmethod
@@ -259,17 +289,24 @@ class Input(ABC):
         """Columns that came, by name."""
         return {name: value for name in self.columns() if (value := getattr(self, name)) is not None}
 
-    def size(self, first: str, pointer: str, *, unit: str = "sample") -> int:
-        """Entries of the column ``first``, of which every column has as many.
+    def read_columns(self, pointer: str, *, unit: str = "sample") -> dict[str, Any]:
+        """Return the columns that came, by name, as arrays with one entry each per ``unit``.
 
         Raises:
-            InvalidInput: there is none, or a column is of another length.
+            InvalidInput, TooLarge: there are no entries, a column is of another length, an entry is not of its form, or
+                of two columns that stand in place of each other there are both or neither.
         """
-        return check_lengths(first, self.given(), pointer, unit=unit)
-
-    def beside(self, pointer: str) -> Beside:
-        """Weights, ids and groups of the samples, as far as they came. Raises InvalidInput."""
-        return read_beside(self.given(), pointer)
+        for name, member in self.members().items():
+            other = member.instead
+            if other is None or (getattr(self, name) is None) is not (getattr(self, other) is None):
+                continue
+            if getattr(self, name) is None:
+                detail = f"expected {other} or {name}, got neither"
+                raise InvalidInput.at(f"{pointer}/{other}", "missing_field", detail)
+            raise InvalidInput.at(f"{pointer}/{name}", "one_of", f"expected either {other} or {name}, got both")
+        given, forms = self.given(), self.columns()
+        check_lengths(given, pointer, unit=unit)
+        return {name: forms[name].check(one, f"{pointer}/{name}") for name, one in given.items()}
 
 
 # --- what evaluates inputs that are more than a matrix of classes ----------------------------------------------------

@@ -10,11 +10,12 @@ are found among them as false, False or 0 and true, True or 1; beside a column o
 
 import re
 import unicodedata
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from app.domain.errors import InvalidInput
@@ -22,14 +23,8 @@ from app.domain.wording import shown as shown
 
 Label = str | int
 MOST_CLASSES = 1000
-# Integer labels that lie this close together are coded by a table; others by a sort.
-_TABLE_SPAN = 1 << 16
 # Doubles hold every whole number up to here.
 _LARGEST_WHOLE = 2.0**53
-# Entries that are looked at together until there are too many classes.
-_BLOCK = 1 << 12
-# As `str` writes an integer.
-_INTEGER = re.compile(r"0|-?[1-9][0-9]{0,17}")
 # Messages list this many labels.
 _MOST_LISTED = 10
 _WHOLE_NAME = re.compile(r"(-?[0-9]+)\.0+")
@@ -86,34 +81,11 @@ def class_of_column(name: str) -> str:
     return match[1] if match else normalized(name)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class CodedTexts:
-    """A column of texts that holds each text once, as files give it.
-
-    Attributes:
-        codes: (n) which of the texts stands at each place.
-        texts: All different; some may not occur.
-    """
-
-    codes: NDArray[np.integer[Any]]
-    texts: Sequence[str]
-
-    def __len__(self) -> int:
-        return len(self.codes)
-
-    def __getitem__(self, index: int) -> str:
-        return self.texts[int(self.codes[index])]
-
-    def taken(self, rows: NDArray[np.integer[Any]]) -> "CodedTexts":
-        """Entries at some places."""
-        return CodedTexts(self.codes[rows], self.texts)
-
-
-# A column of numbers: a JSON array as a list, or what a fast reader made of it. Labels and ids may be coded texts too.
-Numbers = list[Any] | NDArray[Any]
-Column = Numbers | CodedTexts
-# The same, known to hold labels only: int64, booleans or texts.
-Labelled = NDArray[np.int64] | NDArray[np.bool_] | list[str] | CodedTexts
+# A column of numbers: a JSON array as a list, or what a fast reader made of it. Labels and ids may be texts of Arrow.
+Numbers: TypeAlias = list[Any] | NDArray[Any]
+Column: TypeAlias = Numbers | pa.Array
+# One that is known to hold labels only: int64, booleans or texts.
+Labelled: TypeAlias = NDArray[np.int64] | NDArray[np.bool_] | pa.Array
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -125,16 +97,26 @@ class Coded:
 
 
 def taken(column: Any, rows: NDArray[np.intp]) -> Any:
-    """The entries of a column at some places, in the form that the column has."""
-    if isinstance(column, CodedTexts):
-        return column.taken(rows)
+    """Return the entries of a column at some places, in the form that the column has."""
+    if isinstance(column, pa.Array):
+        return column.take(pa.array(rows))
     return [column[row] for row in rows.tolist()] if isinstance(column, list) else column[rows]
+
+
+def different(column: Labelled) -> tuple[NDArray[np.integer[Any]], pa.Array]:
+    """Return the codes (n) of the entries of a column, and the different entries in the order in which they come."""
+    if isinstance(column, pa.DictionaryArray):
+        # Some of its texts may not occur, or be there twice.
+        codes, used = different(column.indices)
+        return codes, column.dictionary.take(used)
+    encoded = (column if isinstance(column, pa.Array) else pa.array(column)).dictionary_encode()
+    return encoded.indices.to_numpy(), encoded.dictionary
 
 
 def encode(
     columns: Mapping[str, Column], declared: Sequence[str] | None, pointer: str, most: int = MOST_CLASSES
 ) -> Coded:
-    """Code columns of labels by one common set of classes. No column is read beyond the first class too many.
+    """Code columns of labels by one common set of classes. Texts are compared as they are seen, in Unicode's form NFC.
 
     Args:
         columns: By name, the name being the last part of the pointer to it.
@@ -146,41 +128,59 @@ def encode(
         InvalidInput: a label that is neither string, integer nor boolean, mixed types without declared classes, a label
             that is not among the declared ones, or too many classes.
     """
-    plain = {name: as_labels(column, f"{pointer}/{name}") for name, column in columns.items()}
-    arrays = {name: column for name, column in plain.items() if isinstance(column, np.ndarray)}
-    if len(arrays) == len(plain):
-        spelled: Callable[[int], str] = str
-        if all(array.dtype.kind == "b" for array in arrays.values()):
-            spelled = [_boolean(code, declared) for code in (0, 1)].__getitem__
-        whole = {name: array.astype(np.int64, copy=False) for name, array in arrays.items()}
-        return _encode_integers(whole, declared, spelled, pointer, most)
-    if declared is None and arrays:
-        name = next(iter(arrays))
+    plain = _of_one_type({name: as_labels(column, f"{pointer}/{name}") for name, column in columns.items()})
+    if declared is None and len({isinstance(column, pa.Array) for column in plain.values()}) > 1:
+        name, kind = next((name, one.dtype.kind) for name, one in plain.items() if isinstance(one, np.ndarray))
+        got = "booleans" if kind == "b" else "integers"
         raise InvalidInput.at(
-            f"{pointer}/{name}", "mixed_labels", f"expected strings as in the other column, got {_kind(arrays[name])}"
+            f"{pointer}/{name}", "mixed_labels", f"expected strings as in the other column, got {got}"
         )
-    return _encode_texts({name: _as_texts(column, declared) for name, column in plain.items()}, declared, pointer, most)
+    found: dict[str, Any] = dict.fromkeys(declared or ())
+    coded: dict[str, tuple[NDArray[np.integer[Any]], list[str]]] = {}
+    for name, column in plain.items():
+        codes, entries = different(column)
+        texts: list[str] = []
+        for place, entry in enumerate(entries):
+            value = entry.as_py()
+            text = _spelled(value, declared)
+            if text not in found:
+                where = f"{pointer}/{name}/{int(np.argmax(codes == place))}"
+                if declared is not None:
+                    raise _unknown(where, value if isinstance(value, str) else text, declared)
+                if len(found) == most:
+                    detail = f"expected at most {most} classes, here is one more"
+                    raise InvalidInput.at(where, "too_many_classes", detail)
+                found[text] = text if isinstance(value, str) else value
+            texts.append(text)
+        coded[name] = codes, texts
+    labels = tuple(sorted(found, key=found.__getitem__)) if declared is None else tuple(declared)
+    order = {text: code for code, text in enumerate(labels)}
+    return Coded(
+        labels,
+        {
+            name: np.array([order[text] for text in texts], dtype=np.int64)[codes]
+            for name, (codes, texts) in coded.items()
+        },
+    )
 
 
-def _kind(array: NDArray[Any]) -> str:
-    return "booleans" if array.dtype.kind == "b" else "integers"
+def _of_one_type(columns: Mapping[str, Labelled]) -> Mapping[str, Labelled]:
+    """Return columns in which booleans beside integers are 0 and 1."""
+    if {column.dtype.kind if isinstance(column, np.ndarray) else "U" for column in columns.values()} != {"b", "i"}:
+        return columns
+    return {name: np.asarray(column).astype(np.int64, copy=False) for name, column in columns.items()}
 
 
-def _boolean(code: int, declared: Sequence[str] | None) -> str:
-    names = _BOOLEANS[code]
-    return next((name for name in names if name in (declared or ())), names[0])
-
-
-def _as_texts(column: Labelled, declared: Sequence[str] | None) -> list[str] | CodedTexts:
-    if not isinstance(column, np.ndarray):
-        return column
-    if column.dtype.kind == "b":
-        return CodedTexts(column.astype(np.int64), [_boolean(code, declared) for code in (0, 1)])
-    return list(map(str, column.tolist()))
+def _spelled(value: str | int, declared: Sequence[str] | None) -> str:
+    """Return the name of a class; a boolean is found among declared ones."""
+    if isinstance(value, bool):
+        names = _BOOLEANS[value]
+        return next((name for name in names if name in (declared or ())), names[0])
+    return normalized(value) if isinstance(value, str) else str(value)
 
 
 def as_labels(column: Column, pointer: str, *, code: str = "not_a_label") -> Labelled:
-    """A column of labels or ids: int64, booleans or texts.
+    """Return a column of labels or ids as int64, booleans or texts.
 
     Args:
         column: As it came.
@@ -190,7 +190,7 @@ def as_labels(column: Column, pointer: str, *, code: str = "not_a_label") -> Lab
     Raises:
         InvalidInput: an entry is neither string, integer, whole number nor boolean, or they are of several types.
     """
-    if isinstance(column, CodedTexts):
+    if isinstance(column, pa.Array):
         return column
     if isinstance(column, np.ndarray):
         if column.ndim != 1:
@@ -198,7 +198,7 @@ def as_labels(column: Column, pointer: str, *, code: str = "not_a_label") -> Lab
         return _array_labels(column, pointer, code)
     types = set(map(type, column))
     if types == {str}:
-        return column
+        return pa.array(column, pa.large_string())
     if types in ({bool}, {int}, {float}, {int, float}):
         try:
             kind: type = float if float in types else np.int64 if int in types else np.bool_
@@ -228,7 +228,7 @@ def _array_labels(column: NDArray[Any], pointer: str, code: str) -> Labelled:
             if index is not None:
                 raise _not_a_label(f"{pointer}/{index}", column[index], code)
             return column.astype(np.int64)
-    return [str(text) for text in column.tolist()]
+    return pa.array(column)
 
 
 def first_fraction(column: NDArray[Any]) -> int | None:
@@ -265,115 +265,8 @@ def described(value: Any) -> str:
     return type(value).__name__
 
 
-def _encode_integers(
-    arrays: Mapping[str, NDArray[np.int64]],
-    declared: Sequence[str] | None,
-    spelled: Callable[[int], str],
-    pointer: str,
-    most: int,
-) -> Coded:
-    low = min(int(array.min()) for array in arrays.values())
-    high = max(int(array.max()) for array in arrays.values())
-    near = high - low < _TABLE_SPAN
-    if near:
-        present = sum(np.bincount(array - low, minlength=high - low + 1) for array in arrays.values())
-        values = np.flatnonzero(present) + low
-    else:
-        # One that occurs among them, so that there is one.
-        values = np.unique([high, *(int(text) for text in declared or () if _INTEGER.fullmatch(text))])
-    if declared is None and (not near or len(values) > most):
-        values = _occurring_integers(arrays, pointer, most)
-    texts = [spelled(value) for value in values.tolist()]
-    labels = tuple(texts) if declared is None else tuple(declared)
-    order = {text: code for code, text in enumerate(labels)}
-    known = np.array([order.get(text, -1) for text in texts], dtype=np.int64)
-    table = np.full(high - low + 1 if near else 0, -1, dtype=np.int64)
-    if near:
-        table[values - low] = known
-
-    def coded(array: NDArray[np.int64]) -> NDArray[np.int64]:
-        if near:
-            return np.asarray(table[array - low])
-        places = np.minimum(np.searchsorted(values, array), len(values) - 1)
-        return np.where(values[places] == array, known[places], -1)
-
-    codes = {name: coded(array) for name, array in arrays.items()}
-    for name, column in codes.items():
-        if column.min() < 0:
-            index = int(np.argmin(column))
-            raise _unknown(f"{pointer}/{name}/{index}", spelled(int(arrays[name][index])), labels)
-    return Coded(labels, codes)
-
-
-def _occurring_integers(arrays: Mapping[str, NDArray[np.int64]], pointer: str, most: int) -> NDArray[np.int64]:
-    """The different integers, in order; raises InvalidInput at the first beyond ``most``."""
-    found = np.empty(0, dtype=np.int64)
-    for name, array in arrays.items():
-        for start in range(0, len(array), _BLOCK):
-            values, first = np.unique(array[start : start + _BLOCK], return_index=True)
-            new = ~np.isin(values, found)
-            if len(found) + np.count_nonzero(new) > most:
-                index = start + int(np.sort(first[new])[most - len(found)])
-                raise _too_many(f"{pointer}/{name}/{index}", most)
-            found = np.union1d(found, values)
-    return found
-
-
-def _encode_texts(
-    columns: Mapping[str, list[str] | CodedTexts], declared: Sequence[str] | None, pointer: str, most: int
-) -> Coded:
-    """Texts are compared as they are seen: NFC and NFD of one text are one class."""
-    spelled: dict[str, str] = {}
-    classes = dict.fromkeys(declared or ())
-    for name, column in columns.items():
-        places = _first_places(column)
-        for start in range(0, len(places), _BLOCK):
-            some = places[start : start + _BLOCK]
-            block = column[start : start + _BLOCK] if isinstance(column, list) else [column[index] for index in some]
-            new = {text: normalized(text) for text in {*block} - spelled.keys()}
-            if classes.keys() >= {*new.values()}:
-                spelled |= new
-                continue
-            for index, text in zip(some, block, strict=True):
-                if text in new and new[text] not in classes:
-                    if declared is not None:
-                        raise _unknown(f"{pointer}/{name}/{index}", text, declared)
-                    if len(classes) == most:
-                        raise _too_many(f"{pointer}/{name}/{index}", most)
-                    classes[new[text]] = None
-            spelled |= new
-    labels = tuple(declared) if declared is not None else tuple(sorted(classes))
-    order = {text: code for code, text in enumerate(labels)}
-    code_of = {text: order[one] for text, one in spelled.items()}
-    codes: dict[str, NDArray[np.int64]] = {}
-    for name, column in columns.items():
-        if isinstance(column, CodedTexts):
-            table = np.full(len(column.texts), -1, dtype=np.int64)
-            for index in _first_places(column):
-                table[column.codes[index]] = code_of[column[index]]
-            codes[name] = table[column.codes]
-        else:
-            codes[name] = np.fromiter(map(code_of.__getitem__, column), dtype=np.int64, count=len(column))
-    return Coded(labels, codes)
-
-
-def _first_places(column: list[str] | CodedTexts) -> Sequence[int]:
-    """Places of a column that have all of its texts: of one that holds each once where they occur first, in order."""
-    if not isinstance(column, CodedTexts):
-        return range(len(column))
-    first = np.full(len(column.texts), len(column), dtype=np.int64)
-    # Of several that are written to one place the last stays.
-    first[column.codes[::-1]] = np.arange(len(column))[::-1]
-    places: list[int] = np.sort(first[first < len(column)]).tolist()
-    return places
-
-
 def _unknown(pointer: str, text: str, labels: Sequence[str]) -> InvalidInput:
     return InvalidInput.at(pointer, "unknown_label", f"expected one of {listed(labels)}, got {shown(text)}")
-
-
-def _too_many(pointer: str, most: int) -> InvalidInput:
-    return InvalidInput.at(pointer, "too_many_classes", f"expected at most {most} classes, here is one more")
 
 
 def listed(labels: Sequence[str]) -> str:

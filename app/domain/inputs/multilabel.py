@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from app.domain.errors import Fault, InvalidInput, TooLarge
 from app.domain.findings import Finding
-from app.domain.inputs.columns import Rows, check_range, read_rows
+from app.domain.inputs.columns import Rows, check_range, facts_beside, samples_of
 from app.domain.inputs.content import Content
 from app.domain.inputs.kind import (
     SETS_OF_LABELS,
@@ -33,7 +33,7 @@ from app.domain.inputs.kind import (
 )
 from app.domain.inputs.labels import Column, Numbers, described, encode, shown
 from app.domain.inputs.matrices import MatrixInput, check_entries, check_labels, names_of
-from app.domain.inputs.samples import DecidedBy, Samples
+from app.domain.inputs.samples import DecidedBy
 from app.domain.wording import names, number, share
 from app.kernel.matrix.table import LabelTable
 from app.kernel.metrics.card import INPUTS_OF, Inputs, Task
@@ -190,7 +190,8 @@ class Multilabel(Input):
     probabilities: Rows | None = column(
         SHARES,
         "n x L in place of `y_pred`, in the order of `labels`.",
-        File("probabilities", needed=True, instead="y_pred", spread=Spread.LABELS),
+        File("probabilities", needed=True, spread=Spread.LABELS),
+        instead="y_pred",
     )
     thresholds: Share | list[Share] | None = option(
         "A label is predicted from this probability on: one for all or one for each; 0.5 by default."
@@ -205,32 +206,26 @@ class Multilabel(Input):
 
     def read(self, pointer: str) -> MatrixInput:
         """A table of two by two for each label, and the samples."""
-        size = self.size("y_true", pointer)
-        if self.probabilities is not None:
-            if self.y_pred is not None:
-                raise InvalidInput.at(
-                    f"{pointer}/y_pred", "one_of", "expected either y_pred or probabilities, got both"
-                )
-            return self._with_probabilities(size, self.probabilities, pointer)
-        if self.y_pred is None:
-            raise InvalidInput.at(f"{pointer}/y_pred", "missing_field", "expected y_pred or probabilities, got neither")
+        read = self.read_columns(pointer)
+        if "probabilities" in read:
+            return self._with_probabilities(read, pointer)
         if self.thresholds is not None:
             raise InvalidInput.at(f"{pointer}/thresholds", "thresholds_need_probabilities", "expected none with y_pred")
-        return self._with_predictions(self.y_pred, pointer)
+        return self._with_predictions(read, pointer)
 
     @classmethod
     def options_of(cls, facts: Facts) -> dict[str, Any]:
         """Labels, and the thresholds of probabilities."""
         return {"labels": facts["labels"], **({"thresholds": facts["threshold"]} if "rule" in facts else {})}
 
-    def _with_predictions(self, y_pred: Rows, pointer: str) -> MatrixInput:
+    def _with_predictions(self, read: Mapping[str, Any], pointer: str) -> MatrixInput:
         """Rows of 0 and 1 that are all as long as there are labels are columns. Without ``labels`` those that occur are
         taken, sorted, or for columns the numbers from 0 on.
         """
         declared = None if self.labels is None else check_labels(self.labels, f"{pointer}/labels")
-        given = {"y_true": self.y_true, "y_pred": y_pred}
-        read = {one: _as_columns(rows, declared, f"{pointer}/{one}") for one, rows in given.items()}
-        members = {one: table for one, table in read.items() if table is not None}
+        given = {name: read[name] for name in ("y_true", "y_pred")}
+        tables = {one: _as_columns(rows, declared, f"{pointer}/{one}") for one, rows in given.items()}
+        members = {one: table for one, table in tables.items() if table is not None}
         if declared is not None:
             lists = {one: rows for one, rows in given.items() if one not in members}
             labels, members = declared, members | _encoded(lists, declared, pointer)[1]
@@ -238,11 +233,11 @@ class Multilabel(Input):
             labels = check_labels([str(place) for place in range(members["y_true"].shape[1])], f"{pointer}/labels")
         else:
             labels, members = _encoded(given, None, pointer)
-        return self._made(labels, members["y_true"], members["y_pred"], None, {}, pointer)
+        return self._made(read, labels, members["y_true"], members["y_pred"], {}, pointer)
 
-    def _with_probabilities(self, size: int, probabilities: Rows, pointer: str) -> MatrixInput:
-        outputs = read_rows(probabilities, f"{pointer}/probabilities")
-        width = outputs.shape[1]
+    def _with_probabilities(self, read: Mapping[str, Any], pointer: str) -> MatrixInput:
+        outputs = read["probabilities"]
+        size, width = outputs.shape
         _check_size(size, width, f"{pointer}/probabilities")
         check_range(outputs, f"{pointer}/probabilities", 0.0, 1.0, what="probability")
         labels = names_of(self.labels or None, width, f"labels for {width} columns", f"{pointer}/labels")
@@ -259,19 +254,18 @@ class Multilabel(Input):
             truth = _encoded({"y_true": self.y_true}, labels, pointer)[1]["y_true"]
         threshold = chosen if isinstance(chosen, int | float) else list(chosen)
         facts = {"rows": size, "rule": DecidedBy.THRESHOLD.value, "threshold": threshold}
-        return self._made(labels, truth, outputs >= levels, outputs, facts, pointer)
+        return self._made(read, labels, truth, outputs >= levels, facts, pointer)
 
     def _made(
         self,
+        read: Mapping[str, Any],
         labels: tuple[str, ...],
         truth: Members,
         predicted: Members,
-        outputs: NDArray[np.float64] | None,
         facts: Facts,
         pointer: str,
     ) -> MatrixInput:
-        beside = self.beside(pointer)
-        weighed, where = beside.weights, f"{pointer}/sample_weight"
+        weighed, where = read.get("sample_weight"), f"{pointer}/sample_weight"
         if weighed is not None:
             facts = {"rows": len(truth), **facts}
             if weighed.any() or not self.part:
@@ -282,10 +276,8 @@ class Multilabel(Input):
             positive=None,
             content=Content.counts if weighed is None else Content.weights,
             counts=_counts(truth, predicted, weighed),
-            facts={**facts, **beside.facts()},
-            samples=Samples(
-                truth.view(np.uint8), predicted.view(np.uint8), outputs, beside.ids, weighed, groups=beside.groups
-            ),
+            facts={**facts, **facts_beside(read)},
+            samples=samples_of(read, truth.view(np.uint8), predicted.view(np.uint8), read.get("probabilities")),
         )
 
 

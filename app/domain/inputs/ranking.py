@@ -8,14 +8,10 @@ from typing import Annotated, Any, ClassVar, Final, TypedDict
 import numpy as np
 from numpy.typing import NDArray
 
-from app.domain.errors import InvalidInput
 from app.domain.findings import Finding
-from app.domain.inputs.columns import read_groups, read_numbers
 from app.domain.inputs.content import Content
 from app.domain.inputs.kind import (
-    AMOUNTS,
     NAMES_OF_GROUPS,
-    NUMBERS,
     Beyond,
     Facts,
     File,
@@ -26,6 +22,7 @@ from app.domain.inputs.kind import (
     UnitKind,
     Values,
     column,
+    numbers,
     option,
 )
 from app.domain.inputs.labels import Column, Numbers
@@ -231,19 +228,19 @@ class Ranking(Input):
         required=True,
     )
     relevance: Numbers = column(
-        AMOUNTS,
+        numbers(0.0, _LARGEST_RELEVANCE),
         "How relevant each item is, from 0 to 1,000; what is above 0 counts as relevant. Relevant items that were not "
         "retrieved belong here too, with one score below all others: they count as tied at the end.",
         File("relevance", needed=True),
         required=True,
     )
     scores: Numbers | None = column(
-        NUMBERS,
+        numbers(),
         "Any real numbers, higher for what comes first; equal scores count as all orders of them.",
         File("score", needed=True),
     )
     ranks: Numbers | None = column(
-        AMOUNTS, "In place of `scores`, 1 for what comes first.", File("rank", needed=True, instead="score")
+        numbers(0.0), "In place of `scores`, 1 for what comes first.", File("rank", needed=True), instead="scores"
     )
     cutoffs: (
         Annotated[
@@ -258,18 +255,9 @@ class Ranking(Input):
         Of the columns of samples ``truth`` has the relevance of each item, ``predicted`` the code of its query,
         ``outputs`` its score (of ranks the negative rank) and ``ids`` the ids of the queries by their codes.
         """
-        if self.scores is not None and self.ranks is not None:
-            raise InvalidInput.at(f"{pointer}/ranks", "one_of", "expected either scores or ranks, got both")
-        order = self.scores if self.ranks is None else self.ranks
-        if order is None:
-            raise InvalidInput.at(f"{pointer}/scores", "missing_field", "expected scores or ranks, got neither")
-        self.size("query_ids", pointer, unit="item")
-        ids, codes = np.unique(read_groups(self.query_ids, f"{pointer}/query_ids"), return_inverse=True)
-        grades = read_numbers(self.relevance, f"{pointer}/relevance", 0.0, _LARGEST_RELEVANCE)
-        if self.ranks is None:
-            values = read_numbers(order, f"{pointer}/scores")
-        else:
-            values = -read_numbers(order, f"{pointer}/ranks", 0.0)
+        read = self.read_columns(pointer, unit="item")
+        ids, codes = np.unique(read["query_ids"], return_inverse=True)
+        grades, values = read["relevance"], read["scores"] if "scores" in read else -read["ranks"]
         relevant = np.bincount(codes, grades > 0, len(ids))
         counts = len(ids), codes.size, int(relevant.sum()), int(np.count_nonzero(relevant))
         cutoffs = CUTOFFS if self.cutoffs is None else tuple(dict.fromkeys(self.cutoffs))

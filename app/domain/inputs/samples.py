@@ -8,8 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from app.domain.inputs.labels import CodedTexts, Column, normalized
-
 
 class DecidedBy(StrEnum):
     """Rule by which a class is chosen from probabilities or scores."""
@@ -93,19 +91,6 @@ class Samples:
     def size(self) -> int:
         """Number of entries."""
         return len(self.truth)
-
-
-def ids_as_array(ids: Column) -> NDArray[Any]:
-    """Ids as int64 when all are whole numbers that fit, as text otherwise: texts in one form of Unicode."""
-    if isinstance(ids, CodedTexts):
-        texts: NDArray[Any] = np.array(list(map(normalized, ids.texts)), dtype=np.str_)
-        return np.asarray(texts[ids.codes])
-    if isinstance(ids, np.ndarray) or all(type(one) in (int, float) for one in ids):
-        try:
-            return np.asarray(ids, dtype=np.int64)
-        except (OverflowError, ValueError):
-            pass
-    return np.array([normalized(one) if isinstance(one, str) else str(int(one)) for one in ids], dtype=np.str_)
 
 
 def joined(folds: Sequence[Samples]) -> Samples:

@@ -10,10 +10,9 @@ from numpy.typing import NDArray
 
 from app.domain.errors import InvalidInput
 from app.domain.findings import Finding
-from app.domain.inputs.columns import read_numbers
+from app.domain.inputs.columns import facts_beside, samples_of
 from app.domain.inputs.content import Content
 from app.domain.inputs.kind import (
-    AMOUNTS,
     FLAGS,
     LABELS,
     TOKENS,
@@ -26,10 +25,10 @@ from app.domain.inputs.kind import (
     column,
     groups,
     ids,
+    numbers,
 )
-from app.domain.inputs.labels import Column, Numbers, as_labels, described, encode
+from app.domain.inputs.labels import Column, Numbers, described, encode
 from app.domain.inputs.matrices import MatrixInput, check_labels
-from app.domain.inputs.samples import Samples
 from app.domain.wording import names, number
 from app.kernel.metrics.card import INPUTS_OF, Inputs, Task
 from app.kernel.metrics.expression import Subject
@@ -40,11 +39,13 @@ from app.kernel.uncertainty.units import OverlapUnits
 # Sums of so many larger ones are not exact.
 LARGEST_SIZE = 1e15
 _WITHOUT_CLASSES = INPUTS_OF[Task.SETS] - {Inputs.CLASS_OVERLAPS}
+_SIZES = numbers(0.0, LARGEST_SIZE)
 # With fewer items of a class little is known of it.
 _FEW = 10
 # Pooled values that far from the mean over the items say something else.
 _APART = 0.1
 _MOST_NAMED = 20
+_OF_SIZES, _OF_LISTS = ("n_true", "n_predicted", "n_common"), ("y_true", "y_pred")
 
 
 def _inputs(source: MatrixInput) -> frozenset[Inputs]:
@@ -117,10 +118,10 @@ class Sets(Input):
     units: ClassVar[UnitKind | None] = _UNITS
 
     n_true: Numbers | None = column(
-        AMOUNTS, "How much is there in each item: pixels, tokens, ids, or an area.", File("n_true", needed=True)
+        _SIZES, "How much is there in each item: pixels, tokens, ids, or an area.", File("n_true", needed=True)
     )
-    n_predicted: Numbers | None = column(AMOUNTS, "How much was predicted for it.", File("n_predicted", needed=True))
-    n_common: Numbers | None = column(AMOUNTS, "How much of it belongs to both.", File("n_common", needed=True))
+    n_predicted: Numbers | None = column(_SIZES, "How much was predicted for it.", File("n_predicted", needed=True))
+    n_common: Numbers | None = column(_SIZES, "How much of it belongs to both.", File("n_common", needed=True))
     y_true: Sequence[Any] | None = column(
         TOKENS,
         "In place of these sizes: the tokens or ids of each item, each as often as it occurs. Their order is not "
@@ -145,32 +146,26 @@ class Sets(Input):
         Of the columns of samples ``truth`` has the codes of the classes, ``predicted`` what is exact, and ``outputs``
         [n, 3] the sizes: there, predicted, common.
         """
-        sizes = {"n_true": self.n_true, "n_predicted": self.n_predicted, "n_common": self.n_common}
-        lists = {"y_true": self.y_true, "y_pred": self.y_pred}
-        has_sizes = any(values is not None for values in sizes.values())
-        other = next((name for name, values in lists.items() if has_sizes and values is not None), None)
+        given = self.given()
+        wanted = _OF_SIZES if not given.keys().isdisjoint(_OF_SIZES) else _OF_LISTS
+        other = next((name for name in _OF_LISTS if wanted is _OF_SIZES and name in given), None)
         if other is not None:
             raise InvalidInput.at(f"{pointer}/{other}", "one_of", "expected either sizes or lists, got both")
-        given: dict[str, Any] = sizes if has_sizes else lists
-        absent = next((name for name, values in given.items() if values is None), None)
+        absent = next((name for name in wanted if name not in given), None)
         if absent is not None:
             raise InvalidInput.at(
                 f"{pointer}/{absent}",
                 "missing_field",
                 "expected n_true, n_predicted and n_common, or y_true and y_pred, for all items",
             )
-        self.size(next(iter(given)), pointer, unit="item")
-        return self._made(_sizes(given, pointer) if has_sizes else _sizes_of_lists(given, pointer), pointer)
-
-    def _made(self, sizes: NDArray[np.float64], pointer: str) -> MatrixInput:
-        exact = _exact(sizes, self.exact, f"{pointer}/exact")
+        read = self.read_columns(pointer, unit="item")
+        sizes = (_sizes if wanted is _OF_SIZES else _sizes_of_lists)([read[name] for name in wanted], pointer)
+        exact = _exact(sizes, read.get("exact"), f"{pointer}/exact")
         labels: tuple[str, ...] = ()
         codes = np.zeros(len(sizes), dtype=np.int64)
-        if self.item_classes is not None:
-            where = f"{pointer}/item_classes"
-            coded = encode({"item_classes": as_labels(self.item_classes, where)}, None, pointer)
-            labels, codes = check_labels(coded.labels, where, fewest=1), coded.codes["item_classes"]
-        beside = self.beside(pointer)
+        if "item_classes" in read:
+            coded = encode({"item_classes": read["item_classes"]}, None, pointer)
+            labels, codes = check_labels(coded.labels, f"{pointer}/item_classes", fewest=1), coded.codes["item_classes"]
         n_rows = max(len(labels), 1)
         return MatrixInput(
             kind=self.kind,
@@ -178,14 +173,13 @@ class Sets(Input):
             positive=None,
             content=Content.counts,
             counts=np.bincount(2 * codes + exact, minlength=2 * n_rows).reshape(n_rows, 2),
-            facts={"rows": len(sizes), **beside.facts()},
-            samples=Samples(codes, exact.astype(np.int64), sizes, beside.ids, groups=beside.groups),
+            facts={"rows": len(sizes), **facts_beside(read)},
+            samples=samples_of(read, codes, exact.astype(np.int64), sizes),
         )
 
 
-def _sizes(given: dict[str, Numbers], pointer: str) -> NDArray[np.float64]:
+def _sizes(columns: Sequence[NDArray[np.float64]], pointer: str) -> NDArray[np.float64]:
     """Sizes [n, 3]: there, predicted, common."""
-    columns = [read_numbers(values, f"{pointer}/{name}", 0.0, LARGEST_SIZE) for name, values in given.items()]
     sizes = np.stack(columns, axis=1)
     smaller = np.minimum(sizes[:, 0], sizes[:, 1])
     too_many = np.flatnonzero(sizes[:, 2] > smaller)
@@ -199,13 +193,14 @@ def _sizes(given: dict[str, Numbers], pointer: str) -> NDArray[np.float64]:
     return sizes
 
 
-def _sizes_of_lists(given: dict[str, Sequence[Any]], pointer: str) -> NDArray[np.float64]:
+def _sizes_of_lists(columns: Sequence[Sequence[Any]], pointer: str) -> NDArray[np.float64]:
     """Sizes [n, 3] of lists of tokens or ids, in which one may occur several times; their order is not looked at.
 
     Both have in common what occurs in both, as often as it does in the one with fewer of it (Rajpurkar et al. 2016).
     """
     there, said = (
-        [_bag(row, f"{pointer}/{name}/{index}") for index, row in enumerate(rows)] for name, rows in given.items()
+        [_bag(row, f"{pointer}/{name}/{index}") for index, row in enumerate(rows)]
+        for name, rows in zip(_OF_LISTS, columns, strict=True)
     )
     sizes = [(one.total(), other.total(), (one & other).total()) for one, other in zip(there, said, strict=True)]
     return np.array(sizes, dtype=np.float64)
@@ -223,19 +218,12 @@ def _bag(row: Any, pointer: str) -> "Counter[Any]":
     return Counter(listed)
 
 
-def _exact(sizes: NDArray[np.float64], given: Column | None, pointer: str) -> NDArray[np.bool_]:
+def _exact(sizes: NDArray[np.float64], exact: NDArray[np.bool_] | None, pointer: str) -> NDArray[np.bool_]:
     """Are items (n) exactly what was predicted: as given, or those with nothing that is not common."""
     common = sizes[:, 2]
     equal: NDArray[np.bool_] = (common == sizes[:, 0]) & (common == sizes[:, 1])
-    if given is None:
+    if exact is None:
         return equal
-    values = given
-    if not isinstance(values, np.ndarray):
-        values = np.array([_flag(values[index]) for index in range(len(values))])
-    bad = np.flatnonzero(~((values == 0) | (values == 1)))
-    if bad.size:
-        raise InvalidInput.at(f"{pointer}/{int(bad[0])}", "not_a_flag", "expected true or false, or 1 or 0")
-    exact: NDArray[np.bool_] = values == 1
     unlike = np.flatnonzero(exact & ~equal)
     if unlike.size:
         index = int(unlike[0])
@@ -246,8 +234,3 @@ def _exact(sizes: NDArray[np.float64], given: Column | None, pointer: str) -> ND
             f"{common[index]:g} in common",
         )
     return exact
-
-
-def _flag(one: Any) -> float:
-    """1 or 0, and another number for what is neither."""
-    return float(one) if type(one) in (bool, int) and 0 <= one <= 1 else -1.0

@@ -28,13 +28,12 @@ from app.api.bodies.files.table import (
     check_labels,
     check_names,
     check_rows,
-    coded_texts,
     is_text,
     refuse_many,
     too_large,
 )
 from app.domain.errors import InvalidInput
-from app.domain.inputs.labels import CodedTexts, Column
+from app.domain.inputs.labels import Column, different
 
 # The length of the footer and the last four bytes of every file.
 _TAIL = 8
@@ -192,7 +191,6 @@ _END, _END_SIZE, _LONGEST_COMMENT = b"PK\x05\x06", 22, 2**16
 _LARGE_END, _LARGE_END_SIZE = b"PK\x06\x07", 20
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
-_TEXTS_AT_ONCE = 1 << 16
 
 
 def open_npz(file: BinaryIO) -> TableFile:
@@ -282,14 +280,10 @@ def _labels(array: NDArray[Any], limited: str | None = None) -> Column:
     """A column of ids, or of labels when it is named: then it is read up to the first label too many."""
     if array.dtype.kind != "U":
         return array.astype(array.dtype.newbyteorder("="), copy=False)
-    places: dict[str, int] = {}
-    codes = np.empty(len(array), dtype=np.int64)
-    for start in range(0, len(array), _TEXTS_AT_ONCE):
-        texts = array[start : start + _TEXTS_AT_ONCE].tolist()
-        codes[start : start + len(texts)] = [places.setdefault(text, len(places)) for text in texts]
-        if limited is not None:
-            check_labels(len(places), limited)
-    return CodedTexts(codes, list(places))
+    texts = pa.array(array.astype(array.dtype.newbyteorder("="), copy=False)).dictionary_encode()
+    if limited is not None:
+        check_labels(len(texts.dictionary), limited)
+    return texts
 
 
 def _numbers(array: NDArray[Any], name: str) -> NDArray[np.float64]:
@@ -410,25 +404,25 @@ def as_written(column: pa.ChunkedArray, name: str, *, ids: bool, spelling: Spell
     Integers with leading zeros or a plus sign stay texts, and so do ids unless they are whole: nothing of them is lost.
     Of a part of a column the spelling of all of it decides.
     """
-    coded = coded_texts((column if ids else refuse_many(column, name)).dictionary_encode())
-    texts = pa.array(coded.texts, pa.string())
+    coded = (column if ids else refuse_many(column, name)).dictionary_encode().combine_chunks()
+    codes, texts = different(coded)
     if not len(texts):
         return coded
     spelling = spelling or Spelling.of(texts)
     if spelling.whole:
-        return _taken(texts.cast(pa.float64()).cast(pa.int64()), coded)
+        return _taken(texts.cast(pa.float64()).cast(pa.int64()), codes)
     if spelling.integers:
-        return _taken(texts.cast(pa.int64()), coded)
+        return _taken(texts.cast(pa.int64()), codes)
     if ids:
         return coded
     if spelling.fraction and spelling.decimal:
         # Nobody's classes; whoever reads labels says so.
-        return _taken(texts.cast(pa.float64()), coded)
+        return _taken(texts.cast(pa.float64()), codes)
     if any(spelling.booleans):
-        return _taken(pa.array([text.lower() == "true" for text in coded.texts]), coded)
+        return _taken(pa.array([text.lower() == "true" for text in texts.to_pylist()]), codes)
     return coded
 
 
-def _taken(values: pa.Array, coded: CodedTexts) -> NDArray[Any]:
-    column: NDArray[Any] = values.to_numpy(zero_copy_only=False)[coded.codes]
+def _taken(values: pa.Array, codes: NDArray[Any]) -> NDArray[Any]:
+    column: NDArray[Any] = values.to_numpy(zero_copy_only=False)[codes]
     return column

@@ -13,7 +13,7 @@ from app.api.bodies.files.formats import as_written
 from app.api.bodies.files.table import Mapped, is_text, refuse_missing
 from app.domain.data import DataFile, DataFormat, DataListing
 from app.domain.errors import Fault, InvalidInput, SpillFull
-from app.domain.inputs.labels import CodedTexts, shown
+from app.domain.inputs.labels import shown
 from app.services.evaluate.streamed.joined import ID, LABEL_PLACE, ON, PLACE, Batches, joined
 from app.services.ports import Engine, OpenEngine
 from app.services.processes.worker import each_as_step
@@ -130,9 +130,7 @@ class _Ids:
         if self.spelling is None:
             return column.cast(self.kind)
         found = as_written(pa.chunked_array([column]), self.name, ids=True, spelling=self.spelling)
-        if isinstance(found, CodedTexts):
-            return pa.array(found.texts, pa.string()).take(pa.array(found.codes))
-        return pa.array(found, self.kind)
+        return found.cast(self.kind) if isinstance(found, pa.Array) else pa.array(found, self.kind)
 
 
 def _rows(ids: _Ids, columns: Columns, chosen: Sequence[str], schema: pa.Schema) -> Iterator[pa.RecordBatch]:

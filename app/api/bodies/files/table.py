@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from app.domain.errors import Fault, InvalidInput, TooLarge
-from app.domain.inputs.labels import MOST_CLASSES, CodedTexts, Column, listed, normalized
+from app.domain.inputs.labels import MOST_CLASSES, Column, listed, normalized
 
 # As in JSON.
 MOST_ROWS = 10_000_000
@@ -172,13 +172,13 @@ def _labels(column: pa.ChunkedArray, name: str) -> Column:
     kind = column.type
     if pa.types.is_dictionary(kind):
         if is_text(kind.value_type):
-            return coded_texts(column)
+            return column.combine_chunks()
         kind = kind.value_type
         if _is_number(kind) or pa.types.is_boolean(kind):
             column = column.cast(kind)
     if is_text(kind):
         check_bytes(sum(map(_text_bytes, column.chunks)), f"of texts in the column {name!r}")
-        return coded_texts(column.cast(pa.large_string()).dictionary_encode())
+        return column.cast(pa.large_string()).dictionary_encode().combine_chunks()
     if pa.types.is_boolean(kind):
         return np.asarray(column.to_numpy())
     if not _is_number(kind):
@@ -210,20 +210,6 @@ def _numbers(column: pa.ChunkedArray, name: str) -> NDArray[np.float64]:
 
 def _flags(column: pa.ChunkedArray, name: str) -> NDArray[Any]:
     return np.asarray(column.to_numpy()) if pa.types.is_boolean(column.type) else _numbers(column, name)
-
-
-def coded_texts(column: pa.ChunkedArray) -> CodedTexts:
-    """A dictionary of Arrow as one of ours; its chunks may have dictionaries of their own."""
-    if not column.num_chunks:
-        return CodedTexts(np.empty(0, dtype=np.int64), [])
-    chunks = column.unify_dictionaries().chunks
-    codes = np.concatenate([np.asarray(chunk.indices) for chunk in chunks])
-    # A file may have a text in its dictionary twice.
-    texts: list[str] = chunks[0].dictionary.to_pylist()
-    places = {text: place for place, text in enumerate(dict.fromkeys(texts))}
-    if len(places) < len(texts):
-        codes = np.array([places[text] for text in texts])[codes]
-    return CodedTexts(codes, list(places))
 
 
 # Ours to the file's; a list has one column for every class.

@@ -7,6 +7,7 @@ from types import NoneType, UnionType
 from typing import Annotated, Any, ClassVar, Literal, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
+import pyarrow as pa
 from pydantic import Field, PlainValidator, WithJsonSchema, create_model
 from pydantic_core import PydanticCustomError
 
@@ -14,7 +15,6 @@ from app.api.bodies.parsing import Wire
 from app.api.v1.requests.fields import LabelField
 from app.domain.inputs.kind import Form, Input, LabelOf, Limits, Member
 from app.domain.inputs.kinds import KINDS
-from app.domain.inputs.labels import CodedTexts
 from app.domain.inputs.matrices import MOST_SAMPLES, MatrixInput
 from app.domain.inputs.samples import Tally
 
@@ -57,7 +57,7 @@ def _as_declared(value: Any) -> Any:
 
 def _check_column(value: Any) -> Any:
     """Columns are checked as a whole by the kind: a validator per element would take seconds for ten million."""
-    if not isinstance(value, list | np.ndarray | CodedTexts):
+    if not isinstance(value, list | np.ndarray | pa.Array):
         raise PydanticCustomError("list_type", "expected an array")
     if len(value) > MOST_SAMPLES:
         raise PydanticCustomError("too_many_samples", f"expected at most {MOST_SAMPLES} samples")
