@@ -63,3 +63,23 @@ def test_a_script_around_it_runs_once(tmp_path: Path) -> None:
     )
     ran = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=120, check=False)
     assert ran.stdout == "training\nComparison\n", ran.stderr
+
+
+def test_it_works_in_a_thread_of_a_command_and_begins_to_fork_before_it_imports() -> None:
+    """The process that others are forked from imports the service beside this one, not after it."""
+    code = (
+        "import sys, threading, app.inside, prevail\n"
+        "begin = app.inside.begin_forking\n"
+        "def begun(modules):\n"
+        "    print('app.main' in sys.modules)\n"
+        "    begin(modules)\n"
+        "app.inside.begin_forking = begun\n"
+        "def work():\n"
+        "    with prevail.local() as pv:\n"
+        "        print(pv.evaluate([0, 1] * 60, [0, 1] * 60, intervals='all').headline['n_samples'])\n"
+        "thread = threading.Thread(target=work)\n"
+        "thread.start()\n"
+        "thread.join()\n"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)
+    assert ran.stdout.split() == ["False", "120"], ran.stderr

@@ -119,6 +119,12 @@ def _preparation_without_main(name: str) -> dict[str, Any]:
 spawn.get_preparation_data = _preparation_without_main
 
 
+def begin_forking(modules: Sequence[str]) -> None:
+    """Start the process that compute processes are forked from; it imports the modules while this one goes on."""
+    _CONTEXT.set_forkserver_preload(list(modules))
+    forkserver.ensure_running()
+
+
 def fork_from_here(modules: Sequence[str]) -> None:
     """Start the process that compute processes are forked from as a fork of this one, which has the modules imported.
 
