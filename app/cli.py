@@ -287,9 +287,12 @@ def alembic_config(url: SecretStr | None = None) -> "Config":
     """
     from alembic.config import Config
 
-    ini = Path(__file__).resolve().parent.parent / "alembic.ini"
-    if not ini.exists():
-        raise CommandError(f"{ini} is missing: run from a clone or the image, which hold the migrations")
+    package = Path(__file__).resolve().parent
+    # A clone and the image have them beside the package, a wheel inside it (setup.py).
+    places = [folder / "alembic.ini" for folder in (package.parent, package / "migrations")]
+    ini = next((one for one in places if one.exists()), None)
+    if ini is None:
+        raise CommandError(f"the migrations are missing: expected {' or '.join(map(str, places))}")
     config = Config(ini)
     if url is not None:
         config.attributes["url"] = url.get_secret_value()

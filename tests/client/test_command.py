@@ -158,14 +158,28 @@ def test_verdicts_are_written_for_pipelines(gated: prevail.Client, command: Comm
     assert summary.read_text().startswith("before\n<!-- prevail gate=promotion dataset=few")
     suites = ET.parse(tests).getroot()
     assert suites.get("tests") == "2"
-    assert suites.get("failures") == "1"
-    failure = suites.find(".//failure")
-    assert failure is not None
-    assert failure.get("type") == "inconclusive"
+    assert (suites.get("failures"), suites.get("skipped")) == ("0", "1")
+    skipped = suites.find(".//skipped")
+    assert skipped is not None
+    assert "balanced_accuracy" in str(skipped.get("message"))
     names = [case.get("name") for case in suites.iter("testcase")]
     assert names == ["balanced_accuracy >= 0.8", "at least 10 samples"]
-    command(*("gate", "check", "promotion", "small:1", "--junit", str(tests), "--inconclusive", "pass"))
-    assert ET.parse(tests).getroot().get("failures") == "0"
+    command(*("gate", "check", "promotion", "small:1", "--junit", str(tests), "--inconclusive", "fail"))
+    assert ET.parse(tests).getroot().get("failures") == "1"
+
+
+def test_wrong_usage_is_said_before_anything_starts(gated: prevail.Client, command: Command, tmp_path: Path) -> None:
+    places = ("m.json", "--model", "m:1", "--dataset", "few", "--gate", "promotion")
+    code, _, err = command("evaluate", *places, "--local")
+    assert (code, "--local keeps nothing" in err) == (3, True)
+    code, _, err = command("leaderboard", "nope")
+    assert (code, "there is no dataset" in err) == (6, True)
+    (tmp_path / "m.json").write_text("[[45, 5], [10, 40]]")
+    code, out, _ = command("evaluate", str(tmp_path / places[0]), *places[1:], "-q")
+    assert len(out.strip()) == 36
+    assert code in (0, 1, 2)
+    assert command("what-if", "m:1", "1=0.2", "--dataset", "few")[0] == 0
+    assert command("what-if", "m:1", "1=0.2", "--dataset", "other")[0] == 6
 
 
 def test_evaluates_files_matrices_and_what_the_service_takes(command: Command, tmp_path: Path) -> None:

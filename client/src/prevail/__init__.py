@@ -27,7 +27,7 @@ from prevail.errors import (
 from prevail.local import local, local_async
 from prevail.results.decisions import Check, Comparison, Difference, Leaderboard, Tournament
 from prevail.results.evaluation import Evaluation, Value
-from prevail.results.listing import Facts, Listing
+from prevail.results.listing import Facts, Figure, Listing
 from prevail.uploads.progress import Progress
 
 __all__ = [
@@ -40,6 +40,7 @@ __all__ = [
     "Evaluation",
     "Facts",
     "Fault",
+    "Figure",
     "GateFailed",
     "GateInconclusive",
     "InvalidInput",

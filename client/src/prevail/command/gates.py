@@ -82,14 +82,17 @@ def add_outputs(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--inconclusive", choices=["pass", "fail"], help="what the exit code says of it (default: 2)")
 
 
-def judged(client: Client, check: Check, chosen: Namespace) -> int:
-    """Write and print a verdict; returns the exit code."""
+def judged(client: Client, check: Check, chosen: Namespace, *, quietly: str | None = None) -> int:
+    """Write and print a verdict, or in its place the id that is all that is wanted; returns the exit code."""
     if chosen.markdown:
         write_file(chosen.markdown, written(client, check, "markdown"), append=True)
     if chosen.junit:
-        write_file(chosen.junit, junit(check, tolerant=chosen.inconclusive == "pass"))
+        write_file(chosen.junit, junit(check, tolerant=chosen.inconclusive != "fail"))
     # Last: what cannot be written ends without anything that looks like a verdict.
-    emit(client, check, chosen)
+    if quietly is None:
+        emit(client, check, chosen)
+    else:
+        put(quietly, chosen)
     if check.verdict == "inconclusive" and chosen.inconclusive:
         return _MAPPED[chosen.inconclusive]
     return check.exit_code

@@ -6,7 +6,7 @@ from prevail.results.decisions import Check, rule_text
 
 
 def junit(check: Check, *, tolerant: bool) -> str:
-    """The XML. What is inconclusive is a failure, or skipped where that is tolerated."""
+    """The XML. What is inconclusive is skipped, with the reason, unless it is not tolerated: then a failure."""
     model, dataset = check.data["evaluation"]["model"], check.data["evaluation"]["dataset"]
     name = " ".join(str(one) for one in (model["name"], model.get("version")) if one)
     cases, failures, skipped = [], 0, 0

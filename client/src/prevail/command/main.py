@@ -65,6 +65,9 @@ def main(arguments: Sequence[str]) -> int:
         if chosen.command == "completion":
             print(script(chosen.shell, parser(), operators.names()), end="")
             return codes.DONE
+        # Before anything starts: a service inside takes seconds.
+        if hasattr(chosen, "refuse"):
+            chosen.refuse(chosen)
         with _client(chosen) as client:
             code: int = chosen.carry_out(client, chosen)
             sys.stdout.flush()

@@ -54,7 +54,7 @@ def _simple(answer: Listing | Facts, form: str) -> str:
     import io
 
     text = io.StringIO()
-    columns = answer.columns if isinstance(answer, Listing) else ("name", "value")
+    columns = answer.columns
     if form == "csv":
         lines = csv.writer(text, lineterminator="\n")
         lines.writerow(columns)

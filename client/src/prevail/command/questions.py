@@ -12,7 +12,7 @@ from prevail.command.output import emit, put
 from prevail.command.runs import pairs
 
 COMMANDS: Final = (
-    *("metrics", "models", "datasets", "project", "threshold", "curve", "consistency", "jobs", "job", "api"),
+    *("metrics", "models", "datasets", "what-if", "project", "threshold", "curve", "consistency", "jobs", "job", "api"),
     "mlflow",
 )
 
@@ -25,7 +25,7 @@ def add_commands(commands: Any, common: argparse.ArgumentParser) -> None:
     for name, words in (("models", "the models that have evaluations"), ("datasets", "the data sets")):
         commands.add_parser(name, parents=[common], help=words).set_defaults(carry_out=_names)
 
-    project = _of_run(commands, common, "project", "metrics at other class shares", _project)
+    project = _of_run(commands, common, "what-if", "metrics at other class shares", _project)
     project.add_argument("shares", nargs="+", metavar="CLASS=SHARE")
     project.add_argument("-m", "--metric", action="append", metavar="EXPRESSION")
     threshold = _of_run(commands, common, "threshold", "the decision rule that is best for an objective", _threshold)
@@ -72,8 +72,12 @@ def _add_mlflow(commands: Any, common: argparse.ArgumentParser) -> None:
 
 
 def _of_run(commands: Any, common: argparse.ArgumentParser, name: str, words: str, carry_out: Any) -> Any:
-    found = commands.add_parser(name, parents=[common], help=words)
+    # The name of before, for one release.
+    before = ["project"] if name == "what-if" else []
+    found = commands.add_parser(name, parents=[common], help=words, aliases=before)
     found.add_argument("run", metavar="RUN", help="an id, MODEL:VERSION or TAG=VALUE")
+    found.add_argument("--dataset", metavar="NAME[:VERSION]", help="narrows what RUN can be")
+    found.add_argument("--split")
     found.set_defaults(carry_out=carry_out)
     return found
 
@@ -107,20 +111,25 @@ def _numbers(texts: list[str]) -> dict[str, float]:
         raise UsageError(f"expected numbers: {error}") from error
 
 
+def _place(chosen: Namespace) -> dict[str, Any]:
+    return {"dataset": chosen.dataset, "split": chosen.split}
+
+
 def _project(client: Client, chosen: Namespace) -> int:
     options = {} if chosen.metric is None else {"metrics": chosen.metric}
-    emit(client, client.project(chosen.run, prevalence=_numbers(chosen.shares), **options), chosen)
+    emit(client, client.project(chosen.run, prevalence=_numbers(chosen.shares), **_place(chosen), **options), chosen)
     return DONE
 
 
 def _threshold(client: Client, chosen: Namespace) -> int:
     constraints = [{"metric": metric, "min": value} for metric, value in _numbers(chosen.min).items()]
-    emit(client, client.threshold(chosen.run, chosen.objective, constraints=constraints), chosen)
+    emit(client, client.threshold(chosen.run, chosen.objective, constraints=constraints, **_place(chosen)), chosen)
     return DONE
 
 
 def _curve(client: Client, chosen: Namespace) -> int:
-    emit(client, client.curve(chosen.run, chosen.name, of=chosen.of, max_points=chosen.max_points), chosen)
+    points = client.curve(chosen.run, chosen.name, of=chosen.of, max_points=chosen.max_points, **_place(chosen))
+    emit(client, points, chosen)
     return DONE
 
 

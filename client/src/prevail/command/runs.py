@@ -13,8 +13,8 @@ from prevail.command import colours
 from prevail.command.codes import DONE, UsageError
 from prevail.command.gates import add_outputs, judged
 from prevail.command.output import MEDIA, emit, hint, put, style, written
-from prevail.errors import InvalidInput
-from prevail.operations.naming import run_ref
+from prevail.errors import InvalidInput, NotFound
+from prevail.operations.naming import dataset_ref, run_ref
 from prevail.results.listing import table_text
 from prevail.uploads.inputs import column_names
 
@@ -57,7 +57,7 @@ def add_commands(commands: Any, common: argparse.ArgumentParser) -> None:
     evaluate.add_argument("--baseline", metavar="RUN", help="for the gate")
     evaluate.add_argument("-q", "--quiet", action="store_true", help="print the id only")
     add_outputs(evaluate)
-    evaluate.set_defaults(carry_out=_evaluate)
+    evaluate.set_defaults(carry_out=_evaluate, refuse=_refuse_evaluate)
 
     show = _of_run(commands, common, "show", "print the report of a kept evaluation", _show)
     show.add_argument("--open", action="store_true", help="the report page, where the service has one")
@@ -118,6 +118,9 @@ def _add_columns(parser: argparse.ArgumentParser) -> None:
     meaning.add_argument("--labels", metavar="A,B", help="the classes in order")
     meaning.add_argument("--positive", metavar="LABEL")
     meaning.add_argument("--threshold", type=float)
+    meaning.add_argument(
+        "--renormalize", action="store_true", default=None, help="divide every row of probabilities by its sum"
+    )
     meaning.add_argument("--predicted-rows", action="store_true", help="of a matrix: rows are what was predicted")
 
 
@@ -142,7 +145,10 @@ def pairs(texts: list[str]) -> dict[str, str]:
     return {key: value for key, _, value in (one.partition("=") for one in texts)}
 
 
-def _evaluate(client: Client, chosen: Namespace) -> int:
+def _refuse_evaluate(chosen: Namespace) -> None:
+    """Options that have no meaning together."""
+    if chosen.local and chosen.gate is not None:
+        raise UsageError("--local keeps nothing, and a gate checks what is kept by a service: leave out one of both")
     if (chosen.file is None) == (chosen.data is None):
         raise UsageError("expected either FILE or --data ADDRESS")
     if chosen.data is None and (chosen.filter or chosen.format):
@@ -153,6 +159,10 @@ def _evaluate(client: Client, chosen: Namespace) -> int:
         raise UsageError("a gate checks what is kept: give --model and --dataset")
     if (chosen.model is None) != (chosen.dataset is None) and not chosen.no_store:
         raise UsageError("to keep an evaluation give both --model and --dataset; to compute only, --no-store")
+    pairs(chosen.tag)
+
+
+def _evaluate(client: Client, chosen: Namespace) -> int:
     names = {"model": chosen.model, "dataset": chosen.dataset, "split": chosen.split, "tags": pairs(chosen.tag)}
     arguments = {
         **_given(chosen),
@@ -171,6 +181,9 @@ def _evaluate(client: Client, chosen: Namespace) -> int:
         return DONE
     evaluation = client.evaluate(**arguments)
     if chosen.gate is not None:
+        if chosen.quiet:
+            check = client.check(chosen.gate, evaluation, _baseline(chosen))
+            return judged(client, check, chosen, quietly=str(evaluation.id))
         return judged(client, client.check(chosen.gate, evaluation, _baseline(chosen)), chosen)
     if chosen.quiet:
         put(str(evaluation.id or ""), chosen)
@@ -187,6 +200,7 @@ def _baseline(chosen: Namespace) -> Any:
 def _given(chosen: Namespace) -> dict[str, Any]:
     """Return the input that the arguments name, as arguments of `Client.evaluate`."""
     facts: dict[str, Any] = {"positive": chosen.positive, "threshold": chosen.threshold}
+    facts["renormalize"] = chosen.renormalize
     facts["labels"] = None if chosen.labels is None else chosen.labels.split(",")
     if chosen.data is not None:
         beside = {"filter": chosen.filter, "format": chosen.format}
@@ -329,6 +343,10 @@ def _leaderboard(client: Client, chosen: Namespace) -> int:
     board = client.leaderboard(
         chosen.dataset, chosen.metric, split=chosen.split, where=chosen.where, limit=chosen.limit
     )
+    if not board.items and not chosen.where:
+        known = {one["name"] for one in client.datasets()}
+        if (dataset_ref(chosen.dataset) or {})["name"] not in known:
+            raise NotFound(f"there is no dataset {chosen.dataset!r}", code="not_found")
     emit(client, board, chosen)
     return DONE
 

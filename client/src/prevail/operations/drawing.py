@@ -1,16 +1,20 @@
 """Figures, pictures of them, and reports as pages."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from prevail.operations.asking import Asking, segment
 from prevail.operations.naming import Run
-from prevail.results.listing import Facts, Listing
+from prevail.results.listing import Figure, Listing
 from prevail.wire.exchange import exchange
 from prevail.wire.steps import Call, Flow, operation
 
 
 class Drawing(Asking):
     """Operations that answer what is looked at."""
+
+    def _drawn(self, path: str, options: Mapping[str, Any]) -> Flow[Figure]:
+        return (yield from self._made(Figure, Call("GET", path, options)))
 
     @operation
     def plots(self) -> Flow[Listing]:
@@ -19,22 +23,22 @@ class Drawing(Asking):
         return Listing(data["items"])
 
     @operation
-    def plot(self, /, run: Run, name: str, *, of: str | None = None, **options: Any) -> Flow[Facts]:
+    def plot(self, /, run: Run, name: str, *, of: str | None = None, **options: Any) -> Flow[Figure]:
         """A figure of a run as a Vega-Lite specification, such as ``confusion``; ``of`` is a class."""
         identifier = yield from self._identified(run)
         options = {"class": of, **options}
-        return (yield from self._facts("GET", f"/v1/evaluations/{identifier}/plots/{name}.json", **options))
+        return (yield from self._drawn(f"/v1/evaluations/{identifier}/plots/{name}.json", options))
 
     @operation
-    def comparison_plot(self, /, identifier: str, name: str = "differences", **options: Any) -> Flow[Facts]:
+    def comparison_plot(self, /, identifier: str, name: str = "differences", **options: Any) -> Flow[Figure]:
         """Return a figure of a stored comparison, as a Vega-Lite specification."""
-        return (yield from self._facts("GET", f"/v1/comparisons/{identifier}/plots/{name}.json", **options))
+        return (yield from self._drawn(f"/v1/comparisons/{identifier}/plots/{name}.json", options))
 
     @operation
-    def check_plot(self, /, gate: str, identifier: str, name: str = "verdict", **options: Any) -> Flow[Facts]:
+    def check_plot(self, /, gate: str, identifier: str, name: str = "verdict", **options: Any) -> Flow[Figure]:
         """Return a figure of a check by a gate, as a Vega-Lite specification."""
         path = f"/v1/gates/{segment(gate)}/checks/{segment(identifier)}/plots/{name}.json"
-        return (yield from self._facts("GET", path, **options))
+        return (yield from self._drawn(path, options))
 
     @operation
     def page(self, /, run: Run, *, theme: str | None = None) -> Flow[str]:

@@ -11,6 +11,7 @@ from prevail.operations.naming import Name, Run, dataset_ref, model_ref
 from prevail.results.evaluation import Evaluation
 from prevail.results.listing import Facts, Listing
 from prevail.uploads.bodies import COLUMNS
+from prevail.uploads.estimators import as_list, predicted, ranked
 from prevail.uploads.inputs import KINDS, Given, prepared
 from prevail.uploads.progress import Watcher, watcher
 from prevail.wire.exchange import completed, exchange
@@ -69,6 +70,7 @@ class Evaluating(Asking):
         labels: Any = None,
         positive: Any = None,
         threshold: float | None = None,
+        renormalize: bool | None = None,
         sample_ids: Any = None,
         group_ids: Any = None,
         sample_weight: Any = None,
@@ -100,6 +102,7 @@ class Evaluating(Asking):
                 as the service takes it, with a filter, a version or labels of other files; the arguments above are
                 then names of columns. A job does it, whose end is waited for.
             labels: The classes in order. A mapping translates codes into names.
+            renormalize: Divide every row of probabilities by its sum: for rounded ones.
             sample_ids: One per sample: runs on the same samples are compared pair by pair.
             model, dataset: ``"name"`` or ``"name:version"``.
             metrics: Metric expressions, such as ``min(recall@*)``.
@@ -112,6 +115,66 @@ class Evaluating(Asking):
         """
         arguments = {name: value for name, value in locals().items() if name != "self"}
         return (yield from self._made(Evaluation, self._evaluation_call(**arguments), _READ))
+
+    @operation
+    def evaluate_model(
+        self,
+        /,
+        model: Any,
+        X: Any,  # noqa: N803 - as scikit-learn names it
+        y_true: Any,
+        *,
+        name: Name | None = None,
+        **arguments: Any,
+    ) -> Flow[Evaluation]:
+        """Evaluate an estimator of scikit-learn, or what behaves like one: its probabilities, scores or predictions.
+
+        Args:
+            model: Has ``predict_proba``, else ``decision_function``, else ``predict``; ``classes_`` are its labels.
+            X: What it predicts from.
+            y_true: The actual classes.
+            name: Under which it is kept: ``"name"`` or ``"name:version"``.
+            arguments: Further arguments of `evaluate`.
+        """
+        said = predicted(model, X)
+        call = self._evaluation_call(y_true=y_true, model=name, **{**said, **arguments})
+        return (yield from self._made(Evaluation, call, _READ))
+
+    @operation
+    def evaluate_clusters(self, /, y_true: Any, y_pred: Any, **arguments: Any) -> Flow[Evaluation]:
+        """Evaluate a clustering: the actual classes, and the cluster of each sample."""
+        source = {"kind": "clustering", "y_true": as_list(y_true, "y_true"), "y_pred": as_list(y_pred, "y_pred")}
+        return (yield from self._made(Evaluation, self._evaluation_call(input=source, **arguments), _READ))
+
+    @operation
+    def evaluate_sets(
+        self, /, y_true: Any, y_pred: Any = None, *, probabilities: Any = None, **arguments: Any
+    ) -> Flow[Evaluation]:
+        """Evaluate several labels for each sample (multilabel).
+
+        Args:
+            y_true: For each sample the list of its labels, or an indicator of 0 and 1 for every label.
+            y_pred: In the same form; or in its place
+            probabilities: For each sample a number for every label.
+            arguments: Further arguments of `evaluate`; ``labels`` names the columns.
+        """
+        names = {"y_true": y_true, "y_pred": y_pred, "probabilities": probabilities}
+        source = {"kind": "multilabel"} | {one: as_list(each, one) for one, each in names.items() if each is not None}
+        return (yield from self._made(Evaluation, self._evaluation_call(input=source, **arguments), _READ))
+
+    @operation
+    def evaluate_ranking(
+        self, /, judgements: Mapping[str, Mapping[str, float]], run: Mapping[str, Mapping[str, float]], **arguments: Any
+    ) -> Flow[Evaluation]:
+        """Evaluate rankings, in the form of trec_eval.
+
+        Args:
+            judgements: Relevance by query and item.
+            run: Scores by query and item; what has no judgement is not relevant, what is judged is to be in it.
+            arguments: Further arguments of `evaluate`.
+        """
+        source = {"kind": "ranking", **ranked(judgements, run)}
+        return (yield from self._made(Evaluation, self._evaluation_call(input=source, **arguments), _READ))
 
     @operation
     def report_of(

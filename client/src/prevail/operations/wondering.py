@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from prevail.operations.asking import Asking, segment
-from prevail.operations.naming import Run
+from prevail.operations.naming import Name, Run
 from prevail.results.listing import Facts
 from prevail.wire.steps import Flow, operation
 
@@ -13,9 +13,11 @@ class Wondering(Asking):
     """Operations that keep nothing."""
 
     @operation
-    def project(self, /, run: Run, **scenario: Any) -> Flow[Facts]:
+    def project(
+        self, /, run: Run, *, dataset: Name | None = None, split: str | None = None, **scenario: Any
+    ) -> Flow[Facts]:
         """Metrics at other class shares: ``prevalence={"D": 0.01}``, ``prevalence_range=…`` or ``sweep=…``."""
-        identifier = yield from self._identified(run)
+        identifier = yield from self._identified(run, dataset, split)
         return (yield from self._facts("POST", f"/v1/evaluations/{segment(identifier)}/projections", scenario))
 
     @operation
@@ -24,9 +26,18 @@ class Wondering(Asking):
         return (yield from self._facts("POST", "/v1/projections", {"input": dict(input), **scenario}))
 
     @operation
-    def threshold(self, /, run: Run, objective: str = "h_mean", **options: Any) -> Flow[Facts]:
+    def threshold(
+        self,
+        /,
+        run: Run,
+        objective: str = "h_mean",
+        *,
+        dataset: Name | None = None,
+        split: str | None = None,
+        **options: Any,
+    ) -> Flow[Facts]:
         """The decision rule that is best for an objective, under ``constraints=[{"metric": …, "min": …}]``."""
-        identifier = yield from self._identified(run)
+        identifier = yield from self._identified(run, dataset, split)
         body = {"objective": objective, **options}
         return (yield from self._facts("POST", f"/v1/evaluations/{segment(identifier)}/thresholds", body))
 
@@ -43,9 +54,19 @@ class Wondering(Asking):
         return (yield from self._facts("POST", "/v1/thresholds", body))
 
     @operation
-    def curve(self, /, run: Run, name: str, *, of: str | None = None, **options: Any) -> Flow[Facts]:
+    def curve(
+        self,
+        /,
+        run: Run,
+        name: str,
+        *,
+        of: str | None = None,
+        dataset: Name | None = None,
+        split: str | None = None,
+        **options: Any,
+    ) -> Flow[Facts]:
         """The points of a curve, such as ``roc``, of a class or of all."""
-        identifier = yield from self._identified(run)
+        identifier = yield from self._identified(run, dataset, split)
         return (
             yield from self._facts(
                 "GET", f"/v1/evaluations/{segment(identifier)}/curves/{segment(name)}", **{"class": of, **options}

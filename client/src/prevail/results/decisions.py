@@ -2,10 +2,12 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from html import escape
 from typing import Any, ClassVar, Literal, Self
 
 from prevail.errors import GateFailed, GateInconclusive
 from prevail.results.answer import Answer
+from prevail.results.html import table_html
 
 Verdict = Literal["pass", "fail", "inconclusive"]
 _DEMANDS = {"min": ">= {}", "max": "<= {}"}
@@ -48,6 +50,26 @@ class Comparison(Answer):
             for name, metric in self.data["metrics"].items()
         }
 
+    def summary(self) -> str:
+        """The result first, then a line for every difference, with the names of the runs."""
+        lines = [" and ".join(self.names.values())]
+        lines += [str(one.get("message", "")) for one in self.data.get("findings") or ()]
+        for name, a, b, *_, difference, low, high in (row[:8] for row in self.rows()):
+            limits = "" if low is None or high is None else f" ({low:+.3f} to {high:+.3f})"
+            value = "no value" if difference is None else f"{difference:+.3f}{limits}"
+            lines.append(f"  {name:26} {self.names[a]} less {self.names[b]}: {value}")
+        return "\n".join(lines)
+
+    @property
+    def names(self) -> dict[str, str]:
+        """Names of the runs by their ids."""
+        return {run["id"]: _run_name(run) for run in self.data["evaluations"]}
+
+    def _repr_html_(self) -> str:
+        head, *_ = self.summary().split("\n  ", 1)
+        rows = ((row[0], self.names[row[1]], self.names[row[2]], *row[3:8]) for row in self.rows())
+        return f"<p>{escape(head)}</p>" + table_html(self.columns[:8], rows)
+
     def rows(self) -> Iterator[Sequence[Any]]:
         """A line for every metric and pair of runs."""
         runs = [run["id"] for run in self.data["evaluations"]]
@@ -56,6 +78,11 @@ class Comparison(Answer):
             for pair in metric["differences"]:
                 a, b = pair["a"], pair["b"]
                 yield name, a, b, values[a], values[b], *(pair.get(fact) for fact in self.columns[5:])
+
+
+def _run_name(run: Mapping[str, Any]) -> str:
+    model = run.get("model") or {}
+    return " ".join(str(one) for one in (model.get("name"), model.get("version")) if one) or str(run["id"])
 
 
 _FACTS = ("a", "b", "difference", "low", "high", *Comparison.columns[8:])

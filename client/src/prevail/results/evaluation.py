@@ -174,7 +174,12 @@ class Evaluation(Answer):
             of = "" if scope != "class" or label is None else f"@{label_text(label)}"
             limits = (balanced if group == TWIN else intervals).get(metric + of, {})
             places = ((metric, label, group), (metric, label, None), (metric, None, None), ("*", None, group))
-            reason = next((reasons[one] for one in places if one in reasons), "no value") if value is None else None
+            reason = None
+            if value is None:
+                # Of two classes the overall value is that of the positive class, whose reason it shares.
+                of_class = (text for (one, _, kind), text in reasons.items() if one == metric and kind in (group, None))
+                known = (reasons[one] for one in places if one in reasons)
+                reason = next(known, None) or next(of_class, None) or "no value"
             return scope, label, group, metric, value, limits.get("low"), limits.get("high"), reason
 
         for group, metrics in (self.data.get("metrics") or {}).items():

@@ -1,14 +1,20 @@
 """Lists, and answers that have no more than their JSON."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
+from prevail.errors import PrevailError
 from prevail.results.answer import Answer
 from prevail.results.html import shown, table_html
+from prevail.wire.steps import Call
 
 
 class Facts(Answer):
-    """An answer as it came: its members are items, as in a dictionary."""
+    """An answer as it came: its members are items, as in a dictionary.
+
+    As a table it is the numbers in it, where it has a table of them: the points of a curve, a line for every metric.
+    """
 
     def __getitem__(self, name: str) -> Any:
         return self.data[name]
@@ -16,16 +22,120 @@ class Facts(Answer):
     def __contains__(self, name: object) -> bool:
         return name in self.data
 
-    def summary(self) -> str:
-        """A line for every member."""
-        return "\n".join(f"{name:18}  {_short(value)}" for name, value in self.data.items())
+    @property
+    def columns(self) -> Sequence[str]:  # type: ignore[override]
+        """The columns of its table; ``name`` and ``value`` where it has none."""
+        return self._table()[0]
 
     def rows(self) -> Iterator[Sequence[Any]]:
-        """A line for every member."""
-        return ((name, _short(value)) for name, value in self.data.items())
+        """The lines of its table; a line for every member where it has none."""
+        return iter(self._table()[1])
+
+    def _table(self) -> "Table":
+        return next((table for _, table in _tables(self.data)), (("name", "value"), [*self.facts()]))
+
+    def facts(self) -> Iterator[Sequence[Any]]:
+        """A line for every member that is no table."""
+        inside = {name for names, _ in _tables(self.data) for name in names}
+        for name, value in self.data.items():
+            if name not in inside:
+                for one, each in flattened({name: value}).items():
+                    yield one, each if isinstance(each, int | float | None) else _short(each)
+
+    def summary(self) -> str:
+        """A line for every member, and its tables."""
+        facts = [*self.facts()]
+        width = max((len(str(name)) for name, _ in facts), default=0)
+        parts = ["\n".join(f"{name:{width}}  {visible(_plain(value))}" for name, value in facts)] if facts else []
+        for names, (columns, rows) in _tables(self.data):
+            more = f"\nand {len(rows) - _MOST_LINES:,} more lines" if len(rows) > _MOST_LINES else ""
+            parts.append(f"{', '.join(names)}:\n{table_text(columns, rows[:_MOST_LINES])}{more}")
+        return "\n\n".join(parts)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {', '.join(self.data)}>"
 
     def _repr_html_(self) -> str:
-        return table_html(("name", "value"), self.rows())
+        html = table_html(("name", "value"), self.facts())
+        return html + "".join(
+            table_html(columns, rows, ", ".join(names)) for names, (columns, rows) in _tables(self.data)
+        )
+
+
+class Figure(Facts):
+    """A figure as a Vega-Lite specification, which a notebook draws."""
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:  # noqa: ARG002 - of IPython
+        found: dict[str, Any] = {"text/plain": self.summary()}
+        version = re.search(r"/v(\d+)", str(self.data.get("$schema", "")))
+        found[f"application/vnd.vegalite.v{version[1] if version else 6}+json"] = self.data
+        picture = self.svg()
+        if picture is not None:
+            found["image/svg+xml"] = picture
+        return found
+
+    def svg(self) -> str | None:
+        """The figure as SVG, as the service draws it; None where it draws none."""
+        if self.again is None or self._ask is None:
+            return None
+        if not hasattr(self, "_svg"):
+            drawn = Call("GET", f"{self.again.path.removesuffix('.json')}.svg", self.again.params)
+            try:
+                self._svg: str | None = self._ask(drawn)
+            except PrevailError:  # without the extra that draws the specification is all there is
+                self._svg = None
+        return self._svg
+
+    def rows(self) -> Iterator[Sequence[Any]]:
+        """The data that it shows, line by line."""
+        columns = self.columns
+        return ([one.get(name) for name in columns] for one in self._points())
+
+    @property
+    def columns(self) -> Sequence[str]:  # type: ignore[override]
+        """The members of its data."""
+        return list(dict.fromkeys(name for one in self._points() for name in one))
+
+    def _points(self) -> list[Mapping[str, Any]]:
+        data = self.data.get("data")
+        values = data.get("values") if isinstance(data, Mapping) else None
+        return [one for one in values if isinstance(one, Mapping)] if isinstance(values, list) else []
+
+    def summary(self) -> str:
+        """The description of what it shows."""
+        return str(self.data.get("description") or "a figure")
+
+    def __repr__(self) -> str:
+        return f"<Figure {self.summary()}>"
+
+    def _repr_html_(self) -> str | None:  # type: ignore[override]
+        return self.svg()
+
+
+Table = tuple[Sequence[str], list[Sequence[Any]]]
+_MOST_LINES: Final = 20
+
+
+def _tables(data: Mapping[str, Any]) -> Iterator[tuple[Sequence[str], Table]]:
+    """The tables in an answer, each with the names of the members that it is made of."""
+    series = {
+        name: value
+        for name, value in data.items()
+        if isinstance(value, list) and len(value) > 1 and all(isinstance(one, int | float | None) for one in value)
+    }
+    longest = max(map(len, series.values()), default=0)
+    columns = {name: value for name, value in series.items() if len(value) == longest}
+    if len(columns) > 1:
+        yield [*columns], ([*columns], [*zip(*columns.values(), strict=True)])
+    for name, value in data.items():
+        lines: list[dict[str, Any]] = []
+        if isinstance(value, list) and value and all(isinstance(one, Mapping) for one in value):
+            lines = [flattened(one) for one in value]
+        elif isinstance(value, Mapping) and value and all(isinstance(one, Mapping) for one in value.values()):
+            lines = [{name.removesuffix("s"): key, **flattened(one)} for key, one in value.items()]
+        if lines:
+            names = list(dict.fromkeys(one for line in lines for one in line))
+            yield [name], (names, [[line.get(one) for one in names] for line in lines])
 
 
 class Listing(Answer):
@@ -76,8 +186,15 @@ def flattened(item: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
         if isinstance(value, Mapping) and value:
             found |= flattened(value, f"{prefix}{name}.")
         else:
-            found[prefix + name] = ", ".join(map(_short, value)) if isinstance(value, list) else value
+            found[prefix + name] = ", ".join(map(_words, value)) if isinstance(value, list) else value
     return found
+
+
+def _words(one: Any) -> str:
+    """A member of a list; of an object its members, without the signs of a language."""
+    if isinstance(one, Mapping):
+        return " ".join(f"{name} {_words(value)}" for name, value in one.items())
+    return " ".join(map(_words, one)) if isinstance(one, list) else _short(one)
 
 
 def _short(value: Any) -> str:

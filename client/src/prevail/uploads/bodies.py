@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import math
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -44,6 +45,16 @@ def compact(value: Any, place: str = "") -> bytes:
         raise InvalidInput(f"{place or 'data'}: {error}", code="array_type") from error
 
 
+def place_of_nan(values: Any) -> str:
+    """The place of the first number that is none, as ``[7][1]``; empty where all are numbers."""
+    for place, one in enumerate(values if isinstance(values, list) else ()):
+        if isinstance(one, float) and not math.isfinite(one):
+            return f"[{place}]"
+        if isinstance(one, list) and (inside := place_of_nan(one)):
+            return f"[{place}]{inside}"
+    return ""
+
+
 def _number(value: Any) -> Any:
     """Numbers, lists and such of other libraries."""
     if hasattr(value, "tolist"):
@@ -57,7 +68,7 @@ def json_body(request: Mapping[str, Any], columns: Sequence[Data]) -> dict[str, 
     """The request with its arrays in it, for few samples."""
     arrays = {one.name: one.part(0, len(one)) for one in columns}
     for name, values in arrays.items():
-        compact(values, name)
+        compact(values, name + place_of_nan(values))
     return {**request, "input": {**request["input"], **arrays}}
 
 

@@ -18,12 +18,15 @@ from prevail.uploads.bodies import (
     has_arrow,
     json_body,
     json_parts,
+    place_of_nan,
 )
 from prevail.uploads.progress import Watcher
 from prevail.wire.steps import Parts
 
 # The kind of input by the member that it is known by.
 KINDS: Final = {"y_pred": "predictions", "scores": "scores", "probabilities": "probabilities"}
+# Sums further from 1 than any rounding makes them.
+_ROUGH_SUM: Final = 0.05
 _BESIDE: Final = ("sample_ids", "group_ids", "sample_weight")
 Prepared = tuple[Any, Parts | None, Mapping[str, str]]
 
@@ -43,6 +46,7 @@ class Given:
     labels: Any = None
     positive: Any = None
     threshold: float | None = None
+    renormalize: bool | None = None
     sample_ids: Any = None
     group_ids: Any = None
     sample_weight: Any = None
@@ -56,6 +60,7 @@ class Given:
             "labels": None if labels is None else _label_list(labels),
             "positive": self.positive.item() if hasattr(self.positive, "item") else self.positive,
             "threshold": self.threshold,
+            "renormalize": self.renormalize,
         }
         return {name: value for name, value in found.items() if value is not None}
 
@@ -114,6 +119,7 @@ def _of_arrays(request: Mapping[str, Any], given: Given, name: str, watch: Watch
     columns += [column(getattr(given, one), one) for one in _BESIDE if getattr(given, one) is not None]
     check_lengths(columns)
     _refuse_logits(columns)
+    _refuse_columns(columns, facts)
     asked = {**request, "input": facts}
     if sum(one.cells for one in columns) <= STREAMED_CELLS:
         return json_body(asked, columns), None, {}
@@ -141,11 +147,47 @@ def _translated(values: Any, labels: Any, name: str) -> Any:
     return [labels.get(one, one) for one in codes]
 
 
+def _refuse_columns(columns: Sequence[Data], facts: Mapping[str, Any]) -> None:
+    """Columns of probabilities are the classes: what are too many or too few is said before any sum is wrong."""
+    wide = next((one for one in columns if isinstance(one, Rows) and one.name == "probabilities"), None)
+    if wide is None:
+        return
+    truth, labels = columns[0], facts.get("labels")
+    if labels is not None and len(labels) != wide.width:
+        raise InvalidInput(
+            f"probabilities: expected a column for each of {len(labels)} labels, got {wide.width}", code="array_shape"
+        )
+    if len(truth) * wide.width > STREAMED_CELLS:
+        return
+    classes = list(dict.fromkeys(one for one in truth.part(0, len(truth)) if isinstance(one, str | int)))
+    if labels is None and len(classes) > wide.width:
+        raise InvalidInput(
+            f"probabilities: expected a column for each class, got {wide.width} for the {len(classes)} in y_true",
+            code="array_shape",
+        )
+    named = [*map(str, classes)]
+    if wide.by_column and labels is not None and {*named} < {*map(str, labels)}:
+        sums = [sum(row) for row in wide.part(0, 10)]
+        if any(abs(one - 1) > _ROUGH_SUM for one in sums):
+            extra = [str(one) for one in labels if str(one) not in named]
+            raise InvalidInput(
+                f"probabilities: the columns of the table are classes, and {', '.join(extra[:5])} "
+                f"{'is' if len(extra) == 1 else 'are'} none of y_true; give those of the classes: "
+                f"probabilities[{sorted(named)[:10]}]",
+                code="array_shape",
+            )
+
+
 def _refuse_logits(columns: Sequence[Data]) -> None:
     """Numbers beyond 0 and 1 are no probabilities; only the first ones are looked at, the service looks at all."""
     for one in columns:
         if isinstance(one, Rows) and one.name == "probabilities" and len(one):
-            outside = [value for row in one.part(0, 10) for value in row if not -1e-6 <= value <= 1 + 1e-6]
+            first = one.part(0, 10)
+            if place := place_of_nan(first):
+                raise InvalidInput(
+                    f"probabilities{place}: expected finite numbers, got NaN or infinity", code="not_finite"
+                )
+            outside = [value for row in first for value in row if not -1e-6 <= value <= 1 + 1e-6]
             if outside:
                 raise InvalidInput(
                     f"probabilities: expected numbers from 0 to 1, got {outside[0]:.6g}. Of logits take the softmax "

@@ -4,10 +4,11 @@ The two clients differ in how a step is done and in nothing else, so that every 
 """
 
 import functools
+import inspect
 import json
 from collections.abc import Callable, Coroutine, Generator, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, overload
+from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, get_args, overload
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -126,16 +127,24 @@ class Operation(Generic[P, R]):
     def __init__(self, flow: Callable[Concatenate[Any, P], Flow[R]]) -> None:
         self.flow = flow
         self.__name__, self.__doc__ = flow.__name__, flow.__doc__
+        self._shown: Any = None
 
     @overload
-    def __get__(self, instance: None, owner: type) -> "Operation[P, R]": ...
+    def __get__(self, instance: None, owner: type) -> Callable[..., Any]: ...
     @overload
     def __get__(self, instance: Synchronous, owner: type) -> Callable[P, R]: ...
     @overload
     def __get__(self, instance: Asynchronous, owner: type) -> Callable[P, Coroutine[Any, Any, R]]: ...
     def __get__(self, instance: Any, owner: type) -> Any:
+        whole = self._signature()
         if instance is None:
-            return self
+
+            @functools.wraps(self.flow)
+            def function(client: Any, *arguments: P.args, **named: P.kwargs) -> Any:
+                return client.drive(self.flow(client, *arguments, **named))
+
+            function.__signature__ = whole  # type: ignore[attr-defined]
+            return function
         bound = functools.partial(self.flow, instance)
 
         @functools.wraps(self.flow)
@@ -143,14 +152,16 @@ class Operation(Generic[P, R]):
             return instance.drive(bound(*arguments, **named))
 
         # Without `self`, which is bound: for `help()` and for editors.
-        method.__signature__ = _signature(bound)  # type: ignore[attr-defined]
+        method.__signature__ = whole.replace(parameters=[*whole.parameters.values()][1:])  # type: ignore[attr-defined]
         return method
 
-
-def _signature(bound: Callable[..., Any]) -> Any:
-    import inspect  # only where somebody looks
-
-    return inspect.signature(bound)
+    def _signature(self) -> inspect.Signature:
+        """The signature of what is called: it returns what the flow returns in the end."""
+        if self._shown is None:
+            found = inspect.signature(self.flow)
+            self._shown = found.replace(return_annotation=get_args(found.return_annotation)[2])
+        shown: inspect.Signature = self._shown
+        return shown
 
 
 def operation(flow: Callable[Concatenate[Any, P], Flow[R]]) -> Operation[P, R]:

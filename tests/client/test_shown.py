@@ -1,0 +1,113 @@
+"""What answers look like in a console, in a notebook and as tables; and what scikit-learn's users have as arguments."""
+
+import inspect
+from collections.abc import Callable
+
+import numpy as np
+import prevail
+import pytest
+from prevail.results.answer import Answer
+from sklearn.linear_model import LogisticRegression
+from sklearn.svm import LinearSVC
+
+from tests.client.conftest import BETTER, MATRIX
+
+ASKED: dict[str, Callable[[prevail.Client], Answer]] = {
+    "project": lambda pv: pv.project("shown:1", dataset="shown", prevalence={"1": 0.4}),
+    "threshold": lambda pv: pv.threshold("shown:2", dataset="shown"),
+    "curve": lambda pv: pv.curve("shown:2", "roc", of="1"),
+    "metric": lambda pv: pv.metric("h_mean"),
+    "metrics": lambda pv: pv.metrics("recall"),
+    "gate": lambda pv: pv.put_gate("shown", [{"metric": "h_mean", "min": 0.5}]),
+    "gates": lambda pv: pv.gates(),
+    "plot": lambda pv: pv.plot("shown:1", "confusion"),
+    "compare": lambda pv: pv.compare("shown:1", "shown:3", dataset="shown"),
+    "leaderboard": lambda pv: pv.leaderboard("shown"),
+    "check": lambda pv: pv.check("shown", "shown:1"),
+}
+SCORES = np.linspace(0.05, 0.95, 80)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _runs(pv: prevail.Client) -> None:
+    labels = ["0", "1", "2", "3"]
+    pv.evaluate(matrix=MATRIX, labels=labels, model="shown:1", dataset="shown")
+    pv.evaluate(matrix=BETTER, labels=labels, model="shown:3", dataset="shown")
+    truth = [int(one > 0.4) for one in SCORES[::-1]]
+    pv.evaluate(truth, scores=SCORES, positive=1, threshold=0.5, model="shown:2", dataset="shown")
+
+
+@pytest.mark.parametrize("name", ASKED)
+def test_every_answer_has_a_text_a_view_and_a_table(pv: prevail.Client, name: str) -> None:
+    answer = ASKED[name](pv)
+    assert repr(answer).startswith("<")
+    assert "{'" not in answer.summary()
+    table = answer.to_pandas()
+    assert len(table) > 0
+    assert len(table.columns) > 1
+    assert answer._repr_html_()
+
+
+def test_tables_are_those_that_one_would_draw(pv: prevail.Client) -> None:
+    curve = ASKED["curve"](pv).to_pandas()
+    assert {"x", "y", "thresholds"} <= {*curve.columns}
+    assert {"metric", "value", "low", "high"} <= {*ASKED["project"](pv).to_pandas().columns}
+
+
+def test_notebooks_draw_figures(pv: prevail.Client) -> None:
+    bundle = pv.plot("shown:1", "confusion")._repr_mimebundle_()
+    assert bundle["application/vnd.vegalite.v6+json"]["layer"]
+    assert bundle["image/svg+xml"].startswith("<svg")
+    assert "Confusion matrix" in bundle["text/plain"]
+
+
+def test_a_comparison_has_names(pv: prevail.Client) -> None:
+    found = pv.compare("shown:1", "shown:3", dataset="shown")
+    assert "shown 3" in found.summary()
+    assert "shown 3" in found._repr_html_()
+
+
+def test_signatures_say_what_is_called() -> None:
+    for owner in (prevail.Client, prevail.Client("http://elsewhere.test")):
+        shown = inspect.signature(owner.evaluate)
+        assert shown.return_annotation is prevail.Evaluation
+        assert "y_true" in shown.parameters
+
+
+def test_an_undefined_overall_value_of_two_classes_has_the_reason_of_its_class(pv: prevail.Client) -> None:
+    found = pv.evaluate([0, 1, 0, 1], [0, 0, 0, 0])
+    assert found["precision"].reason == "class '1' is never predicted"
+
+
+def test_faults_of_probabilities_name_rows_and_columns(pv: prevail.Client) -> None:
+    truth, shares = [0, 1, 2] * 4, np.full((12, 3), 1 / 3)
+    with pytest.raises(prevail.InvalidInput, match="got 2 for the 3 in y_true"):
+        pv.evaluate(truth, probabilities=shares[:, :2])
+    with pytest.raises(prevail.InvalidInput, match="each of 2 labels, got 3"):
+        pv.evaluate(truth, probabilities=shares, labels=[0, 1])
+    broken = shares.copy()
+    broken[7, 1] = np.nan
+    with pytest.raises(prevail.InvalidInput, match=r"probabilities\[7\]\[1\]: expected finite"):
+        pv.evaluate(truth, probabilities=broken)
+    with pytest.raises(prevail.InvalidInput, match=r"y_pred\[1\]: expected finite"):
+        pv.evaluate([0, 1], [0, float("nan")])
+    assert pv.evaluate(truth, probabilities=shares.astype("float16"), renormalize=True).headline["n_samples"] == 12
+
+
+def test_an_estimator_is_asked_for_the_best_that_it_has(pv: prevail.Client) -> None:
+    values = np.random.default_rng(1).normal(size=(90, 2))
+    truth = np.array(["a", "b"])[(values[:, 0] > 0).astype(int)]
+    for model, kind in ((LogisticRegression(), "probabilities"), (LinearSVC(), "scores")):
+        found = pv.evaluate_model(model.fit(values, truth), values, truth, positive="b")
+        assert found.data["input"]["kind"] == kind
+        assert float(found["accuracy"]) > 0.5
+
+
+def test_other_kinds_have_arguments_too(pv: prevail.Client) -> None:
+    assert pv.evaluate_clusters([0, 0, 1, 1], [1, 1, 0, 0])["adjusted_rand"].value == pytest.approx(1)
+    sets = pv.evaluate_sets(np.array([[1, 0], [1, 1]]), np.array([[1, 0], [0, 1]]), labels=["a", "b"])
+    assert sets["subset_accuracy"].value == pytest.approx(0.5)
+    ranking = pv.evaluate_ranking({"q": {"a": 1}}, {"q": {"a": 0.9, "b": 0.1}})
+    assert ranking["mean_reciprocal_rank"].value == pytest.approx(1)
+    with pytest.raises(prevail.InvalidInput, match="which is judged"):
+        pv.evaluate_ranking({"q": {"a": 1}}, {"q": {"b": 0.1}})
