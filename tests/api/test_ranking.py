@@ -1,7 +1,9 @@
 """Ranked items of queries, over HTTP: what comes in, what is answered at once and later, what is refused."""
 
+import gzip
 import io
 import json
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -137,6 +139,161 @@ def test_gates_leaderboards_and_lists(client: httpx.Client) -> None:
     assert check_problem(reply, 422, reply.json()["code"])["errors"][0]["code"] == "not_stored"
 
 
+TREC = Path(__file__).parents[1] / "data" / "trec_eval"
+# Names of trec_eval (9.0), and by how much more it has where it counts queries without relevant items as 0.
+NAMES = {
+    "map": "mean_average_precision",
+    "Rprec": "r_precision",
+    "recip_rank": "mean_reciprocal_rank",
+    **{f"P_{k}": f"precision_at_k(k={k})" for k in (5, 10, 15, 20, 30, 100, 200, 500, 1000)},
+    **{f"recall_{k}": f"recall_at_k(k={k})" for k in (5, 10, 15, 20, 30, 100, 200, 500, 1000)},
+    **{f"ndcg_cut_{k}": f"ndcg_at_k(k={k})" for k in (5, 10, 15, 20, 30, 100, 200, 500, 1000)},
+    **{f"map_cut_{k}": f"average_precision_at_k(k={k})" for k in (5, 10, 15, 20, 30, 100, 200, 500, 1000)},
+    **{f"success_{k}": f"hit_rate_at_k(k={k})" for k in (1, 5, 10)},
+}
+
+
+def trec_rows(name: str) -> list[list[str]]:
+    return [line.split() for line in gzip.decompress((TREC / f"{name}.gz").read_bytes()).decode().splitlines()]
+
+
+def trec_tables() -> Json:
+    """The judgements and the run of trec_eval's own test; it breaks no ties, as these scores have none."""
+    judged = list(trec_rows("qrels.test"))
+    found = list(trec_rows("results.trunc"))
+    return {
+        "kind": "ranking",
+        "judgements": {
+            "query_ids": [row[0] for row in judged],
+            "item_ids": [row[2] for row in judged],
+            "relevance": [max(int(row[3]), 0) for row in judged],
+        },
+        "retrieved": {
+            "query_ids": [row[0] for row in found],
+            "item_ids": [row[2] for row in found],
+            "scores": [float(row[4]) for row in found],
+        },
+    }
+
+
+def test_judgements_and_a_run_give_what_trec_eval_says_of_them(client: httpx.Client) -> None:
+    source = trec_tables()
+    body = {"input": source, "options": {"metrics": [*NAMES.values()]}}
+    answer = client.post("/v1/metrics/compute", json=body).json()
+    said = {row[0]: float(row[2]) for row in trec_rows("out.test.aqc") if row[1] == "all" and row[0] in NAMES}
+    assert said.keys() == NAMES.keys()
+    for theirs, ours in NAMES.items():
+        assert answer["requested"][ours] == pytest.approx(said[theirs], abs=5.1e-5), theirs
+    assert answer["input"]["queries_without_retrieved_items"] == 1
+    judged, found = source["judgements"], source["retrieved"]
+    pairs = [{*zip(one["query_ids"], one["item_ids"], strict=True)} for one in (judged, found)]
+    assert answer["input"]["not_retrieved"] == len(pairs[0] - pairs[1])
+    assert answer["input"]["unjudged"] == len(pairs[1] - pairs[0])
+    codes = [finding["code"] for finding in answer["findings"]]
+    assert {"queries_without_retrieved_items", "unjudged_items"} <= {*codes}
+
+
+def test_what_was_not_retrieved_has_no_place(client: httpx.Client) -> None:
+    """Five retrieved, the relevant one not."""
+    for column, values in (("scores", [0.9, 0.8, 0.7, 0.6, 0.5, None]), ("ranks", [1, 2, 3, 4, 5, None])):
+        source = {"kind": "ranking", "query_ids": ["q"] * 6, "relevance": [0, 0, None, 0, 0, 1], column: values}
+        asked = ["mean_reciprocal_rank", "hit_rate_at_k(k=10)", "ndcg_at_k(k=10)", "mean_rank"]
+        answer = client.post("/v1/metrics/compute", json={"input": source, "options": {"metrics": asked}}).json()
+        assert [answer["requested"][name] for name in asked] == [0.0, 0.0, 0.0, None]
+        assert {"metric": "mean_rank", "code": "infinite"}.items() <= next(
+            gap for gap in answer["undefined"] if gap["metric"] == "mean_rank"
+        ).items()
+        assert (answer["input"]["not_retrieved"], answer["input"]["unjudged"]) == (1, 1)
+        assert "mean_rank" not in answer["queries"]["spread"]
+
+
+def test_one_table_is_the_same_as_two(client: httpx.Client) -> None:
+    """Also stored, read again, and compared with a run that retrieved other items."""
+    source = trec_tables()
+    judged, found = source["judgements"], source["retrieved"]
+    table: dict[tuple[str, str], list[Any]] = {
+        (query, item): [grade, None]
+        for query, item, grade in zip(*(judged[name] for name in ("query_ids", "item_ids", "relevance")), strict=True)
+    }
+    for query, item, score in zip(*(found[name] for name in ("query_ids", "item_ids", "scores")), strict=True):
+        table.setdefault((query, item), [None, None])[1] = score
+    together = {
+        "kind": "ranking",
+        "query_ids": [query for query, _ in table],
+        "relevance": [grade for grade, _ in table.values()],
+        "scores": [score for _, score in table.values()],
+    }
+    kept, other = keep(client, together), keep(client, source)
+    assert kept["metrics"] == other["metrics"]
+    assert kept["queries"] == other["queries"]
+    again = client.get(f"/v1/evaluations/{kept['id']}").json()
+    assert (again["metrics"], again["input"]) == (kept["metrics"], kept["input"])
+    fewer = {**found, **{name: found[name][::2] for name in ("query_ids", "item_ids", "scores")}}
+    half = keep(client, {**source, "retrieved": fewer})
+    answer = compare(client, kept["id"], half["id"], metrics=["recall_at_k(k=100)"])
+    assert answer["design"]["paired"] is True
+    # Queries that were not judged say nothing.
+    more = {**found, "query_ids": ["x", *found["query_ids"]], "item_ids": ["x", *found["item_ids"]]}
+    more["scores"] = [1.0, *found["scores"]]
+    answer = compute(client, {**source, "retrieved": more})
+    assert answer["metrics"] == kept["metrics"]
+    assert answer["input"]["queries_without_judgements"] == 1
+    assert "queries_without_judgements" in [finding["code"] for finding in answer["findings"]]
+
+
+@pytest.mark.parametrize("form", ["csv", "parquet"])
+def test_files_have_missing_values_where_nothing_was_retrieved_or_judged(client: httpx.Client, form: str) -> None:
+    query, grades, ranks = ["a", "a", "a", "b"], [None, 0.0, 2.0, 1.0], [1.0, 2.0, None, None]
+    data = io.BytesIO()
+    if form == "csv":
+        data.write(b"query_id,relevance,rank\na,,1\na,0,2\na,2,\nb,1,\n")
+    else:
+        pq.write_table(pa.table({"query_id": query, "relevance": grades, "rank": ranks}), data)
+    reply = client.post(
+        "/v1/metrics/compute",
+        data={"evaluation": json.dumps({"input": {"kind": "ranking"}})},
+        files={"data": ("items", data.getvalue(), "application/octet-stream")},
+    )
+    assert reply.status_code == 200, reply.text
+    source = {"kind": "ranking", "query_ids": query, "relevance": grades, "ranks": ranks}
+    assert reply.json()["metrics"] == compute(client, source)["metrics"]
+
+
+@pytest.mark.parametrize(
+    ("tables", "pointer", "code"),
+    [
+        ({"retrieved": None}, "/input/retrieved", "missing_field"),
+        ({"judgements": None}, "/input/judgements", "missing_field"),
+        ({"relevance": [1.0]}, "/input/relevance", "one_of"),
+        ({"retrieved": {"query_ids": ["a"], "item_ids": ["b"]}}, "/input/retrieved/scores", "missing_field"),
+        (
+            {"retrieved": {"query_ids": ["a"] * 3, "item_ids": ["b", "c", "b"], "ranks": [1, 2, 3]}},
+            "/input/retrieved/item_ids/2",
+            "duplicate_item",
+        ),
+        (
+            {"judgements": {"query_ids": ["1", "1"], "item_ids": [7, 7], "relevance": [0, 1]}},
+            "/input/judgements/item_ids/1",
+            "duplicate_item",
+        ),
+        (
+            {"judgements": {"query_ids": ["a"], "item_ids": ["b"], "relevance": [None]}},
+            "/input/judgements/relevance/0",
+            "not_a_number",
+        ),
+    ],
+)
+def test_what_are_no_judgements_with_a_run(client: httpx.Client, tables: Json, pointer: str, code: str) -> None:
+    source = {
+        "kind": "ranking",
+        "judgements": {"query_ids": ["a"], "item_ids": ["b"], "relevance": [1]},
+        "retrieved": {"query_ids": ["a"], "item_ids": ["b"], "scores": [1]},
+        **tables,
+    }
+    fault = refused(client, {name: one for name, one in source.items() if one is not None})
+    assert (fault["pointer"], fault["code"]) == (pointer, code)
+
+
 @pytest.mark.parametrize("form", ["csv", "parquet", "arrow", "npz"])
 def test_files(client: httpx.Client, form: str) -> None:
     ids, grades, scores = problem()
@@ -186,6 +343,12 @@ def test_large_bodies(client: httpx.Client) -> None:
         ({"scores": [1.0]}, "/input/scores", "wrong_length"),
         ({"relevance": [-1.0] + [0.0] * (QUERIES * ITEMS - 1)}, "/input/relevance/0", "out_of_range"),
         ({"relevance": [0.0, 1001.0] + [0.0] * (QUERIES * ITEMS - 2)}, "/input/relevance/1", "out_of_range"),
+        ({"query_ids": None}, "/input/query_ids", "missing_field"),
+        (
+            {"relevance": [None] * (QUERIES * ITEMS), "scores": [None] * (QUERIES * ITEMS)},
+            "/input/relevance/0",
+            "missing_value",
+        ),
         ({"relevance": ["a"] * (QUERIES * ITEMS)}, "/input/relevance/0", "not_a_number"),
         ({"query_ids": [], "relevance": [], "scores": []}, "/input/query_ids", "no_samples"),
         ({"query_ids": [1.5] * (QUERIES * ITEMS)}, "/input/query_ids/0", "not_an_id"),

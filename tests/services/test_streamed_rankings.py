@@ -45,7 +45,16 @@ def table(ids: str = "numbers", seed: int = 7) -> pa.Table:
         "both": [str(one) if one % 2 else f"0{one}" for one in query],
         "huge": query + np.where(query % 2, 10**18, 5),
     }
-    return pa.table({"session": named[ids], "grade": grades, "risk": random.integers(0, 30, ROWS).astype(float)})
+    scores = random.integers(0, 30, ROWS).astype(float)
+    # Some were judged and not retrieved, of one query all; others were retrieved and not judged.
+    missed, unjudged = (random.random(ROWS) < 0.1) | (query == 5), (random.random(ROWS) < 0.1) & (query != 5)
+    return pa.table(
+        {
+            "session": named[ids],
+            "grade": pa.array(grades, mask=unjudged),
+            "risk": pa.array(scores, mask=missed & ~unjudged),
+        }
+    )
 
 
 def written(folder: Path, rows: pa.Table, size: int = 500) -> Json:

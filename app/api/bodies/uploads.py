@@ -20,7 +20,7 @@ from app.api.bodies.files.table import FileColumns, Mapped, TableFile, mapped_fi
 from app.domain.errors import DomainError, InvalidInput
 from app.domain.inputs.columns import read_groups
 from app.domain.inputs.folds import MOST_FOLDS
-from app.domain.inputs.kind import File, Input, Spread
+from app.domain.inputs.kind import NUMBERS, File, Input, Spread
 from app.domain.inputs.kinds import KINDS
 from app.domain.inputs.labels import (
     MOST_CLASSES,
@@ -195,7 +195,7 @@ class _Picked:
         if self.declared is None and len(classes) > 1:
             # Before they are read as numbers: what is no class need not be one.
             _refuse_classes_that_do_not_occur(self.file.load([_TRUTH], []).labels(_TRUTH), classes)
-        numbers = [name for name, member in chosen.items() if self.reads[member] == "numbers"]
+        numbers = [name for name, member in chosen.items() if self.reads[member] in NUMBERS]
         labels = [name for name in chosen if name not in numbers]
         table = self.file.load(labels, [*numbers, *classes.values(), *features])
         found: dict[str, Any] = {member: getattr(table, self.reads[member])(name) for name, member in chosen.items()}
@@ -311,7 +311,7 @@ def _by_labels(file: TableFile, kind: type[Input], labels: Sequence[str] | None)
     chosen = {name: _columns_of_labels(file, name, declared) for name in (_TRUTH, *said)}
     columns = [column for names in chosen.values() for column in names]
     _refuse_unknown(file.names, {*columns, *optional}, f"columns of the labels {listed(declared or ())}")
-    numbers = [name for name, member in optional.items() if forms[member].in_files == "numbers"]
+    numbers = [name for name, member in optional.items() if forms[member].in_files in NUMBERS]
     table = file.load([name for name in optional if name not in numbers], [*columns, *numbers])
     found: dict[str, Any] = {
         name: table.flags(names[0])

@@ -47,9 +47,34 @@ def check_lengths(columns: Mapping[str, Any], pointer: str, *, unit: str = "samp
 
 
 def read_numbers(
-    column: Numbers, pointer: str, lowest: float = -math.inf, highest: float = math.inf
+    column: Numbers,
+    pointer: str,
+    lowest: float = -math.inf,
+    highest: float = math.inf,
+    *,
+    missing: float | None = None,
 ) -> NDArray[np.float64]:
-    """Return finite numbers (n) between two bounds. Raises InvalidInput."""
+    """Return finite numbers (n) between two bounds.
+
+    Args:
+        column: With ``missing``, entries may be None, or NaN in an array.
+        pointer: To it.
+        lowest: See above.
+        highest: See above.
+        missing: What stands for entries that are not there; None where all have to be.
+
+    Raises:
+        InvalidInput: an entry is no such number.
+    """
+    if missing is not None:
+        gaps = np.array([one is None for one in column]) if isinstance(column, list) else np.isnan(column)
+        # Any number that may be stands where there is none while the others are read.
+        some = max(lowest, 0.0)
+        filled = [some if one is None else one for one in column] if isinstance(column, list) else column.copy()
+        if isinstance(filled, np.ndarray):
+            filled[gaps] = some
+        values = read_numbers(filled, pointer, lowest, highest)
+        return np.where(gaps, missing, values)
     values = _doubles(column, pointer)
     bad = ~np.isfinite(values)
     if bad.any():

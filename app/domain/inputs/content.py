@@ -87,6 +87,10 @@ class InputFacts(TypedDict, total=False):
         cutoffs: Of rankings: the k of the metrics at k in the report.
         relevant_items: Items of a relevance above 0.
         queries_without_relevant_items: They have no recall, average precision or rank.
+        queries_without_retrieved_items: They were judged, and nothing was retrieved for them.
+        queries_without_judgements: Something was retrieved for them and nothing judged; they are left out.
+        not_retrieved: Items that were judged and not retrieved.
+        unjudged: Items that were retrieved and not judged.
         decisions: Of a confusion matrix whose columns are no classes: what was decided, in the order of the columns.
         decision_matrix: The same matrix: rows are the actual classes, columns what was decided.
         clusters: Of clusterings: the names of the clusters, in the order of the columns.
@@ -115,6 +119,10 @@ class InputFacts(TypedDict, total=False):
     cutoffs: list[int]
     relevant_items: int
     queries_without_relevant_items: int
+    queries_without_retrieved_items: int
+    queries_without_judgements: int
+    not_retrieved: int
+    unjudged: int
     decisions: list[str]
     decision_matrix: list[list[float]]
     clusters: list[str]

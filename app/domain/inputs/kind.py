@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, replace
 from enum import StrEnum
 from functools import cache, partial
-from typing import Annotated, Any, ClassVar, Literal, Self, TypedDict
+from typing import Annotated, Any, ClassVar, Literal, Self, TypedDict, get_args, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,18 +46,22 @@ GROUPS = (
 )
 
 
+# What columns of numbers have to hold in files.
+NUMBERS = frozenset({"numbers", "gaps"})
+
+
 @dataclass(frozen=True, slots=True)
 class Form:
     """The entries of a column.
 
     Attributes:
         schema: Facts in JSON Schema about an array of them.
-        in_files: What a column of a file has to hold.
+        in_files: What a column of a file has to hold; `gaps` are numbers of which some may be missing.
         check: Makes an array of a column as it came, given the JSON pointer to it. Raises InvalidInput, TooLarge.
     """
 
     schema: Mapping[str, Any]
-    in_files: Literal["labels", "ids", "numbers", "flags"]
+    in_files: Literal["labels", "ids", "numbers", "gaps", "flags"]
     check: Callable[[Any, str], Any]
 
 
@@ -74,10 +78,13 @@ def _as_it_came(column: Any, _: str) -> Any:
     return column
 
 
-def numbers(lowest: float = -math.inf, highest: float = math.inf) -> Form:
-    """Return the form of numbers between two bounds."""
+def numbers(lowest: float = -math.inf, highest: float = math.inf, missing: float | None = None) -> Form:
+    """Return the form of numbers between two bounds; with ``missing``, what stands for an entry that is null."""
     bounds = {name: one for name, one in (("minimum", lowest), ("maximum", highest)) if math.isfinite(one)}
-    return Form(_each(**_NUMBER, **bounds), "numbers", partial(read_numbers, lowest=lowest, highest=highest))
+    check = partial(read_numbers, lowest=lowest, highest=highest, missing=missing)
+    if missing is None:
+        return Form(_each(**_NUMBER, **bounds), "numbers", check)
+    return Form(_any_of({**_NUMBER, **bounds}, {"type": "null"}), "gaps", check)
 
 
 LABEL_TEXT = {"type": "string", "minLength": 1, "maxLength": LONGEST_NAME, "format": "visible-text"}
@@ -232,7 +239,57 @@ class Beyond(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Input(ABC):
+class Columns:
+    """Members of the JSON, among them columns of one length."""
+
+    @classmethod
+    @cache
+    def members(cls) -> Mapping[str, Member]:
+        """Members of the JSON by name, in their order."""
+        return {one.name: one.metadata[_MEMBER] for one in fields(cls) if _MEMBER in one.metadata}
+
+    @classmethod
+    def all_columns(cls) -> set[str]:
+        """Names of the columns, and of those of tables among the members."""
+        tables = [table for hint in get_type_hints(cls, include_extras=True).values() for table in tables_in(hint)]
+        return {*cls.columns(), *(name for table in tables for name in table.columns())}
+
+    @classmethod
+    def columns(cls) -> dict[str, Form]:
+        """Forms of the columns by name, in their order."""
+        return {name: member.form for name, member in cls.members().items() if member.form is not None}
+
+    def given(self) -> dict[str, Any]:
+        """Columns that came, by name."""
+        return {name: value for name in self.columns() if (value := getattr(self, name)) is not None}
+
+    def read_columns(self, pointer: str, *, unit: str = "sample") -> dict[str, Any]:
+        """Return the columns that came, by name, as arrays with one entry each per ``unit``.
+
+        Raises:
+            InvalidInput, TooLarge: there are no entries, a column is of another length, an entry is not of its form, or
+                of two columns that stand in place of each other there are both or neither.
+        """
+        for name, member in self.members().items():
+            other = member.instead
+            if other is None or (getattr(self, name) is None) is not (getattr(self, other) is None):
+                continue
+            if getattr(self, name) is None:
+                detail = f"expected {other} or {name}, got neither"
+                raise InvalidInput.at(f"{pointer}/{other}", "missing_field", detail)
+            raise InvalidInput.at(f"{pointer}/{name}", "one_of", f"expected either {other} or {name}, got both")
+        given, forms = self.given(), self.columns()
+        check_lengths(given, pointer, unit=unit)
+        return {name: forms[name].check(one, f"{pointer}/{name}") for name, one in given.items()}
+
+
+def tables_in(hint: Any) -> list[type[Columns]]:
+    """Tables of columns that a member may be, by its type."""
+    return [one for one in (hint, *get_args(hint)) if isinstance(one, type) and issubclass(one, Columns)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Input(Columns, ABC):
     """An input of one kind as it came. Its docstring describes it in the OpenAPI document.
 
     Attributes:
@@ -259,21 +316,10 @@ class Input(ABC):
         """
 
     @classmethod
-    @cache
-    def members(cls) -> Mapping[str, Member]:
-        """Members of the JSON by name, in their order."""
-        return {one.name: one.metadata[_MEMBER] for one in fields(cls) if _MEMBER in one.metadata}
-
-    @classmethod
-    def columns(cls) -> dict[str, Form]:
-        """Forms of the columns by name, in their order."""
-        return {name: member.form for name, member in cls.members().items() if member.form is not None}
-
-    @classmethod
     def file(cls) -> dict[str, File]:
         """Columns of files by the names of their members: those that have to be there first, numbers last."""
         found = [(name, one) for name, one in cls.members().items() if one.file is not None]
-        found.sort(key=lambda pair: pair[1].form is not None and pair[1].form.in_files == "numbers")
+        found.sort(key=lambda pair: pair[1].form is not None and pair[1].form.in_files in NUMBERS)
         return {name: one.file for name, one in found if one.file is not None}
 
     @classmethod
@@ -284,29 +330,6 @@ class Input(ABC):
             facts: Of the input, with ``labels``, and ``positive`` where a class is.
         """
         return {name: facts[name] for name in cls.members() if name in facts}
-
-    def given(self) -> dict[str, Any]:
-        """Columns that came, by name."""
-        return {name: value for name in self.columns() if (value := getattr(self, name)) is not None}
-
-    def read_columns(self, pointer: str, *, unit: str = "sample") -> dict[str, Any]:
-        """Return the columns that came, by name, as arrays with one entry each per ``unit``.
-
-        Raises:
-            InvalidInput, TooLarge: there are no entries, a column is of another length, an entry is not of its form, or
-                of two columns that stand in place of each other there are both or neither.
-        """
-        for name, member in self.members().items():
-            other = member.instead
-            if other is None or (getattr(self, name) is None) is not (getattr(self, other) is None):
-                continue
-            if getattr(self, name) is None:
-                detail = f"expected {other} or {name}, got neither"
-                raise InvalidInput.at(f"{pointer}/{other}", "missing_field", detail)
-            raise InvalidInput.at(f"{pointer}/{name}", "one_of", f"expected either {other} or {name}, got both")
-        given, forms = self.given(), self.columns()
-        check_lengths(given, pointer, unit=unit)
-        return {name: forms[name].check(one, f"{pointer}/{name}") for name, one in given.items()}
 
 
 # --- what evaluates inputs that are more than a matrix of classes ----------------------------------------------------

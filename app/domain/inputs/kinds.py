@@ -25,7 +25,7 @@ KINDS: Final[Mapping[str, type[Input]]] = {
     )
 }
 # Members with one entry per sample or item, in whatever kind of input.
-COLUMNS: Final = frozenset(name for kind in KINDS.values() for name in kind.columns())
+COLUMNS: Final = frozenset(name for kind in KINDS.values() for name in kind.all_columns())
 UNIT_KINDS: Final[Mapping[Task, UnitKind]] = {
     units.task: units for units in (*(one.units for one in KINDS.values()), DECISIONS) if units is not None
 }

@@ -3,16 +3,19 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Annotated, Any, ClassVar, Final, TypedDict
+from types import MappingProxyType
+from typing import Annotated, Any, ClassVar, Final, NamedTuple, Self, TypeAlias, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
 
+from app.domain.errors import InvalidInput
 from app.domain.findings import Finding
 from app.domain.inputs.content import Content
 from app.domain.inputs.kind import (
     NAMES_OF_GROUPS,
     Beyond,
+    Columns,
     Facts,
     File,
     Input,
@@ -25,7 +28,7 @@ from app.domain.inputs.kind import (
     numbers,
     option,
 )
-from app.domain.inputs.labels import Column, Numbers
+from app.domain.inputs.labels import Column, Numbers, shown
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.inputs.samples import Samples
 from app.domain.wording import percent
@@ -35,12 +38,14 @@ from app.kernel.metrics.expression import Subject
 from app.kernel.metrics.families.retrieval import ndcg_at_k
 from app.kernel.numerics.arrays import Array
 from app.kernel.uncertainty.units import QueryUnits
-from app.kernel.units.queries import Queries
+from app.kernel.units.queries import NOT_RETRIEVED, UNJUDGED, Queries
 
 CUTOFFS: Final = (1, 3, 5, 10, 20, 100)
 # Beyond it 2^relevance is infinite.
 _LARGEST_RELEVANCE = 1000.0
 _K: Final = "k"
+# Ids of the queries in order, and of each item the code of its query, its relevance and its score.
+_Items: TypeAlias = tuple[NDArray[Any], NDArray[np.intp], Array, Array]
 # With fewer queries little is known of any mean over them.
 _FEW = 30
 # From this share of tied items on the order is to a good part unknown.
@@ -62,7 +67,7 @@ class LowQuery(TypedDict):
     """A query with a low value.
 
     Attributes:
-        items: How many items were ranked.
+        items: How many items were retrieved.
         relevant: How many of them are relevant.
     """
 
@@ -120,7 +125,8 @@ def _details(source: MatrixInput, subject: Subject, _: float, __: Array | None) 
     # One after another: there may be very many queries.
     for one in measures:
         values = _of_queries(one, queries)
-        if not np.isnan(values).all():
+        values = values[np.isfinite(values)]
+        if values.size:
             spread[one.name] = _quartiles(values)
     found = next(_of_queries(one, queries) for one in measures if one.name == lowest_by)
     # NaN comes last.
@@ -132,7 +138,7 @@ def _details(source: MatrixInput, subject: Subject, _: float, __: Array | None) 
             LowQuery(
                 query_id=query,
                 value=float(found[place]),
-                items=int(queries.sizes[place]),
+                items=int(queries.retrieved_items[place]),
                 relevant=int(queries.relevant_items[place]),
             )
             for place, query in zip(lowest, ids.take(lowest).tolist(), strict=True)
@@ -162,12 +168,13 @@ def _of_queries(one: Reported, queries: Queries) -> Array:
 
 
 def _quartiles(values: Array) -> Quartiles:
-    lowest, first, median, third, highest = np.nanquantile(values, (0.0, 0.25, 0.5, 0.75, 1.0)).tolist()
+    lowest, first, median, third, highest = np.quantile(values, (0.0, 0.25, 0.5, 0.75, 1.0)).tolist()
     return Quartiles(lowest=lowest, quartile_1=first, median=median, quartile_3=third, highest=highest)
 
 
 def _findings(source: MatrixInput, subject: Subject, _: Values, __: PerClass) -> Iterator[Finding]:
     n_queries, n_items, _relevant, with_relevant = source.counts.tolist()
+    n_retrieved = n_items - source.facts.get("not_retrieved", 0)
     if with_relevant < n_queries:
         without = n_queries - with_relevant
         yield Finding.warning(
@@ -177,6 +184,27 @@ def _findings(source: MatrixInput, subject: Subject, _: Values, __: PerClass) ->
             f"queries as 0, which multiplies these means by {with_relevant / n_queries:.4g}.",
             queries=without,
         )
+    if nothing := source.facts.get("queries_without_retrieved_items"):
+        yield Finding.warning(
+            "queries_without_retrieved_items",
+            f"For {nothing} of {n_queries} queries nothing was retrieved. They count 0 in every mean over queries "
+            "where they have relevant items, or the metric exists without any.",
+            queries=nothing,
+        )
+    if left_out := source.facts.get("queries_without_judgements"):
+        yield Finding.note(
+            "queries_without_judgements",
+            f"Items were retrieved for {left_out} queries of which none was judged. What they are worth is not known: "
+            "they are left out.",
+            queries=left_out,
+        )
+    if unjudged := source.facts.get("unjudged"):
+        yield Finding.note(
+            "unjudged_items",
+            f"{percent(unjudged / n_retrieved)} of the retrieved items were not judged and count as not relevant. "
+            "Where runs differ in this, so do their values, whatever the items are worth.",
+            unjudged=unjudged,
+        )
     if n_queries < _FEW:
         yield Finding.warning(
             "few_queries",
@@ -185,10 +213,10 @@ def _findings(source: MatrixInput, subject: Subject, _: Values, __: PerClass) ->
             queries=n_queries,
         )
     tied = int(subject.parts[Inputs.QUERIES].tied_items.sum())
-    if tied >= _MANY_TIED * n_items:
+    if tied and tied >= _MANY_TIED * n_retrieved:
         yield Finding.note(
             "many_tied_items",
-            f"{percent(tied / n_items)} of the items have the score of another item of their query. Values are "
+            f"{percent(tied / n_retrieved)} of the items have the score of another item of their query. Values are "
             "means over all orders of tied items; libraries that sort them in some order give other values.",
             tied_items=tied,
         )
@@ -214,33 +242,61 @@ _UNITS = UnitKind(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Judgements(Columns):
+    """What is known of items: one entry per query and item that was judged."""
+
+    query_ids: Column = column(NAMES_OF_GROUPS, "The query of each judgement.", required=True)
+    item_ids: Column = column(NAMES_OF_GROUPS, "The item that was judged, once for a query.", required=True)
+    relevance: Numbers = column(numbers(0.0, _LARGEST_RELEVANCE), "How relevant it is, from 0 to 1,000.", required=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retrieved(Columns):
+    """What a run retrieved: one entry per query and item."""
+
+    query_ids: Column = column(NAMES_OF_GROUPS, "The query that each item was retrieved for.", required=True)
+    item_ids: Column = column(NAMES_OF_GROUPS, "The item, once for a query.", required=True)
+    scores: Numbers | None = column(numbers(), "Any real numbers, higher for what comes first.")
+    ranks: Numbers | None = column(numbers(0.0), "In place of `scores`, 1 for what comes first.", instead="scores")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Ranking(Input):
-    """Items that were ranked for queries, one entry per item, in any order."""
+    """Items that were ranked for queries: one entry per item, in any order, or judgements and retrieved items apart."""
 
     kind: ClassVar[str] = "ranking"
     units: ClassVar[UnitKind | None] = _UNITS
     beyond: ClassVar[Beyond | None] = Beyond.STREAMED
 
-    query_ids: Column = column(
+    query_ids: Column | None = column(
         NAMES_OF_GROUPS,
         "The query of each item; runs are paired by them.",
         File("query_id", needed=True),
-        required=True,
     )
-    relevance: Numbers = column(
-        numbers(0.0, _LARGEST_RELEVANCE),
-        "How relevant each item is, from 0 to 1,000; what is above 0 counts as relevant. Relevant items that were not "
-        "retrieved belong here too, with one score below all others: they count as tied at the end.",
+    relevance: Numbers | None = column(
+        numbers(0.0, _LARGEST_RELEVANCE, missing=UNJUDGED),
+        "How relevant each item is, from 0 to 1,000; what is above 0 counts as relevant. `null` is an item that was "
+        "retrieved and not judged: it counts as not relevant.",
         File("relevance", needed=True),
-        required=True,
     )
     scores: Numbers | None = column(
-        numbers(),
-        "Any real numbers, higher for what comes first; equal scores count as all orders of them.",
+        numbers(missing=NOT_RETRIEVED),
+        "Any real numbers, higher for what comes first; equal scores count as all orders of them. `null` is an item "
+        "that was judged and not retrieved: it counts among what could be found, and never has a place.",
         File("score", needed=True),
     )
     ranks: Numbers | None = column(
-        numbers(0.0), "In place of `scores`, 1 for what comes first.", File("rank", needed=True), instead="scores"
+        numbers(0.0, missing=-NOT_RETRIEVED),
+        "In place of `scores`, 1 for what comes first; `null` as there.",
+        File("rank", needed=True),
+        instead="scores",
+    )
+    judgements: Judgements | None = option(
+        "In place of these columns, with `retrieved`: what was judged. Queries that nothing was retrieved for count 0."
+    )
+    retrieved: Retrieved | None = option(
+        "With `judgements`: what was retrieved. Items without a judgement count as not relevant, and queries without "
+        "any are left out."
     )
     cutoffs: (
         Annotated[
@@ -252,33 +308,167 @@ class Ranking(Input):
     def read(self, pointer: str) -> MatrixInput:
         """Numbers of queries, items, relevant items and queries with a relevant item, and the samples.
 
-        Of the columns of samples ``truth`` has the relevance of each item, ``predicted`` the code of its query,
-        ``outputs`` its score (of ranks the negative rank) and ``ids`` the ids of the queries by their codes.
+        Of the columns of samples ``truth`` has the relevance of each item or `UNJUDGED`, ``predicted`` the code of its
+        query, ``outputs`` its score (of ranks the negative rank) or `NOT_RETRIEVED`, and ``ids`` the ids of the queries
+        by their codes.
         """
-        read = self.read_columns(pointer, unit="item")
-        ids, codes = np.unique(read["query_ids"], return_inverse=True)
-        grades, values = read["relevance"], read["scores"] if "scores" in read else -read["ranks"]
-        relevant = np.bincount(codes, grades > 0, len(ids))
-        counts = len(ids), codes.size, int(relevant.sum()), int(np.count_nonzero(relevant))
+        facts: dict[str, Any] = {}
+        if self.judgements is None and self.retrieved is None:
+            ids, codes, grades, values = self._together(pointer)
+        else:
+            (ids, codes, grades, values), facts["queries_without_judgements"] = self._apart(pointer)
+        relevant, placed = np.bincount(codes, grades > 0, len(ids)), values > NOT_RETRIEVED
+        counts = RankingCounts.of(
+            np.bincount(codes, minlength=len(ids)),
+            relevant,
+            np.bincount(codes, placed, len(ids)),
+            np.bincount(codes, grades == UNJUDGED, len(ids)),
+        )
         cutoffs = CUTOFFS if self.cutoffs is None else tuple(dict.fromkeys(self.cutoffs))
         samples = Samples(truth=grades, predicted=codes.astype(np.int64), outputs=values, ids=ids)
-        return counted_ranking(counts, cutoffs, samples)
+        return counted_ranking(counts, cutoffs, samples, facts)
+
+    def _together(self, pointer: str) -> _Items:
+        """Items of one table.
+
+        Raises:
+            InvalidInput, TooLarge: it is no such table, or an item is neither judged nor retrieved.
+        """
+        for name in ("query_ids", "relevance"):
+            if getattr(self, name) is None:
+                raise InvalidInput.at(
+                    f"{pointer}/{name}",
+                    "missing_field",
+                    f"expected {name}, or judgements and retrieved in place of columns, got neither",
+                )
+        read = self.read_columns(pointer, unit="item")
+        ids, codes = np.unique(read["query_ids"], return_inverse=True)
+        grades, values = read["relevance"], _scores_of(read)
+        nothing = (grades == UNJUDGED) & (values == NOT_RETRIEVED)
+        if nothing.any():
+            raise InvalidInput.at(
+                f"{pointer}/relevance/{int(np.argmax(nothing))}",
+                "missing_value",
+                "expected an item that was judged or retrieved, got null for both",
+            )
+        return ids, codes, grades, values
+
+    def _apart(self, pointer: str) -> tuple[_Items, int]:
+        """Items of two tables, those of queries that were judged, and the number of other queries.
+
+        Raises:
+            InvalidInput, TooLarge: there is one table without the other, or with columns; one is no such table; or an
+                item is there twice for a query.
+        """
+        if self.given():
+            name = next(iter(self.given()))
+            raise InvalidInput.at(
+                f"{pointer}/{name}", "one_of", f"expected either judgements and retrieved or {name}, got both"
+            )
+        if self.judgements is None or self.retrieved is None:
+            there, other = ("judgements", "retrieved")[:: 1 if self.retrieved is None else -1]
+            raise InvalidInput.at(f"{pointer}/{other}", "missing_field", f"expected {other} beside {there}, got none")
+        judged = self.judgements.read_columns(f"{pointer}/judgements", unit="judgement")
+        found = self.retrieved.read_columns(f"{pointer}/retrieved", unit="item")
+        n_judged = len(judged["query_ids"])
+        queries, codes = _coded(judged["query_ids"], found["query_ids"])
+        _, items = _coded(judged["item_ids"], found["item_ids"])
+        keys = codes.astype(np.int64) * (int(items.max()) + 1) + items
+        _refuse_twice(keys[:n_judged], judged["item_ids"], f"{pointer}/judgements")
+        _refuse_twice(keys[n_judged:], found["item_ids"], f"{pointer}/retrieved")
+        known, places = np.unique(keys, return_index=True)
+        grades, values = np.full(known.size, UNJUDGED), np.full(known.size, NOT_RETRIEVED)
+        grades[np.searchsorted(known, keys[:n_judged])] = judged["relevance"]
+        values[np.searchsorted(known, keys[n_judged:])] = _scores_of(found)
+        used: NDArray[np.intp] = np.unique(codes[:n_judged])
+        of_queries = codes[places]
+        kept = np.isin(of_queries, used)
+        left = np.asarray(np.searchsorted(used, of_queries[kept]))
+        return (queries.take(used), left, grades[kept], values[kept]), len(queries) - used.size
 
 
-def counted_ranking(counts: tuple[int, int, int, int], cutoffs: Sequence[int], samples: Samples | None) -> MatrixInput:
-    """The canonical form of numbers of queries, items, relevant items and queries with a relevant item."""
-    n_queries, n_items, relevant, with_relevant = counts
+def _scores_of(read: Mapping[str, Any]) -> Array:
+    scores: Array = read["scores"] if "scores" in read else -read["ranks"]
+    return scores
+
+
+def _coded(first: NDArray[Any], second: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
+    """Ids of two columns in order, and their codes one after another; the integer 3 and the text "3" are one id."""
+    if first.dtype.kind != second.dtype.kind:
+        first, second = first.astype(np.str_), second.astype(np.str_)
+    ids, codes = np.unique(np.concatenate([first, second]), return_inverse=True)
+    return ids, codes
+
+
+def _refuse_twice(keys: NDArray[np.int64], items: NDArray[Any], pointer: str) -> None:
+    order = np.argsort(keys, kind="stable")
+    again = np.flatnonzero(np.diff(keys.take(order)) == 0)
+    if again.size:
+        first, second = order[again[0]], order[again[0] + 1]
+        raise InvalidInput.at(
+            f"{pointer}/item_ids/{second}",
+            "duplicate_item",
+            f"expected each item once for a query, got {shown(str(items[second]))} at {first} and again here",
+        )
+
+
+class RankingCounts(NamedTuple):
+    """Sums over queries.
+
+    Attributes:
+        queries: Their number.
+        items: Of all queries, judged or retrieved.
+        relevant: Of these.
+        with_relevant: Queries with a relevant item.
+        not_retrieved: Items that were judged and not retrieved.
+        unjudged: Items that were retrieved and not judged.
+        nothing_retrieved: Queries for which nothing was retrieved.
+    """
+
+    queries: int
+    items: int
+    relevant: int
+    with_relevant: int
+    not_retrieved: int
+    unjudged: int
+    nothing_retrieved: int
+
+    @classmethod
+    def of(cls, items: NDArray[Any], relevant: NDArray[Any], retrieved: NDArray[Any], unjudged: NDArray[Any]) -> Self:
+        """From the numbers of each query, each (Q)."""
+        return cls(
+            items.size,
+            int(items.sum()),
+            int(relevant.sum()),
+            int(np.count_nonzero(relevant)),
+            int(items.sum() - retrieved.sum()),
+            int(unjudged.sum()),
+            int(np.count_nonzero(retrieved == 0)),
+        )
+
+
+def counted_ranking(
+    counts: RankingCounts,
+    cutoffs: Sequence[int],
+    samples: Samples | None,
+    facts: Mapping[str, Any] = MappingProxyType({}),
+) -> MatrixInput:
+    """The canonical form of queries, with facts that the counts do not say."""
     return MatrixInput(
         kind=Ranking.kind,
         labels=(),
         positive=None,
         content=Content.counts,
-        counts=np.array(counts, dtype=np.int64),
+        counts=np.array(counts[:4], dtype=np.int64),
         facts={
-            "rows": n_items,
+            "rows": counts.items,
             "cutoffs": list(cutoffs),
-            "relevant_items": relevant,
-            "queries_without_relevant_items": n_queries - with_relevant,
+            "relevant_items": counts.relevant,
+            "queries_without_relevant_items": counts.queries - counts.with_relevant,
+            "queries_without_retrieved_items": counts.nothing_retrieved,
+            "not_retrieved": counts.not_retrieved,
+            "unjudged": counts.unjudged,
+            **facts,
         },
         samples=samples,
     )

@@ -219,6 +219,11 @@ NO_QUERIES = _of_queries("no_queries", "all queries weigh nothing", lambda q: q.
 NO_RELEVANT = _of_queries(
     "no_relevant_items", "no query has a relevant item", lambda q: q.have(q.relevant_items > 0) == 0
 )
+NOTHING_FOUND = _of_queries(
+    "infinite",
+    "a query has relevant items, none of which was retrieved, so the first of them has no rank",
+    lambda q: q.have((q.relevant_items > 0) & (q.retrieved_relevant == 0)) > 0,
+)
 NO_IRRELEVANT = _of_queries(
     "no_irrelevant_items",
     "in every query all items are relevant",

@@ -26,6 +26,7 @@ from app.kernel.units.queries import Queries
 QUERY, GRADE, SCORE = "query", "relevance", "score"
 # Columns of queries that are no metrics.
 SIZES, RELEVANT, RELEVANCE, TIED = "items", "relevant_items", "relevance", "tied_items"
+RETRIEVED, FOUND, UNJUDGED = "retrieved_items", "retrieved_relevant", "unjudged_items"
 # Items whose metrics are computed together, so that what is made of them stays small.
 _TOGETHER: Final = 1 << 17
 # Values of metrics that stay in memory; more are read again each time.
@@ -58,6 +59,9 @@ def query_values(items: Rows, measures: Iterable[Measure]) -> Iterator[tuple[Has
         yield RELEVANT, first, queries.relevant_items
         yield RELEVANCE, first, queries.sums(queries.ideal)
         yield TIED, first, queries.tied_items
+        yield RETRIEVED, first, queries.retrieved_items
+        yield FOUND, first, queries.retrieved_relevant
+        yield UNJUDGED, first, queries.unjudged_items
         for name, found in queries.known_terms.items():
             yield name, first, found.of_units
 
@@ -157,6 +161,21 @@ class QueryValues(WeightedUnits):
     def tied_items(self) -> Array:
         """Number of items (Q) that have the score of another item of the query."""
         return self._columns[TIED]
+
+    @property
+    def retrieved_items(self) -> Array:
+        """Number of items (Q) that were retrieved."""
+        return self._columns[RETRIEVED]
+
+    @property
+    def retrieved_relevant(self) -> Array:
+        """Number of relevant items (Q) that were retrieved."""
+        return self._columns[FOUND]
+
+    @property
+    def unjudged_items(self) -> Array:
+        """Number of items (Q) that were retrieved and not judged."""
+        return self._columns[UNJUDGED]
 
     def remembered(self, name: Hashable, make: Callable[[], Terms]) -> Terms:  # noqa: ARG002 - read, never made
         """Terms of a metric by its column.

@@ -11,12 +11,16 @@ from typing import NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from app.kernel.numerics.arrays import Array
+from app.kernel.numerics.arrays import Array, Mask
 from app.kernel.numerics.sorting import ascending_order
 from app.kernel.numerics.weighted_units import WeightedUnits
 
 Positions = NDArray[np.intp]
 
+# Score of an item that was judged and not retrieved: it has no place.
+NOT_RETRIEVED = -np.inf
+# Relevance of an item that was retrieved and not judged: it counts as not relevant.
+UNJUDGED = -1.0
 # Queries are sorted as padded rows if that takes at most this many times the memory of their items.
 _PADDED = 4
 
@@ -55,14 +59,17 @@ class Queries(WeightedUnits):
     Attributes of shape (n) follow that order, queries one after another. The leading axes of the weights are a batch
     over the same queries, as a bootstrap needs.
 
+    Items that were not retrieved have no place. They come last, and `relevance` and `relevant`, which are about places,
+    are 0 for them; what is said of all items of a query, such as `ideal` and `relevant_items`, counts them.
+
     Args:
         query: Codes 0..Q-1, each at least once, shape (n,).
-        relevance: 0 and above, shape (n,); items above 0 are relevant.
-        scores: Finite, higher comes first, shape (n,). Ranks are scores with the sign reversed.
+        relevance: 0 and above, or `UNJUDGED`, shape (n,); items above 0 are relevant.
+        scores: Finite, higher comes first, or `NOT_RETRIEVED`, shape (n,). Ranks are scores with the sign reversed.
         weights: Weights of the queries, shape (..., Q); None is 1 each.
 
     Raises:
-        ValueError: the shapes do not fit, there is no item, a code has none, or a relevance is negative.
+        ValueError: the shapes do not fit, there is no item, a code has none, or a value is none of these.
     """
 
     def __init__(
@@ -74,18 +81,22 @@ class Queries(WeightedUnits):
             raise ValueError(
                 f"items need one query, relevance and score each: {codes.shape, given.shape, values.shape}"
             )
-        if codes.min() < 0 or given.min() < 0:
-            raise ValueError("codes and relevances cannot be negative")
+        self._judged = given >= 0.0
+        if codes.min() < 0 or not (self._judged | (given == UNJUDGED)).all() or not (values < np.inf).all():
+            raise ValueError("codes and relevances cannot be negative, and scores are finite")
         self.sizes: Positions = np.bincount(codes)
         if not self.sizes.all():
             raise ValueError("every query needs an item")
         super().__init__(self.sizes.size, weights)
         self.n_items = codes.size
         self.starts: Positions = np.cumsum(self.sizes) - self.sizes
+        given = np.where(self._judged, given, 0.0)
         self._codes, self._given = codes, given
         order = _falling(codes, values, self.sizes)
-        self.relevance: Array = given.take(order)
         self._falling: Array = values.take(order)
+        # (n): does the item have a place?
+        self.retrieved: Mask = self._falling > NOT_RETRIEVED
+        self.relevance: Array = given.take(order) * self.retrieved
         self._heads: dict[int, Head] = {}
         if self._block_starts is not None:
             _order_ties(self.relevance, np.diff(self._block_starts, append=self.n_items))
@@ -113,7 +124,7 @@ class Queries(WeightedUnits):
 
     @cached_property
     def relevant(self) -> Array:
-        """1 for a relevant item, 0 for another."""
+        """1 for a relevant item that has a place, 0 for another."""
         return (self.relevance > 0).astype(np.float64)
 
     @cached_property
@@ -124,7 +135,7 @@ class Queries(WeightedUnits):
 
     @cached_property
     def ideal(self) -> Array:
-        """Relevances of each query, falling."""
+        """Relevances of all items of each query, falling."""
         order = _falling(self._codes, self._given, self.sizes)
         return self._given.take(order)
 
@@ -238,13 +249,28 @@ class Queries(WeightedUnits):
         blocks = self.blocks
         if blocks is None:
             return np.zeros(self.n_units)
-        tied = np.where(blocks.sizes > 1, blocks.sizes, 0)
+        tied = np.where((blocks.sizes > 1) & self.retrieved.take(blocks.starts), blocks.sizes, 0)
         return np.bincount(blocks.query, tied, self.n_units).astype(np.float64)
 
     @cached_property
     def relevant_items(self) -> Array:
-        """Number of relevant items."""
+        """Number of relevant items, retrieved or not."""
+        return np.bincount(self._codes, self._given > 0, self.n_units).astype(np.float64)
+
+    @cached_property
+    def retrieved_items(self) -> Array:
+        """Number of items that were retrieved."""
+        return self.sums(self.retrieved.astype(np.float64))
+
+    @cached_property
+    def retrieved_relevant(self) -> Array:
+        """Number of relevant items that were retrieved."""
         return self.sums(self.relevant)
+
+    @cached_property
+    def unjudged_items(self) -> Array:
+        """Number of items that were retrieved and not judged."""
+        return np.bincount(self._codes, ~self._judged, self.n_units).astype(np.float64)
 
     @cached_property
     def irrelevant_items(self) -> Array:
@@ -282,16 +308,22 @@ def _order_ties(relevance: Array, sizes: Positions) -> None:
 
 
 def _falling(codes: Positions, values: Array, sizes: Positions) -> Positions:
-    """The order of items by query, and within each query by falling values; ties in any order."""
+    """The order of items by query, and within each query by falling values, -inf last; ties in any order."""
     width, n_queries = int(sizes.max()), sizes.size
     if n_queries * width > _PADDED * values.size:
-        return _by_query(codes, ascending_order(-values)[0], n_queries)
+        placed = np.isfinite(values)
+        if placed.all():
+            return _by_query(codes, ascending_order(-values)[0], n_queries)
+        some = np.flatnonzero(placed)
+        some = some.take(ascending_order(-values.take(some))[0]) if some.size else some
+        return _by_query(codes, np.concatenate([some, np.flatnonzero(~placed)]), n_queries)
     order = np.arange(values.size)
     if (codes[1:] < codes[:-1]).any():
         order = _by_query(codes, order, n_queries)
     # Short rows sort several times as fast as all items at once.
     inside = np.arange(width) < sizes[:, None]
-    table = np.full(inside.shape, np.inf)
+    # NaN comes behind everything, -inf turned too.
+    table = np.full(inside.shape, np.nan)
     table[inside] = -values.take(order)
     places = np.argsort(table, axis=1)
     places += (np.cumsum(sizes) - sizes)[:, None]
@@ -325,8 +357,8 @@ def chance_of_a_hit(first: FirstRelevant, k: int) -> Array:
 
 
 def expected_reciprocal(first: FirstRelevant) -> Array:
-    """Expected reciprocal rank of the first relevant item, shape (Q); NaN for a query without one."""
-    found = np.full(first.size.size, np.nan)
+    """Expected reciprocal rank of the first relevant item, shape (Q); 0 for a query without one."""
+    found = np.zeros(first.size.size)
     alone = first.size == first.relevant
     np.divide(1.0, first.before + 1.0, out=found, where=alone & (first.size > 0))
     tied = np.flatnonzero(~alone)

@@ -10,9 +10,21 @@ from numpy.typing import NDArray
 
 from app.domain.errors import TooLarge
 from app.domain.inputs.labels import shown
+from app.domain.inputs.ranking import RankingCounts
 from app.domain.inputs.samples import Samples
 from app.kernel.metrics.expression import Measure
-from app.kernel.streamed.queries import GRADE, QUERY, RELEVANT, SCORE, ColumnFile, QueryValueUnits, query_values
+from app.kernel.streamed.queries import (
+    GRADE,
+    QUERY,
+    RELEVANT,
+    RETRIEVED,
+    SCORE,
+    SIZES,
+    UNJUDGED,
+    ColumnFile,
+    QueryValueUnits,
+    query_values,
+)
 from app.services.ports import OpenEngine
 
 _NAME: Final = "name"
@@ -44,10 +56,9 @@ class KeptQueries(NamedTuple):
         return QueryValueUnits(self.columns, self.n_items)
 
     @property
-    def counts(self) -> tuple[int, int, int, int]:
-        """Queries, items, relevant items and queries with a relevant item."""
-        relevant = self.columns[RELEVANT]
-        return self.columns.rows, self.n_items, int(relevant.sum()), int(np.count_nonzero(relevant))
+    def counts(self) -> RankingCounts:
+        """Sums over the queries."""
+        return RankingCounts.of(*(self.columns[name] for name in (SIZES, RELEVANT, RETRIEVED, UNJUDGED)))
 
 
 def kept_queries(

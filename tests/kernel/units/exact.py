@@ -6,22 +6,41 @@ from fractions import Fraction
 from itertools import groupby, permutations, product
 
 Number = Fraction | float
-Ranking = Sequence[int]
 
 
-def orders(relevance: Ranking, scores: Sequence[float]) -> list[Ranking]:
+class Ranking(list[int]):
+    """Relevances of the items that were retrieved, in their order; -1 is not judged. All others are `missed`."""
+
+    def __init__(self, placed: Sequence[int], missed: Sequence[int] = ()) -> None:
+        super().__init__(placed)
+        self.missed = [*missed]
+
+    @property
+    def relevant(self) -> int:
+        return sum(rel > 0 for rel in [*self, *self.missed])
+
+    @property
+    def items(self) -> int:
+        return len(self) + len(self.missed)
+
+
+def orders(relevance: Sequence[float], scores: Sequence[float]) -> list[Ranking]:
     """Relevances in every order that falling scores allow."""
-    rows = sorted(zip(scores, relevance, strict=True), key=lambda row: -row[0])
-    blocks = [[rel for _, rel in block] for _, block in groupby(rows, key=lambda row: row[0])]
-    return [[rel for block in chosen for rel in block] for chosen in product(*map(permutations, blocks))]
+    rows = sorted(zip(scores, map(int, relevance), strict=True), key=lambda row: -row[0])
+    missed = [rel for score, rel in rows if score == -math.inf]
+    placed = [row for row in rows if row[0] > -math.inf]
+    blocks = [[rel for _, rel in block] for _, block in groupby(placed, key=lambda row: row[0])]
+    return [
+        Ranking([rel for block in chosen for rel in block], missed) for chosen in product(*map(permutations, blocks))
+    ]
 
 
-def _hits(ranking: Ranking, k: int) -> int:
+def _hits(ranking: Sequence[int], k: int) -> int:
     return sum(rel > 0 for rel in ranking[:k])
 
 
 def _average_precision(ranking: Ranking, k: int, most: int) -> Fraction | None:
-    if _hits(ranking, len(ranking)) == 0:
+    if ranking.relevant == 0:
         return None
     found = sum(
         (Fraction(_hits(ranking, i), i) for i in range(1, min(k, len(ranking)) + 1) if ranking[i - 1] > 0), Fraction()
@@ -29,12 +48,12 @@ def _average_precision(ranking: Ranking, k: int, most: int) -> Fraction | None:
     return found / most
 
 
-def _dcg(ranking: Ranking, k: int, gain: Callable[[int], int]) -> float:
-    return math.fsum(gain(rel) / math.log2(place + 1) for place, rel in enumerate(ranking[:k], start=1))
+def _dcg(ranking: Sequence[int], k: int, gain: Callable[[int], int]) -> float:
+    return math.fsum(gain(max(rel, 0)) / math.log2(place + 1) for place, rel in enumerate(ranking[:k], start=1))
 
 
 def _ndcg(ranking: Ranking, k: int, gain: Callable[[int], int]) -> float | None:
-    best = _dcg(sorted(ranking, reverse=True), k, gain)
+    best = _dcg(sorted([*ranking, *ranking.missed], reverse=True), k, gain)
     return _dcg(ranking, k, gain) / best if best else None
 
 
@@ -43,11 +62,15 @@ def _first(ranking: Ranking) -> int | None:
 
 
 def _pairs(ranking: Ranking) -> Fraction | None:
-    relevant = _hits(ranking, len(ranking))
-    if relevant in (0, len(ranking)):
+    """What was not retrieved stands behind all that was, and is tied."""
+    relevant = ranking.relevant
+    if relevant in (0, ranking.items):
         return None
-    won = sum(a > 0 and b == 0 for i, a in enumerate(ranking) for b in ranking[i + 1 :])
-    return Fraction(won, relevant * (len(ranking) - relevant))
+    missed = sum(rel > 0 for rel in ranking.missed)
+    others = len(ranking.missed) - missed
+    won = sum(a > 0 and b <= 0 for i, a in enumerate(ranking) for b in ranking[i + 1 :])
+    won += _hits(ranking, len(ranking)) * others
+    return (won + Fraction(missed * others, 2)) / (relevant * (ranking.items - relevant))
 
 
 def _relevance(rel: int) -> int:
@@ -61,31 +84,33 @@ def _exponential(rel: int) -> int:
 # Of one order of the items; None is no value.
 OF_ONE: dict[str, Callable[[Ranking, int], Number | None]] = {
     "precision_at_k": lambda r, k: Fraction(_hits(r, k), k),
-    "recall_at_k": lambda r, k: Fraction(_hits(r, k), _hits(r, len(r))) if _hits(r, len(r)) else None,
+    "recall_at_k": lambda r, k: Fraction(_hits(r, k), r.relevant) if r.relevant else None,
     "hit_rate_at_k": lambda r, k: Fraction(_hits(r, k) > 0),
     "fall_out_at_k": lambda r, k: (
-        Fraction(min(k, len(r)) - _hits(r, k), len(r) - _hits(r, len(r))) if _hits(r, len(r)) < len(r) else None
+        Fraction(min(k, len(r)) - _hits(r, k), r.items - r.relevant) if r.relevant < r.items else None
     ),
-    "average_precision_at_k": lambda r, k: _average_precision(r, k, _hits(r, len(r))),
-    "average_precision_at_k attainable": lambda r, k: _average_precision(r, k, min(k, _hits(r, len(r)))),
+    "average_precision_at_k": lambda r, k: _average_precision(r, k, r.relevant),
+    "average_precision_at_k attainable": lambda r, k: _average_precision(r, k, min(k, r.relevant)),
     "average_precision_at_k places": lambda r, k: (
-        sum((Fraction(_hits(r, i), i) for i in range(1, min(k, len(r)) + 1)), Fraction()) / min(k, len(r))
-        if _hits(r, len(r))
+        sum((Fraction(_hits(r, i), i) for i in range(1, min(k, len(r)) + 1)), Fraction()) / max(min(k, len(r)), 1)
+        if r.relevant
         else None
     ),
     "dcg_at_k": lambda r, k: _dcg(r, k, _relevance),
     "dcg_at_k exponential": lambda r, k: _dcg(r, k, _exponential),
     "ndcg_at_k": lambda r, k: _ndcg(r, k, _relevance),
     "ndcg_at_k exponential": lambda r, k: _ndcg(r, k, _exponential),
-    "mean_average_precision": lambda r, _: _average_precision(r, len(r), _hits(r, len(r))),
-    "mean_reciprocal_rank": lambda r, _: Fraction(1, first) if (first := _first(r)) else None,
-    "mean_rank": lambda r, _: Fraction(first) if (first := _first(r)) else None,
-    "r_precision": lambda r, _: Fraction(_hits(r, R), R) if (R := _hits(r, len(r))) else None,
+    "mean_average_precision": lambda r, _: _average_precision(r, len(r), r.relevant),
+    "mean_reciprocal_rank": lambda r, _: (
+        None if not r.relevant else Fraction(1, first) if (first := _first(r)) else Fraction(0)
+    ),
+    "mean_rank": lambda r, _: None if not r.relevant else Fraction(first) if (first := _first(r)) else math.inf,
+    "r_precision": lambda r, _: Fraction(_hits(r, R), R) if (R := r.relevant) else None,
     "query_auc": lambda r, _: _pairs(r),
 }
 
 
-def of_query(name: str, relevance: Ranking, scores: Sequence[float], k: int) -> float | None:
+def of_query(name: str, relevance: Sequence[float], scores: Sequence[float], k: int) -> float | None:
     """Expectation over all orders of tied items."""
     values = [OF_ONE[name](ranking, k) for ranking in orders(relevance, scores)]
     known = [value for value in values if value is not None]

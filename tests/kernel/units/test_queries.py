@@ -18,7 +18,7 @@ from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.expression import Measure
 from app.kernel.numerics.arrays import Array
 from app.kernel.units import queries
-from app.kernel.units.queries import Queries
+from app.kernel.units.queries import NOT_RETRIEVED, UNJUDGED, Queries
 from tests.bank import each
 from tests.kernel.units import exact
 from tests.witnesses import sk
@@ -28,7 +28,7 @@ METRICS = catalogue().of_rankings.metrics
 RECORDED = json.loads((Path(__file__).parents[2] / "data" / "rankings.json").read_text(encoding="utf-8"))
 CHOICES = {"exponential": "gain", "attainable": "divide", "places": "divide"}
 
-Query = tuple[list[int], list[float]]
+Query = tuple[list[float], list[float]]
 QUERY: st.SearchStrategy[Query] = st.integers(1, 6).flatmap(
     lambda n: st.tuples(
         st.lists(st.integers(0, 3), min_size=n, max_size=n),
@@ -36,6 +36,20 @@ QUERY: st.SearchStrategy[Query] = st.integers(1, 6).flatmap(
     )
 )
 QUERIES = st.lists(QUERY, min_size=1, max_size=4)
+
+
+@st.composite
+def judged_apart(draw: st.DrawFn) -> Query:
+    """A query of which some items were judged and not retrieved, others retrieved and not judged."""
+    relevance, scores = draw(QUERY)
+    missing = draw(st.lists(st.sampled_from("jrb"), min_size=len(scores), max_size=len(scores)))
+    return (
+        [UNJUDGED if how == "r" else one for one, how in zip(relevance, missing, strict=True)],
+        [NOT_RETRIEVED if how == "j" else one for one, how in zip(scores, missing, strict=True)],
+    )
+
+
+APART = st.lists(judged_apart(), min_size=1, max_size=4)
 
 
 def queries_of(queries: list[Query], weights: Any = None) -> Queries:
@@ -65,7 +79,7 @@ def test_every_metric_has_an_exact_definition() -> None:
 
 @each("name", exact.OF_ONE)
 @settings(max_examples=20, deadline=None)
-@given(queries=QUERIES, k=st.integers(1, 8))
+@given(queries=QUERIES | APART, k=st.integers(1, 8))
 def test_ties_count_with_the_mean_over_all_their_orders(name: str, queries: list[Query], k: int) -> None:
     metric, chosen = metric_of(name)
     found = of_each(metric, queries_of(queries), **chosen, **with_k(metric, k))
@@ -75,6 +89,9 @@ def test_ties_count_with_the_mean_over_all_their_orders(name: str, queries: list
     )
     known = [value for value in expected if value is not None]
     value = metric(queries_of(queries), **chosen, **with_k(metric, k))
+    counts = queries_of(queries)
+    assert counts.retrieved_items.tolist() == [sum(one > NOT_RETRIEVED for one in scores) for _, scores in queries]
+    assert counts.unjudged_items.tolist() == [relevance.count(UNJUDGED) for relevance, _ in queries]
     assert float(value) == pytest.approx(np.mean(known) if known else np.nan, rel=CLOSE, abs=CLOSE, nan_ok=True)
 
 
@@ -171,7 +188,7 @@ def test_replicating_all_queries_moves_nothing(metric: Metric[Queries], queries:
 
 @each("metric", METRICS, ids=lambda metric: metric.key)
 @settings(max_examples=20, deadline=None)
-@given(queries=QUERIES, k=st.integers(1, 9))
+@given(queries=QUERIES | APART, k=st.integers(1, 9))
 def test_within_the_range_and_undefined_only_with_a_reason(
     metric: Metric[Queries], queries: list[Query], k: int
 ) -> None:
@@ -179,8 +196,9 @@ def test_within_the_range_and_undefined_only_with_a_reason(
     value = float(metric(data, **with_k(metric, k)))
     low, high = metric.card.range
     reasons = [one.code for one in metric.card.undefined if one.holds(data)]
-    assert np.isnan(value) == bool(reasons)
-    assert np.isnan(value) or (low or 0.0) - CLOSE <= value <= (np.inf if high is None else high + CLOSE)
+    assert (not np.isfinite(value)) == bool(reasons)
+    assert np.isinf(value) == (reasons == ["infinite"])
+    assert not np.isfinite(value) or (low or 0.0) - CLOSE <= value <= (np.inf if high is None else high + CLOSE)
 
 
 @each("metric", METRICS, ids=lambda metric: metric.key)
@@ -214,7 +232,10 @@ def test_cutoffs_are_written_out_where_they_are_the_default() -> None:
     [
         ([], [], []),
         ([0, 2], [1, 1], [1, 2]),
-        ([0, 0], [1, -1], [1, 2]),
+        ([0, 0], [1, -2], [1, 2]),
+        ([0, 0], [1, np.nan], [1, 2]),
+        ([0, 0], [1, 1], [1, np.nan]),
+        ([0, 0], [1, 1], [1, np.inf]),
         ([0, 0], [1], [1, 2]),
         ([-1, 0], [1, 1], [1, 2]),
     ],
@@ -232,6 +253,10 @@ def test_what_a_query_is_worth_depends_on_no_other_and_on_no_order() -> None:
     # Scores with many ties, relevances that do not add up exactly.
     scores, relevance = random.integers(0, 12, codes.size).astype(float), random.random(codes.size)
     relevance[random.random(codes.size) < 0.6] = 0.0
+    relevance[random.random(codes.size) < 0.1] = UNJUDGED
+    missed = (random.random(codes.size) < 0.2) & (relevance > UNJUDGED)
+    missed[codes < 3] |= relevance[codes < 3] > UNJUDGED
+    scores[missed] = NOT_RETRIEVED
     shuffled = random.permutation(codes.size)
     whole = Queries(codes, relevance, scores)
     other = Queries(codes[shuffled], relevance[shuffled], scores[shuffled])
@@ -245,4 +270,23 @@ def test_what_a_query_is_worth_depends_on_no_other_and_on_no_order() -> None:
             np.testing.assert_array_equal(values, apart, strict=True)
     np.testing.assert_array_equal(whole.tied_items, np.concatenate([one.tied_items for one in few]))
     of_each_query = [scores[codes == code].tolist() for code in range(200)]
-    assert whole.tied_items.tolist() == [sum(own.count(one) > 1 for one in own) for own in of_each_query]
+    assert whole.tied_items.tolist() == [
+        sum(own.count(one) > 1 for one in own if one > NOT_RETRIEVED) for own in of_each_query
+    ]
+
+
+def test_queries_of_very_different_length_are_sorted_alike() -> None:
+    """One long query beside many short ones is sorted in another way than rows of one length."""
+    random = np.random.default_rng(8)
+    codes = np.concatenate([np.zeros(9000, dtype=int), 1 + np.arange(3000) // 2])
+    scores, relevance = random.random(codes.size), random.integers(0, 2, codes.size).astype(float)
+    scores[random.random(codes.size) < 0.3] = NOT_RETRIEVED
+    whole = Queries(codes, relevance, scores)
+    for metric in METRICS:
+        alone = [
+            of_each(metric, Queries(codes[rows] * 0, relevance[rows], scores[rows]))
+            for rows in (codes == 0, codes == 7)
+        ]
+        np.testing.assert_array_equal(of_each(metric, whole)[[0, 7]], np.concatenate(alone))
+    nowhere = Queries(codes, relevance, np.full(codes.size, NOT_RETRIEVED))
+    assert float(METRICS[0](nowhere)) == 0.0

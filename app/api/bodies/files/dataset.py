@@ -251,11 +251,9 @@ class Dataset:
         """One file after another, each with some of the rows, for whoever loads these columns."""
         names, before = self.names(mapped=mapped), 0
         for batch in self.batches(columns):
-            for name in batch.schema.names:
-                refuse_missing(pa.chunked_array([batch.column(name)]), name, before)
-            before += batch.num_rows
             if batch.num_rows:
-                yield TableFile(names, partial(self._table, pa.Table.from_batches([batch])))
+                yield TableFile(names, partial(self._table, pa.Table.from_batches([batch]), before=before))
+            before += batch.num_rows
 
     def spelled(self, columns: Columns) -> dict[str, Spelling]:
         """Spelling of columns of labels over all rows, where their type follows from it."""
@@ -292,14 +290,14 @@ class Dataset:
         with self.listing.open(file.path) as opened:
             return int(_format(self.form).make_fragment(opened).count_rows())
 
-    def _table(self, table: pa.Table, labels: Sequence[str], numbers: Sequence[str]) -> FileColumns:
-        read = arrow_table(table.num_rows, table.column, len(labels) + len(numbers))
+    def _table(self, table: pa.Table, labels: Sequence[str], numbers: Sequence[str], *, before: int = 0) -> FileColumns:
+        read = arrow_table(table.num_rows, table.column, len(labels) + len(numbers), before)
 
         def written(name: str, *, ids: bool) -> Column:
             if name not in self.texts:
                 return (read.ids if ids else read.labels)(name)
             return as_written(
-                refuse_missing(table.column(name), name), name, ids=ids, spelling=self.spellings.get(name)
+                refuse_missing(table.column(name), name, before), name, ids=ids, spelling=self.spellings.get(name)
             )
 
         return replace(read, labels=partial(written, ids=False), ids=partial(written, ids=True))

@@ -30,6 +30,7 @@ from app.api.bodies.files.table import (
     check_rows,
     is_text,
     refuse_many,
+    refuse_nan,
     too_large,
 )
 from app.domain.errors import InvalidInput
@@ -213,6 +214,7 @@ def open_npz(file: BinaryIO) -> TableFile:
             labels=lambda name: _labels(arrays[name].column(), name),
             ids=lambda name: _labels(arrays[name].column()),
             numbers=lambda name: _numbers(arrays[name].column(), name),
+            gaps=lambda name: _gaps(arrays[name].column(), name),
             matrix=lambda name: _numbers(arrays[name].read(), name),
             flags=lambda name: _flags(arrays[name].read(), name),
         )
@@ -290,6 +292,15 @@ def _numbers(array: NDArray[Any], name: str) -> NDArray[np.float64]:
     if array.dtype.kind not in "fiu":
         raise InvalidInput.at("/data", "not_numbers", f"expected numbers as {name!r}")
     return np.ascontiguousarray(array, dtype=np.float64)
+
+
+def _gaps(array: NDArray[Any], name: str) -> NDArray[np.float64]:
+    """Numbers, all of which are there: an array has no missing values."""
+    values = _numbers(array, name)
+    wrong = np.isnan(values)
+    if wrong.any():
+        refuse_nan(name, int(np.argmax(wrong)))
+    return values
 
 
 def _flags(array: NDArray[Any], name: str) -> NDArray[Any]:

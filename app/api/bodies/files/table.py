@@ -94,6 +94,7 @@ class FileColumns:
     labels: Callable[[str], Column]
     ids: Callable[[str], Column]
     numbers: Callable[[str], NDArray[np.float64]]
+    gaps: Callable[[str], NDArray[np.float64]]
     matrix: Callable[[str], NDArray[np.float64]]
     flags: Callable[[str], NDArray[Any]]
 
@@ -111,17 +112,21 @@ class TableFile:
     load: Callable[[Sequence[str], Sequence[str]], FileColumns]
 
 
-def arrow_table(rows: int, read: Callable[[str], pa.ChunkedArray], columns: int) -> FileColumns:
-    """A table whose columns are read as arrays of Arrow."""
+def arrow_table(rows: int, read: Callable[[str], pa.ChunkedArray], columns: int, before: int = 0) -> FileColumns:
+    """A table whose columns are read as arrays of Arrow; ``before`` rows of others came first."""
     check_rows(rows, columns)
+
+    def whole(name: str) -> pa.ChunkedArray:
+        return refuse_missing(read(name), name, before)
 
     return FileColumns(
         rows=rows,
-        labels=lambda name: _labels(refuse_many(refuse_missing(read(name), name), name), name),
-        ids=lambda name: _labels(refuse_missing(read(name), name), name),
-        numbers=lambda name: _numbers(refuse_missing(read(name), name), name),
-        matrix=lambda name: _numbers(refuse_missing(read(name), name), name),
-        flags=lambda name: _flags(refuse_missing(read(name), name), name),
+        labels=lambda name: _labels(refuse_many(whole(name), name), name),
+        ids=lambda name: _labels(whole(name), name),
+        numbers=lambda name: _numbers(whole(name), name),
+        gaps=lambda name: _gaps(read(name), name, before),
+        matrix=lambda name: _numbers(whole(name), name),
+        flags=lambda name: _flags(whole(name), name),
     )
 
 
@@ -208,6 +213,28 @@ def _numbers(column: pa.ChunkedArray, name: str) -> NDArray[np.float64]:
     return np.asarray(column.cast(kind).cast(pa.float64(), safe=False).to_numpy())
 
 
+def _gaps(column: pa.ChunkedArray, name: str, before: int) -> NDArray[np.float64]:
+    """Numbers, NaN where there is none. A NaN that is there is no missing value: some computation went wrong."""
+    if pa.types.is_null(column.type):
+        return np.full(len(column), np.nan)
+    values = _numbers(column, name)
+    wrong = np.isnan(values)
+    if column.null_count:
+        wrong &= np.asarray(column.is_valid().to_numpy())
+    if wrong.any():
+        refuse_nan(name, before + int(np.argmax(wrong)))
+    return values
+
+
+def refuse_nan(name: str, row: int) -> None:
+    """Refuse a value that is not a number, where missing ones may be.
+
+    Raises:
+        InvalidInput: always.
+    """
+    raise InvalidInput.at("/data", "not_finite", f"expected a finite number or none in {name!r} at row {row}, got nan")
+
+
 def _flags(column: pa.ChunkedArray, name: str) -> NDArray[Any]:
     return np.asarray(column.to_numpy()) if pa.types.is_boolean(column.type) else _numbers(column, name)
 
@@ -243,6 +270,7 @@ def mapped_file(file: TableFile, columns: Mapped, classes: Sequence[str] | None,
             labels=lambda name: table.labels(names[name]),
             ids=lambda name: table.ids(names[name]),
             numbers=lambda name: table.numbers(names[name]),
+            gaps=lambda name: table.gaps(names[name]),
             matrix=lambda name: table.matrix(names[name]),
             flags=lambda name: table.flags(names[name]),
         )

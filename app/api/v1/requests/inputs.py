@@ -13,10 +13,20 @@ from pydantic_core import PydanticCustomError
 
 from app.api.bodies.parsing import Wire
 from app.api.v1.requests.fields import LabelField
-from app.domain.inputs.kind import Form, Input, LabelOf, Limits, Member
+from app.domain.inputs.kind import Columns, Form, Input, LabelOf, Limits, Member, tables_in
 from app.domain.inputs.kinds import KINDS
 from app.domain.inputs.matrices import MOST_SAMPLES, MatrixInput
 from app.domain.inputs.samples import Tally
+
+
+class TableModel(Wire):
+    """Columns of one length as JSON."""
+
+    declared: ClassVar[type[Columns]]
+
+    def as_declared(self) -> Columns:
+        """The declared dataclass."""
+        return self.declared(**{name: getattr(self, name) for name in self.declared.members()})
 
 
 class InputModel(Wire):
@@ -51,6 +61,8 @@ def _names(kind: type[Input]) -> tuple[tuple[str, ...], frozenset[str]]:
 
 
 def _as_declared(value: Any) -> Any:
+    if isinstance(value, TableModel):
+        return value.as_declared()
     folds = isinstance(value, list) and len(value) > 0 and isinstance(value[0], InputModel)
     return [one.as_declared() for one in value] if folds else value
 
@@ -75,6 +87,8 @@ def _option(hint: Any) -> Any:
         return LabelField
     if hint is Input:
         return single_input()
+    if isinstance(hint, type) and issubclass(hint, Columns):
+        return _table(hint)  # type: ignore[arg-type]  # classes are hashable, whatever their instances are
     origin, inner = get_origin(hint), get_args(hint)
     if origin is Annotated:
         made: Any = _option(inner[0])
@@ -88,6 +102,15 @@ def _option(hint: Any) -> Any:
     return hint
 
 
+@cache
+def _table(declared: type[Columns]) -> type[TableModel]:
+    made = create_model(
+        declared.__name__, __base__=TableModel, __doc__=_sentence(declared), **_fields(declared, columns=True)
+    )
+    made.declared = declared
+    return made
+
+
 def _bounds(limits: Limits) -> Any:
     words: dict[str, Any] = {**limits.checked, "json_schema_extra": dict(limits.said) or None}
     if limits.first_fault:
@@ -97,10 +120,17 @@ def _bounds(limits: Limits) -> Any:
 
 def _members(kind: type[Input], *, columns: bool) -> dict[str, Any]:
     """Fields of a model: kind, and the members in their order, perhaps without columns."""
+    return {"kind": (Literal[kind.kind], ...), **_fields(kind, columns=columns)}
+
+
+def _fields(kind: type[Columns], *, columns: bool) -> dict[str, Any]:
+    """Fields of the members in their order, perhaps without columns and without tables of them."""
     hints = get_type_hints(kind, include_extras=True)
     defaults = {one.name: one.default for one in fields(kind)}
-    found: dict[str, Any] = {"kind": (Literal[kind.kind], ...)}
+    found: dict[str, Any] = {}
     for name, member in kind.members().items():
+        if not columns and tables_in(hints[name]):
+            continue
         if member.form is None:
             found[name] = _option(hints[name]), _field(member, defaults[name])
         elif columns:
@@ -124,7 +154,7 @@ def _model(kind: type[Input]) -> type[InputModel]:
     return made
 
 
-def _sentence(kind: type[Input]) -> str:
+def _sentence(kind: type[Columns]) -> str:
     """The docstring of a kind up to what it says of fields."""
     return (kind.__doc__ or "").partition("\n")[0]
 

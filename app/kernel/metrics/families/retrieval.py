@@ -1,6 +1,7 @@
 """Ranking metrics as means over queries: of the first k items, and of whole lists.
 
-An item is relevant if its relevance is above 0. Tied items count with their mean over all orders.
+An item is relevant if its relevance is above 0. Tied items count with their mean over all orders. Items that were judged
+and not retrieved count among those that could be found, and have no place.
 """
 
 from functools import partial
@@ -8,7 +9,7 @@ from functools import partial
 import numpy as np
 
 from app.kernel.metrics.card import Choice, Inputs, Number, Orientation, Prevalence, over_units
-from app.kernel.metrics.conditions import NO_IRRELEVANT, NO_PAIRS, NO_QUERIES, NO_RELEVANT
+from app.kernel.metrics.conditions import NO_IRRELEVANT, NO_PAIRS, NO_QUERIES, NO_RELEVANT, NOTHING_FOUND
 from app.kernel.numerics.arrays import Array, ratio
 from app.kernel.units.queries import Queries, chance_of_a_hit, expected_rank, expected_reciprocal
 
@@ -98,7 +99,7 @@ def hit_rate_at_k(q: Queries, k: float = 10.0) -> Array:
     references=("manning2008",),
 )
 def fall_out_at_k(q: Queries, k: float = 10.0) -> Array:
-    irrelevant = np.minimum(q.sizes, int(k)) - q.sums(q.expected_relevant, int(k))
+    irrelevant = np.minimum(q.retrieved_items, int(k)) - q.sums(q.expected_relevant, int(k))
     return ratio(irrelevant, q.irrelevant_items)
 
 
@@ -133,8 +134,9 @@ def fall_out_at_k(q: Queries, k: float = 10.0) -> Array:
 def average_precision_at_k(q: Queries, k: float = 10.0, divide: str = "relevant") -> Array:
     whole = int(k)
     if divide == "places":
-        precisions = q.sums(q.relevant_so_far / q.rank, whole)
-        return np.where(q.relevant_items > 0, precisions / np.minimum(q.sizes, whole), np.nan)
+        precisions = q.sums(q.relevant_so_far / q.rank * q.retrieved, whole)
+        places = np.clip(q.retrieved_items, 1, whole)
+        return np.where(q.relevant_items > 0, precisions / places, np.nan)
     most = q.relevant_items if divide == "relevant" else np.minimum(q.relevant_items, whole)
     return ratio(q.sums(q.expected_precision, whole), most)
 
@@ -229,24 +231,28 @@ def mean_average_precision(q: Queries) -> Array:
     references=("beddar2025", "voorhees1999", "mcsherry2008"),
 )
 def mean_reciprocal_rank(q: Queries) -> Array:
-    return expected_reciprocal(q.first_relevant)
+    return np.where(q.relevant_items > 0, expected_reciprocal(q.first_relevant), np.nan)
 
 
 @_over_queries(
     name="mean rank",
     symbol="MR",
     formula=r"\frac{1}{|Q|} \sum_q k_q",
-    sentence="Mean over the queries that have relevant items of the rank of the first of them.",
+    sentence=(
+        "Mean over the queries that have relevant items of the rank of the first of them; infinite if for one of them no "
+        "relevant item was retrieved."
+    ),
     elsewhere={"pykeen": "arithmetic_mean_rank"},
     differs={"pykeen": "takes every relevant item as a query of its own"},
     orientation=Orientation.LOWER,
     range=(1.0, None),
     ideal=1.0,
-    undefined=(NO_RELEVANT,),
+    undefined=(NO_RELEVANT, NOTHING_FOUND),
     references=("beddar2025",),
 )
 def mean_rank(q: Queries) -> Array:
-    return expected_rank(q.first_relevant)
+    ranks = expected_rank(q.first_relevant)
+    return np.where((q.relevant_items > 0) & (q.retrieved_relevant == 0), np.inf, ranks)
 
 
 @_over_queries(
@@ -282,4 +288,9 @@ def r_precision(q: Queries) -> Array:
 )
 def query_auc(q: Queries) -> Array:
     lost = q.sums(q.relevant * q.irrelevant_above)
+    # What was not retrieved stands behind all that was, and is tied.
+    missed = q.relevant_items - q.retrieved_relevant
+    if missed.any():
+        found = q.retrieved_items - q.retrieved_relevant
+        lost = lost + missed * 0.5 * (found + q.irrelevant_items)
     return 1.0 - ratio(lost, q.relevant_items * q.irrelevant_items)
