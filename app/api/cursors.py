@@ -1,4 +1,4 @@
-"""Opaque cursors: where a page ended, bound to the filters it was asked with."""
+"""Pages of lists: opaque cursors, bound to the filters they were asked with, and the members chosen of items."""
 
 import binascii
 from base64 import urlsafe_b64decode, urlsafe_b64encode
@@ -10,15 +10,55 @@ from typing import Annotated, Any, Generic, TypeVar
 from uuid import UUID
 
 import orjson
-from fastapi import Query
+from fastapi import Depends, Query
+from starlette.responses import Response
 
-from app.api.problems import InvalidQuery
+from app.api.answers import json_response, member_names
+from app.api.problems import InvalidQuery, near
+from app.domain.errors import Fault
 from app.domain.evaluation import Page
+from app.domain.members import members
 
 Item = TypeVar("Item")
 Place = TypeVar("Place")
 Limit = Annotated[int, Query(ge=1, le=200, description="Items per page.")]
 Cursor = Annotated[str | None, Query(description="`next_cursor` of the previous page.")]
+
+
+def fields_of(known: Sequence[str]) -> Any:
+    """The parameter `fields` of an answer, or of the items of a list, with these members."""
+    member = f"({'|'.join(known)})"
+    return Query(
+        description="Names of members, separated by commas: only these are answered.",
+        max_length=1000,
+        json_schema_extra={"pattern": f"^{member}( ?, ?{member}){{0,20}}$"},
+    )
+
+
+def chosen_members(fields: str | None, known: Sequence[str]) -> tuple[str, ...] | None:
+    """The members that are named with commas between them; None when nothing is said.
+
+    Raises:
+        InvalidQuery: there is none of such a name.
+    """
+    if fields is None:
+        return None
+    names = tuple(name.strip() for name in fields.split(","))
+    faults = [_unknown_member(name[:100], known) for name in names if name not in known]
+    if faults:
+        raise InvalidQuery(faults)
+    return names
+
+
+def _unknown_member(name: str, known: Sequence[str]) -> Fault:
+    detail = f"there is no member {name!r}; known are {', '.join(known)}"
+    return Fault("fields", "unknown_member", detail, near(name, known))
+
+
+def kept_members(answer: Any, names: Sequence[str]) -> dict[str, Any]:
+    """The named members of an answer, as far as it has them."""
+    found = members(answer) if is_dataclass(answer) else answer
+    return {name: found[name] for name in names if name in found}
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +74,37 @@ class Items(Generic[Item]):
     """All items."""
 
     items: Sequence[Item]
+
+
+@dataclass(frozen=True, slots=True)
+class Paging:
+    """What every list is asked for.
+
+    Attributes:
+        members: Of the items; None keeps all.
+    """
+
+    limit: int
+    cursor: str | None
+    members: tuple[str, ...] | None
+
+    def answer(self, found: Listing[Any]) -> Response:
+        """A response with a page."""
+        if self.members is not None:
+            found = Listing([kept_members(item, self.members) for item in found.items], found.next_cursor)
+        return json_response(found)
+
+
+def paging_of(shape: type) -> Any:
+    """Return the parameters of a list whose items have this shape, to stand in `Annotated`."""
+    known = member_names(shape)
+
+    def paging(
+        limit: Limit = 50, cursor: Cursor = None, fields: Annotated[str | None, fields_of(known)] = None
+    ) -> Paging:
+        return Paging(limit, cursor, chosen_members(fields, known))
+
+    return Depends(paging)
 
 
 class Pages(Generic[Place]):

@@ -284,7 +284,9 @@ def _complete(path: str, method: str, operation: dict[str, Any], schemas: Mappin
 
 
 def _say_of_members(operation: dict[str, Any], schemas: Mapping[str, Any]) -> None:
-    """Relax the schemas of answers with the parameter `fields`: none of their members is required."""
+    """Relax the schemas of answers with the parameter `fields`: none of their members is required, or none of those of
+    the items of a list.
+    """
     if not any(parameter["name"] == "fields" for parameter in operation.get("parameters", ())):
         return
     for status, answer in operation["responses"].items():
@@ -292,7 +294,11 @@ def _say_of_members(operation: dict[str, Any], schemas: Mapping[str, Any]) -> No
         if not status.startswith("2") or status == "202" or content is None:
             continue
         for one in content["schema"].get("anyOf", [content["schema"]]):
-            schemas[one["$ref"].rpartition("/")[2]].pop("required", None)
+            schema = schemas[one["$ref"].rpartition("/")[2]]
+            item = schema.get("properties", {}).get("items", {}).get("items", {})
+            if "$ref" in item:
+                schema = schemas[item["$ref"].rpartition("/")[2]]
+            schema.pop("required", None)
 
 
 def _show_answers(document: dict[str, Any]) -> None:

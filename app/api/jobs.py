@@ -21,7 +21,7 @@ from app.api.bodies.parsing import Body, check_media_type, parse_body, read_body
 from app.api.bodies.received import put_down, put_down_form
 from app.api.deps import CARRIED_OUT_BY, Context, Services
 from app.api.presentation import AS_USUAL, Kind, view_of
-from app.api.problems import Problem, internal_error, refusal_of
+from app.api.problems import RETRY_SECONDS, Problem, internal_error, refusal_of
 from app.domain.errors import DomainError
 from app.domain.operations import Job, KeptRequest, Task
 from app.services.jobs import Answered
@@ -44,6 +44,7 @@ LATER: Final[dict[int | str, dict[str, Any]]] = {
                 "required": True,
                 "schema": {"type": "string", "format": "uri-reference"},
             },
+            "Retry-After": {"description": "Seconds.", "required": True, "schema": {"type": "integer"}},
             "Preference-Applied": {"schema": {"type": "string", "const": PREFERENCE}},
         },
         "links": {
@@ -140,12 +141,17 @@ async def put_aside(request: Request, context: Context, body: Body) -> Response:
     jobs = context.services.jobs
     await jobs.require_room(context.project)
     job = await jobs.take(context.project, _kept(request), BytesIO(body))
-    return json_response(job, HTTPStatus.ACCEPTED, {"Location": f"/v1/jobs/{job.id}"})
+    headers = {"Location": f"/v1/jobs/{job.id}", "Retry-After": str(RETRY_SECONDS)}
+    return json_response(job, HTTPStatus.ACCEPTED, headers)
 
 
 def accepted(job: Job) -> Response:
     """Answer 202 with the job that carries out a deferred request."""
-    headers = {"Location": f"/v1/jobs/{job.id}", "Preference-Applied": PREFERENCE}
+    headers = {
+        "Location": f"/v1/jobs/{job.id}",
+        "Preference-Applied": PREFERENCE,
+        "Retry-After": str(RETRY_SECONDS),
+    }
     return json_response(job, HTTPStatus.ACCEPTED, headers)
 
 

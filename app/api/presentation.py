@@ -6,7 +6,7 @@ where the answer is made, which may be another process.
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from functools import lru_cache
 from http import HTTPStatus
@@ -14,9 +14,11 @@ from typing import Annotated, Any, Final, NamedTuple, Union
 
 import orjson
 from fastapi import Depends, Query, Request
+from pydantic import StringConstraints
 from starlette.responses import Response
 
 from app.api.answers import Documented, answers, member_names, write_json
+from app.api.cursors import chosen_members, fields_of, kept_members
 from app.api.documents.check import check_document
 from app.api.documents.comparison import comparison_document
 from app.api.documents.document import Document
@@ -26,8 +28,6 @@ from app.api.documents.markdown import write_csv, write_markdown
 from app.api.documents.text import NARROWEST, USUAL, WIDEST, Style, write_text
 from app.api.problems import InvalidQuery, NotAcceptable
 from app.api.report import HEADERS, write_page
-from app.domain.errors import Fault
-from app.domain.members import members
 from app.services.compare.answers import ModelComparison, RunComparison
 from app.services.evaluate.evaluations import Evaluation, EvaluationHeadline
 from app.services.gate import CheckAnswer
@@ -79,6 +79,8 @@ class Kind:
 
 
 EVALUATION = Kind((Evaluation,), evaluation_document, ("id", "headline"))
+# The member that is computed where it is named among `fields`.
+VALUES: Final = "values"
 COMPARISON = Kind((RunComparison, ModelComparison), comparison_document, ("id",))
 CHECK = Kind((CheckAnswer,), check_document, ("id", "verdict", "exit_code"))
 LEADERBOARD = Kind((Leaderboard,), leaderboard_document, ())
@@ -97,6 +99,7 @@ class FormatQuery(NamedTuple):
 
     fields: str | None = None
     style: Style = Style()
+    metrics: Sequence[str] | None = None
 
 
 # For routes whose address has no parameters: those are called without anything being found out.
@@ -107,17 +110,9 @@ _MOST_CLASSES_AT_ONCE: Final = 64
 
 def _asked_of(kind: Kind) -> Callable[..., FormatQuery]:
     """The parameters that routes with such an answer share."""
-    member = f"({'|'.join(kind.members)})"
 
     def asked(
-        fields: Annotated[
-            str | None,
-            Query(
-                description="Names of top-level members, separated by commas: only these are answered.",
-                max_length=1000,
-                json_schema_extra={"pattern": f"^{member}( ?, ?{member}){{0,20}}$"},
-            ),
-        ] = None,
+        fields: Annotated[str | None, fields_of(kind.members)] = None,
         style: Annotated[Characters, Query(description="What the pictures of a text are made of.")] = Characters.ASCII,
         width: Annotated[int, Query(ge=NARROWEST, le=WIDEST, description="Columns of a text.")] = USUAL,
     ) -> FormatQuery:
@@ -126,7 +121,29 @@ def _asked_of(kind: Kind) -> Callable[..., FormatQuery]:
     return asked
 
 
-FormatOfEvaluation = Annotated[FormatQuery, Depends(_asked_of(EVALUATION))]
+ShownMetrics = Annotated[
+    list[Annotated[str, StringConstraints(min_length=1, max_length=2000)]] | None,
+    Query(
+        description="Metric expressions that `values` is to have (`fields=values`), in place of the headline.",
+        max_length=100,
+    ),
+]
+
+
+def _with_metrics(
+    asked: Annotated[FormatQuery, Depends(_asked_of(EVALUATION))], metrics: ShownMetrics = None
+) -> FormatQuery:
+    return asked._replace(metrics=metrics)
+
+
+def _members_alone(
+    fields: Annotated[str | None, fields_of(EVALUATION.members)] = None, metrics: ShownMetrics = None
+) -> FormatQuery:
+    return FormatQuery(fields, metrics=metrics)
+
+
+FormatOfEvaluation = Annotated[FormatQuery, Depends(_with_metrics)]
+MembersOfEvaluation = Annotated[FormatQuery, Depends(_members_alone)]
 FormatOfComparison = Annotated[FormatQuery, Depends(_asked_of(COMPARISON))]
 FormatOfCheck = Annotated[FormatQuery, Depends(_asked_of(CHECK))]
 FormatOfLeaderboard = Annotated[FormatQuery, Depends(_asked_of(LEADERBOARD))]
@@ -139,6 +156,7 @@ class View:
     Attributes:
         fields: The members that are kept; None keeps all.
         applied: What was asked for by `Prefer` and is done.
+        metrics: Of `values`, where these are kept; none are the headline.
     """
 
     kind: Kind
@@ -146,6 +164,12 @@ class View:
     fields: tuple[str, ...] | None = None
     style: Style = field(default_factory=Style)
     applied: str = ""
+    metrics: tuple[str, ...] = ()
+
+    @property
+    def chosen(self) -> tuple[str, ...] | None:
+        """The metrics of `values`; None where these are not kept."""
+        return self.metrics if self.fields is not None and VALUES in self.fields else None
 
     def is_within(self, shape: type) -> bool:
         """Are all members that are kept among those of another, smaller answer?"""
@@ -154,7 +178,7 @@ class View:
     def write(self, answer: Any) -> bytes:
         """The answer, a dataclass or what was kept of one, as it is sent."""
         if self.media is Media.JSON:
-            return write_json(answer if self.fields is None else self._kept(answer))
+            return write_json(answer if self.fields is None else kept_members(answer, self.fields))
         document = self.kind.document(orjson.loads(write_json(answer)))
         match self.media:
             case Media.TEXT:
@@ -181,10 +205,6 @@ class View:
         """A response with the answer."""
         return self.response(self.write(answer), status, headers)
 
-    def _kept(self, answer: Any) -> dict[str, Any]:
-        found = members(answer) if is_dataclass(answer) else answer
-        return {name: found[name] for name in self.fields or () if name in found}
-
 
 def view_of(request: Request, kind: Kind, asked: FormatQuery) -> View:
     """Return the view that a request asks for.
@@ -197,11 +217,13 @@ def view_of(request: Request, kind: Kind, asked: FormatQuery) -> View:
     return view
 
 
-def json_view_of(request: Request, kind: Kind) -> View:
-    """Return the JSON view of a request for many answers: whole, or with `return=minimal`."""
-    if _prefers_minimal(request.headers.get("prefer", "")):
-        return View(kind, fields=kind.least, applied="return=minimal")
-    return View(kind)
+def json_view_of(request: Request, kind: Kind, asked: FormatQuery = AS_USUAL) -> View:
+    """Return the JSON view of a request for many answers.
+
+    Raises:
+        InvalidQuery: there is no member of such a name, or metrics are chosen without `values`.
+    """
+    return _chosen_view(request, kind, Media.JSON, asked)
 
 
 def requested_view(request: Request) -> View:
@@ -211,10 +233,18 @@ def requested_view(request: Request) -> View:
 
 
 def _view_of(request: Request, kind: Kind, asked: FormatQuery) -> View:
-    media = _negotiated(request.headers.get("accept", "*/*"))
-    if asked.fields is not None:
-        return View(kind, media, _members(kind, asked.fields, media), asked.style)
-    if request.method == "POST" and media is Media.JSON and _prefers_minimal(request.headers.get("prefer", "")):
+    return _chosen_view(request, kind, _negotiated(request.headers.get("accept", "*/*")), asked)
+
+
+def _chosen_view(request: Request, kind: Kind, media: Media, asked: FormatQuery) -> View:
+    if asked.fields is not None and media is not Media.JSON:
+        raise InvalidQuery.at("fields", "not_json", f"fields chooses members of JSON, and {media} was asked for")
+    kept = chosen_members(asked.fields, kind.members)
+    if asked.metrics is not None and VALUES not in (kept or ()):
+        raise InvalidQuery.at("metrics", "no_values", "expected fields=values with it: metrics chooses among values")
+    if kept is not None:
+        return View(kind, media, kept, asked.style, metrics=tuple(asked.metrics or ()))
+    if request.method != "GET" and media is Media.JSON and _prefers_minimal(request.headers.get("prefer", "")):
         return View(kind, media, kind.least, asked.style, "return=minimal")
     return View(kind, media, None, asked.style)
 
@@ -229,21 +259,6 @@ def accepts_json(accept: str) -> bool:
     """Return True if a header `Accept` allows JSON."""
     ranges = [weighted(part) for part in accept.split(",") if part.strip()]
     return not ranges or _weight(Media.JSON, ranges) > 0.0
-
-
-def _members(kind: Kind, fields: str, media: Media) -> tuple[str, ...]:
-    if media is not Media.JSON:
-        raise InvalidQuery.at("fields", "not_json", f"fields chooses members of JSON, and {media} was asked for")
-    names, known = tuple(name.strip() for name in fields.split(",")), kind.members
-    unknown = [name for name in names if name not in known]
-    if unknown:
-        raise InvalidQuery(
-            [
-                Fault("fields", "unknown_member", f"there is no member {name[:100]!r}; known are {', '.join(known)}")
-                for name in unknown
-            ]
-        )
-    return names
 
 
 def _negotiated(accept: str) -> Media:

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from http import HTTPStatus
 from typing import Any, Final, Self, get_args
@@ -44,6 +44,7 @@ from app.domain.errors import (
     TooManyRequests,
     TooManyWebhooks,
     Unauthenticated,
+    UnknownClass,
     UnknownLabel,
     UnknownMetric,
 )
@@ -93,7 +94,8 @@ PROBLEM_TYPES = {
     "not_found": "There is no such thing, or no longer.",
     "not_for_this_kind": "What is asked for has no meaning for the kind of input that was evaluated.",
     "no_samples_kept": "Curves and thresholds need an evaluation of probabilities or scores whose samples were kept.",
-    "unknown_class": "The curve is that of one class: `class` has to name a class of the evaluation.",
+    "unknown_class": "`class` has to name a class of the evaluation; `suggestions` has the nearest ones.",
+    "needs_scores": "It is about probabilities or scores, and the input came without.",
     "no_figure": "There is no such figure of this evaluation, comparison or check; GET /v1/plots says what each needs.",
     "not_installed": "It needs an extra that this service was installed without; the detail names it.",
     "undefined_curve": "The samples have no such curve, for example because they are all of one class.",
@@ -408,31 +410,28 @@ def _store_problem(error: Exception) -> Problem | None:
     return None
 
 
+def _place(pointer: str, prefix: str = "") -> dict[str, Any]:
+    """Where a fault is: what does not begin as a JSON pointer does is the name of a parameter of the address."""
+    return {"parameter": pointer} if pointer[:1] not in ("", "/") else {"pointer": prefix + pointer}
+
+
 def _faulty(status: HTTPStatus, code: str, faults: Sequence[Fault], prefix: str) -> Problem:
     listed = tuple(
-        FaultValue(pointer=prefix + one.pointer, code=one.code, detail=one.detail, suggestions=one.suggestions or None)
+        FaultValue(**_place(one.pointer, prefix), code=one.code, detail=one.detail, suggestions=one.suggestions or None)
         for one in faults
     )
     return Problem(status=status, code=code, detail=faults[0].detail, errors=listed)
 
 
 def _query_problem(error: InvalidQuery) -> Problem:
-    first = error.faults[0]
-    return Problem(
-        status=HTTPStatus.UNPROCESSABLE_ENTITY,
-        code=error.code,
-        detail=f"{first.pointer}: {first.detail}",
-        errors=tuple(
-            FaultValue(parameter=one.pointer, code=one.code, detail=one.detail, suggestions=one.suggestions or None)
-            for one in error.faults
-        ),
-    )
+    found = _faulty(HTTPStatus.UNPROCESSABLE_ENTITY, error.code, error.faults, "")
+    return replace(found, detail=f"{error.faults[0].pointer}: {found.detail}")
 
 
 def _expression_problem(errors: Sequence[InvalidExpression], prefix: str) -> Problem:
     faults = tuple(
         FaultValue(
-            pointer=prefix + (error.pointer or ""),
+            **_place(error.pointer or "", prefix),
             code=error.code,
             detail=error.detail,
             position=error.position,
@@ -442,7 +441,11 @@ def _expression_problem(errors: Sequence[InvalidExpression], prefix: str) -> Pro
         for error in errors
     )
     first = errors[0]
-    return Problem(status=HTTPStatus.UNPROCESSABLE_ENTITY, code=first.code, detail=first.detail, errors=faults)
+    status = HTTPStatus.UNPROCESSABLE_ENTITY
+    if faults[0].parameter is not None:
+        detail = f"{faults[0].parameter}: {first.detail}"
+        return Problem(status=status, code="invalid_query", detail=detail, errors=faults)
+    return Problem(status=status, code=first.code, detail=first.detail, errors=faults)
 
 
 def _domain_problem(error: DomainError, prefix: str) -> Problem:
@@ -453,7 +456,8 @@ def _domain_problem(error: DomainError, prefix: str) -> Problem:
     status = next((s for kind, s in STATUSES if isinstance(error, kind)), HTTPStatus.UNPROCESSABLE_ENTITY)
     if error.pointer is None:
         return Problem(status=status, code=error.code, detail=error.detail, headers=_headers_of(error))
-    return _faulty(status, error.code, [Fault(error.pointer, error.code, error.detail)], prefix)
+    near = error.suggestions if isinstance(error, UnknownClass) else ()
+    return _faulty(status, error.code, [Fault(error.pointer, error.code, error.detail, near)], prefix)
 
 
 def _headers_of(error: DomainError) -> Mapping[str, str]:

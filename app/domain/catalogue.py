@@ -26,6 +26,7 @@ from app.kernel.metrics.card import (
     Task,
 )
 from app.kernel.metrics.catalogue import catalogue
+from app.kernel.metrics.expression import Measure
 from app.kernel.metrics.families.combinations import COMBINATIONS
 from app.kernel.metrics.references import REFERENCES
 
@@ -75,10 +76,24 @@ def overall_key(name: str) -> str | None:
     if metric is None or metric.card.scope is not Scope.OVERALL or metric.card.on_request:
         return None
     written = [one for one in metric.card.parameters if isinstance(one, Number) and one.written]
+    if not written and parameters:
+        return _key_of_call(name)
     if not written:
-        return None if parameters else metric.key
+        return metric.key
     kept = {f"{one.name}={k})" for one in written for k in CUTOFFS}
     return f"{metric.key}({parameters}" if parameters in kept else None
+
+
+def _key_of_call(name: str) -> str | None:
+    """The key of an overall metric that is named with arguments of another library, and has no parameters besides."""
+    try:
+        found = parse_for_any_classes(name, inputs=frozenset(Inputs))
+    except InvalidExpression:
+        return None
+    if not isinstance(found, Measure) or found.of is not None or found.metric.card.on_request:
+        return None
+    usual = {one.name: one.default for one in found.metric.card.parameters}
+    return found.metric.key if found.parameters == usual else None
 
 
 def why_not_stored(name: str) -> str | None:

@@ -10,7 +10,7 @@ from uuid import UUID
 from app.domain.evaluation import EvaluationName
 from app.domain.identifiers import time_of
 from app.domain.members import HIDDEN, LEFT_OUT, typed
-from app.kernel.compare.gates import Verdict
+from app.kernel.compare.gates import Verdict as Verdict
 
 Json = Mapping[str, Any]
 
@@ -47,6 +47,39 @@ class ComparisonSummary:
     metrics: Sequence[str]
     evaluations: Sequence[Json] = field(metadata=typed(Sequence[EvaluationName]))
     models: Sequence[Json] = field(metadata=HIDDEN)
+
+
+@dataclass(frozen=True, slots=True)
+class ComparisonFilter:
+    """Which comparisons a list has.
+
+    Attributes:
+        evaluation: Only those of this one.
+        model: Only those of this model, by name or as ``name:version``.
+    """
+
+    evaluation: UUID | None = None
+    model: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CheckFilter:
+    """Which checks a list has.
+
+    Attributes:
+        gate: Only those of this gate.
+        model: Only those of evaluations of this model, by name or as ``name:version``.
+    """
+
+    gate: str | None = None
+    verdict: Verdict | None = None
+    model: str | None = None
+
+
+def model_readings(text: str) -> Sequence[Mapping[str, str]]:
+    """What a model that is named in one text may be: a name, or a name with a version behind a colon."""
+    name, colon, version = text.rpartition(":")
+    return ({"name": text}, {"name": name, "version": version}) if colon else ({"name": text},)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +135,7 @@ class GateCheck:
         return CheckSummary(
             id=self.id,
             created_at=time_of(self.id),
+            gate=self.gate,
             version=str(self.version),
             evaluation=EvaluationName.within(self.answer["evaluation"]),
             baseline=None if self.answer["baseline"] is None else EvaluationName.within(self.answer["baseline"]),
@@ -114,6 +148,7 @@ class CheckSummary:
     """A check in a list.
 
     Attributes:
+        gate: Name of the gate.
         version: Version of the gate.
         evaluation: As the check names it: known also when it was removed since.
         baseline: `null` when no rule compares with one.
@@ -121,6 +156,7 @@ class CheckSummary:
 
     id: UUID
     created_at: datetime
+    gate: str
     version: str
     evaluation: Json = field(metadata=typed(EvaluationName))
     baseline: Json | None = field(metadata=typed(EvaluationName | None))

@@ -311,6 +311,12 @@ class NoSamples(DomainError):
     code = "no_samples_kept"
 
 
+class NeedsScores(DomainError):
+    """The question is about probabilities or scores, and the input came without."""
+
+    code = "needs_scores"
+
+
 class NotForKind(DomainError):
     """The question has no meaning for this kind of input."""
 
@@ -318,9 +324,13 @@ class NotForKind(DomainError):
 
 
 class UnknownClass(DomainError):
-    """A curve of a class that there is not, or of no class where one has to be named."""
+    """Something of a class that there is not, or of no class where one has to be named."""
 
     code = "unknown_class"
+
+    def __init__(self, detail: str, *, pointer: str = "class", suggestions: Sequence[str] = ()) -> None:
+        super().__init__(detail, pointer=pointer)
+        self.suggestions = tuple(suggestions)
 
 
 class NoFigure(DomainError):

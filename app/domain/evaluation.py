@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass, field, fields
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, Final, Generic, Self, TypeVar
+from typing import Any, Final, Generic, Literal, Self, TypeVar
 from uuid import UUID
 
 from numpy.typing import NDArray
@@ -180,6 +180,39 @@ class SummarisedInput:
     positive: str | None
 
 
+@dataclass(frozen=True, slots=True)
+class BalancedValue:
+    """A value at equally frequent classes, with its limits."""
+
+    value: float | None
+    low: float | None
+    high: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownValue:
+    """A value with all that is needed to read it.
+
+    Attributes:
+        low: `null` where there are no limits; `reason` says why.
+        method: Of the limits.
+        group: Whether the class shares move it: `insensitive` or `sensitive`; `null` where it is not known.
+        balanced: The same at equally frequent classes, of what is sensitive and has such a value.
+        reason: Why the value or its limits are `null`.
+        as_asked: The name under which it was asked for, where that is another.
+    """
+
+    value: float | None
+    low: float | None
+    high: float | None
+    level: float | None
+    method: str | None
+    group: Literal["insensitive", "sensitive"] | None
+    balanced: BalancedValue | None
+    reason: str | None
+    as_asked: str | None = field(default=None, metadata=LEFT_OUT)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvaluationSummary:
     """An evaluation in a list.
@@ -188,6 +221,7 @@ class EvaluationSummary:
         metrics: The overall ones by key, `null` where undefined.
         findings: Where they are asked for, those of the report that follow from the matrix alone; left out of what is
             more than a matrix of classes.
+        values: Where they are asked for: by canonical name.
     """
 
     id: UUID
@@ -198,6 +232,7 @@ class EvaluationSummary:
     input: SummarisedInput
     metrics: Mapping[str, float | None]
     findings: Sequence[FindingMark] | None = field(default=None, metadata=LEFT_OUT)
+    values: Mapping[str, ShownValue] | None = field(default=None, metadata=LEFT_OUT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

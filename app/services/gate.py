@@ -8,7 +8,7 @@ from math import inf, isfinite, isnan, nan
 from typing import Any, Literal, Self
 from uuid import UUID
 
-from app.domain.decisions import CheckSummary, Gate, GateCheck, GateVersion
+from app.domain.decisions import CheckFilter, CheckSummary, Gate, GateCheck, GateVersion
 from app.domain.errors import (
     GateIsForOtherData,
     IncomparableLabels,
@@ -883,10 +883,17 @@ class GateService:
             raise NotFound(f"there is no check {identifier} of the gate {name!r}")
         return check.answer
 
-    async def checks(self, project: str, name: str, limit: int, before: UUID | None) -> Page[CheckSummary, UUID]:
-        """The checks of a gate, latest first, also of one that was deleted."""
-        await self.versions(project, name)
-        page = await self.gates.checks(project, name, limit, before)
+    async def checks(
+        self, project: str, asked: CheckFilter, limit: int, before: UUID | None
+    ) -> Page[CheckSummary, UUID]:
+        """The checks of a gate or of all, latest first, also of gates that were deleted.
+
+        Raises:
+            NotFound: there was never a gate of that name.
+        """
+        if asked.gate is not None:
+            await self.versions(project, asked.gate)
+        page = await self.gates.checks(project, asked, limit, before)
         return Page(tuple(check.shown for check in page.items), page.next_position)
 
     async def last_checks(self, project: str, names: Sequence[str]) -> Mapping[str, CheckSummary]:

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, BinaryIO, Final, Protocol
@@ -15,6 +16,9 @@ from app.services.acting import act_as, actor, make_as
 from app.services.observing import begin_tally
 from app.services.ports import JobStore, StoreFullError, StoreUnavailableError, Waits
 from app.services.processes.worker import tell_progress
+
+# Seconds after which whoever waits for a job looks again.
+_LOOKS_AGAIN: Final = 0.25
 
 
 class JobService:
@@ -38,16 +42,20 @@ class JobService:
         new = NewJob(id=new_id(), makes=new_id(), actor=actor(), request=request)
         return await self._store.add(project, new, body)
 
-    async def read(self, project: str, identifier: UUID) -> Job:
-        """One job."""
-        job = await self._store.get(project, identifier)
-        if job is None:
-            raise _missing(identifier)
-        return job
+    async def read(self, project: str, identifier: UUID, seconds: float = 0.0) -> Job:
+        """One job. With ``seconds``, as soon as it has ended, or after so long."""
+        end = time.monotonic() + seconds
+        while True:
+            job = await self._store.get(project, identifier)
+            if job is None:
+                raise _missing(identifier)
+            if job.status.ended or time.monotonic() >= end:
+                return job
+            await asyncio.sleep(_LOOKS_AGAIN)
 
-    async def page(self, project: str, limit: int, before: UUID | None) -> Page[Job, UUID]:
+    async def page(self, project: str, status: JobStatus | None, limit: int, before: UUID | None) -> Page[Job, UUID]:
         """The jobs of a project, latest first."""
-        return await self._store.page(project, limit, before)
+        return await self._store.page(project, status, limit, before)
 
     async def result(self, project: str, identifier: UUID) -> JobResult:
         """Return a result that is stored with its job and nowhere else.

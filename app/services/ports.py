@@ -14,7 +14,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from app.domain.data import DataListing, DataReference
-from app.domain.decisions import ComparisonRecord, ComparisonSummary, Gate, GateCheck
+from app.domain.decisions import CheckFilter, ComparisonFilter, ComparisonRecord, ComparisonSummary, Gate, GateCheck
 from app.domain.evaluation import (
     DatasetRef,
     EvaluationQuery,
@@ -39,6 +39,7 @@ from app.domain.operations import (
     Job,
     JobEnd,
     JobResult,
+    JobStatus,
     KeptResult,
     NewJob,
     Order,
@@ -252,7 +253,13 @@ class ComparisonStore(Protocol):
         """Return the comparison, or None when the project has none of that id."""
         ...
 
-    async def page(self, project: str, limit: int, before: UUID | None = None) -> Page[ComparisonSummary, UUID]:
+    async def delete(self, project: str, identifier: UUID) -> bool:
+        """Remove the comparison for good; False when there was none."""
+        ...
+
+    async def page(
+        self, project: str, asked: ComparisonFilter, limit: int, before: UUID | None = None
+    ) -> Page[ComparisonSummary, UUID]:
         """List the comparisons of the project, latest first."""
         ...
 
@@ -288,8 +295,10 @@ class GateStore(Protocol):
         """Return a check of that gate."""
         ...
 
-    async def checks(self, project: str, name: str, limit: int, before: UUID | None = None) -> Page[GateCheck, UUID]:
-        """List the checks of a gate, latest first."""
+    async def checks(
+        self, project: str, asked: CheckFilter, limit: int, before: UUID | None = None
+    ) -> Page[GateCheck, UUID]:
+        """List checks, latest first."""
         ...
 
     async def last_checks(self, project: str, names: Sequence[str]) -> Mapping[str, GateCheck]:
@@ -474,8 +483,10 @@ class JobStore(Protocol):
         """Return a job of the project."""
         ...
 
-    async def page(self, project: str, limit: int, before: UUID | None = None) -> Page[Job, UUID]:
-        """List the jobs of the project, latest first."""
+    async def page(
+        self, project: str, status: JobStatus | None, limit: int, before: UUID | None = None
+    ) -> Page[Job, UUID]:
+        """List the jobs of the project, latest first; those of one status, where one is named."""
         ...
 
     async def result(self, project: str, identifier: UUID) -> JobResult | None:

@@ -4,17 +4,17 @@ from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import func, select
+from sqlalchemy import ColumnElement, delete, func, or_, select
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from app.domain.decisions import ComparisonKind, ComparisonRecord, ComparisonSummary
+from app.domain.decisions import ComparisonFilter, ComparisonKind, ComparisonRecord, ComparisonSummary, model_readings
 from app.domain.evaluation import EvaluationName, Page
 from app.domain.identifiers import time_of
 from app.domain.operations import Change, Kind
 from app.store.audit import note
 from app.store.database.engine import read_rows, reading, writing
-from app.store.database.tables import comparisons
+from app.store.database.tables import COMPARED_RUNS, comparisons
 from app.store.idempotency import keep_result
 
 
@@ -41,7 +41,18 @@ class PostgresComparisonStore:
             row = (await connection.execute(wanted)).one_or_none()
         return None if row is None else ComparisonRecord(identifier, ComparisonKind(row.kind), row.answer)
 
-    async def page(self, project: str, limit: int, before: UUID | None = None) -> Page[ComparisonSummary, UUID]:
+    async def delete(self, project: str, identifier: UUID) -> bool:
+        """Remove the comparison for good; False when there was none."""
+        mine = (comparisons.c.project == project, comparisons.c.id == identifier)
+        async with writing(self._engine) as connection:
+            gone = (await connection.execute(delete(comparisons).where(*mine))).rowcount == 1
+            if gone:
+                await note(connection, project, Change.DELETED, Kind.COMPARISON, identifier)
+        return gone
+
+    async def page(
+        self, project: str, asked: ComparisonFilter, limit: int, before: UUID | None = None
+    ) -> Page[ComparisonSummary, UUID]:
         """List the comparisons of the project, latest first."""
         columns = comparisons.c
         # Of an answer, which may have megabytes, only the names.
@@ -58,6 +69,10 @@ class PostgresComparisonStore:
         wanted = wanted.where(columns.project == project).order_by(columns.id.desc()).limit(limit + 1)
         if before is not None:
             wanted = wanted.where(columns.id < before)
+        if asked.evaluation is not None:
+            wanted = wanted.where(_has_run({"id": str(asked.evaluation)}))
+        if asked.model is not None:
+            wanted = wanted.where(or_(*(_has_run({"model": one}) for one in model_readings(asked.model))))
         rows = await read_rows(self._engine, wanted)
         items = tuple(
             ComparisonSummary(
@@ -71,6 +86,10 @@ class PostgresComparisonStore:
             for row in rows[:limit]
         )
         return Page(items, items[-1].id if len(rows) > limit else None)
+
+
+def _has_run(named: Mapping[str, Any]) -> ColumnElement[bool]:
+    return COMPARED_RUNS.contains([named])
 
 
 def _runs(kind: ComparisonKind, evaluations: list[Any]) -> list[Mapping[str, Any]]:

@@ -5,11 +5,11 @@ from http import HTTPStatus
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ARRAY, Row, Select, Text, func, literal, select, true
-from sqlalchemy.dialects.postgresql import distinct_on, insert
+from sqlalchemy import ARRAY, Row, Select, Text, cast, func, literal, or_, select, true
+from sqlalchemy.dialects.postgresql import JSONB, distinct_on, insert
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
-from app.domain.decisions import Gate, GateCheck
+from app.domain.decisions import CheckFilter, Gate, GateCheck, model_readings
 from app.domain.evaluation import Page
 from app.domain.identifiers import new_id, time_of
 from app.domain.operations import Change, Event, Kind, WebhookEvent
@@ -103,11 +103,21 @@ class PostgresGateStore:
             row = (await connection.execute(wanted)).one_or_none()
         return None if row is None else _check(row)
 
-    async def checks(self, project: str, name: str, limit: int, before: UUID | None = None) -> Page[GateCheck, UUID]:
-        """List the checks of a gate, latest first."""
-        wanted = _checks(project, name).order_by(gate_checks.c.id.desc()).limit(limit + 1)
+    async def checks(
+        self, project: str, asked: CheckFilter, limit: int, before: UUID | None = None
+    ) -> Page[GateCheck, UUID]:
+        """List checks, latest first."""
+        columns = gate_checks.c
+        wanted = select(gate_checks).where(columns.project == project).order_by(columns.id.desc()).limit(limit + 1)
         if before is not None:
-            wanted = wanted.where(gate_checks.c.id < before)
+            wanted = wanted.where(columns.id < before)
+        if asked.gate is not None:
+            wanted = wanted.where(columns.gate == asked.gate)
+        if asked.verdict is not None:
+            wanted = wanted.where(columns.verdict == asked.verdict.value)
+        if asked.model is not None:
+            model = cast(columns.answer["evaluation"]["model"], JSONB)
+            wanted = wanted.where(or_(*(model.contains(one) for one in model_readings(asked.model))))
         rows = await read_rows(self._engine, wanted)
         items = tuple(_check(row) for row in rows[:limit])
         return Page(items, items[-1].id if len(rows) > limit else None)

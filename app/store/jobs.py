@@ -99,11 +99,15 @@ class PostgresJobStore:
             row = (await connection.execute(select(jobs).where(*_mine(project, identifier)))).one_or_none()
         return None if row is None else _job(row)
 
-    async def page(self, project: str, limit: int, before: UUID | None = None) -> Page[Job, UUID]:
+    async def page(
+        self, project: str, status: JobStatus | None, limit: int, before: UUID | None = None
+    ) -> Page[Job, UUID]:
         """List the jobs of the project, latest first."""
         wanted = select(jobs).where(jobs.c.project == project).order_by(jobs.c.id.desc()).limit(limit + 1)
         if before is not None:
             wanted = wanted.where(jobs.c.id < before)
+        if status is not None:
+            wanted = wanted.where(jobs.c.status == status.value)
         async with reading(self._engine) as connection:
             rows = (await connection.execute(wanted)).all()
         items = tuple(_job(row) for row in rows[:limit])

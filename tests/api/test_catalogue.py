@@ -8,6 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
+from app.api.answers import member_names
 from app.api.cursors import Items
 from app.domain.advice.recommendations import Recommendation
 from app.domain.catalogue import MetricCard
@@ -16,10 +17,13 @@ from app.services.decide.h_mean_bounds import BoundsOfRecalls, BoundsOfWeakClass
 from tests.api.answers import check_json, check_problem, check_shape
 from tests.bank import each
 
+EVERYTHING = ",".join(member_names(MetricCard))
+SHORT = ("key", "name", "scope", "tasks", "prevalence", "orientation", "on_request", "sentence")
+
 
 @pytest.fixture(scope="module")
 def cards(client: httpx.Client) -> list[dict[str, Any]]:
-    reply = client.get("/v1/metrics")
+    reply = client.get("/v1/metrics", params={"fields": EVERYTHING})
     assert reply.status_code == 200
     check_json(reply)
     check_shape(reply, Items[MetricCard])
@@ -104,7 +108,17 @@ FILTERS: list[tuple[dict[str, str], Any]] = [
 @pytest.mark.parametrize(("parameters", "passes"), FILTERS, ids=[str(parameters) for parameters, _ in FILTERS])
 def test_filters(client: httpx.Client, cards: list[dict[str, Any]], parameters: dict[str, str], passes: Any) -> None:
     found = client.get("/v1/metrics", params=parameters).json()["items"]
-    assert found == [card for card in cards if passes(card)]
+    assert found == [{name: card[name] for name in SHORT} for card in cards if passes(card)]
+
+
+def test_the_list_is_short_and_has_what_is_asked_for(client: httpx.Client, cards: list[dict[str, Any]]) -> None:
+    short = client.get("/v1/metrics")
+    assert len(short.content) < 110_000
+    (chosen,) = client.get("/v1/metrics", params={"q": "youden", "fields": "key, formula"}).json()["items"][:1]
+    assert chosen == {name: card[name] for card in cards if card["key"] == chosen["key"] for name in ("key", "formula")}
+    problem = check_problem(client.get("/v1/metrics", params={"fields": "key,formulae"}), 422, "invalid_query")
+    (fault,) = problem["errors"]
+    assert (fault["parameter"], fault["code"], fault["suggestions"]) == ("fields", "unknown_member", ["formula"])
 
 
 @pytest.mark.parametrize(

@@ -58,6 +58,9 @@ def summary_of(full: Json) -> Json:
     }
 
 
+FINDINGS = "id,created_at,model,dataset,tags,input,metrics,findings"
+
+
 def test_a_list_shows_what_is_kept(client: httpx.Client, kept: list[Json]) -> None:
     reply = client.get("/v1/evaluations", params={"limit": 200})
     check_shape(reply, Listing[EvaluationSummary])
@@ -73,7 +76,7 @@ def test_a_list_shows_what_is_kept(client: httpx.Client, kept: list[Json]) -> No
 
 
 def test_findings_of_a_list_are_those_of_the_reports(client: httpx.Client, kept: list[Json]) -> None:
-    reply = client.get("/v1/evaluations", params={"limit": 30, "findings": "true", "select": "mcc"})
+    reply = client.get("/v1/evaluations", params={"limit": 30, "fields": FINDINGS, "metrics": "mcc"})
     check_shape(reply, Listing[EvaluationSummary])
     items = reply.json()["items"]
     assert len(items) == 30
@@ -95,7 +98,7 @@ def test_what_is_no_matrix_of_classes_has_no_findings_in_a_list(client: httpx.Cl
     body = evaluation(input={"kind": "multilabel", "y_true": [["a"], ["b"]], "y_pred": [["a"], ["a", "b"]]})
     body["model"] = {"name": "labels of a list"}
     made = create(client, body)
-    (item,) = client.get("/v1/evaluations", params={"model": "labels of a list", "findings": "true"}).json()["items"]
+    (item,) = client.get("/v1/evaluations", params={"model": "labels of a list", "fields": FINDINGS}).json()["items"]
     assert item["id"] == made["id"]
     assert "findings" not in item
     # The other tests count what there is.
@@ -107,7 +110,7 @@ def test_findings_about_labels_alone_name_the_first(client: httpx.Client) -> Non
     body["input"]["ignore"] = ["x"]
     body["model"] = {"name": "labels left out"}
     made = create(client, body)
-    (item,) = client.get("/v1/evaluations", params={"model": "labels left out", "findings": "true"}).json()["items"]
+    (item,) = client.get("/v1/evaluations", params={"model": "labels left out", "fields": "findings"}).json()["items"]
     assert {"code": "ignored_classes", "severity": "note", "class": "x"} in item["findings"]
     assert client.delete(f"/v1/evaluations/{made['id']}").status_code == 204
 

@@ -132,7 +132,7 @@ def test_fields_keep_the_named_members(client: httpx.Client) -> None:
 
 
 def test_unknown_members_are_named_all_at_once(client: httpx.Client) -> None:
-    reply = client.post("/v1/metrics/compute?fields=headlines,values,input", json=BODY)
+    reply = client.post("/v1/metrics/compute?fields=headlines,value,input", json=BODY)
     problem = check_problem(reply, 422, "invalid_query")
     assert [fault["code"] for fault in problem["errors"]] == ["unknown_member"] * 2
     assert "headline" in problem["errors"][0]["detail"]

@@ -369,6 +369,6 @@ def test_expressions_that_make_no_sense(client: httpx.Client, text: str) -> None
 
 
 def test_cards_of_rankings(client: httpx.Client) -> None:
-    cards = client.get("/v1/metrics", params={"task": "ranking"}).json()["items"]
+    cards = client.get("/v1/metrics", params={"task": "ranking", "fields": "inputs"}).json()["items"]
     assert len(cards) == 12
     assert {card["inputs"] for card in cards} == {"queries"}

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from app.domain.decisions import ComparisonKind, ComparisonRecord, GateCheck
+from app.domain.decisions import CheckFilter, ComparisonKind, ComparisonRecord, GateCheck
 from app.domain.identifiers import new_id
 from app.kernel.compare.gates import Verdict
 from app.store.comparisons import PostgresComparisonStore
@@ -98,11 +98,11 @@ async def test_checks_latest_first(engine: AsyncEngine, project: str) -> None:
     assert await store.get_check(project, "g", checks[1].id) == checks[1]
     assert await store.get_check(project, "other", checks[1].id) is None
     assert await store.get_check("another", "g", checks[1].id) is None
-    page = await store.checks(project, "g", 2)
+    page = await store.checks(project, CheckFilter(gate="g"), 2)
     assert page.items == (checks[2], checks[1])
     assert page.next_position == checks[1].id
-    assert (await store.checks(project, "g", 2, page.next_position)).items == (checks[0],)
-    assert (await store.checks("another", "g", 2)).items == ()
+    assert (await store.checks(project, CheckFilter(gate="g"), 2, page.next_position)).items == (checks[0],)
+    assert (await store.checks("another", CheckFilter(gate="g"), 2)).items == ()
 
 
 async def test_the_last_check_of_each_gate(engine: AsyncEngine, project: str) -> None:

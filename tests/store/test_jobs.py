@@ -102,11 +102,13 @@ async def test_a_clock_that_was_set_back_since_a_job_was_made(jobs: PostgresJobS
 async def test_jobs_are_listed_latest_first(jobs: PostgresJobStore, project: str) -> None:
     made = [await add(jobs, project) for _ in range(3)]
     await add(jobs, "another")
-    first = await jobs.page(project, 2)
+    first = await jobs.page(project, None, 2)
     assert [job.id for job in first.items] == [made[2], made[1]]
-    second = await jobs.page(project, 2, first.next_position)
+    second = await jobs.page(project, None, 2, first.next_position)
     assert [job.id for job in second.items] == [made[0]]
     assert second.next_position is None
+    assert len((await jobs.page(project, JobStatus.QUEUED, 50)).items) == 3
+    assert (await jobs.page(project, JobStatus.RUNNING, 50)).items == ()
 
 
 async def test_only_so_many_may_wait(engine: AsyncEngine, jobs: PostgresJobStore, project: str) -> None:
@@ -251,7 +253,7 @@ async def test_two_at_work_do_nothing_twice(
     second.may_end.set()
 
     async def all_done() -> bool:
-        return all(job.status is JobStatus.SUCCEEDED for job in (await jobs.page(project, 50)).items)
+        return all(job.status is JobStatus.SUCCEEDED for job in (await jobs.page(project, None, 50)).items)
 
     async with at_work(database_url, first, jobs), at_work(database_url, second, jobs):
         made += [await add(jobs, project) for _ in range(12)]

@@ -113,16 +113,35 @@ async def test_groups_go_with_their_columns(engine: AsyncEngine, config: Config)
         await connection.execute(text("TRUNCATE sample_columns, evaluation_samples"))
 
 
+def _compared(better: str, low: float | None, high: float | None, within: float | None) -> dict[str, Any]:
+    """A metric of a stored comparison, with one difference."""
+    pair = {"low": low, "high": high, "probability_equivalent": within}
+    return {"better": better, "best": "r", "differences": [pair]}
+
+
 async def test_stored_answers_name_evaluations_in_one_way(engine: AsyncEngine, config: Config) -> None:
     """What was stored by earlier releases is read as today's answers are, and goes back to what it was."""
     run = {"id": "r", "model": {"name": "m", "version": None}, "dataset": {"name": "d"}, "n_samples": 12}
     named = {**run, "url": "/v1/evaluations/r", "tags": {}}
     split = {"metrics": ["mcc"], "prefers": [{"evaluation": "r", "metrics": ["mcc"]}]}
     models = [run["model"], {"name": "n", "version": "1"}]
+    decided = {
+        "mcc": ("higher", 0.01, 0.2, 0.1),
+        "accuracy": ("higher", -0.2, -0.1, 0.6),
+        "log_loss": ("lower", -0.2, -0.1, None),
+        "h_mean": ("higher", -0.01, 0.01, 0.99),
+        "g_mean": ("higher", None, None, None),
+    }
     rest = {"models": models, "datasets": [{"name": "d"}]}
     before = {
         "check": {"gate": {"name": "g", "version": 3}, "evaluation": run, "baseline": None},
-        "runs": {"evaluations": [run], "baseline": "r", "disagreements": [split]},
+        "runs": {
+            "evaluations": [run],
+            "baseline": "r",
+            "disagreements": [split],
+            "design": {"level": 0.9},
+            "metrics": {name: _compared(better, *limits) for name, (better, *limits) in decided.items()},
+        },
         "across_datasets": {**rest, "evaluations": [["r", "s"]], "control": [{"model": 1, "z": 0.5}]},
     }
     command.downgrade(config, "0012_lists_by_index")
@@ -155,11 +174,20 @@ async def test_stored_answers_name_evaluations_in_one_way(engine: AsyncEngine, c
         "baseline": None,
     }
     prefers = [{"evaluation_id": "r", "metrics": ["mcc"]}]
-    assert found["runs"] == {
-        "evaluations": [named],
-        "baseline_id": "r",
-        "disagreements": [{**split, "prefers": prefers}],
+    runs = found["runs"]
+    assert (runs["evaluations"], runs["baseline_id"]) == ([named], "r")
+    assert runs["disagreements"] == [{**split, "prefers": prefers}]
+    assert runs["headline"] == {
+        "metric": "mcc",
+        "best": "r",
+        "verdict": "better",
+        "better": ["mcc", "log_loss"],
+        "worse": ["accuracy"],
+        "same": ["h_mean"],
+        "undecided": ["g_mean"],
+        "too_little_to_matter": ["accuracy"],
     }
+    assert {one["differences"][0]["level"] for one in runs["metrics"].values()} == {0.9}
     first, second = found["across_datasets"]["evaluations"][0]
     assert (first["id"], first["model"], first["dataset"]) == ("r", models[0], {"name": "d"})
     assert (second["url"], second["model"], second["tags"]) == ("/v1/evaluations/s", models[1], {})

@@ -27,12 +27,16 @@ from app.api.documents.reading import dataset_name, run_name, run_names, sentenc
 from app.domain.wording import MOST_NAMED, chance, number, p_said, p_value, percent, rounded
 from app.domain.wording import names as listed_names
 
-# How likely a difference within the region of equivalence has to be for runs to be called the same.
-SAME: Final = 0.95
 BETTER, WORSE, EQUAL, OPEN = "Better", "Worse", "The same", "Not settled"
 LITTLE_BETTER, LITTLE_WORSE = "Better, too little to matter", "Worse, too little to matter"
-# Of a difference beyond doubt: how likely it has to be within the region of equivalence to matter too little.
-_LITTLE: Final = 0.5
+_WORDS: Final = {
+    ("better", False): BETTER,
+    ("worse", False): WORSE,
+    ("better", True): LITTLE_BETTER,
+    ("worse", True): LITTLE_WORSE,
+    ("same", False): EQUAL,
+    ("undecided", False): OPEN,
+}
 # Of each outcome on a page: the colour, the word and the sign.
 _TAGS: Final = {
     BETTER: Tag("pass", "better", "better"),
@@ -62,25 +66,16 @@ def comparison_document(answer: Json) -> Document:
     return _of_models(answer) if "average_ranks" in answer else _of_runs(answer)
 
 
-def outcome(metric: Json, pair: Json) -> str:
-    """Return the outcome of a pair: better or worse where the interval leaves no other sign, too little to matter where
-    a difference within the region of equivalence is likelier than one beyond it, and the same where that is nearly sure
-    of a difference that may be 0, or the runs say the same of every sample.
-    """
-    low, high, same = pair["low"], pair["high"], pair["probability_equivalent"] or 0.0
-    if low is None or high is None or metric["better"] not in ("higher", "lower") or low <= 0.0 <= high:
-        return EQUAL if same >= SAME or pair.get("identical") else OPEN
-    better = (low > 0.0) == (metric["better"] == "higher")
-    if same > _LITTLE:
-        return LITTLE_BETTER if better else LITTLE_WORSE
-    return BETTER if better else WORSE
+def outcome(pair: Json) -> str:
+    """Return the outcome of a pair in words."""
+    return _WORDS[pair["verdict"], bool(pair.get("too_little_to_matter"))]
 
 
 def outcomes(answer: Json) -> dict[str, list[str]]:
     """Return the metrics of two runs by their outcome."""
     found: dict[str, list[str]] = {word: [] for word in _TAGS}
     for name, metric in answer["metrics"].items():
-        found[outcome(metric, metric["differences"][0])].append(name)
+        found[outcome(metric["differences"][0])].append(name)
     return found
 
 
@@ -150,7 +145,7 @@ def _differences(answer: Json) -> Table:
     rows: list[tuple[str, float, list[Cell]]] = []
     for key, metric in answer["metrics"].items():
         (pair,) = metric["differences"]
-        cells = [_named(key, metric), *map(Estimate, metric["values"]), *_compared(metric, pair)]
+        cells = [_named(key, metric), *map(Estimate, metric["values"]), *_compared(pair)]
         rows.append((key, pair["difference"] or 0.0, cells))
     heads = [
         Column(Link(name, f"ui/evaluations/{run['id']}"), Kind.VALUE, cut=6)
@@ -177,7 +172,7 @@ def _orders(answer: Json, names: Sequence[str]) -> Table:
                 *(
                     [None for _ in _COMPARED]
                     if runs[place] not in pairs
-                    else _compared(metric, _turned(pairs[runs[place]], runs[place]))
+                    else _compared(_turned(pairs[runs[place]], runs[place]))
                 ),
             ]
             for place in order
@@ -200,7 +195,7 @@ _COMPARED: Final = (
 )
 
 
-def _compared(metric: Json, pair: Json) -> list[Cell]:
+def _compared(pair: Json) -> list[Cell]:
     """Return the difference of a pair, its p value, the chances of each outcome, and the outcome."""
     better, same = pair["probability_a_better"], pair["probability_equivalent"]
     worse = None if better is None or same is None else max(0.0, 1.0 - better - same)
@@ -208,12 +203,15 @@ def _compared(metric: Json, pair: Json) -> list[Cell]:
         Estimate(pair["difference"], pair["low"], pair["high"], sign=True, note=pair.get("reason") or ""),
         _p(pair["p_adjusted"]),
         *(chance(one) for one in (better, same, worse)),
-        _TAGS[outcome(metric, pair)],
+        _TAGS[outcome(pair)],
     ]
 
 
 def _p(value: float | None) -> str | None:
     return None if value is None else p_value(value)
+
+
+_TURNED: Final = {"better": "worse", "worse": "better"}
 
 
 def _turned(pair: Json, run: str) -> Json:
@@ -223,7 +221,8 @@ def _turned(pair: Json, run: str) -> Json:
     value, low, high = (None if pair[name] is None else -pair[name] for name in ("difference", "high", "low"))
     better, same = pair["probability_a_better"], pair["probability_equivalent"]
     worse = None if better is None or same is None else max(0.0, 1.0 - better - same)
-    return {**pair, "difference": value, "low": low, "high": high, "probability_a_better": worse}
+    turned = {"difference": value, "low": low, "high": high, "probability_a_better": worse}
+    return {**pair, **turned, "verdict": _TURNED.get(pair["verdict"], pair["verdict"])}
 
 
 def _named(key: str, metric: Json) -> Words:

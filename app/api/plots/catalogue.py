@@ -7,7 +7,7 @@ from typing import Final
 from app.api.answers import write_json
 from app.api.plots import classes, differences, kinds, matrices, rates, samples, verdicts
 from app.api.plots.registry import PLOTS, FigureData, Subject
-from app.domain.errors import CurveUndefined, NoFigure, NoSamples
+from app.domain.errors import CurveUndefined, NeedsScores, NoFigure, NoSamples
 
 # Imported for the figures that they enter into the registry. Figures are listed in this order, whichever module was
 # imported first.
@@ -69,7 +69,7 @@ def drawn_or_why(subject: Subject, names: Sequence[str], given: FigureData) -> l
     for name in names:
         try:
             found.append(drawn(subject, name, given))
-        except (NoFigure, CurveUndefined, NoSamples) as error:
+        except (NoFigure, CurveUndefined, NeedsScores, NoSamples) as error:
             found.append(error.detail)
     return found
 

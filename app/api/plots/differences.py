@@ -104,7 +104,7 @@ def _rows(answer: Json, names: Mapping[str, str], a: str, b: str) -> list[Row]:
                     "from": _sign(low, turned=turned),
                     "to": _sign(high, turned=turned),
                     "p_adjusted": pair["p_adjusted"],
-                    "outcome": outcome(metric, pair),
+                    "outcome": outcome(pair),
                     # With the minus that the axis has.
                     "said": PLAIN.said(pair["difference"], pair["low"], pair["high"], sign=True).replace("-", "\u2212"),
                 }

@@ -18,6 +18,7 @@ from app.api.documents.reading import has_classes, run_names, run_title
 from app.api.plots.look import Figure, Look
 from app.api.plots.marks import apart
 from app.domain.errors import NoFigure, UnknownClass
+from app.domain.expressions.expressions import nearest_labels
 from app.domain.inputs.labels import listed, shown
 from app.domain.inputs.matrices import MatrixInput
 from app.services.decide.curves import CurveQuestion, curve_of
@@ -195,7 +196,8 @@ def place_in(labels: Sequence[str], label: str) -> int:
         UnknownClass: there is no such class.
     """
     if label not in labels:
-        raise UnknownClass(f"expected one of {listed(labels)}, got {shown(label)}")
+        near = nearest_labels(label, labels)
+        raise UnknownClass(f"expected one of {listed(labels)}, got {shown(label)}", suggestions=near)
     return labels.index(label)
 
 

@@ -30,7 +30,7 @@ from app.api.v1.listing import Filters, MetricFilters, Task, UseFilters, UseMetr
 from app.api.v1.requests.fields import SOUGHT, GateName
 from app.domain.advice.recommendations import WORDS, recommended, walk
 from app.domain.catalogue import TASKS, combinations, describe_metric, find_metrics, metric_by_name
-from app.domain.decisions import CheckSummary, ComparisonSummary
+from app.domain.decisions import CheckFilter, CheckSummary, ComparisonFilter, ComparisonSummary
 from app.domain.errors import InvalidExpression, NotFound, OutOfReach
 from app.domain.evaluation import DatasetRef
 from app.domain.inputs.kinds import KINDS
@@ -287,7 +287,9 @@ _MOST_NAMED = 4
 async def show_comparisons(request: Request, context: UseContext, cursor: Cursor = None) -> Response:
     """List the comparisons, latest first."""
     pages: Pages[UUID] = Pages({"list": "comparisons"}, (UUID,))
-    found = pages.listed(await context.services.comparisons.page(context.project, _ON_A_PAGE, pages.after(cursor)))
+    found = pages.listed(
+        await context.services.comparisons.page(context.project, ComparisonFilter(), _ON_A_PAGE, pages.after(cursor))
+    )
     page = {
         "title": "Comparisons",
         "items": [_item(one) for one in found.items],
@@ -342,7 +344,9 @@ async def show_gate(name: GateName, request: Request, context: UseContext, curso
     """Show a gate: its rules, all checks, and the rules of earlier versions."""
     versions = [_gate(as_answered(one)) for one in await context.services.gates.versions(context.project, name)]
     pages: Pages[UUID] = Pages({"list": "checks", "gate": name}, (UUID,))
-    listed = await context.services.gates.checks(context.project, name, _ON_A_PAGE, pages.after(cursor))
+    listed = await context.services.gates.checks(
+        context.project, CheckFilter(gate=name), _ON_A_PAGE, pages.after(cursor)
+    )
     found = pages.listed(listed)
     page = {
         "title": name,

@@ -1,22 +1,25 @@
 """Routes of comparisons: of runs, and of models across datasets."""
 
+from dataclasses import asdict
 from http import HTTPStatus
+from typing import Annotated
 from uuid import UUID
 
-from fastapi import Request
+from fastapi import Query, Request
 from starlette.responses import Response
 
-from app.api.answers import answers, json_response
+from app.api.answers import answers
 from app.api.bodies.parsing import parse_body, read_body
-from app.api.cursors import Cursor, Limit, Listing, Pages
+from app.api.cursors import Listing, Pages, Paging, paging_of
 from app.api.deps import UseContext, routes
 from app.api.documentation import body_schema, made
 from app.api.jobs import LATER, deferrable
 from app.api.presentation import AS_USUAL, COMPARISON, FormatOfComparison, prefers_page, view_of, written_as
 from app.api.v1.figures import comparison_page
 from app.api.v1.requests import decisions as requests
+from app.api.v1.requests.fields import OfModel
 from app.api.v1.reread import compare_elsewhere
-from app.domain.decisions import ComparisonSummary
+from app.domain.decisions import ComparisonFilter, ComparisonSummary
 from app.services.compare.answers import ModelComparison, RunComparison
 
 router = routes("comparisons")
@@ -46,12 +49,17 @@ async def create_comparison(request: Request, context: UseContext, asked: Format
 @router.get(
     "/comparisons", responses=answers(Listing[ComparisonSummary], name="ComparisonPage"), operation_id="listComparisons"
 )
-async def list_comparisons(context: UseContext, limit: Limit = 50, cursor: Cursor = None) -> Response:
+async def list_comparisons(
+    context: UseContext,
+    paging: Annotated[Paging, paging_of(ComparisonSummary)],
+    evaluation: Annotated[UUID | None, Query(description="Only those of this evaluation.")] = None,
+    model: OfModel = None,
+) -> Response:
     """List the comparisons of the project, latest first."""
-    pages: Pages[UUID] = Pages({"list": "comparisons"}, (UUID,))
-    return json_response(
-        pages.listed(await context.services.comparisons.page(context.project, limit, pages.after(cursor)))
-    )
+    wanted = ComparisonFilter(evaluation, model)
+    pages: Pages[UUID] = Pages({"list": "comparisons", **asdict(wanted)}, (UUID,))
+    page = await context.services.comparisons.page(context.project, wanted, paging.limit, pages.after(paging.cursor))
+    return paging.answer(pages.listed(page))
 
 
 @router.get(
@@ -67,6 +75,13 @@ async def get_comparison(
         return await comparison_page(context, identifier)
     view = view_of(request, COMPARISON, asked)
     return view.answer(await context.services.comparisons.read(context.project, identifier))
+
+
+@router.delete("/comparisons/{identifier}", status_code=HTTPStatus.NO_CONTENT, operation_id="deleteComparison")
+async def delete_comparison(identifier: UUID, context: UseContext) -> Response:
+    """Remove a comparison for good. The evaluations that it compares stay."""
+    await context.services.comparisons.delete(context.project, identifier)
+    return Response(status_code=HTTPStatus.NO_CONTENT)
 
 
 @router.post(

@@ -15,6 +15,7 @@ from app.api.documentation import NO_SAMPLES, body_schema
 from app.api.jobs import LATER, deferrable
 from app.api.v1.requests import questions as requests
 from app.api.v1.requests.fields import SOUGHT
+from app.domain.errors import UnknownClass
 from app.services.decide.answers import DecisionRule
 from app.services.decide.curves import (
     BandForm,
@@ -136,7 +137,12 @@ async def compute_curve(curve: CurveName, request: Request, context: UseContext)
 
 
 def _curve(name: CurveName, asked: requests.CurveRequest) -> bytes:
-    return written(curve_of, *asked.to_domain(name))
+    try:
+        return written(curve_of, *asked.to_domain(name))
+    except UnknownClass as error:
+        # Here it is a field of the body.
+        error.pointer = "/class"
+        raise
 
 
 @router.post(

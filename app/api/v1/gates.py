@@ -1,26 +1,37 @@
 """Routes of gates and of their checks."""
 
+from dataclasses import asdict, replace
 from http import HTTPStatus
 from typing import Annotated
 from uuid import UUID
 
-from fastapi import Query, Request
+from fastapi import Depends, Query, Request
 from starlette.responses import Response
 
 from app.api.answers import answers, json_response
 from app.api.bodies.parsing import parse_body, read_body
-from app.api.cursors import Cursor, Items, Limit, Listing, Pages
-from app.api.deps import UseContext, routes
+from app.api.cursors import Items, Listing, Pages, Paging, paging_of
+from app.api.deps import Context, UseContext, routes
 from app.api.documentation import body_schema, made
 from app.api.jobs import LATER, deferrable
 from app.api.presentation import AS_USUAL, CHECK, FormatOfCheck, view_of, written_as
 from app.api.v1.requests import decisions as requests
-from app.api.v1.requests.fields import GateName, named
-from app.domain.decisions import CheckSummary, GateVersion
+from app.api.v1.requests.fields import GateName, OfModel, named
+from app.domain.decisions import CheckFilter, CheckSummary, GateVersion, Verdict
 from app.domain.evaluation import Reference
 from app.services.gate import CheckAnswer, GateTrial
 
 router = routes("gates")
+
+
+def _check_filter(
+    verdict: Annotated[Verdict | None, Query(description="Only those that ended so.")] = None,
+    model: OfModel = None,
+) -> CheckFilter:
+    return CheckFilter(verdict=verdict, model=model)
+
+
+UseCheckFilter = Annotated[CheckFilter, Depends(_check_filter)]
 _USES = ("getGate", "listGateVersions", "deleteGate", "createCheck", "listChecks")
 _OF_A_CHECK = {"name": "$request.path.name", "identifier": "$response.body#/id"}
 
@@ -42,10 +53,11 @@ async def put_gate(name: GateName, request: Request, context: UseContext) -> Res
 
 
 @router.get("/gates", responses=answers(Listing[GateVersion], name="GatePage"), operation_id="listGates")
-async def list_gates(context: UseContext, limit: Limit = 50, cursor: Cursor = None) -> Response:
+async def list_gates(context: UseContext, paging: Annotated[Paging, paging_of(GateVersion)]) -> Response:
     """List the gates in their latest versions, by name."""
     pages: Pages[str] = Pages({"list": "gates"}, (str,))
-    return json_response(pages.listed(await context.services.gates.page(context.project, limit, pages.after(cursor))))
+    page = await context.services.gates.page(context.project, paging.limit, pages.after(paging.cursor))
+    return paging.answer(pages.listed(page))
 
 
 @router.get("/gates/{name}", responses=answers(GateVersion), operation_id="getGate")
@@ -120,12 +132,29 @@ async def try_gate(request: Request, context: UseContext) -> Response:
     responses=answers(Listing[CheckSummary], name="CheckPage"),
     operation_id="listChecks",
 )
-async def list_checks(name: GateName, context: UseContext, limit: Limit = 50, cursor: Cursor = None) -> Response:
+async def list_checks(
+    name: GateName, context: UseContext, wanted: UseCheckFilter, paging: Annotated[Paging, paging_of(CheckSummary)]
+) -> Response:
     """List the checks of a gate, latest first."""
-    pages: Pages[UUID] = Pages({"list": "checks", "gate": name}, (UUID,))
-    return json_response(
-        pages.listed(await context.services.gates.checks(context.project, name, limit, pages.after(cursor)))
-    )
+    return await _checks(context, replace(wanted, gate=name), paging)
+
+
+@router.get(
+    "/gate-checks",
+    responses=answers(Listing[CheckSummary], name="CheckPage"),
+    operation_id="listAllChecks",
+)
+async def list_all_checks(
+    context: UseContext, wanted: UseCheckFilter, paging: Annotated[Paging, paging_of(CheckSummary)]
+) -> Response:
+    """List the checks of all gates, latest first."""
+    return await _checks(context, wanted, paging)
+
+
+async def _checks(context: Context, wanted: CheckFilter, paging: Paging) -> Response:
+    pages: Pages[UUID] = Pages({"list": "checks", **asdict(wanted)}, (UUID,))
+    page = await context.services.gates.checks(context.project, wanted, paging.limit, pages.after(paging.cursor))
+    return paging.answer(pages.listed(page))
 
 
 @router.get(

@@ -1,31 +1,49 @@
 """Routes of jobs: requests that are answered later."""
 
 from http import HTTPStatus
+from typing import Annotated, Final
 from uuid import UUID
 
+from fastapi import Query
 from starlette.responses import Response
 
 from app.api.answers import answers, json_response
-from app.api.cursors import Cursor, Limit, Listing, Pages
+from app.api.cursors import Listing, Pages, Paging, paging_of
 from app.api.deps import UseContext, routes
 from app.api.documentation import problem
 from app.api.presentation import Media
-from app.domain.operations import Job
+from app.api.problems import RETRY_SECONDS
+from app.domain.operations import Job, JobStatus
 
 router = routes("jobs")
+# Proxies end requests that are silent for a minute.
+MOST_SECONDS: Final = 50
 
 
 @router.get("/jobs", responses=answers(Listing[Job], name="JobPage"), operation_id="listJobs")
-async def list_jobs(context: UseContext, limit: Limit = 50, cursor: Cursor = None) -> Response:
+async def list_jobs(
+    context: UseContext,
+    paging: Annotated[Paging, paging_of(Job)],
+    status: Annotated[JobStatus | None, Query(description="Only those of this status.")] = None,
+) -> Response:
     """List the jobs of the project, latest first."""
-    pages: Pages[UUID] = Pages({"list": "jobs"}, (UUID,))
-    return json_response(pages.listed(await context.services.jobs.page(context.project, limit, pages.after(cursor))))
+    pages: Pages[UUID] = Pages({"list": "jobs", "status": status}, (UUID,))
+    page = await context.services.jobs.page(context.project, status, paging.limit, pages.after(paging.cursor))
+    return paging.answer(pages.listed(page))
 
 
 @router.get("/jobs/{identifier}", responses=answers(Job), operation_id="getJob")
-async def get_job(identifier: UUID, context: UseContext) -> Response:
+async def get_job(
+    identifier: UUID,
+    context: UseContext,
+    wait: Annotated[
+        float, Query(ge=0, le=MOST_SECONDS, description="Wait so many seconds at most for the job to end.")
+    ] = 0,
+) -> Response:
     """Read how far a job is, and how it ended."""
-    return json_response(await context.services.jobs.read(context.project, identifier))
+    job = await context.services.jobs.read(context.project, identifier, wait)
+    headers = {} if job.status.ended else {"Retry-After": str(RETRY_SECONDS)}
+    return json_response(job, headers=headers)
 
 
 @router.get(

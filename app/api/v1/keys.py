@@ -1,7 +1,7 @@
 """Routes of API keys, and of the audit log."""
 
 from http import HTTPStatus
-from typing import Final
+from typing import Annotated, Final
 from uuid import UUID
 
 from fastapi import Request
@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from app.api.answers import answers, json_response
 from app.api.bodies.parsing import parse_body, read_body
-from app.api.cursors import Cursor, Limit, Listing, Pages
+from app.api.cursors import Listing, Pages, Paging, paging_of
 from app.api.deps import UseContext, routes
 from app.api.documentation import body_schema, made
 from app.api.v1.requests import administration as requests
@@ -45,10 +45,11 @@ async def create_key(request: Request, context: UseContext) -> Response:
 
 
 @router.get("/keys", responses=answers(Listing[KeyFacts], name="KeyPage"), operation_id="listKeys")
-async def list_keys(context: UseContext, limit: Limit = 50, cursor: Cursor = None) -> Response:
+async def list_keys(context: UseContext, paging: Annotated[Paging, paging_of(KeyFacts)]) -> Response:
     """List the keys of the project, latest first, revoked ones too."""
     pages: Pages[UUID] = Pages({"list": "keys"}, (UUID,))
-    return json_response(pages.listed(await context.services.keys.page(context.project, limit, pages.after(cursor))))
+    page = await context.services.keys.page(context.project, paging.limit, pages.after(paging.cursor))
+    return paging.answer(pages.listed(page))
 
 
 @router.get("/keys/{identifier}", responses=answers(KeyFacts), operation_id="getKey")
@@ -81,7 +82,8 @@ async def revoke_key(identifier: UUID, context: UseContext) -> Response:
 
 
 @router.get("/audit", responses=answers(Listing[AuditEntry], name="AuditPage"), operation_id="listAuditEntries")
-async def list_audit_entries(context: UseContext, limit: Limit = 50, cursor: Cursor = None) -> Response:
+async def list_audit_entries(context: UseContext, paging: Annotated[Paging, paging_of(AuditEntry)]) -> Response:
     """List who created, changed and deleted what in the project, latest first."""
     pages: Pages[UUID] = Pages({"list": "audit"}, (UUID,))
-    return json_response(pages.listed(await context.services.keys.audit(context.project, limit, pages.after(cursor))))
+    page = await context.services.keys.audit(context.project, paging.limit, pages.after(paging.cursor))
+    return paging.answer(pages.listed(page))

@@ -83,6 +83,9 @@ async def get_leaderboard(
     )
     try:
         board = await leaderboards.rank(context.project, query)
-    except (InvalidExpression, OutOfReach) as error:
+    except OutOfReach as error:
         raise InvalidQuery.at("metric", error.code, error.detail) from None
+    except InvalidExpression as error:
+        error.pointer = "metric"
+        raise
     return view.answer(board)

@@ -5,15 +5,16 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
 from fastapi import Depends, Path, Query
 from starlette.responses import Response
 
 from app.api.answers import answers, json_response
-from app.api.cursors import Cursor, Limit, Listing, Pages
+from app.api.cursors import Listing, Pages, Paging, paging_of
 from app.api.deps import Context, UseContext, routes
+from app.api.presentation import ShownMetrics
 from app.api.problems import InvalidQuery
 from app.api.v1.requests.fields import SOUGHT, SOUGHT_IN_PATH, Moment, SoughtCondition, SoughtTag
 from app.domain.catalogue import INPUTS, TASKS, overall_key, why_not_stored
@@ -40,7 +41,6 @@ Conditions = Annotated[
 ]
 _CONDITION = re.compile(r"([^<>]+)(<=|>=|<|>)([^<>=]+)")
 _NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,4})?", re.ASCII)
-_MOST_SELECTED: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,21 +121,6 @@ def stored_metric(name: str, parameter: str, *others: str) -> str:
     raise InvalidQuery.at(parameter, "unknown_metric", f"expected {expected}, got {name!r}{hint}")
 
 
-def selected_metrics(text: str | None) -> frozenset[str] | None:
-    """The keys of metrics that are named with commas between them; None when nothing is said.
-
-    Raises:
-        InvalidQuery: there are too many, or one is none.
-    """
-    if text is None:
-        return None
-    names = [name.strip() for name in text.split(",")]
-    if len(names) > _MOST_SELECTED:
-        detail = f"expected at most {_MOST_SELECTED} metrics, got {len(names)}"
-        raise InvalidQuery.at("select", "wrong_length", detail)
-    return frozenset(stored_metric(name, "select") for name in names)
-
-
 def value_conditions(texts: Sequence[str] | None) -> tuple[ValueCondition, ...]:
     """Conditions on stored values.
 
@@ -180,33 +165,31 @@ DryRun = Annotated[bool, Query(description="true: count what would be removed, a
 async def list_evaluations(
     context: UseContext,
     filters: UseFilters,
+    paging: Annotated[Paging, paging_of(EvaluationSummary)],
     sort: Annotated[
         str, Query(description="created_at or an overall metric; a leading - sorts from high to low.", max_length=128)
     ] = "-created_at",
-    select: Annotated[
-        str | None,
-        Query(
-            description="Overall metrics, separated by commas: `metrics` then has only their values. All when left "
-            "out.",
-            max_length=4000,
-        ),
-    ] = None,
-    limit: Limit = 50,
-    cursor: Cursor = None,
-    *,
-    findings: Annotated[
-        bool,
-        Query(
-            description="true: code, severity and class of what there is to say of each matrix, as its report says it."
-        ),
-    ] = False,
+    metrics: ShownMetrics = None,
 ) -> Response:
-    """List evaluations, newest first unless sorted otherwise. Undefined values come last."""
-    wanted = selected_metrics(select)
-    found = await listed_evaluations(context, filters, sort, limit, cursor)
-    if findings:
-        found = replace(found, items=await context.services.evaluations.with_findings(context.project, found.items))
-    return json_response(found if wanted is None else _with_metrics(found, wanted))
+    """List evaluations, newest first unless sorted otherwise. Undefined values come last. `fields=findings` has code,
+    severity and class of what there is to say of each matrix; `fields=values` values with limits. `metrics` chooses
+    among `values` where these are asked for, else the overall ones in `metrics`.
+    """
+    wanted = paging.members or ()
+    chosen = tuple(metrics or ())
+    stored = None if metrics is None or "values" in wanted else {stored_metric(name, "metrics") for name in chosen}
+    found = await listed_evaluations(context, filters, sort, paging.limit, paging.cursor)
+    evaluations, items = context.services.evaluations, found.items
+    if "findings" in wanted:
+        items = await evaluations.with_findings(context.project, items)
+    if "values" in wanted:
+        items = await evaluations.with_values(context.project, items, chosen)
+    if stored is not None:
+        items = [
+            replace(item, metrics={key: value for key, value in item.metrics.items() if key in stored})
+            for item in items
+        ]
+    return paging.answer(Listing(items, found.next_cursor))
 
 
 async def listed_evaluations(
@@ -237,14 +220,6 @@ async def delete_evaluations(context: UseContext, filters: UseFilters, *, dry_ru
         raise InvalidQuery.at("model", "no_filter", detail)
     query = filters.query()
     return json_response(await context.services.inventory.remove(context.project, query, dry_run=dry_run))
-
-
-def _with_metrics(found: Listing[EvaluationSummary], wanted: frozenset[str]) -> Listing[EvaluationSummary]:
-    items = (
-        replace(item, metrics={key: value for key, value in item.metrics.items() if key in wanted})
-        for item in found.items
-    )
-    return Listing(tuple(items), found.next_cursor)
 
 
 def _sort(text: str) -> tuple[str | None, bool]:
@@ -304,12 +279,11 @@ NounName = Annotated[str, Path(min_length=1, max_length=256, description=_DESCRI
     responses=answers(Listing[ModelRef], name="ModelPage"),
     operation_id="listModels",
 )
-async def list_models(context: UseContext, limit: Limit = 50, cursor: Cursor = None) -> Response:
+async def list_models(context: UseContext, paging: Annotated[Paging, paging_of(ModelRef)]) -> Response:
     """List the model versions that have an evaluation, by name."""
     pages = Pages({"list": "models"}, (str, str | None), ModelRef)
-    return json_response(
-        pages.listed(await context.services.evaluations.models(context.project, limit, pages.after(cursor)))
-    )
+    page = await context.services.evaluations.models(context.project, paging.limit, pages.after(paging.cursor))
+    return paging.answer(pages.listed(page))
 
 
 @router.get(
@@ -317,12 +291,11 @@ async def list_models(context: UseContext, limit: Limit = 50, cursor: Cursor = N
     responses=answers(Listing[DatasetRef], name="DatasetPage"),
     operation_id="listDatasets",
 )
-async def list_datasets(context: UseContext, limit: Limit = 50, cursor: Cursor = None) -> Response:
+async def list_datasets(context: UseContext, paging: Annotated[Paging, paging_of(DatasetRef)]) -> Response:
     """List the datasets that have an evaluation, by name."""
     pages = Pages({"list": "datasets"}, (str, str | None, str | None), DatasetRef)
-    return json_response(
-        pages.listed(await context.services.evaluations.datasets(context.project, limit, pages.after(cursor)))
-    )
+    page = await context.services.evaluations.datasets(context.project, paging.limit, pages.after(paging.cursor))
+    return paging.answer(pages.listed(page))
 
 
 @router.get(

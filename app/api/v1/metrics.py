@@ -1,14 +1,16 @@
 """Routes of the catalogue: what the metrics are, which to use, and what weak classes do to one of them."""
 
 from functools import cache
+from typing import Annotated, Final
 from uuid import UUID
 
 import orjson
 from fastapi import Request
 from starlette.responses import Response
 
-from app.api.answers import answers, json_response, write_json
+from app.api.answers import answers, json_response, member_names, write_json
 from app.api.bodies.parsing import parse_body, read_body
+from app.api.cursors import chosen_members, fields_of, kept_members
 from app.api.deps import UseContext, routes
 from app.api.documentation import body_schema
 from app.api.v1.listing import Task, UseMetricFilters
@@ -27,18 +29,25 @@ from app.services.decide.h_mean_bounds import (
 from app.services.evaluate.evaluations import Normalized
 
 router = routes("metrics")
+_MEMBERS: Final = member_names(MetricCard)
+# Of a card, what tells which metric it is: all cards whole are 400 KB.
+_SHORT: Final = ("key", "name", "scope", "tasks", "prevalence", "orientation", "on_request", "sentence")
 
 
 @cache
-def _written(name: str, task: str | None) -> orjson.Fragment:
-    """A card as JSON. None ever changes, and writing all of them takes four milliseconds."""
-    return orjson.Fragment(write_json(describe_metric(metric_by_name(name, task))))
+def _written(name: str, task: str | None, members: tuple[str, ...] | None = None) -> orjson.Fragment:
+    """A card as JSON, or some members of it. None ever changes, and writing all of them takes four milliseconds."""
+    card = describe_metric(metric_by_name(name, task))
+    return orjson.Fragment(write_json(card if members is None else kept_members(card, members)))
 
 
 @router.get("/metrics", responses=answers(MetricPage), operation_id="listMetrics")
-async def list_metrics(filters: UseMetricFilters) -> Response:
-    """List the metrics, filtered."""
-    items = [_written(metric.key, metric.card.tasks[0]) for metric in find_metrics(**filters.query)]
+async def list_metrics(
+    filters: UseMetricFilters, fields: Annotated[str | None, fields_of(_MEMBERS)] = None
+) -> Response:
+    """List the metrics, filtered: what each is and what prevalence does to it. `fields` has more of their cards."""
+    members = chosen_members(fields, _MEMBERS) or _SHORT
+    items = [_written(metric.key, metric.card.tasks[0], members) for metric in find_metrics(**filters.query)]
     return json_response({"items": items, "combinations": combinations()})
 
 

@@ -37,7 +37,7 @@ async def replay(request: Request, error: Exception) -> Response:
 
 
 async def _evaluation(request: Request, context: Context, result: KeptResult) -> Response:
-    evaluation = await kept_evaluation(context, result)
+    evaluation = await kept_evaluation(context, result, requested_view(request))
     headers = {"Location": f"/v1/evaluations/{result.object}"}
     return await evaluation_answer(requested_view(request), evaluation, result.status, headers)
 

@@ -10,7 +10,7 @@ from starlette.responses import Response
 from app.api.answers import answers, json_response
 from app.api.bodies.keyed import received
 from app.api.bodies.parsing import parse_body, read_body
-from app.api.cursors import Cursor, Limit, Listing, Pages
+from app.api.cursors import Listing, Pages, Paging, paging_of
 from app.api.deps import UseContext, routes
 from app.api.documentation import body_schema, made
 from app.api.v1.requests import administration as requests
@@ -51,12 +51,11 @@ async def put_webhook(name: WebhookName, request: Request, context: UseContext) 
 
 
 @router.get("/webhooks", responses=answers(Listing[WebhookFacts], name="WebhookPage"), operation_id="listWebhooks")
-async def list_webhooks(context: UseContext, limit: Limit = 50, cursor: Cursor = None) -> Response:
+async def list_webhooks(context: UseContext, paging: Annotated[Paging, paging_of(WebhookFacts)]) -> Response:
     """List the webhooks of the project, by name."""
     pages: Pages[str] = Pages({"list": "webhooks"}, (str,))
-    return json_response(
-        pages.listed(await context.services.webhooks.page(context.project, limit, pages.after(cursor)))
-    )
+    page = await context.services.webhooks.page(context.project, paging.limit, pages.after(paging.cursor))
+    return paging.answer(pages.listed(page))
 
 
 @router.get("/webhooks/{name}", responses=answers(WebhookFacts), operation_id="getWebhook")
@@ -78,12 +77,17 @@ async def delete_webhook(name: WebhookName, context: UseContext) -> Response:
     operation_id="listDeliveries",
 )
 async def list_deliveries(
-    name: WebhookName, context: UseContext, status: Far = None, limit: Limit = 50, cursor: Cursor = None
+    name: WebhookName,
+    context: UseContext,
+    paging: Annotated[Paging, paging_of(Delivery)],
+    status: Far = None,
 ) -> Response:
     """List the deliveries of a webhook, sent and pending, latest first."""
     pages: Pages[UUID] = Pages({"list": "deliveries", "webhook": name, "status": status}, (UUID,))
-    page = await context.services.webhooks.deliveries(context.project, name, status, limit, pages.after(cursor))
-    return json_response(pages.listed(page))
+    page = await context.services.webhooks.deliveries(
+        context.project, name, status, paging.limit, pages.after(paging.cursor)
+    )
+    return paging.answer(pages.listed(page))
 
 
 @router.post(

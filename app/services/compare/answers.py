@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
+from enum import StrEnum
 from functools import partial
 from typing import TypeVar
 from uuid import UUID
@@ -68,11 +69,25 @@ class ComparisonDesign:
     alternative: Alternative | None = field(default=None, metadata=LEFT_OUT)
 
 
+class PairVerdict(StrEnum):
+    """What is known of the first of two runs against the second."""
+
+    BETTER = "better"
+    WORSE = "worse"
+    SAME = "same"
+    UNDECIDED = "undecided"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparedPair:
     """a less b in the unit of the metric.
 
     Attributes:
+        level: Of the limits.
+        verdict: Of a against b: `better` or `worse` where the limits leave no other sign, `same` where the difference
+            is nearly surely within the region of equivalence or the runs say the same of every sample.
+        too_little_to_matter: `true` where a is better or worse, and more likely by less than the region of equivalence
+            than by more.
         p_value: Two-sided unless `design.alternative` names a side. With `p_range` its upper end, which holds whatever
             the pairing.
         probability_a_better: Probability that a is better by more than the region of equivalence.
@@ -91,8 +106,11 @@ class ComparedPair:
     difference: float | None
     low: float | None
     high: float | None
+    level: float
     p_value: float | None
     p_adjusted: float | None
+    verdict: PairVerdict
+    too_little_to_matter: bool | None = field(default=None, metadata=LEFT_OUT)
     probability_a_better: float | None
     probability_equivalent: float | None
     probability_error: float | None
@@ -183,6 +201,27 @@ class PredictionDrift:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ComparisonHeadline:
+    """What a comparison says first. The lists of metrics are of two runs, the first against the second; empty of more.
+
+    Attributes:
+        metric: The first that was compared.
+        best: The run that is best by it; `null` where no run has a value.
+        verdict: Of two runs by this metric, the first against the second; `null` of more.
+        too_little_to_matter: Those of `better` and `worse` whose difference is more likely too small to matter.
+    """
+
+    metric: str
+    best: UUID | None
+    verdict: PairVerdict | None
+    better: Sequence[str] = ()
+    worse: Sequence[str] = ()
+    same: Sequence[str] = ()
+    undecided: Sequence[str] = ()
+    too_little_to_matter: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunComparison:
     """A comparison of runs.
 
@@ -197,6 +236,7 @@ class RunComparison:
 
     id: UUID
     evaluations: Sequence[ComparedRun]
+    headline: ComparisonHeadline
     baseline_id: UUID | None
     design: ComparisonDesign
     metrics: Mapping[str, ComparedMetric]

@@ -1,8 +1,9 @@
 """The answer of one comparison: values and differences per metric, adjusted p-values, disagreements of metrics."""
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 from uuid import UUID
 
 import numpy as np
@@ -25,8 +26,10 @@ from app.services.compare.answers import (
     ComparedPair,
     ComparedRun,
     ComparisonDesign,
+    ComparisonHeadline,
     Disagreement,
     Multiplicity,
+    PairVerdict,
     PredictionDrift,
     Preferring,
     RankAgreement,
@@ -44,6 +47,7 @@ from app.services.compare.pairs import (
     recall_orders,
     tests_counts,
 )
+from app.services.estimands import Better
 from app.services.processes.worker import progressed
 from app.services.runs.comparison import Comparison, improper_preferences
 from app.services.runs.differences import RunDifference
@@ -181,6 +185,7 @@ def comparison_answer(
     return RunComparison(
         id=identifier,
         evaluations=[_run(record) for record in records],
+        headline=_headline(metrics),
         baseline_id=None if baseline is None else records[baseline].id,
         design=_design(comparison, adjustment),
         metrics=metrics,
@@ -194,6 +199,42 @@ def comparison_answer(
         findings=[*improper, *comparison.findings, *fold_findings(folds, known=bool(comparison.runs.repeats))] or None,
         notes=[*_notes(comparison), *_unasked(comparison, asked, counted=counted)],
     )
+
+
+def _headline(metrics: Mapping[str, ComparedMetric]) -> ComparisonHeadline:
+    name, first = next(iter(metrics.items()))
+    if len(first.differences) != 1:
+        return ComparisonHeadline(metric=name, best=first.best, verdict=None)
+    of_pair = {key: metric.differences[0] for key, metric in metrics.items()}
+    by_verdict = {
+        verdict.value: [key for key, pair in of_pair.items() if pair.verdict is verdict] for verdict in PairVerdict
+    }
+    return ComparisonHeadline(
+        metric=name,
+        best=first.best,
+        verdict=of_pair[name].verdict,
+        too_little_to_matter=[key for key, pair in of_pair.items() if pair.too_little_to_matter],
+        **by_verdict,
+    )
+
+
+# How likely a difference within the region of equivalence has to be for runs to be called the same.
+SAME: Final = 0.95
+# Of a difference beyond doubt: how likely it has to be within the region of equivalence to matter too little.
+_LITTLE: Final = 0.5
+
+
+def verdict_on(
+    better: Better, low: float | None, high: float | None, equivalent: float | None, *, identical: bool
+) -> tuple[PairVerdict, bool]:
+    """Return the verdict on a pair from its limits and the probability that its difference is within the region of
+    equivalence; and whether a difference beyond doubt matters too little.
+    """
+    within = equivalent or 0.0
+    if low is None or high is None or better is Better.NEAREST or low <= 0.0 <= high:
+        return PairVerdict.SAME if within >= SAME or identical else PairVerdict.UNDECIDED, False
+    first = (low > 0.0) == (better is Better.HIGHER)
+    return PairVerdict.BETTER if first else PairVerdict.WORSE, within > _LITTLE
 
 
 def _adjusted(
@@ -293,14 +334,21 @@ def _pairs(
                 alternative=settings.alternative,
                 rope=settings.rope,
             )
+        assert estimand.preference is not None  # noqa: S101 - others are refused
+        verdict, little = verdict_on(
+            estimand.preference.better, test.low, test.high, one.equivalent, identical=bool(test.identical)
+        )
         compared = ComparedPair(
             a=runs.records[one.first].id,
             b=runs.records[one.second].id,
             difference=one.value,
             low=test.low,
             high=test.high,
+            level=settings.level,
             p_value=test.p,
             p_adjusted=p,
+            verdict=verdict,
+            too_little_to_matter=little or None,
             probability_a_better=one.first_better,
             probability_equivalent=one.equivalent,
             probability_error=one.probability_error,

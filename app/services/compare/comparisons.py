@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 from uuid import UUID
 
-from app.domain.decisions import ComparisonKind, ComparisonSummary
+from app.domain.decisions import ComparisonFilter, ComparisonKind, ComparisonSummary
 from app.domain.errors import IncomparableRuns, InvalidInput, NotFound, OutOfReach, TooLarge
 from app.domain.evaluation import EvaluationRecord, Page
 from app.domain.inputs.content import Content
@@ -188,16 +188,27 @@ class ComparisonService(KeptAnswers):
             return KeptSamples()
         return await read_labels(self.labels, project, records, elsewhere=elsewhere)
 
-    async def page(self, project: str, limit: int, before: UUID | None) -> Page[ComparisonSummary, UUID]:
+    async def page(
+        self, project: str, asked: ComparisonFilter, limit: int, before: UUID | None
+    ) -> Page[ComparisonSummary, UUID]:
         """The comparisons of a project, latest first."""
-        return await self.comparisons.page(project, limit, before)
+        return await self.comparisons.page(project, asked, limit, before)
+
+    async def delete(self, project: str, identifier: UUID) -> None:
+        """Remove a comparison for good."""
+        if not await self.comparisons.delete(project, identifier):
+            raise _missing(identifier)
 
     async def read(self, project: str, identifier: UUID) -> Mapping[str, Any]:
         """A comparison as it was answered."""
         record = await self.comparisons.get(project, identifier)
         if record is None:
-            raise NotFound(f"there is no comparison {identifier}")
+            raise _missing(identifier)
         return record.answer
+
+
+def _missing(identifier: UUID) -> NotFound:
+    return NotFound(f"there is no comparison {identifier}")
 
 
 def understood(new: NewComparison, runs: Runs) -> tuple[Estimand, ...]:

@@ -8,6 +8,7 @@ from uuid import UUID
 import numpy as np
 
 from app.domain.errors import CurveUndefined, Fault, NoSamples, OutOfReach, UnknownClass
+from app.domain.expressions.expressions import nearest_labels
 from app.domain.inputs.labels import listed, shown
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.members import LEFT_OUT, SPREAD, named, typed
@@ -499,7 +500,9 @@ def _class(source: MatrixInput, name: CurveName, label: str | None) -> int | Non
     labels: Sequence[str] = source.labels
     if label is not None:
         if label not in labels:
-            raise UnknownClass(f"expected one of {listed(labels)}, got {shown(label)}")
+            raise UnknownClass(
+                f"expected one of {listed(labels)}, got {shown(label)}", suggestions=nearest_labels(label, labels)
+            )
         return labels.index(label)
     if name is CurveName.CALIBRATION:
         return source.positive

@@ -1,7 +1,7 @@
 """Evaluations: computed, made, read, listed, tagged, deleted, and the answers that callers get."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
@@ -11,7 +11,7 @@ from uuid import UUID
 
 import numpy as np
 
-from app.domain.errors import DomainError, NoSamples, NotForKind, NotFound, Overloaded
+from app.domain.errors import DomainError, NeedsScores, NoSamples, NotForKind, NotFound, Overloaded
 from app.domain.evaluation import (
     DatasetRef,
     EvaluationQuery,
@@ -20,13 +20,14 @@ from app.domain.evaluation import (
     ModelRef,
     Page,
     Position,
+    ShownValue,
 )
 from app.domain.findings import FindingMark
 from app.domain.identifiers import id_at
 from app.domain.inputs.content import DATA_FACT, DataFacts
 from app.domain.inputs.kinds import units_of
 from app.domain.inputs.matrices import MatrixInput
-from app.domain.members import SPREAD, typed
+from app.domain.members import LEFT_OUT, SPREAD, typed
 from app.domain.options import Options, Retain
 from app.domain.report import Headline, Report, Section, SectionName, Value
 from app.kernel.metrics.catalogue import catalogue
@@ -46,6 +47,7 @@ from app.services.evaluate.reports import (
 )
 from app.services.evaluate.reports import evaluate as report_of
 from app.services.evaluate.sections.matrix import batch_values, findings_of
+from app.services.evaluate.values import listed_values, shown_values, with_chosen
 from app.services.idempotency import Mark, keep_under
 from app.services.observing import tally
 from app.services.ports import EvaluationStore
@@ -59,6 +61,7 @@ class Evaluation:
 
     Attributes:
         id: `null` when the evaluation was not kept.
+        values: Where they are asked for: by canonical name.
     """
 
     id: UUID | None = None
@@ -67,6 +70,7 @@ class Evaluation:
     dataset: DatasetRef | None = None
     tags: Mapping[str, str] = field(default_factory=dict)
     report: Report = field(metadata=SPREAD)
+    values: Mapping[str, ShownValue] | None = field(default=None, metadata=LEFT_OUT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -115,9 +119,9 @@ class MatrixShown:
     confusion_matrix: Array = field(metadata=typed(list[list[float | None]]))
 
 
-def answer_of(record: EvaluationRecord, report: Report) -> Evaluation:
+def answer_of(record: EvaluationRecord, report: Report, values: Mapping[str, ShownValue] | None = None) -> Evaluation:
     """Return the answer about a record."""
-    return Evaluation(id=record.id, created_at=record.created_at, **_names(record), report=report)
+    return Evaluation(id=record.id, created_at=record.created_at, **_names(record), report=report, values=values)
 
 
 def brief_answer(record: EvaluationRecord, headline: Headline) -> EvaluationHeadline:
@@ -160,6 +164,18 @@ def marks_of(records: Sequence[EvaluationRecord]) -> dict[UUID, list[FindingMark
     }
 
 
+def tables_of(records: Sequence[EvaluationRecord], chosen: tuple[str, ...]) -> dict[UUID, Any]:
+    """Return the values of each evaluation of a list."""
+    return {record.id: listed_values(record, chosen) for record in records}
+
+
+def _table(
+    source: MatrixInput, options: Options, chosen: tuple[str, ...] | None, report: Report
+) -> dict[str, ShownValue] | None:
+    """The table of values of a report, where one is wanted."""
+    return None if chosen is None else shown_values(report, ask(source, options), chosen)
+
+
 # Matrices of a list that are in memory together: one alone can have a million cells.
 _READ_AT_ONCE: Final = 20
 
@@ -171,6 +187,7 @@ class NewEvaluation:
     Attributes:
         created_at: When it was made, where that was not now.
         report: Where it was made already, of samples that are not in memory any more.
+        chosen: Expressions whose values are answered in a table; none of them are the headline. None: no table.
     """
 
     source: MatrixInput
@@ -180,6 +197,12 @@ class NewEvaluation:
     dataset: DatasetRef | None = None
     tags: Mapping[str, str] = field(default_factory=dict)
     created_at: datetime | None = None
+    chosen: tuple[str, ...] | None = None
+
+    @property
+    def asked(self) -> Options:
+        """The options with what is chosen for this answer alone, which is not kept."""
+        return self.options if self.chosen is None else with_chosen(self.source, self.options, self.chosen)
 
     def identifier(self, fresh: UUID | None = None) -> UUID:
         """The id it is kept under, of which the moment is part: a fresh one unless another moment is given."""
@@ -225,8 +248,8 @@ class EvaluationService:
 
     async def compute(self, new: NewEvaluation) -> Evaluation:
         """Compute and keep nothing."""
-        report = await self._reports.make(new.source, new.options)
-        return Evaluation(**_names(new), report=report)
+        report = await self._reports.make(new.source, new.asked)
+        return Evaluation(**_names(new), report=report, values=_table(new.source, new.asked, new.chosen, report))
 
     async def compute_headline(self, new: NewEvaluation) -> EvaluationHeadline:
         """Compute what everybody looks at first, and keep nothing."""
@@ -237,13 +260,15 @@ class EvaluationService:
 
     async def create(self, project: str, new: NewEvaluation, *, model: ModelRef, dataset: DatasetRef) -> PendingWrite:
         """Compute and begin to keep: the evaluation is durable once `PendingWrite.done` has passed, not before."""
-        first = await self._reports.values_first(new.source, new.options)
+        first = await self._reports.values_first(new.source, new.asked)
         sections = (await first.report).of_samples if keeps_sections(new) else None
         record = record_of(new.identifier(), new, model, dataset, first.values, sections)
         kept = asyncio.create_task(self.keep(project, record))
         try:
             # While the database commits, the rest of the report is made.
-            return PendingWrite(answer_of(record, await first.report), kept)
+            report = await first.report
+            values = _table(new.source, new.asked, new.chosen, report)
+            return PendingWrite(answer_of(record, report, values), kept)
         except BaseException:
             kept.cancel()
             raise
@@ -290,17 +315,18 @@ class EvaluationService:
         except Overloaded as error:
             return [error] * len(records)
 
-    async def read(self, project: str, identifier: UUID) -> Evaluation:
-        """One evaluation, its report computed again from what is stored."""
-        record = _found(await self._store.get(project, identifier), identifier)
-        return answer_of(record, await self._report_again(project, record))
+    async def read(self, project: str, identifier: UUID, chosen: tuple[str, ...] | None = None) -> Evaluation:
+        """One evaluation, its report computed again from what is stored; ``chosen`` as in `NewEvaluation`."""
+        return await self._answer(project, _found(await self._store.get(project, identifier), identifier), chosen)
 
     async def read_headline(self, project: str, identifier: UUID) -> EvaluationHeadline:
         """The headline of one evaluation, computed again without the rest where that can be."""
-        record = _found(await self._store.get(project, identifier), identifier)
+        return await self._headline(project, _found(await self._store.get(project, identifier), identifier))
+
+    async def _headline(self, project: str, record: EvaluationRecord) -> EvaluationHeadline:
         headline = await self._reports.headline(*stored_request(record))
         if headline is None:
-            headline = (await self._report_again(project, record)).headline
+            headline = (await self._report_again(project, record, stored_request(record)[1])).headline
         return brief_answer(record, headline)
 
     async def names(self, project: str, identifier: UUID) -> RunNames:
@@ -324,13 +350,14 @@ class EvaluationService:
 
         Raises:
             NotFound: there is no such evaluation.
-            NoSamples: it came without probabilities and scores, or they were not kept.
+            NeedsScores: it came without probabilities and scores.
+            NoSamples: they were not kept.
         """
         record = _found(await self._store.get(project, identifier), identifier)
         refuse_kind(record, "a curve or decision rule of this form")
         source, options = stored_request(record)
         if not source.is_scored:
-            raise NoSamples(
+            raise NeedsScores(
                 f"expected an evaluation of probabilities or scores, {identifier} came as {source.kind}: curves and "
                 "thresholds need the scores of the samples"
             )
@@ -367,8 +394,15 @@ class EvaluationService:
             raise NoSamples(f"the samples of {identifier} were not kept: it was sent with the option retain=none")
         return await self._with_samples(project, source, identifier)
 
-    async def _report_again(self, project: str, record: EvaluationRecord) -> Report:
+    async def _answer(self, project: str, record: EvaluationRecord, chosen: tuple[str, ...] | None) -> Evaluation:
         source, options = stored_request(record)
+        if chosen:
+            options = with_chosen(source, options, chosen, samples=options.retain is Retain.FULL)
+        report = await self._report_again(project, record, options)
+        return answer_of(record, report, _table(source, options, chosen, report))
+
+    async def _report_again(self, project: str, record: EvaluationRecord, options: Options) -> Report:
+        source, _ = stored_request(record)
         if not _needs_samples(source):
             return await self._reports.make(source, options)
         if options.retain is Retain.FULL:
@@ -385,7 +419,9 @@ class EvaluationService:
             raise _missing(identifier)
         return replace(source, samples=samples)
 
-    async def change_tags(self, project: str, identifier: UUID, tags: Mapping[str, str | None]) -> Evaluation:
+    async def change_tags(
+        self, project: str, identifier: UUID, tags: Mapping[str, str | None], chosen: tuple[str, ...] | None = None
+    ) -> Evaluation:
         """Set tags, and remove those that are None; others stay.
 
         Raises:
@@ -393,8 +429,15 @@ class EvaluationService:
         """
         async with self._admission:
             record = await self._store.change_tags(project, identifier, tags)
-        found = _found(record, identifier)
-        return answer_of(found, await self._report_again(project, found))
+        return await self._answer(project, _found(record, identifier), chosen)
+
+    async def change_tags_briefly(
+        self, project: str, identifier: UUID, tags: Mapping[str, str | None]
+    ) -> EvaluationHeadline:
+        """As `change_tags`, and answer the headline."""
+        async with self._admission:
+            record = await self._store.change_tags(project, identifier, tags)
+        return await self._headline(project, _found(record, identifier))
 
     async def delete(self, project: str, identifier: UUID) -> None:
         """Remove an evaluation for good."""
@@ -419,12 +462,26 @@ class EvaluationService:
 
     async def with_findings(self, project: str, items: Sequence[EvaluationSummary]) -> list[EvaluationSummary]:
         """Evaluations of a list with what there is to say of each matrix."""
-        marks: dict[UUID, list[FindingMark]] = {}
+        marks = await self._of_each(project, items, marks_of)
+        return [replace(item, findings=marks.get(item.id)) for item in items]
+
+    async def with_values(
+        self, project: str, items: Sequence[EvaluationSummary], chosen: tuple[str, ...]
+    ) -> list[EvaluationSummary]:
+        """Evaluations of a list with the values of each, with limits as far as these follow from its matrix."""
+        values = await self._of_each(project, items, partial(tables_of, chosen=chosen))
+        return [replace(item, values=values.get(item.id)) for item in items]
+
+    async def _of_each(
+        self, project: str, items: Sequence[EvaluationSummary], made: Callable[[Sequence[EvaluationRecord]], Any]
+    ) -> dict[UUID, Any]:
+        """What is made of the records of a list, by id."""
+        found: dict[UUID, Any] = {}
         for start in range(0, len(items), _READ_AT_ONCE):
             some = [item.id for item in items[start : start + _READ_AT_ONCE]]
             records = await self._store.get_many(project, some)
-            marks |= await self._compute.run(partial(marks_of, list(records.values())))
-        return [replace(item, findings=marks.get(item.id)) for item in items]
+            found |= await self._compute.run(partial(made, list(records.values())))
+        return found
 
     async def models(self, project: str, limit: int, after: ModelRef | None) -> Page[ModelRef, ModelRef]:
         """Model versions that have an evaluation."""
@@ -497,7 +554,7 @@ def _count_kept() -> None:
 
 def evaluate_alone(new: NewEvaluation, identifier: UUID | None) -> tuple[Evaluation, EvaluationRecord | None]:
     """An evaluation and the record that keeps it under an id, in one piece: for what a process computes by itself."""
-    return _with_record(new, identifier, new.report or report_of(new.source, new.options))
+    return _with_record(new, identifier, new.report or report_of(new.source, new.asked))
 
 
 def evaluate_together(
@@ -530,7 +587,7 @@ def evaluate_together(
 
 def _light_question(new: NewEvaluation) -> Question | None:
     try:
-        question = ask(new.source, new.options)
+        question = ask(new.source, new.asked)
     except DomainError:
         # Whoever evaluates it alone is told what is wrong.
         return None
@@ -549,8 +606,9 @@ def _briefly_with_record(
 def _with_record(
     new: NewEvaluation, identifier: UUID | None, report: Report
 ) -> tuple[Evaluation, EvaluationRecord | None]:
+    values = _table(new.source, new.asked, new.chosen, report)
     if identifier is None or new.model is None or new.dataset is None:
-        return Evaluation(**_names(new), report=report), None
+        return Evaluation(**_names(new), report=report, values=values), None
     sections = report.of_samples if keeps_sections(new) else None
     record = record_of(new.identifier(identifier), new, new.model, new.dataset, report.values, sections)
-    return answer_of(record, report), record
+    return answer_of(record, report, values), record

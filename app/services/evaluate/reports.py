@@ -247,6 +247,8 @@ def report_alone(question: Question, kept: Mapping[SectionName, Section] | None 
 def unit_report(question: Question, task: Task, run: RunData, kept: Mapping[SectionName, Section] | None) -> Report:
     """The report of what is more than a matrix of classes: all of it is one section."""
     section = unit_section(question, task, run) if kept is None else kept[SectionName.UNITS]
+    # What was chosen for the answer to the first request is no part of what was requested.
+    requested = {text: section.requested[text] for text in question.options.metrics}
     kind = UNIT_KINDS[task]
     summary = InputSummary.of(question.source, section.per_class, kind.shown(question.source))
     reported = catalogue().reported.for_task(task, kind.inputs(question.source)).of_scope(Scope.OVERALL)
@@ -254,8 +256,8 @@ def unit_report(question: Question, task: Task, run: RunData, kept: Mapping[Sect
     leading = headline_names(reported, task, [name for name in section.values if name in shown])
     return Report(
         input=summary,
-        headline=headline_of(summary, section, leading),
-        **_said(section),
+        headline=headline_of(summary, replace(section, requested=requested), leading),
+        **_said(replace(section, requested=requested)),
         of_samples={SectionName.UNITS: section},
         queries=section.details.get("queries"),
         decisions=section.details.get("decisions"),

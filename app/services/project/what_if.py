@@ -7,7 +7,7 @@ from uuid import UUID
 
 import numpy as np
 
-from app.domain.errors import Fault, InvalidInput, NoSamples, NotForKind, NotFound
+from app.domain.errors import Fault, InvalidInput, NeedsScores, NoSamples, NotForKind, NotFound
 from app.domain.evaluation import EvaluationRecord
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.inputs.samples import Samples
@@ -140,16 +140,15 @@ def project_input(source: MatrixInput, metrics: tuple[str, ...], scenario: Scena
     outputs: dict[UUID, Samples] = {}
     if _needs_outputs(estimands, scenario):
         if source.samples is None or source.samples.outputs is None:
-            raise InvalidInput.at(
-                "/input/kind",
-                "needs_scores",
-                "expected probabilities or scores, which metrics of probabilities and re-calibration need, got "
-                f"{source.kind}",
-            )
+            raise NeedsScores(_needed(source.kind), pointer="/input/kind")
         outputs[record.id] = source.samples
     elif (source.is_grouped or source.is_weighted) and source.samples is not None:
         outputs[record.id] = source.samples
     return replace(_projected([record], outputs, estimands, scenario), evaluation_id=None)
+
+
+def _needed(kind: str) -> str:
+    return f"expected probabilities or scores, which metrics of probabilities and re-calibration need, got {kind}"
 
 
 def _projectable(metrics: tuple[str, ...], record: EvaluationRecord, scenario: Scenario) -> tuple[Estimand, ...]:
@@ -244,15 +243,11 @@ class WhatIfService:
 
     async def _samples(self, project: str, record: EvaluationRecord, pointer: str | None = None) -> Samples:
         """Probabilities or scores of a run."""
-        samples = None
-        if stored_input(record).is_scored:
-            samples = await self._store.read_samples(project, record.id)
+        if not stored_input(record).is_scored:
+            raise NeedsScores(_needed(record.kind), pointer=pointer)
+        samples = await self._store.read_samples(project, record.id)
         if samples is None or samples.outputs is None:
-            raise NoSamples(
-                f"metrics of probabilities, and re-calibration, need the probabilities or scores of {record.id}, which "
-                "were not sent or not kept",
-                pointer=pointer,
-            )
+            raise NoSamples(f"the samples of {record.id} were not kept", pointer=pointer)
         return samples
 
 

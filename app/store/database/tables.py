@@ -1,5 +1,7 @@
 """The tables. The shape and what it was measured against: docs/adr/0001-storage-shape.md."""
 
+from typing import Any
+
 from sqlalchemy import (
     ARRAY,
     JSON,
@@ -23,6 +25,7 @@ from sqlalchemy import (
     Text,
     UniqueConstraint,
     Uuid,
+    cast,
     func,
     literal,
     literal_column,
@@ -161,6 +164,12 @@ comparisons = Table(
     Column("answer", JSON, nullable=False),
     PrimaryKeyConstraint("project", "id"),
 )
+
+# The runs that an answer names: a list of them, or one list for each dataset.
+COMPARED_RUNS: ColumnElement[Any] = func.jsonb_path_query_array(
+    cast(comparisons.c.answer, JSONB), text("'$.evaluations[*][*]'"), type_=JSONB
+)
+Index("ix_comparisons_runs", COMPARED_RUNS, postgresql_using="gin")
 
 gates = Table(
     "gates",

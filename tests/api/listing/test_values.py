@@ -87,20 +87,20 @@ def test_a_tag_of_an_answer_belongs_to_its_conditions(shelf: httpx.Client, shelv
     assert shelf.get("/v1/evaluations", params={"where": "h_mean>0.3"}, headers=known).status_code == 304
     assert shelf.get("/v1/evaluations", params={"where": "h_mean>0.5"}, headers=known).status_code == 200
     assert (
-        shelf.get("/v1/evaluations", params={"where": "h_mean>0.3", "select": "mcc"}, headers=known).status_code == 200
+        shelf.get("/v1/evaluations", params={"where": "h_mean>0.3", "metrics": "mcc"}, headers=known).status_code == 200
     )
 
 
 def test_only_the_values_that_are_asked_for(shelf: httpx.Client, shelved: list[Json]) -> None:
     whole = {item["id"]: item for item in walk(shelf)}
-    for item in walk(shelf, select="h_mean, kappa,ndcg_at_k(k=10)", limit=7):
+    for item in walk(shelf, metrics=["h_mean", "kappa", "ndcg_at_k(k=10)"], limit=7):
         full = whole[item["id"]]
         # What does not apply is not there, as in the whole list; an alias is answered by the key.
         assert item["metrics"] == {key: full["metrics"][key] for key in ("cohen_kappa", "h_mean")}
         assert {**item, "metrics": full["metrics"]} == full
     # What is shown is no matter of the place in a list.
     cursor = shelf.get("/v1/evaluations", params={"limit": 2}).json()["next_cursor"]
-    assert shelf.get("/v1/evaluations", params={"select": "mcc", "cursor": cursor}).status_code == 200
+    assert shelf.get("/v1/evaluations", params={"metrics": "mcc", "cursor": cursor}).status_code == 200
 
 
 @pytest.mark.parametrize(
@@ -126,11 +126,11 @@ def test_only_the_values_that_are_asked_for(shelf: httpx.Client, shelved: list[J
         ({"sort": "f_beta(beta=2)@D"}, "not_stored", ""),
         ({"sort": "-gps(recall@*, precision@D)"}, "not_stored", ""),
         ({"sort": "ndcg_at_k(k=7)"}, "not_stored", ""),
-        ({"select": "h_men"}, "unknown_metric", "h_mean"),
-        ({"select": ""}, "unknown_metric", ""),
-        ({"select": "h_mean,,mcc"}, "unknown_metric", ""),
-        ({"select": "recall@D"}, "not_stored", ""),
-        ({"select": ",".join(["mcc"] * 101)}, "wrong_length", ""),
+        ({"metrics": "h_men"}, "unknown_metric", "h_mean"),
+        ({"metrics": ["mcc", "h_mean,mcc"]}, "unknown_metric", ""),
+        ({"metrics": "recall@D"}, "not_stored", ""),
+        ({"metrics": ["mcc"] * 101}, "wrong_length", ""),
+        ({"fields": "id,value"}, "unknown_member", "values"),
     ],
     ids=str,
 )

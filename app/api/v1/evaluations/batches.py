@@ -22,7 +22,7 @@ from app.api.cursors import Items
 from app.api.deps import Context, UseContext, routes
 from app.api.documentation import body_schema
 from app.api.jobs import LATER, deferrable
-from app.api.presentation import EVALUATION, View, json_view_of
+from app.api.presentation import AS_USUAL, EVALUATION, MembersOfEvaluation, View, json_view_of
 from app.api.problems import ProblemValue, internal_error, problem_of, request_id
 from app.api.v1.evaluations.evaluating import (
     KeptAs,
@@ -79,11 +79,12 @@ async def create_batch(
     context: UseContext,
     *,
     store: Store = True,
+    asked: MembersOfEvaluation = AS_USUAL,
 ) -> Response:
     """Evaluate and keep many inputs; each succeeds or fails on its own, in order. `Prefer: return=minimal` answers `id`
-    and `headline` of each, which takes a fraction of the time.
+    and `headline` of each, which takes a fraction of the time; `fields` chooses members of each.
     """
-    view = json_view_of(request, EVALUATION)
+    view = json_view_of(request, EVALUATION, asked)
     async with receive(request) as body:
         large = isinstance(body, LargeBody)
         if isinstance(body, LargeBody):
@@ -179,7 +180,7 @@ class _Batch:
                 return await self._evaluated(index, failure)
             except KeyTakenError:
                 kept = await self._context.services.idempotency.result(mark)
-        return self._view.write(await kept_evaluation(self._context, kept))
+        return self._view.write(await kept_evaluation(self._context, kept, self._view))
 
     async def _evaluated(self, index: int, failure: BaseException | None) -> bytes:
         if failure is not None:
@@ -267,7 +268,7 @@ async def _evaluate_heavy(context: Context, value: Any, view: View, *, keep: boo
 async def _evaluate_light(context: Context, value: Any, view: View, *, keep: bool) -> bytes:
     new = parse_value(value, requests.EvaluationRequest).to_domain()
     if not keep:
-        return view.write(await compute_evaluation(context, new))
+        return view.write(await compute_evaluation(context, new, view))
     keeping = await keep_evaluation(context, new, view)
     await keeping.done()
     return view.write(keeping.evaluation)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from http import HTTPStatus
@@ -52,14 +52,14 @@ def _evaluate_file(
     return evaluated(read(file, requests.EvaluationRequest).to_domain(), kept, view)
 
 
-async def kept_evaluation(context: Context, result: KeptResult) -> Evaluation:
+async def kept_evaluation(context: Context, result: KeptResult, view: View) -> Evaluation:
     """The evaluation that was kept under the key of a request.
 
     Raises:
         ResultDeleted: it was deleted since.
     """
     try:
-        return await context.services.evaluations.read(context.project, result.identifier)
+        return await context.services.evaluations.read(context.project, result.identifier, view.chosen)
     except NotFound as missing:
         raise deleted(result) from missing
 
@@ -93,7 +93,7 @@ def kept_as(context: Context, *, keep: bool, place: int = 0) -> KeptAs:
 def evaluated(new: NewEvaluation, kept: KeptAs, view: View) -> tuple[bytes, EvaluationRecord | None]:
     """The answer, and the record if there is an id to keep it under."""
     _check(new, kept)
-    evaluation, record = evaluate_alone(new, kept.identifier)
+    evaluation, record = evaluate_alone(replace(new, chosen=view.chosen), kept.identifier)
     return view.write(evaluation), record
 
 
@@ -106,7 +106,7 @@ def evaluated_together(
     for place, (value, kept) in enumerate(asked):
         # Whoever evaluates it alone is told what is wrong.
         with suppress(DomainError, MalformedRequest):
-            new = parse_value(value, requests.EvaluationRequest).to_domain()
+            new = replace(parse_value(value, requests.EvaluationRequest).to_domain(), chosen=view.chosen)
             _check(new, kept)
             places.append(place)
             checked.append((new, kept.identifier))
@@ -129,15 +129,17 @@ async def keep_evaluation(context: Context, new: NewEvaluation, view: View) -> P
     """Begin to keep an evaluation that has names. Its answer has what the view shows."""
     check_moment(new.created_at, keep=True, dated=context.administers)
     model, dataset = require_names(new.model, new.dataset)
-    evaluations = context.services.evaluations
+    evaluations, new = context.services.evaluations, replace(new, chosen=view.chosen)
     create = evaluations.create_briefly if view.is_within(EvaluationHeadline) else evaluations.create
     return await create(context.project, new, model=model, dataset=dataset)
 
 
-async def compute_evaluation(context: Context, new: NewEvaluation) -> Evaluation:
-    """Compute what is not to be kept."""
+async def compute_evaluation(context: Context, new: NewEvaluation, view: View) -> Evaluation | EvaluationHeadline:
+    """Compute what is not to be kept. The answer has what the view shows."""
     check_moment(new.created_at, keep=False, dated=context.administers)
-    return await context.services.evaluations.compute(new)
+    if view.is_within(EvaluationHeadline):
+        return await context.services.evaluations.compute_headline(new)
+    return await context.services.evaluations.compute(replace(new, chosen=view.chosen))
 
 
 def check_moment(moment: datetime | None, *, keep: bool, dated: bool) -> None:

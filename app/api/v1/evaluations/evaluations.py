@@ -22,7 +22,7 @@ from app.api.presentation import (
     view_of,
     written_as,
 )
-from app.api.v1.evaluations.evaluating import Store, check_moment, compute_evaluation, evaluate_large, keep_evaluation
+from app.api.v1.evaluations.evaluating import Store, compute_evaluation, evaluate_large, keep_evaluation
 from app.api.v1.evaluations.referenced import admit_reference, estimate_reference, evaluate_reference
 from app.api.v1.figures import evaluation_page
 from app.api.v1.listing import UseFilters
@@ -80,7 +80,7 @@ async def create_evaluation(
             return answer
         new = parse_body(body, requests.EvaluationRequest).to_domain()
     if not store:
-        return await evaluation_answer(view, await compute_evaluation(context, new))
+        return await evaluation_answer(view, await compute_evaluation(context, new, view))
     keeping = await keep_evaluation(context, new, view)
     headers = {"Location": f"/v1/evaluations/{keeping.evaluation.id}"}
     # Written while the database commits, and sent when it has.
@@ -116,10 +116,7 @@ async def compute_metrics(
         if (answer := await evaluate_reference(request, context, body, view, keep=False)) is not None:
             return answer
         new = parse_body(body, requests.EvaluationRequest).to_domain()
-    check_moment(new.created_at, keep=False, dated=context.administers)
-    if view.is_within(EvaluationHeadline):
-        return view.answer(await context.services.evaluations.compute_headline(new))
-    return await evaluation_answer(view, await compute_evaluation(context, new))
+    return await evaluation_answer(view, await compute_evaluation(context, new, view))
 
 
 @router.get(
@@ -154,7 +151,9 @@ async def get_evaluation(
     view = view_of(request, EVALUATION, asked)
     if view.is_within(EvaluationHeadline):
         return view.answer(await context.services.evaluations.read_headline(context.project, identifier))
-    return await evaluation_answer(view, await context.services.evaluations.read(context.project, identifier))
+    return await evaluation_answer(
+        view, await context.services.evaluations.read(context.project, identifier, view.chosen)
+    )
 
 
 @router.get(
@@ -188,11 +187,11 @@ async def patch_evaluation(
     asked: FormatOfEvaluation = AS_USUAL,
 ) -> Response:
     """Change tags of an evaluation: `null` removes one, others stay. Nothing else of an evaluation ever changes."""
-    view = view_of(request, EVALUATION, asked)
+    view, evaluations = view_of(request, EVALUATION, asked), context.services.evaluations
     tags = parse_body(await read_body(request), requests.TagsRequest).tags
-    return await evaluation_answer(
-        view, await context.services.evaluations.change_tags(context.project, identifier, tags)
-    )
+    if view.is_within(EvaluationHeadline):
+        return view.answer(await evaluations.change_tags_briefly(context.project, identifier, tags))
+    return await evaluation_answer(view, await evaluations.change_tags(context.project, identifier, tags, view.chosen))
 
 
 @router.delete(

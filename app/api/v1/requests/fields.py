@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from typing import Annotated, Any, Literal, Self
 from uuid import UUID
 
-from fastapi import Path
+from fastapi import Path, Query
 from pydantic import (
     AfterValidator,
     AwareDatetime,
@@ -138,6 +138,9 @@ PastMoment = Annotated[
 # Of a name that something is looked for by, or none: what was stored before names were checked has to be found too.
 SOUGHT = AfterValidator(lambda value: None if value is None else normalized(value))
 Sought = Annotated[str, SOUGHT]
+OfModel = Annotated[
+    str | None, Query(max_length=512, description="Only those of this model: its name, or name:version."), SOUGHT
+]
 # The same of a part of an address, which no other check has seen.
 SOUGHT_IN_PATH = AfterValidator(_without_nul)
 # Formats that JSON Schema has no word for: text with nothing in it that is not seen, and metric expressions.

@@ -22,7 +22,7 @@ from app.api.v1.requests.fields import (
     check_one_sided,
 )
 from app.api.v1.requests.inputs import AnyInput
-from app.domain.errors import InvalidInput
+from app.domain.errors import InvalidInput, NeedsScores
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.named_metrics import PROJECTED
 from app.domain.options import DRAWS, FEWEST_DRAWS, Alternative
@@ -311,11 +311,12 @@ def scored_input(given: AnyInput) -> MatrixInput:
     """An input with probabilities or scores.
 
     Raises:
-        InvalidInput: it has none, or cannot be evaluated.
+        NeedsScores: it has none.
+        InvalidInput: it cannot be evaluated.
     """
     source: MatrixInput = given.to_domain("/input")
     if not source.is_scored:
-        raise InvalidInput.at("/input/kind", "needs_scores", f"expected probabilities or scores, got {source.kind}")
+        raise NeedsScores(f"expected probabilities or scores, got {source.kind}", pointer="/input/kind")
     return source
 
 

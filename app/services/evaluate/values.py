@@ -1,0 +1,181 @@
+"""Values of an evaluation as one flat table: value, limits, class shares and reason side by side, by canonical name."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final, Literal
+
+from app.domain.errors import DomainError, all_understood
+from app.domain.evaluation import BalancedValue, EvaluationRecord, ShownValue
+from app.domain.expressions.expressions import render
+from app.domain.inputs.matrices import MatrixInput
+from app.domain.options import IntervalChoice, Options, Retain
+from app.domain.report import Group, GroupedMetrics, Report
+from app.kernel.metrics.expression import Expression, Measure, is_insensitive, is_list, of_probabilities
+from app.services.estimates.estimate import NoLimits
+from app.services.evaluate.questions import Question, ask
+from app.services.evaluate.reports import report_alone
+from app.services.stored import stored_request
+
+# Where the parameter of the address that chooses values stands in a fault: it is no place in the body.
+PARAMETER: Final = "metrics"
+NOT_READ: Final = "the samples are not read for this; GET of the evaluation itself with the same metrics has it"
+NOT_KEPT: Final = "the samples were not kept: the evaluation was made with retain=none"
+_NOT_ASKED: Final = "no intervals were asked for"
+
+
+def with_chosen(source: MatrixInput, options: Options, chosen: Sequence[str], *, samples: bool = True) -> Options:
+    """Return options that ask for the chosen expressions too; without samples for those alone that need none.
+
+    Raises:
+        InvalidExpression, InvalidExpressions: one is none; its pointer is the name of the parameter.
+    """
+    plain = replace(options, metrics=())
+    understood = all_understood(
+        chosen, lambda one: ask(source, replace(plain, metrics=(one,))).expressions[0], lambda _: PARAMETER
+    )
+    more = [
+        text
+        for text, expression in zip(chosen, understood, strict=True)
+        if samples or (source.task is None and not of_probabilities(expression))
+    ]
+    return replace(options, metrics=tuple(dict.fromkeys((*options.metrics, *more))))
+
+
+def shown_values(
+    report: Report, question: Question, chosen: Sequence[str], missing: str = NOT_KEPT
+) -> dict[str, ShownValue]:
+    """Return the chosen values of a report by canonical name: the headline and what was requested when none are.
+
+    Args:
+        report: With the values of the question.
+        question: It asks for what is chosen.
+        chosen: Expressions.
+        missing: Why the report has not all of it.
+    """
+    names = chosen or (*report.headline["metrics"], *question.options.metrics)
+    expressions = ask(question.source, replace(question.options, metrics=tuple(names))).expressions
+    table = _Table(report, question, missing)
+    wanted = zip(names, expressions, strict=False)
+    return dict(found for text, expression in wanted for found in table.rows(text, expression))
+
+
+def listed_values(record: EvaluationRecord, chosen: Sequence[str]) -> dict[str, ShownValue]:
+    """Return the values of an evaluation in a list: what follows from its matrix with limits, the others as stored."""
+    source, options = stored_request(record)
+    stored = tuple(name for name in options.metrics if not chosen)
+    plain = replace(options, metrics=stored, intervals=IntervalChoice.HEADLINE)
+    try:
+        question = ask(source, with_chosen(source, plain, chosen))
+    except DomainError as error:
+        # Of a list, one evaluation may lack a class that others have.
+        return {name: _nothing(error.detail) for name in chosen}
+    missing = NOT_KEPT if options.retain is Retain.NONE else NOT_READ
+    if source.task is not None or source.is_grouped or source.is_weighted:
+        return dict(_as_stored(record, question, chosen, missing))
+    return shown_values(report_alone(question, {}), question, chosen, missing)
+
+
+def _as_stored(
+    record: EvaluationRecord, question: Question, chosen: Sequence[str], missing: str
+) -> Iterator[tuple[str, ShownValue]]:
+    names = chosen or record.values
+    expressions = ask(question.source, Options(metrics=tuple(names))).expressions
+    for text, expression in zip(names, expressions, strict=True):
+        name = render(expression, record.labels)
+        shown = replace(_nothing(missing), group=_group(expression, question), as_asked=_other(text, name))
+        yield name, replace(shown, value=record.values.get(name))
+
+
+class _Table:
+    """The rows that a report has."""
+
+    def __init__(self, report: Report, question: Question, missing: str) -> None:
+        self._report, self._question, self._missing = report, question, missing
+        self._labels = question.source.labels
+        known = question.source.is_weighted or question.source.content == "counts"
+        self._without_limits = _NOT_ASKED if known else NoLimits.NO_COUNTS.value
+
+    def rows(self, text: str, expression: Expression) -> Iterator[tuple[str, ShownValue]]:
+        """One row, or one of each class."""
+        if not is_list(expression):
+            yield self._row(text, expression, None)
+            return
+        for place in range(len(self._labels)):
+            # A list is a measure of every class.
+            yield self._row(text, replace(expression, of=place), place)  # type: ignore[arg-type]
+
+    def _row(self, text: str, expression: Expression, place: int | None) -> tuple[str, ShownValue]:
+        name = render(expression, self._labels)
+        label = None if place is None else self._labels[place]
+        known, value = self._value(text, expression, name, label)
+        intervals: Mapping[str, Any] = self._report.intervals
+        interval = intervals.get(name) or intervals.get(text) or {}
+        low, high = interval.get("low"), interval.get("high")
+        reason = interval.get("reason")
+        if value is None:
+            reason = self._why(text, expression, label) if known else self._missing
+        elif low is None and high is None:
+            reason = reason or self._without_limits
+        return name, ShownValue(
+            value=value,
+            low=low,
+            high=high,
+            level=interval.get("level"),
+            method=interval.get("method"),
+            group=_group(expression, self._question),
+            balanced=self._balanced(name, expression),
+            reason=reason,
+            as_asked=_other(text, name) if place is None else None,
+        )
+
+    def _value(self, text: str, expression: Expression, name: str, label: str | None) -> tuple[bool, float | None]:
+        """Is there such a row in the report, and the value that it has."""
+        report = self._report
+        if text in report.requested:
+            found: Any = report.requested[text]
+            return True, found if label is None else found[label]
+        for group in (Group.INSENSITIVE, Group.SENSITIVE):
+            values, key = self._place(expression, name)
+            if key in values[group.value]:  # type: ignore[literal-required]
+                return True, values[group.value][key]  # type: ignore[literal-required]
+        return False, None
+
+    def _place(self, expression: Expression, name: str) -> tuple[GroupedMetrics, str]:
+        """Where a report has a value: the groups of a class or of the whole, and the name in them."""
+        if isinstance(expression, Measure) and isinstance(expression.of, int):
+            groups = self._report.per_class[self._labels[expression.of]]
+            return groups, render(replace(expression, of=None), self._labels)
+        return self._report.metrics, name
+
+    def _balanced(self, name: str, expression: Expression) -> BalancedValue | None:
+        values, key = self._place(expression, name)
+        twins = values["at_balanced_prevalence"]
+        if key not in twins:
+            return None
+        interval: Mapping[str, Any] = self._report.balanced_intervals.get(name) or {}
+        return BalancedValue(twins[key], interval.get("low"), interval.get("high"))
+
+    def _why(self, text: str, expression: Expression, label: str | None) -> str:
+        names = {text, "*"}
+        if isinstance(expression, Measure):
+            names.add(expression.metric.key)
+            names.add(render(replace(expression, of=None), self._labels))
+            if isinstance(expression.of, int):
+                label = self._labels[expression.of]
+        gaps = [gap for gap in self._report.undefined if gap.metric in names and gap.label in (label, None)]
+        gaps.sort(key=lambda gap: (gap.group is Group.BALANCED, gap.label is None))
+        return gaps[0].reason if gaps else self._missing
+
+
+def _group(expression: Expression, question: Question) -> Literal["insensitive", "sensitive"]:
+    return "insensitive" if is_insensitive(expression, len(question.source.labels)) else "sensitive"
+
+
+def _other(text: str, name: str) -> str | None:
+    return None if text == name else text
+
+
+def _nothing(reason: str) -> ShownValue:
+    return ShownValue(
+        value=None, low=None, high=None, level=None, method=None, group=None, balanced=None, reason=reason
+    )
