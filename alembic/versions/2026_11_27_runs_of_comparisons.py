@@ -55,7 +55,10 @@ def _rewrite(concerns: Callable[[Json], bool], change: Callable[[Json], Json]) -
 
 def _undecided(answer: Json) -> Json:
     metrics = {
-        name: {**metric, "differences": [_without(one, "level", "verdict", "too_little_to_matter") for one in metric["differences"]]}
+        name: {
+            **metric,
+            "differences": [_without(one, "level", "verdict", "too_little_to_matter") for one in metric["differences"]],
+        }
         for name, metric in answer["metrics"].items()
     }
     return {**_without(answer, "headline"), "metrics": metrics}
@@ -77,9 +80,10 @@ def _decided(answer: Json) -> Json:
 def _with_verdict(better: str, level: float, pair: Mapping[str, Any]) -> dict[str, Any]:
     low, high, within = pair["low"], pair["high"], pair["probability_equivalent"] or 0.0
     decided = {**pair, "level": level}
-    if low is None or high is None or better not in ("higher", "lower") or low <= 0.0 <= high:
+    above, below = low is not None and low > 0.0, high is not None and high < 0.0
+    if better not in ("higher", "lower") or not (above or below):
         return decided | {"verdict": "same" if within >= 0.95 or pair.get("identical") else "undecided"}
-    decided["verdict"] = "better" if (low > 0.0) == (better == "higher") else "worse"
+    decided["verdict"] = "better" if above == (better == "higher") else "worse"
     return decided | ({"too_little_to_matter": True} if within > 0.5 else {})
 
 

@@ -74,7 +74,7 @@ def overall_key(name: str) -> str | None:
     plain, _, parameters = name.replace(" ", "").partition("(")
     metric = _known(plain)
     if metric is None or metric.card.scope is not Scope.OVERALL or metric.card.on_request:
-        return None
+        return _key_of_call(name) if parameters else None
     written = [one for one in metric.card.parameters if isinstance(one, Number) and one.written]
     if not written and parameters:
         return _key_of_call(name)

@@ -156,12 +156,15 @@ def test_curves_that_cannot_be(client: httpx.Client, many: Json) -> None:
 
     check_problem(ask(many["id"], "roc"), 422, "unknown_class")
     check_problem(ask(many["id"], "roc", **{"class": "x"}), 422, "unknown_class")
+    named = create(client, evaluation(input=make(labels=["cat", "dog", "fox"], y_true=["cat", "dog", "fox"] * 20)))
+    (fault,) = check_problem(ask(named["id"], "roc", **{"class": "fxo"}), 422, "unknown_class")["errors"]
+    assert (fault["parameter"], fault["suggestions"]) == ("class", ["fox"])
     check_problem(ask(many["id"], "spiral"), 422, "invalid_path")
     check_problem(ask(many["id"], "roc", max_points=1), 422, "invalid_query")
     check_problem(ask(many["id"], "roc", max_point=10), 422, "invalid_query")
     check_problem(ask(uuid4(), "roc"), 404, "not_found")
     matrix = create(client, evaluation())
-    assert "confusion_matrix" in check_problem(ask(matrix["id"], "roc"), 409, "no_samples_kept")["detail"]
+    assert "confusion_matrix" in check_problem(ask(matrix["id"], "roc"), 422, "needs_scores")["detail"]
     unkept = create(client, evaluation(input=make(), options={"retain": "none"}))
     assert "retain" in check_problem(ask(unkept["id"], "imcp"), 409, "no_samples_kept")["detail"]
     one = create(client, evaluation(input=make(n=10, classes=2, y_true=[1] * 10, labels=[0, 1])))
@@ -207,11 +210,11 @@ def test_inputs_that_have_no_curve(client: httpx.Client) -> None:
             assert problem["errors"][0]["pointer"] == pointer
 
     matrix = {"kind": "confusion_matrix", "matrix": [[1, 2], [3, 4]]}
-    refused("roc", "invalid_input", "/input/kind", input=matrix)
+    refused("roc", "needs_scores", "/input/kind", input=matrix)
     refused("roc", "invalid_input", "/bins", input=make(), bins=3)
     refused("roc", "invalid_input", "/input/probabilities", input={**make(), "y_true": [1]})
     refused("roc", "invalid_request", "/input", max_points=10)
-    refused("roc", "unknown_class", input=make())
+    refused("roc", "unknown_class", "/class", input=make())
     refused("roc", "invalid_input", "/level", input=make(), level=0.9)
 
 
@@ -315,7 +318,7 @@ def test_several_evaluations_in_one_answer(client: httpx.Client, binary: Json) -
     check_problem(client.get(address, params={"with": ",".join([ids[0]] * 11)}), 422, "invalid_query")
     check_problem(client.get(address, params={"with": str(uuid4())}), 404, "not_found")
     matrix = create(client, evaluation())
-    check_problem(client.get(address, params={"with": matrix["id"]}), 409, "no_samples_kept")
+    check_problem(client.get(address, params={"with": matrix["id"]}), 422, "needs_scores")
     three = create(client, evaluation(input=make(n=100)))
     problem = check_problem(client.get(address, params={"with": three["id"]}), 422, "unknown_class")
     assert three["id"] in problem["detail"]

@@ -263,13 +263,14 @@ def test_what_is_refused(client: httpx.Client, two: str, body: Json, code: str, 
 def test_runs_without_probabilities(client: httpx.Client, two: str) -> None:
     matrix = keep(client, [[45, 5], [10, 40]], labels=["a", "b"])
     forgotten = evaluation(model="m", dataset=uuid4().hex, input=TWO.source(), options={"retain": "none"})
-    for run in (matrix, str(create(client, forgotten)["id"])):
+    unkept = str(create(client, forgotten)["id"])
+    for run, status, code in ((matrix, 422, "needs_scores"), (unkept, 409, "no_samples_kept")):
         for body in ({"metrics": ["log_loss"]}, {"metrics": ["accuracy"], "recalibrate": True}):
             reply = client.post(f"/v1/evaluations/{run}/projections", json={"prevalence": {"b": 0.1}, **body})
-            check_problem(reply, 409, "no_samples_kept")
+            check_problem(reply, status, code)
     sweep = {"class": "b", "from": 0.1, "to": 0.5}
     asked: Json = {"sweep": sweep, "against": matrix, "metrics": ["log_loss"]}
-    check_problem(client.post(f"/v1/evaluations/{two}/projections", json=asked), 409, "no_samples_kept")
+    check_problem(client.post(f"/v1/evaluations/{two}/projections", json=asked), 422, "needs_scores")
 
 
 @pytest.mark.parametrize(
@@ -296,8 +297,8 @@ def test_a_projection_without_keeping_is_the_same(client: httpx.Client, source: 
 def test_inputs_that_cannot_be_projected(client: httpx.Client) -> None:
     matrix = {"kind": "confusion_matrix", "matrix": [[45, 5], [10, 40]]}
     for body, code, pointer in (
-        ({"metrics": ["roc_auc@1"]}, "invalid_input", "/input/kind"),
-        ({"recalibrate": True}, "invalid_input", "/input/kind"),
+        ({"metrics": ["roc_auc@1"]}, "needs_scores", "/input/kind"),
+        ({"recalibrate": True}, "needs_scores", "/input/kind"),
         ({"against": str(uuid4())}, "invalid_request", "/against"),
         ({"metrics": ["accuracy_p_value"]}, "invalid_input", "/metrics/0"),
     ):

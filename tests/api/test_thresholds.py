@@ -168,10 +168,13 @@ def test_objectives_that_cannot_be(client: httpx.Client, objective: str, code: s
 
 
 def test_what_has_no_samples_has_no_thresholds(client: httpx.Client) -> None:
-    for body in (evaluation(), evaluation(input=make(), options={"retain": "none"})):
+    for body, status, code in (
+        (evaluation(), 422, "needs_scores"),
+        (evaluation(input=make(), options={"retain": "none"}), 409, "no_samples_kept"),
+    ):
         made = create(client, body)
         reply = client.post(f"/v1/evaluations/{made['id']}/thresholds", json={"objective": "h_mean"})
-        check_problem(reply, 409, "no_samples_kept")
+        check_problem(reply, status, code)
 
 
 def test_a_rule_without_keeping_is_the_same(client: httpx.Client) -> None:
@@ -185,7 +188,7 @@ def test_a_rule_without_keeping_is_the_same(client: httpx.Client) -> None:
         assert reply.json() == {**kept, "evaluation_id": None}
     matrix = {"kind": "confusion_matrix", "matrix": [[1, 2], [3, 4]]}
     problem = check_problem(
-        client.post("/v1/thresholds", json={"input": matrix, "objective": "mcc"}), 422, "invalid_input"
+        client.post("/v1/thresholds", json={"input": matrix, "objective": "mcc"}), 422, "needs_scores"
     )
     assert problem["errors"][0]["pointer"] == "/input/kind"
 

@@ -39,7 +39,7 @@ class Call:
         made: Json = {
             "method": self.method,
             "url": put_in(self.path),
-            "params": {name: put_in(value) for name, value in self.params.items()},
+            "params": put_in(dict(self.params)),
             "headers": dict(self.headers),
         }
         if self.upload is not None:

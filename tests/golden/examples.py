@@ -14,7 +14,7 @@ TARGET = Path(__file__).parents[2] / "app" / "api" / "examples.json"
 # An empty list shows nothing, so any other answer is better.
 _EMPTY = 1_000_000
 # The answer that shows most, where the smallest one shows little: group and name of the request.
-CHOSEN = {"Evaluation": ("kept", "not-kept")}
+CHOSEN = {"Evaluation": ("kept", "not-kept"), "BatchResponse": ("kept", "batch-minimal")}
 
 
 def examples() -> dict[str, Any]:

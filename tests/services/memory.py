@@ -12,7 +12,7 @@ from uuid import UUID
 import numpy as np
 
 from app.api.answers import write_json
-from app.domain.decisions import ComparisonRecord, ComparisonSummary, Gate, GateCheck
+from app.domain.decisions import ComparisonFilter, ComparisonRecord, ComparisonSummary, Gate, GateCheck
 from app.domain.evaluation import (
     DatasetRef,
     EvaluationQuery,
@@ -140,8 +140,13 @@ class Comparisons:
     async def get(self, project: str, identifier: UUID) -> ComparisonRecord | None:
         return self._kept.get((project, identifier))
 
-    async def page(self, project: str, limit: int, before: UUID | None = None) -> Page[ComparisonSummary, UUID]:
-        raise AssertionError(f"{project}: a list of {limit} before {before} is the database's")
+    async def delete(self, project: str, identifier: UUID) -> bool:
+        return self.memory.comparisons.pop((project, identifier), None) is not None
+
+    async def page(
+        self, project: str, asked: ComparisonFilter, limit: int, before: UUID | None = None
+    ) -> Page[ComparisonSummary, UUID]:
+        raise AssertionError(f"{project}: a list of {limit} before {before}, {asked}, is the database's")
 
 
 class Gates:

@@ -231,9 +231,11 @@ def verdict_on(
     equivalence; and whether a difference beyond doubt matters too little.
     """
     within = equivalent or 0.0
-    if low is None or high is None or better is Better.NEAREST or low <= 0.0 <= high:
+    # Limits that do not exist are NaN, which is on neither side.
+    above, below = low is not None and low > 0.0, high is not None and high < 0.0
+    if better is Better.NEAREST or not (above or below):
         return PairVerdict.SAME if within >= SAME or identical else PairVerdict.UNDECIDED, False
-    first = (low > 0.0) == (better is Better.HIGHER)
+    first = above == (better is Better.HIGHER)
     return PairVerdict.BETTER if first else PairVerdict.WORSE, within > _LITTLE
 
 

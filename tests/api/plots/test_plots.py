@@ -160,7 +160,7 @@ def test_what_cannot_be_drawn_is_refused(client: httpx.Client, two: str, many: s
         return client.get(f"/v1/evaluations/{identifier}/plots/{name}", params=parameters)
 
     for name in OF_SAMPLES:
-        check_problem(ask(many, f"{name}.json"), 409, "no_samples_kept")
+        check_problem(ask(many, f"{name}.json"), 422, "needs_scores")
     check_problem(ask(many, "phi.json"), 422, "no_figure")
     check_problem(ask(str(uuid4()), "roc.json"), 404, "not_found")
     assert "isocurves" in check_problem(ask(two, "bow.json"), 422, "invalid_path")["errors"][0]["detail"]

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from app.api.answers import member_names
+from app.domain.catalogue import MetricCard
 from tests.golden.calls import Call, delete, evaluation, get, keep, post
 from tests.golden.data import (
     groups,
@@ -73,6 +75,20 @@ KEPT: list[Call] = [
     ),
     post("batch-not-kept", "/v1/evaluations/batch", {"evaluations": [{"input": _INPUTS["matrix"]}]}, store="false"),
     get("read-of-batch", "/v1/evaluations/$batch:/items/3/evaluation/id"),
+    Call(
+        name="batch-minimal",
+        method="POST",
+        path="/v1/evaluations/batch",
+        json={"evaluations": [evaluation(_INPUTS["counts"], "batched/4"), evaluation(of_matrix([[1, 2], [3]]))]},
+        headers={"Prefer": "return=minimal"},
+    ),
+    *(get(f"values-{kind}", f"/v1/evaluations/$keep-{kind}", fields="values") for kind in _INPUTS),
+    get(
+        "values-chosen",
+        "/v1/evaluations/$keep-probabilities",
+        fields="values",
+        metrics=["accuracy_score", "roc_auc@*", "log_loss", "min(recall@*)", "precision@A"],
+    ),
 ]
 
 _RUNS = [
@@ -183,6 +199,7 @@ CATALOGUE = [
     get("index", "/v1"),
     get("root", "/"),
     get("metrics", "/v1/metrics"),
+    get("members-of-cards", "/v1/metrics", fields=",".join(member_names(MetricCard))),
     get("overall", "/v1/metrics", scope="overall", prevalence="insensitive"),
     get("probabilities", "/v1/metrics", input="probabilities", task="binary", scope="class"),
     get("text", "/v1/metrics", q="balanced"),
