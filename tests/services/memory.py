@@ -141,7 +141,7 @@ class Comparisons:
         return self._kept.get((project, identifier))
 
     async def delete(self, project: str, identifier: UUID) -> bool:
-        return self.memory.comparisons.pop((project, identifier), None) is not None
+        return self._kept.pop((project, identifier), None) is not None
 
     async def page(
         self, project: str, asked: ComparisonFilter, limit: int, before: UUID | None = None

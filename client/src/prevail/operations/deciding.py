@@ -73,8 +73,13 @@ class Deciding(Asking):
 
     @operation
     def comparisons(self, /, *, limit: int | None = 1000, **filters: Any) -> Flow[Listing]:
-        """Kept comparisons, the latest first."""
+        """Kept comparisons, the latest first; with ``evaluation`` or ``model`` only those of it."""
         return (yield from self._listed("/v1/comparisons", limit, **filters))
+
+    @operation
+    def delete_comparison(self, identifier: str) -> Flow[None]:
+        """Delete a kept comparison for good. The evaluations that it compares stay."""
+        yield from exchange(Call("DELETE", _COMPARISON.format(segment(identifier))), self.retries)
 
     @operation
     def leaderboard(
@@ -132,9 +137,17 @@ class Deciding(Asking):
         return (yield from self._made(Check, Call("GET", f"/v1/gates/{segment(gate)}/checks/{segment(identifier)}")))
 
     @operation
-    def checks(self, gate: str, *, limit: int | None = 1000) -> Flow[Listing]:
-        """The checks of a gate, the latest first."""
-        return (yield from self._listed(f"/v1/gates/{segment(gate)}/checks", limit))
+    def checks(
+        self,
+        gate: str | None = None,
+        *,
+        verdict: str | None = None,
+        model: str | None = None,
+        limit: int | None = 1000,
+    ) -> Flow[Listing]:
+        """The checks of a gate, or of all, the latest first; only those with a verdict, or of a model."""
+        path = "/v1/gate-checks" if gate is None else f"/v1/gates/{segment(gate)}/checks"
+        return (yield from self._listed(path, limit, verdict=verdict, model=model))
 
     @operation
     def put_gate(

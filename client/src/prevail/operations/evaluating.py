@@ -323,6 +323,16 @@ class Evaluating(Asking):
         )
 
     @operation
+    def values(self, run: Run, metrics: Sequence[str] = ()) -> Flow[Facts]:
+        """Values of an evaluation by canonical name, each with its limits, or the reason why it has none: those of the
+        headline, or of the metric expressions that are named.
+        """
+        identifier = yield from self._identified(run)
+        call = Call("GET", _READ.format(identifier), {"fields": "values", "metrics": list(metrics)})
+        data = yield from self._answered(call)
+        return Facts(data["values"])
+
+    @operation
     def tag(self, run: Run, tags: Mapping[str, str | None]) -> Flow[Evaluation]:
         """Set tags of an evaluation; None takes one away, others stay."""
         identifier = yield from self._identified(run)

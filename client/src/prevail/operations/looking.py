@@ -13,7 +13,9 @@ class Looking(Asking):
 
     @operation
     def metrics(self, /, word: str | None = None, **filters: Any) -> Flow[Listing]:
-        """The metrics that the service knows, those with a word in them; names of other libraries are found too."""
+        """The metrics that the service knows, those with a word in them; names of other libraries are found too. With
+        ``fields`` more of their cards, such as ``fields="key,formula"``.
+        """
         data = yield from self._answered(Call("GET", "/v1/metrics", {"q": word, **filters}))
         return Listing(data["items"])
 
@@ -84,7 +86,7 @@ class Looking(Asking):
 
     @operation
     def jobs(self, /, *, limit: int | None = 1000, **filters: Any) -> Flow[Listing]:
-        """The jobs, the latest first."""
+        """The jobs, the latest first; with ``status`` only those in this state."""
         return (yield from self._listed("/v1/jobs", limit, **filters))
 
     @operation

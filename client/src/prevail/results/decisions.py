@@ -15,7 +15,12 @@ _DEMANDS = {"min": ">= {}", "max": "<= {}"}
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Difference of two runs in a metric: the value of ``a`` minus that of ``b``; both are ids of evaluations."""
+    """Difference of two runs in a metric: the value of ``a`` minus that of ``b``; both are ids of evaluations.
+
+    Attributes:
+        level: Of the limits.
+        verdict: Of ``a`` against ``b``: ``better``, ``worse``, ``same`` or ``undecided``.
+    """
 
     metric: str
     a: str
@@ -27,6 +32,8 @@ class Difference:
     p_adjusted: float | None
     probability_a_better: float | None
     probability_equivalent: float | None
+    level: float | None
+    verdict: str
 
 
 class Comparison(Answer):
@@ -41,6 +48,12 @@ class Comparison(Answer):
     def id(self) -> str:
         """Id of the comparison."""
         return str(self.data["id"])
+
+    @property
+    def verdict(self) -> str | None:
+        """The first of two runs against the second, by the first metric; None of more than two."""
+        found: str | None = self.data["headline"]["verdict"]
+        return found
 
     @property
     def differences(self) -> dict[str, list[Difference]]:
@@ -85,7 +98,7 @@ def _run_name(run: Mapping[str, Any]) -> str:
     return " ".join(str(one) for one in (model.get("name"), model.get("version")) if one) or str(run["id"])
 
 
-_FACTS = ("a", "b", "difference", "low", "high", *Comparison.columns[8:])
+_FACTS = ("a", "b", "difference", "low", "high", *Comparison.columns[8:], "level", "verdict")
 
 
 class Tournament(Answer):
