@@ -243,7 +243,7 @@ _UNITS = UnitKind(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judgements(Columns):
-    """What is known of items: one entry per query and item that was judged."""
+    """Judgements of items: one entry per query and item that was judged."""
 
     query_ids: Column = column(NAMES_OF_GROUPS, "The query of each judgement.", required=True)
     item_ids: Column = column(NAMES_OF_GROUPS, "The item that was judged, once for a query.", required=True)
@@ -252,7 +252,7 @@ class Judgements(Columns):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retrieved(Columns):
-    """What a run retrieved: one entry per query and item."""
+    """Retrieved items of a run: one entry per query and item."""
 
     query_ids: Column = column(NAMES_OF_GROUPS, "The query that each item was retrieved for.", required=True)
     item_ids: Column = column(NAMES_OF_GROUPS, "The item, once for a query.", required=True)
