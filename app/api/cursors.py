@@ -78,7 +78,7 @@ class Items(Generic[Item]):
 
 @dataclass(frozen=True, slots=True)
 class Paging:
-    """What every list is asked for.
+    """Question that every list is asked.
 
     Attributes:
         members: Of the items; None keeps all.

@@ -411,7 +411,7 @@ def _store_problem(error: Exception) -> Problem | None:
 
 
 def _place(pointer: str, prefix: str = "") -> dict[str, Any]:
-    """Where a fault is: what does not begin as a JSON pointer does is the name of a parameter of the address."""
+    """Return the place of a fault: what does not begin as a JSON pointer does is the name of a parameter."""
     return {"parameter": pointer} if pointer[:1] not in ("", "/") else {"pointer": prefix + pointer}
 
 

@@ -51,7 +51,7 @@ class ComparisonSummary:
 
 @dataclass(frozen=True, slots=True)
 class ComparisonFilter:
-    """Which comparisons a list has.
+    """Filter of a list of comparisons.
 
     Attributes:
         evaluation: Only those of this one.
@@ -64,7 +64,7 @@ class ComparisonFilter:
 
 @dataclass(frozen=True, slots=True)
 class CheckFilter:
-    """Which checks a list has.
+    """Filter of a list of checks.
 
     Attributes:
         gate: Only those of this gate.
@@ -77,7 +77,7 @@ class CheckFilter:
 
 
 def model_readings(text: str) -> Sequence[Mapping[str, str]]:
-    """What a model that is named in one text may be: a name, or a name with a version behind a colon."""
+    """Return the readings of a model that is named in one text: a name, or a name with a version behind a colon."""
     name, colon, version = text.rpartition(":")
     return ({"name": text}, {"name": name, "version": version}) if colon else ({"name": text},)
 

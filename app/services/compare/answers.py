@@ -70,7 +70,7 @@ class ComparisonDesign:
 
 
 class PairVerdict(StrEnum):
-    """What is known of the first of two runs against the second."""
+    """Verdict on the first of two runs against the second."""
 
     BETTER = "better"
     WORSE = "worse"
@@ -202,7 +202,7 @@ class PredictionDrift:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparisonHeadline:
-    """What a comparison says first. The lists of metrics are of two runs, the first against the second; empty of more.
+    """Result of a comparison in short. The lists of metrics are of two runs, the first against the second; empty of more.
 
     Attributes:
         metric: The first that was compared.

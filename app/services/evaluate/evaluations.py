@@ -434,7 +434,7 @@ class EvaluationService:
     async def change_tags_briefly(
         self, project: str, identifier: UUID, tags: Mapping[str, str | None]
     ) -> EvaluationHeadline:
-        """As `change_tags`, and answer the headline."""
+        """Set tags as `change_tags` does, and answer the headline."""
         async with self._admission:
             record = await self._store.change_tags(project, identifier, tags)
         return await self._headline(project, _found(record, identifier))
@@ -475,7 +475,7 @@ class EvaluationService:
     async def _of_each(
         self, project: str, items: Sequence[EvaluationSummary], made: Callable[[Sequence[EvaluationRecord]], Any]
     ) -> dict[UUID, Any]:
-        """What is made of the records of a list, by id."""
+        """Return the results of a function of the records of a list, by id."""
         found: dict[UUID, Any] = {}
         for start in range(0, len(items), _READ_AT_ONCE):
             some = [item.id for item in items[start : start + _READ_AT_ONCE]]

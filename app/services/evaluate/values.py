@@ -141,7 +141,7 @@ class _Table:
         return False, None
 
     def _place(self, expression: Expression, name: str) -> tuple[GroupedMetrics, str]:
-        """Where a report has a value: the groups of a class or of the whole, and the name in them."""
+        """Return the place of a value in a report: the groups of a class or of the whole, and the name in them."""
         if isinstance(expression, Measure) and isinstance(expression.of, int):
             groups = self._report.per_class[self._labels[expression.of]]
             return groups, render(replace(expression, of=None), self._labels)
