@@ -202,7 +202,7 @@ class PredictionDrift:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparisonHeadline:
-    """Result of a comparison in short. The lists of metrics are of two runs, the first against the second; empty of more.
+    """Result of a comparison in short. Lists of metrics are of two runs, the first against the second; empty of more.
 
     Attributes:
         metric: The first that was compared.

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tests.golden.calls import Call, get, keep, post
+from tests.golden.calls import Call, delete, get, keep, post
 from tests.golden.data import (
     groups,
     labelled,
@@ -98,6 +98,9 @@ COMPARISONS = [
     _compare("foreign-baseline", "a b", baseline=_NOWHERE(1)),
     _compare("bad-members", "a b", level=1, rope=-1, paired="maybe", colour="red"),
     get("read-nothing", f"/v1/comparisons/{_NOWHERE(2)}"),
+    get("of-a-run", "/v1/comparisons", evaluation="$three:/evaluations/0/id", fields="id,kind"),
+    delete("remove", "/v1/comparisons/$three"),
+    get("read-removed", "/v1/comparisons/$three"),
     get("list", "/v1/comparisons", limit=3),
 ]
 
