@@ -90,6 +90,7 @@ OPERATIONS: dict[str, Ask] = {
     "createComparison": Ask("missing", {"evaluations": ["$run", "$other"]}),
     "listComparisons": Ask("empty"),
     "getComparison": Ask("missing", named={"identifier": "$comparison"}),
+    "deleteComparison": Ask("missing", named={"identifier": "$gone_comparison"}),
     "compareAcrossDatasets": Ask(
         "unknown", {"metric": "h_mean", "models": [f"{SECRET}-a", f"{SECRET}-b"], "datasets": [*DATASETS]}
     ),
@@ -101,6 +102,7 @@ OPERATIONS: dict[str, Ask] = {
     "createCheck": Ask("missing", {"evaluation": "$run"}, named={"name": SECRET}),
     "tryGate": Ask("empty", {**RULES, "evaluations": {"latest": 5}}),
     "listChecks": Ask("missing", named={"name": SECRET}),
+    "listAllChecks": Ask("empty"),
     "getCheck": Ask("missing", named={"name": SECRET, "identifier": "$check"}),
     "getLeaderboard": Ask("empty", params={"dataset": "common", "metric": "h_mean"}),
     "projectEvaluation": Ask("missing", {"prevalence": {"1": 0.5}}, named={"identifier": "$run"}),
@@ -225,6 +227,7 @@ def _keep(client: httpx.Client, mine: dict[str, KeyMade]) -> dict[str, str]:
         "gone": made("/v1/evaluations", RUN),
         "scored": made("/v1/evaluations", SCORED),
         "comparison": made("/v1/comparisons", {"evaluations": [run, other]}),
+        "gone_comparison": made("/v1/comparisons", {"evaluations": [run, other]}),
         "check": made(f"/v1/gates/{SECRET}/checks", {"evaluation": run}),
         "key": made("/v1/keys", {"name": SECRET, "scopes": ["read"]}, "admin"),
         "gone_key": made("/v1/keys", {"name": SECRET, "scopes": ["read"]}, "admin"),
