@@ -295,8 +295,10 @@ def _say_of_members(operation: dict[str, Any], schemas: Mapping[str, Any]) -> No
             continue
         for one in content["schema"].get("anyOf", [content["schema"]]):
             schema = schemas[one["$ref"].rpartition("/")[2]]
-            item = schema.get("properties", {}).get("items", {}).get("items", {})
-            if "$ref" in item:
+            properties = schema.get("properties", {})
+            item = properties.get("items", {}).get("items", {})
+            # Other answers than lists have items among their members.
+            if "$ref" in item and properties.keys() <= {"items", "next_cursor", "combinations"}:
                 schema = schemas[item["$ref"].rpartition("/")[2]]
             schema.pop("required", None)
 

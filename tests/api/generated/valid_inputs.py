@@ -110,12 +110,15 @@ def _scores(source: Json) -> Json:
 
 def _ranking(source: Json) -> Json:
     """Items with either scores or ranks."""
-    size = min(max(len(source["query_ids"]), 1), _ROWS)
-    query_ids = source["query_ids"] or [1]
+    # Both tables apart are in place of these columns.
+    for name in ("judgements", "retrieved"):
+        source.pop(name, None)
+    query_ids = [one for one in source.get("query_ids") or () if one is not None] or [1]
+    size = min(len(query_ids), _ROWS)
     source["query_ids"] = [str(one) for one in cycled(query_ids, size)]
-    source["relevance"] = [min(abs(value), 1000.0) for value in cycled(source["relevance"] or [1.0], size)]
+    source["relevance"] = [min(abs(value or 0.0), 1000.0) for value in cycled(source.get("relevance") or [1.0], size)]
     order = "ranks" if source.get("ranks") else "scores"
-    source[order] = [min(abs(value), 1e9) for value in cycled(source.get(order) or [1.0], size)]
+    source[order] = [min(abs(value or 0.0), 1e9) for value in cycled(source.get(order) or [1.0], size)]
     source.pop("scores" if order == "ranks" else "ranks", None)
     return source
 
