@@ -14,7 +14,6 @@ down_revision = "0013_named_evaluations"
 branch_labels = None
 depends_on = None
 
-
 Json = dict[str, Any]
 _AT_ONCE = 100
 _ANSWERS = sa.table(

@@ -78,7 +78,7 @@ class Items(Generic[Item]):
 
 @dataclass(frozen=True, slots=True)
 class Paging:
-    """Question that every list is asked.
+    """A page of a list, as it is asked for.
 
     Attributes:
         members: Of the items; None keeps all.

@@ -141,17 +141,14 @@ async def put_aside(request: Request, context: Context, body: Body) -> Response:
     jobs = context.services.jobs
     await jobs.require_room(context.project)
     job = await jobs.take(context.project, _kept(request), BytesIO(body))
+    return accepted(job, preferred=False)
+
+
+def accepted(job: Job, *, preferred: bool = True) -> Response:
+    """Answer 202 with the job that carries out a deferred request; ``preferred``: the request asked for that."""
     headers = {"Location": f"/v1/jobs/{job.id}", "Retry-After": str(RETRY_SECONDS)}
-    return json_response(job, HTTPStatus.ACCEPTED, headers)
-
-
-def accepted(job: Job) -> Response:
-    """Answer 202 with the job that carries out a deferred request."""
-    headers = {
-        "Location": f"/v1/jobs/{job.id}",
-        "Preference-Applied": PREFERENCE,
-        "Retry-After": str(RETRY_SECONDS),
-    }
+    if preferred:
+        headers["Preference-Applied"] = PREFERENCE
     return json_response(job, HTTPStatus.ACCEPTED, headers)
 
 

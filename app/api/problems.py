@@ -44,7 +44,6 @@ from app.domain.errors import (
     TooManyRequests,
     TooManyWebhooks,
     Unauthenticated,
-    UnknownClass,
     UnknownLabel,
     UnknownMetric,
 )
@@ -456,8 +455,7 @@ def _domain_problem(error: DomainError, prefix: str) -> Problem:
     status = next((s for kind, s in STATUSES if isinstance(error, kind)), HTTPStatus.UNPROCESSABLE_ENTITY)
     if error.pointer is None:
         return Problem(status=status, code=error.code, detail=error.detail, headers=_headers_of(error))
-    near = error.suggestions if isinstance(error, UnknownClass) else ()
-    return _faulty(status, error.code, [Fault(error.pointer, error.code, error.detail, near)], prefix)
+    return _faulty(status, error.code, [Fault(error.pointer, error.code, error.detail, error.suggestions)], prefix)
 
 
 def _headers_of(error: DomainError) -> Mapping[str, str]:

@@ -73,11 +73,11 @@ def overall_key(name: str) -> str | None:
     """The key of the overall metric of that name whose values are stored, None when there is none."""
     plain, _, parameters = name.replace(" ", "").partition("(")
     metric = _known(plain)
-    if metric is None or metric.card.scope is not Scope.OVERALL or metric.card.on_request:
-        return _key_of_call(name) if parameters else None
-    written = [one for one in metric.card.parameters if isinstance(one, Number) and one.written]
-    if not written and parameters:
+    written = [one for one in metric.card.parameters if isinstance(one, Number) and one.written] if metric else []
+    if parameters and not written:
         return _key_of_call(name)
+    if metric is None or metric.card.scope is not Scope.OVERALL or metric.card.on_request:
+        return None
     if not written:
         return metric.key
     kept = {f"{one.name}={k})" for one in written for k in CUTOFFS}

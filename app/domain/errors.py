@@ -29,10 +29,12 @@ class DomainError(Exception):
 
     Attributes:
         detail: One sentence: what was expected, what came.
-        pointer: JSON pointer to the place in the request, where one place is at fault.
+        pointer: JSON pointer to the place in the request, or the name of a parameter, where one place is at fault.
+        suggestions: The names nearest to one that is unknown.
     """
 
     code: ClassVar[str] = "error"
+    suggestions: tuple[str, ...] = ()
 
     def __init__(self, detail: str, *, pointer: str | None = None) -> None:
         super().__init__(detail)

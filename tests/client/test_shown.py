@@ -105,9 +105,13 @@ def test_an_estimator_is_asked_for_the_best_that_it_has(pv: prevail.Client) -> N
 
 def test_other_kinds_have_arguments_too(pv: prevail.Client) -> None:
     assert pv.evaluate_clusters([0, 0, 1, 1], [1, 1, 0, 0])["adjusted_rand"].value == pytest.approx(1)
-    sets = pv.evaluate_sets(np.array([[1, 0], [1, 1]]), np.array([[1, 0], [0, 1]]), labels=["a", "b"])
-    assert sets["subset_accuracy"].value == pytest.approx(0.5)
+    labels = pv.evaluate_multilabel(np.array([[1, 0], [1, 1]]), np.array([[1, 0], [0, 1]]), labels=["a", "b"])
+    assert labels["subset_accuracy"].value == pytest.approx(0.5)
+    sets = pv.evaluate_sets([["the", "cat"], ["a", "dog"]], [["the", "cat"], ["a", "bird"]])
+    assert sets["samples_f1"].value == pytest.approx(0.75)
     ranking = pv.evaluate_ranking({"q": {"a": 1}}, {"q": {"a": 0.9, "b": 0.1}})
     assert ranking["mean_reciprocal_rank"].value == pytest.approx(1)
-    with pytest.raises(prevail.InvalidInput, match="which is judged"):
-        pv.evaluate_ranking({"q": {"a": 1}}, {"q": {"b": 0.1}})
+    missed = pv.evaluate_ranking({"q": {"a": 1, "c": 1}, "r": {"a": 1}}, {"q": {"b": 0.3, "a": 0.1}})
+    # The first relevant item is second of two for q, and nothing was retrieved for r.
+    assert missed["mean_reciprocal_rank"].value == pytest.approx(0.25)
+    assert missed["mean_average_precision"].value == pytest.approx(0.125)

@@ -68,7 +68,7 @@ class LowQuery(TypedDict):
 
     Attributes:
         items: How many items were retrieved.
-        relevant: How many of them are relevant.
+        relevant: How many items are relevant to it, retrieved or not.
     """
 
     query_id: str | int

@@ -219,22 +219,22 @@ def _headline(metrics: Mapping[str, ComparedMetric]) -> ComparisonHeadline:
 
 
 # How likely a difference within the region of equivalence has to be for runs to be called the same.
-SAME: Final = 0.95
+_SAME: Final = 0.95
 # Of a difference beyond doubt: how likely it has to be within the region of equivalence to matter too little.
 _LITTLE: Final = 0.5
 
 
-def verdict_on(
-    better: Better, low: float | None, high: float | None, equivalent: float | None, *, identical: bool
+def _verdict_on(
+    better: Better, low: float, high: float, equivalent: float | None, *, identical: bool
 ) -> tuple[PairVerdict, bool]:
     """Return the verdict on a pair from its limits and the probability that its difference is within the region of
     equivalence; and whether a difference beyond doubt matters too little.
     """
     within = equivalent or 0.0
     # Limits that do not exist are NaN, which is on neither side.
-    above, below = low is not None and low > 0.0, high is not None and high < 0.0
+    above, below = low > 0.0, high < 0.0
     if better is Better.NEAREST or not (above or below):
-        return PairVerdict.SAME if within >= SAME or identical else PairVerdict.UNDECIDED, False
+        return PairVerdict.SAME if within >= _SAME or identical else PairVerdict.UNDECIDED, False
     first = above == (better is Better.HIGHER)
     return PairVerdict.BETTER if first else PairVerdict.WORSE, within > _LITTLE
 
@@ -337,7 +337,7 @@ def _pairs(
                 rope=settings.rope,
             )
         assert estimand.preference is not None  # noqa: S101 - others are refused
-        verdict, little = verdict_on(
+        verdict, little = _verdict_on(
             estimand.preference.better, test.low, test.high, one.equivalent, identical=bool(test.identical)
         )
         compared = ComparedPair(

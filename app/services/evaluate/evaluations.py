@@ -427,17 +427,17 @@ class EvaluationService:
         Raises:
             InvalidInput: there would be more tags than an evaluation may have.
         """
-        async with self._admission:
-            record = await self._store.change_tags(project, identifier, tags)
-        return await self._answer(project, _found(record, identifier), chosen)
+        return await self._answer(project, await self._tagged(project, identifier, tags), chosen)
 
     async def change_tags_briefly(
         self, project: str, identifier: UUID, tags: Mapping[str, str | None]
     ) -> EvaluationHeadline:
         """Set tags as `change_tags` does, and answer the headline."""
+        return await self._headline(project, await self._tagged(project, identifier, tags))
+
+    async def _tagged(self, project: str, identifier: UUID, tags: Mapping[str, str | None]) -> EvaluationRecord:
         async with self._admission:
-            record = await self._store.change_tags(project, identifier, tags)
-        return await self._headline(project, _found(record, identifier))
+            return _found(await self._store.change_tags(project, identifier, tags), identifier)
 
     async def delete(self, project: str, identifier: UUID) -> None:
         """Remove an evaluation for good."""

@@ -20,6 +20,7 @@ from app.services.stored import stored_request
 PARAMETER: Final = "metrics"
 NOT_READ: Final = "the samples are not read for this; GET of the evaluation itself with the same metrics has it"
 NOT_KEPT: Final = "the samples were not kept: the evaluation was made with retain=none"
+UNDEFINED: Final = "it is undefined; the report of the evaluation says why"
 _NOT_ASKED: Final = "no intervals were asked for"
 
 
@@ -62,8 +63,7 @@ def shown_values(
 def listed_values(record: EvaluationRecord, chosen: Sequence[str]) -> dict[str, ShownValue]:
     """Return the values of an evaluation in a list: what follows from its matrix with limits, the others as stored."""
     source, options = stored_request(record)
-    stored = tuple(name for name in options.metrics if not chosen)
-    plain = replace(options, metrics=stored, intervals=IntervalChoice.HEADLINE)
+    plain = replace(options, metrics=() if chosen else options.metrics, intervals=IntervalChoice.HEADLINE)
     try:
         question = ask(source, with_chosen(source, plain, chosen))
     except DomainError as error:
@@ -72,7 +72,16 @@ def listed_values(record: EvaluationRecord, chosen: Sequence[str]) -> dict[str, 
     missing = NOT_KEPT if options.retain is Retain.NONE else NOT_READ
     if source.task is not None or source.is_grouped or source.is_weighted:
         return dict(_as_stored(record, question, chosen, missing))
-    return shown_values(report_alone(question, {}), question, chosen, missing)
+    found = shown_values(report_alone(question, {}), question, chosen, missing)
+    return {name: one if one.value is not None else _stored(name, record, one) for name, one in found.items()}
+
+
+def _stored(name: str, record: EvaluationRecord, shown: ShownValue) -> ShownValue:
+    """Return a value as it is stored with the evaluation, or as it is where nothing is stored under its name."""
+    if name not in record.values:
+        return shown
+    value = record.values[name]
+    return replace(shown, value=value, reason=UNDEFINED if value is None else shown.reason)
 
 
 def _as_stored(
@@ -83,7 +92,7 @@ def _as_stored(
     for text, expression in zip(names, expressions, strict=True):
         name = render(expression, record.labels)
         shown = replace(_nothing(missing), group=_group(expression, question), as_asked=_other(text, name))
-        yield name, replace(shown, value=record.values.get(name))
+        yield name, _stored(name, record, shown)
 
 
 class _Table:

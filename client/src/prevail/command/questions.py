@@ -25,7 +25,7 @@ def add_commands(commands: Any, common: argparse.ArgumentParser) -> None:
     for name, words in (("models", "the models that have evaluations"), ("datasets", "the data sets")):
         commands.add_parser(name, parents=[common], help=words).set_defaults(carry_out=_names)
 
-    project = _of_run(commands, common, "what-if", "metrics at other class shares", _project)
+    project = _of_run(commands, common, "what-if", "metrics at other class shares", _project, "project")
     project.add_argument("shares", nargs="+", metavar="CLASS=SHARE")
     project.add_argument("-m", "--metric", action="append", metavar="EXPRESSION")
     threshold = _of_run(commands, common, "threshold", "the decision rule that is best for an objective", _threshold)
@@ -71,9 +71,8 @@ def _add_mlflow(commands: Any, common: argparse.ArgumentParser) -> None:
     gate.set_defaults(carry_out=_mlflow_gate)
 
 
-def _of_run(commands: Any, common: argparse.ArgumentParser, name: str, words: str, carry_out: Any) -> Any:
-    # The name of before, for one release.
-    before = ["project"] if name == "what-if" else []
+def _of_run(commands: Any, common: argparse.ArgumentParser, name: str, words: str, carry_out: Any, *before: str) -> Any:
+    """A command about one run; ``before`` are names that it had, which stay for one release."""
     found = commands.add_parser(name, parents=[common], help=words, aliases=before)
     found.add_argument("run", metavar="RUN", help="an id, MODEL:VERSION or TAG=VALUE")
     found.add_argument("--dataset", metavar="NAME[:VERSION]", help="narrows what RUN can be")

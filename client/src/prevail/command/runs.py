@@ -181,10 +181,8 @@ def _evaluate(client: Client, chosen: Namespace) -> int:
         return DONE
     evaluation = client.evaluate(**arguments)
     if chosen.gate is not None:
-        if chosen.quiet:
-            check = client.check(chosen.gate, evaluation, _baseline(chosen))
-            return judged(client, check, chosen, quietly=str(evaluation.id))
-        return judged(client, client.check(chosen.gate, evaluation, _baseline(chosen)), chosen)
+        check = client.check(chosen.gate, evaluation, _baseline(chosen))
+        return judged(client, check, chosen, quietly=str(evaluation.id) if chosen.quiet else None)
     if chosen.quiet:
         put(str(evaluation.id or ""), chosen)
     else:

@@ -11,7 +11,7 @@ from prevail.operations.naming import Name, Run, dataset_ref, model_ref
 from prevail.results.evaluation import Evaluation
 from prevail.results.listing import Facts, Listing
 from prevail.uploads.bodies import COLUMNS
-from prevail.uploads.estimators import as_list, predicted, ranked
+from prevail.uploads.estimators import as_list, by_query, predicted
 from prevail.uploads.inputs import KINDS, Given, prepared
 from prevail.uploads.progress import Watcher, watcher
 from prevail.wire.exchange import completed, exchange
@@ -147,10 +147,10 @@ class Evaluating(Asking):
         return (yield from self._made(Evaluation, self._evaluation_call(input=source, **arguments), _READ))
 
     @operation
-    def evaluate_sets(
+    def evaluate_multilabel(
         self, /, y_true: Any, y_pred: Any = None, *, probabilities: Any = None, **arguments: Any
     ) -> Flow[Evaluation]:
-        """Evaluate several labels for each sample (multilabel).
+        """Evaluate several labels for each sample.
 
         Args:
             y_true: For each sample the list of its labels, or an indicator of 0 and 1 for every label.
@@ -163,6 +163,12 @@ class Evaluating(Asking):
         return (yield from self._made(Evaluation, self._evaluation_call(input=source, **arguments), _READ))
 
     @operation
+    def evaluate_sets(self, /, y_true: Any, y_pred: Any, **arguments: Any) -> Flow[Evaluation]:
+        """Evaluate answers or regions: for each item the tokens or ids that are there, and those predicted for it."""
+        source = {"kind": "sets", "y_true": as_list(y_true, "y_true"), "y_pred": as_list(y_pred, "y_pred")}
+        return (yield from self._made(Evaluation, self._evaluation_call(input=source, **arguments), _READ))
+
+    @operation
     def evaluate_ranking(
         self, /, judgements: Mapping[str, Mapping[str, float]], run: Mapping[str, Mapping[str, float]], **arguments: Any
     ) -> Flow[Evaluation]:
@@ -170,10 +176,15 @@ class Evaluating(Asking):
 
         Args:
             judgements: Relevance by query and item.
-            run: Scores by query and item; what has no judgement is not relevant, what is judged is to be in it.
+            run: Scores by query and item. What has no judgement counts as not relevant, what is judged and not in it
+                as not retrieved, and a query that was judged and is not in it as 0.
             arguments: Further arguments of `evaluate`.
         """
-        source = {"kind": "ranking", **ranked(judgements, run)}
+        source = {
+            "kind": "ranking",
+            "judgements": by_query(judgements, "relevance"),
+            "retrieved": by_query(run, "scores"),
+        }
         return (yield from self._made(Evaluation, self._evaluation_call(input=source, **arguments), _READ))
 
     @operation

@@ -30,20 +30,11 @@ def predicted(model: Any, X: Any) -> dict[str, Any]:  # noqa: N803 - as scikit-l
     return {"y_pred": model.predict(X), **({} if labels is None else {"labels": labels})}
 
 
-def ranked(judgements: Mapping[str, Mapping[str, float]], run: Mapping[str, Mapping[str, float]]) -> dict[str, Any]:
-    """Items of rankings, query by query, as columns.
-
-    Raises:
-        InvalidInput: an item is judged and has no score.
-    """
-    found: dict[str, list[Any]] = {"query_ids": [], "relevance": [], "scores": []}
-    for query, judged in judgements.items():
-        scores = run.get(query, {})
-        missing = next((item for item in judged if item not in scores), None)
-        if missing is not None:
-            raise InvalidInput(f"run[{query!r}]: expected a score of {missing!r}, which is judged", code="missing")
-        for item, score in scores.items():
-            found["query_ids"].append(query)
-            found["relevance"].append(float(judged.get(item, 0)))
-            found["scores"].append(float(score))
-    return found
+def by_query(table: Mapping[str, Mapping[str, float]], member: str) -> dict[str, list[Any]]:
+    """Judgements or scores by query and item as columns, the numbers under the name of their member."""
+    items = [(query, item, float(value)) for query, own in table.items() for item, value in own.items()]
+    return {
+        "query_ids": [query for query, _, _ in items],
+        "item_ids": [item for _, item, _ in items],
+        member: [value for _, _, value in items],
+    }
