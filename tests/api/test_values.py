@@ -142,6 +142,16 @@ def test_batches_and_lists_have_them(client: httpx.Client) -> None:
         else:
             limited = [one for one in item["values"].values() if one["low"] is None]
             assert all(one["reason"] for one in limited)
+    # What needs the samples has its value from what is stored, and says why it has no limits.
+    chosen = {"fields": "id,values", "metrics": ["log_loss"], "dataset": "values of lists"}
+    scored = [
+        one
+        for one in client.get("/v1/evaluations", params=chosen).json()["items"]
+        if kinds[one["id"]] == "probabilities"
+    ]
+    alone = client.get(f"/v1/evaluations/{scored[0]['id']}", params={"fields": "values", "metrics": "log_loss"}).json()
+    assert scored[0]["values"]["log_loss"]["value"] == alone["values"]["log_loss"]["value"]
+    assert "samples are not read" in scored[0]["values"]["log_loss"]["reason"]
     found = client.get("/v1/evaluations", params={**asked, "dataset": "values of lists"}).json()["items"]
     one = next(item for item in found if kinds[item["id"]] == "matrix")
     assert list(one["values"]) == ["accuracy", "recall@A", "recall@B", "recall@C", "recall@D"]

@@ -77,11 +77,8 @@ def listed_values(record: EvaluationRecord, chosen: Sequence[str]) -> dict[str, 
 
 
 def _stored(name: str, record: EvaluationRecord, shown: ShownValue) -> ShownValue:
-    """Return a value as it is stored with the evaluation, or as it is where nothing is stored under its name."""
-    if name not in record.values:
-        return shown
-    value = record.values[name]
-    return replace(shown, value=value, reason=UNDEFINED if value is None else shown.reason)
+    """Return a value as it is stored with the evaluation, or as it is where none is stored."""
+    return replace(shown, value=value) if (value := record.values.get(name)) is not None else shown
 
 
 def _as_stored(
@@ -91,7 +88,8 @@ def _as_stored(
     expressions = ask(question.source, Options(metrics=tuple(names))).expressions
     for text, expression in zip(names, expressions, strict=True):
         name = render(expression, record.labels)
-        shown = replace(_nothing(missing), group=_group(expression, question), as_asked=_other(text, name))
+        reason = UNDEFINED if name in record.values and record.values[name] is None else missing
+        shown = replace(_nothing(reason), group=_group(expression, question), as_asked=_other(text, name))
         yield name, _stored(name, record, shown)
 
 
