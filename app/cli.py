@@ -283,16 +283,15 @@ def alembic_config(url: SecretStr | None = None) -> "Config":
     """Alembic's configuration, for the database at `url`.
 
     Raises:
-        CommandError: the migrations are not beside the package.
+        CommandError: the migrations are neither beside the package nor inside it.
     """
     from alembic.config import Config
 
-    package = Path(__file__).resolve().parent
-    # A clone and the image have them beside the package, a wheel inside it (setup.py).
-    places = [folder / "alembic.ini" for folder in (package.parent, package / "migrations")]
-    ini = next((one for one in places if one.exists()), None)
-    if ini is None:
-        raise CommandError(f"the migrations are missing: expected {' or '.join(map(str, places))}")
+    from app.store.database import engine
+
+    ini = engine.MIGRATIONS.parent / "alembic.ini"
+    if not ini.exists():
+        raise CommandError(f"{ini} is missing: run from a clone, the image or a wheel, which hold the migrations")
     config = Config(ini)
     if url is not None:
         config.attributes["url"] = url.get_secret_value()

@@ -352,7 +352,12 @@ async def writing(engine: AsyncEngine, size: int = 0) -> AsyncIterator[AsyncConn
             yield connection
 
 
-MIGRATIONS = Path(__file__).resolve().parents[3] / "alembic"
+_PACKAGE = Path(__file__).resolve().parents[2]
+# A clone and the image have them beside the package, a wheel inside it (setup.py): beside it is the library `alembic`.
+_HOME = next(
+    (one for one in (_PACKAGE.parent, _PACKAGE / "migrations") if (one / "alembic.ini").exists()), _PACKAGE.parent
+)
+MIGRATIONS = _HOME / "alembic"
 
 
 @cache
