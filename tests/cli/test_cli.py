@@ -10,6 +10,7 @@ import pytest
 
 from app import cli, serving
 from app.embedded.cluster import free_port, wait_until
+from app.store.database import engine
 from tests.cli.conftest import MIGRATION, Service, password_of, write
 
 pytestmark = pytest.mark.slow

@@ -354,9 +354,8 @@ async def writing(engine: AsyncEngine, size: int = 0) -> AsyncIterator[AsyncConn
 
 _PACKAGE = Path(__file__).resolve().parents[2]
 # A clone and the image have them beside the package, a wheel inside it (setup.py): beside it is the library `alembic`.
-_HOME = next(
-    (one for one in (_PACKAGE.parent, _PACKAGE / "migrations") if (one / "alembic.ini").exists()), _PACKAGE.parent
-)
+_PLACES = (_PACKAGE.parent, _PACKAGE / "migrations")
+_HOME = next((one for one in _PLACES if (one / "alembic.ini").exists()), _PACKAGE.parent)
 MIGRATIONS = _HOME / "alembic"
 
 
