@@ -105,8 +105,9 @@ def test_bars_say_which_class_they_are_of(client: httpx.Client, many: Json) -> N
     assert len(whole["classes"]) == len(whole["widths"]) == len(whole["x"]) == 50
     assert [whole[name][at] for name in ("classes", "widths") for at in (0, -1)] == [None] * 4
     assert set(whole["classes"][1:-1]) == {"0", "1", "2"}
-    assert whole["references"]["certainly_right_above"][0] == pytest.approx(1 - (1 - 0.5**0.5) ** 0.5)
-    assert whole["references"]["certainly_wrong_below"][0] == pytest.approx(1 - (1 - 3**-0.5) ** 0.5)
+    assert whole["references"] == {}
+    assert whole["levels"]["certainly_right_above"] == pytest.approx(1 - (1 - 0.5**0.5) ** 0.5)
+    assert whole["levels"]["certainly_wrong_below"] == pytest.approx(1 - (1 - 3**-0.5) ** 0.5)
     parts = [read(client, many, "imcp", max_points=1000, **{"class": label}) for label in ("0", "1", "2")]
     assert [set(part["classes"]) for part in parts] == [{"0"}, {"1"}, {"2"}]
     assert [sum(part["widths"]) for part in parts] == pytest.approx([1 / 3] * 3)

@@ -595,8 +595,8 @@ def _regions(answer: Json, rows: list[Row], room: str) -> str:
 
 def _bounds(answer: Json) -> tuple[float, float]:
     """1 - eta and 1 - theta."""
-    found = answer["references"]
-    return found["certainly_right_above"][0], found["certainly_wrong_below"][0]
+    found = answer["levels"]
+    return found["certainly_right_above"], found["certainly_wrong_below"]
 
 
 def _body(given: FigureData, answer: Json, layers: list[Spec]) -> Spec:

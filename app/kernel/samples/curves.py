@@ -50,7 +50,8 @@ class Curve:
     """Points of a curve in drawing order.
 
     ``thresholds`` belong to the points, NaN where a point has none. ``area`` is that of the full data, however few
-    points are kept, or None where it has no meaning. ``references`` are named companion curves over the same x.
+    points are kept, or None where it has no meaning. ``references`` are named companion curves over the same x, and
+    ``levels`` named heights that are the same everywhere.
     ``codes`` and ``widths`` are the classes and widths of points that are bars, -1 and NaN for the two end points.
     """
 
@@ -60,6 +61,7 @@ class Curve:
     area: float | None
     axes: tuple[str, str]
     references: tuple[tuple[str, Array], ...] = ()
+    levels: tuple[tuple[str, float], ...] = ()
     weights: Array | None = None
     codes: Codes | None = None
     widths: Array | None = None
@@ -196,7 +198,7 @@ def imbalanced_performance(scores: Scores, code: int | None = None) -> Curve:
 
 
 def _bars(p_true: Array, codes: Codes, widths: Array, n_classes: int, axis: str) -> Curve:
-    """Points at the middle of bars of height phi, and the two ends; the area is that of the bars. The references are
+    """Points at the middle of bars of height phi, and the two ends; the area is that of the bars. The levels are
     the heights above or below which p_true implies a right or wrong prediction.
     """
     present = widths > 0
@@ -206,14 +208,14 @@ def _bars(p_true: Array, codes: Codes, widths: Array, n_classes: int, axis: str)
     x = np.concatenate([[0.0], middle, [1.0]])
     y = np.concatenate([phi[:1], phi, phi[-1:]])
     thresholds = np.concatenate([[np.nan], p_true, [np.nan]])
-    heights = {"certainly right above": threshold_correct(), "certainly wrong below": threshold_incorrect(n_classes)}
+    right, wrong = threshold_correct(), threshold_incorrect(n_classes)
     return Curve(
         x,
         y,
         thresholds,
         float(widths @ phi),
         (axis, "closeness to the truth (phi)"),
-        tuple((name, np.full(x.size, height)) for name, height in heights.items()),
+        levels=(("certainly_right_above", right), ("certainly_wrong_below", wrong)),
         codes=np.concatenate([[-1], codes, [-1]]),
         widths=np.concatenate([[np.nan], widths, [np.nan]]),
     )

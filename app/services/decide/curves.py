@@ -223,6 +223,7 @@ class CurvePoints:
         thresholds: Threshold of each point; `null` where a point has none.
         area: Area under the curve of all data, however few points are answered.
         references: Reference curves over the same x, such as that of a random order.
+        levels: Heights that mean something at every x: of MCP and IMCP curves the two thresholds of the paper.
         low: Lower end of the band; `null` at a point without one.
         high: Upper end.
         band: What the band says and how it was made.
@@ -240,6 +241,7 @@ class CurvePoints:
     area: float | None
     axes: CurveAxes
     references: Mapping[str, Array] = field(metadata=typed(dict[str, list[float]]))
+    levels: Mapping[str, float] | None = field(default=None, metadata=LEFT_OUT)
     low: Array | None = field(default=None, metadata=LEFT_OUT | typed(list[float | None]))
     high: Array | None = field(default=None, metadata=LEFT_OUT | typed(list[float | None]))
     band: CurveBand | None = field(default=None, metadata=LEFT_OUT)
@@ -374,6 +376,7 @@ def curve_of(source: MatrixInput, question: CurveQuestion) -> CurvePoints:
         area=curve.area,
         axes=CurveAxes(*curve.axes),
         references={name.replace(" ", "_"): values for name, values in curve.references},
+        levels=dict(curve.levels) or None,
         weights=curve.weights,
         classes=None if curve.codes is None else [*map([*source.labels, None].__getitem__, curve.codes.tolist())],
         widths=curve.widths,

@@ -303,6 +303,8 @@ def test_bars_of_one_class_on_the_axis_of_all(weighted: bool) -> None:
         assert own.area is not None
         areas.append(own.area)
     assert sum(areas) == pytest.approx(whole.area, rel=1e-12)
-    heights = dict(whole.references)
-    assert set(heights["certainly right above"]) == {threshold_correct()}
-    assert set(heights["certainly wrong below"]) == {threshold_incorrect(3)}
+    assert whole.references == ()
+    assert whole.levels == (
+        ("certainly_right_above", threshold_correct()),
+        ("certainly_wrong_below", threshold_incorrect(3)),
+    )
