@@ -220,9 +220,9 @@ def closeness(at: Drawer) -> None:
     for part, label in (("worst", by_median[0]), ("best", by_median[-1])):
         at.draw(f"003-6b-{part}", seven, "imcp", of=label)
     many = at.keep("35 classes", inputs.one_of_each(35))
-    references = at.service.curve(many, "imcp")["references"]
-    at.number("003-6", "1 - η, above which nothing else can win", 0.459, references["certainly_right_above"][0])
-    at.number("003-6", "1 - θ of 35 classes", 0.088, references["certainly_wrong_below"][0])
+    levels = at.service.curve(many, "imcp")["levels"]
+    at.number("003-6", "1 - η, above which nothing else can win", 0.459, levels["certainly_right_above"])
+    at.number("003-6", "1 - θ of 35 classes", 0.088, levels["certainly_wrong_below"])
 
 
 PAPERS: Sequence[Callable[[Drawer], None]] = (

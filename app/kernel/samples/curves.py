@@ -61,10 +61,10 @@ class Curve:
     area: float | None
     axes: tuple[str, str]
     references: tuple[tuple[str, Array], ...] = ()
-    levels: tuple[tuple[str, float], ...] = ()
     weights: Array | None = None
     codes: Codes | None = None
     widths: Array | None = None
+    levels: tuple[tuple[str, float], ...] = ()
 
     def at(self, kept: Codes) -> Self:
         """Curve with a selection of its points, by index."""
