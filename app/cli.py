@@ -20,6 +20,7 @@ from urllib.parse import urlsplit
 
 from pydantic import SecretStr, ValidationError
 
+import app
 from app import serving
 from app.embedded import EmbeddedPostgres, EmbeddedPostgresError, has_database, running_dsn
 from app.settings import Authentication, Settings, describe_unknown_variables, normalize_database_url
@@ -287,9 +288,7 @@ def alembic_config(url: SecretStr | None = None) -> "Config":
     """
     from alembic.config import Config
 
-    from app.store.database import engine
-
-    ini = engine.MIGRATIONS.parent / "alembic.ini"
+    ini = app.MIGRATIONS.parent / "alembic.ini"
     if not ini.exists():
         raise CommandError(f"{ini} is missing: run from a clone, the image or a wheel, which hold the migrations")
     config = Config(ini)

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+import app
 from app import cli, serving
 from app.embedded.cluster import free_port, wait_until
-from app.store.database import engine
 from tests.cli.conftest import MIGRATION, Service, password_of, write
 
 pytestmark = pytest.mark.slow
@@ -256,6 +256,6 @@ def test_health_of_nothing(service: Service) -> None:
 
 
 def test_without_migrations_beside_the_package(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(engine, "MIGRATIONS", tmp_path / "alembic")
+    monkeypatch.setattr(app, "MIGRATIONS", tmp_path / "alembic")
     with pytest.raises(cli.CommandError, match=r"alembic\.ini is missing"):
         cli.alembic_config()

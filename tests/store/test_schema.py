@@ -11,8 +11,9 @@ from procrastinate.schema import SchemaManager
 from sqlalchemy import Connection, inspect, text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
+from app import MIGRATIONS
 from app.domain.named_metrics import HEADLINE
-from app.store.database.engine import MIGRATIONS, SchemaReadiness, create_engine, expected_revision, known_revisions
+from app.store.database.engine import SchemaReadiness, create_engine, expected_revision, known_revisions
 from app.store.database.tables import metadata
 
 pytestmark = pytest.mark.anyio

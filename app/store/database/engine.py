@@ -39,6 +39,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_en
 from sqlalchemy.sql import operators
 from sqlalchemy.sql.elements import Grouping
 
+from app import MIGRATIONS
 from app.services.observing import UNOBSERVED, Observers
 from app.services.ports import StoreFullError, StoreState, StoreUnavailableError
 from app.store.database.tables import api_keys, datasets, evaluations, model_names, models
@@ -350,13 +351,6 @@ async def writing(engine: AsyncEngine, size: int = 0) -> AsyncIterator[AsyncConn
     with watch_of(engine).use("write"), translated():
         async with engine.begin() as connection:
             yield connection
-
-
-_PACKAGE = Path(__file__).resolve().parents[2]
-# A clone and the image have them beside the package, a wheel inside it (setup.py): beside it is the library `alembic`.
-_PLACES = (_PACKAGE.parent, _PACKAGE / "migrations")
-_HOME = next((one for one in _PLACES if (one / "alembic.ini").exists()), _PACKAGE.parent)
-MIGRATIONS = _HOME / "alembic"
 
 
 @cache
