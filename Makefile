@@ -57,6 +57,7 @@ bench: $(VENV)/.installed-bench ## measure against the peers, in one run on this
 golden: $(VENV)/.installed-dev ## record the golden answers anew, and say by path what differs
 	$(PY) -m tests.golden.record
 	$(PY) -m tests.golden.examples
+	$(PY) -m tests.golden.mistakes
 
 fmt: $(VENV)/.installed-dev ## format the code and fix what can be fixed
 	$(PY) -m ruff check --fix .

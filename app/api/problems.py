@@ -1,6 +1,7 @@
 """Problems as RFC 9457 describes them: one type, status and wording for each error."""
 
 import logging
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
@@ -45,9 +46,9 @@ from app.domain.errors import (
     TooManyWebhooks,
     Unauthenticated,
     UnknownLabel,
-    UnknownMetric,
 )
 from app.domain.members import LEFT_OUT, SPREAD
+from app.domain.wording import described, did_you_mean
 from app.services.ports import StoreFullError, StoreOverloadedError, StoreUnavailableError
 
 PROBLEM_TYPES = {
@@ -127,6 +128,7 @@ PROBLEM_TYPES = {
 
 
 _MOST_SHOWN: Final = 40
+_LONGEST_NAME: Final = 60
 _OF_NUMBERS: Final = frozenset({"greater_than", "greater_than_equal", "less_than", "less_than_equal", "multiple_of"})
 
 
@@ -165,8 +167,13 @@ def code_of(kind: str) -> str:
 
 def near(name: str, known: Sequence[str]) -> tuple[str, ...]:
     """The names that somebody may have meant by one that is unknown: at most three, the nearest first."""
-    meant = _ALSO_CALLED.get(name.lower(), name)
+    meant = name if name in known else own_name(name)
     return (meant,) if meant in known else tuple(get_close_matches(name, known, n=3))
+
+
+def own_name(name: str) -> str:
+    """Our name of the field that others call so."""
+    return _ALSO_CALLED.get(name.lower(), name.lower())
 
 
 # What others call our fields.
@@ -182,6 +189,7 @@ _ALSO_CALLED: Final[Mapping[str, str]] = {
     "y_proba": "probabilities",
     "proba": "probabilities",
     "y_score": "scores",
+    "y_scores": "scores",
     "weights": "sample_weight",
     "groups": "group_ids",
     "ids": "sample_ids",
@@ -192,20 +200,12 @@ _ALSO_CALLED: Final[Mapping[str, str]] = {
 }
 
 
-def _expected_object(_: Mapping[str, Any]) -> str:
-    return "expected an object"
-
-
 _WORDS: Final[Mapping[str, Callable[[Mapping[str, Any]], str]]] = {
     "finite_number": lambda _: "expected a finite number, got NaN, Infinity or one too large for a double",
     "missing": lambda _: "expected this field, it is missing",
     "extra_forbidden": lambda _: "there is no such field",
     "union_tag_invalid": lambda c: f"expected kind to be one of {c['expected_tags']}, got {c['tag'][:60]!r}",
-    "union_tag_not_found": lambda _: "expected a field kind that says what the input is",
-    "model_attributes_type": _expected_object,
-    "model_type": _expected_object,
-    "dict_type": _expected_object,
-    "list_type": lambda _: "expected an array",
+    "union_tag_not_found": lambda _: "expected a field kind that says what this is",
     "too_short": lambda c: f"expected at least {_count(c['min_length'], 'entry', 'entries')}, got {c['actual_length']}",
     "too_long": lambda c: f"expected at most {_count(c['max_length'], 'entry', 'entries')}, got more",
     "string_too_short": lambda c: f"expected at least {_count(c['min_length'], 'character', 'characters')}",
@@ -213,14 +213,45 @@ _WORDS: Final[Mapping[str, Callable[[Mapping[str, Any]], str]]] = {
 }
 
 
-def worded(kind: str, message: str, context: Mapping[str, Any], given: Any = None) -> str:
-    """Return the wording of a validation fault, with the given value if it is a plain one."""
+# What pydantic expected where something of another type came.
+_TYPES: Final[Mapping[str, str]] = {
+    "model_attributes_type": "an object",
+    "model_type": "an object",
+    "dict_type": "an object",
+    "list_type": "an array",
+    "tuple_type": "an array",
+    "string_type": "a string",
+    "float_type": "a number",
+    "float_parsing": "a number",
+    "int_type": "a whole number",
+    "int_from_float": "a whole number",
+    "int_parsing": "a whole number",
+    "bool_type": "true or false",
+    "bool_parsing": "true or false",
+    "uuid_type": "an id (a UUID)",
+    "uuid_parsing": "an id (a UUID)",
+}
+UNKNOWN: Final = object()
+
+
+def worded(kind: str, message: str, context: Mapping[str, Any], given: Any = UNKNOWN) -> str:
+    """Return the wording of a validation fault, with what came if that is known and plain."""
+    if kind in _TYPES:
+        return f"expected {_TYPES[kind]}" + ("" if given is UNKNOWN else f", got {_said(given)}")
     words = _WORDS.get(kind)
     if words is not None:
         return words(context)
     text = message.replace("Input should be", "expected").removeprefix("Value error, ")
+    text = text.replace("less than or equal to", "at most").replace("greater than or equal to", "at least")
     came = f", got {str(given)[:_MOST_SHOWN]}" if isinstance(given, int | float | str) and kind in _OF_NUMBERS else ""
     return text[:1].lower() + text[1:] + came
+
+
+def _said(given: Any) -> str:
+    """The value that came, in words: short texts and numbers as they are."""
+    if isinstance(given, str):
+        return f"the string {given!r}" if len(given) <= _MOST_SHOWN else "a string"
+    return f"the number {given}" if type(given) in (int, float) else described(given)
 
 
 _log = logging.getLogger("prevail.api")
@@ -434,7 +465,7 @@ def _expression_problem(errors: Sequence[InvalidExpression], prefix: str) -> Pro
             code=error.code,
             detail=error.detail,
             position=error.position,
-            suggestions=error.suggestions if isinstance(error, UnknownMetric) else None,
+            suggestions=error.suggestions or None,
             known=error.known[:50] if isinstance(error, UnknownLabel) else None,
         )
         for error in errors
@@ -550,17 +581,28 @@ REFUSALS: tuple[type[Exception], ...] = (
 
 def refused_parameters(error: RequestValidationError) -> InvalidQuery:
     """Convert the framework's errors of parameters to ours."""
-    return InvalidQuery(
-        [
-            Fault(
-                str(entry["loc"][1]),
-                code_of(entry["type"]),
-                worded(entry["type"], entry["msg"], entry.get("ctx", {}), entry.get("input")),
-            )
-            for entry in error.errors()
-        ],
-        of_path=error.errors()[0]["loc"][0] == "path",
-    )
+    entries = error.errors()
+    return InvalidQuery([_fault_of_parameter(entry) for entry in entries], of_path=entries[0]["loc"][0] == "path")
+
+
+def _fault_of_parameter(entry: Mapping[str, Any]) -> Fault:
+    name, kind = str(entry["loc"][1]), entry["type"]
+    if kind == "missing":
+        return Fault(name, code_of(kind), "expected this parameter, it is missing")
+    detail = worded(kind, entry["msg"], entry.get("ctx", {}), entry.get("input", UNKNOWN))
+    suggestions = alternatives(kind, entry.get("ctx", {}), entry.get("input"))
+    return Fault(name, code_of(kind), detail + did_you_mean(suggestions), suggestions)
+
+
+_QUOTED: Final = re.compile(r"'([^']*)'")
+
+
+def alternatives(kind: str, context: Mapping[str, Any], given: Any) -> tuple[str, ...]:
+    """The nearest of the values that may stand where another one came; none for faults of other kinds."""
+    if kind not in ("literal_error", "enum", "union_tag_invalid"):
+        return ()
+    known = _QUOTED.findall(str(context.get("expected_tags", context.get("expected", ""))))
+    return near(str(context.get("tag", given))[:_LONGEST_NAME], known)
 
 
 def install(app: FastAPI) -> None:
@@ -568,8 +610,11 @@ def install(app: FastAPI) -> None:
 
     async def known(request: Request, error: Exception) -> Response:
         problem = refusal_of(error)
+        addresses, path = request.app.state.addresses, request.scope["path"]
         if problem.code == "method_not_allowed":
-            problem = method_not_allowed(request.app.state.addresses.methods(request.scope["path"]))
+            problem = method_not_allowed(addresses.methods(path))
+        elif problem.detail == _DETAILS[HTTPStatus.NOT_FOUND]:
+            problem = replace(problem, detail=problem.detail + did_you_mean(addresses.near(path)))
         return respond(problem, request)
 
     async def invalid_query(request: Request, error: Exception) -> Response:

@@ -9,9 +9,9 @@ from app.domain.errors import InvalidExpression, NotFound
 from app.domain.expressions.expressions import parse_for_any_classes, suggest
 from app.domain.expressions.foreign import resolve
 from app.domain.inputs.kinds import UNIT_KINDS
-from app.domain.inputs.labels import shown
 from app.domain.inputs.ranking import CUTOFFS
 from app.domain.members import LEFT_OUT
+from app.domain.wording import did_you_mean, shown
 from app.kernel.metrics.card import (
     AnyMetric,
     Card,
@@ -50,7 +50,7 @@ def metric_by_name(name: str, task: str | None = None) -> AnyMetric:
     if metric is None:
         found = resolve(name, {})
         near = suggest(name) if found is None else [*found.meanings]
-        raise NotFound(f"there is no metric {shown(name)}" + (f"; did you mean {', '.join(near)}?" if near else ""))
+        raise NotFound(f"there is no metric {shown(name)}{did_you_mean(near)}", pointer="key", suggestions=near)
     return metric
 
 

@@ -34,12 +34,12 @@ class DomainError(Exception):
     """
 
     code: ClassVar[str] = "error"
-    suggestions: tuple[str, ...] = ()
 
-    def __init__(self, detail: str, *, pointer: str | None = None) -> None:
+    def __init__(self, detail: str, *, pointer: str | None = None, suggestions: Sequence[str] = ()) -> None:
         super().__init__(detail)
         self.detail = detail
         self.pointer = pointer
+        self.suggestions = tuple(suggestions)
 
 
 class InvalidInput(DomainError):
@@ -52,9 +52,9 @@ class InvalidInput(DomainError):
         self.faults = tuple(faults)
 
     @classmethod
-    def at(cls, pointer: str, code: str, detail: str) -> Self:
+    def at(cls, pointer: str, code: str, detail: str, suggestions: Sequence[str] = ()) -> Self:
         """Make it of one fault."""
-        return cls([Fault(pointer, code, detail)])
+        return cls([Fault(pointer, code, detail, tuple(suggestions))])
 
 
 class NotFound(DomainError):
@@ -238,8 +238,15 @@ class InvalidExpression(DomainError):
 
     code = "invalid_expression"
 
-    def __init__(self, detail: str, *, position: int | None = None, pointer: str | None = None) -> None:
-        super().__init__(detail, pointer=pointer)
+    def __init__(
+        self,
+        detail: str,
+        *,
+        position: int | None = None,
+        pointer: str | None = None,
+        suggestions: Sequence[str] = (),
+    ) -> None:
+        super().__init__(detail, pointer=pointer, suggestions=suggestions)
         self.position = position
 
 
@@ -280,18 +287,16 @@ class UnknownMetric(InvalidExpression):
 
     code = "unknown_metric"
 
-    def __init__(self, detail: str, *, suggestions: Sequence[str], position: int | None = None) -> None:
-        super().__init__(detail, position=position)
-        self.suggestions = tuple(suggestions)
-
 
 class UnknownLabel(InvalidExpression):
     """The evaluation has no class of that label."""
 
     code = "unknown_label"
 
-    def __init__(self, detail: str, *, known: Sequence[str], position: int | None = None) -> None:
-        super().__init__(detail, position=position)
+    def __init__(
+        self, detail: str, *, known: Sequence[str], suggestions: Sequence[str] = (), position: int | None = None
+    ) -> None:
+        super().__init__(detail, suggestions=suggestions, position=position)
         self.known = tuple(known)
 
 
@@ -331,8 +336,7 @@ class UnknownClass(DomainError):
     code = "unknown_class"
 
     def __init__(self, detail: str, *, pointer: str = "class", suggestions: Sequence[str] = ()) -> None:
-        super().__init__(detail, pointer=pointer)
-        self.suggestions = tuple(suggestions)
+        super().__init__(detail, pointer=pointer, suggestions=suggestions)
 
 
 class NoFigure(DomainError):

@@ -119,7 +119,7 @@ def check_rules(definition: Definition) -> None:
                 refuse_unless_proportion(expression, rule.metric)
             faults += _beyond_range(rule, bounds(expression), f"/rules/{index}")
         except InvalidExpression as error:
-            faults.append(Fault(f"/rules/{index}/metric", error.code, error.detail))
+            faults.append(Fault(f"/rules/{index}/metric", error.code, error.detail, error.suggestions))
     if faults:
         raise InvalidInput(faults)
 

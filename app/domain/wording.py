@@ -8,8 +8,11 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_HALF_UP, Context, Decimal
+from difflib import get_close_matches
 from math import isnan
-from typing import Final
+from typing import Any, Final
+
+import numpy as np
 
 # Digits enough for every double without an exponent.
 _EXACTLY = Context(prec=800, rounding=ROUND_HALF_UP)
@@ -280,8 +283,41 @@ def classes(labels: Sequence[str]) -> str:
 MOST_NAMED: Final = 10
 _PLAIN: Final = re.compile(r"\w+([ :/&+.-]*\w+)*")
 LONGEST_SHOWN: Final = 60
+MOST_SUGGESTIONS: Final = 3
 
 
 def shown(text: str) -> str:
     """A text for a message, cut when it is long."""
     return repr(text if len(text) <= LONGEST_SHOWN else text[: LONGEST_SHOWN - 1] + "…")
+
+
+def nearest_labels(label: str, labels: Sequence[str]) -> tuple[str, ...]:
+    """The classes that come nearest to an unknown one, best first."""
+    folded: dict[str, str] = {}
+    for candidate in labels:
+        folded.setdefault(candidate.strip().casefold(), candidate)
+    found = get_close_matches(label.strip().casefold(), folded, n=MOST_SUGGESTIONS, cutoff=0.5)
+    return tuple(folded[name] for name in found)
+
+
+def described(value: Any) -> str:
+    """Type of a JSON value in words, with the value of a number."""
+    match value:
+        case str():
+            return "a string"
+        case None:
+            return "null"
+        case bool():
+            return "a boolean"
+        case float() | np.floating():
+            return f"the number {value}"
+        case list():
+            return "an array"
+        case dict():
+            return "an object"
+    return type(value).__name__
+
+
+def did_you_mean(suggestions: Sequence[str]) -> str:
+    """The end of a sentence that offers what may have been meant; nothing for none."""
+    return f"; did you mean {' or '.join(suggestions)}?" if suggestions else ""

@@ -25,6 +25,7 @@ from app.domain.expressions.expressions import parse_for_any_classes, refuse_abo
 from app.domain.inputs.kinds import KINDS
 from app.domain.members import LEFT_OUT, number
 from app.domain.named_metrics import HEADLINE, RANKED
+from app.domain.wording import did_you_mean
 from app.domain.wording import number as worded
 from app.kernel.compare.rankings import level_of_largest, may_be_best, winner_optimism
 from app.kernel.metrics.card import Inputs, Task
@@ -522,7 +523,7 @@ class LeaderboardService:
             known = ", ".join(sorted({" ".join(filter(None, (one.version, one.split))) or "none" for one in same}))
             return f"no evaluation is of this version and split of {dataset.name!r}; known are {known}"
         near = get_close_matches(dataset.name, sorted({one.name for one in page.items}), n=1, cutoff=_NEAR)
-        return f"there is no dataset {dataset.name!r}" + (f"; did you mean {near[0]!r}?" if near else "")
+        return f"there is no dataset {dataset.name!r}" + did_you_mean([*map(repr, near)])
 
     async def _outputs(
         self, project: str, metric: str, candidates: Sequence[Candidate], *, needed: bool

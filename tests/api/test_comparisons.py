@@ -301,7 +301,7 @@ def test_what_is_refused(client: httpx.Client, pair: tuple[str, str], members: A
 
 def test_the_same_run_twice_is_refused(client: httpx.Client, pair: tuple[str, str]) -> None:
     reply = client.post("/v1/comparisons", json={"evaluations": [pair[0], pair[0]]})
-    check_problem(reply, 422, "invalid_request")
+    assert check_problem(reply, 422, "invalid_input")["errors"][0]["pointer"] == "/evaluations/1"
 
 
 def test_too_many_differences_are_refused(client: httpx.Client) -> None:

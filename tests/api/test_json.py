@@ -41,11 +41,22 @@ def test_bytes_that_are_no_text(client: httpx.Client) -> None:
     check_problem(reply, 400, "bad_request")
 
 
-@pytest.mark.parametrize("text", ["null", "[]", "7", '"x"', "true"])
+@pytest.mark.parametrize(
+    ("text", "came"),
+    [
+        ("null", "null"),
+        ("[]", "an array"),
+        ("7", "the number 7"),
+        ('"x"', "the string 'x'"),
+        ("true", "a boolean"),
+    ],
+)
 @either_size
-def test_json_that_is_no_object(client: httpx.Client, text: str, padding: str) -> None:
+def test_json_that_is_no_object(client: httpx.Client, text: str, came: str, padding: str) -> None:
     problem = check_problem(post_text(client, text, padding), 422, "invalid_request")
-    assert problem["errors"] == [{"pointer": "", "code": "wrong_type", "detail": "expected an object"}]
+    (fault,) = problem["errors"]
+    assert (fault["pointer"], fault["code"]) == ("", "wrong_type")
+    assert fault["detail"].startswith(f"expected an object, got {came}; its fields are input, model")
 
 
 @either_size

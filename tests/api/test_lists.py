@@ -297,7 +297,7 @@ def test_models_and_datasets(client: httpx.Client, kept: list[Json]) -> None:
         ("split=%00", "split", "nul_character"),
         ("dataset=x&dataset=y", "dataset", "repeated_parameter"),
         ("limit=5&limit=5", "limit", "repeated_parameter"),
-        ("created_after=yesterday", "created_after", "datetime"),
+        ("created_after=yesterday", "created_after", "wrong_value"),
         ("created_before=2026-13-01", "created_before", "wrong_value"),
         ("modle=m", "modle", "unknown_parameter"),
         ("model=" + "x" * 257, "model", "wrong_length"),

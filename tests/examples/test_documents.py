@@ -24,6 +24,7 @@ ELSEWHERE = {
     "docs/answers.md": "test_examples.py",
     "docs/client.md": "the list of commands is a text; test_python_of_the_client",
     "docs/data.md": "test_data.py",
+    "docs/errors.md": "recorded answers: tests/golden/test_documented.py",
     "docs/export.md": "the commands: tests/cli; the files: tests/transfer",
     "docs/gates.md": "the script: test_gate_script.py; test_the_gate",
     "docs/operations.md": "needs Docker, a database server of its own or Prometheus",

@@ -1,11 +1,10 @@
 """Write app/api/examples.json: a recorded answer of every shape that operations answer."""
 
 import json
-import re
 from pathlib import Path
 from typing import Any
-from uuid import NAMESPACE_URL, uuid5
 
+from tests.golden.playing import filled
 from tests.golden.requests import GROUPS
 from tests.golden.test_documented import answered, of_schema, shapes
 from tests.openapi import DOCUMENT
@@ -32,19 +31,6 @@ def examples() -> dict[str, Any]:
                 if schema not in found or size < found[schema][0]:
                     found[schema] = size, body
     return {schema: filled(body) for schema, (_, body) in sorted(found.items())}
-
-
-def filled(body: Any) -> Any:
-    """The answer with ids and times in the place of what is recorded of them."""
-    if isinstance(body, dict):
-        return {filled(name): filled(value) for name, value in body.items()}
-    if isinstance(body, list):
-        return [filled(one) for one in body]
-    if not isinstance(body, str):
-        return body
-    if body == "time":
-        return "2026-11-24T09:00:00.000Z"
-    return re.sub(r"id-\d+ of [\w-]+", lambda match: str(uuid5(NAMESPACE_URL, match[0])), body)
 
 
 def render() -> str:

@@ -10,7 +10,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 from unittest import mock
-from uuid import UUID
+from uuid import NAMESPACE_URL, UUID, uuid5
 
 import httpx
 from pydantic import SecretStr
@@ -160,3 +160,19 @@ def write_answers(group: str, answers: Mapping[str, Json]) -> None:
 
 def _path(group: str) -> Path:
     return ANSWERS / f"{group}.json.gz"
+
+
+_SHOWN_TIME = "2026-11-24T09:00:00.000Z"
+
+
+def filled(body: Any) -> Any:
+    """The answer with ids and times in the place of what is recorded of them."""
+    if isinstance(body, dict):
+        return {filled(name): filled(value) for name, value in body.items()}
+    if isinstance(body, list):
+        return [filled(one) for one in body]
+    if not isinstance(body, str):
+        return body
+    if body == "time":
+        return _SHOWN_TIME
+    return re.sub(r"id-\d+ of [\w-]+", lambda match: str(uuid5(NAMESPACE_URL, match[0])), body)

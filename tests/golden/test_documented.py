@@ -8,8 +8,10 @@ from typing import Any
 from jsonschema_rs import Draft202012Validator
 
 from tests.bank import each
+from tests.golden import mistakes
 from tests.golden.playing import read_answers
 from tests.golden.requests import GROUPS
+from tests.golden.requests.mistaking import MISTAKES
 from tests.openapi import DOCUMENT
 
 
@@ -104,3 +106,20 @@ def test_every_answer_in_json_has_an_example_of_its_shape() -> None:
                     assert any(one["$ref"].rpartition("/")[2] in shown for one in answered_shapes), operation[
                         "operationId"
                     ]
+
+
+def test_mistakes_are_refused_with_their_place() -> None:
+    answers = read_answers("mistakes")
+    assert len(MISTAKES) == 88
+    for mistake in MISTAKES:
+        answer = answers[mistake.call.name]
+        body = answer["body"]
+        assert 400 <= answer["status"] < 500, mistake.what
+        # What is not there at all, or the wrong thing to ask of it, has no place in the request.
+        assert "errors" in body or body["code"] in ("not_found", "needs_scores"), mistake.what
+        if "misspelt" in mistake.what and body["code"] != "not_found":
+            assert any("suggestions" in one or "it takes" in one["detail"] for one in body["errors"]), mistake.what
+
+
+def test_the_page_of_errors_is_what_was_recorded() -> None:
+    assert mistakes.TARGET.read_text() == mistakes.render(), "python -m tests.golden.mistakes"

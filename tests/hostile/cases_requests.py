@@ -136,7 +136,7 @@ def comparisons() -> Iterator[Case]:
     for name, body, status, code in (
         ("5,000 ids", {"evaluations": ids}, 422, "wrong_length"),
         ("one id", {"evaluations": [FIRST]}, 422, "wrong_length"),
-        ("one id twice", {"evaluations": [FIRST, FIRST]}, 422, "wrong_value"),
+        ("one id twice", {"evaluations": [FIRST, FIRST]}, 422, "repeated_evaluation"),
         ("ids that nobody knows", {"evaluations": [FIRST, SECOND]}, 404, "not_found"),
         ("50 ids that nobody knows", {"evaluations": ids[:50]}, 404, "not_found"),
         ("ids that are numbers", {"evaluations": [1, 2]}, 422, "wrong_value"),

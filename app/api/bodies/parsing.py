@@ -2,13 +2,12 @@
 
 import codecs
 import json
-import re
 from collections import Counter
 from collections.abc import Iterable, Sequence, Sized
 from functools import cache
 from http import HTTPStatus
 from itertools import chain
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar, cast, get_origin
 
 import numpy as np
 import orjson
@@ -20,10 +19,11 @@ from pydantic_core import ErrorDetails
 from starlette.exceptions import HTTPException
 
 from app.api.bodies.keyed import received
-from app.api.problems import MalformedRequest, code_of, near, worded
+from app.api.problems import UNKNOWN, MalformedRequest, alternatives, code_of, near, own_name, worded
 from app.domain.errors import Fault
 from app.domain.inputs.kinds import COLUMNS, KINDS
 from app.domain.inputs.matrices import MOST_SAMPLES
+from app.domain.wording import did_you_mean
 
 Model = TypeVar("Model", bound=BaseModel)
 Body = bytes | bytearray
@@ -32,7 +32,6 @@ MOST_PLAIN_BYTES = 1024 * 1024
 _MOST_FAULTS = 50
 _PERCENT = 100
 _LONGEST_NAME = 60
-_QUOTED = re.compile(r"'([^']*)'")
 # No object of a request has half as many. Each unknown one would be a fault of its own.
 _MOST_MEMBERS = 2000
 # What pydantic puts into a location that is no place in the JSON: the tags of unions.
@@ -308,22 +307,32 @@ def _fault(entry: ErrorDetails, model: type[BaseModel]) -> Fault:
     given, context = entry.get("input"), entry.get("ctx", {})
     if kind == "too_long" and place.endswith("/matrix"):
         return Fault(place, "too_many_classes", f"expected at most {context['max_length']} classes, got more rows")
-    detail = worded(kind, entry["msg"], context, given)
+    detail = worded(kind, entry["msg"], context, entry.get("input", UNKNOWN))
     if kind == "less_than" and place.endswith("/level") and isinstance(given, int | float) and given <= _PERCENT:
         detail += f": for {given:g} % write {given / _PERCENT:g}"
-    name: str | None = None
-    known: tuple[str, ...] = ()
+    suggestions = alternatives(kind, context, given)
     if kind == "extra_forbidden":
-        name, known = str(entry["loc"][-1]), _fields_at(model, entry["loc"][:-1])
-    elif kind in ("literal_error", "enum", "union_tag_invalid"):
-        name = str(context.get("tag", given))[:_LONGEST_NAME]
-        known = tuple(_QUOTED.findall(str(context.get("expected_tags", context.get("expected", "")))))
-    suggestions = near(name[:_LONGEST_NAME], known) if name is not None else ()
-    if suggestions:
-        detail += f"; did you mean {' or '.join(suggestions)}?"
-    elif kind == "extra_forbidden" and known:
-        detail += f"; known here are {', '.join(known)}"
-    return Fault(place, code_of(kind), detail, suggestions)
+        name, known = str(entry["loc"][-1])[:_LONGEST_NAME], _fields_at(model, entry["loc"][:-1])
+        suggestions = near(name, known) or _elsewhere(name, place, model)
+        kinds = [kind for kind in KINDS if name in _fields_at(model, ("input", kind))] if place[:7] == "/input/" else []
+        if kinds and not suggestions:
+            detail += f" of this kind: {' and '.join(kinds)} have it"
+        elif known and not suggestions:
+            detail += f"; known here are {', '.join(known)}"
+    elif kind == "union_tag_not_found" and place.endswith("/input/kind"):
+        detail += f": {', '.join(KINDS)}"
+    elif kind == "model_type" and (known := _fields_at(model, entry["loc"])):
+        detail += f"; its fields are {', '.join(known)}"
+    return Fault(place, code_of(kind), detail + did_you_mean(suggestions), suggestions)
+
+
+def _elsewhere(name: str, place: str, model: type[BaseModel]) -> tuple[str, ...]:
+    """JSON pointers to the field of this name where the body, or an object in it, has one."""
+    name = own_name(name)
+    fields = model.model_fields.items()
+    objects = [(), *((field.alias or one,) for one, field in fields if get_origin(field.annotation) is not list)]
+    found = (pointer((*one, name)) for one in objects if name in _fields_at(model, one))
+    return tuple(one for one in found if one != place)
 
 
 def _fields_at(model: type[BaseModel], location: Sequence[int | str]) -> tuple[str, ...]:

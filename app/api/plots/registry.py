@@ -18,9 +18,9 @@ from app.api.documents.reading import has_classes, run_names, run_title
 from app.api.plots.look import Figure, Look
 from app.api.plots.marks import apart
 from app.domain.errors import NoFigure, UnknownClass
-from app.domain.expressions.expressions import nearest_labels
 from app.domain.inputs.labels import listed, shown
 from app.domain.inputs.matrices import MatrixInput
+from app.domain.wording import nearest_labels
 from app.services.decide.curves import CurveQuestion, curve_of
 
 

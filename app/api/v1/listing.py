@@ -18,6 +18,7 @@ from app.api.presentation import ShownMetrics
 from app.api.problems import InvalidQuery
 from app.api.v1.requests.fields import SOUGHT, SOUGHT_IN_PATH, Moment, SoughtCondition, SoughtTag
 from app.domain.catalogue import INPUTS, TASKS, overall_key, why_not_stored
+from app.domain.errors import Fault
 from app.domain.evaluation import (
     Bound,
     DatasetRef,
@@ -29,6 +30,7 @@ from app.domain.evaluation import (
 )
 from app.domain.expressions.expressions import suggest
 from app.domain.inventory import DatasetFacts, ModelFacts, Removal
+from app.domain.wording import did_you_mean, shown
 
 Filter = Annotated[str | None, Query(max_length=256, description="Only those of exactly this name."), SOUGHT]
 Conditions = Annotated[
@@ -116,9 +118,9 @@ def stored_metric(name: str, parameter: str, *others: str) -> str:
     if reason is not None:
         raise InvalidQuery.at(parameter, "not_stored", reason)
     near = [other for other in suggest(name) if overall_key(other)]
-    hint = f"; did you mean {' or '.join(near)}?" if near else ""
     expected = " or ".join((*others, "an overall metric of GET /v1/metrics?scope=overall"))
-    raise InvalidQuery.at(parameter, "unknown_metric", f"expected {expected}, got {name!r}{hint}")
+    detail = f"expected {expected}, got {shown(name)}{did_you_mean(near)}"
+    raise InvalidQuery([Fault(parameter, "unknown_metric", detail, tuple(near))])
 
 
 def value_conditions(texts: Sequence[str] | None) -> tuple[ValueCondition, ...]:

@@ -13,6 +13,7 @@ import zlib
 from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from difflib import get_close_matches
 from http import HTTPStatus
 from typing import Any, Final, Protocol, TextIO
 from uuid import uuid4
@@ -297,6 +298,7 @@ class LineHandler(logging.StreamHandler[TextIO]):
             self.release()
 
 
+_LONGEST_PATH, _ALIKE = 200, 0.8
 _ORDER = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 
 
@@ -324,6 +326,10 @@ class Addresses:
         if path in self._plain:
             return path
         return next((name for name, (pattern, _) in self._patterns.items() if pattern.match(path)), None)
+
+    def near(self, path: str) -> tuple[str, ...]:
+        """The address that an unknown one most resembles; none where nothing does."""
+        return tuple(get_close_matches(path[:_LONGEST_PATH], [*self._plain, *self._patterns], n=1, cutoff=_ALIKE))
 
     def methods(self, path: str) -> str:
         """The methods that an address takes, as the header Allow lists them; empty when there is no such address."""
@@ -625,7 +631,7 @@ LOGGER: Final = "prevail.requests"
 _log = logging.getLogger(LOGGER)
 # W3C Trace Context: version, trace, parent, flags. Later versions may have more behind it.
 _TRACE = re.compile(r"(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}(?:-.*)?")
-_LONGEST_PATH = 200
+_LONGEST_PATH, _ALIKE = 200, 0.8
 
 
 class RequestLog:

@@ -11,7 +11,7 @@ from app.domain.expressions.foreign import from_elsewhere
 from app.domain.expressions.parameters import Context, describe, parameters_of, value_of
 from app.domain.expressions.syntax import WORD, Assignment, Call, Literal, Selector, quote, read, write_label
 from app.domain.expressions.weights import labels_in, weights_of, write_matrix, write_number, write_weights
-from app.domain.wording import shown
+from app.domain.wording import MOST_SUGGESTIONS, nearest_labels, shown
 from app.kernel.metrics.card import AnyMetric, Decision, Inputs, Number, Scope, Task
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.expression import (
@@ -26,7 +26,6 @@ from app.kernel.metrics.expression import (
 )
 from app.kernel.metrics.families.combinations import COMBINATIONS, CombinationCard
 
-_MOST_SUGGESTIONS: Final = 3
 # How alike a name has to be to be offered, and how far it may be behind the most alike one (`SequenceMatcher.ratio`).
 # Of short names two letters that changed places are much.
 _NEAR: Final = 0.7
@@ -68,7 +67,7 @@ def suggest(name: str) -> tuple[str, ...]:
     chosen: dict[str, str] = {}
     for candidate in candidates:
         chosen.setdefault(known[candidate], candidate)
-    return tuple(chosen.values())[:_MOST_SUGGESTIONS]
+    return tuple(chosen.values())[:MOST_SUGGESTIONS]
 
 
 def _near(name: str, names: Collection[str]) -> list[str]:
@@ -78,15 +77,6 @@ def _near(name: str, names: Collection[str]) -> list[str]:
     )
     ratios = {other: SequenceMatcher(a=other, b=name).ratio() for other in found}
     return [other for other in found if ratios[other] >= max(ratios.values()) - _BEHIND]
-
-
-def nearest_labels(label: str, labels: Sequence[str]) -> tuple[str, ...]:
-    """The classes that come nearest to an unknown one, best first."""
-    folded: dict[str, str] = {}
-    for candidate in labels:
-        folded.setdefault(candidate.strip().casefold(), candidate)
-    found = get_close_matches(label.strip().casefold(), folded, n=_MOST_SUGGESTIONS, cutoff=0.5)
-    return tuple(folded[name] for name in found)
 
 
 _MATRIX_ONLY: Final = frozenset({Inputs.MATRIX})
@@ -357,7 +347,10 @@ def _selected(selector: Selector, context: Context) -> int | Every:
     else:
         known = f"none of {len(context.labels)} classes comes near"
     raise UnknownLabel(
-        f"there is no class {shown(selector.label)}; {known}", known=context.labels, position=selector.position
+        f"there is no class {shown(selector.label)}; {known}",
+        known=context.labels,
+        suggestions=nearest,
+        position=selector.position,
     )
 
 

@@ -49,6 +49,7 @@ from app.kernel.matrix.table import confusion_counts
 
 SUM_TOLERANCE = 1e-6
 _MOST_TOLERANCE = 0.1
+_PERCENT = 100.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -236,8 +237,10 @@ class Probabilities(ClassifiedInput):
         if low < -tolerance or high > highest + tolerance:
             row, place = _first((matrix < -tolerance) | (matrix > highest + tolerance))
             expected = "0 or more" if self.renormalize else "a probability between 0 and 1"
+            in_percent = low >= 0.0 and abs(float(matrix[row].sum()) - _PERCENT) <= 1.0
+            hint = "; these are percent, divide them by 100" if in_percent else ""
             raise InvalidInput.at(
-                f"{pointer}/{row}/{place}", "out_of_range", f"expected {expected}, got {matrix[row, place]:g}"
+                f"{pointer}/{row}/{place}", "out_of_range", f"expected {expected}, got {matrix[row, place]:g}{hint}"
             )
         if low < 0.0 or high > highest:
             # Within the tolerance: rounding of whoever computed them.

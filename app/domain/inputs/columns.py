@@ -16,13 +16,13 @@ from app.domain.inputs.labels import (
     Column,
     Numbers,
     as_labels,
-    described,
     different,
     first_fraction,
     normalized,
     shown,
 )
 from app.domain.inputs.samples import Samples, Tally
+from app.domain.wording import described
 
 # Texts of ids lie side by side in memory, each as long as the longest, 4 bytes a character.
 _LARGEST_IDS = 2**30
@@ -127,13 +127,20 @@ def read_rows(rows: Rows, pointer: str) -> NDArray[np.float64]:
     """
     if isinstance(rows, np.ndarray):
         if rows.ndim != 2:
-            raise InvalidInput.at(f"{pointer}/0", "not_a_row", "expected an array of numbers for every sample")
+            raise InvalidInput.at(
+                f"{pointer}/0",
+                "not_a_row",
+                "expected an array with a number for each class; one number a sample is of the kind `scores`",
+            )
         return rows.astype(np.float64, copy=False)
     width = len(rows[0]) if isinstance(rows[0], list) else 0
     for index, row in enumerate(rows):
         if not isinstance(row, list):
             raise InvalidInput.at(
-                f"{pointer}/{index}", "not_a_row", f"expected an array of numbers, got {described(row)}"
+                f"{pointer}/{index}",
+                "not_a_row",
+                f"expected an array with a number for each class, got {described(row)}; one number a sample is of the "
+                "kind `scores`",
             )
         if len(row) != width:
             raise _ragged(f"{pointer}/{index}", width, len(row))

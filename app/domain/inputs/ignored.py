@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.domain.errors import Fault, InvalidInput
-from app.domain.inputs.labels import MOST_CLASSES, Coded, Label, encode, label_text, listed, shown
+from app.domain.inputs.labels import MOST_CLASSES, Coded, Label, encode, label_text, listed, unknown_label
 
 IGNORED = (
     "Samples whose actual class is one of these are left out, and counted in `input.ignored`. Such a label is no "
@@ -97,11 +97,7 @@ def classes_left(
     texts = [*dict.fromkeys(map(label_text, ignore))]
     unknown = next((index for index, text in enumerate(texts) if text not in labels), None)
     if unknown is not None:
-        raise InvalidInput.at(
-            f"{pointer}/ignore/{unknown}",
-            "unknown_label",
-            f"expected one of {listed(labels)}, got {shown(texts[unknown])}",
-        )
+        raise unknown_label(f"{pointer}/ignore/{unknown}", texts[unknown], labels)
     places = [labels.index(text) for text in texts]
     sums = [float(matrix[place].sum()) for place in places]
     left_out = {text: int(one) if one.is_integer() else one for text, one in zip(texts, sums, strict=True)}

@@ -19,6 +19,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from app.domain.errors import InvalidInput
+from app.domain.wording import described, did_you_mean, nearest_labels
 from app.domain.wording import shown as shown
 
 Label = str | int
@@ -146,7 +147,7 @@ def encode(
             if text not in found:
                 where = f"{pointer}/{name}/{int(np.argmax(codes == place))}"
                 if declared is not None:
-                    raise _unknown(where, value if isinstance(value, str) else text, declared)
+                    raise unknown_label(where, value if isinstance(value, str) else text, declared)
                 if len(found) == most:
                     detail = f"expected at most {most} classes, here is one more"
                     raise InvalidInput.at(where, "too_many_classes", detail)
@@ -238,7 +239,12 @@ def first_fraction(column: NDArray[Any]) -> int | None:
 
 
 def _not_a_label(pointer: str, value: Any, code: str) -> InvalidInput:
-    return InvalidInput.at(pointer, code, f"expected a string or an integer, got {described(value)}")
+    hint = "; probabilities are of the kinds `probabilities` and `scores`" if _may_be_probability(value, code) else ""
+    return InvalidInput.at(pointer, code, f"expected a string or an integer, got {described(value)}{hint}")
+
+
+def _may_be_probability(value: Any, code: str) -> bool:
+    return code == "not_a_label" and isinstance(value, float) and 0.0 < value < 1.0
 
 
 def _too_large(pointer: str) -> InvalidInput:
@@ -247,26 +253,11 @@ def _too_large(pointer: str) -> InvalidInput:
     )
 
 
-def described(value: Any) -> str:
-    """Type of a JSON value in words, with the value of a number."""
-    match value:
-        case str():
-            return "a string"
-        case None:
-            return "null"
-        case bool():
-            return "a boolean"
-        case float() | np.floating():
-            return f"the number {value}"
-        case list():
-            return "an array"
-        case dict():
-            return "an object"
-    return type(value).__name__
-
-
-def _unknown(pointer: str, text: str, labels: Sequence[str]) -> InvalidInput:
-    return InvalidInput.at(pointer, "unknown_label", f"expected one of {listed(labels)}, got {shown(text)}")
+def unknown_label(pointer: str, text: str, labels: Sequence[str]) -> InvalidInput:
+    """The refusal of a label that is none of the classes; the nearest ones are offered."""
+    near = nearest_labels(text, labels)
+    detail = f"expected one of {listed(labels)}, got {shown(text)}{did_you_mean([*map(repr, near)])}"
+    return InvalidInput.at(pointer, "unknown_label", detail, near)
 
 
 def listed(labels: Sequence[str]) -> str:

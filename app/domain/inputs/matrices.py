@@ -13,7 +13,16 @@ from numpy.typing import NDArray
 from app.domain.errors import InvalidInput
 from app.domain.inputs.columns import read_weights
 from app.domain.inputs.content import DECISIONS_FACT, GROUPS_FACT, LARGEST_TOTAL, WEIGHTS_FACT, Content
-from app.domain.inputs.labels import MOST_CLASSES, Coded, Label, Numbers, fault_of_name, label_text, listed, shown
+from app.domain.inputs.labels import (
+    MOST_CLASSES,
+    Coded,
+    Label,
+    Numbers,
+    fault_of_name,
+    label_text,
+    shown,
+    unknown_label,
+)
 from app.domain.inputs.samples import Samples
 from app.kernel.matrix.table import confusion_counts
 from app.kernel.metrics.card import Task
@@ -145,7 +154,7 @@ def positive_index(positive: Label | None, labels: Sequence[str], pointer: str) 
         return 1
     text = label_text(positive)
     if text not in labels:
-        raise InvalidInput.at(pointer, "unknown_label", f"expected one of {listed(labels)}, got {shown(text)}")
+        raise unknown_label(pointer, text, labels)
     return labels.index(text)
 
 

@@ -31,10 +31,10 @@ from app.domain.inputs.kind import (
     option,
     weights,
 )
-from app.domain.inputs.labels import Column, Numbers, described, encode, shown
+from app.domain.inputs.labels import Column, Numbers, encode, shown
 from app.domain.inputs.matrices import MatrixInput, check_entries, check_labels, names_of
 from app.domain.inputs.samples import DecidedBy
-from app.domain.wording import names, number, share
+from app.domain.wording import described, names, number, share
 from app.kernel.matrix.table import LabelTable
 from app.kernel.metrics.card import INPUTS_OF, Inputs, Task
 from app.kernel.metrics.expression import Subject

@@ -27,9 +27,9 @@ from app.domain.inputs.kind import (
     ids,
     numbers,
 )
-from app.domain.inputs.labels import Column, Numbers, described, encode
+from app.domain.inputs.labels import Column, Numbers, encode
 from app.domain.inputs.matrices import MatrixInput, check_labels
-from app.domain.wording import names, number
+from app.domain.wording import described, names, number
 from app.kernel.metrics.card import INPUTS_OF, Inputs, Task
 from app.kernel.metrics.expression import Subject
 from app.kernel.metrics.families.label_sets import samples_f1, samples_jaccard

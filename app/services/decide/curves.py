@@ -8,10 +8,10 @@ from uuid import UUID
 import numpy as np
 
 from app.domain.errors import CurveUndefined, Fault, NoSamples, OutOfReach, UnknownClass
-from app.domain.expressions.expressions import nearest_labels
 from app.domain.inputs.labels import listed, shown
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.members import LEFT_OUT, SPREAD, named, typed
+from app.domain.wording import nearest_labels
 from app.kernel.numerics.arrays import Array
 from app.kernel.samples.calibration import equal_width
 from app.kernel.samples.curves import (

@@ -10,6 +10,7 @@ import numpy as np
 
 from app.domain.errors import InvalidInput, OutOfReach
 from app.domain.evaluation import EvaluationRecord
+from app.domain.inputs.labels import unknown_label
 from app.domain.members import LEFT_OUT, named, number, numbers
 from app.domain.options import DRAWS, Sampling
 from app.domain.wording import significant
@@ -232,7 +233,7 @@ class ClassSizes:
             InvalidInput: there is none of that name.
         """
         if label not in self.labels:
-            raise refused(pointer, "unknown_label", f"expected a class of the evaluation, got {label[:60]!r}")
+            raise unknown_label(pointer, label, self.labels)
         return self.labels.index(label)
 
     def refuse_shares_of_nothing(self, wanted: Mask, pointer: str) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 
 from app.domain.errors import Fault, InvalidInput, NeedsScores, NoSamples, NotForKind, NotFound
 from app.domain.evaluation import EvaluationRecord
+from app.domain.inputs.labels import unknown_label
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.inputs.samples import Samples
 from app.domain.wording import significant
@@ -275,12 +276,8 @@ def _counts(record: EvaluationRecord, predicted: Mapping[str, int]) -> Array:
     """Predicted counts (K) in the order of the classes; a class that is not named was never predicted."""
     unknown = [label for label in predicted if label not in record.labels]
     if unknown:
-        raise InvalidInput(
-            [
-                Fault(f"/predicted/{label}", "unknown_label", f"expected a class of the evaluation, got {label[:60]!r}")
-                for label in unknown[:10]
-            ]
-        )
+        refusals = (unknown_label(f"/predicted/{label}", label, record.labels) for label in unknown[:10])
+        raise InvalidInput([fault for one in refusals for fault in one.faults])
     counts = np.array([predicted.get(label, 0) for label in record.labels], dtype=np.float64)
     if counts.sum() == 0:
         raise InvalidInput.at("/predicted", "no_samples", "expected at least one prediction")

@@ -14,6 +14,7 @@ from tests.golden.requests import (
     kinds,
     later,
     matrices,
+    mistaking,
     refusing,
     samples,
     telling,
@@ -49,6 +50,7 @@ GROUPS: Mapping[str, Sequence[Call]] = {
     "later": later.LATER,
     "waiting": later.WAITING,
     "refused": refusing.REFUSED,
+    "mistakes": mistaking.CALLS,
 }
 # Of services that are not as all others.
 SETTINGS: Mapping[str, Mapping[str, Any]] = {"waiting": {"job_concurrency": 0}, "webhooks": {"job_concurrency": 0}}

@@ -28,7 +28,7 @@ _WEEK = 7 * 24 * 3600
 
 def _text(value: Any) -> Any:
     if not isinstance(value, str) or value.isdecimal():
-        raise PydanticCustomError("datetime", "expected a date and a time, such as 2026-01-31T12:00:00Z")
+        raise PydanticCustomError("wrong_value", "expected a date and a time, such as 2026-01-31T12:00:00Z")
     return value
 
 

@@ -110,13 +110,13 @@ def _identifier(value: Any) -> UUID:
 
 def _date_first(value: Any) -> Any:
     if isinstance(value, str) and not _DATE.match(value):
-        raise PydanticCustomError("datetime", "expected a date and a time, such as 2026-01-31T12:00:00Z")
+        raise PydanticCustomError("wrong_value", "expected a date and a time, such as 2026-01-31T12:00:00Z")
     return value
 
 
 def _written_date(value: Any) -> Any:
     if not isinstance(value, str):
-        raise PydanticCustomError("datetime", "expected a date and a time, such as 2026-01-31T12:00:00Z")
+        raise PydanticCustomError("wrong_value", "expected a date and a time, such as 2026-01-31T12:00:00Z")
     return _date_first(value)
 
 

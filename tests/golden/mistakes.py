@@ -1,0 +1,62 @@
+"""Write docs/errors.md: what the service says to the likeliest mistakes, as it was recorded."""
+
+import json
+from pathlib import Path
+
+from app.api.problems import PROBLEM_TYPES
+from tests.golden.calls import Json
+from tests.golden.playing import filled, read_answers
+from tests.golden.requests.mistaking import MISTAKES
+
+TARGET = Path(__file__).parents[2] / "docs" / "errors.md"
+_HEAD = """# Errors
+
+Every refusal is a problem of [RFC 9457](https://www.rfc-editor.org/rfc/rfc9457), `application/problem+json`. Programs
+read `code`, which never changes its meaning; people read `detail`. Where a place is at fault, `errors` lists every
+fault with its place, the JSON `pointer` into the body or the `parameter` of the address, and with `suggestions` where a
+name was unknown. Of what is refused nothing is stored.
+
+```json
+{answer}
+```
+
+## The likeliest mistakes
+
+This page is written from recorded answers (`make golden`). Of several faults the table shows the last one.
+
+| mistake | place | code | what the service says |
+| --- | --- | --- | --- |
+"""
+_CODES = """
+## All codes of problems
+
+| code | meaning |
+| --- | --- |
+"""
+
+
+def told(body: Json) -> tuple[str, str, str]:
+    """Place, code and sentence of the last fault; of the problem where it names no place."""
+    fault = body.get("errors", [body])[-1]
+    place = fault.get("pointer", fault.get("parameter", ""))
+    detail = filled(fault["detail"]).replace("such as time", f"such as {filled('time')}")
+    return place or ("the body" if "pointer" in fault else ""), fault["code"], detail
+
+
+def render() -> str:
+    """The text of the page."""
+    recorded = read_answers("mistakes")
+    shown = recorded["lables"]["body"]
+    members = ("type", "title", "status", "detail", "code", "errors")
+    answer = ",\n".join(f'  "{name}": {json.dumps(shown[name])}' for name in members)
+    rows = [_row(mistake.what, *told(recorded[mistake.call.name]["body"])) for mistake in MISTAKES]
+    codes = [_row(f"`{code}`", meaning) for code, meaning in sorted(PROBLEM_TYPES.items())]
+    return _HEAD.format(answer="{\n" + answer + "\n}") + "".join(rows) + _CODES + "".join(codes)
+
+
+def _row(first: str, *cells: str) -> str:
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in (first, *cells)) + " |\n"
+
+
+if __name__ == "__main__":
+    TARGET.write_text(render())
