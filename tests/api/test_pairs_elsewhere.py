@@ -55,7 +55,7 @@ TABLES = [
             "w": 1.0 + order % 3,
             "old": (np.arange(ROWS) % 2)[order],
             "query": order // 8,
-            "grade": (TRUTH * 2.0)[order],
+            "grade": np.where(TRUTH, 2.0, np.arange(TRUTH.size) % 2.0)[order],
         }
     )
     for guess, share, order in zip(GUESSES, SHARES, ORDERS, strict=True)
@@ -120,9 +120,9 @@ SETS: dict[str, tuple[Json, dict[str, Any], list[str]]] = {
         ["macro_f1", "hamming_loss", "label_ranking_loss"],
     ),
     "ranking": (
-        {"kind": "ranking", "cutoffs": [3]},
+        {"kind": "ranking", "cutoffs": [3], "relevant_from": 2},
         {"query_id": "query", "relevance": "grade", "score": "risk"},
-        ["ndcg_at_k(k=3)", "mean_average_precision"],
+        ["ndcg_at_k(k=3)", "mean_average_precision", "bpref", "expected_reciprocal_rank"],
     ),
     "scores": (
         {"kind": "scores"},

@@ -67,6 +67,32 @@ def test_the_report_has_every_metric_at_every_cutoff(client: httpx.Client) -> No
     assert "queries_without_relevant_items" in [finding["code"] for finding in answer["findings"]]
 
 
+MEASURES = [
+    *("precision_at_k(k=5)", "mean_average_precision", "mean_reciprocal_rank(k=3)", "f1_at_k(k=5)", "bpref"),
+    *("rank_biased_precision", "ndcg", "expected_reciprocal_rank", "judged_at_k(k=5)"),
+]
+
+
+def test_relevance_from_a_grade(client: httpx.Client) -> None:
+    """Where relevance is yes or no it is what the same grades are as 0 and 1; gains keep the grades."""
+    options = {"metrics": MEASURES}
+    graded = compute(client, SOURCE, **options)["requested"]
+    found = compute(client, SOURCE | {"relevant_from": 2}, **options)
+    binary = SOURCE | {"relevance": [float(grade >= 2) for grade in SOURCE["relevance"]]}
+    expected = compute(client, binary, **options)
+    assert found["input"]["relevant_from"] == 2.0
+    assert found["input"]["relevant_items"] == expected["input"]["relevant_items"] == sum(binary["relevance"])
+    for name in MEASURES[:6]:
+        assert found["requested"][name] == expected["requested"][name] != graded[name]
+    assert found["requested"]["ndcg"] == graded["ndcg"]
+    kept = keep(client, SOURCE | {"relevant_from": 2})
+    again = compute(client, SOURCE | {"relevant_from": 2}, **options, intervals="all")
+    assert kept["metrics"]["prevalence_sensitive"]["mean_average_precision"] == expected["requested"][MEASURES[1]]
+    # The share of judged items is about the judgements and not about who ranked: it has no limits.
+    assert again["intervals"].keys() >= {*MEASURES[:-1]}
+    assert again["requested"]["judged_at_k(k=5)"] == 1.0
+
+
 def test_values_of_single_queries(client: httpx.Client) -> None:
     queries = compute(client, SOURCE)["queries"]
     assert queries["lowest_by"] == "ndcg_at_k(k=10)"
@@ -145,6 +171,8 @@ NAMES = {
     "map": "mean_average_precision",
     "Rprec": "r_precision",
     "recip_rank": "mean_reciprocal_rank",
+    "bpref": "bpref",
+    "ndcg": "ndcg",
     **{f"P_{k}": f"precision_at_k(k={k})" for k in (5, 10, 15, 20, 30, 100, 200, 500, 1000)},
     **{f"recall_{k}": f"recall_at_k(k={k})" for k in (5, 10, 15, 20, 30, 100, 200, 500, 1000)},
     **{f"ndcg_cut_{k}": f"ndcg_at_k(k={k})" for k in (5, 10, 15, 20, 30, 100, 200, 500, 1000)},
@@ -353,6 +381,7 @@ def test_large_bodies(client: httpx.Client) -> None:
         ({"query_ids": [], "relevance": [], "scores": []}, "/input/query_ids", "no_samples"),
         ({"query_ids": [1.5] * (QUERIES * ITEMS)}, "/input/query_ids/0", "not_an_id"),
         ({"cutoffs": [0]}, "/input/cutoffs/0", "out_of_range"),
+        ({"relevant_from": 0}, "/input/relevant_from", "out_of_range"),
         ({"cutoffs": []}, "/input/cutoffs", "wrong_length"),
     ],
 )
@@ -370,5 +399,5 @@ def test_expressions_that_make_no_sense(client: httpx.Client, text: str) -> None
 
 def test_cards_of_rankings(client: httpx.Client) -> None:
     cards = client.get("/v1/metrics", params={"task": "ranking", "fields": "inputs"}).json()["items"]
-    assert len(cards) == 12
+    assert len(cards) == 18
     assert {card["inputs"] for card in cards} == {"queries"}

@@ -85,7 +85,11 @@ def test_names_elsewhere_look_like_that_library(metric: AnyMetric) -> None:
         "imblearn": r"[a-z_]+(\([a-z_]+=[A-Za-z]+\))?",
         "imcp": r"[a-z_]+",
         "pykeen": r"[a-z_]+",
-        "ranx": r"[a-z_-]+(@k)?",
+        "ranx": r"[a-z0-9_-]+(@k)?",
+        "gdeval": r"err@k",
+        "ir_measures": r"[A-Z][A-Za-z]+",
+        "genieclust": r"[a-z_]+",
+        "skimage": r"[a-z_]+",
         "trec_eval": r"[A-Za-z_]+",
         "torchmetrics": r"(1 - )?(Multiclass|Multilabel|Binary)?[A-Z][A-Za-z0-9]+(\([a-z_]+=[a-z0-9]+\))?",
     }

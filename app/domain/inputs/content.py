@@ -85,7 +85,8 @@ class InputFacts(TypedDict, total=False):
         effective_samples: How many samples of equal weight would be worth as much for a mean as the weighted ones:
             Kish's (sum w)^2 / sum w^2.
         cutoffs: Of rankings: the k of the metrics at k in the report.
-        relevant_items: Items of a relevance above 0.
+        relevant_from: Of rankings: the relevance from which an item counts as relevant, where it was said.
+        relevant_items: Items that count as relevant: of a relevance above 0, or from `relevant_from` on.
         queries_without_relevant_items: They have no recall, average precision or rank.
         queries_without_retrieved_items: They were judged, and nothing was retrieved for them.
         queries_without_judgements: Something was retrieved for them and nothing judged; they are left out.
@@ -117,6 +118,7 @@ class InputFacts(TypedDict, total=False):
     label_matrices: dict[str, list[list[float]]]
     effective_samples: float
     cutoffs: list[int]
+    relevant_from: float
     relevant_items: int
     queries_without_relevant_items: int
     queries_without_retrieved_items: int

@@ -44,6 +44,8 @@ CUTOFFS: Final = (1, 3, 5, 10, 20, 100)
 # Beyond it 2^relevance is infinite.
 _LARGEST_RELEVANCE = 1000.0
 _K: Final = "k"
+# Among the facts of a ranking: the relevance from which an item counts as relevant, where it was said.
+RELEVANT_FROM: Final = "relevant_from"
 # Ids of the queries in order, and of each item the code of its query, its relevance and its score.
 _Items: TypeAlias = tuple[NDArray[Any], NDArray[np.intp], Array, Array]
 # With fewer queries little is known of any mean over them.
@@ -100,12 +102,13 @@ def _query_units(source: MatrixInput) -> QueryUnits:
     samples = source.samples
     if samples is None or samples.outputs is None:
         raise ValueError("expected the items of the queries")
-    return QueryUnits(samples.predicted.astype(np.intp), samples.truth.astype(np.float64), samples.outputs)
+    grades, least = samples.truth.astype(np.float64), source.facts.get(RELEVANT_FROM)
+    return QueryUnits(samples.predicted.astype(np.intp), grades, samples.outputs, least)
 
 
 def variants(cutoffs: tuple[int, ...], metric: AnyMetric) -> tuple[Reported, ...]:
-    """A metric at each cutoff, if it has one, under the name that it has in expressions."""
-    if _K not in metric.card.defaults:
+    """A metric at each cutoff, if it has one by default, under the name that it has in expressions."""
+    if not np.isfinite(metric.card.defaults.get(_K, np.inf)):
         return (Reported.plain(metric),)
     return tuple(Reported(f"{metric.key}({_K}={k})", metric, {**metric.card.defaults, _K: float(k)}) for k in cutoffs)
 
@@ -275,8 +278,8 @@ class Ranking(Input):
     )
     relevance: Numbers | None = column(
         numbers(0.0, _LARGEST_RELEVANCE, missing=UNJUDGED),
-        "How relevant each item is, from 0 to 1,000; what is above 0 counts as relevant. `null` is an item that was "
-        "retrieved and not judged: it counts as not relevant.",
+        "How relevant each item is, from 0 to 1,000; what is above 0 counts as relevant, or from `relevant_from` on. "
+        "`null` is an item that was retrieved and not judged: it counts as not relevant.",
         File("relevance", needed=True),
     )
     scores: Numbers | None = column(
@@ -298,6 +301,10 @@ class Ranking(Input):
         "With `judgements`: what was retrieved. Items without a judgement count as not relevant, and queries without "
         "any are left out."
     )
+    relevant_from: Annotated[float, Limits({"gt": 0.0, "le": _LARGEST_RELEVANCE})] | None = option(
+        "The relevance from which an item counts as relevant, where relevance is yes or no; gains keep the relevance. "
+        "Any above 0 when left out."
+    )
     cutoffs: (
         Annotated[
             list[Annotated[int, Limits({"ge": 1, "le": 10_000_000})]], Limits({"min_length": 1, "max_length": 20})
@@ -312,12 +319,13 @@ class Ranking(Input):
         query, ``outputs`` its score (of ranks the negative rank) or `NOT_RETRIEVED`, and ``ids`` the ids of the queries
         by their codes.
         """
-        facts: dict[str, Any] = {}
+        facts: dict[str, Any] = {} if self.relevant_from is None else {RELEVANT_FROM: self.relevant_from}
         if self.judgements is None and self.retrieved is None:
             ids, codes, grades, values = self._together(pointer)
         else:
             (ids, codes, grades, values), facts["queries_without_judgements"] = self._apart(pointer)
-        relevant, placed = np.bincount(codes, grades > 0, len(ids)), values > NOT_RETRIEVED
+        found = grades > 0 if self.relevant_from is None else grades >= self.relevant_from
+        relevant, placed = np.bincount(codes, found, len(ids)), values > NOT_RETRIEVED
         counts = RankingCounts.of(
             np.bincount(codes, minlength=len(ids)),
             relevant,

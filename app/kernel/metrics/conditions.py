@@ -235,6 +235,10 @@ NO_PAIRS = _of_queries(
     lambda q: q.have((q.irrelevant_items > 0) & (q.relevant_items > 0)) == 0,
 )
 
+NOTHING_RETRIEVED = _of_queries(
+    "nothing_retrieved", "nothing was retrieved for any query", lambda q: q.have(q.retrieved_items > 0) == 0
+)
+
 # Conditions of overlapping sets.
 
 

@@ -31,10 +31,19 @@ REFERENCES: dict[str, str] = {
         "to Cohen's kappa. Biometrics, 46(2), 293-302. https://doi.org/10.2307/2531434"
     ),
     "altman1990": "Altman, D. G. (1990). Practical Statistics for Medical Research. Chapman and Hall.",
+    "amigo2009": (
+        "Amigó, E., Gonzalo, J., Artiles, J., & Verdejo, F. (2009). A comparison of extrinsic clustering "
+        "evaluation metrics based on formal constraints. Information Retrieval, 12(4), 461-486. "
+        "https://doi.org/10.1007/s10791-008-9066-8"
+    ),
     "austin2019": (
         "Austin, P. C., & Steyerberg, E. W. (2019). The Integrated Calibration Index (ICI) and related metrics for "
         "quantifying the calibration of logistic regression models. Statistics in Medicine, 38(21), 4051-4065. "
         "https://doi.org/10.1002/sim.8281"
+    ),
+    "bagga1998": (
+        "Bagga, A., & Baldwin, B. (1998). Entity-based cross-document coreferencing using the vector space model. "
+        "COLING-ACL 1998, 79-85. https://doi.org/10.3115/980451.980859"
     ),
     "bangdiwala1985": (
         "Bangdiwala, S. I. (1985). A graphical test for observer agreement. Proceedings of the 45th International "
@@ -69,6 +78,10 @@ REFERENCES: dict[str, str] = {
         "78(1), 1-3. "
         "https://doi.org/10.1175/1520-0493(1950)078<0001:VOFEIT>2.0.CO;2"
     ),
+    "buckley2004": (
+        "Buckley, C., & Voorhees, E. M. (2004). Retrieval evaluation with incomplete information. SIGIR 2004, "
+        "25-32. https://doi.org/10.1145/1008992.1009000"
+    ),
     "burges2005": (
         "Burges, C., Shaked, T., Renshaw, E., Lazier, A., Deeds, M., Hamilton, N., & Hullender, G. (2005). Learning to "
         "rank using gradient descent. International Conference on Machine Learning, 89-96. "
@@ -82,6 +95,10 @@ REFERENCES: dict[str, str] = {
     "calinski1974": (
         "Calinski, T., & Harabasz, J. (1974). A dendrite method for cluster analysis. Communications in Statistics, "
         "3(1), 1-27. https://doi.org/10.1080/03610927408827101"
+    ),
+    "chapelle2009": (
+        "Chapelle, O., Metlzer, D., Zhang, Y., & Grinspan, P. (2009). Expected reciprocal rank for graded "
+        "relevance. CIKM 2009, 621-630. https://doi.org/10.1145/1645953.1646033"
     ),
     "chicco2020": (
         "Chicco, D., & Jurman, G. (2020). The advantages of the Matthews correlation coefficient (MCC) over F1 "
@@ -181,6 +198,10 @@ REFERENCES: dict[str, str] = {
         "Fowlkes, E. B., & Mallows, C. L. (1983). A method for comparing two hierarchical clusterings. Journal of the "
         "American Statistical Association, 78(383), 553-569. https://doi.org/10.1080/01621459.1983.10478008"
     ),
+    "gagolewski2025": (
+        "Gagolewski, M. (2025). Normalised clustering accuracy: An asymmetric external cluster validity measure. "
+        "Journal of Classification, 42, 2-30. https://doi.org/10.1007/s00357-024-09482-2"
+    ),
     "garcia2009": (
         "García, V., Mollineda, R. A., & Sánchez, J. S. (2009). Index of balanced accuracy: a performance measure "
         "for skewed class "
@@ -271,6 +292,10 @@ REFERENCES: dict[str, str] = {
     "krippendorff2004": (
         "Krippendorff, K. (2004). Content Analysis: An Introduction to Its Methodology (2nd ed.). Sage."
     ),
+    "kuhn1955": (
+        "Kuhn, H. W. (1955). The Hungarian method for the assignment problem. Naval Research Logistics Quarterly, "
+        "2(1-2), 83-97. https://doi.org/10.1002/nav.3800020109"
+    ),
     "kuhns1964": (
         "Kuhns, J. L. (1964). The continuum of coefficients of association. In Statistical Association Methods for "
         "Mechanized Documentation, 33-39. National Bureau of Standards."
@@ -292,6 +317,10 @@ REFERENCES: dict[str, str] = {
         "Landis, J. R., & Koch, G. G. (1977). The measurement of observer agreement for categorical data. "
         "Biometrics, 33(1), 159-174. "
         "https://doi.org/10.2307/2529310"
+    ),
+    "macavaney2022": (
+        "MacAvaney, S., Macdonald, C., & Ounis, I. (2022). Streamlining evaluation with ir-measures. ECIR 2022, "
+        "LNCS 13186, 305-310. https://doi.org/10.1007/978-3-030-99739-7_38"
     ),
     "manning2008": (
         "Manning, C. D., Raghavan, P., & Schütze, H. (2008). Introduction to Information Retrieval, chapter 8. "
@@ -330,6 +359,14 @@ REFERENCES: dict[str, str] = {
         "McSherry, F., & Najork, M. (2008). Computing information retrieval performance measures efficiently in the "
         "presence of tied scores. European Conference on Information Retrieval, 414-421. "
         "https://doi.org/10.1007/978-3-540-78646-7_38"
+    ),
+    "meila2007": (
+        "Meilă, M. (2007). Comparing clusterings - an information based distance. Journal of Multivariate "
+        "Analysis, 98(5), 873-895. https://doi.org/10.1016/j.jmva.2006.11.013"
+    ),
+    "moffat2008": (
+        "Moffat, A., & Zobel, J. (2008). Rank-biased precision for measurement of retrieval effectiveness. ACM "
+        "Transactions on Information Systems, 27(1), 1-27. https://doi.org/10.1145/1416950.1416952"
     ),
     "mosley2013": (
         "Mosley, L. (2013). A balanced approach to the multi-class imbalance problem. PhD thesis, Iowa State "
@@ -390,6 +427,10 @@ REFERENCES: dict[str, str] = {
         "Statistical Association, 66(336), 846-850. https://doi.org/10.1080/01621459.1971.10482356"
     ),
     "rea1992": "Rea, L. M., & Parker, R. A. (1992). Designing and Conducting Survey Research. Jossey-Bass.",
+    "rezaei2016": (
+        "Rezaei, M., & Fränti, P. (2016). Set matching measures for external cluster validity. IEEE Transactions "
+        "on Knowledge and Data Engineering, 28(8), 2173-2186. https://doi.org/10.1109/TKDE.2016.2551240"
+    ),
     "robin2011": (
         "Robin, X., Turck, N., Hainard, A., et al. (2011). pROC: an open-source package for R and S+ to analyze and "
         "compare ROC curves. BMC Bioinformatics, 12, 77. https://doi.org/10.1186/1471-2105-12-77"

@@ -106,6 +106,14 @@ def incomplete_beta(a: float, b: float, x: Array) -> Array:
     return values
 
 
+def best_matching(worth: Array) -> Array:
+    """Largest sum (...) of entries of each table (..., R, S) of which no two share a row or a column (Kuhn 1955)."""
+    from scipy.optimize import linear_sum_assignment
+
+    tables = worth.reshape(-1, *worth.shape[-2:])
+    return np.array([one[linear_sum_assignment(one, maximize=True)].sum() for one in tables]).reshape(worth.shape[:-2])
+
+
 def find_integers(
     rows: Array, low: Array, high: Array, upper: Array, *, least: Array | None = None, seconds: float = 20.0
 ) -> Array | None:

@@ -33,12 +33,15 @@ _TOGETHER: Final = 1 << 17
 _HELD: Final = 1 << 19
 
 
-def query_values(items: Rows, measures: Iterable[Measure]) -> Iterator[tuple[Hashable, int, Array]]:
+def query_values(
+    items: Rows, measures: Iterable[Measure], relevant_from: float | None = None
+) -> Iterator[tuple[Hashable, int, Array]]:
     """Values of queries, computed as in memory.
 
     Args:
         items: Columns ``query`` (0..Q-1), ``relevance`` and ``score``, in any order.
         measures: Metrics that are means over queries.
+        relevant_from: The relevance from which an item is relevant; None is any above 0.
 
     Returns:
         Of some queries at a time the name of a column, the first of these queries, and the values (q).
@@ -49,7 +52,7 @@ def query_values(items: Rows, measures: Iterable[Measure]) -> Iterator[tuple[Has
     measured = [*measures]
     for some in _whole_queries(items):
         first = int(some[QUERY][0])
-        queries = Queries(some[QUERY] - first, some[GRADE], some[SCORE])
+        queries = Queries(some[QUERY] - first, some[GRADE], some[SCORE], relevant_from=relevant_from)
         for one in measured:
             terms = one.metric.card.inference.terms
             if terms is None:

@@ -304,15 +304,16 @@ class QueryUnits(Units):
         query: codes 0..Q-1, each at least once, shape (n,).
         relevance: 0 and above, shape (n,).
         scores: higher comes first, shape (n,).
+        relevant_from: The relevance from which an item is relevant; None is any above 0.
     """
 
-    def __init__(self, query: Codes, relevance: Array, scores: Array) -> None:
-        self.query, self.relevance, self.scores = query, relevance, scores
+    def __init__(self, query: Codes, relevance: Array, scores: Array, relevant_from: float | None = None) -> None:
+        self.query, self.relevance, self.scores, self.relevant_from = query, relevance, scores, relevant_from
 
     @cached_property
     def queries(self) -> Queries:
         """The queries in the form that metrics take, each once."""
-        return Queries(self.query, self.relevance, self.scores)
+        return Queries(self.query, self.relevance, self.scores, relevant_from=self.relevant_from)
 
     @property
     def n_units(self) -> int:
@@ -341,7 +342,7 @@ class QueryUnits(Units):
         place[chosen] = np.arange(chosen.size)
         codes = place.take(self.query)
         inside = codes >= 0
-        return QueryUnits(codes[inside], self.relevance[inside], self.scores[inside])
+        return QueryUnits(codes[inside], self.relevance[inside], self.scores[inside], self.relevant_from)
 
 
 # Of larger runs a part is resampled, of about this size (`resampling.plan`).

@@ -64,16 +64,23 @@ class Queries(WeightedUnits):
 
     Args:
         query: Codes 0..Q-1, each at least once, shape (n,).
-        relevance: 0 and above, or `UNJUDGED`, shape (n,); items above 0 are relevant.
+        relevance: 0 and above, or `UNJUDGED`, shape (n,).
         scores: Finite, higher comes first, or `NOT_RETRIEVED`, shape (n,). Ranks are scores with the sign reversed.
         weights: Weights of the queries, shape (..., Q); None is 1 each.
+        relevant_from: The relevance from which an item is relevant; None is any above 0.
 
     Raises:
         ValueError: the shapes do not fit, there is no item, a code has none, or a value is none of these.
     """
 
     def __init__(
-        self, query: ArrayLike, relevance: ArrayLike, scores: ArrayLike, weights: ArrayLike | None = None
+        self,
+        query: ArrayLike,
+        relevance: ArrayLike,
+        scores: ArrayLike,
+        weights: ArrayLike | None = None,
+        *,
+        relevant_from: float | None = None,
     ) -> None:
         codes = np.asarray(query, dtype=np.intp)
         given, values = np.asarray(relevance, dtype=np.float64), np.asarray(scores, dtype=np.float64)
@@ -91,12 +98,14 @@ class Queries(WeightedUnits):
         self.n_items = codes.size
         self.starts: Positions = np.cumsum(self.sizes) - self.sizes
         given = np.where(self._judged, given, 0.0)
-        self._codes, self._given = codes, given
+        self._codes, self._given, self._relevant_from = codes, given, relevant_from
         order = _falling(codes, values, self.sizes)
         self._falling: Array = values.take(order)
         # (n): does the item have a place?
         self.retrieved: Mask = self._falling > NOT_RETRIEVED
         self.relevance: Array = given.take(order) * self.retrieved
+        # (n): has the item a place, and was it judged? Among tied items in any order.
+        self.judged: Array = (self._judged.take(order) & self.retrieved).astype(np.float64)
         self._heads: dict[int, Head] = {}
         if self._block_starts is not None:
             _order_ties(self.relevance, np.diff(self._block_starts, append=self.n_items))
@@ -125,7 +134,11 @@ class Queries(WeightedUnits):
     @cached_property
     def relevant(self) -> Array:
         """1 for a relevant item that has a place, 0 for another."""
-        return (self.relevance > 0).astype(np.float64)
+        return self._counts(self.relevance).astype(np.float64)
+
+    def _counts(self, relevance: Array) -> Mask:
+        """Mask of the items that are relevant by their relevance."""
+        return relevance > 0.0 if self._relevant_from is None else relevance >= self._relevant_from
 
     @cached_property
     def discount(self) -> Array:
@@ -255,7 +268,7 @@ class Queries(WeightedUnits):
     @cached_property
     def relevant_items(self) -> Array:
         """Number of relevant items, retrieved or not."""
-        return np.bincount(self._codes, self._given > 0, self.n_units).astype(np.float64)
+        return np.bincount(self._codes, self._counts(self._given), self.n_units).astype(np.float64)
 
     @cached_property
     def retrieved_items(self) -> Array:
@@ -271,6 +284,11 @@ class Queries(WeightedUnits):
     def unjudged_items(self) -> Array:
         """Number of items that were retrieved and not judged."""
         return np.bincount(self._codes, ~self._judged, self.n_units).astype(np.float64)
+
+    @cached_property
+    def judged_items(self) -> Array:
+        """Number of items that were judged, retrieved or not."""
+        return np.bincount(self._codes, self._judged, self.n_units).astype(np.float64)
 
     @cached_property
     def irrelevant_items(self) -> Array:
@@ -356,14 +374,16 @@ def chance_of_a_hit(first: FirstRelevant, k: int) -> Array:
     return found
 
 
-def expected_reciprocal(first: FirstRelevant) -> Array:
-    """Expected reciprocal rank of the first relevant item, shape (Q); 0 for a query without one."""
+def expected_reciprocal(first: FirstRelevant, k: float = np.inf) -> Array:
+    """Expected reciprocal rank of the first relevant item, shape (Q); 0 for a query without one among the first k."""
     found = np.zeros(first.size.size)
     alone = first.size == first.relevant
-    np.divide(1.0, first.before + 1.0, out=found, where=alone & (first.size > 0))
-    tied = np.flatnonzero(~alone)
+    np.divide(1.0, first.before + 1.0, out=found, where=alone & (first.size > 0) & (first.before < k))
+    tied = np.flatnonzero(~alone & (first.before < k))
     if tied.size:
-        found[tied] = _each(_reciprocal, first.size.take(tied), first.relevant.take(tied), first.before.take(tied))
+        sizes, before = first.size.take(tied), first.before.take(tied)
+        inside = np.minimum(k - before, sizes).astype(np.intp)
+        found[tied] = _each(_reciprocal, sizes, first.relevant.take(tied), before, inside)
     return found
 
 
@@ -399,15 +419,73 @@ def _missed(sizes: Positions, relevant: Positions, above: Positions) -> Array:
     return missed
 
 
-def _reciprocal(sizes: Positions, relevant: Positions, before: Positions) -> Array:
-    """Sum of P(first at m) / (before + m) over the places m of a block; P follows from place to place."""
+def _reciprocal(sizes: Positions, relevant: Positions, before: Positions, inside: Positions) -> Array:
+    """Sum of P(first at m) / (before + m) over the first places m of a block; P follows from place to place."""
     t, r = sizes[:, None].astype(np.float64), relevant[:, None].astype(np.float64)
     place = np.arange(1.0, float((sizes - relevant).max()) + 2.0)
     with np.errstate(divide="ignore", invalid="ignore"):
         steps = np.maximum(t - place + 1.0 - r + 1.0, 0.0) / (t - place + 1.0)
     steps[:, :1] = r / t
     steps[:, 1:] = np.where(place[1:] <= t - r + 1.0, steps[:, 1:], 0.0)
-    chances = np.multiply.accumulate(steps, axis=1)
+    chances = np.multiply.accumulate(steps, axis=1) * (place <= inside[:, None])
     # Place by place: the widths of other blocks must not affect the rounding of this one.
     expected: Array = np.add.accumulate(chances / (before[:, None] + place), axis=1)[:, -1]
     return expected
+
+
+def expected_preference(q: Queries) -> Array:
+    """Sum over the relevant items with a place of 1 - min(n, R) / min(R, N), shape (Q), with n judged irrelevant items
+    above it, of R relevant and N other judged items of the query.
+
+    An item among b irrelevant tied ones has each number from 0 to b of them above it with the same probability.
+    """
+    relevant, irrelevant = q.relevant_items, q.judged_items - q.relevant_items
+    if (blocks := q.blocks) is None:
+        query, found, other = q.query, q.relevant, q.judged - q.relevant
+    else:
+        query, found = blocks.query, blocks.relevant
+        other = np.add.reduceat(q.judged, blocks.starts) - found
+    above = np.cumsum(other) - other
+    above -= above.take(np.searchsorted(query, np.arange(q.n_units))).take(query)
+    most = relevant.take(query)
+    below = np.clip(most - above, 0.0, other)
+    summed = (below + 1.0) * np.minimum(above, most) + below * (below + 1.0) / 2.0 + (other - below) * most
+    mean = summed / (other + 1.0)
+    bound = np.minimum(relevant, irrelevant).take(query)
+    lost = np.divide(mean, bound, out=np.zeros_like(mean), where=bound > 0)
+    return np.bincount(query, found * (1.0 - lost), q.n_units).astype(np.float64)
+
+
+def expected_stop(q: Queries, stopping: Array, k: int) -> Array:
+    """Expected 1 / place at which a reader stops who goes down the first k places and stops at an item with its
+    probability (n), shape (Q); 0 for who never stops.
+    """
+    # Chance to pass the items of a block down to each place.
+    passed = 1.0 - stopping
+    if q.blocks is not None:
+        _pass_ties(passed, q.blocks, k)
+    found, reached, before_block = np.zeros(q.n_units), np.ones(q.n_units), np.ones(q.n_units)
+    for place in range(min(k, int(q.sizes.max()))):
+        some = np.flatnonzero(q.sizes > place)
+        at = q.starts.take(some) + place
+        first = some[q.place_in_block.take(at) == 1]
+        before_block[first] = reached[first]
+        left = before_block[some] * passed.take(at)
+        found[some] += (reached[some] - left) / (place + 1.0)
+        reached[some] = left
+    return found
+
+
+def _pass_ties(passed: Array, blocks: Blocks, k: int) -> None:
+    """Put the chance to pass m of the tied items, in the mean over their orders, at place m of each block, m up to k.
+
+    It is that of a draw of m without replacement, which follows from item to item.
+    """
+    for size in np.unique(blocks.sizes[blocks.sizes > 1]).tolist():
+        starts, drawn = blocks.starts[blocks.sizes == size], np.arange(1, min(size, k) + 1)
+        one = passed[starts[:, None] + np.arange(size)]
+        mean = np.ones((starts.size, drawn.size + 1))
+        for number in range(1, size + 1):
+            share = np.minimum(drawn, number) / number
+            mean[:, 1:] = (1.0 - share) * mean[:, 1:] + share * one[:, number - 1 : number] * mean[:, :-1]
+        passed[starts[:, None] + drawn - 1] = mean[:, 1:]

@@ -16,7 +16,7 @@ from app.domain.data import MOST_GROUPS
 from app.domain.errors import DataNotAllowed, Fault, IncomparableRuns, InvalidInput, TooLarge
 from app.domain.evaluation import EvaluationRecord
 from app.domain.inputs.labels import shown
-from app.domain.inputs.ranking import Ranking
+from app.domain.inputs.ranking import RELEVANT_FROM, Ranking
 from app.domain.inputs.samples import Samples
 from app.kernel.compare.paired.joint import JointCounts
 from app.kernel.compare.streamed import TRUTH, WEIGHT, output, streamed_runs
@@ -416,7 +416,9 @@ def streamed_queries(
     for place, record in enumerate(runs.records):
         with of_run(place), reading.engine.opened(reading.folder) as engine:
             items = each_as_step(2 * place, steps, _items(reading, record, kept))
-            queries = kept_queries(items, leaves, engine, budget, reading.folder, len(runs))
+            queries = kept_queries(
+                items, leaves, engine, budget, reading.folder, len(runs), record.extra.get(RELEVANT_FROM)
+            )
             check_same(record.labels, np.array(queries.counts[:4]), record)
             found[record.id] = NamedUnits(queries.ids, queries.units)
     return KeptSamples(units=found)

@@ -62,7 +62,13 @@ class KeptQueries(NamedTuple):
 
 
 def kept_queries(
-    parts: Iterable[Samples], measures: Iterable[Measure], engine: OpenEngine, budget: int, folder: Path, runs: int = 1
+    parts: Iterable[Samples],
+    measures: Iterable[Measure],
+    engine: OpenEngine,
+    budget: int,
+    folder: Path,
+    runs: int = 1,
+    relevant_from: float | None = None,
 ) -> KeptQueries:
     """Values of the queries of a run.
 
@@ -73,6 +79,7 @@ def kept_queries(
         budget: Bytes of memory, about, that one query or the values of all queries may take.
         folder: Where the file of the values is made.
         runs: Of how many runs values are kept at the same time.
+        relevant_from: The relevance from which an item is relevant; None is any above 0.
 
     Raises:
         TooLarge: there are too many queries, or one has too many items.
@@ -101,7 +108,7 @@ def kept_queries(
             pointer=_DATA,
         )
     coded, n_queries = items.coded(_NAME, QUERY)
-    columns = ColumnFile(folder, n_queries, query_values(coded, measures))
+    columns = ColumnFile(folder, n_queries, query_values(coded, measures, relevant_from))
     return KeptQueries(ids if kinds == {"i"} else ids.astype(np.str_), columns, int(sizes.sum()))
 
 

@@ -2,7 +2,7 @@
 
 from decimal import Decimal, localcontext
 from fractions import Fraction
-from itertools import combinations
+from itertools import combinations, permutations
 from math import comb
 from typing import Any
 
@@ -54,6 +54,35 @@ def pair_fowlkes_mallows_squared(table: Table) -> Fraction:
     return Fraction(p["both"] ** 2, (p["both"] + p["class"]) * (p["both"] + p["cluster"]))
 
 
+def best_matching(worth: list[list[Fraction]]) -> Fraction:
+    """The largest sum over all ways to give each row a column of its own, the shorter side going through all."""
+    rows = worth if len(worth) <= len(worth[0]) else [list(column) for column in zip(*worth, strict=True)]
+    return max(
+        sum((rows[i][j] for i, j in enumerate(chosen)), Fraction())
+        for chosen in permutations(range(len(rows[0])), len(rows))
+    )
+
+
+def pair_sets_index(table: Table) -> Fraction:
+    rows, columns, n = margins(table)
+    overlap = [[Fraction(x, max(rows[i], columns[j], 1)) for j, x in enumerate(row)] for i, row in enumerate(table)]
+    sizes = zip(sorted(filter(None, rows), reverse=True), sorted(filter(None, columns), reverse=True), strict=False)
+    expected = sum((Fraction(a * b, n) / max(a, b) for a, b in sizes), Fraction())
+    most = max(len([*filter(None, rows)]), len([*filter(None, columns)]))
+    return max((best_matching(overlap) - expected) / (most - expected), Fraction())
+
+
+def bcubed(table: Table) -> tuple[Fraction, Fraction]:
+    """Precision and recall, sample by sample."""
+    every = samples(table)
+    found = [
+        Fraction(sum(one == other for other in every), sum(one[side] == other[side] for other in every))
+        for side in (1, 0)
+        for one in every
+    ]
+    return sum(found[: len(every)], Fraction()) / len(every), sum(found[len(every) :], Fraction()) / len(every)
+
+
 # In decimals.
 
 
@@ -101,6 +130,9 @@ def values(table: Table) -> dict[str, float]:
     with localcontext(prec=50):
         h_class, h_cluster, mutual = entropy(rows), entropy(columns), information(table)
         expected = expected_information(rows, columns)
+        p, (precision, recall) = pairs(table), bcubed(table)
+        by_chance = decimal(Fraction((p["both"] + p["class"]) * (p["both"] + p["cluster"]))).sqrt() / comb(sum(rows), 2)
+        recalls = [[Fraction(x, rows[i]) for x in row] for i, row in enumerate(table) if rows[i]]
         bounds = {
             "arithmetic": (h_class + h_cluster) / 2,
             "geometric": (h_class * h_cluster).sqrt(),
@@ -113,10 +145,24 @@ def values(table: Table) -> dict[str, float]:
             "rand_index": rand_index(table),
             "adjusted_rand": adjusted_rand(table),
             "pair_fowlkes_mallows": decimal(pair_fowlkes_mallows_squared(table)).sqrt(),
+            "cluster_accuracy": best_matching([[Fraction(x) for x in row] for row in table]) / sum(rows),
+            "pair_sets_index": pair_sets_index(table),
+            "bcubed_precision": precision,
+            "bcubed_recall": recall,
+            "bcubed_f1": 2 * precision * recall / (precision + recall),
+            "pair_precision": Fraction(p["both"], p["both"] + p["cluster"]),
+            "pair_recall": Fraction(p["both"], p["both"] + p["class"]),
+            "pair_f1": Fraction(2 * p["both"], 2 * p["both"] + p["class"] + p["cluster"]),
+            "pair_jaccard": Fraction(p["both"], p["both"] + p["class"] + p["cluster"]),
+            "adjusted_fowlkes_mallows": (decimal(pair_fowlkes_mallows_squared(table)).sqrt() - by_chance)
+            / (1 - by_chance),
+            "variation_of_information": h_class + h_cluster - 2 * mutual,
             "homogeneity": mutual / h_class,
             "completeness": mutual / h_cluster,
             "mutual_information": mutual,
         }
+        if len(recalls) == len([*filter(None, columns)]) > 1:
+            found["normalized_clustering_accuracy"] = (best_matching(recalls) - 1) / (len(recalls) - 1)
         for beta in (1, 3):
             h, c = mutual / h_class, mutual / h_cluster
             found[f"v_measure {beta}"] = (1 + beta) * h * c / (beta * h + c) if mutual else Decimal(0)

@@ -73,6 +73,33 @@ def _pairs(ranking: Ranking) -> Fraction | None:
     return (won + Fraction(missed * others, 2)) / (relevant * (ranking.items - relevant))
 
 
+def _bpref(ranking: Ranking) -> Fraction | None:
+    """As trec_eval goes down the list."""
+    if not ranking.relevant:
+        return None
+    judged = [rel for rel in [*ranking, *ranking.missed] if rel >= 0]
+    bound = min(ranking.relevant, len(judged) - ranking.relevant)
+    found, above = Fraction(), 0
+    for rel in ranking:
+        above += rel == 0
+        if rel > 0:
+            found += 1 - Fraction(min(above, ranking.relevant), bound) if above else 1
+    return found / ranking.relevant
+
+
+def _stop(ranking: Ranking, k: int, highest: int = 4) -> Fraction:
+    found, left = Fraction(), Fraction(1)
+    for place, rel in enumerate(ranking[:k], start=1):
+        stops = Fraction((1 << max(rel, 0)) - 1, 1 << highest)
+        found += left * stops / place
+        left *= 1 - stops
+    return found
+
+
+def _f1(precision: Fraction, recall: Fraction) -> Fraction:
+    return 2 * precision * recall / (precision + recall) if precision else Fraction()
+
+
 def _relevance(rel: int) -> int:
     return rel
 
@@ -100,9 +127,18 @@ OF_ONE: dict[str, Callable[[Ranking, int], Number | None]] = {
     "dcg_at_k exponential": lambda r, k: _dcg(r, k, _exponential),
     "ndcg_at_k": lambda r, k: _ndcg(r, k, _relevance),
     "ndcg_at_k exponential": lambda r, k: _ndcg(r, k, _exponential),
+    "f1_at_k": lambda r, k: _f1(Fraction(_hits(r, k), k), Fraction(_hits(r, k), r.relevant)) if r.relevant else None,
+    "ndcg": lambda r, _: _ndcg(r, r.items, _relevance),
+    "ndcg exponential": lambda r, _: _ndcg(r, r.items, _exponential),
+    "bpref": lambda r, _: _bpref(r),
+    "rank_biased_precision": lambda r, _: sum(
+        (Fraction(1, 5) * Fraction(4, 5) ** i for i, rel in enumerate(r) if rel > 0), Fraction()
+    ),
+    "expected_reciprocal_rank": _stop,
+    "judged_at_k": lambda r, k: Fraction(sum(rel >= 0 for rel in r[:k]), min(k, len(r))) if r else None,
     "mean_average_precision": lambda r, _: _average_precision(r, len(r), r.relevant),
-    "mean_reciprocal_rank": lambda r, _: (
-        None if not r.relevant else Fraction(1, first) if (first := _first(r)) else Fraction(0)
+    "mean_reciprocal_rank": lambda r, k: (
+        None if not r.relevant else Fraction(1, first) if (first := _first(r)) and first <= k else Fraction(0)
     ),
     "mean_rank": lambda r, _: None if not r.relevant else Fraction(first) if (first := _first(r)) else math.inf,
     "r_precision": lambda r, _: Fraction(_hits(r, R), R) if (R := r.relevant) else None,

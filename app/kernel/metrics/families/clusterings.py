@@ -7,7 +7,8 @@ import numpy as np
 
 from app.kernel.matrix.contingency import Contingency
 from app.kernel.metrics.card import Choice, Condition, Inputs, Number, Orientation, Prevalence, Scope, metric
-from app.kernel.numerics.arrays import Array, Mask, ratio, total
+from app.kernel.numerics.arrays import Array, Mask, each, ratio, total
+from app.kernel.numerics.scipy_bridge import best_matching
 from app.kernel.samples.points import ClusteredPoints
 
 
@@ -24,6 +25,7 @@ _ALONE_IN_CLASS = overall(
 _ALONE_IN_CLUSTER = overall(
     "every_sample_alone", "every sample is a cluster of its own", lambda c: np.equal(c.predicted_squares, c.n)
 )
+_ALL_TOGETHER = overall("trivial_grouping", "all samples are of one class and in one cluster", lambda c: c.all_together)
 _contingency = partial(metric, scope=Scope.OVERALL, inputs=Inputs.CONTINGENCY, prevalence=Prevalence.SENSITIVE)
 _matched = partial(_contingency, undefined=(NO_SAMPLES,), references=("zhao2004", "beddar2025"), headline=True)
 
@@ -46,6 +48,121 @@ def purity(c: Contingency) -> Array:
 )
 def inverse_purity(c: Contingency) -> Array:
     return total(np.maximum.reduce(c.counts, axis=-1)) / c.n
+
+
+@_contingency(
+    name="accuracy of the best matching",
+    formula=r"\frac{1}{n}\max_\sigma\sum_i n_{i\sigma(i)}",
+    sentence="Share of the samples whose cluster is the one matched to their class, where each class has at most one "
+    "cluster and each cluster at most one class, matched so that this share is largest.",
+    aliases=("clustering_accuracy",),
+    elsewhere={"torchmetrics": "ClusterAccuracy"},
+    differs={"torchmetrics": "takes as many clusters as classes, which its argument num_classes names"},
+    undefined=(NO_SAMPLES,),
+    symmetric=True,
+    references=("kuhn1955",),
+    on_request=True,
+)
+def cluster_accuracy(c: Contingency) -> Array:
+    return best_matching(c.counts) / c.n
+
+
+_UNEQUAL = overall(
+    "as_many_clusters_needed",
+    "there are not as many clusters as classes",
+    lambda c: np.not_equal(c.filled_classes, c.filled_clusters),
+)
+_ONE_CLASS = overall("one_class", "all samples are of one class", lambda c: np.equal(c.filled_classes, 1))
+
+
+@_contingency(
+    name="normalised clustering accuracy",
+    symbol="NCA",
+    range=(None, 1.0),
+    formula=r"\frac{\max_\sigma\frac1k\sum_i n_{i\sigma(i)}/P_i-1/k}{1-1/k}",
+    sentence="Mean recall of the classes under the matching with clusters that makes it largest, 0 where it is what one "
+    "cluster for all gives: every class counts the same. It needs as many clusters as classes.",
+    prevalence=Prevalence.INSENSITIVE,
+    elsewhere={"genieclust": "normalized_clustering_accuracy"},
+    undefined=(NO_SAMPLES, _ONE_CLASS, _UNEQUAL),
+    chance_corrected=True,
+    references=("gagolewski2025",),
+    on_request=True,
+)
+def normalized_clustering_accuracy(c: Contingency) -> Array:
+    k = c.filled_classes
+    recalls = np.where(each(c.actual) > 0, ratio(c.counts, each(c.actual)), 0.0)
+    defined = (k == c.filled_clusters) & (k > 1)
+    return np.where(defined, ratio(best_matching(recalls) - 1.0, k - 1.0), np.nan)
+
+
+@_contingency(
+    name="pair sets index",
+    symbol="PSI",
+    formula=r"\max\left(0,\frac{S-E}{\max(k,l)-E}\right),\ S=\max_\sigma\sum_i\frac{n_{i\sigma(i)}}{\max(P_i,T_{\sigma(i)})}",
+    sentence="Overlap of each class with the cluster matched to it over the larger of the two, summed and corrected for "
+    "what sizes alone give: small classes count as much as large ones. 0 where chance gives as much or more.",
+    elsewhere={"genieclust": "pair_sets_index"},
+    undefined=(NO_SAMPLES, _ALL_TOGETHER),
+    chance_corrected=True,
+    symmetric=True,
+    references=("rezaei2016",),
+    on_request=True,
+)
+def pair_sets_index(c: Contingency) -> Array:
+    larger = np.maximum(each(c.actual), c.predicted[..., None, :])
+    found = best_matching(np.where(larger > 0, ratio(c.counts, larger), 0.0))
+    # Sizes of the groups in falling order, those that one side lacks being empty.
+    width = min(c.n_classes, c.n_clusters)
+    classes, clusters = (-np.sort(-sizes, axis=-1)[..., :width] for sizes in (c.actual, c.predicted))
+    expected = total(np.minimum(classes, clusters)) / c.n
+    most = np.maximum(c.filled_classes, c.filled_clusters)
+    return np.where(c.all_together, np.nan, np.maximum(ratio(found - expected, most - expected), 0.0))
+
+
+@_contingency(
+    name="B-cubed precision",
+    formula=r"\frac1n\sum_{ij}\frac{n_{ij}^2}{T_j}",
+    sentence="Share of the samples in a sample's cluster that are of its class, itself included, averaged over the "
+    "samples.",
+    undefined=(NO_SAMPLES,),
+    references=("bagga1998", "amigo2009"),
+    on_request=True,
+)
+def bcubed_precision(c: Contingency) -> Array:
+    return _squares_over(c, c.predicted[..., None, :]) / c.n
+
+
+@_contingency(
+    name="B-cubed recall",
+    formula=r"\frac1n\sum_{ij}\frac{n_{ij}^2}{P_i}",
+    sentence="Share of the samples of a sample's class that are in its cluster, itself included, averaged over the "
+    "samples.",
+    undefined=(NO_SAMPLES,),
+    references=("bagga1998", "amigo2009"),
+    on_request=True,
+)
+def bcubed_recall(c: Contingency) -> Array:
+    return _squares_over(c, each(c.actual)) / c.n
+
+
+@_contingency(
+    name="B-cubed F1",
+    formula=r"\frac{2\,\text{precision}\cdot\text{recall}}{\text{precision}+\text{recall}}\ \text{(B-cubed)}",
+    sentence="Harmonic mean of B-cubed precision and B-cubed recall.",
+    undefined=(NO_SAMPLES,),
+    symmetric=True,
+    references=("bagga1998", "amigo2009"),
+    on_request=True,
+)
+def bcubed_f1(c: Contingency) -> Array:
+    precision, recall = bcubed_precision(c), bcubed_recall(c)
+    return 2.0 * precision * recall / (precision + recall)
+
+
+def _squares_over(c: Contingency, sizes: Array) -> Array:
+    """Sum n_ij^2 / size (...); empty groups count for nothing."""
+    return total(total(np.where(sizes > 0, ratio(c.counts * c.counts, sizes), 0.0)))
 
 
 @_contingency(
@@ -81,13 +198,99 @@ def pair_fowlkes_mallows(c: Contingency) -> Array:
     return np.sqrt(c.together / (c.actual_squares - c.n)) * np.sqrt(c.together / (c.predicted_squares - c.n))
 
 
+_NO_PAIR_TOGETHER = overall(
+    "every_sample_alone",
+    "every sample is a class of its own and a cluster of its own",
+    lambda c: np.equal(c.actual_squares, c.n) & np.equal(c.predicted_squares, c.n),
+)
+
+
+@_contingency(
+    name="precision of pairs",
+    formula=r"\frac{TP}{TP+FP}\ \text{of pairs}",
+    sentence="Share of the pairs of samples in one cluster that are of one class.",
+    undefined=(NO_PAIR, _ALONE_IN_CLUSTER),
+    degree=None,
+    references=("manning2008",),
+    on_request=True,
+)
+def pair_precision(c: Contingency) -> Array:
+    return c.together / (c.predicted_squares - c.n)
+
+
+@_contingency(
+    name="recall of pairs",
+    formula=r"\frac{TP}{TP+FN}\ \text{of pairs}",
+    sentence="Share of the pairs of samples of one class that are in one cluster.",
+    undefined=(NO_PAIR, _ALONE_IN_CLASS),
+    degree=None,
+    references=("manning2008",),
+    on_request=True,
+)
+def pair_recall(c: Contingency) -> Array:
+    return c.together / (c.actual_squares - c.n)
+
+
+@_contingency(
+    name="F1 of pairs",
+    formula=r"\frac{2TP}{2TP+FP+FN}\ \text{of pairs}",
+    sentence="Harmonic mean of the precision and the recall of pairs of samples.",
+    undefined=(NO_PAIR, _NO_PAIR_TOGETHER),
+    symmetric=True,
+    degree=None,
+    references=("manning2008",),
+    on_request=True,
+)
+def pair_f1(c: Contingency) -> Array:
+    return 2.0 * c.together / (c.actual_squares + c.predicted_squares - 2.0 * c.n)
+
+
+@_contingency(
+    name="Jaccard index of pairs",
+    formula=r"\frac{TP}{TP+FP+FN}\ \text{of pairs}",
+    sentence="Pairs of samples of one class and in one cluster, over the pairs for which at least one of the two holds.",
+    undefined=(NO_PAIR, _NO_PAIR_TOGETHER),
+    symmetric=True,
+    degree=None,
+    references=("manning2008",),
+    on_request=True,
+)
+def pair_jaccard(c: Contingency) -> Array:
+    return c.together / (c.actual_squares + c.predicted_squares - c.n - c.squares)
+
+
+@_contingency(
+    name="adjusted Fowlkes-Mallows index of pairs",
+    range=(None, 1.0),
+    formula=r"\frac{FM-E}{1-E},\ E=\frac{\sqrt{(\sum P_i^2-n)(\sum T_j^2-n)}}{n(n-1)}",
+    sentence="Fowlkes-Mallows index beyond what clusters of these sizes have by chance, over the most that there can be: 0 "
+    "on average for clusters drawn at random.",
+    elsewhere={"genieclust": "adjusted_fm_score"},
+    undefined=(
+        NO_PAIR,
+        _ALONE_IN_CLASS,
+        _ALONE_IN_CLUSTER,
+        _ALL_TOGETHER,
+    ),
+    chance_corrected=True,
+    symmetric=True,
+    degree=None,
+    references=("fowlkes1983", "hubert1985"),
+    on_request=True,
+)
+def adjusted_fowlkes_mallows(c: Contingency) -> Array:
+    geometric = np.sqrt(c.actual_squares - c.n) * np.sqrt(c.predicted_squares - c.n)
+    expected = geometric / (c.pairs - c.n)
+    # Where the bound is the expectation, rounding would replace 0.
+    return np.where(c.all_together, np.nan, ratio(ratio(c.together, geometric) - expected, 1.0 - expected))
+
+
 _AVERAGE = Choice(
     "average",
     "arithmetic",
     "how the two entropies become one bound: their arithmetic or geometric mean, the smaller or the larger one",
     ("arithmetic", "geometric", "min", "max"),
 )
-_ALL_TOGETHER = overall("trivial_grouping", "all samples are of one class and in one cluster", lambda c: c.all_together)
 _ALL_ALONE = overall(
     "trivial_grouping", "every sample is a class of its own and a cluster of its own", lambda c: c.all_alone
 )
@@ -167,6 +370,28 @@ def _defined(values: Array, c: Contingency) -> Array:
 )
 def mutual_information(c: Contingency) -> Array:
     return c.information
+
+
+@_information(
+    name="variation of information",
+    symbol="VI",
+    range=(0.0, None),
+    ideal=0.0,
+    orientation=Orientation.LOWER,
+    formula=r"H(C|K)+H(K|C)=\sum_{ij}\frac{n_{ij}}{n}\ln\frac{P_iT_j}{n_{ij}^2}",
+    sentence="Nats about the class that the cluster leaves open, and about the cluster that the class leaves open: a "
+    "distance of the two groupings, 0 where they are the same.",
+    aliases=("vi",),
+    elsewhere={"skimage": "variation_of_information"},
+    differs={"skimage": "in bits, and the two parts apart"},
+    symmetric=True,
+    references=("meila2007",),
+    biased=True,
+    on_request=True,
+)
+def variation_of_information(c: Contingency) -> Array:
+    left = ratio(each(c.actual), c.counts) * ratio(c.predicted[..., None, :], c.counts)
+    return total(total(np.where(c.counts > 0, c.counts * np.log(np.where(c.counts > 0, left, 1.0)), 0.0))) / c.n
 
 
 @_information(

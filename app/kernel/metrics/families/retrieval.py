@@ -4,16 +4,34 @@ An item is relevant if its relevance is above 0. Tied items count with their mea
 and not retrieved count among those that could be found, and have no place.
 """
 
+import math
 from functools import partial
 
 import numpy as np
 
 from app.kernel.metrics.card import Choice, Inputs, Number, Orientation, Prevalence, over_units
-from app.kernel.metrics.conditions import NO_IRRELEVANT, NO_PAIRS, NO_QUERIES, NO_RELEVANT, NOTHING_FOUND
+from app.kernel.metrics.conditions import (
+    NO_IRRELEVANT,
+    NO_PAIRS,
+    NO_QUERIES,
+    NO_RELEVANT,
+    NOTHING_FOUND,
+    NOTHING_RETRIEVED,
+)
 from app.kernel.numerics.arrays import Array, ratio
-from app.kernel.units.queries import Queries, chance_of_a_hit, expected_rank, expected_reciprocal
+from app.kernel.units.queries import (
+    Queries,
+    chance_of_a_hit,
+    expected_preference,
+    expected_rank,
+    expected_reciprocal,
+    expected_stop,
+)
 
 _K = Number("k", 10.0, "how many places are looked at", minimum=1.0, integral=True, written=True)
+_UP_TO = Number(
+    "k", math.inf, "how many places are looked at; all by default", minimum=1.0, infinite=True, integral=True
+)
 _GAIN = Choice(
     "gain",
     "relevance",
@@ -68,6 +86,23 @@ def precision_at_k(q: Queries, k: float = 10.0) -> Array:
 )
 def recall_at_k(q: Queries, k: float = 10.0) -> Array:
     return ratio(q.sums(q.expected_relevant, int(k)), q.relevant_items)
+
+
+@_over_queries(
+    name="F1 at k",
+    symbol="F1@k",
+    formula=r"\frac{1}{|Q|} \sum_q \frac{2\,\#\{\text{relevant in the first } k\}}{k + \#\{\text{relevant}\}}",
+    sentence="Harmonic mean of precision at k and recall at k, mean over the queries that have relevant items.",
+    elsewhere={"ranx": "f1@k"},
+    differs={"ranx": f"{COUNTED_AS_ZERO}; {TIES_AS_SORTED}"},
+    parameters=(_K,),
+    undefined=(NO_RELEVANT,),
+    references=("manning2008",),
+    on_request=True,
+)
+def f1_at_k(q: Queries, k: float = 10.0) -> Array:
+    found = 2.0 * q.sums(q.expected_relevant, int(k)) / (k + q.relevant_items)
+    return np.where(q.relevant_items > 0, found, np.nan)
 
 
 @_over_queries(
@@ -185,6 +220,26 @@ def ndcg_at_k(q: Queries, k: float = 10.0, gain: str = "relevance") -> Array:
     return ratio(q.discounted(_gains(q.relevance, gain), int(k)), best)
 
 
+@_over_queries(
+    name="normalised discounted cumulative gain",
+    symbol="nDCG",
+    formula=r"\frac{1}{|Q|} \sum_q \frac{\mathrm{DCG}}{\mathrm{IDCG}}",
+    sentence="DCG of all retrieved items over that of the best order of all items, mean over the queries that have "
+    "relevant items.",
+    elsewhere={"trec_eval": "ndcg", "ranx": "ndcg"},
+    differs={
+        "trec_eval": f"{COUNTED_AS_ZERO}; {TIES_BY_NAME}",
+        "ranx": f"{COUNTED_AS_ZERO}; {TIES_AS_SORTED}",
+    },
+    parameters=(_GAIN,),
+    undefined=(NO_RELEVANT,),
+    references=("jarvelin2002", "mcsherry2008"),
+    on_request=True,
+)
+def ndcg(q: Queries, gain: str = "relevance") -> Array:
+    return ratio(q.discounted(_gains(q.relevance, gain)), q.sums(_gains(q.ideal, gain) * q.discount))
+
+
 def _gains(relevance: Array, gain: str) -> Array:
     return relevance if gain == "relevance" else np.exp2(relevance) - 1.0
 
@@ -219,7 +274,8 @@ def mean_average_precision(q: Queries) -> Array:
     name="mean reciprocal rank",
     symbol="MRR",
     formula=r"\frac{1}{|Q|} \sum_q \frac{1}{k_q}",
-    sentence="Mean over the queries that have relevant items of 1 / rank of the first of them.",
+    sentence="Mean over the queries that have relevant items of 1 / rank of the first of them; 0 where it is not among "
+    "the first k.",
     aliases=("mrr",),
     elsewhere={"trec_eval": "recip_rank", "ranx": "mrr", "torchmetrics": "RetrievalMRR"},
     differs={
@@ -227,11 +283,12 @@ def mean_average_precision(q: Queries) -> Array:
         "ranx": f"{COUNTED_AS_ZERO}; {TIES_AS_SORTED}",
         "torchmetrics": f"{COUNTED_AS_ZERO}; {TIES_AS_SORTED}",
     },
+    parameters=(_UP_TO,),
     undefined=(NO_RELEVANT,),
     references=("beddar2025", "voorhees1999", "mcsherry2008"),
 )
-def mean_reciprocal_rank(q: Queries) -> Array:
-    return np.where(q.relevant_items > 0, expected_reciprocal(q.first_relevant), np.nan)
+def mean_reciprocal_rank(q: Queries, k: float = math.inf) -> Array:
+    return np.where(q.relevant_items > 0, expected_reciprocal(q.first_relevant, k), np.nan)
 
 
 @_over_queries(
@@ -294,3 +351,92 @@ def query_auc(q: Queries) -> Array:
         found = q.retrieved_items - q.retrieved_relevant
         lost = lost + missed * 0.5 * (found + q.irrelevant_items)
     return 1.0 - ratio(lost, q.relevant_items * q.irrelevant_items)
+
+
+@_over_queries(
+    name="binary preference",
+    symbol="bpref",
+    formula=r"\frac{1}{|Q|} \sum_q \frac{1}{R} \sum_{r} \left(1 - \frac{\min(n_r, R)}{\min(R, N)}\right)",
+    sentence=(
+        "How rarely items that were judged irrelevant are placed above relevant ones, mean over the queries that have "
+        "relevant items; items without a judgement are passed over."
+    ),
+    elsewhere={"trec_eval": "bpref"},
+    differs={"trec_eval": f"{COUNTED_AS_ZERO}; {TIES_BY_NAME}"},
+    undefined=(NO_RELEVANT,),
+    references=("buckley2004",),
+    on_request=True,
+)
+def bpref(q: Queries) -> Array:
+    return ratio(expected_preference(q), q.relevant_items)
+
+
+@_over_queries(
+    name="rank-biased precision",
+    symbol="RBP",
+    formula=r"\frac{1}{|Q|} \sum_q (1 - p) \sum_i rel_i\, p^{i-1}",
+    sentence=(
+        "Chance that what a reader looks at last is relevant, who goes on to the next item with the probability p each "
+        "time; mean over the queries. A list of finite length does not reach 1."
+    ),
+    aliases=("rbp",),
+    elsewhere={"ranx": "rbp", "ir_measures": "RBP"},
+    differs={
+        "ranx": f"multiplies by the relevance, which may be above 1; {TIES_AS_SORTED}",
+        "ir_measures": TIES_BY_NAME,
+    },
+    ideal=None,
+    parameters=(Number("persistence", 0.8, "probability to look at the next item", above=0.0, below=1.0),),
+    undefined=(NO_QUERIES,),
+    references=("moffat2008",),
+    on_request=True,
+)
+def rank_biased_precision(q: Queries, persistence: float = 0.8) -> Array:
+    return q.sums(q.expected_relevant * ((1.0 - persistence) * persistence ** (q.rank - 1.0)))
+
+
+@_over_queries(
+    name="expected reciprocal rank",
+    symbol="ERR@k",
+    formula=r"\frac{1}{|Q|} \sum_q \sum_{i \le k} \frac{1}{i} R_i \prod_{j < i} (1 - R_j),\ R = \frac{2^{rel} - 1}{2^{g}}",
+    sentence=(
+        "Mean of 1 / rank at which a reader is satisfied, who goes down the first k items and stops at one with a "
+        "probability that rises with its relevance. g is the highest grade of the scale, or of a query that has a higher "
+        "one. Mean over the queries."
+    ),
+    aliases=("err",),
+    elsewhere={"gdeval": "err@k", "ir_measures": "ERR"},
+    differs={"gdeval": TIES_BY_NAME, "ir_measures": TIES_BY_NAME},
+    ideal=None,
+    parameters=(
+        Number("k", 20.0, "how many places are looked at", minimum=1.0, integral=True, written=True),
+        Number("highest", 4.0, "the highest grade of the scale of relevance", above=0.0, maximum=1000.0),
+    ),
+    undefined=(NO_QUERIES,),
+    references=("chapelle2009",),
+    on_request=True,
+)
+def expected_reciprocal_rank(q: Queries, k: float = 20.0, highest: float = 4.0) -> Array:
+    scale = np.maximum(np.maximum.reduceat(q.ideal, q.starts), highest)
+    satisfied = (np.exp2(q.relevance) - 1.0) / np.exp2(np.repeat(scale, q.sizes))
+    return expected_stop(q, satisfied, int(k))
+
+
+@_over_queries(
+    name="judged at k",
+    formula=r"\frac{1}{|Q|} \sum_q \frac{\#\{\text{judged in the first } k\}}{\min(k, \#\{\text{retrieved}\})}",
+    sentence=(
+        "Share of the first k items that were judged, mean over the queries that items were retrieved for: how much the "
+        "other values rest on items that nobody judged."
+    ),
+    elsewhere={"ir_measures": "Judged"},
+    differs={"ir_measures": f"counts a query without retrieved items as 0; {TIES_BY_NAME}"},
+    prevalence=Prevalence.INSENSITIVE,
+    about_sample=True,
+    parameters=(_K,),
+    undefined=(NOTHING_RETRIEVED,),
+    references=("macavaney2022",),
+    on_request=True,
+)
+def judged_at_k(q: Queries, k: float = 10.0) -> Array:
+    return ratio(q.sums(q.expected(q.judged), int(k)), np.minimum(q.retrieved_items, k))

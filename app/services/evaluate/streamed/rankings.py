@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from app.domain.inputs.content import DataFacts
-from app.domain.inputs.ranking import counted_ranking
+from app.domain.inputs.ranking import RELEVANT_FROM, counted_ranking
 from app.domain.inputs.samples import Samples
 from app.kernel.metrics.card import Task
 from app.services.evaluate.evaluations import NewEvaluation
@@ -39,8 +39,9 @@ def streamed_rankings(
     """
     read = StreamedParts(parts, Task.RANKING, facts_of)
     measures = measures_of(read.question(read.source), Task.RANKING)
-    kept = kept_queries(read.samples(), measures, engine, budget, folder)
+    facts = {name: read.source.facts[name] for name in (RELEVANT_FROM,) if name in read.source.facts}
+    kept = kept_queries(read.samples(), measures, engine, budget, folder, **facts)
     # The items are gone, and the names of the queries are not.
     nothing = np.zeros(0)
     names = Samples(nothing, nothing.astype(np.int64), ids=kept.ids)
-    return read.reported(counted_ranking(kept.counts, read.source.facts["cutoffs"], names), kept.units)
+    return read.reported(counted_ranking(kept.counts, read.source.facts["cutoffs"], names, facts), kept.units)
