@@ -277,10 +277,14 @@ def of_units() -> Iterator[Design]:
         truths = values(drawn_labels(n_labels, POPULATION // 2, np.random.default_rng(1)), ("h_mean", "macro_f1"))
         for size in (200, 2000):
             yield Design("labels", f"{n_labels} of {size}", truths, partial(drawn_labels, n_labels, size))
-    queries = values(drawn_queries(POPULATION // 10, np.random.default_rng(1)), ("ndcg_at_k(k=10)",))
+    asked = ("ndcg_at_k(k=10)", "bpref", "expected_reciprocal_rank(k=20)", "rank_biased_precision(persistence=0.8)")
+    queries = values(drawn_queries(POPULATION // 10, np.random.default_rng(1)), asked)
     for size in (15, 50, 200):
         yield Design("queries", f"{size}", queries, partial(drawn_queries, size))
-    keys = ("adjusted_rand", "pair_fowlkes_mallows", "purity", "v_measure")
+    keys = (
+        *("adjusted_rand", "pair_fowlkes_mallows", "purity", "v_measure", "pair_f1", "bcubed_f1", "cluster_accuracy"),
+        *("variation_of_information", "pair_sets_index", "normalized_clustering_accuracy"),
+    )
     for classes, right in ((3, 0.6), (3, 0.9), (6, 0.8)):
         shares = np.arange(1.0, classes + 1.0)
         cells = true_rows(np.full(classes, right)) * (shares / shares.sum())[:, None]

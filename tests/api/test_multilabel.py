@@ -95,6 +95,31 @@ def test_expressions_speak_of_labels(client: httpx.Client) -> None:
     assert "multilabel" in fault["detail"]
 
 
+def test_micro_averages_are_of_all_labels(client: httpx.Client) -> None:
+    asked = ["micro_f1", "precision_micro", "recall_score(average=micro)", "recall_weighted", "micro_specificity"]
+    answer = compute(client, SOURCE, metrics=asked, intervals="all")
+    expected = [
+        *(score(TRUTH, PREDICTED, average="micro") for score in (sk.f1_score, sk.precision_score, sk.recall_score)),
+        sk.recall_score(TRUTH, PREDICTED, average="weighted"),
+        np.mean(~PREDICTED.astype(bool)[~TRUTH.astype(bool)]),
+    ]
+    for name, value in zip(asked, expected, strict=True):
+        assert answer["requested"][name] == pytest.approx(value)
+        assert answer["intervals"][name]["low"] < value < answer["intervals"][name]["high"]
+    fault = refused(client, SOURCE, options={"metrics": ["accuracy"]})
+    assert fault["suggestions"] == ["subset_accuracy"]
+
+
+def test_samples_without_labels_have_their_own_reason(client: httpx.Client) -> None:
+    source = {"kind": "multilabel", "labels": ["cat", "dog"], "y_true": [[], []], "y_pred": [[], ["cat"]]}
+    asked = ["weighted_f1", "micro_recall", "micro_f_beta(beta=2)", "micro_jaccard"]
+    answer = compute(client, source, metrics=asked)
+    reasons = {one["metric"]: one["code"] for one in answer["undefined"]}
+    assert {name: reasons.get(name) for name in asked[:2]} == dict.fromkeys(asked[:2], "no_labels")
+    assert answer["requested"]["micro_jaccard"] == 0.0
+    assert "no_samples" not in reasons.values()
+
+
 @pytest.mark.parametrize("retain", ["full", "none"])
 def test_what_is_stored_answers_the_same(client: httpx.Client, retain: str) -> None:
     made = keep(

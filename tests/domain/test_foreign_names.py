@@ -2,10 +2,10 @@
 
 import pytest
 
-from app.domain.errors import InvalidParameter, UnknownMetric
+from app.domain.errors import InvalidExpression, InvalidParameter, UnknownMetric
 from app.domain.expressions.expressions import parse, render
 from app.domain.expressions.foreign import resolve
-from app.kernel.metrics.card import Inputs, Task
+from app.kernel.metrics.card import INPUTS_OF, INPUTS_OF_CLASSES, Inputs, Task
 from app.kernel.metrics.catalogue import catalogue
 from tests.bank import each
 
@@ -62,6 +62,47 @@ def test_several_meanings_are_offered(written: str, keys: set[str]) -> None:
     assert set(caught.value.suggestions) == keys
     assert all(key in caught.value.detail for key in keys)
     assert caught.value.position == 13
+
+
+@each(
+    ("written", "classes", "labels"),
+    [
+        ("f1_macro", "macro_f1", "macro_f1"),
+        ("f1_micro", "accuracy", "micro_f1"),
+        ("f1_weighted", "weighted_f1", "weighted_f1"),
+        ("precision_micro", "accuracy", "micro_precision"),
+        ("recall_macro", "balanced_accuracy", "balanced_accuracy"),
+        ("recall_micro", "accuracy", "micro_recall"),
+        ("recall_weighted", "accuracy", "micro_recall"),
+        ("jaccard_micro", "micro_jaccard", "micro_jaccard"),
+        ("f1_score(average=micro)", "accuracy", "micro_f1"),
+        ("sklearn.metrics.recall_score(average='weighted')", "accuracy", "micro_recall"),
+        ("micro_f1", "accuracy", "micro_f1"),
+        ("specificity_micro", "micro_specificity", "micro_specificity"),
+        ("roc_auc_ovr", "roc_auc_ovr_macro", "roc_auc_ovr_macro"),
+        ("neg_log_loss", "log_loss", None),
+        ("neg_brier_score", "brier_score", None),
+        ("f1_samples", None, "samples_f1"),
+        ("jaccard_samples", None, "samples_jaccard"),
+    ],
+)
+def test_averages_and_scorers_mean_in_each_kind_what_they_mean_there(
+    written: str, classes: str | None, labels: str | None
+) -> None:
+    """Losses keep their sign: a scorer that is called after the negative loss is the loss."""
+    for task, meant in ((None, classes), (Task.MULTILABEL, labels)):
+        inputs = INPUTS_OF_CLASSES if task is None else INPUTS_OF[task]
+        if meant is None:
+            with pytest.raises(InvalidExpression):
+                parse(written, LABELS, 1, inputs=inputs, task=task)
+        else:
+            assert render(parse(written, LABELS, 1, inputs=inputs, task=task), LABELS) == meant
+
+
+def test_the_metric_that_a_name_means_for_another_kind_is_offered() -> None:
+    with pytest.raises(InvalidExpression, match="did you mean subset_accuracy") as caught:
+        parse("accuracy", LABELS, None, inputs=INPUTS_OF[Task.MULTILABEL], task=Task.MULTILABEL)
+    assert caught.value.suggestions == ("subset_accuracy",)
 
 
 def test_what_is_no_part_of_a_name_is_a_parameter() -> None:

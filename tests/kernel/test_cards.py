@@ -87,6 +87,7 @@ def test_names_elsewhere_look_like_that_library(metric: AnyMetric) -> None:
         "pykeen": r"[a-z_]+",
         "ranx": r"[a-z0-9_-]+(@k)?",
         "gdeval": r"err@k",
+        "hmeasure": r"H",
         "ir_measures": r"[A-Z][A-Za-z]+",
         "genieclust": r"[a-z_]+",
         "skimage": r"[a-z_]+",

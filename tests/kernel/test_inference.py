@@ -146,6 +146,7 @@ def test_statistics_of_the_sample() -> None:
         "chi_squared_df",
         "dunn",
         "global_performance_index",
+        "judged_at_k",
         "kappa_standard_error",
         "kappa_z",
         "roc_auc_standard_error",

@@ -45,8 +45,8 @@ def test_the_metrics_are_those_of_the_published_list() -> None:
     """The table in ``tests/data`` names every metric with its scope, its inputs and how it takes prevalence."""
     with (Path(__file__).parents[1] / "data" / "metrics.csv").open() as file:
         listed = {(row["key"], row["inputs"]): row for row in csv.DictReader(file)}
-    assert listed.keys() == {(metric.key, metric.card.inputs) for metric in METRICS}
-    for metric in METRICS:
+    assert listed.keys() == {(metric.key, metric.card.inputs) for metric in catalogue().metrics}
+    for metric in catalogue().metrics:
         card, row = metric.card, listed[metric.key, metric.card.inputs]
         assert (card.scope, card.inputs, card.prevalence) == (row["scope"], row["inputs"], row["prevalence"]), card.key
         if card.inputs is Inputs.PROBABILITIES:

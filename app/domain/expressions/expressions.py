@@ -11,7 +11,7 @@ from app.domain.expressions.foreign import from_elsewhere
 from app.domain.expressions.parameters import Context, describe, parameters_of, value_of
 from app.domain.expressions.syntax import WORD, Assignment, Call, Literal, Selector, quote, read, write_label
 from app.domain.expressions.weights import labels_in, weights_of, write_matrix, write_number, write_weights
-from app.domain.wording import MOST_SUGGESTIONS, nearest_labels, shown
+from app.domain.wording import MOST_SUGGESTIONS, did_you_mean, nearest_labels, shown
 from app.kernel.metrics.card import AnyMetric, Decision, Inputs, Number, Scope, Task
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.expression import (
@@ -174,8 +174,15 @@ def _bind(call: Call, context: Context) -> Expression:
             raise _unknown_metric(call, context)
         metric, call = found
     if context.task is not None and context.task not in metric.card.tasks:
+        there = tuple(
+            one.key
+            for one in catalogue().for_task(context.task, frozenset(Inputs)).metrics
+            if not metric.card.elsewhere.items().isdisjoint(one.card.elsewhere.items())
+        )
         raise InvalidExpression(
-            f"{metric.key} has no meaning for {context.task}: it is a metric of {' and '.join(metric.card.tasks)}",
+            f"{metric.key} has no meaning for {context.task}: it is a metric of {' and '.join(metric.card.tasks)}"
+            + did_you_mean(there),
+            suggestions=there,
             position=call.position,
         )
     if metric.card.inputs not in context.inputs:

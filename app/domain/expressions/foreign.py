@@ -13,6 +13,20 @@ from app.kernel.metrics.card import AnyMetric, Task
 from app.kernel.metrics.catalogue import catalogue
 
 _WRITTEN: Final = re.compile(r"(?P<name>[^\W\d][\w .-]*?)\s*(?:\((?P<arguments>[^()]*)\))?")
+# Functions of scikit-learn with an average, and its scorers, are a dimension of their own: `f1_score(average=macro)`,
+# `f1_macro`.
+_AVERAGED: Final = re.compile(
+    r"(?:sklearn\.(?:metrics\.)?)?(?P<of>f1|precision|recall|jaccard|specificity)_(?:score|(?P<how>macro|micro|weighted|samples))"
+)
+# Other scorers. Those that begin with `neg_` mean the loss itself, with its own sign.
+_SCORERS: Final[Mapping[str, str]] = {
+    "neg_brier_score": "brier_score",
+    "neg_log_loss": "log_loss",
+    "neg_negative_likelihood_ratio": "likelihood_ratio_negative",
+    "positive_likelihood_ratio": "likelihood_ratio_positive",
+    "roc_auc_ovo": "roc_auc_ovo_macro",
+    "roc_auc_ovr": "roc_auc_ovr_macro",
+}
 # Any value is meant: it is handed on to the parameter of that name.
 _ANY: Final = "..."
 
@@ -88,6 +102,9 @@ def resolve(name: str, given: Mapping[str, str], task: Task | None = None) -> Re
     with fewer; arguments that are no part of the name are left to the parameters of the metric.
 
     """
+    found = _averaged(name, given, task)
+    if found is not None:
+        return found
     library, _, rest = name.partition(".")
     plain = rest.rpartition(".")[2]
     if library not in _libraries():
@@ -108,6 +125,17 @@ def resolve(name: str, given: Mapping[str, str], task: Task | None = None) -> Re
         meanings[one.key] = (*meanings.get(one.key, ()), f"{one.library} as {one.written}")
     key = chosen[0].key if fitting and len(meanings) == 1 else None
     return Resolved(key, frozenset().union(*(one.arguments for one in chosen)), meanings)
+
+
+def _averaged(name: str, given: Mapping[str, str], task: Task | None) -> Resolved | None:
+    """What a scorer or an averaged function of scikit-learn means for a task; None for other names."""
+    match = _AVERAGED.fullmatch(name)
+    average = (match["how"] or given.get("average")) if match else None
+    ours = _SCORERS.get(name) if match is None or average is None else f"{average}_{match['of']}"
+    metric = catalogue().named(ours, task) if ours else None
+    if metric is None:
+        return None
+    return Resolved(metric.key, frozenset({"average"}), {metric.key: (f"sklearn as {name}",)})
 
 
 def _is_for(key: str, task: Task | None) -> bool:

@@ -398,6 +398,7 @@ class Card:
         on_request: No report shows it unless it is asked for.
         also: Other tasks for which its function is the metric of the same name. None: no other, or multilabel for a
             one-vs-rest metric of matrices.
+        of_labels: Its name means another metric for classes, so it is one of labels only.
         rising: Names of parameters that have to rise strictly in this order.
         better_by: Name of the parameter that gives the orientation, if one does.
     """
@@ -422,6 +423,7 @@ class Card:
     ordered: bool = False
     on_request: bool = False
     also: frozenset[Task] | None = None
+    of_labels: bool = False
     rising: tuple[str, ...] = ()
     better_by: str | None = None
     degree: int | None = 0
@@ -440,6 +442,8 @@ class Card:
         own = _TASK_OF.get(self.inputs)
         if own is not None:
             return (own, *sorted(self.also or ()))
+        if self.of_labels:
+            return (Task.MULTILABEL,)
         also = self.also
         if also is None:
             of_labels = self.scope is Scope.CLASS and self.inputs is Inputs.MATRIX

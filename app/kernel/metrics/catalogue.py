@@ -132,8 +132,8 @@ class Catalogue(Selection[AnyMetric]):
 
     @cached_property
     def of_matrices(self) -> Selection[Metric[Table]]:
-        """Metrics of a confusion matrix."""
-        return Selection(metric for metric in self.metrics if is_of_matrices(metric))
+        """Metrics of a confusion matrix of classes."""
+        return Selection(metric for metric in self.metrics if is_of_matrices(metric) and not metric.card.of_labels)
 
     @cached_property
     def of_probabilities(self) -> Selection[Metric[Scores]]:

@@ -62,6 +62,8 @@ def overall(code: str, reason: str, holds: Callable[[Table], Mask]) -> Condition
 
 
 NO_SAMPLES = overall("no_samples", "the matrix holds no samples", lambda t: t.n == 0)
+# Of several labels ``n`` is how many of them samples have, and a sample may have none.
+NO_LABELS = overall("no_labels", "no sample has a label", lambda t: (t.n == 0) & np.any(t.n_each > 0, axis=-1))
 
 NEVER_PREDICTED = where("never_predicted", "class {label} is never predicted", lambda t: t.predicted == 0)
 ALWAYS_PREDICTED = where(

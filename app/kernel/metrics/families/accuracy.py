@@ -6,11 +6,11 @@ import numpy as np
 
 from app.kernel.matrix.table import AdditiveGradient, Table
 from app.kernel.metrics.card import OVER_LABELS, Number, Orientation, Prevalence, Scope, metric
-from app.kernel.metrics.conditions import NO_SAMPLES
+from app.kernel.metrics.conditions import NO_LABELS, NO_SAMPLES, overall
 from app.kernel.metrics.exact import Exact
 from app.kernel.metrics.proportion import ConfusionCells, LinearMap, Proportion
 from app.kernel.numerics import scipy_bridge
-from app.kernel.numerics.arrays import Array, total
+from app.kernel.numerics.arrays import Array, ratio, total
 
 _overall = partial(metric, scope=Scope.OVERALL, prevalence=Prevalence.SENSITIVE, references=("haghighi2018",))
 _error = partial(_overall, orientation=Orientation.LOWER, ideal=0.0)
@@ -26,7 +26,7 @@ def _of_pooled(n_classes: int) -> LinearMap:
     symbol="ACC",
     formula=r"\frac{\sum_k n_{kk}}{n}",
     sentence="Share of the samples that are classified correctly. Equals micro F1, micro precision and micro recall.",
-    aliases=("micro_f1", "micro_recall", "micro_precision"),
+    aliases=("micro_f1", "micro_recall", "micro_precision", "weighted_recall"),
     elsewhere={
         "sklearn": "accuracy_score",
         "pycm": "Overall ACC",
@@ -87,9 +87,10 @@ def zero_one_loss_count(t: Table) -> Array:
     symmetric=True,
     proportion=Proportion(ConfusionCells.RIGHT, ConfusionCells.ALL, _of_pooled),
     exact=Exact(lambda m: m.mean(lambda c: c.tn) * len(m.classes) / ((len(m.classes) - 1) * m.n)),
+    also=OVER_LABELS,
 )
 def micro_specificity(t: Table) -> Array:
-    return total(t.tn) / ((t.n_classes - 1) * t.n)
+    return total(t.tn) / total(t.rest)
 
 
 @_error(
@@ -141,7 +142,7 @@ def micro_npv(t: Table) -> Array:
     "label.",
     elsewhere={"sklearn": "fbeta_score(average=micro)", "torchmetrics": "MulticlassFBetaScore(average=micro)"},
     parameters=(Number("beta", 1.0, "weight of recall against precision", above=0.0),),
-    undefined=(NO_SAMPLES,),
+    undefined=(NO_LABELS, NO_SAMPLES),
     symmetric=True,
     references=("beddar2025",),
     proportion=Proportion(ConfusionCells.RIGHT, ConfusionCells.ALL),
@@ -195,3 +196,47 @@ def no_information_rate(t: Table) -> Array:
 )
 def accuracy_p_value(t: Table) -> Array:
     return scipy_bridge.binomial_upper_tail(t.correct, t.n, t.largest / t.n, (t.n - t.largest) / t.n)
+
+
+_of_labels = partial(_overall, of_labels=True, references=("tsoumakas2010",))
+
+
+@_of_labels(
+    name="micro precision",
+    formula=r"\frac{\sum_k TP_k}{\sum_k T_k}",
+    sentence="Share of all predicted labels that are right.",
+    elsewhere={"sklearn": "precision_score(average=micro)"},
+    undefined=(overall("no_predicted_labels", "no label is predicted", lambda t: total(t.predicted) == 0),),
+)
+def micro_precision(t: Table) -> Array:
+    return ratio(total(t.tp), total(t.predicted))
+
+
+@_of_labels(
+    name="micro recall",
+    formula=r"\frac{\sum_k TP_k}{\sum_k P_k}",
+    sentence="Share of all labels of samples that are predicted; also the mean of the recalls weighted by prevalence.",
+    aliases=("weighted_recall",),
+    elsewhere={"sklearn": "recall_score(average=micro)"},
+    undefined=(NO_LABELS, NO_SAMPLES),
+)
+def micro_recall(t: Table) -> Array:
+    return ratio(total(t.tp), t.n)
+
+
+@_of_labels(
+    name="micro F1",
+    formula=r"\frac{2\sum_k TP_k}{\sum_k (P_k + T_k)}",
+    sentence="Harmonic mean of micro precision and micro recall: F1 of all labels together.",
+    elsewhere={"sklearn": "f1_score(average=micro)"},
+    undefined=(
+        overall(
+            "no_labels",
+            "no sample has a label, and none is predicted",
+            lambda t: (t.n == 0) & (total(t.predicted) == 0),
+        ),
+    ),
+    symmetric=True,
+)
+def micro_f1(t: Table) -> Array:
+    return ratio(2.0 * total(t.tp), t.n + total(t.predicted))

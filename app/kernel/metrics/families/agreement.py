@@ -483,6 +483,10 @@ def kappa_standard_error(t: Table) -> Array:
     r"E=\frac{\sum_i\binom{P_i}2\sum_j\binom{T_j}2}{\binom n2}",
     sentence="Agreement of the two groupings about which pairs belong together, whatever the groups are called.",
     elsewhere={"pycm": "ARI", "sklearn": "adjusted_rand_score"},
+    differs={
+        "sklearn": "1 where both groupings put all samples together or every sample alone, and for one sample; here there "
+        "is no value then"
+    },
     undefined=(
         overall("fewer_than_two_samples", "there is no pair of samples", lambda t: t.n < 2),
         overall(

@@ -172,6 +172,7 @@ def _squares_over(c: Contingency, sizes: Array) -> Array:
     sentence="Share of the pairs of samples that both groupings put together, or both apart; near 1 by chance alone "
     "where there are many groups.",
     elsewhere={"sklearn": "rand_score", "torchmetrics": "RandScore"},
+    differs={"sklearn": "1 for one sample, of which there is no pair; here there is no value then"},
     undefined=(NO_PAIR,),
     symmetric=True,
     degree=None,

@@ -333,6 +333,11 @@ def ks_statistic(s: Scores) -> Array:
         ),
         Number("b", 0.0, "second parameter; 0 stands for 1 + share of the other classes", minimum=0.0),
     ),
+    elsewhere={"hmeasure": "H"},
+    differs={
+        "hmeasure": "without a severity ratio it takes Beta(2, 1 + share of the others / share of the class), which is "
+        "a=2 and that b here; where the AUC is below 0.5 it reverses the scores"
+    },
     undefined=_BOTH_SIDES,
     references=("hand2009", "hand2014", "beddar2025"),
     biased=True,
