@@ -171,3 +171,16 @@ def test_warnings_of_good_models_are_rare() -> None:
     assert min(said.values()) > 20
     # Where probabilities are calibrated the finding of miscalibration comes in one of a hundred cases.
     assert max(warned.values()) <= 4
+
+
+def test_columns_in_another_order_are_found() -> None:
+    """Only where other names would be right much more often: a model that is no better than chance stays as it is."""
+    random = np.random.default_rng(4)
+    y, p = calibrated((1 / 3, 1 / 3, 1 / 3), 300, random, apart=3.0)
+    code = "columns_in_another_order"
+    assert code not in found_in(source_of(y, p))
+    mistaken = found_in(source_of(y, p[:, [1, 2, 0]]))[code]
+    assert mistaken.evidence["labels"] == ["B", "C", "A"]
+    assert mistaken.evidence["accuracy_in_that_order"] > 0.9 > 0.1 > mistaken.evidence["accuracy"]
+    assert "in the order B, C and A accuracy would be" in mistaken.message
+    assert code not in found_in(source_of(y, random.permutation(p)))

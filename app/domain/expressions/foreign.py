@@ -11,6 +11,7 @@ from app.domain.expressions.syntax import Assignment, Call
 from app.domain.wording import shown
 from app.kernel.metrics.card import AnyMetric, Task
 from app.kernel.metrics.catalogue import catalogue
+from app.kernel.metrics.families import discrimination, proper_scores, score_ranking
 
 _WRITTEN: Final = re.compile(r"(?P<name>[^\W\d][\w .-]*?)\s*(?:\((?P<arguments>[^()]*)\))?")
 # Functions of scikit-learn with an average, and its scorers, are a dimension of their own: `f1_score(average=macro)`,
@@ -20,12 +21,12 @@ _AVERAGED: Final = re.compile(
 )
 # Other scorers. Those that begin with `neg_` mean the loss itself, with its own sign.
 _SCORERS: Final[Mapping[str, str]] = {
-    "neg_brier_score": "brier_score",
-    "neg_log_loss": "log_loss",
-    "neg_negative_likelihood_ratio": "likelihood_ratio_negative",
-    "positive_likelihood_ratio": "likelihood_ratio_positive",
-    "roc_auc_ovo": "roc_auc_ovo_macro",
-    "roc_auc_ovr": "roc_auc_ovr_macro",
+    "neg_brier_score": proper_scores.brier_score.key,
+    "neg_log_loss": proper_scores.log_loss.key,
+    "neg_negative_likelihood_ratio": discrimination.likelihood_ratio_negative.key,
+    "positive_likelihood_ratio": discrimination.likelihood_ratio_positive.key,
+    "roc_auc_ovo": score_ranking.roc_auc_ovo_macro.key,
+    "roc_auc_ovr": score_ranking.roc_auc_ovr_macro.key,
 }
 # Any value is meant: it is handed on to the parameter of that name.
 _ANY: Final = "..."
@@ -128,7 +129,7 @@ def resolve(name: str, given: Mapping[str, str], task: Task | None = None) -> Re
 
 
 def _averaged(name: str, given: Mapping[str, str], task: Task | None) -> Resolved | None:
-    """What a scorer or an averaged function of scikit-learn means for a task; None for other names."""
+    """The meaning of a scorer or an averaged function of scikit-learn for a task; None for other names."""
     match = _AVERAGED.fullmatch(name)
     average = (match["how"] or given.get("average")) if match else None
     ours = _SCORERS.get(name) if match is None or average is None else f"{average}_{match['of']}"

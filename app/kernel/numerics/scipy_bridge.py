@@ -7,6 +7,7 @@ from functools import cache
 from types import ModuleType
 
 import numpy as np
+from numpy.typing import NDArray
 
 from app.kernel.numerics.arrays import TINY, Array, every, some
 
@@ -106,12 +107,18 @@ def incomplete_beta(a: float, b: float, x: Array) -> Array:
     return values
 
 
-def best_matching(worth: Array) -> Array:
-    """Largest sum (...) of entries of each table (..., R, S) of which no two share a row or a column (Kuhn 1955)."""
+def matching(worth: Array) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Rows and columns of the entries of a table (R, S) with the largest sum of which no two share one (Kuhn 1955)."""
     from scipy.optimize import linear_sum_assignment
 
+    rows, columns = linear_sum_assignment(worth, maximize=True)
+    return rows, columns
+
+
+def best_matching(worth: Array) -> Array:
+    """Largest sum (...) of entries of each table (..., R, S) of which no two share a row or a column."""
     tables = worth.reshape(-1, *worth.shape[-2:])
-    return np.array([one[linear_sum_assignment(one, maximize=True)].sum() for one in tables]).reshape(worth.shape[:-2])
+    return np.array([one[matching(one)].sum() for one in tables]).reshape(worth.shape[:-2])
 
 
 def find_integers(

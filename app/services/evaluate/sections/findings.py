@@ -19,7 +19,7 @@ from app.kernel.metrics.families.calibration import expected_calibration_error
 from app.kernel.metrics.families.imcp import median_phi
 from app.kernel.metrics.families.rates import recall
 from app.kernel.metrics.families.score_ranking import roc_auc
-from app.kernel.numerics.scipy_bridge import binomial_upper_tail
+from app.kernel.numerics.scipy_bridge import binomial_upper_tail, matching
 from app.kernel.samples.losses import threshold_correct
 from app.kernel.samples.scores import CONFIDENT, Scores
 from app.kernel.uncertainty.influence import area_limits
@@ -398,6 +398,8 @@ def _subject(matrix: _Margins, members: Sequence[int]) -> str:
     return _sentence_case(classes([matrix.labels[k] for k in members]))
 
 
+# Columns that are right so much more often under other names are hardly so by chance.
+OTHER_ORDER: Final = 0.3
 # How often a finding about probabilities that are right, or about rates that are not as it says, may come at most.
 ERROR_RATE: Final = 0.05
 # A miscalibration below this changes no decision, however sure it is.
@@ -422,6 +424,7 @@ def probability_findings(
     if not scores.are_probabilities:
         return found
     of_probabilities = [
+        _columns_in_another_order(source),
         _confident_mistakes(scores),
         _miscalibrated(details["calibration"], scores, grouped=source.is_grouped),
         _unsure_classes(source, scores, by_class[median_phi.key]),
@@ -464,6 +467,24 @@ def findings_of_order(run: RunData, areas: Sequence[Value]) -> list[Finding]:
         _assumed(run.source),
     ]
     return [finding for finding in found if finding is not None]
+
+
+def _columns_in_another_order(source: MatrixInput) -> Finding | None:
+    """Columns that would be right much more often under each other's names."""
+    counts, labels = source.counts.astype(np.float64), source.labels
+    rows, columns = matching(counts)
+    n, right, best = float(counts.sum()), float(counts.trace()), float(counts[rows, columns].sum())
+    if best < 2.0 * right or best - right < OTHER_ORDER * n:
+        return None
+    order = [labels[row] for row in rows[np.argsort(columns)].tolist()]
+    return Finding.warning(
+        "columns_in_another_order",
+        f"With the labels of the columns in the order {names(order)} accuracy would be {number(best / n)}, not "
+        f"{number(right / n)}: the columns may be in another order than `labels`.",
+        labels=order[:MOST_NAMED],
+        accuracy=right / n,
+        accuracy_in_that_order=best / n,
+    )
 
 
 def _confident_mistakes(scores: Scores) -> Finding | None:
