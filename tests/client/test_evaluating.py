@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import tracemalloc
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 from prevail.uploads import bodies, inputs
-from prevail.uploads.progress import drawn
+from prevail.uploads.progress import drawn, watcher
 
 from tests.client.conftest import LABELS, MATRIX
 
@@ -265,6 +266,20 @@ def test_lists_are_read_to_their_end(pv: prevail.Client) -> None:
     assert not some.is_complete
     assert "and more" in str(some)
     assert len(every.to_pandas()) == 203
+
+
+def test_a_bar_is_drawn_for_somebody_who_looks_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert watcher(None) is None
+    assert watcher(False) is None
+    stream = StringIO()
+    monkeypatch.setattr(stream, "isatty", lambda: True)
+    monkeypatch.setattr("sys.stderr", stream)
+    bar = watcher(None)
+    assert bar is not None
+    bar(prevail.Progress("rows", 5, 10, "rows", 50, 0.9))
+    assert stream.getvalue() == ""
+    bar(prevail.Progress("rows", 6, 10, "rows", 60, 1.1))
+    assert "6 of 10 rows" in stream.getvalue()
 
 
 def test_the_line_of_progress() -> None:

@@ -13,6 +13,8 @@ import pytest
 from mlflow import MlflowClient
 from prevail.command.main import main
 from prevail.mlflow.records import metric_name
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import roc_auc_score
 from werkzeug.serving import make_server
 
 from tests.client.conftest import MATRIX
@@ -20,6 +22,7 @@ from tests.client.conftest import MATRIX
 pytestmark = pytest.mark.slow
 
 GOOD = [[780, 10, 6, 4], [8, 584, 4, 4], [5, 5, 486, 4], [3, 3, 3, 91]]
+PAGE = Path(__file__).parents[2] / "docs" / "mlflow.md"
 LABELS = np.array(["A", "B", "C", "D"])
 
 
@@ -144,6 +147,7 @@ def test_the_evaluator_logs_what_is_defined_and_says_why_the_rest_is_not(
                     "dataset": "d",
                     "metrics": ["precision@b", "recall@b"],
                     "gate": "weak",
+                    "raise_unless_passed": False,
                 }
             },
         )
@@ -156,6 +160,52 @@ def test_the_evaluator_logs_what_is_defined_and_says_why_the_rest_is_not(
     assert kept.tags["prevail.verdict"] == "fail"
     assert kept.tags["prevail.evaluation"] == pv.evaluation("constant:3").id
     assert result.artifacts["prevail/report.json"].content["id"] == kept.tags["prevail.evaluation"]
+
+
+def test_a_model_is_asked_for_probabilities_and_a_gate_that_fails_raises(
+    registry: MlflowClient, pv: prevail.Client
+) -> None:
+    from mlflow.models.evaluation.evaluator_registry import _model_evaluation_registry
+    from prevail.mlflow.evaluator import PrevailEvaluator
+
+    _model_evaluation_registry.register("prevail", PrevailEvaluator)
+    pv.put_gate("strict", [{"metric": "roc_auc@b", "min": 0.999}])
+    random = np.random.default_rng(3)
+    frame = pd.DataFrame({"x": random.normal(size=200), "target": np.where(random.random(200) < 0.3, "b", "a")})
+    frame["x"] += frame["target"] == "b"
+    model = LogisticRegression().fit(frame[["x"]], frame["target"])
+    with mlflow.start_run() as run:
+        uri = mlflow.sklearn.log_model(model, name="model").model_uri
+        config = {"model": "logistic:1", "dataset": "d", "gate": "strict", "metrics": ["roc_auc@b"]}
+        with pytest.raises(prevail.GateFailed, match="roc_auc"):
+            mlflow.models.evaluate(
+                model=uri,
+                data=frame,
+                targets="target",
+                model_type="classifier",
+                evaluators=["prevail"],
+                evaluator_config={"prevail": config},
+            )
+    kept = registry.get_run(run.info.run_id).data
+    expected = roc_auc_score(frame["target"], model.predict_proba(frame[["x"]])[:, 1])
+    assert kept.metrics["prevail/roc_auc.b"] == pytest.approx(expected)
+    assert kept.tags["prevail.verdict"] == "fail"
+
+
+def test_the_page(registry: MlflowClient, pv: prevail.Client) -> None:
+    from mlflow.models.evaluation.evaluator_registry import _model_evaluation_registry
+    from prevail.mlflow.evaluator import PrevailEvaluator
+
+    _model_evaluation_registry.register("prevail", PrevailEvaluator)
+    frame = pd.DataFrame({"x": range(40), "target": ["no", "yes"] * 20})
+    with mlflow.start_run():
+        model = LogisticRegression().fit(frame[["x"]], frame["target"])
+        uri = mlflow.sklearn.log_model(model, name="model").model_uri
+        block = PAGE.read_text().split("```python\n")[1].split("```")[0]
+        exec(block, {"model_uri": uri, "frame": frame})  # noqa: S102 - our own page
+    assert pv.evaluation("fraud:7")["recall@yes"].value == pytest.approx(
+        np.mean(model.predict(frame[["x"]])[1::2] == "yes")
+    )
 
 
 def test_expressions_have_names_that_mlflow_takes() -> None:

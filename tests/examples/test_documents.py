@@ -27,6 +27,7 @@ ELSEWHERE = {
     "docs/errors.md": "recorded answers: tests/golden/test_documented.py",
     "docs/export.md": "the commands: tests/cli; the files: tests/transfer",
     "docs/gates.md": "the script: test_gate_script.py; test_the_gate",
+    "docs/mlflow.md": "tests/client/test_mlflow.py",
     "docs/operations.md": "needs Docker, a database server of its own or Prometheus",
     "docs/scale.md": "needs Docker, or a database server of its own: test_compose.py",
     "docs/tutorial.md": "test_tutorial.py",

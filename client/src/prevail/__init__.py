@@ -28,6 +28,7 @@ from prevail.local import local, local_async
 from prevail.results.decisions import Check, Comparison, Difference, Leaderboard, Tournament
 from prevail.results.evaluation import Evaluation, Value
 from prevail.results.listing import Facts, Figure, Listing
+from prevail.scoring import scorer
 from prevail.uploads.progress import Progress
 
 __all__ = [
@@ -61,4 +62,5 @@ __all__ = [
     "Value",
     "local",
     "local_async",
+    "scorer",
 ]

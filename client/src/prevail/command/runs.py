@@ -172,7 +172,6 @@ def _evaluate(client: Client, chosen: Namespace) -> int:
         "level": chosen.level,
         "seed": chosen.seed,
         "store": False if chosen.no_store else None,
-        "progress": sys.stderr.isatty(),
     }
     if (chosen.model is None or chosen.no_store) and chosen.output != "json" and not chosen.quiet:
         drawn = style() if chosen.output == "text" else {}

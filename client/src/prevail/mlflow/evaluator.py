@@ -1,10 +1,11 @@
 """`mlflow.models.evaluate(..., evaluators="prevail")`: MLflow finds this by its entry point.
 
 `evaluator_config` may have: ``url``, ``dataset``, ``split``, ``model``, ``version``, ``metrics``, ``labels``,
-``positive``, ``sample_ids`` (the name of a feature), ``gate``, ``baseline``. Without a model and a data set nothing is
-kept.
+``positive``, ``sample_ids`` (the name of a feature), ``gate``, ``baseline``, ``raise_unless_passed`` (True by default).
+Without a model and a data set nothing is kept.
 """
 
+import contextlib
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -17,9 +18,13 @@ from prevail.client import Client
 from prevail.errors import InvalidInput
 from prevail.mlflow.records import PREFIX, log
 from prevail.uploads.arrays import has_rows
+from prevail.uploads.estimators import predicted
 
 _KNOWN = frozenset(
-    {"url", "dataset", "split", "model", "version", "metrics", "labels", "positive", "sample_ids", "gate", "baseline"}
+    {
+        *("url", "dataset", "split", "model", "version", "metrics", "labels", "positive", "sample_ids"),
+        *("gate", "baseline", "raise_unless_passed"),
+    }
 )
 
 
@@ -44,18 +49,25 @@ class PrevailEvaluator(ModelEvaluator):  # type: ignore[misc]
     ) -> Any:
         """Metrics with their limits, tags for what is undefined, reports as artifacts; a verdict where a gate is named.
 
+        A model is asked for probabilities where it has them, so that AUC and log loss are there too.
+
         Raises:
             InvalidInput: there is nothing to evaluate, or an option is unknown.
+            GateFailed, GateInconclusive: the gate does not pass. Everything is logged by then.
         """
         config = dict(evaluator_config or {})
         unknown = sorted(key for key in config if key not in _KNOWN and not key.startswith("_"))
         if unknown:
             raise InvalidInput(f"evaluator_config: {', '.join(unknown)} is none of {', '.join(sorted(_KNOWN))}")
-        said = predictions if predictions is not None else dataset.predictions_data
-        if said is None and model is not None:
-            said = model.predict(dataset.features_data)
-        if said is None or dataset.labels_data is None:
+        given = predictions if predictions is not None else dataset.predictions_data
+        if given is not None:
+            said = {"probabilities" if has_rows(given) else "y_pred": given}
+        elif model is not None:
+            said = predicted(_within(model), dataset.features_data)
+        if (given is None and model is None) or dataset.labels_data is None:
             raise InvalidInput("expected a model or predictions, and targets", code="missing")
+        if config.get("labels") is not None:
+            said["labels"] = config["labels"]
         name = config.get("model")
         if name is not None and config.get("version") is not None:
             name = {"name": str(name), "version": str(config["version"])}
@@ -63,8 +75,7 @@ class PrevailEvaluator(ModelEvaluator):  # type: ignore[misc]
         with Client(config.get("url")) as client, tempfile.TemporaryDirectory() as folder:
             evaluation = client.evaluate(
                 dataset.labels_data,
-                **{"probabilities" if has_rows(said) else "y_pred": said},
-                labels=config.get("labels"),
+                **said,
                 positive=config.get("positive"),
                 sample_ids=None if ids is None else dataset.features_data[ids],
                 model=name,
@@ -77,5 +88,14 @@ class PrevailEvaluator(ModelEvaluator):  # type: ignore[misc]
             if config.get("gate") is not None:
                 check = client.check(config["gate"], evaluation, config.get("baseline"))
             metrics = log(MlflowClient(), run_id, client, evaluation, check, Path(folder))
+        if check is not None and config.get("raise_unless_passed", True):
+            check.require()
         artifact = JsonEvaluationArtifact(uri=f"runs:/{run_id}/{PREFIX}/report.json", content=evaluation.to_dict())
         return EvaluationResult(metrics=dict(metrics), artifacts={f"{PREFIX}/report.json": artifact})
+
+
+def _within(model: Any) -> Any:
+    """The estimator in a model of MLflow, which alone knows its classes and their probabilities; else the model."""
+    with contextlib.suppress(NotImplementedError):
+        return model.get_raw_model()
+    return model

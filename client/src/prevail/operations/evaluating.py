@@ -39,7 +39,7 @@ class Evaluating(Asking):
         seed: int | None = None,
         options: Mapping[str, Any] | None = None,
         store: bool | None = None,
-        progress: bool | Watcher = False,
+        progress: bool | Watcher | None = None,
         file: str | Path | None = None,
         **given: Any,
     ) -> Call:
@@ -84,7 +84,7 @@ class Evaluating(Asking):
         seed: int | None = None,
         options: Mapping[str, Any] | None = None,
         store: bool | None = None,
-        progress: bool | Watcher = False,
+        progress: bool | Watcher | None = None,
     ) -> Flow[Evaluation]:
         """Evaluate predictions, probabilities, scores, a confusion matrix, or any input of the service.
 
@@ -107,7 +107,8 @@ class Evaluating(Asking):
             model, dataset: ``"name"`` or ``"name:version"``.
             metrics: Metric expressions, such as ``min(recall@*)``.
             options: Further ``options`` as the service takes them.
-            progress: True draws a bar of the upload; a function is told of it.
+            progress: True draws a bar of the upload, False none; a function is told of it. When left out a bar is drawn
+                on a terminal and in a notebook where the upload takes more than a second.
 
         Raises:
             InvalidInput: the data or an option is refused; nothing was kept.

@@ -10,6 +10,8 @@ WIDTH: Final = 20
 # Seconds between two drawings: on a terminal, and in a log, where every one is a line.
 _REDRAWN: Final = 0.1
 _LOGGED: Final = 10.0
+# Uploads that nobody asked a bar for show one from then on.
+_LONG: Final = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,14 +42,20 @@ Watcher = Callable[[Progress], None]
 
 
 class Bar:
-    """Draws progress on the standard error: a line drawn again on a terminal, else a line every ten seconds."""
+    """Draws progress on the standard error: a line drawn again on a terminal, else a line every ten seconds.
 
-    def __init__(self, stream: TextIO | None = None) -> None:
+    Args:
+        quiet: Seconds of an upload in which nothing is drawn; one that ends by then is not drawn at all.
+    """
+
+    def __init__(self, stream: TextIO | None = None, quiet: float = 0.0) -> None:
         self._stream = stream if stream is not None else sys.stderr
-        self._drawn = float("-inf")
+        self._drawn, self._quiet = float("-inf"), quiet
 
     def __call__(self, progress: Progress) -> None:
         """Draw, unless it was drawn shortly before."""
+        if progress.seconds < self._quiet:
+            return
         drawn_again = self._stream.isatty()
         ended = progress.done >= progress.total
         now = time.monotonic()
@@ -76,11 +84,14 @@ def drawn(progress: Progress, *, unicode: bool) -> str:
     return f"uploading  {progress.what}  {amount}  {progress.share * 100:3.0f} %  {bar}  {left:.0f} s left"
 
 
-def watcher(progress: bool | Watcher) -> Watcher | None:
-    """Return the watcher of an upload: none, a bar, or a function of the user's."""
-    if progress is True:
-        return Bar()
-    return progress or None
+def watcher(progress: bool | Watcher | None) -> Watcher | None:
+    """Return the watcher of an upload: none, a bar, or a function of the user's.
+
+    None is a bar for somebody who looks on, at a terminal or in a notebook, where the upload takes a while.
+    """
+    if progress is None:
+        return Bar(quiet=_LONG) if sys.stderr.isatty() or "ipykernel" in sys.modules else None
+    return Bar() if progress is True else progress or None
 
 
 def watched(

@@ -1,0 +1,48 @@
+"""Metrics of the service as scorers of scikit-learn."""
+
+import pickle
+
+import numpy as np
+import prevail
+import pytest
+from sklearn.datasets import load_breast_cancer
+from sklearn.dummy import DummyClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV, cross_validate
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+X, Y = load_breast_cancer(return_X_y=True)
+
+
+def test_scores_are_those_of_scikit_learn(pv: prevail.Client) -> None:
+    model = make_pipeline(StandardScaler(), LogisticRegression())
+    names = {
+        "balanced_accuracy": "balanced_accuracy",
+        "log_loss": "neg_log_loss",
+        "roc_auc": "roc_auc",
+        "macro_f1": "f1_macro",
+    }
+    ours = {name: prevail.scorer(name, client=pv) for name in names}
+    found = cross_validate(model, X, Y, cv=3, scoring=ours)
+    expected = cross_validate(model, X, Y, cv=3, scoring=[*names.values()])
+    for name, theirs in names.items():
+        np.testing.assert_allclose(found[f"test_{name}"], expected[f"test_{theirs}"], rtol=1e-12)
+
+
+def test_a_search_takes_the_best_and_works_by_address(base_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PREVAIL_URL", base_url)
+    made = prevail.scorer("min(recall@*)", greater_is_better=True)
+    # As another process gets it.
+    again = pickle.loads(pickle.dumps(made))  # noqa: S301 - our own bytes
+    assert repr(again) == "scorer('min(recall@*)')"
+    search = GridSearchCV(LogisticRegression(max_iter=5000), {"C": [1e-6, 1.0]}, cv=2, scoring=again).fit(X, Y)
+    assert search.best_params_ == {"C": 1.0}
+
+
+def test_what_has_no_value_is_no_score(pv: prevail.Client) -> None:
+    constant = DummyClassifier(strategy="constant", constant=1).fit(X, Y)
+    with pytest.raises(prevail.UndefinedValue, match="never predicted"):
+        prevail.scorer("precision@0", client=pv)(constant, X, Y)
+    with pytest.raises(prevail.InvalidInput, match="say greater_is_better"):
+        prevail.scorer("min(recall@*)", client=pv)(constant, X, Y)
