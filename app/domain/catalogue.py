@@ -46,7 +46,7 @@ def metric_by_name(name: str, task: str | None = None) -> AnyMetric:
     Raises:
         NotFound: there is none, or several; the nearest names are offered.
     """
-    metric = _known(name, None if task is None else Task(task))
+    metric = (_of_key(name) if task is None else None) or _known(name, None if task is None else Task(task))
     if metric is None:
         found = resolve(name, {})
         near = suggest(name) if found is None else [*found.meanings]
@@ -67,6 +67,15 @@ def find_metrics(
         and (task is None or task in tasks(metric.card))
         and (text is None or text.lower() in _searched(metric.key, metric.card.tasks[0]))
     ]
+
+
+def listed(metric: AnyMetric) -> tuple[str, str]:
+    """The name under which lists have a metric, at its usual k where it has one, and a short heading."""
+    written = [one for one in metric.card.parameters if isinstance(one, Number) and one.written]
+    said = ", ".join(f"{one.name}={one.default:g}" for one in written)
+    symbol = metric.card.symbol.replace("@k", f"@{written[0].default:g}") if written else metric.card.symbol
+    heading = symbol if symbol[1:] else metric.card.name[:1].upper() + metric.card.name[1:]
+    return f"{metric.key}({said})" if said else metric.key, heading
 
 
 def overall_key(name: str) -> str | None:
@@ -113,6 +122,12 @@ def why_not_stored(name: str) -> str | None:
         "sorted by and filtered on the overall metrics of a report, with their usual parameters; GET /v1/leaderboard "
         "ranks the model versions of a dataset by any expression"
     )
+
+
+def _of_key(name: str) -> AnyMetric | None:
+    """The metric whose key this is: its card is what is asked for, though the name may be another's alias."""
+    metric = catalogue().by_name.get(name)
+    return metric if metric is not None and metric.key == name else None
 
 
 def _known(name: str, task: Task | None = None) -> AnyMetric | None:

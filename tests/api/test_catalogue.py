@@ -285,3 +285,11 @@ def test_bounds_at_the_ends(client: httpx.Client, target: float, max_recall: flo
 )
 def test_what_has_no_bounds(client: httpx.Client, members: dict[str, Any]) -> None:
     check_problem(client.post("/v1/bounds/h-mean", json=members), 422, "invalid_request")
+
+
+def test_a_key_is_answered_with_its_own_card(client: httpx.Client) -> None:
+    """Though it is another metric's alias for classes: which is meant is said by the task."""
+    for key, of_classes in (("hamming_loss", "error_rate"), ("micro_f1", "accuracy")):
+        assert client.get(f"/v1/metrics/{key}").json()["key"] == key
+        assert client.get(f"/v1/metrics/{key}", params={"task": "multilabel"}).json()["key"] == key
+        assert client.get(f"/v1/metrics/{key}", params={"task": "multiclass"}).json()["key"] == of_classes

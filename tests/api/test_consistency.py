@@ -117,6 +117,7 @@ def test_an_unknown_number_of_negatives(client: httpx.Client) -> None:
     assert (none["consistent"], none["feasible_count"], none["sizes"]["n"]) == (False, 0, [])
 
 
+@pytest.mark.slow
 def test_as_far_as_time_allows(client: httpx.Client) -> None:
     answer = check(client, n=999, scores={"recall": "0.5", "specificity": "1.000"})
     assert answer["sizes"]["p_up_to"] == 2000

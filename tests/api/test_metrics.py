@@ -154,6 +154,7 @@ def test_evaluations_that_share_a_commit_are_seen(base_url: str, client: httpx.C
     assert grown(before, after, "compute_seconds_count", kind="evaluate", where="loop") < 64
 
 
+@pytest.mark.slow
 def test_memory_and_clients_are_looked_at(client: httpx.Client) -> None:
     client.post("/v1/metrics/compute", json={"input": SCORES})
 

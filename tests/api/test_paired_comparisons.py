@@ -262,6 +262,7 @@ def test_one_run_without_ids(client: httpx.Client) -> None:
     assert "1 of 2 runs came without sample ids" in answer["design"]["reason"]
 
 
+@pytest.mark.slow
 def test_many_runs(client: httpx.Client) -> None:
     """Thirty runs: 435 pairs with a test each."""
     random = np.random.default_rng(2)

@@ -101,6 +101,7 @@ def test_shares_are_compared_by_their_discordant_samples(client: httpx.Client) -
     assert share["probability_a_better"] == pytest.approx(accuracy["probability_a_better"], abs=0.01)
 
 
+@pytest.mark.slow
 def test_everything_else_has_derivatives(client: httpx.Client) -> None:
     first, second, *ids = two(client)
     metrics = ["average_precision", "mean(h_mean, roc_auc)", "expected_calibration_error", "h_mean"]

@@ -6,9 +6,12 @@ import sys
 import zipfile
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
+@pytest.mark.slow
 def test_a_wheel_has_the_migrations(tmp_path: Path) -> None:
     clone = tmp_path / "clone"
     clone.mkdir()

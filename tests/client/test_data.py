@@ -48,6 +48,7 @@ def test_it_is_evaluated_and_kept(pv: prevail.Client, folder: Path) -> None:
     assert "20 samples" in str(some)
 
 
+@pytest.mark.slow
 def test_labels_of_other_files_are_joined(
     pv: prevail.Client, folder: Path, command: Callable[..., tuple[int, str, str]]
 ) -> None:
@@ -65,6 +66,7 @@ def test_labels_of_other_files_are_joined(
     assert "expected an address, or JSON" in said
 
 
+@pytest.mark.slow
 def test_models_of_one_table_are_evaluated_together(pv: prevail.Client, folder: Path) -> None:
     models = {"guessing:2": {"y_pred": "guess"}, "cheating": {"y_pred": "label"}}
     guessing, cheating = pv.evaluate_models(models, "label", data=f"{folder}/all.parquet", dataset="together")
@@ -109,6 +111,7 @@ def command(
     return run
 
 
+@pytest.mark.slow
 def test_it_is_evaluated_on_the_command_line(command: Callable[..., tuple[int, str, str]], folder: Path) -> None:
     asked = ("evaluate", "--data", f"{folder}/*.parquet", "--y-true", "label", "--y-pred", "guess")
     code, printed, _ = command(*asked, "--filter", "part >= 60", "--format", "parquet")

@@ -48,6 +48,7 @@ def test_what_keeps_it_from_starting_is_said(tmp_path: Path) -> None:
         prevail.local(tmp_path / "file")
 
 
+@pytest.mark.slow
 def test_a_script_around_it_runs_once(tmp_path: Path) -> None:
     """Computations in processes of the service do not run the script that holds it, as Python's own processes would."""
     script = tmp_path / "script.py"
@@ -65,6 +66,7 @@ def test_a_script_around_it_runs_once(tmp_path: Path) -> None:
     assert ran.stdout == "training\nComparison\n", ran.stderr
 
 
+@pytest.mark.slow
 def test_it_works_in_a_thread_of_a_command_and_begins_to_fork_before_it_imports() -> None:
     """The process that others are forked from imports the service beside this one, not after it."""
     code = (

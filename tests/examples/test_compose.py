@@ -79,6 +79,7 @@ def helped(arguments: tuple[str, ...]) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, *arguments, "--help"], capture_output=True, text=True, check=False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TEXTS)
 def test_what_they_run_is_there_and_only_a_service_is_asked_how_it_is(name: str) -> None:
     dockerfile = (ROOT / "Dockerfile").read_text()

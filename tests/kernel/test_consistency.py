@@ -131,6 +131,7 @@ def also_transposed() -> list[Score]:
     return [*SCORES.values(), *(score.turned() for score in SCORES.values() if score.exact.transposable)]
 
 
+@pytest.mark.slow
 @each("score", also_transposed(), ids=str)
 def test_every_score_finds_what_trying_all_matrices_finds(score: Score) -> None:
     for p, n in ((4, 7), (6, 3), (1, 1)):
@@ -321,6 +322,7 @@ def test_what_can_be_said_of_several_classes() -> None:
     assert not {"f1", "precision", "mcc", "g_mean"} & set(linear_means())
 
 
+@pytest.mark.slow
 @each("name", LINEAR)
 def test_scores_of_several_classes_against_all_matrices(name: str) -> None:
     """Which values printed to two digits some matrix of 3, 2 and 2 has, for the first class or for all."""

@@ -164,6 +164,7 @@ def test_a_process_that_has_grown_is_not_used_again() -> None:
         alone.close()
 
 
+@pytest.mark.slow
 def test_too_long_is_ended(pool: ComputePool) -> None:
     before = time.monotonic()
     with pytest.raises(DeadlinePassed, match="3 seconds"):

@@ -288,6 +288,7 @@ def test_sections_are_stored_with_their_intervals() -> None:
     assert sections_from_json(stored)[SectionName.PROBABILITIES].intervals == {}
 
 
+@pytest.mark.slow
 def test_limits_do_not_depend_on_what_else_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every expression is work in every resample: what is too much has no limits, all others keep theirs."""
     monkeypatch.setattr(resampling, "_ENTRIES", 4_000_000)

@@ -126,6 +126,7 @@ FILTERS: list[dict[str, Any]] = [
 ]
 
 
+@pytest.mark.slow
 async def test_pages_together_are_the_whole_in_order(
     store: PostgresEvaluationStore, project: str, records: list[EvaluationRecord]
 ) -> None:

@@ -82,6 +82,7 @@ async def test_lists_are_a_sort_of_everything(
     await check(store, project, left)
 
 
+@pytest.mark.slow
 async def test_pages_while_others_write(
     store: PostgresEvaluationStore,
     database_url: str,

@@ -204,3 +204,28 @@ def test_a_page_that_is_known_is_not_sent_again(web: httpx.Client, world: World)
     path = f"/ui/evaluations/{world.runs['two']}"
     tag = web.get(path).headers["etag"]
     assert web.get(path, headers={"If-None-Match": tag}).status_code == 304
+
+
+RANKING = {
+    "kind": "ranking",
+    "query_ids": ["easy", "easy", "hard", "hard"],
+    "relevance": [1, 0, 0, 1],
+    "scores": [2.0, 1.0, 2.0, 1.0],
+}
+LABELS = {"kind": "multilabel", "labels": ["cat", "dog"], "y_true": [[1, 0], [0, 1]], "y_pred": [[1, 0], [0, 0]]}
+
+
+def test_pages_speak_of_their_task(web: httpx.Client) -> None:
+    """A ranking leads with what rankings are ranked by and says which queries fail; labels have no other classes."""
+    found = {}
+    for name, source in (("ranked", RANKING), ("labelled", LABELS)):
+        body = {"input": source, "model": {"name": name}, "dataset": {"name": f"{name} data"}}
+        found[name] = web.get(f"/ui/evaluations/{web.post('/v1/evaluations', json=body).json()['id']}").text
+    text = re.sub(r"<[^>]+>", " ", found["ranked"])
+    assert re.search(r"Normalised discounted cumulative gain at k \(k=10\) is\s+0\.8", text)
+    assert text.index("Query") < text.index(" hard ") < text.index(" easy ")
+    assert "were all classes" not in found["ranked"]
+    assert "were every label in half of the samples" in found["labelled"]
+    listed = web.get("/ui", params={"dataset": "ranked data"}).text
+    assert "nDCG@10" in listed
+    assert "Accuracy" not in listed

@@ -144,6 +144,7 @@ class Table:
         style: Of the table on a page.
         folded: A page shows it on demand.
         sorted_by: Heading of the column that the rows rise by, where a page lets them be sorted by others.
+        balanced: What balanced values are of, in the legend of a page.
     """
 
     caption: str
@@ -155,6 +156,7 @@ class Table:
     style: str = "stick"
     folded: bool = False
     sorted_by: str = ""
+    balanced: str = ""
     only: frozenset[Medium] = ALL
 
     def within(self, medium: Medium, most: int | None = None) -> tuple["Table", "Table"]:

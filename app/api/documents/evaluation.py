@@ -48,12 +48,13 @@ from app.domain.catalogue import describe_metric, metric_by_name
 from app.domain.errors import DomainError
 from app.domain.expressions.syntax import write_label
 from app.domain.inputs.kinds import KINDS, task_of
+from app.domain.inputs.multilabel import Multilabel
 from app.domain.named_metrics import F1, PRECISION, RECALL
 from app.domain.wording import PAGE as ON_PAGES
 from app.domain.wording import number, percent, share, whole
 
 # Rows of a text, which has at most 60 lines.
-_SHORT_METRICS, _SHORT_CLASSES = 20, 8
+_SHORT_METRICS, _SHORT_CLASSES, _SHORT_QUERIES = 20, 8, 5
 _MOST_UNDEFINED, _MOST_MISTAKES, _SEVERAL = 60, 4, 12
 # From so many classes on the table of classes says more than the matrix.
 _MANY_CLASSES: Final = 8
@@ -98,6 +99,7 @@ def evaluation_document(answer: Json) -> Document:
                 else "",
             ),
             *_classes(answer, values.interval),
+            *_queries(answer),
             *_parts(answer, identifier),
             _undefined(answer),
         ],
@@ -163,10 +165,14 @@ def _verdict(answer: Json) -> str:
     hidden = _hidden(answer)
     if hidden is not None:
         return ". ".join(str(hidden["message"]).rstrip(".").split(". ")[:2]) + "."
-    first = next(iter(answer["headline"]["metrics"].items()), None)
-    if first is None:
+    headline = answer["headline"]["metrics"]
+    units = KINDS[answer["input"]["kind"]].units
+    usual = [] if units is None or has_classes(answer) else [metric.key for metric in units.ranked]
+    # What runs of a kind without classes are ranked by, at its usual k.
+    key = next((one for key in usual for one in headline if one.partition("(")[0] == key), next(iter(headline), None))
+    if key is None:
         return "No usual metric has a value."
-    key, one = first
+    one = headline[key]
     said = f"{_card(key, _task(answer))[0]} is {ON_PAGES.said(one['value'], one['low'], one['high'])}."
     weakest = answer["headline"].get("weakest_class")
     if weakest is not None:
@@ -235,7 +241,9 @@ class _Values:
             Column("balanced", Kind.VALUE, style="bal"),
         ]
         caption = f"Metrics with {self.interval}s"
-        return Table(caption, columns, groups, self.interval, _SHORT_METRICS, "metrics", "hl")
+        labels = answer["input"]["kind"] == Multilabel.kind
+        balanced = "were every label in half of the samples" if labels else "were all classes equally frequent"
+        return Table(caption, columns, groups, self.interval, _SHORT_METRICS, "metrics", "hl", balanced=balanced)
 
     def _by_chance(self, key: str) -> str:
         details = (self._answer.get("probabilities") or {}).get("calibration", {}).get(key, {})
@@ -323,6 +331,28 @@ def _classes(answer: Json, interval: str) -> list[Section]:
     matrix = Matrix(labels, counts, TEXT | PAGE if few else PAGE)
     confused = Section("matrix", "Confusion matrix", [matrix, _mistakes(labels, counts, PAGE if few else TEXT | PAGE)])
     return [confused, classes] if few else [classes, confused]
+
+
+def _queries(answer: Json) -> Iterator[Section]:
+    """Yield the queries that fail worst, of a ranking."""
+    queries = answer.get("queries")
+    if not queries or not queries["lowest"]:
+        return
+    name = _card(queries["lowest_by"], _task(answer))[0]
+    columns = [
+        Column("query", Kind.NAME, cut=40),
+        Column("value", Kind.VALUE, style="strong"),
+        Column("retrieved", Kind.NUMBER),
+        Column("relevant", Kind.NUMBER),
+    ]
+    rows: list[list[Cell]] = [
+        [Name(str(one["query_id"])), Estimate(one["value"]), whole(one["items"]), whole(one["relevant"])]
+        for one in queries["lowest"]
+    ]
+    caption = f"Queries with the lowest values of {name}"
+    table = Table(caption, columns, [Group(rows)], short=_SHORT_QUERIES, rest="queries")
+    lede = f"The lowest first, by {name[:1].lower()}{name[1:]}, with how many items were retrieved and are relevant."
+    yield Section("queries", "Queries", [table], lede)
 
 
 def _class_row(answer: Json, label: str) -> list[Cell]:

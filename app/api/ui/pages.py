@@ -29,7 +29,7 @@ from app.api.v1.figures import comparison_page, evaluation_page, pictures_of, pi
 from app.api.v1.listing import Filters, MetricFilters, Task, UseFilters, UseMetricFilters, listed_evaluations
 from app.api.v1.requests.fields import SOUGHT, GateName
 from app.domain.advice.recommendations import WORDS, recommended, walk
-from app.domain.catalogue import TASKS, combinations, describe_metric, find_metrics, metric_by_name
+from app.domain.catalogue import TASKS, combinations, describe_metric, find_metrics, listed, metric_by_name
 from app.domain.decisions import CheckFilter, CheckSummary, ComparisonFilter, ComparisonSummary
 from app.domain.errors import InvalidExpression, NotFound, OutOfReach
 from app.domain.evaluation import DatasetRef
@@ -71,12 +71,12 @@ async def show_runs(
         "known_metric": metric in choices,
         "usual": choices[0],
         "datasets": await _datasets(context),
-        "runs": [_run(one) for one in found["items"]],
+        "columns": (columns := _columns(found["items"])),
+        "runs": [_run(one, columns) for one in found["items"]],
         "next": found["next_cursor"],
         "sort": sort,
         "first": cursor is None,
         "board": await _board(context, filters, metric, Web.of(request).at) if ranked else None,
-        "ranked": RANKED,
     }
     return render(request, "runs.html", "runs", page=page)
 
@@ -93,6 +93,18 @@ def _choices(runs: Sequence[Json]) -> Sequence[str]:
     units = KINDS[runs[0]["input"]["kind"]].units if runs else None
     known = [metric.key for metric in units.ranked] if units is not None else []
     return known if known and known[0] != RANKED else [RANKED, *(key for key in HEADLINE if key != RANKED)]
+
+
+def _columns(runs: Sequence[Json]) -> list[tuple[str, str]]:
+    """Return keys and headings of the values beside runs: of the task of all of them, else those of classes."""
+    kinds = {one["input"]["kind"] for one in runs}
+    units = KINDS[kinds.pop()].units if len(kinds) == 1 else None
+    own = [] if units is None or units.ranked[0].key == RANKED else [listed(metric) for metric in units.ranked]
+    return [one for one in own if any(one[0] in run["metrics"] for run in runs)] or [
+        (RANKED, "H"),
+        (ACCURACY, "○ Accuracy"),
+        (BALANCED, "◆ equal"),
+    ]
 
 
 def _given(filters: Filters, metric: str | None) -> dict[str, Any]:
@@ -123,7 +135,7 @@ async def _datasets(context: Context) -> list[str]:
     return list(dict.fromkeys(one.name for one in page.items))
 
 
-def _run(item: Json) -> dict[str, Any]:
+def _run(item: Json, columns: Sequence[tuple[str, str]]) -> dict[str, Any]:
     metrics, given = item["metrics"], item["input"]
     return {
         "id": item["id"],
@@ -133,9 +145,7 @@ def _run(item: Json) -> dict[str, Any]:
         "dataset": item["dataset"],
         "classes": whole(given["n_classes"]) if given["n_classes"] else "",
         "n": "" if given["n_samples"] is None else whole(given["n_samples"]),
-        "ranked": _value(metrics, RANKED),
-        "observed": _value(metrics, ACCURACY),
-        "balanced": _value(metrics, BALANCED),
+        "values": [(key, _value(metrics, key)) for key, _ in columns],
         "kind": given["kind"].replace("_", " "),
         "tags": [(shown(name), shown(value)) for name, value in item["tags"].items()],
         "created_at": item["created_at"],

@@ -80,6 +80,7 @@ def test_equal_weights_change_nothing_and_a_weight_of_two_counts_twice() -> None
     np.testing.assert_allclose(weighted, together, rtol=0.02, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_blocks_have_the_variance_of_single_samples() -> None:
     run = make(3000, 2, 8)
     found = blocks_of(run, 2, seed=1)

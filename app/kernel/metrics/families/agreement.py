@@ -477,7 +477,7 @@ def kappa_standard_error(t: Table) -> Array:
 
 
 @_agreement(
-    name="adjusted Rand index of the matrix",
+    name="adjusted Rand index",
     symbol="ARI",
     formula=r"\frac{\sum_{ij}\binom{n_{ij}}2-E}{\frac12\left[\sum_i\binom{P_i}2+\sum_j\binom{T_j}2\right]-E},\quad "
     r"E=\frac{\sum_i\binom{P_i}2\sum_j\binom{T_j}2}{\binom n2}",
