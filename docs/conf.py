@@ -31,7 +31,7 @@ html_math_renderer = "mathml"
 html_copy_source = False
 html_show_sphinx = False
 # Pages link to files beside this folder, which the site has not.
-_ELSEWHERE = re.compile(r"\[([^\]]+)\]\((?:\.\./)+((?:benchmarks|client|examples)[^)#]*)[^)]*\)")
+_ELSEWHERE = re.compile(r"(?<!!)\[([^\]]+)\]\((?:\.\./)+((?:benchmarks|client|examples)[^)#]*)[^)]*\)")
 
 
 def _as_mathml(display: str) -> Callable[[Any, Any], None]:
