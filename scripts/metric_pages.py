@@ -170,7 +170,8 @@ def page(metric: AnyMetric) -> str:
     """The page of one metric."""
     card = metric.card
     parts = [
-        f"# {card.name}",
+        # With the key, for which people search.
+        f"# {card.name[:1].upper()}{card.name[1:]} ({card.key})",
         NOTICE.format(source=source(metric)),
         f"`{card.key}`" + (f", ${card.symbol}$" if card.symbol else ""),
         card.sentence,

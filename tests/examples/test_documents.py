@@ -53,6 +53,7 @@ def kept(base_url: str) -> str:
 REQUESTS = [
     (document, content)
     for document in (
+        "docs/entities.md",
         "docs/figures.md",
         "docs/jobs.md",
         "docs/probabilities.md",

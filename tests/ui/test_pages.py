@@ -229,3 +229,14 @@ def test_pages_speak_of_their_task(web: httpx.Client) -> None:
     listed = web.get("/ui", params={"dataset": "ranked data"}).text
     assert "nDCG@10" in listed
     assert "Accuracy" not in listed
+
+
+def test_what_if_goes_down_to_rare_classes_and_can_be_sent_as_it_stands(web: httpx.Client, world: World) -> None:
+    address = f"/ui/evaluations/{world.runs['two']}/what-if"
+    page = web.get(address).text
+    assert page.index(">0.01\u00a0%<") < page.index(">0.1\u00a0%<") < page.index(">1\u00a0%<")
+    assert re.search(r"<th scope=\"col\">recall of [^<]+</th><th scope=\"col\">precision of ", page)
+    sent = web.get(address, params={"share": 0.1}).text
+    assert '<output for="share">0.1 %</output>' in sent
+    assert sent.count('value="2"') == 1
+    assert web.get(address, params={"share": "all"}).status_code == 422

@@ -33,9 +33,10 @@ from app.domain.catalogue import TASKS, combinations, describe_metric, find_metr
 from app.domain.decisions import CheckFilter, CheckSummary, ComparisonFilter, ComparisonSummary
 from app.domain.errors import InvalidExpression, NotFound, OutOfReach
 from app.domain.evaluation import DatasetRef
+from app.domain.expressions.syntax import write_label
 from app.domain.inputs.kinds import KINDS
 from app.domain.members import rfc3339
-from app.domain.named_metrics import ACCURACY, BALANCED, HEADLINE, RANKED, SWEPT
+from app.domain.named_metrics import ACCURACY, BALANCED, HEADLINE, PRECISION, RANKED, RECALL, SWEPT
 from app.domain.wording import PAGE, percent, whole
 from app.services.project.projection import Marked, Scenario, Sweep
 from app.services.rank import LeaderboardQuery
@@ -177,14 +178,19 @@ async def _board(context: Context, filters: Filters, metric: str, at: At) -> dic
 # Every share in per cent, so that what the slider stops at was computed and not guessed between two shares.
 _LOWEST, _HIGHEST, _STEPS = 0.01, 0.99, 99
 _DRAWS: Final = 500
-# What stands in the table: those in per cent, beside this data and equal shares.
-_IN_TABLE: Final = (1, 5, 10, 25, 50, 75, 90)
+# Below them some of rare classes.
+_RARE: Final = (0.0001, 0.0005, 0.001, 0.005)
+_STOPS: Final = (*_RARE, *(one / 100 for one in range(1, _STEPS + 1)))
+# What stands in the table beside this data and equal shares.
+_IN_TABLE: Final = (0.0001, 0.001, 0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9)
 # Of the figure among those of the page that it becomes a part of.
 _PLACE: Final = 90
 
 
-async def what_if_page(context: Context, identifier: UUID, label: str | None) -> tuple[dict[str, Any], list[Picture]]:
-    """Return the values of the template, and the figure.
+async def what_if_page(
+    context: Context, identifier: UUID, label: str | None, share: float | None
+) -> tuple[dict[str, Any], list[Picture]]:
+    """Return the values of the template, and the figure. The slider starts at a share in per cent, or at this data's.
 
     Raises:
         NotFound: there is no such evaluation.
@@ -210,34 +216,42 @@ async def what_if_page(context: Context, identifier: UUID, label: str | None) ->
         sweep = await _swept(context, identifier, chosen)
     except OutOfReach as error:
         return {**page, "reason": f"{sentence(error.detail)}."}, []
-    drawn = FigureData(label=label, runs=[Run(of=report, report=report, sweep=sweep)])
+    of_means = {**sweep, "metrics": {key: sweep["metrics"][key] for key in SWEPT}}
+    drawn = FigureData(label=label, runs=[Run(of=report, report=report, sweep=of_means)])
     pictures = await pictures_of(context, Subject.EVALUATION, ["prevalence"], drawn, _PLACE)
-    return {**page, **_values(sweep)}, pictures
+    return {**page, **_values(sweep, chosen, share)}, pictures
 
 
 async def _swept(context: Context, identifier: UUID, label: str) -> Json:
-    sweep = Sweep(label=label, start=_LOWEST, end=_HIGHEST, steps=_STEPS, at=tuple(Marked))
+    sweep = Sweep(label=label, start=_LOWEST, end=_HIGHEST, steps=_STEPS, at=(*_RARE, *Marked))
     scenario = Scenario(sweep=sweep, draws=_DRAWS)
-    return as_answered(await context.services.what_if.project(context.project, identifier, SWEPT, scenario, None))
+    of_class = [f"{key}@{write_label(label)}" for key in (RECALL, PRECISION)]
+    asked = (*of_class, *SWEPT)
+    return as_answered(await context.services.what_if.project(context.project, identifier, asked, scenario, None))
 
 
-def _values(sweep: Json) -> dict[str, Any]:
+def _values(sweep: Json, label: str, share: float | None) -> dict[str, Any]:
     metrics = sweep["metrics"]
-    names = {key: describe_metric(metric_by_name(key)).name for key in metrics}
-    found = {share: _at(metrics, place) for place, share in enumerate(sweep["grid"])}
-    each = {one: found[min(found, key=lambda share: abs(share - one / 100))] for one in range(1, _STEPS + 1)}
+    cards = [(describe_metric(metric_by_name(key.partition("@")[0])), "@" in key) for key in metrics]
+    names = [f"{card.name} of {shown(label)}" if of_class else card.name for card, of_class in cards]
+    found = {one: _at(metrics, place) for place, one in enumerate(sweep["grid"])}
+    each = {one: found[min(found, key=lambda other: abs(other - one))] for one in _STOPS}
     own, equal = sweep["sweep"]["observed"], sweep["sweep"]["equal"]
     rows = [
         {"share": percent(own), "said": "this data", "cells": found[own]},
         {"share": percent(equal), "said": "equal shares", "cells": found[equal]},
-        *({"share": f"{share}\u00a0%", "said": "", "cells": each[share]} for share in _IN_TABLE),
+        *({"share": percent(one, None).replace(" ", "\u00a0"), "said": "", "cells": each[one]} for one in _IN_TABLE),
     ]
+    start = min(range(len(_STOPS)), key=lambda place: abs(_STOPS[place] - (own if share is None else share / 100)))
+    shares = [percent(one, None) for one in _STOPS]
     return {
         "rows": rows,
-        "metrics": list(names.values()),
-        # As the script reads it: the values by share in per cent, in the order of the metrics.
-        "values": orjson.dumps({"names": list(names.values()), "at": {str(one): each[one] for one in each}}).decode(),
-        "start": min(99, max(1, round(100 * own))),
+        "metrics": names,
+        # As the script reads it: the values at each stop of the slider, in the order of the metrics.
+        "values": orjson.dumps({"names": names, "shares": shares, "at": [*each.values()]}).decode(),
+        "start": start,
+        "started": shares[start],
+        "last": len(shares) - 1,
         "notes": [shown(sentence(note)) for note in sweep["notes"]],
         "level": percent(sweep["design"]["level"], None),
     }
@@ -278,9 +292,10 @@ async def show_what_if(
     request: Request,
     context: UseContext,
     label: Annotated[str | None, Query(alias="class", max_length=256), SOUGHT] = None,
+    share: Annotated[float | None, Query(ge=0.0, le=100.0, description="In per cent.")] = None,
 ) -> Response:
     """Show metrics at other shares of one class: a table of some, and a slider for all."""
-    page, pictures = await what_if_page(context, identifier, label)
+    page, pictures = await what_if_page(context, identifier, label, share)
     return render(request, "what_if.html", "runs", page=page, pictures=pictures)
 
 

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,10 +26,11 @@ from app.domain.inputs.kind import (
     groups,
     ids,
     numbers,
+    option,
 )
 from app.domain.inputs.labels import Column, Numbers, encode
 from app.domain.inputs.matrices import MatrixInput, check_labels
-from app.domain.wording import described, names, number
+from app.domain.wording import described, names, number, shown
 from app.kernel.metrics.card import INPUTS_OF, Inputs, Task
 from app.kernel.metrics.expression import Subject
 from app.kernel.metrics.families.label_sets import samples_f1, samples_jaccard
@@ -128,6 +129,10 @@ class Sets(Input):
         "looked at.",
     )
     y_pred: Sequence[Any] | None = column(TOKENS, "Those predicted for it.")
+    tagging: Literal["BIO"] | None = option(
+        "The tokens of an item are the tags of a sentence, such as B-PER, I-PER and O: what is compared are the "
+        "entities that they make, with their types and places."
+    )
     exact: Column | None = column(
         FLAGS,
         "Whether each item was predicted exactly, where sizes do not say it, as with the order of tokens; when left "
@@ -159,7 +164,10 @@ class Sets(Input):
                 "expected n_true, n_predicted and n_common, or y_true and y_pred, for all items",
             )
         read = self.read_columns(pointer, unit="item")
-        sizes = (_sizes if wanted is _OF_SIZES else _sizes_of_lists)([read[name] for name in wanted], pointer)
+        columns = [read[name] for name in wanted]
+        if self.tagging is not None:
+            columns = _tagged(columns, pointer, of_lists=wanted is _OF_LISTS)
+        sizes = (_sizes if wanted is _OF_SIZES else _sizes_of_lists)(columns, pointer)
         exact = _exact(sizes, read.get("exact"), f"{pointer}/exact")
         labels: tuple[str, ...] = ()
         codes = np.zeros(len(sizes), dtype=np.int64)
@@ -204,6 +212,43 @@ def _sizes_of_lists(columns: Sequence[Sequence[Any]], pointer: str) -> NDArray[n
     )
     sizes = [(one.total(), other.total(), (one & other).total()) for one, other in zip(there, said, strict=True)]
     return np.array(sizes, dtype=np.float64)
+
+
+def _tagged(columns: Sequence[Sequence[Any]], pointer: str, *, of_lists: bool) -> list[list[list[str]]]:
+    """The entities of each sentence in place of its tags.
+
+    Raises:
+        InvalidInput: these are no lists, something is no tag, or a sentence has more tags on one side.
+    """
+    if not of_lists:
+        raise InvalidInput.at(f"{pointer}/tagging", "one_of", "expected y_true and y_pred beside it, got sizes")
+    there, said = (
+        [_entities(row, f"{pointer}/{name}/{index}") for index, row in enumerate(rows)]
+        for name, rows in zip(_OF_LISTS, columns, strict=True)
+    )
+    lengths = [[len(row) for row in rows] for rows in columns]
+    unlike = next((index for index, (one, other) in enumerate(zip(*lengths, strict=True)) if one != other), None)
+    if unlike is not None:
+        detail = f"expected {lengths[0][unlike]} tags as in y_true, got {lengths[1][unlike]}"
+        raise InvalidInput.at(f"{pointer}/y_pred/{unlike}", "wrong_length", detail)
+    return [there, said]
+
+
+def _entities(row: Any, pointer: str) -> list[str]:
+    """Type, first and last place of each entity of a sentence. One that begins with I begins there, as in conlleval."""
+    found: list[tuple[str, int, int]] = []
+    before = ""
+    for place, tag in enumerate(row if isinstance(row, list) else [row]):
+        part, _, kind = tag.partition("-") if isinstance(tag, str) else ("", "", "")
+        if (part, kind) != ("O", "") and (part not in ("B", "I") or not kind):
+            detail = f"expected B-, I- with a type, or O, got {shown(tag) if isinstance(tag, str) else described(tag)}"
+            raise InvalidInput.at(f"{pointer}/{place}", "wrong_value", detail)
+        if part == "I" and before == kind:
+            found[-1] = (kind, found[-1][1], place)
+        elif part != "O":
+            found.append((kind, place, place))
+        before = kind
+    return [f"{kind} {first} {last}" for kind, first, last in found]
 
 
 def _bag(row: Any, pointer: str) -> "Counter[Any]":

@@ -90,11 +90,11 @@
   }
 
   function slider(panel) {
-    const { names, at } = JSON.parse(panel.dataset.whatIf);
+    const { names, shares, at } = JSON.parse(panel.dataset.whatIf);
     const [input, output, list] = ["input", "output", "dl"].map((name) => panel.querySelector(name));
     const put = () => {
-      output.textContent = `${input.value} %`;
-      input.setAttribute("aria-valuetext", `${input.value} percent`);
+      output.textContent = shares[input.value];
+      input.setAttribute("aria-valuetext", shares[input.value].replace("%", "percent"));
       list.replaceChildren(...names.flatMap((name, place) => {
         const [term, value] = [document.createElement("dt"), document.createElement("dd")];
         term.textContent = name;
@@ -102,7 +102,15 @@
         return [term, value];
       }));
     };
+    const keep = () => {
+      // The page of its own can be sent as it stands; within a run it is one part of many.
+      if (!location.pathname.endsWith("/what-if")) return;
+      const address = new URL(location.href);
+      address.searchParams.set("share", parseFloat(shares[input.value]));
+      history.replaceState(null, "", address);
+    };
     input.addEventListener("input", put);
+    input.addEventListener("change", keep);
     put();
   }
 

@@ -164,9 +164,19 @@ class Evaluating(Asking):
         return (yield from self._made(Evaluation, self._evaluation_call(input=source, **arguments), _READ))
 
     @operation
-    def evaluate_sets(self, /, y_true: Any, y_pred: Any, **arguments: Any) -> Flow[Evaluation]:
-        """Evaluate answers or regions: for each item the tokens or ids that are there, and those predicted for it."""
+    def evaluate_sets(
+        self, /, y_true: Any, y_pred: Any, *, tagging: str | None = None, **arguments: Any
+    ) -> Flow[Evaluation]:
+        """Evaluate answers or regions: for each item the tokens or ids that are there, and those predicted for it.
+
+        Args:
+            y_true: For each item its tokens or ids.
+            y_pred: Those predicted for it.
+            tagging: ``"BIO"`` where the tokens are tags of sentences, whose entities are compared.
+            arguments: Further arguments of `evaluate`.
+        """
         source = {"kind": "sets", "y_true": as_list(y_true, "y_true"), "y_pred": as_list(y_pred, "y_pred")}
+        source |= {} if tagging is None else {"tagging": tagging}
         return (yield from self._made(Evaluation, self._evaluation_call(input=source, **arguments), _READ))
 
     @operation
