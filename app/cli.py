@@ -14,7 +14,6 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from importlib.util import find_spec
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 from urllib.parse import urlsplit
 
@@ -22,7 +21,7 @@ from pydantic import SecretStr, ValidationError
 
 import app
 from app import serving
-from app.embedded import EmbeddedPostgres, EmbeddedPostgresError, has_database, running_dsn
+from app.embedded import EmbeddedPostgresError, has_database, running_dsn, start_embedded
 from app.settings import Authentication, Settings, describe_unknown_variables, normalize_database_url
 
 if TYPE_CHECKING:
@@ -192,14 +191,6 @@ def _terminable() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGTERM, before)
-
-
-@contextlib.contextmanager
-def start_embedded(data_dir: Path) -> Iterator[EmbeddedPostgres]:
-    """The embedded Postgres of a data folder, with the service's database in it."""
-    with EmbeddedPostgres.start(data_dir, durable=True) as server:
-        server.create_database()
-        yield server
 
 
 def _bracketed(host: str) -> str:

@@ -2,12 +2,15 @@
 
 import contextlib
 import gc
+import logging
 import shutil
 import tempfile
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from app.embedded import start_embedded
 from app.services.processes.worker import begin_forking
 
 if TYPE_CHECKING:
@@ -27,12 +30,6 @@ def started(folder: Path | None) -> "Iterator[FastAPI]":
     """
     # Two interpreters import the service side by side: the first computation need not wait for the second one.
     begin_forking(("app.forked",))
-    with _no_collection():
-        from pydantic import SecretStr
-
-        from app.cli import start_embedded, upgrade
-        from app.main import create_app
-        from app.settings import Authentication, Settings, normalize_database_url
     with contextlib.ExitStack() as stack:
         home = folder
         if home is None:
@@ -40,9 +37,24 @@ def started(folder: Path | None) -> "Iterator[FastAPI]":
             stack.callback(shutil.rmtree, home, ignore_errors=True)
             # The server runs as another user where this one is root.
             home.chmod(0o711)
-        server = stack.enter_context(start_embedded(home / "data" if folder is None else home))
+        database = start_embedded(home / "data" if folder is None else home)
+        with ThreadPoolExecutor(1) as beside:
+            # It starts while the service is imported.
+            starting = beside.submit(database.__enter__)
+            try:
+                with _no_collection():
+                    from pydantic import SecretStr
+
+                    from app.cli import upgrade
+                    from app.main import create_app
+                    from app.settings import Authentication, Settings, normalize_database_url
+            finally:
+                server = starting.result()
+                stack.push(database)
         url = SecretStr(normalize_database_url(server.dsn()))
         upgrade(url, "head")
+        # Who ends it at once interrupts connections of the queue that are being made, which is no fault to print.
+        logging.getLogger("psycopg.pool").addHandler(logging.NullHandler())
         yield create_app(Settings(database_url=url, authentication=Authentication.off))
 
 

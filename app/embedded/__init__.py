@@ -16,6 +16,6 @@ reachable: the programs, which are copied once to a folder of root's when the en
 """
 
 from app.embedded.installation import EmbeddedPostgresError
-from app.embedded.server import EmbeddedPostgres, has_database, running_dsn
+from app.embedded.server import EmbeddedPostgres, has_database, running_dsn, start_embedded
 
-__all__ = ["EmbeddedPostgres", "EmbeddedPostgresError", "has_database", "running_dsn"]
+__all__ = ["EmbeddedPostgres", "EmbeddedPostgresError", "has_database", "running_dsn", "start_embedded"]

@@ -6,7 +6,7 @@ import os
 import re
 import subprocess
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -182,6 +182,14 @@ class EmbeddedPostgres:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self.stop()
+
+
+@contextlib.contextmanager
+def start_embedded(data_dir: Path) -> Iterator[EmbeddedPostgres]:
+    """The embedded Postgres of a data folder, with the service's database in it."""
+    with EmbeddedPostgres.start(data_dir, durable=True) as server:
+        server.create_database()
+        yield server
 
 
 def _take_home(data_dir: Path, user: ServerUser) -> tuple[Path, IO[str]]:

@@ -49,6 +49,13 @@ def test_what_keeps_it_from_starting_is_said(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_it_ends_in_silence_however_soon(tmp_path: Path) -> None:
+    code = f"import prevail\nwith prevail.local({str(tmp_path / 'data')!r}): pass"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True)
+    assert (ran.stdout, ran.stderr) == ("", "")
+
+
+@pytest.mark.slow
 def test_a_script_around_it_runs_once(tmp_path: Path) -> None:
     """Computations in processes of the service do not run the script that holds it, as Python's own processes would."""
     script = tmp_path / "script.py"

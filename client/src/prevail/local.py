@@ -3,6 +3,7 @@
 import asyncio
 import threading
 from collections.abc import AsyncIterator, Coroutine
+from concurrent.futures import Future
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, TypeVar
@@ -58,11 +59,19 @@ class _Service:
             raise PrevailError(f"the service does not start: {error}", code="not_started") from error
 
     def _begin(self) -> None:
-        self.loop = asyncio.new_event_loop()
-        thread = threading.Thread(target=self.loop.run_forever, name="prevail-local", daemon=True)
+        begun: Future[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = Future()
+
+        async def stay() -> None:
+            end = asyncio.Event()
+            begun.set_result((asyncio.get_running_loop(), end))
+            await end.wait()
+
+        # At its end it cancels what still runs, and waits for it.
+        thread = threading.Thread(target=lambda: asyncio.run(stay()), name="prevail-local", daemon=True)
         thread.start()
+        self.loop, end = begun.result()
         self._undo.callback(thread.join, 10)
-        self._undo.callback(self.loop.call_soon_threadsafe, self.loop.stop)
+        self._undo.callback(self.loop.call_soon_threadsafe, end.set)
         lifespan = self.app.router.lifespan_context(self.app)
         self.run(lifespan.__aenter__())
         self._undo.callback(lambda: self.run(lifespan.__aexit__(None, None, None)))
