@@ -153,6 +153,7 @@ def test_rankings_beyond_memory_are_divided_by_their_queries(client: httpx.Clien
     assert worst["query_id"] == f"u{np.argmin(of_each)}"
 
 
+@pytest.mark.slow
 def test_groups_of_probabilities_beyond_memory_count_in_their_limits(client: httpx.Client, folder: Path) -> None:
     many = 80_000
     random = np.random.default_rng(19)
@@ -188,6 +189,7 @@ def test_groups_of_probabilities_beyond_memory_count_in_their_limits(client: htt
     assert {gap["code"] for gap in kept["undefined"]} == {"not_folded"}
 
 
+@pytest.mark.slow
 def test_probabilities_beyond_memory_are_streamed(client: httpx.Client, folder: Path) -> None:
     many = 80_000
     sure = RANDOM.uniform(size=many)

@@ -244,6 +244,7 @@ def dealt(source: Json, folds: list[Any]) -> Json:
     }
 
 
+@pytest.mark.slow
 @each("names", [range(5), ("e", "a", "d", "c", "b"), (10, 9, 2, -1, 0)], ids=str)
 @each("write", FORMATS.values(), ids=FORMATS.keys())
 def test_folds_of_probabilities(

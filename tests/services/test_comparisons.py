@@ -116,6 +116,7 @@ def random_runs(seed: int) -> tuple[Any, Any, Any]:
     return first, second, truth
 
 
+@pytest.mark.slow
 @each("seed", range(6))
 def test_limits_p_probabilities_and_verdicts_of_paired_runs_agree(seed: int) -> None:
     check_agreement(seed)
