@@ -25,6 +25,7 @@ from app.api.presentation import accepts_json
 from app.api.problems import InvalidQuery, NotAcceptable, near, request_id
 from app.domain.errors import Fault, PreconditionFailed
 from app.domain.operations import DEFAULT_PROJECT, Scope, is_project_name
+from app.domain.wording import did_you_mean
 from app.services.access import Caller, Guard, KeyService, Quotas
 from app.services.acting import act_as
 from app.services.compare.across_datasets import TournamentService
@@ -317,9 +318,7 @@ def refuse_unknown_parameters(request: Request) -> None:
     for name, value in request.query_params.multi_items():
         if name not in known:
             meant = near(name[:128], known)
-            hint = (
-                f"; did you mean {' or '.join(meant)}?" if meant else f"; known are {', '.join(known)}" if known else ""
-            )
+            hint = did_you_mean(meant) or (f"; known are {', '.join(known)}" if known else "")
             faults.append(Fault(name[:128], "unknown_parameter", f"there is no such parameter{hint}", meant))
         elif "\x00" in value:
             faults.append(Fault(name, "nul_character", "expected text without the character U+0000"))

@@ -249,9 +249,7 @@ def worded(kind: str, message: str, context: Mapping[str, Any], given: Any = UNK
 
 def _said(given: Any) -> str:
     """The value that came, in words: short texts and numbers as they are."""
-    if isinstance(given, str):
-        return f"the string {given!r}" if len(given) <= _MOST_SHOWN else "a string"
-    return f"the number {given}" if type(given) in (int, float) else described(given)
+    return f"the string {given!r}" if isinstance(given, str) and len(given) <= _MOST_SHOWN else described(given)
 
 
 _log = logging.getLogger("prevail.api")

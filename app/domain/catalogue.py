@@ -41,12 +41,14 @@ INPUTS: Sequence[str] = tuple(one.value for one in Inputs)
 
 def metric_by_name(name: str, task: str | None = None) -> AnyMetric:
     """The metric of that key or alias, or that another library calls so: the one of the task where a name has several
-    meanings, else that of classes.
+    meanings. Without a task it is the one of that key, else that of classes.
 
     Raises:
         NotFound: there is none, or several; the nearest names are offered.
     """
-    metric = (_of_key(name) if task is None else None) or _known(name, None if task is None else Task(task))
+    metric = catalogue().by_name.get(name) if task is None else None
+    if metric is None or metric.key != name:
+        metric = _known(name, None if task is None else Task(task))
     if metric is None:
         found = resolve(name, {})
         near = suggest(name) if found is None else [*found.meanings]
@@ -122,12 +124,6 @@ def why_not_stored(name: str) -> str | None:
         "sorted by and filtered on the overall metrics of a report, with their usual parameters; GET /v1/leaderboard "
         "ranks the model versions of a dataset by any expression"
     )
-
-
-def _of_key(name: str) -> AnyMetric | None:
-    """The metric whose key this is: its card is what is asked for, though the name may be another's alias."""
-    metric = catalogue().by_name.get(name)
-    return metric if metric is not None and metric.key == name else None
 
 
 def _known(name: str, task: Task | None = None) -> AnyMetric | None:

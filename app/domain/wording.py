@@ -309,7 +309,7 @@ def described(value: Any) -> str:
             return "null"
         case bool():
             return "a boolean"
-        case float() | np.floating():
+        case int() | float() | np.number():
             return f"the number {value}"
         case list():
             return "an array"

@@ -46,3 +46,6 @@ def test_what_has_no_value_is_no_score(pv: prevail.Client) -> None:
         prevail.scorer("precision@0", client=pv)(constant, X, Y)
     with pytest.raises(prevail.InvalidInput, match="say greater_is_better"):
         prevail.scorer("min(recall@*)", client=pv)(constant, X, Y)
+    # Neither more nor less of it is better.
+    with pytest.raises(prevail.InvalidInput, match="say greater_is_better"):
+        prevail.scorer("imbalance_ratio", client=pv)(constant, X, Y)

@@ -47,8 +47,8 @@ from app.api.documents.reading import (
 from app.domain.catalogue import describe_metric, metric_by_name
 from app.domain.errors import DomainError
 from app.domain.expressions.syntax import write_label
+from app.domain.inputs.kind import EQUALLY_FREQUENT
 from app.domain.inputs.kinds import KINDS, task_of
-from app.domain.inputs.multilabel import Multilabel
 from app.domain.named_metrics import F1, PRECISION, RECALL
 from app.domain.wording import PAGE as ON_PAGES
 from app.domain.wording import number, percent, share, whole
@@ -241,8 +241,8 @@ class _Values:
             Column("balanced", Kind.VALUE, style="bal"),
         ]
         caption = f"Metrics with {self.interval}s"
-        labels = answer["input"]["kind"] == Multilabel.kind
-        balanced = "were every label in half of the samples" if labels else "were all classes equally frequent"
+        units = KINDS[answer["input"]["kind"]].units
+        balanced = EQUALLY_FREQUENT if units is None else units.balanced
         return Table(caption, columns, groups, self.interval, _SHORT_METRICS, "metrics", "hl", balanced=balanced)
 
     def _by_chance(self, key: str) -> str:

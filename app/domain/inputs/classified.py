@@ -238,7 +238,7 @@ class Probabilities(ClassifiedInput):
             row, place = _first((matrix < -tolerance) | (matrix > highest + tolerance))
             expected = "0 or more" if self.renormalize else "a probability between 0 and 1"
             in_percent = low >= 0.0 and abs(float(matrix[row].sum()) - _PERCENT) <= 1.0
-            hint = "; these are percent, divide them by 100" if in_percent else ""
+            hint = "; if these are percent, divide them by 100" if in_percent else ""
             raise InvalidInput.at(
                 f"{pointer}/{row}/{place}", "out_of_range", f"expected {expected}, got {matrix[row, place]:g}{hint}"
             )

@@ -127,21 +127,13 @@ def read_rows(rows: Rows, pointer: str) -> NDArray[np.float64]:
     """
     if isinstance(rows, np.ndarray):
         if rows.ndim != 2:
-            raise InvalidInput.at(
-                f"{pointer}/0",
-                "not_a_row",
-                "expected an array with a number for each class; one number a sample is of the kind `scores`",
-            )
+            raise InvalidInput.at(f"{pointer}/0", "not_a_row", "expected an array of numbers for every sample")
         return rows.astype(np.float64, copy=False)
     width = len(rows[0]) if isinstance(rows[0], list) else 0
     for index, row in enumerate(rows):
         if not isinstance(row, list):
-            raise InvalidInput.at(
-                f"{pointer}/{index}",
-                "not_a_row",
-                f"expected an array with a number for each class, got {described(row)}; one number a sample is of the "
-                "kind `scores`",
-            )
+            detail = f"expected an array of numbers for every sample, got {described(row)}"
+            raise InvalidInput.at(f"{pointer}/{index}", "not_a_row", detail)
         if len(row) != width:
             raise _ragged(f"{pointer}/{index}", width, len(row))
         if not set(map(type, row)) <= {int, float}:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, replace
 from enum import StrEnum
 from functools import cache, partial
-from typing import Annotated, Any, ClassVar, Literal, Self, TypedDict, get_args, get_type_hints
+from typing import Annotated, Any, ClassVar, Final, Literal, Self, TypedDict, get_args, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
@@ -384,6 +384,10 @@ def with_classes_in_order(source: MatrixInput, labels: tuple[str, ...]) -> Matri
     return replace(source, labels=labels, counts=source.counts[order], samples=samples)
 
 
+# What is true of a matrix at balanced prevalence, of classes and of most kinds.
+EQUALLY_FREQUENT: Final = "were all classes equally frequent"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnitKind:
     """Functions by which one kind is evaluated, estimated, compared, gated and ranked as all others are.
@@ -401,6 +405,7 @@ class UnitKind:
         shown: Members of the input in an answer, beside those that all kinds have.
         twin: The subject as if all labels were equally frequent, for those metrics that it holds something for; None
             where there is no such thing.
+        balanced: What is true of the twin, in words.
         findings: What the numbers mean, in words.
         variants: Entries of a report for one metric of an input.
         listed: What is kept of one metric, whatever the report says of it, so that lists can be sorted by it.
@@ -421,6 +426,7 @@ class UnitKind:
     reordered: Callable[[MatrixInput, tuple[str, ...]], MatrixInput] = with_classes_in_order
     shown: Callable[[MatrixInput], Facts] = lambda _: {}
     twin: Callable[[Subject], Subject | None] = lambda _: None
+    balanced: str = EQUALLY_FREQUENT
     findings: Callable[[MatrixInput, Subject, Values, PerClass], Iterable[Finding]]
     variants: Callable[[MatrixInput, AnyMetric], Iterable[Reported]] = lambda _, metric: (Reported.plain(metric),)
     listed: Callable[[AnyMetric], Iterable[Reported]] = lambda metric: (Reported.plain(metric),)

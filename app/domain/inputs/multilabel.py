@@ -161,6 +161,7 @@ _UNITS = UnitKind(
     reordered=_reordered,
     shown=_shown,
     twin=_twin,
+    balanced="were every label in half of the samples",
     findings=_findings,
     figure="per_class",
 )

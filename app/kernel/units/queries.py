@@ -437,7 +437,8 @@ def expected_preference(q: Queries) -> Array:
     """Sum over the relevant items with a place of 1 - min(n, R) / min(R, N), shape (Q), with n judged irrelevant items
     above it, of R relevant and N other judged items of the query.
 
-    An item among b irrelevant tied ones has each number from 0 to b of them above it with the same probability.
+    Buckley & Voorhees (2004), as trec_eval counts it. An item among b irrelevant tied ones has each number from 0 to b
+    of them above it with the same probability.
     """
     relevant, irrelevant = q.relevant_items, q.judged_items - q.relevant_items
     if (blocks := q.blocks) is None:
@@ -458,7 +459,7 @@ def expected_preference(q: Queries) -> Array:
 
 def expected_stop(q: Queries, stopping: Array, k: int) -> Array:
     """Expected 1 / place at which a reader stops who goes down the first k places and stops at an item with its
-    probability (n), shape (Q); 0 for who never stops.
+    probability (n), shape (Q); 0 for who never stops. Chapelle et al. (2009).
     """
     # Chance to pass the items of a block down to each place.
     passed = 1.0 - stopping

@@ -1,10 +1,12 @@
 """Scorers for scikit-learn: `cross_validate(model, X, y, scoring=prevail.scorer("h_mean"))`."""
 
 import re
-from typing import Any
+from typing import Any, Final
 
 from prevail.client import Client
 from prevail.errors import InvalidInput, NotFound
+
+_RISES: Final = {"higher_is_better": True, "lower_is_better": False}
 
 
 class Scorer:
@@ -34,12 +36,14 @@ class Scorer:
         return value if self.greater_is_better else -value
 
     def _rises(self, client: Client) -> bool:
-        name = re.split(r"[@(]", self.metric)[0]
+        said = f"{self.metric}: say greater_is_better, which is known of metrics by name only, and not of all"
         try:
-            return bool(client.metric(name)["orientation"] != "lower_is_better")
+            orientation = client.metric(re.split(r"[@(]", self.metric)[0])["orientation"]
         except NotFound as error:
-            said = f"{self.metric}: say greater_is_better, which is known of metrics by name only"
             raise InvalidInput(said, code="missing") from error
+        if orientation not in _RISES:
+            raise InvalidInput(said, code="missing")
+        return _RISES[orientation]
 
 
 def scorer(metric: str, *, client: Client | None = None, greater_is_better: bool | None = None) -> Scorer:

@@ -1,4 +1,4 @@
-"""The mistakes that users make most: what was meant, what was sent, and where the answer has to point.
+"""The mistakes that users make most, in words and as requests.
 
 `docs/errors.md` is written from them and from the recorded answers (`python -m tests.golden.mistakes`).
 """

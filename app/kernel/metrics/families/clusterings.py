@@ -120,40 +120,34 @@ def pair_sets_index(c: Contingency) -> Array:
     return np.where(c.all_together, np.nan, np.maximum(ratio(found - expected, most - expected), 0.0))
 
 
-@_contingency(
+_bcubed = partial(_contingency, undefined=(NO_SAMPLES,), on_request=True, references=("bagga1998", "amigo2009"))
+
+
+@_bcubed(
     name="B-cubed precision",
     formula=r"\frac1n\sum_{ij}\frac{n_{ij}^2}{T_j}",
     sentence="Share of the samples in a sample's cluster that are of its class, itself included, averaged over the "
     "samples.",
-    undefined=(NO_SAMPLES,),
-    references=("bagga1998", "amigo2009"),
-    on_request=True,
 )
 def bcubed_precision(c: Contingency) -> Array:
     return _squares_over(c, c.predicted[..., None, :]) / c.n
 
 
-@_contingency(
+@_bcubed(
     name="B-cubed recall",
     formula=r"\frac1n\sum_{ij}\frac{n_{ij}^2}{P_i}",
     sentence="Share of the samples of a sample's class that are in its cluster, itself included, averaged over the "
     "samples.",
-    undefined=(NO_SAMPLES,),
-    references=("bagga1998", "amigo2009"),
-    on_request=True,
 )
 def bcubed_recall(c: Contingency) -> Array:
     return _squares_over(c, each(c.actual)) / c.n
 
 
-@_contingency(
+@_bcubed(
     name="B-cubed F1",
     formula=r"\frac{2\,\text{precision}\cdot\text{recall}}{\text{precision}+\text{recall}}\ \text{(B-cubed)}",
     sentence="Harmonic mean of B-cubed precision and B-cubed recall.",
-    undefined=(NO_SAMPLES,),
     symmetric=True,
-    references=("bagga1998", "amigo2009"),
-    on_request=True,
 )
 def bcubed_f1(c: Contingency) -> Array:
     precision, recall = bcubed_precision(c), bcubed_recall(c)
@@ -199,62 +193,49 @@ def pair_fowlkes_mallows(c: Contingency) -> Array:
     return np.sqrt(c.together / (c.actual_squares - c.n)) * np.sqrt(c.together / (c.predicted_squares - c.n))
 
 
-_NO_PAIR_TOGETHER = overall(
-    "every_sample_alone",
-    "every sample is a class of its own and a cluster of its own",
-    lambda c: np.equal(c.actual_squares, c.n) & np.equal(c.predicted_squares, c.n),
+_ALL_ALONE = overall(
+    "trivial_grouping", "every sample is a class of its own and a cluster of its own", lambda c: c.all_alone
 )
+_of_pairs = partial(_contingency, degree=None, on_request=True, references=("manning2008",))
 
 
-@_contingency(
+@_of_pairs(
     name="precision of pairs",
     formula=r"\frac{TP}{TP+FP}\ \text{of pairs}",
     sentence="Share of the pairs of samples in one cluster that are of one class.",
     undefined=(NO_PAIR, _ALONE_IN_CLUSTER),
-    degree=None,
-    references=("manning2008",),
-    on_request=True,
 )
 def pair_precision(c: Contingency) -> Array:
     return c.together / (c.predicted_squares - c.n)
 
 
-@_contingency(
+@_of_pairs(
     name="recall of pairs",
     formula=r"\frac{TP}{TP+FN}\ \text{of pairs}",
     sentence="Share of the pairs of samples of one class that are in one cluster.",
     undefined=(NO_PAIR, _ALONE_IN_CLASS),
-    degree=None,
-    references=("manning2008",),
-    on_request=True,
 )
 def pair_recall(c: Contingency) -> Array:
     return c.together / (c.actual_squares - c.n)
 
 
-@_contingency(
+@_of_pairs(
     name="F1 of pairs",
     formula=r"\frac{2TP}{2TP+FP+FN}\ \text{of pairs}",
     sentence="Harmonic mean of the precision and the recall of pairs of samples.",
-    undefined=(NO_PAIR, _NO_PAIR_TOGETHER),
+    undefined=(NO_PAIR, _ALL_ALONE),
     symmetric=True,
-    degree=None,
-    references=("manning2008",),
-    on_request=True,
 )
 def pair_f1(c: Contingency) -> Array:
     return 2.0 * c.together / (c.actual_squares + c.predicted_squares - 2.0 * c.n)
 
 
-@_contingency(
+@_of_pairs(
     name="Jaccard index of pairs",
     formula=r"\frac{TP}{TP+FP+FN}\ \text{of pairs}",
     sentence="Pairs of samples of one class and in one cluster, over the pairs for which at least one of the two holds.",
-    undefined=(NO_PAIR, _NO_PAIR_TOGETHER),
+    undefined=(NO_PAIR, _ALL_ALONE),
     symmetric=True,
-    degree=None,
-    references=("manning2008",),
-    on_request=True,
 )
 def pair_jaccard(c: Contingency) -> Array:
     return c.together / (c.actual_squares + c.predicted_squares - c.n - c.squares)
@@ -291,9 +272,6 @@ _AVERAGE = Choice(
     "arithmetic",
     "how the two entropies become one bound: their arithmetic or geometric mean, the smaller or the larger one",
     ("arithmetic", "geometric", "min", "max"),
-)
-_ALL_ALONE = overall(
-    "trivial_grouping", "every sample is a class of its own and a cluster of its own", lambda c: c.all_alone
 )
 _information = partial(
     metric,

@@ -216,8 +216,7 @@ def dcg_at_k(q: Queries, k: float = 10.0, gain: str = "relevance") -> Array:
     references=("beddar2025", "burges2005", "jarvelin2002", "mcsherry2008"),
 )
 def ndcg_at_k(q: Queries, k: float = 10.0, gain: str = "relevance") -> Array:
-    best = q.sums(_gains(q.ideal, gain) * q.discount, int(k))
-    return ratio(q.discounted(_gains(q.relevance, gain), int(k)), best)
+    return _normalised(q, gain, int(k))
 
 
 @_over_queries(
@@ -237,7 +236,12 @@ def ndcg_at_k(q: Queries, k: float = 10.0, gain: str = "relevance") -> Array:
     on_request=True,
 )
 def ndcg(q: Queries, gain: str = "relevance") -> Array:
-    return ratio(q.discounted(_gains(q.relevance, gain)), q.sums(_gains(q.ideal, gain) * q.discount))
+    return _normalised(q, gain)
+
+
+def _normalised(q: Queries, gain: str, k: int | None = None) -> Array:
+    """DCG over that of the best order (Q), of the first k places or of all."""
+    return ratio(q.discounted(_gains(q.relevance, gain), k), q.sums(_gains(q.ideal, gain) * q.discount, k))
 
 
 def _gains(relevance: Array, gain: str) -> Array:

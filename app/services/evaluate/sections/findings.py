@@ -472,9 +472,14 @@ def findings_of_order(run: RunData, areas: Sequence[Value]) -> list[Finding]:
 def _columns_in_another_order(source: MatrixInput) -> Finding | None:
     """Columns that would be right much more often under each other's names."""
     counts, labels = source.counts.astype(np.float64), source.labels
+    n, right = float(counts.sum()), float(counts.trace())
+    least = max(2.0 * right, right + OTHER_ORDER * n)
+    # No order is right more often than this, which nearly always settles it.
+    if counts.max(axis=1).sum() < least:
+        return None
     rows, columns = matching(counts)
-    n, right, best = float(counts.sum()), float(counts.trace()), float(counts[rows, columns].sum())
-    if best < 2.0 * right or best - right < OTHER_ORDER * n:
+    best = float(counts[rows, columns].sum())
+    if best < least:
         return None
     order = [labels[row] for row in rows[np.argsort(columns)].tolist()]
     return Finding.warning(

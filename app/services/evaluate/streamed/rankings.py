@@ -39,8 +39,9 @@ def streamed_rankings(
     """
     read = StreamedParts(parts, Task.RANKING, facts_of)
     measures = measures_of(read.question(read.source), Task.RANKING)
-    facts = {name: read.source.facts[name] for name in (RELEVANT_FROM,) if name in read.source.facts}
-    kept = kept_queries(read.samples(), measures, engine, budget, folder, **facts)
+    least = read.source.facts.get(RELEVANT_FROM)
+    kept = kept_queries(read.samples(), measures, engine, budget, folder, relevant_from=least)
+    facts = {} if least is None else {RELEVANT_FROM: least}
     # The items are gone, and the names of the queries are not.
     nothing = np.zeros(0)
     names = Samples(nothing, nothing.astype(np.int64), ids=kept.ids)

@@ -60,12 +60,12 @@ class PrevailEvaluator(ModelEvaluator):  # type: ignore[misc]
         if unknown:
             raise InvalidInput(f"evaluator_config: {', '.join(unknown)} is none of {', '.join(sorted(_KNOWN))}")
         given = predictions if predictions is not None else dataset.predictions_data
-        if given is not None:
-            said = {"probabilities" if has_rows(given) else "y_pred": given}
-        elif model is not None:
-            said = predicted(_within(model), dataset.features_data)
         if (given is None and model is None) or dataset.labels_data is None:
             raise InvalidInput("expected a model or predictions, and targets", code="missing")
+        if given is None:
+            said = predicted(_within(model), dataset.features_data)
+        else:
+            said = {"probabilities" if has_rows(given) else "y_pred": given}
         if config.get("labels") is not None:
             said["labels"] = config["labels"]
         name = config.get("model")
@@ -95,7 +95,8 @@ class PrevailEvaluator(ModelEvaluator):  # type: ignore[misc]
 
 
 def _within(model: Any) -> Any:
-    """The estimator in a model of MLflow, which alone knows its classes and their probabilities; else the model."""
+    """The estimator of scikit-learn's kind in a model of MLflow, which alone knows its classes; else the model."""
     with contextlib.suppress(NotImplementedError):
-        return model.get_raw_model()
+        raw = model.get_raw_model()
+        return raw if hasattr(raw, "classes_") else model
     return model
