@@ -162,8 +162,15 @@ class EmbeddedPostgres:
         return answer.stdout.strip()
 
     def stop(self) -> None:
-        """End the server cleanly and wait for it; harmless when it is ended already."""
+        """End the server cleanly and wait for it; harmless when it is ended already.
+
+        Raises:
+            EmbeddedPostgresError: a process that a killed server left behind does not end.
+        """
         with self._stop:
+            # Without the lock the folder may be another service's by now.
+            if self._lock.closed:
+                return
             if self._supervisor is not None:
                 self._supervisor.stop()
             for number, seconds in STOPPING:
@@ -173,7 +180,11 @@ class EmbeddedPostgres:
                     self._server.wait(seconds)
                     break
             self._end_watch()
-            self._lock.close()
+            try:
+                if self._server.returncode != 0:
+                    clear_leftovers(self.home / "cluster")
+            finally:
+                self._lock.close()
 
     def __enter__(self) -> Self:
         return self

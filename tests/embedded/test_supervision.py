@@ -127,6 +127,15 @@ def test_stopping_while_it_is_down_does_not_wait_for_it(server: EmbeddedPostgres
     assert processes_of(server.home / "cluster") == []
 
 
+def test_stopping_ends_what_a_killed_server_left_behind(folder: Path) -> None:
+    """A stopped process notices nothing, as one that is busy does not."""
+    with EmbeddedPostgres.start(folder / "data", durable=False) as server:
+        cluster = server.home / "cluster"
+        os.kill(next(id_ for id_ in processes_of(cluster) if id_ != server._server.pid), signal.SIGSTOP)
+        os.kill(server._server.pid, signal.SIGKILL)
+    assert processes_of(cluster) == []
+
+
 def test_two_threads_may_stop_it(server: EmbeddedPostgres) -> None:
     threads = [threading.Thread(target=server.stop) for _ in range(2)]
     for thread in threads:
