@@ -9,6 +9,7 @@ import argparse
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -189,6 +190,32 @@ def of_probabilities() -> Iterator[Design]:
             yield Design(f"{name}, resampled", text, of_drawn, draw, options=ALL, slow=10)
 
 
+# A rate of two classes where the other rate is .9.
+
+
+def drawn_scores(share: float, apart: float, size: int, random: np.random.Generator) -> Input:
+    """Normal scores, those of the members further up; one sample of each class at least."""
+    members = min(max(random.binomial(size, share), 1), size - 1)
+    y = np.repeat((1, 0), (members, size - members))
+    return {
+        "kind": "scores",
+        "labels": ["other", "member"],
+        "y_true": np.where(y, "member", "other").tolist(),
+        "scores": random.normal(size=size) + apart * y,
+    }
+
+
+def of_rates_at_rates() -> Iterator[Design]:
+    normal, apart = NormalDist(), 2.0
+    # By symmetry both rates are the same.
+    truth = normal.cdf(apart - normal.inv_cdf(0.9))
+    truths = {"specificity_at(recall=0.9)@member": truth, "recall_at(specificity=0.9)@member": truth}
+    for share in (0.5, 0.1, 0.02):
+        for size in (20, 50, 200, 2000):
+            draw = partial(drawn_scores, share, apart, size)
+            yield Design(f"rates at rates, class of {share:.0%}", str(size), truths, draw)
+
+
 # Samples in groups, and samples with weights.
 
 
@@ -296,7 +323,7 @@ def of_units() -> Iterator[Design]:
             )
 
 
-DESIGNS = (of_matrices, of_probabilities, of_designs, of_units)
+DESIGNS = (of_matrices, of_probabilities, of_rates_at_rates, of_designs, of_units)
 
 
 def main() -> None:

@@ -420,12 +420,14 @@ class WebhookEvent:
 
     Attributes:
         id: Of what it happened to, which happens once: receivers know by it what they were told already.
+        text: What happened in a sentence, for people: chats show a member of this name.
         data: What is told of it, as JSON.
     """
 
     event: Event
     id: UUID
     at: datetime
+    text: str
     data: Mapping[str, Any]
 
 

@@ -10,7 +10,7 @@ from sqlalchemy.dialects.postgresql import JSONB, distinct_on, insert
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from app.domain.decisions import CheckFilter, Gate, GateCheck, model_readings
-from app.domain.evaluation import Page
+from app.domain.evaluation import EvaluationName, Page
 from app.domain.identifiers import new_id, time_of
 from app.domain.operations import Change, Event, Kind, WebhookEvent
 from app.kernel.compare.gates import Verdict
@@ -133,10 +133,14 @@ class PostgresGateStore:
 
 
 def _happening(project: str, check: GateCheck) -> WebhookEvent:
+    results = check.answer["results"]
+    run = EvaluationName.said(check.answer["evaluation"])
+    open_rules = [one["message"] for one in results if one["verdict"] != Verdict.PASS]
     return WebhookEvent(
         event=Event.GATE_CHECKED,
         id=check.id,
         at=time_of(check.id),
+        text=" ".join((f"Gate {check.gate}: {check.verdict} for {run}.", *open_rules)),
         data={
             "project": project,
             "check": {"id": check.id, "url": f"/v1/gates/{check.gate}/checks/{check.id}"},
@@ -144,7 +148,7 @@ def _happening(project: str, check: GateCheck) -> WebhookEvent:
             "evaluation": check.shown.evaluation,
             "baseline": check.shown.baseline,
             "verdict": check.verdict,
-            "messages": [result["message"] for result in check.answer["results"]],
+            "messages": [one["message"] for one in results],
         },
     )
 

@@ -261,7 +261,8 @@ async def _end(connection: AsyncConnection, project: str, identifier: UUID, end:
         "result": end.result,
         "problem": end.problem,
     }
-    happening = WebhookEvent(event=Event.JOB_FINISHED, id=identifier, at=row.finished_at, data=data)
+    said = f"Job {identifier} ({row.kind}): {end.status}."
+    happening = WebhookEvent(event=Event.JOB_FINISHED, id=identifier, at=row.finished_at, text=said, data=data)
     await announce(connection, project, happening)
 
 

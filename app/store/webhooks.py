@@ -241,7 +241,12 @@ def work_on_deliveries(
 
 async def announce(connection: AsyncConnection, project: str, happening: WebhookEvent) -> None:
     """Let the webhooks of a project be told of what this transaction does."""
-    said = {"type": happening.event.value, "timestamp": rfc3339(happening.at), "data": as_json(happening.data)}
+    said = {
+        "type": happening.event.value,
+        "timestamp": rfc3339(happening.at),
+        "text": happening.text,
+        "data": as_json(happening.data),
+    }
     event = happening.event.value
     listening = select(
         _hooks.project, _hooks.name, literal(happening.id, Uuid), literal(event), literal(orjson.dumps(said).decode())

@@ -224,6 +224,7 @@ def test_an_evaluation_is_told(
         said = bodies[one["id"]]
         assert said["type"] == "evaluation.created"
         assert said["timestamp"] == one["created_at"]
+        assert said["text"] == f"Evaluated {one['model']['name']} on {one['dataset']['name']}."
         data = said["data"]
         assert data["project"] == there["X-Prevail-Project"]
         assert data["evaluation"] == {
@@ -261,6 +262,9 @@ def test_a_check_is_told_to_those_who_want_it(client: httpx.Client, receiver: Re
     said = json.loads(body)
     assert headers["webhook-id"] == check["id"]
     assert said["type"] == "gate.checked"
+    named = f"{check['evaluation']['model']['name']} on {check['evaluation']['dataset']['name']}"
+    open_rules = [one["message"] for one in check["results"] if one["verdict"] != "pass"]
+    assert said["text"] == " ".join([f"Gate g: {check['verdict']} for {named}.", *open_rules])
     assert said["data"] == {
         "project": there["X-Prevail-Project"],
         "check": {"id": check["id"], "url": f"/v1/gates/g/checks/{check['id']}"},
@@ -284,6 +288,7 @@ def test_the_end_of_a_job_is_told(client: httpx.Client, receiver: Receiver, ther
     for job in (good, bad):
         told = jobs[job["id"]]
         assert told["timestamp"] == job["finished_at"]
+        assert told["text"] == f"Job {job['id']} ({job['kind']}): {job['status']}."
         assert told["data"] == {
             "project": there["X-Prevail-Project"],
             "job": {"id": job["id"], "url": f"/v1/jobs/{job['id']}"},

@@ -78,6 +78,26 @@ def test_rules_are_tried_on_the_latest_runs(gated: prevail.Client, command: Comm
     assert (code, len(json.loads(out)["items"])) == (0, 2)
 
 
+def test_a_webhook_is_put_listed_and_ended(command: Command) -> None:
+    address = "https://hooks.example/prevail"
+    code, out, err = command("webhook", "put", "chat", address)
+    assert (code, err) == (0, "")
+    first, secret = out.splitlines()
+    assert first == f"webhook chat: gate.checked to {address}"
+    assert re.search(r"secret whsec_\S+, shown only now", secret)
+    code, out, _ = command("webhook", "put", "chat", address, "--event", "job.finished", "--event", "gate.checked")
+    assert (code, out) == (0, f"webhook chat: job.finished, gate.checked to {address}\n")
+    code, out, _ = command("webhook", "list", "--json")
+    assert code == 0
+    assert [(one["name"], one["url"]) for one in json.loads(out)["items"]] == [("chat", address)]
+    code, out, _ = command("webhook", "deliveries", "chat", "--json")
+    assert (code, json.loads(out)["items"]) == (0, [])
+    assert command("webhook", "retry", "chat", "01990000-0000-7000-8000-000000000000")[0] == 6
+    assert command("webhook", "put", "chat", address, "--event", "run.created")[0] == 3
+    assert command("webhook", "delete", "chat")[0] == 0
+    assert command("webhook", "deliveries", "chat")[0] == 6
+
+
 def test_a_gate_is_put_for_a_dataset(gated: prevail.Client, command: Command) -> None:
     code, _, _ = command("gate", "put", "narrow", "--min", "accuracy=0.1", "--dataset", "hartwig", "--split", "test")
     assert code == 0

@@ -32,6 +32,7 @@ from app.domain.inputs.content import Content
 from app.domain.inputs.kinds import shape_of
 from app.domain.inputs.samples import Samples
 from app.domain.inventory import DatasetFacts, DatasetPartFacts, ModelFacts, ModelVersionFacts, NewestEvaluation
+from app.domain.members import as_json
 from app.domain.named_metrics import HEADLINE
 from app.domain.operations import Change, Event, Kind, WebhookEvent
 from app.services.idempotency import present_mark
@@ -520,13 +521,12 @@ async def _fetch(connection: AsyncConnection, statement: Select[Any]) -> Sequenc
 
 
 def _happening(project: str, record: EvaluationRecord) -> WebhookEvent:
+    name = EvaluationName.of(record)
+    values = {key: record.values[key] for key in HEADLINE if key in record.values}
     return WebhookEvent(
         event=Event.EVALUATION_CREATED,
         id=record.id,
         at=record.created_at,
-        data={
-            "project": project,
-            "evaluation": EvaluationName.of(record),
-            "values": {key: record.values[key] for key in HEADLINE if key in record.values},
-        },
+        text=f"Evaluated {EvaluationName.said(as_json(name))}.",
+        data={"project": project, "evaluation": name, "values": values},
     )

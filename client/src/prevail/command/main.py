@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from prevail.client import Client
-from prevail.command import codes, colours, gates, keys, operators, questions, runs
+from prevail.command import codes, colours, gates, keys, operators, questions, runs, webhooks
 from prevail.command.completion import script
 from prevail.errors import PrevailError
 from prevail.local import local
@@ -34,7 +34,7 @@ def parser() -> Parser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     commands = root.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=Parser)
-    for room in (runs, gates, questions, keys):
+    for room in (runs, gates, questions, webhooks, keys):
         room.add_commands(commands, common())
     completion = commands.add_parser("completion", help="print what completes the command in a shell")
     completion.add_argument("shell", choices=["bash", "zsh", "fish"])
@@ -92,7 +92,9 @@ def main(arguments: Sequence[str]) -> int:
 
 def known_commands() -> frozenset[str]:
     """The names of the commands that the client has itself."""
-    return frozenset((*runs.COMMANDS, *gates.COMMANDS, *questions.COMMANDS, *keys.COMMANDS, "completion"))
+    return frozenset(
+        (*runs.COMMANDS, *gates.COMMANDS, *questions.COMMANDS, *webhooks.COMMANDS, *keys.COMMANDS, "completion")
+    )
 
 
 def _complain(error: object, code: int) -> int:
