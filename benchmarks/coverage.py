@@ -136,7 +136,7 @@ def of_matrices() -> Iterator[Design]:
         rows, sizes = true_rows(RECALLS["recalls .80 to .99"](len(uneven))), np.array(uneven)
         draw = partial(drawn_matrix, rows, sizes, fixed=True)
         of_each = " + ".join(map(str, uneven))
-        own = values(matrix(np.round(rows * sizes[:, None] * 1e6)), OVERALL)
+        own = values(matrix(np.round(rows * sizes[:, None] * 1e6)), (*OVERALL, f"f1@{len(uneven) - 1}"))
         yield Design("matrix, uneven classes", of_each, own, draw)
         keys = ("macro_f1", "mcc", "cohen_kappa")
         equal = values(matrix(np.round(rows * INFINITE)), keys)

@@ -100,7 +100,8 @@ def test_resampled_intervals_say_from_what() -> None:
 def test_the_headline_has_what_costs_nothing() -> None:
     y, p = softmax_problem(150, 3, 2)
     part = answered(source_of(y, p), Options(level=0.9))
-    assert set(part.intervals) == {"roc_auc@A", "roc_auc@B", "roc_auc@C", "log_loss", "brier_score", "au_imcp"}
+    areas = {"roc_auc@A", "roc_auc@B", "roc_auc@C", "roc_auc_ovr_macro"}
+    assert set(part.intervals) == {*areas, "log_loss", "brier_score", "au_imcp"}
     found = delong(y == 2, p[:, 2])
     center = stats.norm.ppf(0.95) * np.sqrt(found.covariance[0, 0]) / (found.areas[0] * (1 - found.areas[0]))
     logit = np.log(found.areas[0] / (1 - found.areas[0]))

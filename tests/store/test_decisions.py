@@ -16,8 +16,19 @@ from tests.store.conftest import MakeRecord
 
 pytestmark = pytest.mark.anyio
 # What a webhook tells of a check.
-EVALUATION: dict[str, object] = {"id": "0", "url": "/v1/evaluations/0", "model": None, "dataset": None, "tags": {}}
-ANSWER = {"gate": {"name": "g"}, "evaluation": EVALUATION, "baseline": None, "results": [{"message": "h_mean is .43"}]}
+EVALUATION: dict[str, object] = {
+    "id": "0",
+    "url": "/v1/evaluations/0",
+    "model": {"name": "m", "version": None},
+    "dataset": {"name": "d", "version": None, "split": None},
+    "tags": {},
+}
+ANSWER = {
+    "gate": {"name": "g"},
+    "evaluation": EVALUATION,
+    "baseline": None,
+    "results": [{"message": "h_mean is .43", "verdict": "fail"}],
+}
 RULES = {"rules": [{"metric": "h_mean", "min": 0.8}]}
 OTHER = {"rules": [{"metric": "h_mean", "min": 0.9}]}
 

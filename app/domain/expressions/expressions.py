@@ -413,7 +413,7 @@ def _follows_from_proportions(expression: Expression) -> bool:
         fact = expression.metric.card.inference
         if fact.same_as is not None:
             return _follows_from_proportions(parse_for_any_classes(fact.same_as))
-        of_counts = fact.proportion is not None or fact.part is not None
+        of_counts = not (fact.proportion is None and fact.part is None and fact.overlap is None)
         return of_counts or (fact.influence is not None and fact.influence.is_share)
     return expression.card.picks is not None and all(map(_follows_from_proportions, expression.parts))
 

@@ -340,6 +340,8 @@ class Inference:
         proper: For a score of probabilities: its expectation is best for the true probabilities and for no others. None
             for metrics of matrices, of the order of scores and of calibration alone.
         proportion: The rate that it is, if it is one.
+        overlap: Rising map from the Jaccard index of the class to the metric, if it follows from that alone. The index
+            is a rate among the samples that are or are called members, so its limits become those of the metric.
         part: The share of decisions that it is, if it is one.
         scale: Scale on which its limits are symmetric and its differences tested.
         same_as: Equivalent function of other metrics, such as ``min(recall@*)``: one quantity has one way to its
@@ -363,6 +365,7 @@ class Inference:
     gaps: Gaps | None = None
     proper: bool | None = None
     proportion: Proportion | None = None
+    overlap: Callable[[Array], Array] | None = None
     part: Part | None = None
     scale: Scale = Scale.LINEAR
     same_as: str | None = None

@@ -1,5 +1,6 @@
 """Rates and headline metrics of the catalogue, and what their limits take as fixed."""
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
@@ -40,12 +41,14 @@ class CatalogueRates:
     """The rates of the catalogue, and the F quantities that they are: a rate, or what is missing of it to 1.
 
     Attributes:
-        keys: R of them.
+        keys: R of them, then O overlaps.
         given: What limits of each take as fixed.
         numerators: Of each quantity, a property of a table.
         denominators: The same.
         places: Which quantity each rate is (R).
         turned: Is it what is missing of that (R)?
+        overlaps: What follows from the share that actual and predicted members have in common, by key: the last of the
+            quantities.
     """
 
     keys: tuple[str, ...]
@@ -54,6 +57,7 @@ class CatalogueRates:
     denominators: tuple[str, ...]
     places: tuple[int, ...]
     turned: tuple[bool, ...]
+    overlaps: Mapping[str, Callable[[Array], Array]]
 
     def quantity(self, rate: Rate) -> int:
         """The place of a rate among the quantities.
@@ -70,30 +74,36 @@ class CatalogueRates:
         return self.quantity(_RECALL)
 
     def limits(self, low: Array, high: Array) -> tuple[Array, Array]:
-        """Limits (R, ...) of the rates from those of the quantities (F, ...): complements have mirrored ones."""
+        """Limits (R + O, ...) of the rates and the overlaps, from those of the quantities (F, ...): complements have
+        mirrored ones.
+        """
+        of_overlaps = [np.array([of(ends[-1]) for of in self.overlaps.values()]) for ends in (low, high)]
         places = list(self.places)
         turned = np.array(self.turned).reshape(-1, *(1,) * (low.ndim - 1))
         low, high = low[places], high[places]
-        return np.where(turned, 1.0 - high, low), np.where(turned, 1.0 - low, high)
+        of_rates = np.where(turned, 1.0 - high, low), np.where(turned, 1.0 - low, high)
+        low, high = (np.concatenate(ends) for ends in zip(of_rates, of_overlaps, strict=True))
+        return low, high
 
 
 @cache
 def catalogue_rates() -> CatalogueRates:
     """The rates of the catalogue."""
-    declared = (
-        (metric.key, metric.card.inference.proportion) for metric in catalogue().of_matrices.of_scope(Scope.CLASS)
-    )
+    facts = {metric.key: metric.card.inference for metric in catalogue().of_matrices.of_scope(Scope.CLASS)}
+    declared = ((key, fact.proportion) for key, fact in facts.items())
     # Of more classes than two: with two, rates of different classes are one quantity, with the same counts.
     rates = {key: each.at(3, 0) for key, each in declared if each is not None and each.is_plain}
     pairs = [(rate.hits.column, rate.among.column) for rate in rates.values()]
     distinct = list(dict.fromkeys(pairs))
+    overlaps = {key: fact.overlap for key, fact in facts.items() if fact.overlap is not None}
     return CatalogueRates(
-        keys=tuple(rates),
-        given=tuple(GIVEN[rate.among] for rate in rates.values()),
-        numerators=tuple(numerator for numerator, _ in distinct),
-        denominators=tuple(denominator for _, denominator in distinct),
+        keys=(*rates, *overlaps),
+        given=(*(GIVEN[rate.among] for rate in rates.values()), *(Given.SAMPLES for _ in overlaps)),
+        numerators=(*(numerator for numerator, _ in distinct), "tp"),
+        denominators=(*(denominator for _, denominator in distinct), "union"),
         places=tuple(distinct.index(pair) for pair in pairs),
         turned=tuple(rate.line.slope < 0.0 for rate in rates.values()),
+        overlaps=overlaps,
     )
 
 

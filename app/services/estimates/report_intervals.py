@@ -23,7 +23,7 @@ from app.kernel.matrix.table import Table
 from app.kernel.metrics.card import AnyMetric, Scope, Task
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.expression import Bounds, Every, Expression, Measure, is_biased, measures, needs_counts
-from app.kernel.metrics.families.score_ranking import roc_auc
+from app.kernel.metrics.families.score_ranking import roc_auc, roc_auc_ovr_macro
 from app.kernel.numerics.arrays import Array
 from app.kernel.samples.scores import Scores
 from app.kernel.uncertainty.catalogued import catalogue_rates
@@ -286,7 +286,7 @@ def unit_metrics(metrics: Sequence[Reported], task: Task, options: Options) -> l
     return [
         metric
         for metric in everything
-        if metric.metric.key in rates
+        if (metric.metric.key in rates and metric.card.inference.overlap is None)
         or metric.card.inference.terms is not None
         or (metric.card.inference.leads(task) and metric.card.scope is Scope.OVERALL)
     ]
@@ -298,7 +298,10 @@ def probability_metrics(scores: Scores, options: Options) -> list[AnyMetric]:
     overall = metrics.of_scope(Scope.OVERALL)
     if options.intervals is IntervalChoice.ALL:
         return [*overall, *metrics.of_scope(Scope.CLASS)]
-    return [roc_auc, *(metric for metric in overall if metric.card.inference.headline and scores.are_probabilities)]
+    shown = [metric for metric in overall if metric.card.inference.headline and scores.are_probabilities]
+    if scores.n_classes > 2:
+        shown.append(roc_auc_ovr_macro)
+    return [roc_auc, *shown]
 
 
 def headline_cautions(source: MatrixInput, options: Options) -> list[Finding]:

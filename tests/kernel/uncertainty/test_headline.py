@@ -4,7 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
-from scipy.stats import binom
+from scipy.stats import binom, binomtest
 
 from app.kernel.matrix.table import AdditiveGradient, Table, additive_variance, stack
 from app.kernel.metrics.card import Scope
@@ -58,7 +58,9 @@ def test_every_rate_of_the_catalogue_has_limits_around_its_value() -> None:
         for metric in catalogue().of_matrices.of_scope(Scope.CLASS)
         if metric.card.inference.proportion is not None and metric.card.inference.proportion.is_plain
     ]
-    assert list(rates.keys) == declared
+    overlaps = [one.key for one in catalogue().of_matrices.metrics if one.card.inference.overlap is not None]
+    assert overlaps == ["f1", "jaccard"]
+    assert list(rates.keys) == declared + overlaps
     for row, key in enumerate(rates.keys):
         values = catalogue().of_matrices.by_name[key](table)
         assert np.all((rates.low[row] <= values) & (values <= rates.high[row])), key
@@ -67,6 +69,18 @@ def test_every_rate_of_the_catalogue_has_limits_around_its_value() -> None:
     assert given["npv"] is Given.PREDICTED
     assert given["recall"] is Given.ACTUAL
     assert given["prevalence"] is Given.SAMPLES
+
+
+@pytest.mark.parametrize(("right", "missed", "false"), [(40, 10, 5), (0, 3, 4), (7, 0, 0)])
+def test_f1_has_the_limits_of_the_overlap_that_it_follows_from(right: int, missed: int, false: int) -> None:
+    """Wilson's, by scipy, for TP of TP + FN + FP."""
+    rates = headlines(Independent(Table(np.array([[right, missed], [false, 50]])))).rates
+    ends = binomtest(right, right + missed + false).proportion_ci(0.95, method="wilson")
+    jaccard, f1 = (rates.keys.index(key) for key in ("jaccard", "f1"))
+    expected = np.array([ends.low, ends.high])
+    for place, limits in ((jaccard, expected), (f1, 2 * expected / (1 + expected))):
+        found = [rates.low[place, 0], rates.high[place, 0]]
+        np.testing.assert_allclose(found, limits, rtol=1e-12, atol=1e-12)
 
 
 def test_rates_without_denominator_are_nan() -> None:

@@ -35,6 +35,7 @@ _BETA = Number("beta", 1.0, "weight of recall against precision; 2 weighs recall
     undefined=(ABSENT,),
     symmetric=True,
     references=("aguilar2025", "wu2025", "martin2022", "beddar2025"),
+    overlap=lambda jaccard: 2.0 * jaccard / (1.0 + jaccard),
     exact=Exact(lambda c: 2 * c.tp / (c.actual + c.predicted)),
 )
 def f1(t: Table) -> Array:
@@ -148,6 +149,7 @@ def fowlkes_mallows(t: Table) -> Array:
     undefined=(ABSENT,),
     symmetric=True,
     references=("beddar2025",),
+    overlap=lambda jaccard: jaccard,
     exact=Exact(lambda c: c.tp / (c.actual + c.fp)),
 )
 def jaccard(t: Table) -> Array:

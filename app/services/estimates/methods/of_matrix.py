@@ -1,6 +1,6 @@
 """Limits of metrics of a matrix: rates, the usual metrics in closed form, everything else by simulation."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import isfinite, isnan, nan
 from typing import Final
@@ -8,9 +8,9 @@ from typing import Final
 import numpy as np
 
 from app.domain.options import DRAWS, FEWEST_DRAWS, IntervalMethod, Sampling
-from app.kernel.metrics.expression import Measure
+from app.kernel.metrics.expression import Every, Measure
 from app.kernel.metrics.proportion import Rate
-from app.kernel.numerics.arrays import silently
+from app.kernel.numerics.arrays import Array, silently
 from app.kernel.uncertainty import simulation
 from app.kernel.uncertainty.closed_forms import GIVEN, Given, Method, Refusal, delta_interval
 from app.kernel.uncertainty.draws import MOST_UNDEFINED, ClassCounts, Shares, Summary
@@ -123,6 +123,9 @@ def in_closed_form(estimand: Estimand, run: RunData, settings: LimitSettings) ->
     expression = estimand.expression
     if not isinstance(expression, Measure) or dict(expression.parameters) != expression.metric.card.defaults:
         return None
+    overlap = expression.metric.card.inference.overlap
+    if overlap is not None:
+        return _of_overlaps(estimand, expression, overlap, run, settings)
     form = run.closed_forms(settings.level_of_each).of(expression.metric)
     if form is None:
         return None
@@ -135,6 +138,23 @@ def in_closed_form(estimand: Estimand, run: RunData, settings: LimitSettings) ->
         given=form.given.value,
     )
     return (found if form.refusal is None else found.without_limits(REFUSALS[form.refusal]),)
+
+
+def _of_overlaps(
+    estimand: Estimand, expression: Measure, overlap: Callable[[Array], Array], run: RunData, settings: LimitSettings
+) -> Estimates:
+    """F1 or the Jaccard index, of one class or of all, from the share of actual and predicted members that are both."""
+    level, chosen = settings.level_of_each, settings.proportions_of_each
+    of = slice(None) if isinstance(expression.of, Every) else [expression.of]
+    hits, among = (part[-1][of] for part in run.design.rates(level))
+    ends = zip(*(overlap(each).tolist() for each in proportion_limits(hits, among, level, chosen)), strict=True)
+    method, given = f"{run.design.prefix}{chosen.value}", _given(Given.SAMPLES, run)
+    form, found = Estimate(value=nan, level=settings.level, method=method, given=given), []
+    for value, (low, high) in zip(run.values(estimand).tolist(), ends, strict=True):
+        one = replace(form, value=value, low=low, high=high)
+        reason = NoLimits.UNDEFINED if isnan(value) else NoLimits.ONE_GROUP if isnan(low) else NoLimits.DEGENERATE
+        found.append(one if low < high else one.without_limits(reason))
+    return tuple(found)
 
 
 def simulated(estimands: Sequence[Estimand], run: RunData, settings: LimitSettings) -> list[Estimates]:
