@@ -169,5 +169,7 @@ def test_a_check_says_which_limits_are_not_to_be_trusted(bench: Bench) -> None:
     few = bench.keep(matrix([[40, 10], [1, 3]]))
     found = bench.check([rule("h_mean", min=0.1), rule("accuracy", min=0.1)], few)["findings"]
     assert [(one["code"], one["metrics"]) for one in found] == [("intervals_of_few_samples", ["h_mean"])]
+    # Wilson's limits hold with few samples.
+    assert "findings" not in bench.check([rule("f1@1", min=0.1), rule("recall@1", min=0.1)], few)
     fine = bench.keep(matrix([[40, 10], [6, 54]]))
     assert "findings" not in bench.check([rule("h_mean", min=0.1), rule("accuracy", min=0.1)], fine)

@@ -412,13 +412,18 @@ def everything_findings(found: ReportEstimates, run: RunData, options: Options) 
     return (*cautious, *stretched_findings(found.by_name))
 
 
+def _is_overlap(estimand: Estimand) -> bool:
+    """Does it follow from a rate, whose limits these cautions are not about?"""
+    return isinstance(estimand.expression, Measure) and estimand.expression.metric.card.inference.overlap is not None
+
+
 def limit_findings(found: Mapping[Estimand, Estimates], run: RunData) -> list[Finding]:
     """Return the warnings of a report about the limits of some values, each with the metrics that it bears on."""
     if run.source.task is not None:
         return []
     of_matrix = [one for one in found if not one.scored and one.rates is None]
     simulated = [one for one in of_matrix if any(each.seed is not None for each in found[one])]
-    closed = [one for one in of_matrix if one not in simulated]
+    closed = [one for one in of_matrix if one not in simulated and not _is_overlap(one)]
     said: list[tuple[Iterable[Finding], Sequence[Estimand]]] = []
     if closed:
         said.append((headline_cautions(run.source, Options()), closed))
