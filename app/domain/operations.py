@@ -420,7 +420,7 @@ class WebhookEvent:
 
     Attributes:
         id: Of what it happened to, which happens once: receivers know by it what they were told already.
-        text: What happened in a sentence, for people: chats show a member of this name.
+        text: What happened in a sentence, for people.
         data: What is told of it, as JSON.
     """
 

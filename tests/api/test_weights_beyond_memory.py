@@ -120,7 +120,7 @@ def test_the_answer_is_that_of_the_same_rows_sent_whole(client: httpx.Client, fi
     for estimand, own in whole["intervals"].items():
         found = kept["intervals"][estimand]
         assert (found["method"], found["given"]) == (own["method"], own["given"]), estimand
-        # The covariance of the areas of several classes is of grouped scores there.
+        # As everywhere beyond memory, limits of an average of areas are held to a part of their width.
         near = {"abs": 1e-4 * (own["high"] - own["low"])} if estimand == "roc_auc_ovr_macro" else {"rel": 1e-9}
         assert (found["low"], found["high"]) == pytest.approx((own["low"], own["high"]), **near), estimand
     place = f"/v1/evaluations/{kept['id']}"

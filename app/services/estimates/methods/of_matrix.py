@@ -105,12 +105,24 @@ def of_rates(estimand: Estimand, rates: Sequence[Rate], run: RunData, settings: 
 
 
 def _of_rate(rate: Rate, value: float, run: RunData, settings: LimitSettings) -> Estimate:
-    chosen = settings.proportions_of_each
-    found = proportion_limits(*run.design.counts(rate, settings.level_of_each), settings.level_of_each, chosen)
     times = float(run.counts.sum()) if rate.counted else 1.0
-    low, high = (times * float(end) for end in rate.line.limits(*found))
-    method, given = f"{run.design.prefix}{chosen.value}", _given(GIVEN[rate.among], run)
-    one = Estimate(value=value, low=low, high=high, level=settings.level, method=method, given=given)
+    counts = run.design.counts(rate, settings.level_of_each)
+    low, high = (times * end for end in rate.line.limits(*_limits(counts, settings)))
+    return _by_proportion(value, (low, high), GIVEN[rate.among], run, settings)
+
+
+def _limits(counts: tuple[Array, Array], settings: LimitSettings) -> tuple[Array, Array]:
+    """Limits of proportions from hits and samples (...)."""
+    return proportion_limits(*counts, settings.level_of_each, settings.proportions_of_each)
+
+
+def _by_proportion(
+    value: float, ends: tuple[Array, Array], given: Given, run: RunData, settings: LimitSettings
+) -> Estimate:
+    """A value with limits that follow from those of a proportion."""
+    low, high = (float(end) for end in ends)
+    method = f"{run.design.prefix}{settings.proportions_of_each.value}"
+    one = Estimate(value=value, low=low, high=high, level=settings.level, method=method, given=_given(given, run))
     if isnan(value):
         return one.without_limits(NoLimits.UNDEFINED)
     if isnan(low):
@@ -144,17 +156,13 @@ def _of_overlaps(
     estimand: Estimand, expression: Measure, overlap: Callable[[Array], Array], run: RunData, settings: LimitSettings
 ) -> Estimates:
     """F1 or the Jaccard index, of one class or of all, from the share of actual and predicted members that are both."""
-    level, chosen = settings.level_of_each, settings.proportions_of_each
     of = slice(None) if isinstance(expression.of, Every) else [expression.of]
-    hits, among = (part[-1][of] for part in run.design.rates(level))
-    ends = zip(*(overlap(each).tolist() for each in proportion_limits(hits, among, level, chosen)), strict=True)
-    method, given = f"{run.design.prefix}{chosen.value}", _given(Given.SAMPLES, run)
-    form, found = Estimate(value=nan, level=settings.level, method=method, given=given), []
-    for value, (low, high) in zip(run.values(estimand).tolist(), ends, strict=True):
-        one = replace(form, value=value, low=low, high=high)
-        reason = NoLimits.UNDEFINED if isnan(value) else NoLimits.ONE_GROUP if isnan(low) else NoLimits.DEGENERATE
-        found.append(one if low < high else one.without_limits(reason))
-    return tuple(found)
+    hits, among = run.design.rates(settings.level_of_each)
+    low, high = (overlap(end) for end in _limits((hits[-1][of], among[-1][of]), settings))
+    return tuple(
+        _by_proportion(value, ends, Given.SAMPLES, run, settings)
+        for value, ends in zip(run.values(estimand).tolist(), zip(low, high, strict=True), strict=True)
+    )
 
 
 def simulated(estimands: Sequence[Estimand], run: RunData, settings: LimitSettings) -> list[Estimates]:

@@ -14,6 +14,8 @@ from prevail.errors import PrevailError
 from prevail.local import local
 
 SUMMARY = "Evaluate classifiers, compare them, and decide with a gate."
+# The commands of the client, in the order of the help.
+_ROOMS = (runs, gates, questions, webhooks, keys)
 
 
 class Parser(argparse.ArgumentParser):
@@ -34,7 +36,7 @@ def parser() -> Parser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     commands = root.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=Parser)
-    for room in (runs, gates, questions, webhooks, keys):
+    for room in _ROOMS:
         room.add_commands(commands, common())
     completion = commands.add_parser("completion", help="print what completes the command in a shell")
     completion.add_argument("shell", choices=["bash", "zsh", "fish"])
@@ -92,9 +94,7 @@ def main(arguments: Sequence[str]) -> int:
 
 def known_commands() -> frozenset[str]:
     """The names of the commands that the client has itself."""
-    return frozenset(
-        (*runs.COMMANDS, *gates.COMMANDS, *questions.COMMANDS, *webhooks.COMMANDS, *keys.COMMANDS, "completion")
-    )
+    return frozenset(("completion", *(name for room in _ROOMS for name in room.COMMANDS)))
 
 
 def _complain(error: object, code: int) -> int:
