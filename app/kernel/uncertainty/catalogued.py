@@ -41,14 +41,14 @@ class CatalogueRates:
     """The rates of the catalogue, and the F quantities that they are: a rate, or what is missing of it to 1.
 
     Attributes:
-        keys: R of them, then O overlaps.
-        given: What limits of each take as fixed.
+        keys: R of them.
+        given: What limits of each take as fixed, then those of the overlaps.
         numerators: Of each quantity, a property of a table.
         denominators: The same.
         places: Which quantity each rate is (R).
         turned: Is it what is missing of that (R)?
-        overlaps: What follows from the share that actual and predicted members have in common, by key: the last of the
-            quantities.
+        overlaps: By key, the O rising maps to metrics that follow from the share of actual and predicted members that
+            are both (F1 = 2 J / (1 + J)): the last of the quantities.
     """
 
     keys: tuple[str, ...]
@@ -58,6 +58,11 @@ class CatalogueRates:
     places: tuple[int, ...]
     turned: tuple[bool, ...]
     overlaps: Mapping[str, Callable[[Array], Array]]
+
+    @property
+    def limited(self) -> tuple[str, ...]:
+        """Keys (R + O) of what has limits: rates, then overlaps."""
+        return (*self.keys, *self.overlaps)
 
     def quantity(self, rate: Rate) -> int:
         """The place of a rate among the quantities.
@@ -97,7 +102,7 @@ def catalogue_rates() -> CatalogueRates:
     distinct = list(dict.fromkeys(pairs))
     overlaps = {key: fact.overlap for key, fact in facts.items() if fact.overlap is not None}
     return CatalogueRates(
-        keys=(*rates, *overlaps),
+        keys=tuple(rates),
         given=(*(GIVEN[rate.among] for rate in rates.values()), *(Given.SAMPLES for _ in overlaps)),
         numerators=(*(numerator for numerator, _ in distinct), "tp"),
         denominators=(*(denominator for _, denominator in distinct), "union"),

@@ -188,10 +188,10 @@ class OverallInterval(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RateIntervals:
-    """Wilson intervals of every per-class rate.
+    """Wilson intervals of every per-class rate, and of what follows from the Jaccard index.
 
     Attributes:
-        keys: The R rates in the order of the catalogue.
+        keys: The R rates in the order of the catalogue, then F1 and the Jaccard index.
         given: What each takes as fixed. A rate among the predicted has a random denominator, so its
             interval is conditional.
         low: (R, ..., K), NaN where the denominator is 0.
@@ -249,12 +249,12 @@ def headlines(design: Design, level: float = 0.95) -> Headlines:
     with silently():
         rates = catalogue_rates()
         limits_of_rates = rates.limits(*wilson(*design.rates(level), level))
-        given = rates.given if design.given is None else (design.given,) * len(rates.keys)
+        given = rates.given if design.given is None else (design.given,) * len(rates.given)
         recalls = jeffreys(*design.recalls(level), level)
         gradients = stack([gradient(table) for _, gradient in headline_metrics().smooth])
         smooth = _smooth_metrics(design, gradients, level, recalls)
         parts = (*_shares(design, level), *_recall_means(design, recalls), *smooth)
-    of_rates = RateIntervals(rates.keys, given, *limits_of_rates, _method(Method.WILSON, design))
+    of_rates = RateIntervals(rates.limited, given, *limits_of_rates, _method(Method.WILSON, design))
     return Headlines(level, tuple(zip(*parts, strict=True)), of_rates, recalls, gradients)
 
 

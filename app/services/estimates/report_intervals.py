@@ -273,7 +273,7 @@ def matrix_metrics(options: Options) -> list[AnyMetric]:
     if options.intervals is IntervalChoice.ALL:
         # Those about the sample have a reason in place of limits.
         return everything
-    rates = catalogue_rates().keys
+    rates = catalogue_rates().limited
     return [metric for metric in everything if metric.card.inference.headline or metric.key in rates]
 
 
@@ -286,7 +286,7 @@ def unit_metrics(metrics: Sequence[Reported], task: Task, options: Options) -> l
     return [
         metric
         for metric in everything
-        if (metric.metric.key in rates and metric.card.inference.overlap is None)
+        if metric.metric.key in rates
         or metric.card.inference.terms is not None
         or (metric.card.inference.leads(task) and metric.card.scope is Scope.OVERALL)
     ]
@@ -299,6 +299,7 @@ def probability_metrics(scores: Scores, options: Options) -> list[AnyMetric]:
     if options.intervals is IntervalChoice.ALL:
         return [*overall, *metrics.of_scope(Scope.CLASS)]
     shown = [metric for metric in overall if metric.card.inference.headline and scores.are_probabilities]
+    # Of two classes it is the area of either.
     if scores.n_classes > 2:
         shown.append(roc_auc_ovr_macro)
     return [roc_auc, *shown]
