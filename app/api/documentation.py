@@ -40,6 +40,13 @@ _VARY = {
 }
 _RATE_LIMIT = {"description": 'What is left, and for how long: `"key";r=0;t=7`.', "schema": {"type": "string"}}
 _RATE_POLICY = {"description": 'The rate that is in force: `"key";q=100;w=60`.', "schema": {"type": "string"}}
+_HEADERS = {
+    "X-Request-ID": _REQUEST_ID,
+    "RateLimit": _RATE_LIMIT,
+    "RateLimit-Policy": _RATE_POLICY,
+    "Content-Encoding": _PACKED,
+    "Vary": _VARY,
+}
 
 
 # Answered before anybody has looked at the key, or since it is not good.
@@ -218,13 +225,12 @@ def install(app: FastAPI) -> None:
             components.update(_schemas([*_BODIES.values(), answer_model(ProblemValue)], "validation"))
             for name in ("HTTPValidationError", "ValidationError"):
                 components.pop(name, None)
-            schema["components"]["headers"] = {"X-Request-ID": _REQUEST_ID}
             schema["components"]["securitySchemes"] = SECURITY_SCHEME
-            schema["components"]["headers"] |= {"RateLimit": _RATE_LIMIT, "RateLimit-Policy": _RATE_POLICY}
-            schema["components"]["headers"] |= {"Content-Encoding": _PACKED, "Vary": _VARY}
             for path, methods in schema["paths"].items():
                 for method, operation in methods.items():
                     _complete(path, method, operation, components)
+            for model in components.values():
+                _drop_titles(model)
             _show_answers(schema)
             _share(schema)
             app.openapi_schema = schema
@@ -278,9 +284,8 @@ def _complete(path: str, method: str, operation: dict[str, Any], schemas: Mappin
             names += ["RateLimit", "RateLimit-Policy"]
         if "content" in answer and status.startswith("2"):
             names += ["Content-Encoding", "Vary"]
-        shared = {name: {"$ref": f"#/components/headers/{name}"} for name in names}
         # A new mapping: problems of one kind are one object in all operations.
-        answer["headers"] = shared | answer.get("headers", {})
+        answers[status] = answer | {"headers": {name: _HEADERS[name] for name in names} | answer.get("headers", {})}
 
 
 def _say_of_members(operation: dict[str, Any], schemas: Mapping[str, Any]) -> None:
@@ -319,10 +324,26 @@ def _show_answers(document: dict[str, Any]) -> None:
                     }
 
 
+def _drop_titles(schema: Any) -> None:
+    """Remove the titles that pydantic makes of names: they say nothing that the names do not."""
+    if isinstance(schema, list):
+        for one in schema:
+            _drop_titles(one)
+    elif isinstance(schema, dict):
+        if isinstance(schema.get("title"), str):
+            del schema["title"]
+        for key, one in schema.items():
+            # Members are by name in these, and one may be called "title".
+            for part in one.values() if key in ("properties", "$defs") else (one,):
+                _drop_titles(part)
+
+
 def _share(document: dict[str, Any]) -> None:
-    """Put responses and parameters that several operations have into the components, each once."""
+    """Put headers, responses and parameters that several operations have into the components, each once."""
     operations = [one for methods in document["paths"].values() for one in methods.values()]
+    answers_of = [answer for one in operations for answer in one["responses"].values()]
     for kind, places in (
+        ("headers", [(one["headers"], name) for one in answers_of for name in one["headers"]]),
         ("responses", [(one["responses"], status) for one in operations for status in one["responses"]]),
         (
             "parameters",
@@ -344,6 +365,6 @@ def _share(document: dict[str, Any]) -> None:
 
 
 def _component_name(shared: Mapping[str, Any], place: Any) -> str:
-    """The name of a parameter, or the phrase of a status."""
-    phrase = shared["name"] if "name" in shared else HTTPStatus(int(place)).phrase
+    """The name of a parameter or of a header, or the phrase of a status."""
+    phrase = shared.get("name") or (HTTPStatus(int(place)).phrase if str(place).isdigit() else place)
     return "".join(word[0].upper() + word[1:] for word in re.split(r"[^A-Za-z0-9]+", phrase))
