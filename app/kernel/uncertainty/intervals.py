@@ -50,7 +50,11 @@ def wilson(x: Array, n: Array, level: float = 0.95) -> Limits:
 
     The closed ends are exactly 0 at x = 0 and 1 at x = n. Real-valued x and n are allowed.
     """
-    z = two_sided_z(level)
+    return wilson_at(x, n, two_sided_z(level))
+
+
+def wilson_at(x: Array, n: Array, z: Array | float) -> Limits:
+    """Wilson's interval at normal deviates z (...)."""
     square = z * z
     with np.errstate(divide="ignore", invalid="ignore"):
         rate = x / n
@@ -61,24 +65,24 @@ def wilson(x: Array, n: Array, level: float = 0.95) -> Limits:
         return (center - spread) / scale, np.where(rate == 1.0, 1.0, (center + spread) / scale)
 
 
-# A value with its lower and its upper limit.
-ValueWithEnds = tuple[float, float, float]
+# Values with their lower and their upper limits, each (...).
+ValueWithEnds = tuple[Array, Array, Array]
 
 
-def ratio_limits(above: ValueWithEnds, below: ValueWithEnds) -> tuple[float, float]:
-    """Return limits of the ratio of two independent values of at least 0, from the limits of each: MOVER-R.
+def ratio_limits(above: ValueWithEnds, below: ValueWithEnds) -> Limits:
+    """Return limits of the ratios of two independent values of at least 0, from the limits of each: MOVER-R.
 
     Donner & Zou (2012), equation 9. The upper limit is infinite where the denominator may be 0.
     """
     (b, b_low, b_high), (a, a_low, a_high) = above, below
 
-    def end(numerator: float, denominator: float, sign: float) -> float:
+    def end(numerator: Array, denominator: Array, sign: float) -> Array:
         scale = denominator * (2.0 * a - denominator)
-        if scale <= 0.0:
-            # So far out that the quadratic has no root: both at their ends.
-            return numerator / denominator if denominator else np.inf
-        root = (a * b) ** 2 - numerator * (2.0 * b - numerator) * scale
-        return (a * b + sign * float(np.sqrt(max(root, 0.0)))) / scale
+        with silently():
+            root = np.maximum((a * b) ** 2 - numerator * (2.0 * b - numerator) * scale, 0.0)
+            # Where the quadratic has no root, so far out are they: both at their ends.
+            far = np.where(denominator == 0.0, np.inf, numerator / denominator)
+            return np.where(scale <= 0.0, far, (a * b + sign * np.sqrt(root)) / scale)
 
     return end(b_low, a_high, -1.0), end(b_high, a_low, 1.0)
 

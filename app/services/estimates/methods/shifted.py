@@ -209,7 +209,7 @@ def _among_predicted(rate: Rate, value: float, counts: Array, shares: Array, set
     level = settings.level_of_each
     a, b = (_shares_of_rows(counts, mask, shares, level) for mask in (hits, among & ~hits))
     least, most = ratio_limits(b, a)
-    low, high = rate.line.limits(np.asarray(1.0 / (1.0 + most)), np.asarray(1.0 / (1.0 + least)))
+    low, high = rate.line.limits(1.0 / (1.0 + most), 1.0 / (1.0 + least))
     return replace(form, low=float(low), high=float(high))
 
 
@@ -219,9 +219,9 @@ def _shares_of_rows(counts: Array, mask: Mask, shares: Array, level: float) -> V
     rows = mask.any(axis=1) & (sizes > 0)
     hits, sizes, weights = np.where(mask, counts, 0.0).sum(axis=1)[rows], sizes[rows], shares[rows]
     rates, (low, high) = hits / sizes, clopper_pearson(hits, sizes, level)
-    value = float(weights @ rates)
-    below, above = (float(np.sqrt(((weights * (rates - end)) ** 2).sum())) for end in (low, high))
-    return value, max(value - below, 0.0), value + above
+    value = np.asarray(weights @ rates)
+    below, above = (np.sqrt(((weights * (rates - end)) ** 2).sum()) for end in (low, high))
+    return value, np.maximum(value - below, 0.0), value + above
 
 
 def simulated(

@@ -1,0 +1,120 @@
+"""The worst, the best, the range and the ratio of the values of S disjoint slices, with limits that hold though the
+slices were picked for their values.
+
+All of them follow from the limits of the single slices, by whatever method these are made: at the level that is asked
+for, and further out at a level of their own where the slice that came out first was not known beforehand.
+"""
+
+from functools import lru_cache
+
+import numpy as np
+
+from app.kernel.numerics.arrays import Array, last_inside, silently
+from app.kernel.numerics.scipy_bridge import normal_cdf
+from app.kernel.uncertainty.intervals import Limits, ValueWithEnds, ratio_limits
+
+# Points of the integral over the smallest of several normals, and where these end.
+_POINTS, _FAR = 2001, 9.0
+
+
+def level_of_any(level: float, count: int) -> float:
+    """Two-sided level of each of ``count`` independent values, so that one side holds for all at once: Šidák (1967)."""
+    one_sided = (0.5 + level / 2.0) ** (1.0 / count)
+    return float(2.0 * one_sided - 1.0)
+
+
+@lru_cache(maxsize=256)
+def level_of_pairs(level: float, count: int) -> float:
+    """Two-sided level of the difference of each pair of ``count`` values, so that the lower limits of all hold: that of
+    the deviate q / sqrt(2), with q the quantile of the range of so many normals at (1 + level)/2 (Tukey 1953, Kramer
+    1956).
+    """
+    wanted = 0.5 + level / 2.0
+
+    def below(q: float) -> bool:
+        return range_cdf(q, count) < wanted
+
+    q = last_inside(below, 0.0, 4.0 * _FAR)
+    return 1.0 - 2.0 * float(normal_cdf(-q / np.sqrt(2.0)))
+
+
+def range_cdf(q: float, count: int) -> float:
+    """P that the range of ``count`` standard normals is at most q."""
+    x = np.linspace(-_FAR, _FAR, _POINTS)
+    density = np.exp(-x * x / 2.0) / np.sqrt(2.0 * np.pi)
+    # The trapezoid rule has all its digits for what dies down at both ends.
+    inside = (normal_cdf(x + q) - normal_cdf(x)) ** (count - 1)
+    return float(count * (density * inside).sum() * (x[1] - x[0]))
+
+
+def smallest(values: Array, alone: Limits, of_any: Limits) -> ValueWithEnds:
+    """The smallest (...) of S values with its limits.
+
+    It is above a number only if all are: so it is above the smallest of the lower limits, at the level of one
+    (an intersection-union test, Berger 1982). It is below a number if any of them is: so below the smallest of the
+    upper limits that hold for all of them.
+
+    Args:
+        values: (..., S).
+        alone: Limits (..., S) of each at the level that is asked for.
+        of_any: At ``level_of_any``; of proportions by Clopper & Pearson, since they lie far out in the tails.
+    """
+    return values.min(axis=-1), alone[0].min(axis=-1), of_any[1].min(axis=-1)
+
+
+def largest(values: Array, alone: Limits, of_any: Limits) -> ValueWithEnds:
+    """The largest (...) of S values with its limits; the mirror image of ``smallest``."""
+    return values.max(axis=-1), of_any[0].max(axis=-1), alone[1].max(axis=-1)
+
+
+def range_of(values: Array, alone: Limits, of_pairs: Limits) -> ValueWithEnds:
+    """The largest less the smallest (...) of S values with its limits.
+
+    It is below a number only if all differences are, so the largest of the upper limits of all pairs holds, at the
+    level of one. The lower limit is that of the pair for which it is highest, at the level at which those of all hold.
+    Differences of two have limits by MOVER (Zou & Donner 2008).
+
+    Args:
+        values: (..., S).
+        alone: Limits (..., S) of each at the level that is asked for.
+        of_pairs: At ``level_of_pairs``.
+    """
+    gaps = values[..., :, None] - values[..., None, :]
+    high = _hypot(alone[1] - values, values - alone[0])
+    low = _hypot(values - of_pairs[0], of_pairs[1] - values)
+    return (
+        gaps.max(axis=(-2, -1)),
+        np.maximum((gaps - low).max(axis=(-2, -1)), 0.0),
+        _off_diagonal(gaps + high, -np.inf).max(axis=(-2, -1)),
+    )
+
+
+def ratio_of(values: Array, alone: Limits, of_pairs: Limits) -> ValueWithEnds:
+    """The smallest over the largest (...) of S values of at least 0 with its limits; NaN where all are 0.
+
+    The smallest of the ratios of all ordered pairs, whose limits are those of MOVER-R (Donner & Zou 2012), in the
+    places that those of differences have in ``range_of``.
+    """
+    below, above = (ratio_limits(_pairs(values, ends), _pairs(values, ends, other=True)) for ends in (alone, of_pairs))
+    with silently():
+        ratios = values.min(axis=-1) / values.max(axis=-1)
+    low = _off_diagonal(below[0], np.inf).min(axis=(-2, -1))
+    high = np.minimum(_off_diagonal(above[1], np.inf).min(axis=(-2, -1)), 1.0)
+    missing = np.isnan(ratios)
+    return ratios, np.where(missing, np.nan, low), np.where(missing, np.nan, high)
+
+
+def _pairs(values: Array, ends: Limits, *, other: bool = False) -> ValueWithEnds:
+    """Values and limits (..., S) along the rows of a table of pairs, or along its columns."""
+    value, low, high = (part[..., None, :] if other else part[..., :, None] for part in (values, *ends))
+    return value, low, high
+
+
+def _hypot(first: Array, second: Array) -> Array:
+    """Roots (..., S, S) of the sums of the squares of moves (..., S) of one value and of another."""
+    return np.hypot(first[..., :, None], second[..., None, :])
+
+
+def _off_diagonal(pairs: Array, on: float) -> Array:
+    """Pairs (..., S, S) of different slices; ``on`` stands where a slice meets itself."""
+    return np.where(np.eye(pairs.shape[-1], dtype=np.bool_), on, pairs)

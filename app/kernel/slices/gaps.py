@@ -1,0 +1,240 @@
+"""Differences of a slice and what it is held against: the rest, all samples, or another slice.
+
+Rates are compared by the limits of each (MOVER), what is a sum over the samples by the influence of these. Where a
+metric moves with prevalence it is compared at the class shares of the other side as well.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from app.kernel.compare.differences import DrawnDifferences, StudentDifferences
+from app.kernel.matrix.table import Table
+from app.kernel.numerics.arrays import Array, silently
+from app.kernel.numerics.scipy_bridge import normal_cdf
+from app.kernel.uncertainty.closed_forms import cell_sensitivities
+from app.kernel.uncertainty.draws import Functional, Shares, generator
+from app.kernel.uncertainty.intervals import two_sided_z, wilson_at
+from app.kernel.uncertainty.simulation import draw_matrices
+
+# A normal deviate beyond which p is no number any more.
+_FARTHEST = 38.0
+# As many halves as a float64 has digits, and some more.
+_HALVINGS = 60
+_NO_EVENTS = 0.5
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RateGaps:
+    """Differences of V rates from Wilson's limits of each: MOVER. Newcombe (1998b), Zou & Donner (2008).
+
+    The lower limit is d - sqrt((a - l_a)^2 + (u_b - b)^2 - 2 rho (a - l_a)(u_b - b)); p is that of the level at which a
+    limit touches 0.
+
+    Attributes:
+        hits: (2, V) of the slice and of the other side, or what they are worth as independent samples.
+        among: (2, V) samples of them.
+        correlation: (V) of both rates, of samples or groups that both sides have.
+        factor: (V) by which differences and limits are multiplied: against all samples, of which the slice holds the
+            part q of the denominators, the difference is 1 - q times that against the rest, and p is the same.
+    """
+
+    hits: Array
+    among: Array
+    correlation: Array | float = 0.0
+    factor: Array | float = 1.0
+
+    @property
+    def _rates(self) -> Array:
+        with silently():
+            return self.hits / self.among
+
+    @property
+    def gaps(self) -> Array:
+        """Differences (V); NaN where one side has no samples."""
+        first, second = self._rates
+        gaps: Array = (first - second) * self.factor
+        return gaps
+
+    def _moves(self, z: Array | float) -> tuple[Array, Array]:
+        """Distances (V) from the differences to their lower and their upper limits at normal deviates z (V)."""
+        rates, (low, high) = self._rates, wilson_at(self.hits, self.among, z)
+        below, above = rates - low, high - rates
+        return self._together(below[0], above[1]), self._together(above[0], below[1])
+
+    def _together(self, one: Array, other: Array) -> Array:
+        with silently():
+            return np.sqrt(np.maximum(one * one + other * other - 2.0 * self.correlation * one * other, 0.0))
+
+    def limits(self, level: float) -> tuple[Array, Array]:
+        """Lower and upper limits (V)."""
+        below, above = self._moves(two_sided_z(level))
+        return self.gaps - below * self.factor, self.gaps + above * self.factor
+
+    @property
+    def p(self) -> Array:
+        """Two-sided p (V) of no difference; 1 of equal rates, NaN where one does not exist."""
+        first, second = self._rates
+        gaps = first - second
+        low, high = np.zeros(gaps.shape), np.full(gaps.shape, _FARTHEST)
+        for _ in range(_HALVINGS):
+            middle = (low + high) / 2.0
+            below, above = self._moves(middle)
+            apart = np.where(gaps >= 0, below, above) < np.abs(gaps)
+            low, high = np.where(apart, middle, low), np.where(apart, high, middle)
+        return np.where(np.isnan(gaps), np.nan, np.where(gaps == 0, 1.0, 2.0 * normal_cdf(-low)))
+
+
+def welch(first: Array, second: Array, variances: Array, freedom: Array) -> StudentDifferences:
+    """Differences of V values of independent samples, such as means. Welch (1947).
+
+    Args:
+        first: (V).
+        second: (V).
+        variances: (2, V) of both values.
+        freedom: (2, V) degrees of freedom of these.
+    """
+    with silently():
+        total = variances.sum(axis=0)
+        found = total**2 / (variances**2 / freedom).sum(axis=0)
+    return StudentDifferences(first - second, np.sqrt(total), np.where(np.isnan(found), np.inf, found))
+
+
+def of_influences(gaps: Array, first: Array, second: Array, freedom: Array) -> StudentDifferences:
+    """Differences of V values from what each of n samples, or groups of them, adds to both.
+
+    Args:
+        gaps: (V).
+        first: (V, n) influences on the value of the slice, 0 outside of it.
+        second: (V, n) on the value that it is held against.
+        freedom: (V) degrees of freedom of the variance.
+    """
+    moves = first - second
+    return StudentDifferences(gaps, np.sqrt(np.vecdot(moves, moves)), freedom)
+
+
+def half_counted(counts: Array) -> Array:
+    """Matrices (..., K, K) in which a class that is all right, or all wrong, has half a sample more of the other kind.
+
+    Their variance says how uncertain a rate of 0 or 1 is.
+    """
+    size = counts.shape[-1]
+    right, actual = np.diagonal(counts, axis1=-2, axis2=-1), counts.sum(axis=-1)
+    places = np.arange(size)
+    more = np.zeros(counts.shape)
+    more[..., places, places] = np.where((right == 0) & (actual > 0), _NO_EVENTS, 0.0)
+    errors = np.where((right == actual) & (actual > 0), _NO_EVENTS / max(size - 1, 1), 0.0)
+    return counts + more + errors[..., None] * (1.0 - np.eye(size))
+
+
+def cell_influences(counts: Array, functional: Functional) -> Array:
+    """Influence of a sample in each cell of a matrix (K, K) on V values, in its unit of weight: (V, K, K), 0 in empty
+    cells.
+
+    The derivative by the share of the cell less the mean of all, over the number of samples.
+    """
+    moves, cells = cell_sensitivities(counts, functional)
+    rows, columns = cells.T
+    slopes = moves / counts[rows, columns][:, None]
+    return _in_cells(slopes - moves.sum(axis=0) / counts.sum(), rows, columns, len(counts))
+
+
+def _in_cells(values: Array, rows: Array, columns: Array, size: int) -> Array:
+    found = np.zeros((values.shape[1], size, size))
+    found[:, rows, columns] = values.T
+    return found
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AtShares:
+    """V values of two matrices at the class shares of the second.
+
+    Attributes:
+        first: (V) of the rows of the slice.
+        second: (V) of the other side as it is.
+        own: (V, K, K) what a sample of the slice in each cell adds to the differences, in its unit of weight.
+        others: (V, K, K) what a sample of the other side adds.
+    """
+
+    first: Array
+    second: Array
+    own: Array
+    others: Array
+
+
+def at_reference_shares(counts: Array, reference: Array, functional: Functional) -> AtShares | None:
+    """Values at the class shares of the reference; None where it has a class that the slice lacks.
+
+    With pi the shares, g the derivatives there, g_ their means by row and h = g_ of the slice less g_ of the reference:
+    a sample of the slice of class k in cell j adds pi_k / n_k (g_kj - g_k), one of the reference the same of its own
+    with a minus, and (h_k - sum of pi h) / n, since the shares are estimated too.
+
+    Args:
+        counts: Of the slice (K, K).
+        reference: Of what it is held against (K, K).
+        functional: V values.
+    """
+    total, actual, wanted = reference.sum(), counts.sum(axis=1), reference.sum(axis=1)
+    if ((actual == 0) & (wanted > 0)).any():
+        return None
+    shares = wanted / total
+    with silently():
+        moved = np.where(wanted[:, None] > 0, counts * (wanted / actual)[:, None], 0.0)
+    slopes, means = [], []
+    for matrix, sizes in ((moved, actual), (reference, wanted)):
+        sensitivities, cells = cell_sensitivities(matrix, functional)
+        rows, columns = cells.T
+        by_cell = _in_cells(sensitivities * (total / matrix[rows, columns])[:, None], rows, columns, len(matrix))
+        with silently():
+            by_row = np.where(wanted > 0, (by_cell * matrix).sum(axis=-1) / wanted, 0.0)
+            each = np.where(wanted > 0, shares / sizes, 0.0)
+        away = np.where(matrix > 0, by_cell - by_row[..., None], 0.0)
+        slopes.append(each[:, None] * away)
+        means.append(by_row)
+    h = means[0] - means[1]
+    of_shares = (h - (h @ shares)[:, None]) / total
+    with silently():
+        first, second = (np.atleast_1d(functional(Table(matrix))) for matrix in (moved, reference))
+    return AtShares(first, second, slopes[0], np.where(reference > 0, of_shares[..., None] - slopes[1], 0.0))
+
+
+def drawn_at_reference_shares(
+    counts: Array,
+    rest: Array,
+    functional: Functional,
+    *,
+    contained: bool,
+    draws: int,
+    seed: int,
+    squares: tuple[Array, Array] | None = None,
+) -> DrawnDifferences:
+    """Differences of V values at the class shares of the reference, from posterior draws of the rows of both sides.
+
+    Args:
+        counts: Of the slice (K, K).
+        rest: Of the samples of the reference outside of it (K, K).
+        functional: V values.
+        contained: Is the slice a part of the reference?
+        draws: How many.
+        seed: Of the draws.
+        squares: Sums of squared weights of both, where samples have weights.
+    """
+    random = generator(seed)
+    own, others = (
+        np.concatenate([*draw_matrices(one, draws=draws, random=random, shares=Shares.SAMPLED, squares=by)])
+        for one, by in zip((counts, rest), squares or (None, None), strict=True)
+    )
+    with silently():
+        gaps = _at_shares_of(own, others, functional, contained=contained)
+        values = _at_shares_of(counts, rest, functional, contained=contained)
+    return DrawnDifferences(np.atleast_1d(values), gaps.reshape(draws, -1))
+
+
+def _at_shares_of(counts: Array, rest: Array, functional: Functional, *, contained: bool) -> Array:
+    """Differences (..., V) of matrices (..., K, K) at the class shares of the reference."""
+    # Draws keep the number of samples, so that both can be added up.
+    reference = counts + rest if contained else rest
+    wanted, actual = reference.sum(axis=-1), counts.sum(axis=-1)
+    scale = np.divide(wanted, actual, out=np.zeros_like(wanted), where=actual > 0)
+    gaps: Array = functional(Table(counts * scale[..., None])) - functional(Table(reference))
+    return gaps
