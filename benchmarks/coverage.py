@@ -205,15 +205,20 @@ def drawn_scores(share: float, apart: float, size: int, random: np.random.Genera
     }
 
 
-def of_rates_at_rates() -> Iterator[Design]:
+def of_scores() -> Iterator[Design]:
     normal, apart = NormalDist(), 2.0
     # By symmetry both rates are the same.
     truth = normal.cdf(apart - normal.inv_cdf(0.9))
-    truths = {"specificity_at(recall=0.9)@member": truth, "recall_at(specificity=0.9)@member": truth}
+    rates = {"specificity_at(recall=0.9)@member": truth, "recall_at(specificity=0.9)@member": truth}
+    # The average precision is the mean precision over all recalls.
+    recalls = (np.arange(10_000) + 0.5) / 10_000
+    alarms = np.array([normal.cdf(normal.inv_cdf(recall) - apart) for recall in recalls])
     for share in (0.5, 0.1, 0.02):
+        precision = share * recalls / (share * recalls + (1.0 - share) * alarms)
+        truths = rates | {"average_precision@member": float(np.mean(precision))}
         for size in (20, 50, 200, 2000):
             draw = partial(drawn_scores, share, apart, size)
-            yield Design(f"rates at rates, class of {share:.0%}", str(size), truths, draw)
+            yield Design(f"normal scores, class of {share:.0%}", str(size), truths, draw)
 
 
 # Samples in groups, and samples with weights.
@@ -323,7 +328,7 @@ def of_units() -> Iterator[Design]:
             )
 
 
-DESIGNS = (of_matrices, of_probabilities, of_rates_at_rates, of_designs, of_units)
+DESIGNS = (of_matrices, of_probabilities, of_scores, of_designs, of_units)
 
 
 def main() -> None:

@@ -88,13 +88,13 @@ def test_all_are_every_metric_of_every_class(classes: int) -> None:
 
 def test_resampled_intervals_say_from_what() -> None:
     part = answered(source_of(*softmax_problem(100, 3, 1)))
-    interval = part.intervals["average_precision@B"]
+    interval = part.intervals["pr_auc_trapezoid@B"]
     assert (interval["seed"], interval["draws"], interval["given"]) == (5, 200, "actual_counts")
     assert interval["monte_carlo_error"] is not None
     assert 0.0 < interval["monte_carlo_error"] < 0.05
     assert "seed" not in part.intervals["log_loss"]
     sampled = replace(ALL, sampling=Sampling(draws=200, shares=Shares.SAMPLED))
-    assert answered(source_of(*softmax_problem(100, 3, 1)), sampled).intervals["average_precision@B"]["given"] == "n"
+    assert answered(source_of(*softmax_problem(100, 3, 1)), sampled).intervals["pr_auc_trapezoid@B"]["given"] == "n"
 
 
 def test_the_headline_has_what_costs_nothing() -> None:
@@ -182,7 +182,7 @@ def test_one_class_alone() -> None:
 def test_probabilities_that_are_all_alike_say_nothing_of_their_spread() -> None:
     y = np.tile([0, 1], 20)
     part = answered(source_of(y, np.full((40, 2), 0.5)))
-    for name in ("log_loss", "average_precision@A", "median_phi@B"):
+    for name in ("log_loss", "pr_auc_trapezoid@A", "median_phi@B"):
         assert part.intervals[name]["low"] is None
         assert "variance is zero" in part.intervals[name]["reason"]
 

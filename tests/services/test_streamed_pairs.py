@@ -111,9 +111,9 @@ def test_of_scores_losses_are_undefined(tmp_path: Path) -> None:
 
 def test_what_was_resampled_is_left_out_and_said(tmp_path: Path) -> None:
     runs = models(2)
-    asked, _ = asked_of(runs, ["average_precision@c1", "min(brier_score, log_loss)", "log_loss", "minimum_cost"])
+    asked, _ = asked_of(runs, ["pr_auc_trapezoid@c1", "min(brier_score, log_loss)", "log_loss", "minimum_cost"])
     answer = streamed(asked, runs, tmp_path)
-    for name in ("average_precision@c1", "min(brier_score, log_loss)", "minimum_cost"):
+    for name in ("pr_auc_trapezoid@c1", "min(brier_score, log_loss)", "minimum_cost"):
         found = answer.metrics[name]
         (difference,) = found.differences
         assert all(
@@ -122,7 +122,7 @@ def test_what_was_resampled_is_left_out_and_said(tmp_path: Path) -> None:
         assert difference.reason is not None
         assert difference.reason.endswith("not all metrics are added up sample by sample (not_folded)")
     assert np.isfinite(answer.metrics["log_loss"].differences[0].p_value or np.nan)
-    assert any("average_precision@c1, min(brier_score, log_loss), minimum_cost" in note for note in answer.notes)
+    assert any("pr_auc_trapezoid@c1, min(brier_score, log_loss), minimum_cost" in note for note in answer.notes)
 
 
 @pytest.mark.parametrize("weighted", [False, True])

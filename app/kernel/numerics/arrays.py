@@ -170,8 +170,11 @@ def geometric_mean(values: Array) -> Array:
 
 
 def kish_effective_n(weights: Array) -> float:
-    """(sum w)^2 / sum w^2: the number of equally weighted samples with the same variance of a mean. Kish (1965)."""
-    return float(math.fsum(weights) ** 2 / math.fsum(np.square(weights)))
+    """(sum w)^2 / sum w^2: the number of equally weighted samples with the same variance of a mean, 0 of none. Kish
+    (1965).
+    """
+    squares = math.fsum(np.square(weights))
+    return float(math.fsum(weights) ** 2 / squares) if squares else 0.0
 
 
 def weighted_mean(values: Array, weights: Array) -> Array:

@@ -9,10 +9,10 @@ from math import log
 
 import numpy as np
 
-from app.kernel.numerics.arrays import Array, Mask
+from app.kernel.numerics.arrays import Array, Mask, silently
 from app.kernel.numerics.sorting import ascending_order
 from app.kernel.samples.losses import Codes, true_probabilities
-from app.kernel.samples.rankings import Ranking, Row, standardised
+from app.kernel.samples.rankings import Ranking, Row, cumulative, last_of_ties, standardised
 from app.kernel.samples.scores import Scores
 
 # Differences below this, relative to the values, are rounding.
@@ -91,6 +91,35 @@ def area_influences(scores: Scores) -> tuple[Array, Array]:
         areas[code] = placed[members].mean() if given is None else weights[members] @ placed[members] / count
         influence[code, order] = centred_by_class(placed, members.astype(np.intp), 2, given, 1.0)
     return areas, influence
+
+
+def precision_influence(scores: Scores, code: int) -> Array:
+    """Influence (n) of every sample on the average precision of a class; its shares are random too.
+
+    A member counts by the precision at its own cut, and every sample moves the precision at all cuts that it is among:
+    the derivatives of AP = sum_i w_i TP_i / (TP_i + FP_i) / P over the members by the weights, times these (the
+    infinitesimal jackknife; the same linearisation as in Boyd, Eng & Page 2013), and sqrt(n / (n - 1)).
+    """
+    order, rising = ascending_order(scores.columns[code])
+    members = scores.members(code).take(order)
+    weights = np.ones(order.size) if scores.weights is None else scores.weights.take(order)
+    ends = last_of_ties(rising)
+    ends = np.arange(order.size) if ends is None else ends
+    sizes = np.diff(ends, prepend=-1)
+    held, others = np.where(members, weights, 0.0), np.where(members, 0.0, weights)
+    tp, fp = (np.repeat(mass.sum() - cumulative(mass).take(ends + 1 - sizes), sizes) for mass in (held, others))
+    count = float(held.sum())
+    with silently():
+        precision, each = tp / (tp + fp), held / (tp + fp) ** 2
+    # Below all samples that weigh anything.
+    each = np.where(held > 0.0, each, 0.0)
+    gained, lost = (np.repeat(np.cumsum(each * mass).take(ends), sizes) for mass in (fp, tp))
+    mean = float(held @ np.where(held > 0.0, precision, 0.0)) / count
+    used = int(np.count_nonzero(weights))
+    moved = np.where(members, np.where(held > 0.0, precision, 0.0) - mean + gained, -lost)
+    influence = np.empty(order.size)
+    influence[order] = weights * moved * float(np.sqrt(used / max(used - 1, 1))) / count
+    return influence
 
 
 def pair_influence(scores: Scores, weights: Array) -> tuple[Array, Array]:

@@ -151,7 +151,7 @@ class Skill:
 
 
 class AreaOf(StrEnum):
-    """Areas that are averaged, and their weights."""
+    """Areas that are averaged, and their weights; ``PRECISION`` is that of one class under its steps of precision."""
 
     ONE_CLASS = "one_class"
     CLASSES = "classes"
@@ -159,6 +159,7 @@ class AreaOf(StrEnum):
     PAIRS = "pairs"
     PAIR_SHARES = "pair_shares"
     ENTRIES = "entries"
+    PRECISION = "precision_steps"
 
 
 @dataclass(frozen=True, slots=True)

@@ -194,12 +194,12 @@ class _Kept:
     """
 
     def __init__(self, levels: Sequence[Array]) -> None:
-        self._levels, self._found = [*map(Levels, levels)], [np.zeros((5, 0))]
+        self._levels, self._found = [*map(Levels, levels)], [np.zeros((9, 0))]
         self._n_cuts = 0
 
     def add(self, scores: Array, sums: Sequence[Array]) -> Positions:
-        """Go on with the next lower scores (c), and sums (c) of members and others with each, and before each; the
-        places of those that are kept.
+        """Go on with the next lower scores (c), and sums (c) with each and before each, first of members and others;
+        return the places of those that are kept.
         """
         self._n_cuts += scores.size
         tp, fp = sums[:2]
@@ -210,7 +210,9 @@ class _Kept:
 
     @cached_property
     def found(self) -> Array:
-        """Scores, members, others, and members and others before (5, c) of the kept cuts."""
+        """Scores, members, others, those before, both slopes of the precision, and those before (9, c) of the kept
+        cuts.
+        """
         return np.concatenate(self._found, axis=1)
 
     @property
@@ -333,6 +335,8 @@ class Along:
         self.edge: CutBlock | None = None
         self._kept, self._reduction = _Kept(_levels(members, others, n_classes)), Reduction(limits)
         self._reached = 0.0, 0.0
+        # What members and others above have added to the slopes of the precision: see `average_precision_variance`.
+        self._slopes = np.zeros((2, 1))
         # Of the cuts of each block; added up in the end without a rounding of their own.
         self._sums: list[list[float]] = []
         self._inside: list[float] = []
@@ -358,7 +362,11 @@ class Along:
         tp_before = np.concatenate([[above_tp], tp[:-1]])
         fp_before = np.concatenate([[above_fp], fp[:-1]])
         self._reached = float(tp[-1]), float(fp[-1])
-        self._reduction.add(cuts, self._kept.add(cuts.scores, (tp, fp, tp_before, fp_before)))
+        slopes = np.cumsum(np.stack([fp, tp]) * (held / (tp + fp) ** 2), axis=1) + self._slopes
+        before = np.concatenate([self._slopes, slopes[:, :-1]], axis=1)
+        self._slopes = slopes[:, -1:]
+        kept = self._kept.add(cuts.scores, (tp, fp, tp_before, fp_before, *slopes, *before))
+        self._reduction.add(cuts, kept)
         if self.members.weight and self.others.weight:
             self._add_to_hull(tp, fp)
             # Shares of the other side above, ties half.
@@ -372,6 +380,9 @@ class Along:
         twice = heights + precision_at(tp_before.take(at), fp_before.take(at))
         block = CutBlock(*(one.take(at) for one in (tp, fp, tp_before, fp_before, held)))
         sums += [heights * held.take(at), twice * held.take(at)]
+        own = tp / (tp + fp) - before[0]
+        for squares, values in zip(cuts.squares, (own, before[1]), strict=True):
+            sums += [squares * values, squares * values * values]
         self._sums.append([float(one.sum()) for one in sums])
         if at.size:
             self._look(cuts.scores.take(at), block)
@@ -446,6 +457,28 @@ class Along:
         """Sum of the precision at the members, by trapezoids."""
         return 0.5 * self._totals[7]
 
+    @cached_property
+    def average_precision_variance(self) -> float:
+        """Variance of the average precision, as of the influences that `precision_placements` gives; NaN without
+        members.
+        """
+        if not self.members.weight:
+            return float("nan")
+        of_members, members_twice, of_others, others_twice = self._totals[8:]
+        gained, lost = self.precision_slopes
+        squares = self.members.squares, self.others.squares
+        spread = members_twice + 2.0 * gained * of_members + gained * gained * squares[0]
+        spread += others_twice - 2.0 * lost * of_others + lost * lost * squares[1]
+        # What is a rounding of its parts is none.
+        size = members_twice + gained * gained * squares[0] + others_twice + lost * lost * squares[1]
+        used = self.members.used + self.others.used
+        return 0.0 if spread <= _ROUNDING * size else spread / self.members.weight**2 * used / max(used - 1, 1)
+
+    @property
+    def precision_slopes(self) -> tuple[float, float]:
+        """Slopes of all members less the average precision, and of all others."""
+        return float(self._slopes[0, 0]) - self.precision / self.members.weight, float(self._slopes[1, 0])
+
     @property
     def area_inside(self) -> float:
         """Area in pairs under the cuts up to the largest false positive rate."""
@@ -508,25 +541,40 @@ class Places:
     of themselves.
 
     Args:
-        found: Scores, members, others, and members and others before (5, c) of the kept cuts, falling.
+        found: See `_Kept`.
         curve: The ranking.
     """
 
     def __init__(self, found: Array, curve: Along) -> None:
         self._curve = curve
-        scores, tp, fp, tp_before, fp_before = found[:, ::-1]
+        scores, tp, fp, tp_before, fp_before, *slopes = found[:, ::-1]
         # Above a score nothing of it is counted, below all of it, at it half.
         self._scores = np.stack([np.nextafter(scores, -np.inf), scores, np.nextafter(scores, np.inf)], axis=1).ravel()
         sides = [(after, before) for after, before in ((tp, tp_before), (fp, fp_before))]
         self._tp, self._fp = (
             np.stack([after, 0.5 * (after + before), before], axis=1).ravel() for after, before in sides
         )
+        # At a score the slopes are those before it.
+        self._slopes = [
+            np.stack([after, before, before], axis=1).ravel()
+            for after, before in zip(slopes[:2], slopes[2:], strict=True)
+        ]
+        heights = [precision_at(*side) for side in ((tp, fp), (tp, fp), (tp_before, fp_before))]
+        self._precision = np.stack(heights, axis=1).ravel()
         # Neighbours may touch where scores are next to each other.
         self._scores = np.maximum.accumulate(self._scores)
 
     def lost(self, scores: Array) -> Array:
         """Share (n) of the others above scores (n), ties half."""
         return np.asarray(np.interp(scores, self._scores, self._fp) / self._curve.others.weight)
+
+    def precise(self, scores: Array) -> Array:
+        """Precision at scores (n) of members, less their slopes above."""
+        return np.asarray(np.interp(scores, self._scores, self._precision - self._slopes[0]))
+
+    def spoilt(self, scores: Array) -> Array:
+        """Slopes of the precision of others above scores (n)."""
+        return np.asarray(np.interp(scores, self._scores, self._slopes[1]))
 
     def won(self, scores: Array) -> Array:
         """Share (n) of the members above scores (n), ties half."""
@@ -555,6 +603,25 @@ def placements(curve: Along, scores: Array, members: Mask, weights: Array | None
         at = np.flatnonzero(~members)
         away[at] = (places.won(scores.take(at)) - area) * _scale(curve.others)
     return away if weights is None else away * weights
+
+
+def precision_placements(curve: Along, scores: Array, members: Mask) -> Array:
+    """Influence (n) of samples on the average precision of a ranking, in each unit of weight.
+
+    As in `app.kernel.samples.areas.precision_influence`.
+
+    Args:
+        curve: The ranking, with members.
+        scores: (n), of some of its samples in any order.
+        members: (n).
+    """
+    away, (gained, lost) = np.zeros(scores.size), curve.precision_slopes
+    if curve.average_precision_variance:
+        at, others = np.flatnonzero(members), np.flatnonzero(~members)
+        away[at] = curve.places.precise(scores.take(at)) + gained
+        away[others] = curve.places.spoilt(scores.take(others)) - lost
+    used = curve.members.used + curve.others.used
+    return away * float(np.sqrt(used / max(used - 1, 1)) / curve.members.weight)
 
 
 def _scale(side: Side) -> float:

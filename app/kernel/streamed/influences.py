@@ -10,7 +10,7 @@ import numpy as np
 from app.kernel.metrics.card import Inputs, Metric
 from app.kernel.numerics.arrays import Array, Mask, silently
 from app.kernel.samples.areas import ROUNDING
-from app.kernel.samples.influence import InfluenceForm, LinearMethod, Over, Skill, Strata
+from app.kernel.samples.influence import AreaOf, InfluenceForm, LinearMethod, Over, Skill, Strata
 from app.kernel.samples.losses import Codes
 from app.kernel.samples.scores import Scores
 from app.kernel.streamed.moments import ClassMoments, Moments
@@ -78,6 +78,9 @@ class Sampled(Protocol):
 
     def area_sizes(self, leaf: Leaf) -> tuple[float, float] | None:
         """Effective members and others of one area; None of an average of several."""
+
+    def freedom_of(self, leaf: Leaf) -> float:
+        """Degrees of freedom of an average precision, by the smaller of both sides of its class."""
 
     def values_of(self, leaf: Leaf, part: Table, scores: Scores) -> Array:
         """Values (b) of some samples; of an area their influence in each unit of weight."""
@@ -261,7 +264,9 @@ class RunInfluences:
     def _of_area(self, leaf: Leaf, at: int) -> _Made:
         means, size = np.nan_to_num(self._read.moments.means[:, at]), self._read.moments.masses.size
         slope = 1.0 if leaf.form.area is None else leaf.form.area.slope
-        return _Made(self._run.value(leaf), np.full(size, slope), slope * means, sizes=self._run.area_sizes(leaf))
+        made = _Made(self._run.value(leaf), np.full(size, slope), slope * means, sizes=self._run.area_sizes(leaf))
+        is_precision = leaf.form.area is not None and leaf.form.area.of is AreaOf.PRECISION
+        return made._replace(freedom=self._run.freedom_of(leaf)) if is_precision else made
 
 
 def _by_class(leaf: Leaf) -> bool:

@@ -22,7 +22,18 @@ from app.kernel.samples.rankings import (
     standardised_partial_area,
 )
 from app.kernel.samples.scores import Excess, Forecasts, Scores, Stated
-from app.kernel.streamed.along import MAX_FPR, Along, Cuts, Reduced, Side, cuts_of, merged, pieces, placements
+from app.kernel.streamed.along import (
+    MAX_FPR,
+    Along,
+    Cuts,
+    Reduced,
+    Side,
+    cuts_of,
+    merged,
+    pieces,
+    placements,
+    precision_placements,
+)
 from app.kernel.streamed.bins import LIMITS, BinSums, BothBins, ForecastSums, StreamedBins, TopSums
 from app.kernel.streamed.influences import Leaf, RowSums
 from app.kernel.streamed.logistic import Fit, fitted
@@ -436,7 +447,8 @@ class StreamedScores(Scores):
         leaves = [Leaf.made(metric, None) for metric in OF_ROWS if self.are_probabilities]
         if self.has_area_sums:
             of_classes = range(self.n_classes) if self.grouped else ()
-            leaves += [Leaf.made(score_ranking.roc_auc, code) for code in of_classes]
+            of_each = (score_ranking.roc_auc, score_ranking.average_precision)
+            leaves += [Leaf.made(metric, code) for metric in of_each for code in of_classes]
             leaves += [Leaf.made(metric, None) for metric in self._averages]
         known = [leaf for leaf in leaves if leaf is not None]
         parts = ((part, self.strata(part)) for part in self.in_parts(self.read_columns))
@@ -490,16 +502,23 @@ class StreamedScores(Scores):
         if leaf.form.area is not None and self.area_sizes(leaf) is not None:
             area = float(self.ranking(1 if leaf.of is None else leaf.of).auc)
             return 1.0 - leaf.form.area.slope * (1.0 - area)
+        if leaf.form.area is not None and leaf.form.area.of is AreaOf.PRECISION:
+            return float(self.ranking(1 if leaf.of is None else leaf.of).average_precision)
         with silently():
             return float(leaf.metric.compute(self, **leaf.parameters))
 
     def area_sizes(self, leaf: Leaf) -> tuple[float, float] | None:
         """Effective members and others of one area; None of an average of several."""
         kind = leaf.form.area and leaf.form.area.of
-        if kind is AreaOf.ENTRIES or not (kind is AreaOf.ONE_CLASS or self.is_mirrored):
+        if kind in (AreaOf.ENTRIES, AreaOf.PRECISION) or not (kind is AreaOf.ONE_CLASS or self.is_mirrored):
             return None
         members, others = self.both_sides(1 if leaf.of is None else leaf.of)
         return members.effective, others.effective
+
+    def freedom_of(self, leaf: Leaf) -> float:
+        """Degrees of freedom of an average precision, by the smaller of both sides of its class."""
+        sides = self.both_sides(1 if leaf.of is None else leaf.of)
+        return max(min(side.effective for side in sides) - 1.0, 1.0)
 
     def part(self, part: Table) -> Scores:
         """Some samples in memory."""
@@ -522,6 +541,11 @@ class StreamedScores(Scores):
             return np.full(scores.n_samples, np.nan)
         if area.of is AreaOf.ENTRIES:
             return self._of_entries(part, scores.columns)
+        if area.of is AreaOf.PRECISION:
+            code = 1 if leaf.of is None else leaf.of
+            curve, own = self.ranking(code).curve, scores.columns[code]
+            known = curve.members.weight > 0
+            return precision_placements(curve, own, self.inside(part, code)) if known else np.full(own.size, np.nan)
         if area.of is AreaOf.ONE_CLASS or self.is_mirrored:
             return self._of_class(1 if leaf.of is None else leaf.of, part, scores.columns)
         if area.of in (AreaOf.PAIRS, AreaOf.PAIR_SHARES):

@@ -265,10 +265,28 @@ def consistency_band(ranking: Ranking, *, draws: int, seed: int, at: Array, sett
     occurring = ranking.values.take(ranking.last)
     chosen = np.linspace(0, occurring.size - 1, min(occurring.size, _MOST_TOGETHER)).astype(np.intp)
     points = np.union1d(occurring[chosen], at)
-    drawn = consistent_curves(ranking, draws=draws, seed=seed, at=points)
-    low, high = read_band(drawn, settings)
+    low, high = _common_multiple(consistent_curves(ranking, draws=draws, seed=seed, at=points), settings.level)
     places = np.searchsorted(points, at)
     return low[places], high[places]
+
+
+def _common_multiple(drawn: Array, level: float) -> Limits:
+    """Limits (m), within 0 and 1, that hold a share of simulated curves (D, m) at all points at once.
+
+    Each side is one multiple of what 1 % of the curves exceed there. A tail in common to all points, as of `read_band`,
+    would lie beyond the outermost curve: an isotonic regression of 1,000 samples is flat over few of them.
+    """
+    middle = np.median(drawn, axis=0)
+    above, below = np.maximum(drawn - middle, 0.0), np.maximum(middle - drawn, 0.0)
+    # A point at which fewer than 1 % of the curves leave the middle has their root mean square.
+    up, down = (
+        np.maximum(np.quantile(side, 0.99, axis=0), np.sqrt(np.mean(side**2, axis=0))) for side in (above, below)
+    )
+    with silently():
+        # 0 / 0: no curve is there on that side.
+        reach = np.fmax(np.fmax.reduce(above / up, axis=1), np.fmax.reduce(below / down, axis=1))
+    times = float(np.quantile(np.nan_to_num(reach), level, method="higher"))
+    return np.maximum(middle - times * down, 0.0), np.minimum(middle + times * up, 1.0)
 
 
 def consistent_curves(ranking: Ranking, *, draws: int, seed: int, at: Array) -> Array:

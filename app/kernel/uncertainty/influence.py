@@ -69,11 +69,10 @@ class Linearisation:
         return float(np.vecdot(self.influence, self.influence))
 
     def reach(self, level: float) -> float:
-        """Half width of an interval in standard errors: Student's quantile, a normal one on the logit scale unless the
-        variance is that of groups; further out where few samples carry the weight.
+        """Half width of an interval in standard errors: Student's quantile, a normal one where the variance is taken as
+        known; further out where few samples carry the weight.
         """
-        known = self.n_groups is None and (self.scale is Scale.LOGIT or np.isinf(self.freedom))
-        if not known:
+        if self.n_groups is not None or np.isfinite(self.freedom):
             return float(student_quantile((1.0 + level) / 2.0, self.freedom))
         return two_sided_z(level) * (1.0 if self.worth is None else surer(level, *self.worth))
 

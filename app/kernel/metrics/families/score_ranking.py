@@ -18,6 +18,7 @@ from app.kernel.samples.areas import (
     mean_over_log_fpr,
     micro_influence,
     pair_influence,
+    precision_influence,
     standardised_of_recalls,
 )
 from app.kernel.samples.curves import precision_at_recall, recall_at_specificity, specificity_at_recall
@@ -67,6 +68,13 @@ def _weighted_pairs(of: WeightedSamples) -> Array:
     areas, influence = pair_influence(scores, (scores.prevalence[:, None] + scores.prevalence) / pairs)
     slope = (areas.sum(axis=0) + areas.sum(axis=1)) / pairs
     return influence + centred(slope[scores.y], scores.weights, 1.0)
+
+
+def _precision(of: WeightedSamples, class_index: int | None, _: Parameters) -> Influence:
+    code = 1 if class_index is None else class_index
+    # The smaller of both sides of the class carries the variance.
+    freedom = max(min(of.sides(code)) - 1.0, 1.0)
+    return Influence(precision_influence(of.scores, code), LinearMethod.INFLUENCE_LOGIT, freedom=freedom)
 
 
 def _among_first(of: WeightedSamples, class_index: int | None, parameters: Parameters) -> Influence:
@@ -233,6 +241,8 @@ def roc_gini(s: Scores) -> Array:
     undefined=(NO_ACTUAL,),
     references=("davis2006", "aguilar2025", "wu2025", "beddar2025"),
     also=OVER_LABELS,
+    scale=Scale.LOGIT,
+    influence=InfluenceForm(LinearMethod.INFLUENCE_LOGIT, _precision, area=Area(AreaOf.PRECISION)),
 )
 def average_precision(s: Scores) -> Array:
     return _stack([ranking.average_precision for ranking in s.rankings])
