@@ -133,6 +133,7 @@ def _of_runs(answer: Json) -> Document:
                 f"{lede} {level} intervals; p is adjusted ({design['multiplicity']['method']}). The chances are those "
                 f"that {'the first' if pair else 'a run'} is better, the same, or worse.",
             ),
+            *_causes(answer, names),
             Section("figures", "Figures", [Figures()]),
         ],
         path=f"comparisons/{answer['id']}",
@@ -185,6 +186,44 @@ def _orders(answer: Json, names: Sequence[str]) -> Table:
 def _table_of(answer: Json, columns: Sequence[Column], groups: Sequence[Group]) -> Table:
     interval = f"{percent(answer['design']['level'], None)} interval"
     return Table("Differences", columns, groups, interval, _SHORT, "differences")
+
+
+def _causes(answer: Json, names: Sequence[str]) -> list[Section]:
+    """Return the parts of differences where they were asked for, the largest first."""
+    name_of = dict(zip((run["id"] for run in answer["evaluations"]), names, strict=True))
+    groups, notes = [], dict[str, None]()
+    for key, metric in answer["metrics"].items():
+        for pair in metric["differences"]:
+            causes = pair.get("causes")
+            if causes is None:
+                continue
+            if causes["items"] is None:
+                notes[f"{key}: {causes['reason']}."] = None
+                continue
+            between = (", ", Name(name_of[pair["a"]]), " less ", Name(name_of[pair["b"]])) if len(names) > _PAIR else ()
+            rows = [cause_row(one) for one in sorted(causes["items"], key=lambda one: -abs(one["value"]))]
+            total = Estimate(causes["difference"], sign=True)
+            groups.append(Group([*rows, [("all together",), total]], (Name(key), *between)))
+    if not (groups or notes):
+        return []
+    columns = [Column("cause", Kind.NAME), Column("part", Kind.ESTIMATE, style="strong")]
+    interval = f"{percent(answer['design']['level'], None)} interval"
+    tables = [Table("Causes", columns, groups, interval, _SHORT, "causes")] if groups else []
+    lede = (
+        "Each difference as observed, split into class prevalence and how each class is recognised: Shapley values, "
+        "which add up to it."
+    )
+    return [Section("causes", "Causes", [*tables, *(Said("note", note) for note in notes)], lede)]
+
+
+def cause_row(cause: Json) -> list[Cell]:
+    """Return a part of a difference as a row: what it is of, and its size."""
+    part = Estimate(cause["value"], cause["low"], cause["high"], sign=True)
+    if cause["factor"] == "prevalence":
+        return [("class prevalence",), part]
+    if cause["class"] is None:
+        return [("recognition of the other classes",), part]
+    return [("recognition of ", Name(cause["class"])), part]
 
 
 _COMPARED: Final = (

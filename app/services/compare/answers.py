@@ -19,6 +19,7 @@ from app.services.compare.pairs import CostComparison, FoldTest, PairedTests, Re
 from app.services.estimands import Better
 from app.services.ports import ComparisonStore, EvaluationStore, PairedLabels
 from app.services.processes.compute import ComputePool
+from app.services.runs.causes import Causes
 from app.services.runs.draws.matrices import ChiSquaredTest, OmnibusTest, ResamplingDesign
 from app.services.runs.pairing import PairingDesign
 
@@ -99,6 +100,7 @@ class ComparedPair:
         identical: `true` where both runs say the same of every sample.
         reason: Why there is no test, or one that says little.
         folds: For runs on the same folds: corrected t and the Bayesian correlated t over them.
+        causes: Where asked for, of a metric of matrices that prevalence moves.
     """
 
     a: UUID
@@ -120,6 +122,7 @@ class ComparedPair:
     discordant: int | None = field(default=None, metadata=LEFT_OUT)
     identical: bool | None = field(default=None, metadata=LEFT_OUT)
     folds: FoldTest | None = field(default=None, metadata=LEFT_OUT)
+    causes: Causes | None = field(default=None, metadata=LEFT_OUT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -230,8 +233,8 @@ class RunComparison:
         recall_orders: Do all means of the recalls agree on a pair of runs?
         paired_tests: Of runs on the same samples, pair by pair, what tests of counts say beside the differences.
         cost_ranges: Of two classes, pair by pair, at which ratios of costs which run is cheaper.
-        findings: Where a score that is not proper prefers the run that a proper one finds worse, and where it is not
-            known how often a cross-validation was repeated.
+        findings: Where a score that is not proper prefers the run that a proper one finds worse, where it is not known
+            how often a cross-validation was repeated, and where asked for the main cause of each difference.
     """
 
     id: UUID

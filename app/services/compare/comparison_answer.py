@@ -2,13 +2,14 @@
 
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 from uuid import UUID
 
 import numpy as np
 
 from app.domain.evaluation import EvaluationRecord
+from app.domain.findings import Finding
 from app.domain.wording import number
 from app.kernel.compare.paired.tests import RunPair
 from app.kernel.compare.rankings import (
@@ -49,6 +50,7 @@ from app.services.compare.pairs import (
 )
 from app.services.estimands import Better
 from app.services.processes.worker import progressed
+from app.services.runs.causes import causes_of, has_causes, said_causes
 from app.services.runs.comparison import Comparison, improper_preferences
 from app.services.runs.differences import RunDifference
 from app.services.runs.draws.matrices import ChiSquaredTest, OmnibusTest
@@ -147,10 +149,12 @@ class Besides:
     Attributes:
         costs: What else about costs than what is said of any two classes.
         paired_tests: Are the tests of counts of runs on the same samples wanted?
+        explain: Are differences split by their causes?
     """
 
     costs: CostQuestion | None = None
     paired_tests: bool | None = None
+    explain: bool = False
 
 
 def comparison_answer(
@@ -181,6 +185,7 @@ def comparison_answer(
         of_folds = None if folds is None else folds[index][:, :, place]
         pairs = _pairs(comparison, value, differences[index][place], adjusted[index][place], of_folds)
         metrics[value.name] = _metric(comparison, value, pairs)
+    explained = _explained(comparison, values, metrics) if asked.explain else []
     improper = improper_preferences(comparison.runs, comparison.estimands, comparison.pairs, comparison.prevalence)
     return RunComparison(
         id=identifier,
@@ -196,9 +201,35 @@ def comparison_answer(
         recall_orders=recall_orders(comparison),
         paired_tests=paired_tests(comparison) if counted else None,
         cost_ranges=cost_comparisons(comparison, asked.costs),
-        findings=[*improper, *comparison.findings, *fold_findings(folds, known=bool(comparison.runs.repeats))] or None,
+        findings=[
+            *improper,
+            *comparison.findings,
+            *fold_findings(folds, known=bool(comparison.runs.repeats)),
+            *explained,
+        ]
+        or None,
         notes=[*_notes(comparison), *_unasked(comparison, asked, counted=counted)],
     )
+
+
+def _explained(
+    comparison: Comparison, values: Sequence[ComparedValue], metrics: dict[str, ComparedMetric]
+) -> list[Finding]:
+    """Put causes to the differences, and return the main one of each difference that has one beyond doubt."""
+    runs, found = comparison.runs, []
+    for value in values:
+        estimand, metric = comparison.estimands[value.estimand], metrics[value.name]
+        if not has_causes(estimand):
+            continue
+        pairs = []
+        for pair, compared in zip(comparison.pairs, metric.differences, strict=True):
+            causes = causes_of(runs, pair, estimand, value.place, comparison.settings.level)
+            pairs.append(replace(compared, causes=causes))
+            said = said_causes(causes, runs, pair, estimand, value.name)
+            if said is not None:
+                found.append(Finding.note("cause_of_difference", said, metric=value.name, a=compared.a, b=compared.b))
+        metrics[value.name] = replace(metric, differences=pairs)
+    return found[:_MOST]
 
 
 def _headline(metrics: Mapping[str, ComparedMetric]) -> ComparisonHeadline:

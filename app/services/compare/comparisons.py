@@ -12,6 +12,7 @@ from app.domain.errors import IncomparableRuns, InvalidInput, NotFound, OutOfRea
 from app.domain.evaluation import EvaluationRecord, Page
 from app.domain.inputs.content import Content
 from app.domain.named_metrics import COMPARED
+from app.kernel.causes import mixtures
 from app.kernel.compare.rankings import Adjustment as Adjustment
 from app.kernel.metrics.card import INPUTS_OF_CLASSES, Task
 from app.kernel.metrics.expression import Expression, Measure, is_improper
@@ -35,6 +36,7 @@ from app.services.estimands import Estimand, parse_estimands, require_comparable
 from app.services.ports import EvaluationStore
 from app.services.processes.compute import ComputePool
 from app.services.runs.aligned import Runs
+from app.services.runs.causes import has_causes
 from app.services.runs.comparison import Comparison, proper_scores
 from app.services.runs.draws.matrices import InferenceSettings
 from app.services.runs.pairing import MOST_ENTRIES, KeptSamples, check_entries, entries_of, read_labels, read_outputs
@@ -43,6 +45,8 @@ from app.services.stored import Named, identified, inputs_of_all
 
 # Differences in one answer: pairs of runs times values.
 MOST_DIFFERENCES = 20_000
+# Of which causes are looked for: some ten seconds.
+_MOST_MIXTURES = 1 << 18
 _CAN_BE_PAIRED = (
     "The runs are not paired. Samples that were not kept lie where the data of the runs was named: with `paired: true` "
     "a job reads them again, and pairs the runs where they have sample ids."
@@ -231,6 +235,12 @@ def understood(new: NewComparison, runs: Runs) -> tuple[Estimand, ...]:
         raise OutOfReach(
             f"{pairs} pairs of runs on {values} values are more than {MOST_DIFFERENCES} differences; name a baseline, "
             "or ask for fewer metrics"
+        )
+    explained = pairs * sum(len(estimand.names) for estimand in estimands if has_causes(estimand))
+    if new.besides.explain and explained * mixtures(len(runs.labels)) > _MOST_MIXTURES:
+        raise OutOfReach(
+            f"causes of {explained} differences between {len(runs.labels)} classes take too long; name a baseline, or "
+            "ask for fewer metrics"
         )
     return estimands
 

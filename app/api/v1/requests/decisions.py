@@ -99,6 +99,9 @@ class ComparisonRequest(Wire):
     cost_ranges: CostRangesField | None = Field(
         None, description="Of two classes: at which ratios of costs which run is cheaper; said as it is when left out."
     )
+    explain: bool = Field(
+        default=False, description="Split differences of metrics that prevalence moves by their causes."
+    )
 
     @model_validator(mode="after")
     def check_runs(self) -> Self:
@@ -130,6 +133,7 @@ class ComparisonRequest(Wire):
             besides=Besides(
                 costs=None if self.cost_ranges is None else CostQuestion(**self.cost_ranges.model_dump()),
                 paired_tests=self.paired_tests,
+                explain=self.explain,
             ),
         )
 
@@ -209,6 +213,7 @@ COMPARISONS: dict[str, Any] = {
         "paired": "auto",
         "multiplicity": "holm",
         "seed": 0,
+        "explain": True,
     },
     "cost ratios at a prevalence": {
         "evaluations": [FIRST, SECOND],

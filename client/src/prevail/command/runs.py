@@ -75,6 +75,9 @@ def add_commands(commands: Any, common: argparse.ArgumentParser) -> None:
     compare.add_argument("--margin", type=float, help="differences up to this count as the same (default: 0.01)")
     compare.add_argument("--level", type=float)
     compare.add_argument("--paired", choices=["auto", "yes", "no"])
+    compare.add_argument(
+        "--explain", action="store_true", default=None, help="how much of a difference is class prevalence"
+    )
     _add_place(compare)
     compare.set_defaults(carry_out=_compare)
 
@@ -329,6 +332,7 @@ def _compare(client: Client, chosen: Namespace) -> int:
         rope=chosen.margin,
         level=chosen.level,
         paired=paired,
+        explain=chosen.explain,
         dataset=chosen.dataset,
         split=chosen.split,
     )

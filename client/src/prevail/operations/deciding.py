@@ -26,6 +26,7 @@ class Deciding(Asking):
         rope: float | None = None,
         level: float | None = None,
         paired: str | bool | None = None,
+        explain: bool | None = None,
         dataset: Name | None = None,
         split: str | None = None,
         **options: Any,
@@ -39,6 +40,7 @@ class Deciding(Asking):
             rope: Differences up to this count as the same.
             paired: By sample ids: where they are known (``"auto"``), always (True) or never. True has samples of data
                 that was named by its address read again by a job, whose end is waited for.
+            explain: Split differences of metrics that prevalence moves by their causes: ``data`` has them.
             options: Further members of the body of ``POST /v1/comparisons``.
         """
         named = [run_ref(one, dataset, split) for one in runs]
@@ -46,6 +48,7 @@ class Deciding(Asking):
         if reference is not None and reference not in named:
             named.append(reference)
         body = _given(evaluations=named, baseline=reference, metrics=metrics, rope=rope, level=level, paired=paired)
+        body |= _given(explain=explain)
         return (
             yield from self._made(Comparison, Call("POST", "/v1/comparisons", {}, {**body, **options}), _COMPARISON)
         )

@@ -1,0 +1,246 @@
+"""Causes of a difference: how much of it is class prevalence, and how much is how each class is recognised.
+
+A confusion matrix is the class shares times one row of recognition for each class. Between two matrices the shares are
+one factor and each row is one; every mixture of them has a value, and the Shapley value of a factor is the mean of what
+it changes over all orders in which the factors can change. The parts add up to the difference exactly. Shapley (1953);
+as a decomposition of differences Shorrocks (2013), Das Gupta (1993).
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import factorial
+
+import numpy as np
+
+from app.kernel.matrix.table import AdditiveGradient, Table
+from app.kernel.metrics.proportion import Rate
+from app.kernel.numerics.arrays import Array, silently
+from app.kernel.samples.losses import Codes
+from app.kernel.uncertainty.draws import Functional
+
+# Rows that are factors of their own; with the shares and the others 2 ** 13 mixtures.
+MOST_ROWS = 12
+_STEP = 1e-5
+_CELLS_PER_BATCH = 1 << 20
+# Cells of all matrices whose values derivatives are made of: about two seconds.
+_MOST_CELLS_MOVED = 1 << 26
+# Cells of the mixtures: about a second.
+_MOST_CELLS = 1 << 25
+# Maps matrices (B, K, K) of shares to c dM/dc, for each cell (B, K, K).
+Sensitivities = Callable[[Array], Array]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Split:
+    """A difference of the values of two matrices, first less second, split by its causes.
+
+    Attributes:
+        rows: Classes of the factors of recognition (F - 1); of many classes the last are all others.
+        values: (F) parts that add up to the difference: of the class shares, then of each of these rows.
+        influences: (F, 2, K, K) what a sample in each cell of either matrix adds to the parts, in its unit of weight;
+            None where derivatives take too long.
+    """
+
+    rows: tuple[tuple[int, ...], ...]
+    values: Array
+    influences: Array | None
+
+
+def mixtures(n_classes: int) -> int:
+    """Return how many mixtures two matrices of K classes have at most."""
+    return 1 << (1 + min(n_classes, MOST_ROWS))
+
+
+def of_rate(rate: Rate) -> Sensitivities:
+    """Return the sensitivities of a rate of one class, or of all together."""
+
+    def found(matrices: Array) -> Array:
+        size = matrices.shape[-1]
+        actual, predicted = np.indices((size, size))
+        above, below = (cells.hold(actual, predicted, rate.of) for cells in (rate.hits, rate.among))
+        among = (matrices * below).sum(axis=(-2, -1))[..., None, None]
+        share = (matrices * above).sum(axis=(-2, -1))[..., None, None] / among
+        moves: Array = rate.line.slope * matrices * (above - share * below) / among
+        return moves
+
+    return found
+
+
+def of_gradient(gradient: Callable[[Table], AdditiveGradient]) -> Sensitivities:
+    """Return the sensitivities of a metric whose card has a gradient."""
+
+    def found(matrices: Array) -> Array:
+        parts = gradient(Table(matrices))
+        slopes = parts.rows[..., :, None] + parts.columns[..., None, :]
+        places = np.arange(matrices.shape[-1])
+        slopes[..., places, places] += parts.diagonal
+        moves: Array = matrices * slopes
+        return moves
+
+    return found
+
+
+def numeric(functional: Functional) -> Sensitivities:
+    """Return the sensitivities of any metric, by central differences with a relative step of 1e-5."""
+
+    def found(matrices: Array) -> Array:
+        moves = np.zeros(matrices.shape)
+        for row, column in np.argwhere((matrices > 0).any(axis=0)):
+            moved = np.repeat(matrices[None], 2, axis=0)
+            moved[0, :, row, column] *= 1.0 + _STEP
+            moved[1, :, row, column] *= 1.0 - _STEP
+            up, down = functional(Table(moved))
+            moves[:, row, column] = (up - down) / (2.0 * _STEP)
+        return moves
+
+    return found
+
+
+def split(counts: Array, functional: Functional, sensitivities: Sensitivities | None = None) -> Split | None:
+    """Split the difference of the values of two matrices by its causes; None where the mixtures are too many cells.
+
+    A class that neither matrix has is no factor. Parts are NaN where a mixture has no value, which is so where one
+    matrix alone lacks a class.
+
+    Args:
+        counts: (2, K, K) of both.
+        functional: One value (...), which does not depend on the number of samples.
+        sensitivities: Of it, where these have a closed form.
+    """
+    size = counts.shape[-1]
+    sizes = counts.sum(axis=-1)
+    with silently():
+        shares = sizes / sizes.sum(axis=-1, keepdims=True)
+        rows = counts / sizes[..., None]
+    present = np.flatnonzero((sizes > 0).any(axis=0)).tolist()
+    rows[:, [k for k in range(size) if k not in present]] = 0.0
+    if size > MOST_ROWS and len(present) > MOST_ROWS:
+        if 2 * size**4 > _MOST_CELLS_MOVED and sensitivities is None:
+            return None
+        factors = _chosen(shares, rows, present, sensitivities or numeric(functional))
+    else:
+        factors = tuple((k,) for k in present)
+    n_factors = 1 + len(factors)
+    if (1 << n_factors) * size * size > _MOST_CELLS:
+        return None
+    slow = 2 * (1 << n_factors) * size**4 > _MOST_CELLS_MOVED
+    by_cell = sensitivities or (None if slow else numeric(functional))
+    return _Mixtures(shares, rows, factors, sizes).split(counts, functional, by_cell)
+
+
+def _chosen(
+    shares: Array, rows: Array, present: Sequence[int], sensitivities: Sensitivities
+) -> tuple[tuple[int, ...], ...]:
+    """Return the rows that matter most by the derivatives in the middle between both, and all others as one."""
+    share, row = shares.mean(axis=0), rows.mean(axis=0)
+    middle = share[:, None] * row
+    with silently():
+        moves = sensitivities(middle[None])[0]
+        slopes = np.where(middle > 0, moves / row, 0.0)
+        worth = np.abs((slopes * (rows[0] - rows[1])).sum(axis=-1))
+    order = sorted(present, key=lambda k: (-np.nan_to_num(worth[k]), k))
+    first = sorted(order[: MOST_ROWS - 1])
+    return (*((k,) for k in first), tuple(sorted(order[MOST_ROWS - 1 :])))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Mixtures:
+    """All matrices whose shares and rows are of either of two.
+
+    Attributes:
+        shares: (2, K).
+        rows: (2, K, K).
+        factors: Classes of each factor of recognition.
+        sizes: (2, K) samples of the classes.
+    """
+
+    shares: Array
+    rows: Array
+    factors: tuple[tuple[int, ...], ...]
+    sizes: Array
+
+    def split(self, counts: Array, functional: Functional, sensitivities: Sensitivities | None) -> Split:
+        """Values of all mixtures, and what each factor changes."""
+        n_factors, size = 1 + len(self.factors), self.shares.shape[-1]
+        # Of each mixture and factor, which matrix it is of: 0 the first.
+        sides: Codes = 1 - (np.arange(1 << n_factors)[:, None] >> np.arange(n_factors)[::-1] & 1)
+        weights = _weights(sides)
+        values = np.empty(len(sides))
+        found = None if sensitivities is None else _Influence.of(n_factors, size)
+        step = max(1, _CELLS_PER_BATCH // (size * size))
+        with silently():
+            for start in range(0, len(sides), step):
+                part = slice(start, start + step)
+                matrices = self._mixed(sides[part])
+                values[part] = functional(Table(matrices))
+                if found is not None and sensitivities is not None:
+                    moves = sensitivities(matrices)
+                    found.add(weights[:, part], sides[part], moves, self.shares, self.factors)
+        influences = None if found is None else found.of_samples(counts, self.sizes)
+        return Split(self.factors, _shapley(values, n_factors), influences)
+
+    def _mixed(self, sides: Codes) -> Array:
+        rows = np.zeros((len(sides), *self.rows.shape[1:]))
+        for place, classes in enumerate(self.factors, 1):
+            rows[:, classes] = self.rows[sides[:, place]][:, classes]
+        mixed: Array = self.shares[sides[:, 0]][..., None] * rows
+        return mixed
+
+
+def _weights(sides: Codes) -> Array:
+    """Return what the value of each mixture adds to each part, (F, 2 ** F)."""
+    size = sides.shape[1]
+    first = size - sides.sum(axis=1)
+    share = np.array([factorial(t) * factorial(size - 1 - t) / factorial(size) for t in range(size)])
+    of_first, of_second = share[np.maximum(first - 1, 0)], share[np.minimum(first, size - 1)]
+    weights: Array = np.where(sides.T == 0, of_first, -of_second)
+    return weights
+
+
+def _shapley(values: Array, n_factors: int) -> Array:
+    """Return the parts (F): differences first, so that what a factor does not change is exactly 0."""
+    cube = values.reshape((2,) * n_factors)
+    others = np.indices((2,) * (n_factors - 1)).sum(axis=0)
+    share = np.array([factorial(t) * factorial(n_factors - 1 - t) / factorial(n_factors) for t in range(n_factors)])
+    return np.array([(share[others] * np.diff(cube, axis=f).squeeze(f)).sum() for f in range(n_factors)])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Influence:
+    """Sums over mixtures of what their cells and shares add to the parts.
+
+    Attributes:
+        cells: (F, 2, K, K) weights times c dM/dc, by the matrix that the row is of.
+        by_share: (F, 2, K) weights times the derivative by a class share, by the matrix that the shares are of.
+        whole: (F, 2) the mean of these.
+    """
+
+    cells: Array
+    by_share: Array
+    whole: Array
+
+    @classmethod
+    def of(cls, n_factors: int, size: int) -> "_Influence":
+        return cls(np.zeros((n_factors, 2, size, size)), np.zeros((n_factors, 2, size)), np.zeros((n_factors, 2)))
+
+    def add(
+        self, weights: Array, sides: Codes, moves: Array, shares: Array, factors: tuple[tuple[int, ...], ...]
+    ) -> None:
+        """Add some mixtures with their sensitivities (B, K, K)."""
+        by_row = moves.sum(axis=-1)
+        for side in (0, 1):
+            for place, classes in enumerate(factors, 1):
+                of_side = weights * (sides[:, place] == side)
+                self.cells[:, side, classes] += np.tensordot(of_side, moves[:, classes], 1)
+            of_side = weights * (sides[:, 0] == side)
+            sums = of_side @ by_row
+            self.by_share[:, side] += np.where(shares[side] > 0, sums / shares[side], 0.0)
+            self.whole[:, side] += sums.sum(axis=-1)
+
+    def of_samples(self, counts: Array, sizes: Array) -> Array:
+        """Return what a sample in each cell adds, (F, 2, K, K): its row moves, and so do the shares."""
+        with silently():
+            own = np.where(counts > 0, self.cells / counts, 0.0)
+            mean = np.where(sizes > 0, self.cells.sum(axis=-1) / sizes, 0.0)
+            of_share = (self.by_share - self.whole[..., None]) / sizes.sum(axis=-1)[:, None]
+        return np.where(counts > 0, own - mean[..., None] + of_share[..., None], 0.0)

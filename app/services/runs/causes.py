@@ -1,0 +1,240 @@
+"""Causes of differences of runs on metrics of matrices: class prevalence, and how each class is recognised."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from math import isfinite
+
+import numpy as np
+
+from app.domain.members import LEFT_OUT, named
+from app.domain.wording import number, percent, whole
+from app.domain.wording import share as share_of
+from app.kernel.causes import Sensitivities, Split, of_gradient, of_rate, split
+from app.kernel.compare.differences import StudentDifferences
+from app.kernel.compare.linear import join_runs
+from app.kernel.matrix.table import Table
+from app.kernel.metrics.card import Scale, is_of_matrices
+from app.kernel.metrics.expression import Measure, measures, needs_counts
+from app.kernel.numerics.arrays import Array, silently
+from app.kernel.samples.influence import LinearMethod, Strata
+from app.kernel.uncertainty.groups import Grouping
+from app.kernel.uncertainty.influence import Linearisation
+from app.services.estimands import Estimand
+from app.services.runs.aligned import Runs
+from app.services.runs.pairing import PairingDesign
+
+# Parts below this are what arithmetic left over.
+_NOISE = 1e-12
+_COUNTED = "the metric depends on the number of samples, which mixtures of two runs do not have"
+_LACKING = "one of the runs has no samples of class {!r}, so how it recognises that class is not known"
+_UNDEFINED = "the metric is undefined for a mixture of class shares and recognition of the two runs"
+_TOO_MANY = "too many classes for all mixtures of two runs"
+
+
+class Factor(StrEnum):
+    """Factors of a matrix."""
+
+    PREVALENCE = "prevalence"
+    RECOGNITION = "recognition"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cause:
+    """A part of a difference.
+
+    Attributes:
+        label: The class whose samples are recognised otherwise; `null` of all classes that have no part of their own,
+            and of prevalence.
+        low: `null` where the error of the part is not known.
+    """
+
+    factor: Factor
+    label: str | None = field(metadata=named("class"))
+    value: float
+    low: float | None
+    high: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Causes:
+    """Shapley values of class prevalence and of how each class is recognised: parts that add up to a difference.
+
+    Attributes:
+        difference: Of the values as observed, which the parts add up to.
+        items: `null` where `reason` says why.
+    """
+
+    kind: str = "matrix"
+    difference: float | None
+    items: Sequence[Cause] | None
+    reason: str | None = field(default=None, metadata=LEFT_OUT)
+
+
+def has_causes(estimand: Estimand) -> bool:
+    """Return whether differences of a metric are split: of one of matrices of classes that prevalence moves."""
+    of_matrices = all(is_of_matrices(leaf.metric) for leaf in measures(estimand.expression))
+    return estimand.task is None and of_matrices and not estimand.insensitive
+
+
+def causes_of(runs: Runs, pair: tuple[int, int], estimand: Estimand, place: int, level: float) -> Causes:
+    """Split the difference of one value of two runs, first less second, by its causes.
+
+    Args:
+        runs: As they are paired.
+        pair: Which of them.
+        estimand: What ``has_causes``.
+        place: Of the value among those of the estimand.
+        level: Of the limits.
+    """
+    counts = runs.counts[[*pair]]
+
+    def value(table: Table) -> Array:
+        found: Array = estimand.values(estimand.functional(table))[..., place]
+        return found
+
+    with silently():
+        first, second = value(Table(counts)).tolist()
+    gap = first - second if isfinite(first) and isfinite(second) else None
+    actual = counts.sum(axis=-1)
+    lacking = np.flatnonzero((actual > 0).any(axis=0) & (actual == 0).any(axis=0))
+    if needs_counts(estimand.expression):
+        return Causes(difference=gap, items=None, reason=_COUNTED)
+    if lacking.size:
+        return Causes(difference=gap, items=None, reason=_LACKING.format(runs.labels[int(lacking[0])]))
+    found = split(counts, value, _closed_form(estimand, place))
+    if found is None:
+        return Causes(difference=gap, items=None, reason=_TOO_MANY)
+    if not np.isfinite(found.values).all():
+        return Causes(difference=gap, items=None, reason=_UNDEFINED)
+    low, high = _limits(runs, pair, found, level)
+    parts = zip(found.values.tolist(), low.tolist(), high.tolist(), strict=True)
+    factors = [(Factor.PREVALENCE, None), *((Factor.RECOGNITION, _label(runs, classes)) for classes in found.rows)]
+    items = [
+        Cause(factor=factor, label=label, value=value, low=_known(low), high=_known(high))
+        for (factor, label), (value, low, high) in zip(factors, parts, strict=True)
+    ]
+    return Causes(difference=gap, items=items)
+
+
+def _closed_form(estimand: Estimand, place: int) -> Sensitivities | None:
+    expression = estimand.expression
+    if estimand.rates is not None:
+        return of_rate(estimand.rates[place])
+    if (
+        isinstance(expression, Measure)
+        and expression.of is None
+        and dict(expression.parameters) == expression.metric.card.defaults
+    ):
+        gradient = expression.metric.card.inference.gradient
+        return None if gradient is None else of_gradient(gradient)
+    return None
+
+
+def _known(end: float) -> float | None:
+    return end if isfinite(end) else None
+
+
+def _label(runs: Runs, classes: tuple[int, ...]) -> str | None:
+    return runs.labels[classes[0]] if len(classes) == 1 else None
+
+
+def _limits(runs: Runs, pair: tuple[int, int], found: Split, level: float) -> tuple[Array, Array]:
+    """Limits (F) of the parts, from what each sample adds to both runs; NaN where nothing varies."""
+    none = np.full(found.values.shape, np.nan)
+    ends = none, none.copy()
+    if found.influences is not None:
+        for place, (part, of_cells) in enumerate(zip(found.values.tolist(), found.influences, strict=True)):
+            low, high = _difference(runs, pair, part, of_cells).limits(level)
+            ends[0][place], ends[1][place] = low[0], high[0]
+    if runs.pairing.design is not PairingDesign.INDEPENDENT and found.values[0] == 0.0:
+        # Of the same samples the class shares are the same, whatever samples these are.
+        ends[0][0] = ends[1][0] = 0.0
+    return ends
+
+
+def _difference(runs: Runs, pair: tuple[int, int], part: float, of_cells: Array) -> StudentDifferences:
+    """Return a part with its error, from what a sample in each cell of both runs (2, K, K) adds to it."""
+    joint, grouped = runs.pairing.joint, bool(runs.groupings)
+    added, groups = [], list[Grouping]()
+    for run, cells in zip(pair, of_cells, strict=True):
+        if joint is not None or grouped:
+            entries, place = (joint, run) if joint is not None else runs.entries(run)
+            # In groups the samples of an entry go together, else they are independent.
+            times = entries.counts if grouped else np.sqrt(entries.counts)
+            weights = 1.0 if entries.weights is None else entries.weights
+            added.append(cells[entries.truth, entries.predictions[place]] * times * weights)
+            groups += [entries.grouping] if entries.grouping is not None else []
+        else:
+            weighted = runs.weighted[run]
+            squares = runs.counts[run] if weighted is None else weighted.squares
+            added.append((cells * np.sqrt(squares)).ravel())
+    # Both runs add to a part, so that it is the first less the second turned round.
+    parts = [_linear(part, added[0]), _linear(0.0, -added[1])]
+    return join_runs(parts, [], paired=joint is not None, same_items=False, groupings=groups).difference(0, 1)
+
+
+def _linear(value: float, influence: Array) -> Linearisation:
+    return Linearisation(value, influence, Scale.LINEAR, Strata.WHOLE, LinearMethod.INFLUENCE, (None, None))
+
+
+# --- words -----------------------------------------------------------------------------------------------------------
+
+
+def said_causes(causes: Causes, runs: Runs, pair: tuple[int, int], estimand: Estimand, name: str) -> str | None:
+    """Say the largest part of a difference in a sentence; None where it is not beyond doubt.
+
+    Args:
+        causes: The parts.
+        runs: The runs.
+        pair: After, and before.
+        estimand: The metric.
+        name: Of the value.
+    """
+    gap = causes.difference
+    if gap is None or not causes.items or abs(gap) <= _NOISE:
+        return None
+    sign = 1.0 if gap > 0 else -1.0
+    lead = max(causes.items, key=lambda one: sign * one.value)
+    if lead.low is None or lead.high is None or lead.low <= 0.0 <= lead.high:
+        return None
+    because, rest = _because(lead, runs, pair, estimand), abs(lead.value) - abs(gap)
+    part = f"{number(abs(lead.value))} of it because {because}"
+    if rest > _NOISE:
+        part = f"that {because} alone takes {number(abs(lead.value))}, and the other causes give {number(rest)} back"
+    direction = "rose" if gap > 0 else "fell"
+    return f"{name} {direction} by {number(abs(gap))} from {runs.name(pair[1])} to {runs.name(pair[0])}; {part}."
+
+
+def _because(lead: Cause, runs: Runs, pair: tuple[int, int], estimand: Estimand) -> str:
+    after, before = runs.counts[[*pair]]
+    if lead.factor is Factor.PREVALENCE:
+        of, sizes, totals = _moved_class(estimand, after, before), (before, after), (before.sum(), after.sum())
+        hits, among = [float(one[of].sum()) for one in sizes], [float(one) for one in totals]
+        words = ("rarer", "more frequent")
+        became = "became {}"
+    elif lead.label is None:
+        return "the other classes are recognised differently"
+    else:
+        of = runs.labels.index(lead.label)
+        hits, among = [float(one[of, of]) for one in (before, after)], [float(one[of].sum()) for one in (before, after)]
+        words = ("less often", "more often")
+        became = "is recognised {}"
+    shares = [hit / all_of for hit, all_of in zip(hits, among, strict=True)]
+    if shares[0] == shares[1]:
+        return f"{runs.labels[of]} is taken for other classes than before"
+    said = [share_of(one) for one in shares]
+    if said[0] == said[1]:
+        said = [percent(one, 2) for one in shares]
+    counts = " to ".join(f"{whole(hit)} of {whole(all_of)}" for hit, all_of in zip(hits, among, strict=True))
+    moved = became.format(words[shares[1] > shares[0]])
+    return f"{runs.labels[of]} {moved} ({' to '.join(said)}, {counts})"
+
+
+def _moved_class(estimand: Estimand, after: Array, before: Array) -> int:
+    """Return the class whose share a sentence names: that of the metric, else the one that moved most."""
+    classes = {leaf.of for leaf in measures(estimand.expression) if isinstance(leaf.of, int)}
+    if len(classes) == 1:
+        return classes.pop()
+    moves = after.sum(axis=1) / after.sum() - before.sum(axis=1) / before.sum()
+    return int(np.abs(moves).argmax())

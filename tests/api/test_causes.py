@@ -1,0 +1,101 @@
+"""Causes in comparisons: parts that add up, a sentence, limits of paired and unpaired runs."""
+
+import httpx
+import numpy as np
+import pytest
+
+from app.api.answers import answer_model
+from app.services.compare.answers import RunComparison
+from tests.api.answers import Json, check_problem
+from tests.api.decisions import compare, keep, keep_labels, only
+
+BEFORE = [[819, 91], [18, 72]]
+AFTER = [[864, 96], [10, 30]]
+
+
+def explained(client: httpx.Client, *runs: str, metrics: list[str], **members: object) -> Json:
+    answer = compare(client, *runs, metrics=metrics, explain=True, **members)
+    answer_model(RunComparison).model_validate(answer)
+    return answer
+
+
+def test_a_class_that_became_rarer_is_the_cause_and_the_parts_are_those_by_hand(client: httpx.Client) -> None:
+    after, before = keep(client, AFTER, "new"), keep(client, BEFORE, "old")
+    answer = explained(client, after, before, metrics=["precision@1", "recall@1", "macro_f1"], baseline=before)
+    causes = only(answer, "precision@1")["causes"]
+    assert causes["kind"] == "matrix"
+    assert causes["difference"] == pytest.approx(-697 / 3423)
+    assert [(one["factor"], one["class"]) for one in causes["items"]] == [
+        ("prevalence", None),
+        ("recognition", "0"),
+        ("recognition", "1"),
+    ]
+    values = [one["value"] for one in causes["items"]]
+    assert values == pytest.approx([-1647125 / 8680728, 0.0, -120467 / 8680728], abs=1e-12)
+    assert all(one["low"] < one["value"] < one["high"] for one in causes["items"])
+    # Prevalence does not move recall.
+    assert "causes" not in only(answer, "recall@1")
+    of_f1 = only(answer, "macro_f1")["causes"]
+    observed = answer["metrics"]["macro_f1"]["observed_values"]
+    assert sum(one["value"] for one in of_f1["items"]) == pytest.approx(observed[0] - observed[1], abs=1e-12)
+    (said,) = (one for one in answer["findings"] if one["evidence"]["metric"] == "precision@1")
+    assert said["code"] == "cause_of_difference"
+    assert said["message"] == (
+        "precision@1 fell by 0.204 from old to new; 0.190 of it because 1 became rarer (9 % to 4 %, 90 of 1,000 to 40 "
+        "of 1,000)."
+    )
+
+
+def test_nothing_is_said_unless_asked(client: httpx.Client) -> None:
+    answer = compare(client, keep(client, AFTER, "new"), keep(client, BEFORE, "old"), metrics=["precision@1"])
+    assert "causes" not in only(answer, "precision@1")
+    assert not any(one["code"] == "cause_of_difference" for one in answer.get("findings") or ())
+
+
+def test_of_the_same_samples_prevalence_is_no_cause_and_pairs_make_limits_narrower(client: httpx.Client) -> None:
+    random = np.random.default_rng(5)
+    truth = random.choice(3, 900, p=[0.6, 0.3, 0.1])
+    first = np.where(random.random(900) < 0.9, truth, (truth + 1) % 3)
+    second = np.where((random.random(900) < 0.3) & (truth == 2), 0, first)
+    runs = [keep_labels(client, truth, one, f"m{place}") for place, one in enumerate((first, second))]
+    paired, alone = (
+        only(explained(client, *runs, metrics=["macro_f1"], paired=how), "macro_f1")["causes"] for how in (True, False)
+    )
+    assert [one["value"] for one in paired["items"]] == [one["value"] for one in alone["items"]]
+    shares = paired["items"][0]
+    assert (shares["value"], shares["low"], shares["high"]) == (0, 0, 0)
+    narrow, wide = (one["items"][3]["high"] - one["items"][3]["low"] for one in (paired, alone))
+    assert narrow < 0.95 * wide
+    grouped = [
+        keep_labels(client, truth, one, f"g{place}", group_ids=(np.arange(900) // 9).tolist())
+        for place, one in enumerate((first, second))
+    ]
+    of_groups = only(explained(client, *grouped, metrics=["macro_f1"]), "macro_f1")["causes"]["items"][3]
+    assert of_groups["value"] == pytest.approx(paired["items"][3]["value"])
+    assert of_groups["high"] - of_groups["low"] == pytest.approx(narrow, rel=0.5)
+
+
+def test_what_cannot_be_split_says_why(client: httpx.Client) -> None:
+    lacking = keep(client, [[30, 3, 1], [2, 20, 1], [0, 0, 0]], "new")
+    whole = keep(client, [[30, 3, 1], [2, 20, 1], [1, 1, 9]], "old")
+    causes = only(explained(client, lacking, whole, metrics=["precision@0"]), "precision@0")["causes"]
+    assert causes["items"] is None
+    assert "has no samples of class '2'" in causes["reason"]
+    random = np.random.default_rng(3)
+    many = [keep(client, random.integers(1, 9, (14, 14)).tolist(), f"m{place}") for place in range(4)]
+    found = only(explained(client, *many[:2], metrics=["macro_f1"]), "macro_f1")["causes"]["items"]
+    assert [one["class"] for one in found].count(None) == 2
+    assert len(found) == 13
+    reply = client.post("/v1/comparisons", json={"evaluations": many, "metrics": ["precision@*"], "explain": True})
+    problem = check_problem(reply, 422, "out_of_reach")
+    assert "causes of 84 differences" in problem["detail"]
+
+
+def test_texts_have_the_parts(client: httpx.Client) -> None:
+    after, before = keep(client, AFTER, "new"), keep(client, BEFORE, "old")
+    answer = explained(client, after, before, metrics=["precision@1", "accuracy"], baseline=before)
+    text = client.get(f"/v1/comparisons/{answer['id']}", headers={"accept": "text/plain"}).text
+    assert "class prevalence" in text
+    assert "recognition of 1" in text
+    assert "-0.190" in text
+    assert "became rarer" in text
