@@ -2,12 +2,13 @@
 
 Every design draws inputs from a population whose values are known, and each input is evaluated as a request is: what is
 counted are the intervals that users get. Prints one Markdown table. `--replicates 2000` gives a standard error of half
-a point, `--only groups` runs the designs whose name has that in it.
+a point, `--only groups` runs the designs whose name has that in it. `--equal` draws runs that are equal in truth
+instead, and counts how often a comparison, a gate or a leaderboard says that they are not.
 """
 
 import argparse
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from statistics import NormalDist
 from typing import Any
@@ -19,9 +20,20 @@ from numpy.typing import NDArray
 from app.api.bodies.parsing import parse_body
 from app.api.presentation import EVALUATION, View
 from app.api.v1.requests.evaluations import EvaluationRequest
+from app.domain.evaluation import DatasetRef, EvaluationRecord
+from app.domain.identifiers import new_id
+from app.domain.rules import definition_of
+from app.kernel.compare.gates import Verdict
+from app.services.compare.comparisons import AskedComparison, NewComparison, compare, understood
+from app.services.estimands import Better, Preference
 from app.services.evaluate.evaluations import Evaluation
 from app.services.evaluate.questions import ask
 from app.services.evaluate.reports import report_alone
+from app.services.gate import check_gate, rule_estimands
+from app.services.rank import Candidate, LeaderboardQuery, rank_candidates
+from app.services.runs.aligned import Runs
+from app.services.runs.pairing import KeptSamples
+from app.services.stored import unkept_record
 
 Floats = NDArray[np.float64]
 Input = dict[str, Any]
@@ -29,6 +41,7 @@ Draw = Callable[[np.random.Generator], Input]
 OVERALL = ("balanced_accuracy", "h_mean", "macro_f1", "mcc")
 # What has no interval unless it is asked for is resampled.
 ALL = {"intervals": "all"}
+RULE = {"better_than": "baseline", "bound": "lower", "level": 0.95}
 # Rows of a sample, and samples of a table, that stand for the whole population.
 POPULATION, INFINITE = 200_000, 1e9
 
@@ -328,6 +341,119 @@ def of_units() -> Iterator[Design]:
             )
 
 
+# Runs that are equal in truth, on the same test set.
+
+
+@dataclass(frozen=True)
+class Equals:
+    """What is drawn, and how much of it: two runs for comparisons and gates, more for leaderboards."""
+
+    name: str
+    size: str
+    metrics: tuple[str, ...]
+    draw: Callable[[np.random.Generator], Sequence[Input]]
+
+
+def claimed(design: Equals, replicates: int) -> Iterator[str]:
+    """A line for each metric: shares of the replicates in which something is claimed."""
+    random = np.random.default_rng(len(design.name))
+    counts = {key: np.zeros(4) for key in design.metrics}
+    for _ in range(replicates):
+        sources = [
+            parse_body(orjson.dumps({"input": one}, option=orjson.OPT_SERIALIZE_NUMPY), EvaluationRequest)
+            .to_domain()
+            .source
+            for one in design.draw(random)
+        ]
+        records = [replace(unkept_record(one), id=new_id(), dataset=DatasetRef("test")) for one in sources]
+        samples = {
+            record.id: one.samples for record, one in zip(records, sources, strict=True) if one.samples is not None
+        }
+        kept = KeptSamples.of(samples)
+        for key in design.metrics:
+            counts[key] += (of_two if len(records) == 2 else of_many)(records, kept, key)
+    for key, number in counts.items():
+        shares = " | ".join("" if np.isnan(share) else f"{share:.3f}" for share in number / replicates)
+        yield f"| {design.name} | {design.size} | {key} | {shares} | {replicates} |"
+
+
+def of_two(records: Sequence[EvaluationRecord], kept: KeptSamples, key: str) -> tuple[float, ...]:
+    """Is p below .05, do the limits exclude 0, does a gate say that one is better, are there no limits?"""
+    runs = Runs.align(records)
+    new = NewComparison(evaluations=tuple(record.id for record in records), metrics=(key,))
+    asked = AskedComparison(new, runs, understood(new, runs), tuple(records))
+    (found,) = compare(asked, kept, identifier=records[0].id).metrics[key].differences
+    definition, paired = definition_of({"rules": [RULE | {"metric": key}]}), runs.pair(kept)
+    verdict = check_gate(definition, rule_estimands(definition, paired), paired).verdict
+    if found.low is None or found.high is None or np.isnan(found.low):
+        return 0.0, 0.0, float(verdict is Verdict.PASS), 1.0
+    p = 1.0 if found.p_value is None else found.p_value
+    return p < 0.05, found.low > 0 or found.high < 0, verdict is Verdict.PASS, 0.0
+
+
+def of_many(records: Sequence[EvaluationRecord], kept: KeptSamples, key: str) -> tuple[float, ...]:
+    """Is any of the runs said to be worse than the first of a leaderboard? In the place of limits that exclude 0."""
+    query = LeaderboardQuery(dataset=DatasetRef("test"), metric=key)
+    board = rank_candidates(
+        query, Preference(Better.HIGHER), [Candidate(one, None, stored=False) for one in records], kept
+    )
+    apart = [line.separable_from_best for line in board.items]
+    return np.nan, float(any(apart)), np.nan, float(apart[-1] is None)
+
+
+def equal_predictions(
+    share: float, size: int, runs: int, random: np.random.Generator, *, known: bool, groups: int = 0
+) -> Sequence[Input]:
+    """Every run finds 80 % of the class and 90 % of the others; with ``groups`` each has a chance of its own."""
+    truth = (random.random(size) < share).astype(int)
+    truth[:2] = 0, 1
+    right = np.where(truth == 1, 0.8, 0.9)
+    names: Input = {"sample_ids": np.arange(size)} if known else {}
+    if groups:
+        names["group_ids"] = np.arange(size) % groups
+        right = random.beta(8.0, 2.0, (runs, groups))[:, names["group_ids"]]
+    wrong = random.random((runs, size)) >= right
+    return [predictions(truth, np.where(one, 1 - truth, truth), **names) for one in wrong]
+
+
+def equal_scores(share: float, size: int, random: np.random.Generator) -> Sequence[Input]:
+    made, common = drawn_scores(share, 0.0, size, random), random.normal(size=size)
+    member = np.array(made["y_true"]) == "member"
+    noise = [common + random.normal(size=size) + 2.0 * np.sqrt(2.0) * member for _ in range(2)]
+    return [{**made, "scores": one.tolist(), "sample_ids": np.arange(size)} for one in noise]
+
+
+def equal_rankings(n_queries: int, random: np.random.Generator) -> Sequence[Input]:
+    made = drawn_queries(n_queries, random)
+    grades = made["relevance"]
+    spread = np.repeat(random.gamma(1.0, 1.5, n_queries), 20)
+    return [{**made, "scores": grades + spread * random.normal(size=grades.size)} for _ in range(2)]
+
+
+def equal_runs() -> Iterator[Equals]:
+    for size in (6, 20, 50, 200):
+        yield Equals("rankings", f"{size} queries", ("ndcg_at_k(k=5)",), partial(equal_rankings, size))
+    at_rates = ("specificity_at(recall=0.9)@member", "average_precision@member")
+    for share in (0.5, 0.1, 0.02):
+        for size in (50, 200, 2000):
+            yield Equals(f"scores, class of {share:.0%}", str(size), at_rates, partial(equal_scores, share, size))
+    shares = ("accuracy", "balanced_accuracy", "f1@1")
+    for share in (0.5, 0.1, 0.02):
+        for size in (20, 50, 200, 2000):
+            for known in (True, False):
+                told = "with ids" if known else "without ids"
+                draw = partial(equal_predictions, share, size, 2, known=known)
+                yield Equals(f"predictions {told}, class of {share:.0%}", str(size), shares, draw)
+    for groups in (5, 20, 100):
+        draw = partial(equal_predictions, 0.5, 600, 2, known=True, groups=groups)
+        yield Equals("predictions in groups", f"{groups} groups of 600", ("h_mean", "accuracy"), draw)
+    for size in (50, 200, 2000):
+        for known in (True, False):
+            told = "with ids" if known else "without ids"
+            draw = partial(equal_predictions, 0.5, size, 12, known=known)
+            yield Equals(f"leaderboard of 12 runs {told}", str(size), ("accuracy", "h_mean"), draw)
+
+
 DESIGNS = (of_matrices, of_probabilities, of_scores, of_designs, of_units)
 
 
@@ -335,7 +461,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--replicates", type=int, default=200)
     parser.add_argument("--only", default="", help="designs whose name has this in it")
+    parser.add_argument("--equal", action="store_true", help="of runs that are equal in truth")
     chosen = parser.parse_args()
+    if chosen.equal:
+        print("| runs | size | metric | p below .05 | limits exclude 0 | gate passes | no limits | replicates |")
+        print("| --- | --- | --- | ---: | ---: | ---: | ---: | ---: |")
+        for equals in equal_runs():
+            if chosen.only in equals.name:
+                for line in claimed(equals, chosen.replicates):
+                    print(line, flush=True)
+        return
     print("| drawn | size | metric | held | below | above | none | replicates |")
     print("| --- | --- | --- | ---: | ---: | ---: | ---: | ---: |")
     for designs in DESIGNS:
