@@ -366,5 +366,7 @@ def _share(document: dict[str, Any]) -> None:
 
 def _component_name(shared: Mapping[str, Any], place: Any) -> str:
     """The name of a parameter or of a header, or the phrase of a status."""
-    phrase = shared.get("name") or (HTTPStatus(int(place)).phrase if str(place).isdigit() else place)
+    if "name" not in shared and not str(place).isdigit():
+        return str(place)
+    phrase = shared["name"] if "name" in shared else HTTPStatus(int(place)).phrase
     return "".join(word[0].upper() + word[1:] for word in re.split(r"[^A-Za-z0-9]+", phrase))

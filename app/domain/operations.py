@@ -407,11 +407,12 @@ class Usage:
 
 
 class Event(StrEnum):
-    """Events that webhooks can subscribe to."""
+    """Events that webhooks are told of; all but the test can be subscribed to."""
 
     EVALUATION_CREATED = "evaluation.created"
     GATE_CHECKED = "gate.checked"
     JOB_FINISHED = "job.finished"
+    WEBHOOK_TEST = "webhook.test"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -512,7 +513,7 @@ class Delivery:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeliveryRetry:
-    """A delivery that is sent again."""
+    """A delivery that is to be sent: again, or as a test."""
 
     id: UUID
     webhook: str

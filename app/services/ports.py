@@ -48,6 +48,7 @@ from app.domain.operations import (
     Task,
     Used,
     Webhook,
+    WebhookEvent,
 )
 from app.kernel.streamed.rows import Rows
 
@@ -403,6 +404,10 @@ class WebhookStore(Protocol):
 
     async def retry(self, project: str, name: str, identifier: UUID) -> Event | None:
         """Let a delivery be sent again, now; None when there is none."""
+        ...
+
+    async def send(self, project: str, name: str, happening: WebhookEvent) -> bool:
+        """Let one webhook be told of something, whatever it listens to; False when there is none of that name."""
         ...
 
     async def event_of(self, project: str, name: str, identifier: UUID) -> Event | None:

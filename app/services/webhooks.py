@@ -8,7 +8,7 @@ import time
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from http import HTTPStatus
 from typing import Final
 from urllib.parse import urlsplit
@@ -16,6 +16,7 @@ from uuid import UUID
 
 from app.domain.errors import InvalidInput, NotFound
 from app.domain.evaluation import Page
+from app.domain.identifiers import new_id
 from app.domain.operations import (
     Delivery,
     DeliveryRetry,
@@ -24,6 +25,7 @@ from app.domain.operations import (
     Order,
     Outgoing,
     SendResult,
+    WebhookEvent,
     WebhookFacts,
     WebhookPut,
 )
@@ -121,6 +123,15 @@ class WebhookService:
     async def retry(self, project: str, name: str, identifier: UUID) -> DeliveryRetry:
         """Send a delivery again, whatever became of it."""
         return _retry(name, identifier, await self.store.retry(project, name, identifier))
+
+    async def test(self, project: str, name: str) -> DeliveryRetry:
+        """Send a message that says nothing but that it arrives, as all others are sent."""
+        said = f"A test of the webhook {name} of the project {project}: what it is told arrives here."
+        data = {"project": project, "webhook": name}
+        happening = WebhookEvent(event=Event.WEBHOOK_TEST, id=new_id(), at=datetime.now(UTC), text=said, data=data)
+        if not await self.store.send(project, name, happening):
+            raise _missing(name)
+        return DeliveryRetry(id=happening.id, webhook=name, event=happening.event)
 
     async def retried(self, project: str, name: str, identifier: UUID) -> DeliveryRetry:
         """A delivery that was asked for again."""

@@ -181,6 +181,15 @@ class PostgresWebhookStore:
             await note(connection, project, Change.RETRIED, Kind.DELIVERY, identifier)
         return Event(row.event)
 
+    async def send(self, project: str, name: str, happening: WebhookEvent) -> bool:
+        """Let one webhook be told of something, whatever it listens to; False when there is none of that name."""
+        async with writing(self._engine) as connection:
+            told = await _tell(connection, happening, *_named(project, name))
+            if told:
+                await keep_result(connection, Kind.DELIVERY, happening.id, status=HTTPStatus.ACCEPTED)
+                await note(connection, project, Change.CREATED, Kind.DELIVERY, happening.id)
+        return told > 0
+
     async def event_of(self, project: str, name: str, identifier: UUID) -> Event | None:
         """Return what a delivery tells of; None when there is none."""
         async with reading(self._engine) as connection:
@@ -241,6 +250,11 @@ def work_on_deliveries(
 
 async def announce(connection: AsyncConnection, project: str, happening: WebhookEvent) -> None:
     """Let the webhooks of a project be told of what this transaction does."""
+    await _tell(connection, happening, _hooks.project == project, literal(happening.event.value) == any_(_hooks.events))
+
+
+async def _tell(connection: AsyncConnection, happening: WebhookEvent, *whom: ColumnElement[bool]) -> int:
+    """Let some webhooks be told of something; return how many."""
     said = {
         "type": happening.event.value,
         "timestamp": rfc3339(happening.at),
@@ -250,10 +264,12 @@ async def announce(connection: AsyncConnection, project: str, happening: Webhook
     event = happening.event.value
     listening = select(
         _hooks.project, _hooks.name, literal(happening.id, Uuid), literal(event), literal(orjson.dumps(said).decode())
-    ).where(_hooks.project == project, literal(event) == any_(_hooks.events))
+    ).where(*whom)
     told = insert(webhook_deliveries).from_select(["project", "webhook", "id", "event", "body"], listening)
-    for name in (await connection.scalars(told.on_conflict_do_nothing().returning(_rows.webhook))).all():
+    found = (await connection.execute(told.on_conflict_do_nothing().returning(_rows.project, _rows.webhook))).all()
+    for project, name in found:
         await _order(connection, Order(project=project, webhook=name, id=happening.id, asked=1))
+    return len(found)
 
 
 async def _order(connection: AsyncConnection, order: Order) -> None:

@@ -127,6 +127,7 @@ OPERATIONS: dict[str, Ask] = {
     "getWebhook": Ask("missing", named={"name": SECRET}),
     "deleteWebhook": Ask("missing", named={"name": f"{SECRET}-gone"}),
     "listDeliveries": Ask("missing", named={"name": SECRET}),
+    "testWebhook": Ask("missing", named={"name": SECRET}),
     "retryDelivery": Ask("missing", named={"name": SECRET, "identifier": "$check"}),
     "createKey": Ask("own", {"name": "new", "scopes": ["read"]}),
     "listKeys": Ask("own"),

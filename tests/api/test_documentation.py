@@ -47,7 +47,7 @@ def test_every_operation_is_described() -> None:
         assert operation.get("description"), (method, path)
         assert operation.get("tags"), (method, path)
         # What is asked for again has been said before.
-        if method in ("post", "patch") and operation["operationId"] != "retryDelivery":
+        if method in ("post", "patch") and operation["operationId"] not in ("retryDelivery", "testWebhook"):
             assert operation["requestBody"]["content"]["application/json"]["examples"], (method, path)
         for parameter in operation.get("parameters", []):
             if parameter["in"] == "query":

@@ -194,6 +194,7 @@ def test_what_cannot_be_a_webhook(client: httpx.Client, there: dict[str, str]) -
         ({"url": "https://[::1/"}, "/url"),
         ({"events": []}, "/events"),
         ({"events": ["run.created"]}, "/events/0"),
+        ({"events": ["webhook.test"]}, "/events/0"),
         ({"secret": "secret"}, "/secret"),
         ({"secret": "whsec_c2hvcnQ="}, "/secret"),
         ({"secret": "whsec_" + "?" * 40}, "/secret"),
@@ -320,6 +321,21 @@ def test_a_failure_is_sent_again_and_seen(client: httpx.Client, receiver: Receiv
     assert len({body for _, body in receiver.told}) == len({head["webhook-id"] for head, _ in receiver.told}) == 1
     for headers, body in receiver.told:
         standardwebhooks.Webhook(SECRET).verify(body, headers)
+
+
+def test_a_test_arrives_whatever_is_heard(client: httpx.Client, receiver: Receiver, there: dict[str, str]) -> None:
+    put(client, there, receiver.url, "job.finished", secret=SECRET)
+    asked = client.post("/v1/webhooks/hook/tests", headers=there | {"Idempotency-Key": "once"})
+    assert asked.status_code == 202
+    check_shape(asked, DeliveryRetry)
+    assert client.post("/v1/webhooks/hook/tests", headers=there | {"Idempotency-Key": "once"}).json() == asked.json()
+    (one,) = settled(client, there)
+    assert (one["id"], one["event"], one["status"]) == (asked.json()["id"], "webhook.test", "delivered")
+    ((headers, body),) = receiver.told
+    told = standardwebhooks.Webhook(SECRET).verify(body, headers)
+    assert (told["type"], told["data"]["webhook"]) == ("webhook.test", "hook")
+    assert "A test of the webhook hook" in told["text"]
+    check_problem(client.post("/v1/webhooks/nope/tests", headers=there), 404, "not_found")
 
 
 def test_there_is_an_end_and_a_new_beginning(client: httpx.Client, receiver: Receiver, there: dict[str, str]) -> None:

@@ -92,6 +92,7 @@ def test_a_webhook_is_put_listed_and_ended(command: Command) -> None:
     assert [(one["name"], one["url"]) for one in json.loads(out)["items"]] == [("chat", address)]
     code, out, _ = command("webhook", "deliveries", "chat", "--json")
     assert (code, json.loads(out)["items"]) == (0, [])
+    assert command("webhook", "test", "chatter")[0] == 6
     assert command("webhook", "retry", "chat", "01990000-0000-7000-8000-000000000000")[0] == 6
     assert command("webhook", "put", "chat", address, "--event", "run.created")[0] == 3
     assert command("webhook", "delete", "chat")[0] == 0

@@ -88,6 +88,7 @@ METHODS = {
     "deleteWebhook": "delete_webhook",
     "listDeliveries": "deliveries",
     "retryDelivery": "retry_delivery",
+    "testWebhook": "test_webhook",
 }
 # What has no method, and why.
 REASONS = {

@@ -14,7 +14,7 @@ from app.api.cursors import Listing, Pages, Paging, paging_of
 from app.api.deps import UseContext, routes
 from app.api.documentation import body_schema, made
 from app.api.v1.requests import administration as requests
-from app.domain.operations import Delivery, DeliveryRetry, DeliveryStatus, WebhookFacts, WebhookPut
+from app.domain.operations import Delivery, DeliveryRetry, DeliveryStatus, Event, WebhookFacts, WebhookPut
 
 router = routes("webhooks")
 WebhookName = Annotated[str, Path(min_length=1, max_length=128, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
@@ -44,7 +44,7 @@ async def put_webhook(name: WebhookName, request: Request, context: UseContext) 
     is shown only in this answer. The number of webhooks of a project is limited (409, `too_many_webhooks`).
     """
     asked = parse_body(await read_body(request), requests.WebhookRequest)
-    events = tuple(dict.fromkeys(asked.events))
+    events = tuple(map(Event, dict.fromkeys(asked.events)))
     webhook, created = await context.services.webhooks.put(context.project, name, asked.url, events, asked.secret)
     headers = {"Location": f"/v1/webhooks/{name}", "Cache-Control": "no-store"} if created else None
     return json_response(webhook, HTTPStatus.CREATED if created else HTTPStatus.OK, headers)
@@ -88,6 +88,19 @@ async def list_deliveries(
         context.project, name, status, paging.limit, pages.after(paging.cursor)
     )
     return paging.answer(pages.listed(page))
+
+
+@router.post(
+    "/webhooks/{name}/tests",
+    status_code=HTTPStatus.ACCEPTED,
+    responses=answers(DeliveryRetry, status=HTTPStatus.ACCEPTED),
+    operation_id="testWebhook",
+)
+async def test_webhook(name: WebhookName, request: Request, context: UseContext) -> Response:
+    """Send a test message (`webhook.test`), whatever events the webhook has; its delivery says whether it arrived."""
+    # It has no body that anybody reads.
+    await received(request)
+    return json_response(await context.services.webhooks.test(context.project, name), HTTPStatus.ACCEPTED)
 
 
 @router.post(

@@ -1,6 +1,6 @@
 """Requests of keys and webhooks."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
 from pydantic import AwareDatetime, BeforeValidator, Field, Strict, StringConstraints, field_validator
@@ -8,7 +8,7 @@ from pydantic_core import PydanticCustomError
 
 from app.api.bodies.parsing import Wire
 from app.api.v1.requests.fields import Name
-from app.domain.operations import PROJECT_NAME, Event, NewKey, Scope
+from app.domain.operations import PROJECT_NAME, NewKey, Scope
 from app.services.webhooks import is_secret
 
 KEYS: dict[str, Any] = {
@@ -81,6 +81,10 @@ WEBHOOKS: dict[str, Any] = {
 _MOST_URL = 2000
 
 
+# All events but the test.
+Subscribed = Literal["evaluation.created", "gate.checked", "job.finished"]
+
+
 class WebhookRequest(Wire):
     """A webhook that is to be made or changed."""
 
@@ -90,7 +94,7 @@ class WebhookRequest(Wire):
         pattern=r"^https?://[!-~]+$",
         description="The address that events are sent to, by POST: `https`, or `http` inside a network that you trust.",
     )
-    events: list[Event] = Field(min_length=1, max_length=3, description="Which events are sent.")
+    events: list[Subscribed] = Field(min_length=1, max_length=3, description="Which events are sent.")
     secret: str | None = Field(
         None,
         max_length=100,

@@ -1,20 +1,23 @@
 """Commands about webhooks: who is told of what, and whether it arrived."""
 
 import argparse
+import time
 from argparse import Namespace
 from typing import Any, Final
 
 from prevail.client import Client
-from prevail.command.codes import DONE
+from prevail.command.codes import DONE, NO_ANSWER
 from prevail.command.output import emit, put
 
 COMMANDS: Final = ("webhook",)
+# Seconds in which a first attempt has an outcome: a receiver has 15 to answer.
+_ARRIVES: Final = 20.0
 _EVENTS: Final = ("evaluation.created", "gate.checked", "job.finished")
 
 
 def add_commands(commands: Any, common: argparse.ArgumentParser) -> None:
     """The commands and what they take."""
-    tasks = commands.add_parser("webhook", help="put | list | deliveries | retry | delete").add_subparsers(
+    tasks = commands.add_parser("webhook", help="put | test | list | deliveries | retry | delete").add_subparsers(
         dest="task", required=True, metavar="TASK"
     )
     put_hook = tasks.add_parser("put", parents=[common], help="have an address told of events; prints the secret once")
@@ -24,6 +27,9 @@ def add_commands(commands: Any, common: argparse.ArgumentParser) -> None:
         "--event", action="append", choices=_EVENTS, help="repeat for several (default: gate.checked)"
     )
     put_hook.set_defaults(carry_out=_put)
+    test = tasks.add_parser("test", parents=[common], help="send a message that says nothing, and wait for its arrival")
+    test.add_argument("name", metavar="NAME")
+    test.set_defaults(carry_out=_test)
     tasks.add_parser("list", parents=[common], help="the webhooks").set_defaults(carry_out=_list)
     sent = tasks.add_parser("deliveries", parents=[common], help="what was sent, the latest first, and what came of it")
     sent.add_argument("name", metavar="NAME")
@@ -49,6 +55,23 @@ def _put(client: Client, chosen: Namespace) -> int:
         lines.append(f"  secret {found['secret']}, shown only now: receivers check the signature with it")
     put("\n".join(lines), chosen)
     return DONE
+
+
+def _test(client: Client, chosen: Namespace) -> int:
+    asked, until = client.test_webhook(chosen.name), time.monotonic() + _ARRIVES
+    while True:
+        (found,) = (one for one in client.deliveries(chosen.name, limit=100) if one["id"] == asked["id"])
+        if found["response_status"] or found["error"] or time.monotonic() > until:
+            break
+        time.sleep(0.2)
+    arrived = found["status"] == "delivered"
+    if chosen.output != "text":
+        emit(client, asked, chosen)
+    elif arrived:
+        put(f"webhook {chosen.name}: the test arrived, status {found['response_status']}", chosen)
+    else:
+        put(f"webhook {chosen.name}: the test has not arrived: {found['error'] or 'it was not sent yet'}", chosen)
+    return DONE if arrived else NO_ANSWER
 
 
 def _list(client: Client, chosen: Namespace) -> int:

@@ -178,6 +178,11 @@ class Looking(Asking):
         return (yield from self._listed(f"/v1/webhooks/{segment(name)}/deliveries", limit, status=status))
 
     @operation
+    def test_webhook(self, name: str) -> Flow[Facts]:
+        """Send a test message to a webhook; `deliveries` says whether it arrived."""
+        return (yield from self._facts("POST", f"/v1/webhooks/{segment(name)}/tests"))
+
+    @operation
     def retry_delivery(self, name: str, identifier: str) -> Flow[Facts]:
         """Send a delivery again, whatever became of it."""
         path = f"/v1/webhooks/{segment(name)}/deliveries/{segment(identifier)}/retries"
