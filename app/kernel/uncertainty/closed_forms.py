@@ -459,7 +459,7 @@ def equal_share_headlines(table: Table, found: Headlines) -> tuple[tuple[Overall
 
 
 def _reach(table: Table, gradients: AdditiveGradient, recalls: Limits, z: float) -> tuple[Array, Array]:
-    """How far limits (M, B) of metrics lie below and above the values at equal shares.
+    """Distances of limits (M, B) of metrics below and above the values at equal shares.
 
     A row with recall r whose errors fall on the others with shares e moves a value by dr (g_ii - sum_j e_j g_ij) / K.
     """

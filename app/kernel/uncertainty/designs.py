@@ -378,7 +378,7 @@ def design_effects(design: Design) -> Mapping[str, float]:
 
 
 def additive_influences(runs: GroupedCounts, gradient: AdditiveGradient) -> Array:
-    """How much each group (G) of one run moves a metric with this gradient (K) in the cell shares; 0 where all of it is
+    """Influence (G) of each group of one run on a metric with this gradient (K) in the cell shares; 0 where all of it is
     rounding, which would depend on the order of the samples.
     """
     actual, predicted = np.divmod(runs.cell, runs.n_classes)

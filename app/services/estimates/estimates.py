@@ -135,7 +135,7 @@ def _without_simulation(estimand: Estimand, run: RunData, settings: LimitSetting
 def _at_without_simulation(
     estimand: Estimand, run: RunData, shares: ClassShares, settings: LimitSettings
 ) -> list[Estimates | None]:
-    """What needs no simulation of its own at other class shares, point by point; None where it does."""
+    """Estimates at other class shares that need no simulation, point by point; None where one does."""
     biased = shares.from_samples(estimand) and is_biased(estimand.expression)
     reason = NoLimits.BIASED if biased else _refusal(estimand, run)
     if reason is not None:

@@ -107,7 +107,10 @@ def _units_at(run: RunData, calibrated_to: Array | None, shares: Array) -> Units
 
 
 def simulation(run: RunData, shares: ClassShares, settings: LimitSettings, *, from_samples: bool) -> Estimate:
-    """What all that is simulated has in common, and why nothing can be: class counts are fixed unless groups vary."""
+    """Estimate without a value that all simulated ones begin from, perhaps with the reason why nothing can be simulated.
+
+    Class counts are fixed unless groups vary.
+    """
     sampling, grouped = settings.sampling, run.source.is_grouped
     form = Estimate(value=nan, level=settings.level, given=(Given.GROUPS if grouped else Given.ACTUAL).value)
     if from_samples:
@@ -127,7 +130,7 @@ def simulation(run: RunData, shares: ClassShares, settings: LimitSettings, *, fr
 
 
 def _plan(run: RunData, shares: ClassShares, settings: LimitSettings) -> Plan | None:
-    """How many resamples of what; None when even few take too long."""
+    """Number and kind of resamples; None when even few take too long."""
     units = run.units
     return plan(units.n_units, units.width * shares.work, settings.sampling.draws, whole=run.source.is_grouped)
 
