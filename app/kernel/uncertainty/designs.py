@@ -202,7 +202,7 @@ class Independent(Design):
         return self.matrices.tp[self.of], self.matrices.actual[self.of]
 
     def variances(self, gradients: AdditiveGradient) -> Array:
-        """Of multinomial counts."""
+        """Variances of multinomial counts."""
         return additive_variance(self.matrices, gradients)
 
     def reach(self, level: float) -> float:
@@ -334,7 +334,7 @@ class Grouped(Design):
         return found, totals, variances, (present, effective)
 
     def variances(self, gradients: AdditiveGradient) -> Array:
-        """Of the sums over the groups of the influences of their samples, with G/(G-1)."""
+        """Variances of sums over the groups of the influences of their samples, with G/(G-1)."""
         rows = zip(gradients.diagonal, gradients.rows, gradients.columns, strict=True)
         return np.array([float(group_variance(additive_influences(self.runs, AdditiveGradient(*row)))) for row in rows])
 
@@ -378,8 +378,8 @@ def design_effects(design: Design) -> Mapping[str, float]:
 
 
 def additive_influences(runs: GroupedCounts, gradient: AdditiveGradient) -> Array:
-    """Influence (G) of each group of one run on a metric with this gradient (K) in the cell shares; 0 where all of it is
-    rounding, which would depend on the order of the samples.
+    """Influence (G) of each group of one run on a metric with this gradient (K) in the cell shares; 0 where all of it
+    is rounding, which would depend on the order of the samples.
     """
     actual, predicted = np.divmod(runs.cell, runs.n_classes)
     moves = gradient.rows[actual] + gradient.columns[predicted]

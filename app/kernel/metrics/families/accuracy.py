@@ -12,7 +12,14 @@ from app.kernel.metrics.proportion import ConfusionCells, LinearMap, Proportion
 from app.kernel.numerics import scipy_bridge
 from app.kernel.numerics.arrays import Array, ratio, total
 
-_overall = partial(metric, scope=Scope.OVERALL, prevalence=Prevalence.SENSITIVE, references=("haghighi2018",))
+_overall = partial(
+    metric,
+    scope=Scope.OVERALL,
+    prevalence=Prevalence.SENSITIVE,
+    undefined=(NO_SAMPLES,),
+    symmetric=True,
+    references=("haghighi2018",),
+)
 _error = partial(_overall, orientation=Orientation.LOWER, ideal=0.0)
 
 
@@ -32,8 +39,6 @@ def _of_pooled(n_classes: int) -> LinearMap:
         "pycm": "Overall ACC",
         "torchmetrics": "MulticlassAccuracy(average=micro)",
     },
-    undefined=(NO_SAMPLES,),
-    symmetric=True,
     references=("aguilar2025", "wu2025", "martin2022", "beddar2025"),
     headline=True,
     proportion=Proportion(ConfusionCells.RIGHT, ConfusionCells.ALL),
@@ -54,8 +59,6 @@ def accuracy(t: Table) -> Array:
         "pycm": "Hamming Loss",
         "torchmetrics": "MulticlassHammingDistance(average=micro)",
     },
-    undefined=(NO_SAMPLES,),
-    symmetric=True,
     references=("martin2022", "beddar2025"),
     proportion=Proportion(ConfusionCells.WRONG, ConfusionCells.ALL),
     exact=Exact(lambda m: 1 - m.correct / m.n),
@@ -71,8 +74,8 @@ def error_rate(t: Table) -> Array:
     sentence="How many samples are classified wrongly.",
     range=(0.0, None),
     elsewhere={"pycm": "Zero-one Loss"},
-    symmetric=True,
     proportion=Proportion(ConfusionCells.WRONG, ConfusionCells.ALL, counted=True),
+    undefined=(),
 )
 def zero_one_loss_count(t: Table) -> Array:
     return t.wrong
@@ -83,8 +86,6 @@ def zero_one_loss_count(t: Table) -> Array:
     formula=r"\frac{\sum_k TN_k}{\sum_k N_k}",
     sentence="Specificity of the pooled one-vs-rest counts; also the pooled F1 of the rests.",
     elsewhere={"pycm": "TNR Micro"},
-    undefined=(NO_SAMPLES,),
-    symmetric=True,
     proportion=Proportion(ConfusionCells.RIGHT, ConfusionCells.ALL, _of_pooled),
     exact=Exact(lambda m: m.mean(lambda c: c.tn) * len(m.classes) / ((len(m.classes) - 1) * m.n)),
     also=OVER_LABELS,
@@ -98,8 +99,6 @@ def micro_specificity(t: Table) -> Array:
     formula=r"\frac{\sum_k FP_k}{\sum_k N_k}",
     sentence="False positive rate of the pooled one-vs-rest counts.",
     elsewhere={"pycm": "FPR Micro"},
-    undefined=(NO_SAMPLES,),
-    symmetric=True,
     proportion=Proportion(ConfusionCells.WRONG, ConfusionCells.ALL, lambda k: LinearMap(0.0, 1.0 / (k - 1))),
     exact=Exact(lambda m: (m.n - m.correct) / ((len(m.classes) - 1) * m.n)),
 )
@@ -112,8 +111,6 @@ def micro_fpr(t: Table) -> Array:
     formula=r"\frac{\sum_k FN_k}{\sum_k P_k}",
     sentence="Miss rate of the pooled one-vs-rest counts; equals the error rate.",
     elsewhere={"pycm": "FNR Micro"},
-    undefined=(NO_SAMPLES,),
-    symmetric=True,
     proportion=Proportion(ConfusionCells.WRONG, ConfusionCells.ALL),
     exact=Exact(lambda m: 1 - m.correct / m.n),
 )
@@ -126,8 +123,6 @@ def micro_fnr(t: Table) -> Array:
     formula=r"\frac{\sum_k TN_k}{\sum_k(n-T_k)}",
     sentence="Negative predictive value of the pooled one-vs-rest counts.",
     elsewhere={"pycm": "NPV Micro"},
-    undefined=(NO_SAMPLES,),
-    symmetric=True,
     proportion=Proportion(ConfusionCells.RIGHT, ConfusionCells.ALL, _of_pooled),
     exact=Exact(lambda m: m.mean(lambda c: c.tn) * len(m.classes) / ((len(m.classes) - 1) * m.n)),
 )
@@ -143,7 +138,6 @@ def micro_npv(t: Table) -> Array:
     elsewhere={"sklearn": "fbeta_score(average=micro)", "torchmetrics": "MulticlassFBetaScore(average=micro)"},
     parameters=(Number("beta", 1.0, "weight of recall against precision", above=0.0),),
     undefined=(NO_LABELS, NO_SAMPLES),
-    symmetric=True,
     references=("beddar2025",),
     proportion=Proportion(ConfusionCells.RIGHT, ConfusionCells.ALL),
     exact=Exact(lambda m, **_: m.correct / m.n),
@@ -161,8 +155,6 @@ def micro_f_beta(t: Table, beta: float = 1.0) -> Array:
     formula=r"\sqrt{\frac{ACC(1-ACC)}{n}}",
     sentence="Binomial standard error of the accuracy.",
     elsewhere={"pycm": "Standard Error"},
-    undefined=(NO_SAMPLES,),
-    symmetric=True,
     degree=None,
     about_sample=True,
 )
@@ -178,7 +170,7 @@ def accuracy_standard_error(t: Table) -> Array:
     formula=r"\max_k\frac{P_k}{n}",
     sentence="Accuracy of always predicting the most frequent class (no-information rate).",
     elsewhere={"pycm": "NIR"},
-    undefined=(NO_SAMPLES,),
+    symmetric=False,
 )
 def no_information_rate(t: Table) -> Array:
     return t.largest / t.n
@@ -190,9 +182,9 @@ def no_information_rate(t: Table) -> Array:
     sentence="Probability of at least this many correct when the most frequent class is guessed; exact at any "
     "sample size.",
     elsewhere={"pycm": "P-Value"},
-    undefined=(NO_SAMPLES,),
     degree=None,
     about_sample=True,
+    symmetric=False,
 )
 def accuracy_p_value(t: Table) -> Array:
     return scipy_bridge.binomial_upper_tail(t.correct, t.n, t.largest / t.n, (t.n - t.largest) / t.n)
@@ -207,6 +199,7 @@ _of_labels = partial(_overall, of_labels=True, references=("tsoumakas2010",))
     sentence="Share of all predicted labels that are right.",
     elsewhere={"sklearn": "precision_score(average=micro)"},
     undefined=(overall("no_predicted_labels", "no label is predicted", lambda t: total(t.predicted) == 0),),
+    symmetric=False,
 )
 def micro_precision(t: Table) -> Array:
     return ratio(total(t.tp), total(t.predicted))
@@ -219,6 +212,7 @@ def micro_precision(t: Table) -> Array:
     aliases=("weighted_recall",),
     elsewhere={"sklearn": "recall_score(average=micro)"},
     undefined=(NO_LABELS, NO_SAMPLES),
+    symmetric=False,
 )
 def micro_recall(t: Table) -> Array:
     return ratio(total(t.tp), t.n)
@@ -236,7 +230,6 @@ def micro_recall(t: Table) -> Array:
             lambda t: (t.n == 0) & (total(t.predicted) == 0),
         ),
     ),
-    symmetric=True,
 )
 def micro_f1(t: Table) -> Array:
     return ratio(2.0 * total(t.tp), t.n + total(t.predicted))

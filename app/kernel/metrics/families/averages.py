@@ -37,6 +37,9 @@ from app.kernel.numerics.arrays import Array, harmonic_mean_of_two, inner, mean,
 
 _overall = partial(metric, scope=Scope.OVERALL, prevalence=Prevalence.SENSITIVE, references=("haghighi2018",))
 _error = partial(_overall, orientation=Orientation.LOWER, ideal=0.0)
+# Averages of values of the classes, any of which may be undefined; labels have them too.
+_average = partial(_overall, parameters=(UNDEFINED,), also=OVER_LABELS)
+_macro = partial(_average, over_classes=True)
 
 # Weighted averages leave out classes without actual samples; the others need a specificity.
 ONE_CLASS = where(
@@ -59,7 +62,7 @@ def _exact_macro_f_beta(m: Confusion, beta: Quantity) -> Quantity:
     return m.mean(lambda c: (1 + square) * c.tp / (square * c.actual + c.predicted))
 
 
-@_overall(
+@_average(
     name="mean of macro recall and macro specificity",
     prevalence=Prevalence.INSENSITIVE_BINARY,
     formula=r"\frac{1}{2}\left(TPR_{macro}+TNR_{macro}\right)",
@@ -67,11 +70,9 @@ def _exact_macro_f_beta(m: Confusion, beta: Quantity) -> Quantity:
     "the recalls.",
     aliases=("aunu",),
     elsewhere={"pycm": "AUNU"},
-    parameters=(UNDEFINED,),
     undefined=(NO_ACTUAL, NO_REST),
     references=("beddar2025",),
     exact=Exact(lambda m: m.mean(lambda c: (c.tp / c.actual + c.tn / c.rest) / 2)),
-    also=OVER_LABELS,
 )
 def survey_balanced_accuracy(t: Table, undefined: str = "strict") -> Array:
     if undefined == "strict":
@@ -95,7 +96,7 @@ def prevalence_weighted_auc(t: Table, undefined: str = "strict") -> Array:
     return (t.correct + inner(t.actual, filled(t.specificity, undefined))) / (2.0 * t.n)
 
 
-@_overall(
+@_macro(
     name="macro precision",
     formula=r"\frac{1}{K}\sum_k PPV_k",
     sentence="Mean per-class precision.",
@@ -104,12 +105,9 @@ def prevalence_weighted_auc(t: Table, undefined: str = "strict") -> Array:
         "pycm": "PPV Macro",
         "torchmetrics": "MulticlassPrecision(average=macro)",
     },
-    parameters=(UNDEFINED,),
     undefined=(NEVER_PREDICTED,),
     references=("martin2022", "beddar2025"),
     exact=Exact(lambda m: m.mean(lambda c: c.tp / c.predicted)),
-    also=OVER_LABELS,
-    over_classes=True,
 )
 def macro_precision(t: Table, undefined: str = "strict") -> Array:
     return t.mean_rates.precision if undefined == "strict" else mean(filled(t.precision, undefined))
@@ -124,7 +122,7 @@ def _of_macro_f1(t: Table) -> AdditiveGradient:
     return AdditiveGradient(2.0 * per_class, falling, falling)
 
 
-@_overall(
+@_macro(
     name="macro F1",
     formula=r"\frac{1}{K}\sum_k F_{1,k}",
     sentence="Mean per-class F1.",
@@ -133,7 +131,6 @@ def _of_macro_f1(t: Table) -> AdditiveGradient:
         "pycm": "F1 Macro",
         "torchmetrics": "MulticlassF1Score(average=macro)",
     },
-    parameters=(UNDEFINED,),
     undefined=(ABSENT,),
     symmetric=True,
     references=("martin2022", "beddar2025", "opitz2019"),
@@ -142,57 +139,47 @@ def _of_macro_f1(t: Table) -> AdditiveGradient:
     gradient=_of_macro_f1,
     exact=Exact(lambda m: m.mean(lambda c: 2 * c.tp / (c.actual + c.predicted))),
     same_as="mean(f1@*)",
-    also=OVER_LABELS,
-    over_classes=True,
 )
 def macro_f1(t: Table, undefined: str = "strict") -> Array:
     return t.mean_f1 if undefined == "strict" else mean(filled(t.f1, undefined))
 
 
-@_overall(
+@_macro(
     name="macro NPV",
     formula=r"\frac{1}{K}\sum_k NPV_k",
     sentence="Mean per-class negative predictive value.",
     elsewhere={"pycm": "NPV Macro"},
-    parameters=(UNDEFINED,),
     undefined=(ALWAYS_PREDICTED,),
     references=("martin2022", "beddar2025"),
     exact=Exact(lambda m: m.mean(lambda c: c.tn / c.predicted_rest)),
-    also=OVER_LABELS,
-    over_classes=True,
 )
 def macro_npv(t: Table, undefined: str = "strict") -> Array:
     return t.mean_rates.npv if undefined == "strict" else mean(filled(t.npv, undefined))
 
 
-@_overall(
+@_macro(
     name="macro Jaccard",
     formula=r"\frac{1}{K}\sum_k J_k",
     sentence="Mean per-class Jaccard index.",
     elsewhere={"sklearn": "jaccard_score(average=macro)", "torchmetrics": "MulticlassJaccardIndex(average=macro)"},
-    parameters=(UNDEFINED,),
     undefined=(ABSENT,),
     symmetric=True,
     references=("martin2022", "beddar2025"),
     exact=Exact(lambda m: m.mean(lambda c: c.tp / (c.actual + c.fp))),
-    also=OVER_LABELS,
-    over_classes=True,
 )
 def macro_jaccard(t: Table, undefined: str = "strict") -> Array:
     return mean(filled(t.jaccard, undefined))
 
 
-@_overall(
+@_average(
     name="F1 of macro precision and macro recall",
     formula=r"\frac{2\,PPV_{macro}\,TPR_{macro}}{PPV_{macro}+TPR_{macro}}",
     sentence="The survey's macro F1. A different number from the mean of the F1 scores.",
     aliases=("survey_macro_f1",),
-    parameters=(UNDEFINED,),
     undefined=(NO_ACTUAL, NEVER_PREDICTED),
     symmetric=True,
     references=("beddar2025", "opitz2019"),
     exact=Exact(lambda m: harmonic((m.mean(lambda c: c.tp / c.predicted), m.mean(lambda c: c.tp / c.actual)))),
-    also=OVER_LABELS,
 )
 def macro_f1_of_means(t: Table, undefined: str = "strict") -> Array:
     if undefined == "strict":
@@ -207,7 +194,7 @@ def _f_beta_of_means(t: Table, beta: float, undefined: str) -> Array:
     return (1.0 + square) / (1.0 / precision + square / recall)
 
 
-@_overall(
+@_macro(
     name="macro F-beta",
     formula=r"\frac{1}{K}\sum_k F_{\beta,k}",
     sentence="Mean per-class F-beta.",
@@ -216,8 +203,6 @@ def _f_beta_of_means(t: Table, beta: float, undefined: str) -> Array:
     undefined=(ABSENT,),
     references=("beddar2025",),
     exact=Exact(_exact_macro_f_beta),
-    also=OVER_LABELS,
-    over_classes=True,
 )
 def macro_f_beta(t: Table, beta: float = 1.0, form: str = "scores", undefined: str = "strict") -> Array:
     if form == "means":
@@ -228,23 +213,20 @@ def macro_f_beta(t: Table, beta: float = 1.0, form: str = "scores", undefined: s
     return (1.0 + square) * mean(filled(t.tp / (square * t.actual + t.predicted), undefined))
 
 
-@_overall(
+@_macro(
     name="macro F1 of the rests",
     formula=r"\frac{1}{K}\sum_k F^{-}_{1,k}",
     sentence="Mean over the classes of the F1 of everything else.",
-    parameters=(UNDEFINED,),
     undefined=(UNIVERSAL,),
     symmetric=True,
     references=("martin2022",),
     exact=Exact(lambda m: m.mean(lambda c: 2 * c.tn / (c.rest + c.predicted_rest))),
-    also=OVER_LABELS,
-    over_classes=True,
 )
 def macro_f1_negative(t: Table, undefined: str = "strict") -> Array:
     return mean(filled(t.f1_negative, undefined))
 
 
-@_overall(
+@_macro(
     name="macro specificity",
     prevalence=Prevalence.INSENSITIVE_BINARY,
     formula=r"\frac{1}{K}\sum_k TNR_k",
@@ -254,12 +236,9 @@ def macro_f1_negative(t: Table, undefined: str = "strict") -> Array:
         "imblearn": "specificity_score(average=macro)",
         "torchmetrics": "MulticlassSpecificity(average=macro)",
     },
-    parameters=(UNDEFINED,),
     undefined=(NO_REST,),
     references=("beddar2025",),
     exact=Exact(lambda m: m.mean(lambda c: c.tn / c.rest)),
-    also=OVER_LABELS,
-    over_classes=True,
 )
 def macro_specificity(t: Table, undefined: str = "strict") -> Array:
     return t.mean_rates.specificity if undefined == "strict" else mean(filled(t.specificity, undefined))
@@ -280,7 +259,7 @@ def macro_fpr(t: Table) -> Array:
     return mean(t.fpr)
 
 
-@_overall(
+@_average(
     name="prevalence-weighted precision",
     formula=r"\sum_k\frac{P_k}{n}PPV_k",
     sentence="Per-class precision averaged by class frequency.",
@@ -288,32 +267,28 @@ def macro_fpr(t: Table) -> Array:
         "sklearn": "precision_score(average=weighted)",
         "torchmetrics": "MulticlassPrecision(average=weighted)",
     },
-    parameters=(UNDEFINED,),
     undefined=(NO_LABELS, NO_SAMPLES, NOT_PREDICTED_THOUGH_ACTUAL),
     references=("aguilar2025", "beddar2025"),
     exact=Exact(lambda m: m.weighted(lambda c: c.tp / c.predicted), transposable=False),
-    also=OVER_LABELS,
 )
 def weighted_precision(t: Table, undefined: str = "strict") -> Array:
     return t.weighted_sum(filled(t.precision, undefined)) / t.n
 
 
-@_overall(
+@_average(
     name="prevalence-weighted F1",
     formula=r"\sum_k\frac{P_k}{n}F_{1,k}",
     sentence="Per-class F1 averaged by class frequency.",
     elsewhere={"sklearn": "f1_score(average=weighted)", "torchmetrics": "MulticlassF1Score(average=weighted)"},
-    parameters=(UNDEFINED,),
     undefined=(NO_LABELS, NO_SAMPLES),
     references=("aguilar2025", "beddar2025"),
     exact=Exact(lambda m: m.weighted(lambda c: 2 * c.tp / (c.actual + c.predicted)), transposable=False),
-    also=OVER_LABELS,
 )
 def weighted_f1(t: Table, undefined: str = "strict") -> Array:
     return t.weighted_sum(filled(t.f1, undefined)) / t.n
 
 
-@_overall(
+@_average(
     name="prevalence-weighted Jaccard",
     formula=r"\sum_k\frac{P_k}{n}J_k",
     sentence="Per-class Jaccard index averaged by class frequency.",
@@ -321,11 +296,9 @@ def weighted_f1(t: Table, undefined: str = "strict") -> Array:
         "sklearn": "jaccard_score(average=weighted)",
         "torchmetrics": "MulticlassJaccardIndex(average=weighted)",
     },
-    parameters=(UNDEFINED,),
     undefined=(NO_LABELS, NO_SAMPLES),
     references=("aguilar2025", "beddar2025"),
     exact=Exact(lambda m: m.weighted(lambda c: c.tp / (c.actual + c.fp))),
-    also=OVER_LABELS,
 )
 def weighted_jaccard(t: Table, undefined: str = "strict") -> Array:
     return t.weighted_sum(filled(t.jaccard, undefined)) / t.n

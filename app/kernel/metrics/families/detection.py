@@ -22,10 +22,12 @@ from app.kernel.numerics.arrays import FOUR, HALF, ONE, Array
 
 _FIVE = FOUR + ONE
 _score = partial(metric, scope=Scope.CLASS, prevalence=Prevalence.SENSITIVE)
+# Equal if actual and predicted classes change places.
+_likeness = partial(_score, symmetric=True)
 _BETA = Number("beta", 1.0, "weight of recall against precision; 2 weighs recall higher", above=0.0)
 
 
-@_score(
+@_likeness(
     name="F1",
     symbol="F_1",
     formula=r"\frac{2TP}{2TP+FP+FN}",
@@ -33,7 +35,6 @@ _BETA = Number("beta", 1.0, "weight of recall against precision; 2 weighs recall
     aliases=("f1_positive", "dice", "sorensen_dice"),
     elsewhere={"sklearn": "f1_score", "pycm": "F1", "torchmetrics": "MulticlassF1Score(average=none)"},
     undefined=(ABSENT,),
-    symmetric=True,
     references=("aguilar2025", "wu2025", "martin2022", "beddar2025"),
     overlap=lambda jaccard: 2.0 * jaccard / (1.0 + jaccard),
     exact=Exact(lambda c: 2 * c.tp / (c.actual + c.predicted)),
@@ -61,7 +62,7 @@ def f_beta(t: Table, beta: float = 1.0) -> Array:
     return (1.0 + square) * t.tp / (square * t.actual + t.predicted)
 
 
-@_score(
+@_likeness(
     name="F1 of the rest",
     symbol="F_1^-",
     formula=r"\frac{2TN}{2TN+FP+FN}",
@@ -69,7 +70,6 @@ def f_beta(t: Table, beta: float = 1.0) -> Array:
     aliases=("fleiss_levin_paik",),
     elsewhere={"pycm": "FleissLevinPaik"},
     undefined=(UNIVERSAL,),
-    symmetric=True,
     references=("wu2025", "martin2022"),
     exact=Exact(lambda c: 2 * c.tn / (c.rest + c.predicted_rest)),
 )
@@ -94,13 +94,12 @@ def f_beta_negative(t: Table, beta: float = 1.0) -> Array:
     return (1.0 + square) * t.tn / (square * t.rest + t.predicted_rest)
 
 
-@_score(
+@_likeness(
     name="unified performance measure",
     symbol="UPM",
     formula=r"\frac{4\,TP\,TN}{4\,TP\,TN+(TP+TN)(FP+FN)}",
     sentence="Harmonic mean of precision, recall, specificity and NPV in counts; 0 when the class is never found.",
     undefined=(ABSENT, UNIVERSAL),
-    symmetric=True,
     references=("martin2022",),
     exact=Exact(lambda c: over(4 * c.tp * c.tn, 4 * c.tp * c.tn + (c.tp + c.tn) * c.errors, empty=0)),
 )
@@ -108,13 +107,12 @@ def upm(t: Table) -> Array:
     return t.upm
 
 
-@_score(
+@_likeness(
     name="unified performance measure, strict",
     symbol=r"UPM^{\ast}",
     formula=r"\frac{4}{1/PPV+1/TPR+1/TNR+1/NPV}",
     sentence="Harmonic mean of precision, recall, specificity and NPV; undefined when any of the four is.",
     undefined=MARGINS,
-    symmetric=True,
     references=("martin2022",),
     exact=Exact(lambda c: harmonic((c.tp / c.predicted, c.tp / c.actual, c.tn / c.rest, c.tn / c.predicted_rest))),
 )
@@ -123,7 +121,7 @@ def upm_strict(t: Table) -> Array:
     return FOUR / reciprocals
 
 
-@_score(
+@_likeness(
     name="Fowlkes-Mallows index of the class",
     symbol="FM",
     formula=r"\sqrt{PPV\cdot TPR}",
@@ -131,7 +129,6 @@ def upm_strict(t: Table) -> Array:
     aliases=("otsuka_ochiai", "g_measure"),
     elsewhere={"pycm": "G"},
     undefined=(NO_ACTUAL, NEVER_PREDICTED),
-    symmetric=True,
     references=("martin2022", "beddar2025"),
     exact=Exact(lambda c: c.tp * c.tp / (c.actual * c.predicted), squared=True),
 )
@@ -139,7 +136,7 @@ def fowlkes_mallows(t: Table) -> Array:
     return t.tp / np.sqrt(t.joint_margins)
 
 
-@_score(
+@_likeness(
     name="Jaccard index",
     symbol="J",
     formula=r"\frac{TP}{TP+FP+FN}",
@@ -147,7 +144,6 @@ def fowlkes_mallows(t: Table) -> Array:
     aliases=("iou", "tanimoto", "threat_score", "critical_success_index"),
     elsewhere={"sklearn": "jaccard_score", "pycm": "J", "torchmetrics": "MulticlassJaccardIndex(average=none)"},
     undefined=(ABSENT,),
-    symmetric=True,
     references=("beddar2025",),
     overlap=lambda jaccard: jaccard,
     exact=Exact(lambda c: c.tp / (c.actual + c.fp)),
@@ -174,34 +170,32 @@ def tversky_index(t: Table, alpha: float = 0.5, beta: float = 0.5) -> Array:
     return t.f1 if alpha == beta == 0.5 else t.tp / (t.tp + alpha * t.fp + beta * t.fn)
 
 
-@_score(
+@_likeness(
     name="overlap coefficient",
     formula=r"\frac{TP}{\min(T,P)}",
     sentence="Overlap of the actual and the predicted members, over the smaller of the two.",
     aliases=("szymkiewicz_simpson",),
     elsewhere={"pycm": "OC"},
     undefined=(NO_ACTUAL, NEVER_PREDICTED),
-    symmetric=True,
     references=("haghighi2018",),
 )
 def overlap_coefficient(t: Table) -> Array:
     return t.tp / np.minimum(t.actual, t.predicted)
 
 
-@_score(
+@_likeness(
     name="Braun-Blanquet similarity",
     formula=r"\frac{TP}{\max(T,P)}",
     sentence="Overlap of the actual and the predicted members, over the larger of the two.",
     elsewhere={"pycm": "BB"},
     undefined=(ABSENT,),
-    symmetric=True,
     references=("haghighi2018",),
 )
 def braun_blanquet(t: Table) -> Array:
     return t.tp / np.maximum(t.actual, t.predicted)
 
 
-@_score(
+@_likeness(
     name="individual classification success index",
     symbol="ICSI",
     range=(-1.0, 1.0),
@@ -210,7 +204,6 @@ def braun_blanquet(t: Table) -> Array:
     aliases=("icsi",),
     elsewhere={"pycm": "ICSI"},
     undefined=(NO_ACTUAL, NEVER_PREDICTED),
-    symmetric=True,
     references=("labatut2012",),
     exact=Exact(lambda c: c.tp / c.predicted + c.tp / c.actual - 1),
 )
@@ -218,13 +211,12 @@ def class_success_index(t: Table) -> Array:
     return t.precision + t.recall - ONE
 
 
-@_score(
+@_likeness(
     name="mean of precision and recall",
     formula=r"\frac{PPV+TPR}{2}",
     sentence="Area under the precision-recall curve that has this single point.",
     elsewhere={"pycm": "AUPR"},
     undefined=(NO_ACTUAL, NEVER_PREDICTED),
-    symmetric=True,
     references=("haghighi2018",),
     exact=Exact(lambda c: (c.tp / c.predicted + c.tp / c.actual) / 2),
 )
@@ -248,7 +240,7 @@ def adjusted_f(t: Table) -> Array:
     return _FIVE * np.sqrt(t.right / ((FOUR * t.actual + t.predicted) * (t.rest + FOUR * t.predicted_rest)))
 
 
-@_score(
+@_likeness(
     name="information score",
     symbol="IS",
     range=(None, None),
@@ -257,7 +249,6 @@ def adjusted_f(t: Table) -> Array:
     sentence="Bits by which a prediction of the class raises its probability above the prevalence.",
     elsewhere={"pycm": "IS"},
     undefined=(NO_ACTUAL, NEVER_PREDICTED, NO_TRUE_POSITIVES),
-    symmetric=True,
     chance_corrected=True,
     references=("kononenko1991",),
 )
@@ -265,7 +256,7 @@ def information_score(t: Table) -> Array:
     return np.log2(t.lift)
 
 
-@_score(
+@_likeness(
     name="lift",
     range=(0.0, None),
     ideal=None,
@@ -274,7 +265,6 @@ def information_score(t: Table) -> Array:
     aliases=("lift_score", "forbes_i"),
     elsewhere={"pycm": "LS"},
     undefined=(NO_ACTUAL, NEVER_PREDICTED),
-    symmetric=True,
     chance_corrected=True,
     references=("haghighi2018",),
     scale=Scale.LOG,
@@ -320,7 +310,7 @@ def automatic_manual_difference(t: Table) -> Array:
     return t.surplus
 
 
-@_score(
+@_likeness(
     name="Bray-Curtis dissimilarity",
     range=(0.0, 0.5),
     ideal=0.0,
@@ -329,14 +319,13 @@ def automatic_manual_difference(t: Table) -> Array:
     sentence="Difference of the predicted and the actual count, over twice the samples.",
     elsewhere={"pycm": "BCD"},
     undefined=(NO_SAMPLES,),
-    symmetric=True,
     references=("haghighi2018",),
 )
 def bray_curtis(t: Table) -> Array:
     return np.abs(t.surplus) / (t.n_each + t.n_each)
 
 
-@_score(
+@_likeness(
     name="one-vs-rest errors",
     symbol="HD",
     range=(0.0, None),
@@ -346,7 +335,6 @@ def bray_curtis(t: Table) -> Array:
     formula=r"FP+FN",
     sentence="Samples on the wrong side of the question 'this class or not'.",
     elsewhere={"pycm": "HD"},
-    symmetric=True,
     references=("haghighi2018",),
     proportion=Proportion(ConfusionCells.WRONG, ConfusionCells.ALL, counted=True),
 )
@@ -354,7 +342,7 @@ def hamming_distance(t: Table) -> Array:
     return t.errors
 
 
-@_score(
+@_likeness(
     name="chance agreement of the class",
     ideal=None,
     orientation=Orientation.DESCRIPTIVE,
@@ -362,14 +350,13 @@ def hamming_distance(t: Table) -> Array:
     sentence="Share of samples that would fall on this diagonal cell if predictions were drawn at random.",
     elsewhere={"pycm": "RACC"},
     undefined=(NO_SAMPLES,),
-    symmetric=True,
     references=("cohen1960",),
 )
 def random_accuracy(t: Table) -> Array:
     return t.joint_margins / (t.n_each * t.n_each)
 
 
-@_score(
+@_likeness(
     name="unbiased chance agreement of the class",
     ideal=None,
     orientation=Orientation.DESCRIPTIVE,
@@ -377,7 +364,6 @@ def random_accuracy(t: Table) -> Array:
     sentence="Chance agreement of the class when actual and predicted shares are pooled.",
     elsewhere={"pycm": "RACCU"},
     undefined=(NO_SAMPLES,),
-    symmetric=True,
     references=("scott1955",),
 )
 def random_accuracy_unbiased(t: Table) -> Array:

@@ -13,8 +13,9 @@ from app.kernel.samples.scores import Scores
 
 # Samples per piece: the arrays of a piece fit in the second-level cache.
 _BLOCK = 16384
-_overall = partial(metric, scope=Scope.OVERALL, inputs=Inputs.PROBABILITIES, proper=False)
-_per_class = partial(metric, scope=Scope.CLASS, inputs=Inputs.PROBABILITIES, proper=False)
+_closeness = partial(metric, inputs=Inputs.PROBABILITIES, proper=False, references=("aguilar2024",))
+_overall = partial(_closeness, scope=Scope.OVERALL, prevalence=Prevalence.SENSITIVE)
+_per_class = partial(_closeness, scope=Scope.CLASS, prevalence=Prevalence.INSENSITIVE)
 
 
 def _phi(s: Scores, _: Parameters) -> Array:
@@ -40,7 +41,6 @@ def _neither(s: Scores, parameters: Parameters) -> Array:
     formula=r"\sum_i \delta_i \varphi_i = \frac{1}{K} \sum_k \frac{1}{n_k} \sum_{i: y_i = k} \varphi_i",
     sentence="Mean closeness of the probabilities to the truth, every class counting the same.",
     undefined=(NOT_PROBABILITIES, NO_ACTUAL),
-    references=("aguilar2024",),
     headline=True,
     influence=mean_of_class_means(_phi),
 )
@@ -50,7 +50,6 @@ def au_imcp(s: Scores) -> Array:
 
 @_overall(
     name="area under the IMCP curve, trapezoids",
-    prevalence=Prevalence.SENSITIVE,
     formula=r"\sum_i \delta_i \varphi_i - \frac{1}{4} \sum_i (\delta_{i+1} - \delta_i)(\varphi_{i+1} - \varphi_i)",
     sentence="The area under straight lines between the samples, as the authors draw them: it moves slightly with the "
     "shares of the classes and the number of samples. Samples of equal p_true stand in the order of their classes, which shows in the value.",
@@ -61,7 +60,6 @@ def au_imcp(s: Scores) -> Array:
     },
     degree=None,
     undefined=(NOT_PROBABILITIES, WEIGHTED, NO_ACTUAL),
-    references=("aguilar2024",),
     # The trapezoids move the area by less than 1/n.
     influence=mean_of_class_means(_phi, is_mean=False),
 )
@@ -83,7 +81,6 @@ def au_imcp_trapezoid(s: Scores) -> Array:
 @_overall(
     name="area under the MCP curve",
     symbol="AU(MCP)",
-    prevalence=Prevalence.SENSITIVE,
     formula=r"\frac{1}{n} \sum_i \varphi_i",
     sentence="Mean closeness of the probabilities to the truth, every sample counting the same.",
     undefined=(NOT_PROBABILITIES, NO_WEIGHT),
@@ -96,7 +93,6 @@ def au_mcp(s: Scores) -> Array:
 
 @_overall(
     name="area under the MCP curve, trapezoids",
-    prevalence=Prevalence.SENSITIVE,
     formula=r"\bar\varphi + \frac{\bar\varphi - (\varphi_{\min} + \varphi_{\max})/2}{n - 1}",
     sentence="The area as the package of the authors computes it, over n - 1 steps.",
     elsewhere={"imcp": "mcp_score"},
@@ -117,11 +113,9 @@ def au_mcp_trapezoid(s: Scores) -> Array:
 @_per_class(
     name="mean phi",
     symbol=r"\bar\varphi_k",
-    prevalence=Prevalence.INSENSITIVE,
     formula=r"\frac{1}{n_k} \sum_{i: y_i = k} \left(1 - \sqrt{1 - \sqrt{p_{ik}}}\right)",
     sentence="Conditional classification performance: how close the probabilities come to the truth for members of the class.",
     undefined=(NOT_PROBABILITIES, NO_ACTUAL),
-    references=("aguilar2024",),
     influence=mean_of_members(_phi),
 )
 def mean_phi(s: Scores) -> Array:
@@ -130,13 +124,11 @@ def mean_phi(s: Scores) -> Array:
 
 @_per_class(
     name="median phi",
-    prevalence=Prevalence.INSENSITIVE,
     formula=r"\mathrm{med}_{i: y_i = k}\, \varphi_i",
     sentence="Half of the members of the class come at least this close to the truth. A quantile of 0.25 or 0.75 gives the box.",
     aliases=("phi_median",),
     parameters=(Number("quantile", 0.5, "which quantile, 0.5 for the median", above=0.0, below=1.0),),
     undefined=(NOT_PROBABILITIES, NO_ACTUAL),
-    references=("aguilar2024",),
 )
 def median_phi(s: Scores, quantile: float = 0.5) -> Array:
     if not s.are_probabilities:
@@ -156,11 +148,9 @@ def phi_quartiles(s: Scores) -> Array:
 
 @_overall(
     name="share certainly right",
-    prevalence=Prevalence.SENSITIVE,
     formula=r"\frac{1}{n} |\{i: p_{i y_i} > 1/2\}|",
     sentence="Share of samples whose class was given more than one half, so that nothing else could be predicted.",
     undefined=(NOT_PROBABILITIES, NO_WEIGHT),
-    references=("aguilar2024",),
     influence=share_of(_sure),
 )
 def fraction_correct_certain(s: Scores) -> Array:
@@ -169,13 +159,11 @@ def fraction_correct_certain(s: Scores) -> Array:
 
 @_overall(
     name="share uncertain",
-    prevalence=Prevalence.SENSITIVE,
     formula=r"\frac{1}{n} |\{i: 1/K \le p_{i y_i} \le 1/2\}|",
     sentence="Share of samples whose class was given neither less than chance nor more than one half.",
     orientation=Orientation.LOWER,
     ideal=0.0,
     undefined=(NOT_PROBABILITIES, NO_WEIGHT),
-    references=("aguilar2024",),
     influence=share_of(_neither),
 )
 def fraction_uncertain(s: Scores) -> Array:
@@ -184,13 +172,11 @@ def fraction_uncertain(s: Scores) -> Array:
 
 @_overall(
     name="share certainly wrong",
-    prevalence=Prevalence.SENSITIVE,
     formula=r"\frac{1}{n} |\{i: p_{i y_i} < 1/K\}|",
     sentence="Share of samples whose class was given less than chance, so that it could not be predicted.",
     orientation=Orientation.LOWER,
     ideal=0.0,
     undefined=(NOT_PROBABILITIES, NO_WEIGHT),
-    references=("aguilar2024",),
     influence=share_of(_ruled_out),
 )
 def fraction_incorrect_certain(s: Scores) -> Array:

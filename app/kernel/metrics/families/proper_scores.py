@@ -16,6 +16,8 @@ _loss = partial(
     metric,
     scope=Scope.OVERALL,
     inputs=Inputs.PROBABILITIES,
+    prevalence=Prevalence.SENSITIVE,
+    proper=True,
     orientation=Orientation.LOWER,
     ideal=0.0,
     range=(0.0, None),
@@ -55,7 +57,6 @@ def _log_loss_sums(s: Scores, clip: float) -> Array:
 
 @_loss(
     name="log loss",
-    prevalence=Prevalence.SENSITIVE,
     formula=r"-\frac{1}{n} \sum_i \ln p_{i y_i}",
     sentence="Mean surprise at the actual class, in nats; confident mistakes cost most.",
     aliases=("cross_entropy",),
@@ -64,7 +65,6 @@ def _log_loss_sums(s: Scores, clip: float) -> Array:
     undefined=(NOT_PROBABILITIES, NO_WEIGHT, RULED_OUT),
     references=("good1952", "gneiting2007"),
     headline=True,
-    proper=True,
     influence=mean_of(_log_losses),
     details=lambda s: {"clipped": np.asarray(s.clipped), "below": CLIP},
 )
@@ -89,7 +89,6 @@ def _ranked_errors(s: Scores, _: Parameters) -> Array:
 
 @_loss(
     name="Brier score",
-    prevalence=Prevalence.SENSITIVE,
     formula=r"\frac{1}{n} \sum_i \sum_k (p_{ik} - [k = y_i])^2, \quad \text{half of it for } K = 2",
     sentence="Mean squared distance between the probabilities and what happened.",
     aliases=("brier",),
@@ -98,7 +97,6 @@ def _ranked_errors(s: Scores, _: Parameters) -> Array:
     undefined=(NOT_PROBABILITIES, NO_WEIGHT),
     references=("brier1950", "gneiting2007", "beddar2025"),
     headline=True,
-    proper=True,
     influence=mean_of(_squared_error),
 )
 def brier_score(s: Scores) -> Array:
@@ -137,7 +135,6 @@ def balanced_brier_score(s: Scores) -> Array:
 
 @_loss(
     name="Brier skill score",
-    prevalence=Prevalence.SENSITIVE,
     formula=r"1 - \mathrm{Brier} / \mathrm{Brier}(\pi)",
     sentence="Share of the Brier score that is saved against always saying the shares of the classes; 0 or less is no skill.",
     elsewhere={"sklearn": "d2_brier_score"},
@@ -147,7 +144,6 @@ def balanced_brier_score(s: Scores) -> Array:
     chance_corrected=True,
     undefined=(NOT_PROBABILITIES, NO_WEIGHT, ONE_ACTUAL_CLASS),
     references=("brier1950", "murphy1973"),
-    proper=True,
     influence=share_saved(_squared_error, _spread_of_shares),
 )
 def brier_skill_score(s: Scores) -> Array:
@@ -159,7 +155,6 @@ def brier_skill_score(s: Scores) -> Array:
 
 @_loss(
     name="spherical score",
-    prevalence=Prevalence.SENSITIVE,
     formula=r"\frac{1}{n} \sum_i p_{i y_i} / \lVert p_i \rVert_2",
     sentence="Mean cosine of the angle between the probabilities and what happened.",
     orientation=Orientation.HIGHER,
@@ -167,7 +162,6 @@ def brier_skill_score(s: Scores) -> Array:
     range=(0.0, 1.0),
     undefined=(NOT_PROBABILITIES, NO_WEIGHT),
     references=("gneiting2007",),
-    proper=True,
     influence=mean_of(_cosine),
 )
 def spherical_score(s: Scores) -> Array:
@@ -176,7 +170,6 @@ def spherical_score(s: Scores) -> Array:
 
 @_loss(
     name="D2 of the log loss",
-    prevalence=Prevalence.SENSITIVE,
     formula=r"1 - \frac{-\sum_i \ln p_{i y_i}}{-n \sum_k \pi_k \ln \pi_k}",
     sentence="Share of the log loss that is saved against always saying the shares of the classes; 0 or less is no skill.",
     elsewhere={"sklearn": "d2_log_loss_score"},
@@ -187,7 +180,6 @@ def spherical_score(s: Scores) -> Array:
     parameters=_CLIPPED,
     undefined=(NOT_PROBABILITIES, NO_WEIGHT, ONE_ACTUAL_CLASS, RULED_OUT),
     references=("mcfadden1974",),
-    proper=True,
     influence=share_saved(_log_losses, _entropy_of_shares),
     on_request=True,
 )
@@ -200,7 +192,6 @@ def d2_log_loss(s: Scores, clip: float = CLIP) -> Array:
 @_loss(
     name="ranked probability score",
     symbol="RPS",
-    prevalence=Prevalence.SENSITIVE,
     formula=r"\frac{1}{n (K-1)} \sum_i \sum_{k<K} \left(\sum_{j \le k} p_{ij} - [y_i \le k]\right)^2",
     sentence="Mean squared distance of the cumulative probabilities from what happened, for classes in order; for two classes the Brier score.",
     aliases=("rps",),
@@ -208,7 +199,6 @@ def d2_log_loss(s: Scores, clip: float = CLIP) -> Array:
     ordered=True,
     undefined=(NOT_PROBABILITIES, NO_WEIGHT),
     references=("epstein1969", "murphy1973"),
-    proper=True,
     influence=mean_of(_ranked_errors),
     on_request=True,
 )

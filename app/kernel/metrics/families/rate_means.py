@@ -40,12 +40,8 @@ from app.kernel.metrics.conditions import (
 from app.kernel.metrics.exact import Confusion, Exact, Quantity, harmonic, product
 from app.kernel.numerics.arrays import TINY, Array, Mask, dispersion_of_reciprocals, each, geometric_mean, mean, total
 
-_mean = partial(
-    metric,
-    scope=Scope.OVERALL,
-    prevalence=Prevalence.INSENSITIVE,
-    undefined=(NO_ACTUAL,),
-)
+_overall = partial(metric, scope=Scope.OVERALL, also=OVER_LABELS)
+_mean = partial(_overall, prevalence=Prevalence.INSENSITIVE, undefined=(NO_ACTUAL,))
 # Below this distance of the two powers a Gini mean is its own limit; the difference quotient would lose half its
 # digits.
 _NEARLY_EQUAL = 1e-5
@@ -95,7 +91,6 @@ def _exact_adjusted(m: Confusion) -> Quantity:
     same_as="mean(recall@*)",
     gradient=lambda t: recall_gradient(t, np.full_like(t.recall, 1.0 / t.n_classes)),
     exact=Exact(lambda m: m.mean(lambda c: c.tp / c.actual)),
-    also=OVER_LABELS,
 )
 def balanced_accuracy(t: Table, classes: str = "all", undefined: str = "strict") -> Array:
     if classes == "present":
@@ -112,6 +107,7 @@ def balanced_accuracy(t: Table, classes: str = "all", undefined: str = "strict")
     chance_corrected=True,
     references=("pedregosa2011",),
     exact=Exact(_exact_adjusted),
+    also=None,
 )
 def adjusted_balanced_accuracy(t: Table) -> Array:
     chance = 1.0 / t.n_classes
@@ -132,7 +128,6 @@ def adjusted_balanced_accuracy(t: Table) -> Array:
     same_as="gmean(recall@*)",
     gradient=lambda t: recall_gradient(t, each(geometric_mean(t.recall)) / t.recall / t.n_classes),
     exact=Exact(lambda m: product(c.tp / c.actual for c in m.classes), squared=True),
-    also=OVER_LABELS,
 )
 def g_mean(t: Table, classes: str = "all") -> Array:
     if classes == "all":
@@ -154,7 +149,6 @@ def g_mean(t: Table, classes: str = "all") -> Array:
     same_as="gps(recall@*)",
     gradient=lambda t: recall_gradient(t, (each(t.harmonic_rates.recall) / t.recall) ** 2 / t.n_classes),
     exact=Exact(lambda m: harmonic(c.tp / c.actual for c in m.classes)),
-    also=OVER_LABELS,
 )
 def h_mean(t: Table, classes: str = "all") -> Array:
     if classes == "all":
@@ -169,7 +163,6 @@ def h_mean(t: Table, classes: str = "all") -> Array:
     parameters=(CLASSES,),
     references=("aguilar2025",),
     same_as="min(recall@*)",
-    also=OVER_LABELS,
 )
 def min_recall(t: Table, classes: str = "all") -> Array:
     return t.worst_recall if classes == "all" else np.minimum.reduce(_recalls(t, classes, np.inf), axis=-1)
@@ -184,7 +177,6 @@ def min_recall(t: Table, classes: str = "all") -> Array:
     parameters=(CLASSES,),
     references=("aguilar2025",),
     same_as="max(recall@*)",
-    also=OVER_LABELS,
 )
 def max_recall(t: Table, classes: str = "all") -> Array:
     return t.best_recall if classes == "all" else np.maximum.reduce(_recalls(t, classes, -np.inf), axis=-1)
@@ -197,7 +189,6 @@ def max_recall(t: Table, classes: str = "all") -> Array:
     orientation=Orientation.LOWER,
     ideal=0.0,
     references=("martin2022",),
-    also=OVER_LABELS,
 )
 def recall_range(t: Table) -> Array:
     return t.best_recall - t.worst_recall
@@ -212,7 +203,6 @@ def recall_range(t: Table) -> Array:
     elsewhere={"pycm": "FNR Macro"},
     references=("haghighi2018",),
     exact=Exact(lambda m: m.mean(lambda c: c.fn / c.actual)),
-    also=OVER_LABELS,
 )
 def macro_fnr(t: Table) -> Array:
     return mean(t.fnr)
@@ -226,7 +216,6 @@ def macro_fnr(t: Table) -> Array:
     "inf).",
     parameters=(Number("r", -1.0, "exponent; smaller watches the weak classes more", infinite=True),),
     references=("aguilar2025",),
-    also=OVER_LABELS,
 )
 def power_mean_recall(t: Table, r: float = -1.0) -> Array:
     x = t.recall
@@ -293,7 +282,6 @@ def _lehmer_not_monotone(r: float) -> str | None:
     ),
     caution=_not_monotone,
     references=("aguilar2025",),
-    also=OVER_LABELS,
 )
 def gini_mean_recall(t: Table, p: float = 0.0, q: float = -1.0) -> Array:
     return _gini(t, p, q)
@@ -308,7 +296,6 @@ def gini_mean_recall(t: Table, p: float = 0.0, q: float = -1.0) -> Array:
     parameters=(Number("r", -1.0, "power of the denominator", minimum=-18.0, maximum=17.0),),
     caution=_lehmer_not_monotone,
     references=("aguilar2025",),
-    also=OVER_LABELS,
 )
 def lehmer_mean_recall(t: Table, r: float = -1.0) -> Array:
     return _gini(t, r + 1.0, r)
@@ -332,7 +319,6 @@ _GENERATORS: dict[str, tuple[Any, Any]] = {
         Number("exponent", 2.0, "power of the generator 'power'; others ignore it"),
     ),
     references=("aguilar2025",),
-    also=OVER_LABELS,
 )
 def quasi_arithmetic_mean_recall(t: Table, generator: str = "exp", exponent: float = 2.0) -> Array:
     if generator == "power":
@@ -353,23 +339,19 @@ def quasi_arithmetic_mean_recall(t: Table, generator: str = "exp", exponent: flo
     "error.",
     undefined=(NO_ACTUAL, A_RECALL_IS_ZERO),
     references=("martin2022",),
-    also=OVER_LABELS,
 )
 def gps_recall_sd(t: Table) -> Array:
     return t.rate_dispersions.recall
 
 
-_gps = partial(metric, scope=Scope.OVERALL, prevalence=Prevalence.SENSITIVE, references=("martin2022",))
+_gps = partial(_overall, prevalence=Prevalence.SENSITIVE, references=("martin2022",))
 _sd = partial(
-    metric,
-    scope=Scope.OVERALL,
-    prevalence=Prevalence.SENSITIVE,
+    _gps,
     range=(0.0, None),
     ideal=0.0,
     orientation=Orientation.LOWER,
     sentence="Spread of the per-class parts around their harmonic mean (eq. 9): agreement between classes, not a "
     "sampling error.",
-    references=("martin2022",),
 )
 
 
@@ -380,7 +362,6 @@ _sd = partial(
     sentence="Harmonic mean of the per-class precision.",
     undefined=(NEVER_PREDICTED,),
     exact=Exact(lambda m: harmonic(c.tp / c.predicted for c in m.classes)),
-    also=OVER_LABELS,
 )
 def gps_precision(t: Table) -> Array:
     return t.harmonic_rates.precision
@@ -390,7 +371,6 @@ def gps_precision(t: Table) -> Array:
     name="dispersion of the precisions around their GPS",
     formula=r"\frac{GPS^2}{K-1}\sqrt{\sum_k\left(\frac{1}{PPV_k}-\frac{1}{GPS}\right)^2}",
     undefined=(NEVER_PREDICTED, A_PRECISION_IS_ZERO),
-    also=OVER_LABELS,
 )
 def gps_precision_sd(t: Table) -> Array:
     return t.rate_dispersions.precision
@@ -403,7 +383,6 @@ def gps_precision_sd(t: Table) -> Array:
     sentence="Harmonic mean of the per-class negative predictive value.",
     undefined=(ALWAYS_PREDICTED,),
     exact=Exact(lambda m: harmonic(c.tn / c.predicted_rest for c in m.classes)),
-    also=OVER_LABELS,
 )
 def gps_npv(t: Table) -> Array:
     return t.harmonic_rates.npv
@@ -413,7 +392,6 @@ def gps_npv(t: Table) -> Array:
     name="dispersion of the NPVs around their GPS",
     formula=r"\frac{GPS^2}{K-1}\sqrt{\sum_k\left(\frac{1}{NPV_k}-\frac{1}{GPS}\right)^2}",
     undefined=(ALWAYS_PREDICTED, AN_NPV_IS_ZERO),
-    also=OVER_LABELS,
 )
 def gps_npv_sd(t: Table) -> Array:
     return t.rate_dispersions.npv
@@ -427,7 +405,6 @@ def gps_npv_sd(t: Table) -> Array:
     "good.",
     undefined=(ABSENT, UNIVERSAL),
     symmetric=True,
-    also=OVER_LABELS,
 )
 def gps_upm(t: Table) -> Array:
     return t.n_classes / total(t.upm_reciprocals)
@@ -438,7 +415,6 @@ def gps_upm(t: Table) -> Array:
     formula=r"\frac{GPS^2}{K-1}\sqrt{\sum_k\left(\frac{1}{UPM_k}-\frac{1}{GPS}\right)^2}",
     undefined=(ABSENT, UNIVERSAL, A_UPM_IS_ZERO),
     symmetric=True,
-    also=OVER_LABELS,
 )
 def gps_upm_sd(t: Table) -> Array:
     return dispersion_of_reciprocals(t.upm_reciprocals)
@@ -452,7 +428,6 @@ def gps_upm_sd(t: Table) -> Array:
     sentence="Harmonic mean of the per-class specificity.",
     undefined=(NO_REST,),
     exact=Exact(lambda m: harmonic(c.tn / c.rest for c in m.classes)),
-    also=OVER_LABELS,
 )
 def gps_specificity(t: Table) -> Array:
     return t.harmonic_rates.specificity
@@ -477,6 +452,7 @@ EMPTY_SPLIT = overall(
     undefined=(EMPTY_SPLIT,),
     symmetric=True,
     ordered=True,
+    also=None,
 )
 def gps_upm_ordered(t: Table) -> Array:
     parts = unified_performance_reciprocals(t.lower_correct, t.upper_correct, t.cut_errors)

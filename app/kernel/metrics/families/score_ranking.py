@@ -38,8 +38,14 @@ from app.kernel.samples.rankings import standardised
 from app.kernel.samples.scores import Scores
 
 _BOTH_SIDES = (NO_ACTUAL, NO_REST)
-_per_class = partial(metric, scope=Scope.CLASS, inputs=Inputs.PROBABILITIES)
-_overall = partial(metric, scope=Scope.OVERALL, inputs=Inputs.PROBABILITIES)
+_per_class = partial(
+    metric,
+    scope=Scope.CLASS,
+    inputs=Inputs.PROBABILITIES,
+    prevalence=Prevalence.INSENSITIVE_BINARY,
+    undefined=_BOTH_SIDES,
+)
+_overall = partial(metric, scope=Scope.OVERALL, inputs=Inputs.PROBABILITIES, prevalence=Prevalence.SENSITIVE)
 
 
 def _stack(values: list[Array]) -> Array:
@@ -87,13 +93,11 @@ def _among_first(of: WeightedSamples, class_index: int | None, parameters: Param
 @_per_class(
     name="area under the ROC curve",
     symbol="AUC",
-    prevalence=Prevalence.INSENSITIVE_BINARY,
     formula=r"P(s^+ > s^-) + \tfrac{1}{2} P(s^+ = s^-)",
     sentence="Chance that a random member of the class gets a higher score than a random non-member.",
     aliases=("auroc", "auc"),
     elsewhere={"sklearn": "roc_auc_score"},
     chance_corrected=False,
-    undefined=_BOTH_SIDES,
     references=("hanley1982", "fawcett2006", "aguilar2025", "wu2025", "beddar2025"),
     headline=True,
     scale=Scale.LOGIT,
@@ -137,7 +141,6 @@ def roc_auc_ovr_weighted(s: Scores) -> Array:
 
 @_overall(
     name="micro AUC",
-    prevalence=Prevalence.SENSITIVE,
     formula=r"\mathrm{AUC} \text{ of all } nK \text{ entries against the one-hot truth}",
     sentence="Chance that the probability of an actual class exceeds that of a class that is not, over all samples and classes.",
     elsewhere={"sklearn": 'roc_auc_score(average="micro")'},
@@ -173,7 +176,6 @@ def roc_auc_ovo_macro(s: Scores) -> Array:
 
 @_overall(
     name="prevalence-weighted one-vs-one AUC",
-    prevalence=Prevalence.SENSITIVE,
     formula=r"\frac{\sum_{i<j} (\pi_i + \pi_j) \tfrac{1}{2}[A(i \mid j) + A(j \mid i)]}{\sum_{i<j} (\pi_i + \pi_j)}",
     sentence="Mean over all pairs of classes of the AUC that separates the two, pairs of large classes counting more.",
     elsewhere={"sklearn": 'roc_auc_score(multi_class="ovo", average="weighted")'},
@@ -200,13 +202,11 @@ def _pair_areas(s: Scores) -> Array:
 @_per_class(
     name="standardised partial AUC",
     symbol="pAUC",
-    prevalence=Prevalence.INSENSITIVE_BINARY,
     formula=r"\tfrac{1}{2} \left[1 + \frac{\int_0^m \mathrm{TPR}\, d\mathrm{FPR} - m^2/2}{m - m^2/2}\right]",
     sentence="Area under the ROC curve where false positives are rare, scaled so that 0.5 is chance and 1 is perfect.",
     elsewhere={"sklearn": "roc_auc_score(max_fpr=...)"},
     range=(0.0, 1.0),
     parameters=(Number("max_fpr", 0.1, "largest false positive rate", above=0.0, maximum=1.0),),
-    undefined=_BOTH_SIDES,
     references=("mcclish1989",),
     also=OVER_LABELS,
 )
@@ -216,12 +216,10 @@ def partial_roc_auc(s: Scores, max_fpr: float = 0.1) -> Array:
 
 @_per_class(
     name="Gini coefficient of the ROC curve",
-    prevalence=Prevalence.INSENSITIVE_BINARY,
     formula=r"2\,\mathrm{AUC} - 1",
     sentence="AUC scaled so that 0 is chance and 1 is perfect.",
     range=(-1.0, 1.0),
     chance_corrected=True,
-    undefined=_BOTH_SIDES,
     references=("hand2001",),
     scale=Scale.LOGIT,
     influence=line_of_area(2.0),
@@ -266,7 +264,6 @@ def pr_auc_trapezoid(s: Scores) -> Array:
 
 @_overall(
     name="macro average precision",
-    prevalence=Prevalence.SENSITIVE,
     formula=r"\frac{1}{K} \sum_k \mathrm{AP}_k",
     sentence="Mean over the classes of the average precision.",
     elsewhere={"sklearn": 'average_precision_score(average="macro")'},
@@ -280,7 +277,6 @@ def macro_average_precision(s: Scores) -> Array:
 
 @_overall(
     name="area under macro precision against macro recall",
-    prevalence=Prevalence.SENSITIVE,
     formula=r"\int P_{\text{macro}}(t)\, dR_{\text{macro}}(t) \text{ by trapezoids}",
     sentence="Area under the macro precision against the macro recall while one threshold falls for all classes together.",
     undefined=(NOT_PROBABILITIES, NO_ACTUAL),
@@ -296,13 +292,11 @@ def macro_pr_auc(s: Scores) -> Array:
 @_per_class(
     name="equal error rate",
     symbol="EER",
-    prevalence=Prevalence.INSENSITIVE_BINARY,
     formula=r"\mathrm{FPR}(t^*) \text{ where } \mathrm{FPR}(t^*) = \mathrm{FNR}(t^*)",
     sentence="Error rate at the cut where false positives and false negatives are equally frequent in their classes.",
     aliases=("eer",),
     orientation=Orientation.LOWER,
     ideal=0.0,
-    undefined=_BOTH_SIDES,
     references=("martin1997", "beddar2025"),
     also=OVER_LABELS,
 )
@@ -313,11 +307,9 @@ def equal_error_rate(s: Scores) -> Array:
 @_per_class(
     name="Kolmogorov-Smirnov statistic",
     symbol="KS",
-    prevalence=Prevalence.INSENSITIVE_BINARY,
     formula=r"\max_t\, \mathrm{TPR}(t) - \mathrm{FPR}(t)",
     sentence="Largest Youden index over all cuts: how far apart the scores of members and non-members lie.",
     chance_corrected=True,
-    undefined=_BOTH_SIDES,
     references=("youden1950",),
     biased=True,
     also=OVER_LABELS,
@@ -348,7 +340,6 @@ def ks_statistic(s: Scores) -> Array:
         "hmeasure": "without a severity ratio it takes Beta(2, 1 + share of the others / share of the class), which is "
         "a=2 and that b here; where the AUC is below 0.5 it reverses the scores"
     },
-    undefined=_BOTH_SIDES,
     references=("hand2009", "hand2014", "beddar2025"),
     biased=True,
     details=lambda s: dict(zip(("a", "b"), severity(s), strict=True)),
@@ -392,7 +383,6 @@ def _saved_cost(tp: Array, fp: Array, a: float, b: float) -> float:
 
 @_overall(
     name="top-k accuracy",
-    prevalence=Prevalence.SENSITIVE,
     formula=r"\frac{1}{n} \sum_i [\text{the actual class is among the } k \text{ most probable}]",
     sentence="Share of samples whose class is among the k most probable ones; ties go to the class that comes first.",
     elsewhere={"sklearn": "top_k_accuracy_score"},
@@ -408,15 +398,7 @@ def top_k_accuracy(s: Scores, k: float = 2.0) -> Array:
     return s.share(s.truth_rank < k)
 
 
-_rate = partial(
-    metric,
-    scope=Scope.CLASS,
-    inputs=Inputs.PROBABILITIES,
-    prevalence=Prevalence.INSENSITIVE_BINARY,
-    undefined=(NO_ACTUAL, NO_REST),
-    references=("pepe2003", "robin2011"),
-    on_request=True,
-)
+_rate = partial(_per_class, references=("pepe2003", "robin2011"), on_request=True)
 
 
 @_rate(
@@ -456,14 +438,7 @@ def precision_at(s: Scores, recall: float = 0.8) -> Array:
     return np.stack([precision_at_recall(ranking, recall) for ranking in s.rankings], axis=-1)
 
 
-_area = partial(
-    metric,
-    scope=Scope.CLASS,
-    inputs=Inputs.PROBABILITIES,
-    prevalence=Prevalence.INSENSITIVE_BINARY,
-    undefined=(NO_ACTUAL, NO_REST),
-    on_request=True,
-)
+_area = partial(_per_class, on_request=True)
 
 
 @_area(

@@ -107,7 +107,7 @@ def _units_at(run: RunData, calibrated_to: Array | None, shares: Array) -> Units
 
 
 def simulation(run: RunData, shares: ClassShares, settings: LimitSettings, *, from_samples: bool) -> Estimate:
-    """Estimate without a value that all simulated ones begin from, perhaps with the reason why nothing can be simulated.
+    """Estimate without a value, from which all simulated ones begin; or the reason why nothing can be simulated.
 
     Class counts are fixed unless groups vary.
     """
@@ -244,7 +244,7 @@ def simulated(
 def _drawn(
     estimands: Sequence[Estimand], run: RunData, shares: ClassShares, settings: LimitSettings, form: Estimate
 ) -> list[list[Estimates]]:
-    """Of matrices: rows by their posterior, or sums of resampled groups."""
+    """Estimates of matrices: rows by their posterior, or sums of resampled groups."""
     assert form.draws is not None  # noqa: S101 - something can be simulated
     assert form.seed is not None  # noqa: S101
     values, sampling, random = shifted_values(estimands, run, shares), settings.sampling, generator(form.seed)
@@ -275,7 +275,7 @@ def _drawn(
 def _resampled(
     estimands: Sequence[Estimand], run: RunData, shares: ClassShares, settings: LimitSettings, form: Estimate
 ) -> list[list[Estimates]]:
-    """Of samples: by a bootstrap within the classes, or of whole groups."""
+    """Estimates of samples, by a bootstrap within the classes or of whole groups."""
     made = _plan(run, shares, settings)
     assert made is not None  # noqa: S101 - something can be simulated
     assert form.seed is not None  # noqa: S101
