@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any, Self
 from uuid import UUID
 
-from app.domain.errors import NoSamples, NotForKind, NotFound
+from app.domain.errors import InvalidInput, NoSamples, NotForKind, NotFound
 from app.domain.evaluation import DatasetRef, EvaluationQuery, EvaluationRecord, ModelRef, Reference
 from app.domain.inputs.kinds import inputs_of
 from app.domain.inputs.matrices import MatrixInput
@@ -210,6 +210,22 @@ async def identified(
     found = []
     for one, pointer in zip(named, pointers, strict=True):
         found.append(one if isinstance(one, UUID) else await _latest(store, project, one, pointer))
+    return found
+
+
+async def identified_once(store: EvaluationStore, project: str, named: Sequence[Named]) -> list[UUID]:
+    """The ids of what is named in ``/evaluations``.
+
+    Raises:
+        NotFound: as ``identified``.
+        InvalidInput: one is there twice.
+    """
+    pointers = [f"/evaluations/{place}" for place in range(len(named))]
+    found = await identified(store, project, named, pointers)
+    for place, identifier in enumerate(found):
+        if identifier in found[:place]:
+            detail = f"expected different evaluations, {identifier} is there twice"
+            raise InvalidInput.at(pointers[place], "repeated_evaluation", detail)
     return found
 
 

@@ -67,6 +67,7 @@ REQUESTS: dict[str, tuple[str, Any]] = {
     "large computation": ("/v1/metrics/compute?fields=headline", {"input": LARGE}),
     "batch": ("/v1/evaluations/batch", {"evaluations": [evaluation(), {"input": 1}, evaluation(input=PROBABILITIES)]}),
     "comparison": ("/v1/comparisons", TWO),
+    "merge": ("/v1/evaluations/merge", {"evaluations": ["$0", "$1"], "model": {"name": "both"}}),
     "across datasets": ("/v1/comparisons/across-datasets", ACROSS),
     "check": ("/v1/gates/later/checks", {"evaluation": "$0"}),
     "projection": ("/v1/evaluations/$0/projections", SHARES),

@@ -38,6 +38,7 @@ METHODS = {
     "createEvaluations": "evaluate_many",
     "deleteEvaluation": "delete_evaluation",
     "deleteEvaluations": "delete_evaluations",
+    "mergeEvaluations": "merge",
     "getModel": "model",
     "deleteModel": "delete_model",
     "getDataset": "dataset",

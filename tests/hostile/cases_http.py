@@ -28,6 +28,7 @@ ADDRESSES = {
     "/v1/datasets/d": "GET DELETE",
     "/v1/evaluations": "GET POST DELETE",
     "/v1/evaluations/batch": "POST",
+    "/v1/evaluations/merge": "POST",
     f"/v1/evaluations/{UNKNOWN}": "GET PATCH DELETE",
     f"/v1/evaluations/{UNKNOWN}/curves/roc": "GET",
     f"/v1/evaluations/{UNKNOWN}/plots/roc.json": "GET",

@@ -48,7 +48,7 @@ from app.domain.inputs.samples import DecidedBy, Tally
 from app.kernel.matrix.table import confusion_counts
 
 SUM_TOLERANCE = 1e-6
-_MOST_TOLERANCE = 0.1
+MOST_TOLERANCE = 0.1
 _PERCENT = 100.0
 
 
@@ -192,7 +192,7 @@ class Probabilities(ClassifiedInput):
         "K = 2: the positive class is decided for from this probability on. Without it the most probable class is, the "
         "first of equals."
     )
-    sum_tolerance: Annotated[float, Limits({"ge": 0, "le": _MOST_TOLERANCE})] = option(
+    sum_tolerance: Annotated[float, Limits({"ge": 0, "le": MOST_TOLERANCE})] = option(
         "How far the sum of a row may lie from 1.", SUM_TOLERANCE
     )
     renormalize: bool = option("Divide rows that do not sum to 1 by their sum.", default=False)
@@ -226,7 +226,7 @@ class Probabilities(ClassifiedInput):
         """Options of samples of classes, and how rows were made to sum to 1."""
         renormalized = "renormalized" in facts
         # Where no row is divided by its sum it says nothing but that all of them passed.
-        usual = SUM_TOLERANCE if renormalized else _MOST_TOLERANCE
+        usual = SUM_TOLERANCE if renormalized else MOST_TOLERANCE
         choices = {"renormalize": renormalized, "sum_tolerance": facts.get("sum_tolerance", usual)}
         return {**ClassifiedInput.options_of(facts), **choices}
 

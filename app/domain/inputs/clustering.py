@@ -222,7 +222,7 @@ class Clustering(Input):
             )
         clusters, predicted = _coded(read, "y_pred", pointer)
         classes, truth = _coded(read, "y_true", pointer) if "y_true" in read else ((), np.zeros_like(predicted))
-        _check_cells(classes, clusters, pointer)
+        check_cells(classes, clusters, pointer)
         features, facts, samples = read.get("features"), facts_beside(read), None
         if features is not None:
             _check_features(features, f"{pointer}/features")
@@ -241,7 +241,7 @@ class Clustering(Input):
         facts: Facts,
         pointer: str,
     ) -> MatrixInput:
-        _check_cells(classes, clusters, pointer)
+        check_cells(classes, clusters, pointer)
         facts, counts = {**facts, CLUSTERS_FACT: list(clusters)}, table.astype(np.int64)
         return MatrixInput(self.kind, classes, None, Content.counts, counts, facts=facts, samples=samples)
 
@@ -252,7 +252,8 @@ def _coded(read: Mapping[str, Any], name: str, pointer: str) -> tuple[tuple[str,
     return check_labels(coded.labels, f"{pointer}/{name}", fewest=1), coded.codes[name]
 
 
-def _check_cells(classes: Sequence[str], clusters: Sequence[str], pointer: str) -> None:
+def check_cells(classes: Sequence[str], clusters: Sequence[str], pointer: str) -> None:
+    """Raises TooLarge: there are more classes times clusters than a table may have."""
     size, width = max(len(classes), 1), len(clusters)
     if size * width > MOST_CELLS:
         raise TooLarge(

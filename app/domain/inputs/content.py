@@ -101,6 +101,7 @@ class InputFacts(TypedDict, total=False):
         exact_matches: Of regions and answers: how many items were predicted exactly.
         class_sizes: How many items each class has.
         data: Of data that was named by a reference: what was read.
+        merged_from: Ids of the evaluations that it was merged of.
     """
 
     rows: int
@@ -134,6 +135,7 @@ class InputFacts(TypedDict, total=False):
     exact_matches: int
     class_sizes: list[int]
     data: DataFacts
+    merged_from: list[str]
 
 
 # Among the facts of an input whose samples come in groups: how many groups.
@@ -144,6 +146,8 @@ IGNORED_FACT = "ignored"
 WEIGHTS_FACT = "effective_samples"
 # Among the facts of an input that was named by a reference: what was read.
 DATA_FACT = "data"
+# Among the facts of an input that was merged: the ids of the evaluations that it was merged of.
+MERGED_FACT = "merged_from"
 # Among the facts of folds: how often the cross-validation was repeated.
 REPEATS_FACT = "repeats"
 # Among the facts of folds of which those of one repetition do not follow each other: that it is so.

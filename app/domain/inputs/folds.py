@@ -51,7 +51,12 @@ class Folds(Input):
 
 
 def pooled(
-    folds: Iterable[MatrixInput], pointer: str, repeats: int | None = None, repeat_of_fold: Sequence[int] | None = None
+    folds: Iterable[MatrixInput],
+    pointer: str,
+    repeats: int | None = None,
+    repeat_of_fold: Sequence[int] | None = None,
+    *,
+    places: str | None = None,
 ) -> MatrixInput:
     """The sum of folds of one kind and one set of labels. They are taken one by one, so that a fault ends it early.
 
@@ -60,13 +65,15 @@ def pooled(
         pointer: JSON pointer to the input.
         repeats: How often all samples were cross-validated; where it is not given the ids of samples may say it.
         repeat_of_fold: The repetition of each fold, in place of ``repeats``.
+        places: JSON pointer to the list of the folds, where it is no member of the input.
 
     Raises:
         InvalidInput: the folds do not fit each other, or the repetitions do not fit the folds.
     """
     taken: list[MatrixInput] = []
+    places = f"{pointer}/folds" if places is None else places
     for index, fold in enumerate(folds):
-        where = f"{pointer}/folds/{index}"
+        where = f"{places}/{index}"
         _check_fold(fold, taken[0] if taken else fold, where)
         taken.append(fold)
         if len(taken) * fold.counts.size > MOST_FOLD_ENTRIES:
@@ -79,7 +86,7 @@ def pooled(
     whole = all(fold.content is Content.counts for fold in taken)
     stack = np.stack([fold.counts if whole else fold.counts.astype(np.float64) for fold in taken])
     if stack.sum(dtype=np.float64) > LARGEST_TOTAL:
-        raise InvalidInput.at(f"{pointer}/folds", "total_too_large", "expected folds that sum to at most 2^53")
+        raise InvalidInput.at(places, "total_too_large", "expected folds that sum to at most 2^53")
     samples = [fold.samples for fold in taken if fold.samples is not None]
     together = joined(samples) if len(samples) == len(taken) else None
     return MatrixInput(
@@ -92,8 +99,8 @@ def pooled(
         facts={
             "fold_kind": first.kind,
             **_repeat_facts(taken, repeats, repeat_of_fold, pointer),
-            **_fold_facts(taken, pointer),
-            **_ignored_facts(taken),
+            **_fold_facts(taken, places),
+            **ignored_facts(taken),
             **weight_facts(None if together is None else together.weights),
             **group_facts(None if together is None else together.groups),
         },
@@ -158,7 +165,7 @@ def _known_by_ids(ids: Sequence[NDArray[Any]], repeats: int) -> dict[str, int]:
     return {REPEATS_FACT: repeats} | ({MIXED_FACT: True} if mixed else {})
 
 
-def _fold_facts(folds: Sequence[MatrixInput], pointer: str) -> dict[str, Any]:
+def _fold_facts(folds: Sequence[MatrixInput], places: str) -> dict[str, Any]:
     """Facts of folds of probabilities or scores: counts added up, thresholds side by side."""
     if folds[0].kind not in SCORED_KINDS:
         return {}
@@ -169,7 +176,7 @@ def _fold_facts(folds: Sequence[MatrixInput], pointer: str) -> dict[str, Any]:
             facts[name] = sum(values)
     rules = {fold.facts["rule"] for fold in folds}
     if len(rules) > 1:
-        raise InvalidInput.at(f"{pointer}/folds", "mixed_folds", "expected a threshold in every fold or in none")
+        raise InvalidInput.at(places, "mixed_folds", "expected a threshold in every fold or in none")
     facts["rule"] = rules.pop()
     thresholds = [fold.facts["threshold"] for fold in folds if "threshold" in fold.facts]
     if thresholds:
@@ -179,8 +186,8 @@ def _fold_facts(folds: Sequence[MatrixInput], pointer: str) -> dict[str, Any]:
     return facts
 
 
-def _ignored_facts(folds: Sequence[MatrixInput]) -> dict[str, dict[str, float]]:
-    """Samples of each ignored class that were left out, in all folds together."""
+def ignored_facts(folds: Sequence[MatrixInput]) -> dict[str, dict[str, float]]:
+    """Return the samples of each ignored class that were left out, in all folds together."""
     found = [fold.facts[IGNORED_FACT] for fold in folds if IGNORED_FACT in fold.facts]
     texts = dict.fromkeys(text for one in found for text in one)
     return {IGNORED_FACT: {text: sum(one.get(text, 0) for one in found) for text in texts}} if found else {}

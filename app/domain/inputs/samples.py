@@ -1,7 +1,7 @@
 """Samples of an evaluation: the truth, the prediction and the scores behind it, with ids, weights and groups."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
@@ -93,6 +93,15 @@ class Samples:
         return len(self.truth)
 
 
+def in_order(samples: Samples, places: NDArray[np.intp]) -> Samples:
+    """Return the samples with each class at its place (K)."""
+    outputs = samples.outputs
+    if outputs is not None and outputs.ndim == 2:
+        # Column p of the result is the class that stands there.
+        outputs = outputs[:, np.argsort(places)]
+    return replace(samples, truth=places[samples.truth], predicted=places[samples.predicted], outputs=outputs)
+
+
 def joined(folds: Sequence[Samples]) -> Samples:
     """Samples of folds as one. Ids that come again in other folds name no single sample any more: where samples are in
     no groups they are those of one id. Groups of one name are one group, whatever folds they are in.
@@ -101,7 +110,7 @@ def joined(folds: Sequence[Samples]) -> Samples:
     if any(fold.weights is not None for fold in folds):
         weights = np.concatenate([np.ones(fold.size) if fold.weights is None else fold.weights for fold in folds])
     outputs = [fold.outputs for fold in folds if fold.outputs is not None]
-    ids, groups = _joined([fold.ids for fold in folds]), _joined([fold.groups for fold in folds])
+    ids, groups = one_column([fold.ids for fold in folds]), one_column([fold.groups for fold in folds])
     if ids is not None and len(np.unique(ids)) < len(ids):
         ids, groups = None, ids if groups is None else groups
     return Samples(
@@ -117,12 +126,13 @@ def joined(folds: Sequence[Samples]) -> Samples:
 
 def times_seen(ids: Sequence[NDArray[Any]]) -> int | None:
     """Return the number of folds that every sample is in, by their ids; None if it differs between samples."""
-    together = _joined(ids)
+    together = one_column(ids)
     counts = np.unique(together, return_counts=True)[1] if together is not None else np.zeros(0)
     return int(counts[0]) if counts.size and (counts == counts[0]).all() else None
 
 
-def _joined(columns: Sequence[NDArray[Any] | None]) -> NDArray[Any] | None:
+def one_column(columns: Sequence[NDArray[Any] | None]) -> NDArray[Any] | None:
+    """Return columns of ids one after another, as texts unless all are integers; None where one is not there."""
     present = [column for column in columns if column is not None]
     if len(present) < len(columns):
         return None

@@ -41,7 +41,7 @@ from app.services.runs.comparison import Comparison, proper_scores
 from app.services.runs.draws.matrices import InferenceSettings
 from app.services.runs.pairing import MOST_ENTRIES, KeptSamples, check_entries, entries_of, read_labels, read_outputs
 from app.services.runs.pairing import PairingMode as PairingMode
-from app.services.stored import Named, identified, inputs_of_all
+from app.services.stored import Named, identified, identified_once, inputs_of_all
 
 # Differences in one answer: pairs of runs times values.
 MOST_DIFFERENCES = 20_000
@@ -169,12 +169,7 @@ class ComparisonService(KeptAnswers):
 
     async def _identified(self, project: str, new: NewComparison) -> tuple[NewComparison, list[UUID]]:
         """Return the request with ids in place of references, and the ids of the runs."""
-        pointers = [f"/evaluations/{place}" for place in range(len(new.evaluations))]
-        found = await identified(self.store, project, new.evaluations, pointers)
-        for place, identifier in enumerate(found):
-            if identifier in found[:place]:
-                detail = f"expected different evaluations, {identifier} is there twice"
-                raise InvalidInput.at(pointers[place], "repeated_evaluation", detail)
+        found = await identified_once(self.store, project, new.evaluations)
         if new.baseline is None:
             return replace(new, evaluations=tuple(found)), found
         (baseline,) = await identified(self.store, project, [new.baseline], ["/baseline"])

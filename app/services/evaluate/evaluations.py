@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 from uuid import UUID
 
 import numpy as np
@@ -24,9 +24,10 @@ from app.domain.evaluation import (
 )
 from app.domain.findings import FindingMark
 from app.domain.identifiers import id_at
-from app.domain.inputs.content import DATA_FACT, DataFacts
+from app.domain.inputs.content import DATA_FACT, MERGED_FACT, DataFacts
 from app.domain.inputs.kinds import units_of
 from app.domain.inputs.matrices import MatrixInput
+from app.domain.inputs.merging import merged
 from app.domain.members import LEFT_OUT, SPREAD, typed
 from app.domain.options import Options, Retain
 from app.domain.report import Headline, Report, Section, SectionName, Value
@@ -52,7 +53,9 @@ from app.services.idempotency import Mark, keep_under
 from app.services.observing import tally
 from app.services.ports import EvaluationStore
 from app.services.processes.compute import ComputePool
-from app.services.stored import StreamedInput, options_as_json, refuse_kind, stored_request
+from app.services.stored import Named, StreamedInput, identified_once, options_as_json, refuse_kind, stored_request
+
+Item = TypeVar("Item")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -210,6 +213,24 @@ class NewEvaluation:
         return fresh if self.created_at is None else id_at(self.created_at, fresh)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewMerge:
+    """A request for one evaluation of the data of several.
+
+    Attributes:
+        as_folds: Is each a fold, beside the sum of all?
+        options: Those of the new evaluation, for samples that come in groups or do not.
+        model: That of all of them when left out, as is the data set.
+    """
+
+    evaluations: Sequence[Named]
+    as_folds: bool
+    options: Callable[[bool], Options]
+    model: ModelRef | None = None
+    dataset: DatasetRef | None = None
+    tags: Mapping[str, str] = field(default_factory=dict)
+
+
 def with_data(new: NewEvaluation, facts: DataFacts) -> NewEvaluation:
     """Return the request with the facts of data that was named by a reference, whose samples are not stored."""
     return replace(
@@ -257,6 +278,34 @@ class EvaluationService:
         if headline is None:
             headline = (await self._reports.make(new.source, new.options)).headline
         return EvaluationHeadline(**_names(new), headline=headline)
+
+    async def merged(self, project: str, new: NewMerge) -> NewEvaluation:
+        """Return the request for one evaluation of the data of several, which stay as they are.
+
+        Raises:
+            NotFound: one does not exist.
+            InvalidInput: one is named twice.
+            And what `app.domain.inputs.merging.merged` does.
+        """
+        identifiers = await identified_once(self._store, project, new.evaluations)
+        found = await self._store.get_many(project, identifiers)
+        parts = []
+        for place, identifier in enumerate(identifiers):
+            if identifier not in found:
+                raise NotFound(f"there is no evaluation {identifier}", pointer=f"/evaluations/{place}")
+            source, options = stored_request(found[identifier])
+            if options.retain is Retain.FULL:
+                source = replace(source, samples=await self._store.read_samples(project, identifier))
+            parts.append(source)
+        source = await self._compute.run(partial(merged, parts, as_folds=new.as_folds))
+        runs = found.values()
+        return NewEvaluation(
+            source=replace(source, facts={**source.facts, MERGED_FACT: [str(one) for one in identifiers]}),
+            options=new.options(source.is_grouped),
+            model=new.model or _only({run.model for run in runs}),
+            dataset=new.dataset or _only({run.dataset for run in runs}),
+            tags=new.tags,
+        )
 
     async def create(self, project: str, new: NewEvaluation, *, model: ModelRef, dataset: DatasetRef) -> PendingWrite:
         """Compute and begin to keep: the evaluation is durable once `PendingWrite.done` has passed, not before."""
@@ -533,6 +582,11 @@ def _needs_samples(source: MatrixInput) -> bool:
         form = units_of(source.kind, source.facts)
         return form is not None and form.needs_samples(source.facts)
     return source.is_scored or source.is_grouped or source.is_weighted
+
+
+def _only(names: set[Item]) -> Item | None:
+    """Return what all have; None where they differ."""
+    return next(iter(names)) if len(names) == 1 else None
 
 
 def _found(record: EvaluationRecord | None, identifier: UUID) -> EvaluationRecord:

@@ -14,7 +14,7 @@ from app.domain.inputs.content import GROUPS_FACT, MIXED_FACT, REPEATS_FACT, WEI
 from app.domain.inputs.kinds import UNIT_KINDS
 from app.domain.inputs.labels import listed
 from app.domain.inputs.matrices import MatrixInput
-from app.domain.inputs.samples import Samples
+from app.domain.inputs.samples import Samples, in_order
 from app.kernel.compare.paired.joint import JointCounts, combine
 from app.kernel.compare.streamed import StreamedRuns
 from app.kernel.matrix.prevalence import importance
@@ -106,15 +106,6 @@ class ScoredRun:
         for index, values in zip(moved, found, strict=True):
             plain[index] = values
         return plain
-
-
-def in_order(samples: Samples, places: NDArray[np.intp]) -> Samples:
-    """Return the samples with each class at its place (K)."""
-    outputs = samples.outputs
-    if outputs is not None and outputs.ndim == 2:
-        # Column p of the result is the class that stands there.
-        outputs = outputs[:, np.argsort(places)]
-    return replace(samples, truth=places[samples.truth], predicted=places[samples.predicted], outputs=outputs)
 
 
 def positive_at(record: EvaluationRecord, places: NDArray[np.intp]) -> int:

@@ -302,6 +302,13 @@ def _comparison(case: Case, kept: Kept) -> None:
         case.body["cost_ranges"].pop("best_thresholds", None)
 
 
+def _merge(case: Case, kept: Kept) -> None:
+    """Runs that there are, all different."""
+    case.body |= {"evaluations": list(kept.runs[:2]), "model": {"name": "m"}, "dataset": {"name": "d"}}
+    case.body.pop("options", None)
+    _tags(case.body)
+
+
 def _tournament(case: Case, _: Kept) -> None:
     """Models that all have an evaluation on all datasets."""
     case.body["models"] = list(MODELS[: max(2, min(len(case.body["models"]), len(MODELS)))])
@@ -471,6 +478,7 @@ _CHANGES: Final[Mapping[str, Callable[[Case, Kept], None]]] = {
     "createEvaluation": _evaluation,
     "computeMetrics": _evaluation,
     "createEvaluations": _batch,
+    "mergeEvaluations": _merge,
     "listEvaluations": _list,
     "getLatestEvaluation": _list,
     "deleteEvaluations": _removal,

@@ -10,13 +10,14 @@ from starlette.responses import Response
 from app.api.answers import answers, json_response
 from app.api.bodies.parsing import parse_body, read_body
 from app.api.bodies.received import LargeBody, receive
-from app.api.deps import UseContext, routes
+from app.api.deps import Context, UseContext, routes
 from app.api.documentation import body_schema, made
 from app.api.jobs import LATER, deferrable
 from app.api.presentation import (
     AS_USUAL,
     EVALUATION,
     FormatOfEvaluation,
+    View,
     evaluation_answer,
     prefers_page,
     view_of,
@@ -29,7 +30,7 @@ from app.api.v1.listing import UseFilters
 from app.api.v1.requests import evaluations as requests
 from app.api.v1.requests.referenced import ReferencedRequest
 from app.domain.data import DataEstimate
-from app.services.evaluate.evaluations import Evaluation, EvaluationHeadline, MatrixShown, Normalized
+from app.services.evaluate.evaluations import Evaluation, EvaluationHeadline, MatrixShown, NewEvaluation, Normalized
 
 router = routes()
 Estimate = Annotated[
@@ -81,6 +82,27 @@ async def create_evaluation(
         new = parse_body(body, requests.EvaluationRequest).to_domain()
     if not store:
         return await evaluation_answer(view, await compute_evaluation(context, new, view))
+    return await _kept_answer(context, new, view)
+
+
+@router.post(
+    "/evaluations/merge",
+    status_code=HTTPStatus.CREATED,
+    responses=written_as(EVALUATION, made(Evaluation, _USES, {"identifier": "$response.body#/id"})) | LATER,
+    openapi_extra=body_schema(requests.MergeRequest, requests.MERGES),
+    operation_id="mergeEvaluations",
+    tags=["evaluations"],
+)
+@deferrable(requests.MergeRequest, EVALUATION)
+async def merge_evaluations(request: Request, context: UseContext, asked: FormatOfEvaluation = AS_USUAL) -> Response:
+    """Evaluate the data of several evaluations as one, and keep it: all samples together, or each as a fold."""
+    view = view_of(request, EVALUATION, asked)
+    merge = parse_body(await read_body(request), requests.MergeRequest).to_domain()
+    new = await context.services.evaluations.merged(context.project, merge)
+    return await _kept_answer(context, new, view)
+
+
+async def _kept_answer(context: Context, new: NewEvaluation, view: View) -> Response:
     keeping = await keep_evaluation(context, new, view)
     headers = {"Location": f"/v1/evaluations/{keeping.evaluation.id}"}
     # Written while the database commits, and sent when it has.

@@ -10,6 +10,8 @@ from pydantic import Field, model_validator
 
 from app.api.bodies.parsing import Wire
 from app.api.v1.requests.fields import (
+    FIRST,
+    SECOND,
     AlternativeName,
     ChangedTags,
     DatasetField,
@@ -18,8 +20,10 @@ from app.api.v1.requests.fields import (
     ModelField,
     PastMoment,
     ProportionIntervalName,
+    RunField,
     Tags,
     check_one_sided,
+    named,
 )
 from app.api.v1.requests.inputs import AnyInput
 from app.domain.inputs.labels import MOST_CLASSES
@@ -40,7 +44,7 @@ from app.domain.options import (
     Sampling,
     Shares,
 )
-from app.services.evaluate.evaluations import NewEvaluation
+from app.services.evaluate.evaluations import NewEvaluation, NewMerge
 
 NonNegativeRow = Annotated[list[Annotated[float, Field(ge=0)]], Field(max_length=MOST_CLASSES, fail_fast=True)]
 
@@ -217,6 +221,34 @@ class BatchRequest(Wire):
     )
 
 
+class MergeRequest(Wire):
+    """Evaluations whose data is to be evaluated as one. They stay as they are."""
+
+    evaluations: list[RunField] = Field(
+        min_length=2,
+        max_length=100,
+        description="Ids, or references to the latest of each; of one kind, all different.",
+    )
+    mode: Literal["pooled", "folds"] = Field(
+        "pooled", description="`pooled`: all samples or counts together. `folds`: each is a fold of the kind `folds`."
+    )
+    model: ModelField | None = Field(None, description="That of all of them when left out.")
+    dataset: DatasetField | None = Field(None, description="That of all of them when left out.")
+    tags: Tags = Field(default_factory=dict)
+    options: OptionsField = Field(default_factory=OptionsField)
+
+    def to_domain(self) -> NewMerge:
+        """Convert the request for the services."""
+        return NewMerge(
+            evaluations=tuple(map(named, self.evaluations)),
+            as_folds=self.mode == "folds",
+            options=lambda grouped: self.options.to_domain(grouped=grouped),
+            model=self.model.to_domain() if self.model else None,
+            dataset=self.dataset.to_domain() if self.dataset else None,
+            tags=self.tags,
+        )
+
+
 class TagsRequest(Wire):
     """Changes of tags as a merge patch (RFC 7396): `null` removes a tag, tags that are not named stay."""
 
@@ -328,4 +360,12 @@ COMPUTATIONS = {
     },
 }
 BATCHES = {"two evaluations": {"evaluations": [TUMOURS, SCREENING]}}
+MERGES = {
+    "two seeds": {
+        "evaluations": [FIRST, SECOND],
+        "mode": "folds",
+        "model": {"name": "tumor-rf", "version": "7, both seeds"},
+        "dataset": TUMOURS["dataset"],
+    }
+}
 TAGS = {"promoted": {"tags": {"stage": "production"}}}

@@ -18,7 +18,7 @@ from prevail.operations.naming import dataset_ref, run_ref
 from prevail.results.listing import table_text
 from prevail.uploads.inputs import column_names
 
-COMMANDS: Final = ("evaluate", "show", "list", "compare", "leaderboard", "tag", "delete", "card")
+COMMANDS: Final = ("evaluate", "show", "list", "compare", "merge", "leaderboard", "tag", "delete", "card")
 EVALUATE: Final = """examples:
   prevail evaluate preds.parquet --model tumor-rf:7 --dataset hartwig --split test
   prevail evaluate preds.csv --y-true label --y-pred guess --local
@@ -81,6 +81,12 @@ def add_commands(commands: Any, common: argparse.ArgumentParser) -> None:
     _add_place(compare)
     compare.set_defaults(carry_out=_compare)
 
+    merge = commands.add_parser("merge", parents=[common], help="evaluate the data of several runs as one, and keep it")
+    merge.add_argument("runs", nargs="+", metavar="RUN")
+    merge.add_argument("--folds", action="store_true", help="each run is a fold, beside the sum of all")
+    _add_new_names(merge)
+    merge.set_defaults(carry_out=_merge)
+
     board = commands.add_parser("leaderboard", parents=[common], help="the models of a data set, the best first")
     board.add_argument("dataset", metavar="DATASET")
     board.add_argument("-m", "--metric", metavar="EXPRESSION", help="usual for the kind of input when left out")
@@ -128,12 +134,17 @@ def _add_columns(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_names(parser: argparse.ArgumentParser) -> None:
+    names = _add_new_names(parser)
+    names.add_argument("--no-store", action="store_true", help="compute only")
+
+
+def _add_new_names(parser: argparse.ArgumentParser) -> Any:
     names = parser.add_argument_group("kept as")
     names.add_argument("--model", metavar="NAME[:VERSION]")
     names.add_argument("--dataset", metavar="NAME[:VERSION]")
     names.add_argument("--split")
     names.add_argument("--tag", action="append", default=[], metavar="KEY=VALUE", help="repeat for more")
-    names.add_argument("--no-store", action="store_true", help="compute only")
+    return names
 
 
 def pairs(texts: list[str]) -> dict[str, str]:
@@ -318,6 +329,22 @@ def _line(one: Any) -> list[Any]:
 
 def _grouped(metrics: Any) -> bool:
     return any(isinstance(one, dict) for one in metrics.values())
+
+
+def _merge(client: Client, chosen: Namespace) -> int:
+    if len(chosen.runs) < 2:
+        raise UsageError("expected two runs or more")
+    found = client.merge(
+        *chosen.runs,
+        mode="folds" if chosen.folds else "pooled",
+        model=chosen.model,
+        dataset=chosen.dataset,
+        split=chosen.split,
+        tags=pairs(chosen.tag),
+    )
+    emit(client, found, chosen)
+    hint(f"kept as {found.id}")
+    return DONE
 
 
 def _compare(client: Client, chosen: Namespace) -> int:

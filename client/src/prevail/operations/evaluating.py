@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from prevail.errors import InvalidInput, PrevailError, problem_error
 from prevail.operations.asking import Asking
-from prevail.operations.naming import Name, Run, dataset_ref, model_ref
+from prevail.operations.naming import Name, Run, dataset_ref, model_ref, run_ref
 from prevail.results.evaluation import Evaluation
 from prevail.results.listing import Facts, Listing
 from prevail.uploads.bodies import COLUMNS
@@ -353,6 +353,29 @@ class Evaluating(Asking):
         call = Call("GET", _READ.format(identifier), {"fields": "values", "metrics": list(metrics)})
         data = yield from self._answered(call)
         return Facts(data["values"])
+
+    @operation
+    def merge(
+        self,
+        *runs: Run,
+        mode: Literal["pooled", "folds"] = "pooled",
+        model: Name | None = None,
+        dataset: Name | None = None,
+        split: str | None = None,
+        **members: Any,
+    ) -> Flow[Evaluation]:
+        """Evaluate the data of several evaluations as one, and keep it; they stay as they are.
+
+        Args:
+            runs: Evaluations of one kind, ids, ``"model:version"`` or ``"tag=value"``.
+            mode: All samples or counts together, or each run as a fold.
+            model, dataset, split: Of the new evaluation; those of all of them when left out.
+            members: Further members of the body of ``POST /v1/evaluations/merge``, such as ``tags`` and ``options``.
+        """
+        names = {"model": model_ref(model), "dataset": dataset_ref(dataset, split)}
+        body = {"evaluations": [run_ref(run) for run in runs], "mode": mode, **members}
+        body |= {name: value for name, value in names.items() if value is not None}
+        return (yield from self._made(Evaluation, Call("POST", "/v1/evaluations/merge", {}, body), _READ))
 
     @operation
     def tag(self, run: Run, tags: Mapping[str, str | None]) -> Flow[Evaluation]:

@@ -1,0 +1,335 @@
+"""Several inputs of one kind as one: their samples side by side, or the sum of their counts.
+
+The columns are read again as one request, so that the result is what this request would have given.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from app.domain.errors import IncomparableLabels, IncomparableRuns, InvalidInput, NoSamples, NotForKind, TooLarge
+from app.domain.inputs.classified import MOST_TOLERANCE, SUM_TOLERANCE
+from app.domain.inputs.clustering import check_cells
+from app.domain.inputs.columns import group_facts
+from app.domain.inputs.content import (
+    CLUSTERS_FACT,
+    DATA_FACT,
+    DECISIONS_FACT,
+    FEATURES_FACT,
+    GROUPS_FACT,
+    LARGEST_TOTAL,
+    Content,
+)
+from app.domain.inputs.folds import Folds, ignored_facts, pooled
+from app.domain.inputs.kinds import KINDS, units_of
+from app.domain.inputs.labels import listed, shown
+from app.domain.inputs.matrices import MOST_SAMPLES, MatrixInput, check_class_count
+from app.domain.inputs.ranking import RELEVANT_FROM
+from app.domain.inputs.samples import Samples, in_order, joined, one_column
+from app.kernel.metrics.card import Task
+from app.kernel.units.queries import NOT_RETRIEVED, UNJUDGED
+
+# Numbers of outputs of samples, which are all in memory.
+MOST_OUTPUTS: Final = 50_000_000
+_PLACE: Final = "/evaluations"
+_RENORMALIZED, _LEFT_OUT = "renormalized", "queries_without_judgements"
+_Facts = dict[str, Any]
+
+
+def merged(parts: Sequence[MatrixInput], *, as_folds: bool = False) -> MatrixInput:
+    """Return several inputs as one; faults name the place of a part in ``/evaluations``.
+
+    Args:
+        parts: Inputs with their samples, as far as these are kept.
+        as_folds: Is each part to be a fold, beside the sum of all?
+
+    Raises:
+        IncomparableRuns, IncomparableLabels: they are of different kinds, or samples were judged differently.
+        NotForKind: they are folds themselves, or cannot be folds.
+        NoSamples: the samples of one are not kept, and its counts do not say what they do.
+        InvalidInput: a sample is there twice, or rates would have to be added.
+        TooLarge: there are more samples than one request may have.
+    """
+    _check(parts, as_folds=as_folds)
+    labels = _all_names([part.labels for part in parts])
+    form = _sampled if all(part.samples is not None for part in parts) else _counted
+    if as_folds:
+        return pooled([form([part], labels) for part in parts], "", places=_PLACE)
+    if form is _sampled:
+        _check_ids(parts)
+    return form(parts, labels)
+
+
+def _check(parts: Sequence[MatrixInput], *, as_folds: bool) -> None:
+    """Refuse parts that cannot be one input."""
+    _agree(parts, "the kind", lambda part: part.kind)
+    for place, part in enumerate(parts):
+        _check_part(part, f"{_PLACE}/{place}", as_folds=as_folds)
+    for what, value in _IN_COMMON:
+        _agree(parts, what, value)
+    if not as_folds:
+        _agree(parts, "the threshold", lambda part: None if "threshold_assumed" in part.facts else _thresholds(part))
+    if len(_all_names([part.labels for part in parts])) == 2:
+        _agree(parts, "the positive class", lambda part: None if part.positive is None else part.labels[part.positive])
+    _check_samples([part.samples for part in parts if part.samples is not None])
+    if any(_has_outputs(part) for part in parts):
+        _check_outputs(parts)
+    if sum(float(part.counts.sum()) for part in parts) > LARGEST_TOTAL:
+        raise InvalidInput.at(_PLACE, "total_too_large", "expected counts that sum to at most 2^53")
+
+
+# What samples were judged by, which all parts have to agree in.
+_IN_COMMON: Final[tuple[tuple[str, Callable[[MatrixInput], Any]], ...]] = (
+    ("group_ids in all or in none", lambda part: GROUPS_FACT in part.facts),
+    ("sample_weight in all or in none", lambda part: part.samples is not None and part.content is Content.weights),
+    ("the decisions", lambda part: part.facts.get(DECISIONS_FACT)),
+    ("the number of features", lambda part: part.facts.get(FEATURES_FACT)),
+    ("the rule of decision", lambda part: part.facts.get("rule")),
+    ("the cutoffs", lambda part: part.facts.get("cutoffs")),
+    ("relevant_from", lambda part: part.facts.get(RELEVANT_FROM)),
+    ("classes in all or in none", lambda part: bool(part.labels)),
+)
+
+
+def _check_part(part: MatrixInput, where: str, *, as_folds: bool) -> None:
+    if part.kind == Folds.kind or (as_folds and not KINDS[part.kind].in_folds):
+        what = "runs that can be folds" if part.kind != Folds.kind else "runs that are no folds themselves"
+        raise NotForKind(f"expected {what}, got {part.kind.replace('_', ' ')}", pointer=where)
+    if part.content is Content.rates:
+        detail = "expected counts: rates of data of unknown size cannot be added"
+        raise InvalidInput.at(where, "rates_cannot_be_pooled", detail)
+    if part.samples is None and _needs_samples(part):
+        why = "its data was named by a reference" if DATA_FACT in part.facts else "it was sent with retain=none"
+        raise NoSamples(f"the samples of this evaluation are not kept: {why}", pointer=where)
+
+
+def _check_samples(samples: Sequence[Samples]) -> None:
+    outputs = sum(one.outputs.size for one in samples if one.outputs is not None)
+    for count, most, unit in (
+        (sum(len(one.truth) for one in samples), MOST_SAMPLES, "samples"),
+        (outputs, MOST_OUTPUTS, "outputs of samples"),
+    ):
+        if count > most:
+            raise TooLarge(f"expected at most {most} {unit} together, there are {count}", pointer=_PLACE)
+
+
+def _has_outputs(part: MatrixInput) -> bool:
+    """Has each sample a number for each class or label?"""
+    of_classes = part.task in (None, Task.MULTILABEL)
+    return of_classes and part.samples is not None and part.samples.outputs is not None
+
+
+def _check_outputs(parts: Sequence[MatrixInput]) -> None:
+    """Refuse parts of which some have outputs for other labels than the first."""
+    first = parts[0]
+    _agree(parts, "one output or one for each label", lambda part: _has_outputs(part) and _columns(part.samples))
+    for place, part in enumerate(parts):
+        if set(part.labels) != set(first.labels):
+            detail = f"expected the labels of the first evaluation, {listed(first.labels)}, got {listed(part.labels)}"
+            raise IncomparableLabels(detail, pointer=f"{_PLACE}/{place}")
+
+
+def _columns(samples: Samples | None) -> int:
+    return 0 if samples is None or samples.outputs is None else samples.outputs.ndim
+
+
+def _needs_samples(part: MatrixInput) -> bool:
+    if DATA_FACT in part.facts or part.is_grouped or part.is_weighted or part.is_scored:
+        return True
+    units = units_of(part.kind, part.facts)
+    return units is not None and units.needs_samples(part.facts)
+
+
+def _agree(parts: Sequence[MatrixInput], what: str, value: Callable[[MatrixInput], Any]) -> None:
+    """Refuse parts that differ in what samples were judged by."""
+    wanted = value(parts[0])
+    for place, part in enumerate(parts):
+        if (found := value(part)) != wanted:
+            detail = f"expected {what} as in the first evaluation, {wanted!r}, got {found!r}"
+            raise IncomparableRuns(detail, pointer=f"{_PLACE}/{place}")
+
+
+def _thresholds(part: MatrixInput) -> Any:
+    found = part.facts.get("threshold")
+    return dict(zip(part.labels, found, strict=True)) if isinstance(found, list) else found
+
+
+def _check_ids(parts: Sequence[MatrixInput]) -> None:
+    """Refuse samples, or queries, that are in two of the runs."""
+    columns = [None if part.samples is None else part.samples.ids for part in parts]
+    ids = one_column(columns)
+    if ids is None:
+        return
+    order = np.argsort(ids, kind="stable")
+    again = order[1:][ids[order[1:]] == ids[order[:-1]]]
+    if again.size:
+        ends = np.cumsum([len(column) for column in columns if column is not None])
+        row = int(again.min())
+        earlier = int(np.argmax(ids == ids[row]))
+        (run, place), (old_run, old_place) = (
+            (int(np.searchsorted(ends, one, side="right")), one) for one in (row, earlier)
+        )
+        starts = [0, *ends.tolist()]
+        raise InvalidInput.at(
+            f"{_PLACE}/{run}",
+            "duplicate_sample_id",
+            f"expected ids of samples that differ, got {again.size} that came before, the first "
+            f"{shown(str(ids[row]))}: number {place - starts[run]} here, number {old_place - starts[old_run]} of "
+            f"{_PLACE}/{old_run}",
+        )
+
+
+def _all_names(names: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
+    """Return the names of all parts, sorted where those of each part are, else in the order in which they come."""
+    together = list(dict.fromkeys(name for own in names for name in own))
+    for key in _ORDERS:
+        try:
+            if all(list(own) == sorted(own, key=key) for own in names):
+                return tuple(sorted(together, key=key))
+        except ValueError:
+            continue
+    return tuple(together)
+
+
+# Of integers by value, of texts by alphabet, as classes that occur are sorted.
+_ORDERS: Final[tuple[Callable[[str], Any], ...]] = (int, str)
+
+
+def _places(names: Sequence[str], together: Sequence[str]) -> NDArray[np.intp]:
+    """Return where each name stands; a place for the one group that has no name."""
+    order = {name: place for place, name in enumerate(together)}
+    return np.array([order[name] for name in names] or [0], dtype=np.intp)
+
+
+def _counted(parts: Sequence[MatrixInput], labels: tuple[str, ...]) -> MatrixInput:
+    """The sum of the counts."""
+    first = parts[0]
+    columns, facts = labels, _shared_facts(parts)
+    if DECISIONS_FACT in first.facts:
+        columns = tuple(first.facts[DECISIONS_FACT])
+        facts[DECISIONS_FACT] = list(columns)
+    elif first.task is Task.CLUSTERING:
+        columns = _all_names([tuple(part.facts[CLUSTERS_FACT]) for part in parts])
+        facts[CLUSTERS_FACT] = list(columns)
+        check_cells(labels, columns, _PLACE)
+    check_class_count(len(labels), _PLACE, fewest=min(len(labels), 2))
+    whole = all(part.content is Content.counts for part in parts)
+    counts = np.zeros((max(len(labels), 1), len(columns)), dtype=np.int64 if whole else np.float64)
+    for part in parts:
+        own = part.facts.get(DECISIONS_FACT) or part.facts.get(CLUSTERS_FACT) or part.labels
+        counts[np.ix_(_places(part.labels, labels), _places(own, columns))] += part.counts
+    positive = None if first.positive is None or len(labels) > 2 else labels.index(first.labels[first.positive])
+    content = Content.counts if whole else Content.weights
+    return MatrixInput(first.kind, labels, positive, content, counts, facts=facts)
+
+
+def _sampled(parts: Sequence[MatrixInput], labels: tuple[str, ...]) -> MatrixInput:
+    """All samples, read as one input."""
+    first = parts[0]
+    together = replace(joined([_aligned(part, parts, labels) for part in parts]), fold_sizes=None)
+    if first.task is Task.CLUSTERING:
+        table, groups = _counted(parts, labels), group_facts(together.groups)
+        features = {FEATURES_FACT: first.facts[FEATURES_FACT]} if FEATURES_FACT in first.facts else {}
+        return replace(table, samples=together, facts={**table.facts, **groups, **features})
+    columns = {
+        "sample_ids": together.ids,
+        "sample_weight": together.weights,
+        "group_ids": together.groups,
+        **_judged(first, together, labels),
+    }
+    made = KINDS[first.kind](**{name: column for name, column in columns.items() if column is not None}).read(_PLACE)
+    facts = {name: fact for name, fact in made.facts.items() if name not in (_RENORMALIZED, "sum_tolerance")}
+    return replace(made, facts={**facts, **_shared_facts(parts)})
+
+
+def _aligned(part: MatrixInput, parts: Sequence[MatrixInput], labels: tuple[str, ...]) -> Samples:
+    """Samples of a part with the codes that all have."""
+    samples = part.samples
+    if samples is None:
+        raise ValueError("expected samples")
+    places = _places(part.labels, labels)
+    match part.task:
+        case None:
+            return in_order(samples, places)
+        case Task.MULTILABEL:
+            wide = np.zeros((2, len(samples.truth), len(labels)), dtype=samples.truth.dtype)
+            wide[:, :, places] = samples.truth, samples.predicted
+            outputs = None if samples.outputs is None else samples.outputs[:, np.argsort(places)]
+            return replace(samples, truth=wide[0], predicted=wide[1], outputs=outputs)
+        case Task.RANKING:
+            # Codes of queries, whose ids stand beside each other.
+            before = parts[: next(place for place, one in enumerate(parts) if one is part)]
+            start = sum(0 if one.unit_ids is None else len(one.unit_ids) for one in before)
+            return replace(samples, predicted=samples.predicted + start)
+        case Task.CLUSTERING:
+            clusters = _all_names([tuple(one.facts[CLUSTERS_FACT]) for one in parts])
+            moved = _places(part.facts[CLUSTERS_FACT], clusters)[samples.predicted]
+            return replace(samples, truth=places[samples.truth], predicted=moved)
+        case _:
+            return replace(samples, truth=places[samples.truth])
+
+
+def _judged(first: MatrixInput, samples: Samples, labels: tuple[str, ...]) -> _Facts:
+    """Columns and options by which the samples were judged; all parts agree in the options."""
+    match first.task:
+        case None:
+            positive = first.labels[first.positive] if first.positive is not None and len(labels) == 2 else None
+            given = "threshold" in first.facts and "threshold_assumed" not in first.facts
+            return {
+                "y_true": _column(labels, samples.truth),
+                "labels": list(labels),
+                "positive": positive,
+                "threshold": first.facts["threshold"] if given else None,
+                **(
+                    {"y_pred": _column(labels, samples.predicted)}
+                    if samples.outputs is None
+                    else {first.kind: samples.outputs}
+                ),
+                # Rows were divided by their sums when they came; what is left of 1 is no fault.
+                **({"renormalize": True, "sum_tolerance": MOST_TOLERANCE} if first.kind == "probabilities" else {}),
+            }
+        case Task.MULTILABEL:
+            thresholds = first.facts.get("threshold")
+            if isinstance(thresholds, list):
+                thresholds = [_thresholds(first)[label] for label in labels]
+            by = "y_pred" if samples.outputs is None else "probabilities"
+            output = samples.predicted if samples.outputs is None else samples.outputs
+            return {"y_true": samples.truth, by: output, "thresholds": thresholds, "labels": list(labels)}
+        case Task.RANKING if samples.ids is not None and samples.outputs is not None:
+            return {
+                "sample_ids": None,
+                "query_ids": samples.ids[samples.predicted],
+                "relevance": np.where(samples.truth == UNJUDGED, np.nan, samples.truth),
+                "scores": np.where(samples.outputs == NOT_RETRIEVED, np.nan, samples.outputs),
+                "relevant_from": first.facts.get(RELEVANT_FROM),
+                "cutoffs": first.facts["cutoffs"],
+            }
+        case Task.SETS if samples.outputs is not None:
+            sizes = dict(zip(("n_true", "n_predicted", "n_common"), samples.outputs.T, strict=True))
+            classes = {"item_classes": _column(labels, samples.truth)} if labels else {}
+            return {**sizes, "exact": samples.predicted, **classes}
+    raise ValueError(f"expected samples of a kind that is known, got {first.kind}")
+
+
+def _column(names: tuple[str, ...], codes: NDArray[Any]) -> NDArray[Any] | pa.Array:
+    """Return a column of names, integers where they are sorted as such."""
+    if list(names) == [str(one) for one in sorted(int(name) for name in names if name.lstrip("-").isdigit())]:
+        return np.array([int(name) for name in names])[codes]
+    return pa.DictionaryArray.from_arrays(pa.array(codes.astype(np.int32)), pa.array(list(names)))
+
+
+def _shared_facts(parts: Sequence[MatrixInput]) -> _Facts:
+    """Facts that the samples themselves do not say any more."""
+    facts: _Facts = {**ignored_facts(parts)}
+    for name in (_RENORMALIZED, _LEFT_OUT):
+        found = [part.facts[name] for part in parts if name in part.facts]
+        if found:
+            facts[name] = sum(found)
+    tolerances = {part.facts.get("sum_tolerance", SUM_TOLERANCE) for part in parts}
+    if _RENORMALIZED in facts and tolerances != {SUM_TOLERANCE}:
+        facts["sum_tolerance"] = max(tolerances)
+    return facts

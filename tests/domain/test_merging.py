@@ -1,0 +1,226 @@
+"""Several inputs as one: what one request of everything gives, whatever way it is split, and what is refused."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from app.domain.errors import (
+    DomainError,
+    IncomparableLabels,
+    IncomparableRuns,
+    InvalidInput,
+    NoSamples,
+    NotForKind,
+)
+from app.domain.inputs.classified import Predictions, Probabilities, Scores
+from app.domain.inputs.clustering import Clustering
+from app.domain.inputs.confusion import ConfusionMatrix
+from app.domain.inputs.folds import Folds
+from app.domain.inputs.kind import Input
+from app.domain.inputs.kinds import KINDS
+from app.domain.inputs.matrices import MatrixInput
+from app.domain.inputs.merging import merged
+from app.domain.inputs.multilabel import Multilabel
+from app.domain.inputs.ranking import Ranking
+from app.domain.inputs.sets import Sets
+
+N = 60
+RNG = np.random.default_rng(7)
+IDS = RNG.permutation(N)
+BESIDE = {
+    "sample_ids": IDS,
+    "sample_weight": RNG.random(N).round(3) + 0.1,
+    "group_ids": np.array([f"patient {one}" for one in RNG.integers(0, 9, N)]),
+}
+CLASSES = np.array(["b", "a", "c"])
+TRUE, SAID = RNG.integers(0, 3, N), RNG.integers(0, 3, N)
+# Every part has every class.
+TRUE[:12] = np.tile([0, 1, 2], 4)
+SAID[:12] = np.tile([0, 1, 2], 4)
+SHARES = RNG.dirichlet(np.ones(3), N)
+MEMBERS, FOUND = RNG.random((N, 4)) < 0.4, RNG.random((N, 4)) < 0.5
+SIZES = RNG.integers(0, 9, (N, 2))
+PARTS = [np.sort(np.r_[0:6, 12:30]), np.r_[6:12, 30:N]]
+
+WHOLES: dict[str, tuple[type[Input], Mapping[str, Any], Mapping[str, Any]]] = {
+    "predictions": (Predictions, {"y_true": CLASSES[TRUE], "y_pred": CLASSES[SAID], "sample_ids": IDS}, {}),
+    "integers": (Predictions, {"y_true": 3 * TRUE, "y_pred": 3 * SAID, **BESIDE}, {}),
+    "declared": (
+        Predictions,
+        {"y_true": CLASSES[TRUE], "y_pred": CLASSES[SAID], **BESIDE},
+        {"labels": ["c", "b", "a"]},
+    ),
+    "counts": (Predictions, {"y_true": CLASSES[TRUE], "y_pred": CLASSES[SAID]}, {}),
+    "ignored": (Predictions, {"y_true": CLASSES[TRUE], "y_pred": CLASSES[SAID % 2], **BESIDE}, {"ignore": ["c"]}),
+    "probabilities": (Probabilities, {"y_true": CLASSES[TRUE], "probabilities": SHARES, **BESIDE}, {}),
+    "renormalized": (
+        Probabilities,
+        {"y_true": CLASSES[TRUE], "probabilities": SHARES * np.where(IDS % 3, 1.0, 2.0)[:, None], "sample_ids": IDS},
+        {"renormalize": True, "sum_tolerance": 1e-5},
+    ),
+    "threshold": (
+        Probabilities,
+        {"y_true": TRUE % 2, "probabilities": np.stack([SHARES[:, 0], 1.0 - SHARES[:, 0]], axis=1)},
+        {"threshold": 0.7, "positive": 0},
+    ),
+    "scores": (Scores, {"y_true": TRUE % 2, "scores": RNG.normal(size=N), **BESIDE}, {}),
+    "scores of classes": (Scores, {"y_true": CLASSES[TRUE], "scores": RNG.normal(size=(N, 3))}, {}),
+    "multilabel": (Multilabel, {"y_true": MEMBERS, "y_pred": FOUND, **BESIDE}, {"labels": ["d", "b", "c", "a"]}),
+    "multilabel probabilities": (
+        Multilabel,
+        {"y_true": MEMBERS, "probabilities": RNG.random((N, 4)), "sample_ids": IDS},
+        {"thresholds": [0.2, 0.5, 0.6, 0.3]},
+    ),
+    "clustering": (Clustering, {"y_true": CLASSES[TRUE], "y_pred": SAID, "sample_ids": IDS}, {}),
+    "clustering counts": (Clustering, {"y_true": CLASSES[TRUE], "y_pred": SAID}, {}),
+    "points": (Clustering, {"y_pred": SAID, "features": RNG.normal(size=(N, 2))}, {}),
+    "sets": (
+        Sets,
+        {
+            "n_true": SIZES[:, 0],
+            "n_predicted": SIZES[:, 1],
+            "n_common": SIZES.min(axis=1),
+            "item_classes": CLASSES[TRUE],
+            "sample_ids": IDS,
+        },
+        {},
+    ),
+    "ranking": (
+        Ranking,
+        {
+            "query_ids": np.arange(N) // 6 * 7 % 11,
+            "relevance": np.where(IDS % 7, IDS % 4, np.nan).astype(float),
+            "scores": np.where(IDS % 5 | (IDS % 7 == 0), RNG.integers(0, 5, N), np.nan).astype(float),
+        },
+        {"cutoffs": [2, 3], "relevant_from": 2.0},
+    ),
+}
+
+
+def read(kind: type[Input], columns: Mapping[str, Any], options: Mapping[str, Any], rows: Any) -> MatrixInput:
+    return kind(**options, **{name: column[rows] for name, column in columns.items()}).read("/input")
+
+
+def told(source: Any) -> dict[str, Any]:
+    """Fields of an input and of its samples; arrays as type, shape and bytes."""
+    found: dict[str, Any] = {}
+    for one in fields(source):
+        value = getattr(source, one.name)
+        if one.name == "samples" and value is not None:
+            found |= told(value)
+        else:
+            found[one.name] = (
+                (value.dtype.kind, value.shape, value.tolist()) if isinstance(value, np.ndarray) else value
+            )
+    return found
+
+
+@pytest.mark.parametrize("name", WHOLES)
+def test_parts_are_the_whole_again(name: str) -> None:
+    kind, columns, options = WHOLES[name]
+    order = np.concatenate(PARTS)
+    parts = [read(kind, columns, options, rows) for rows in PARTS]
+    assert told(merged(parts)) == told(read(kind, columns, options, order))
+
+
+def test_every_kind_is_looked_at() -> None:
+    assert {kind for kind, *_ in WHOLES.values()} == {*KINDS.values()} - {
+        Folds,
+        KINDS["confusion_matrix"],
+        KINDS["binary_counts"],
+    }
+
+
+def test_random_splits_of_predictions_in_many_parts_and_merges_of_merges() -> None:
+    kind, columns, options = WHOLES["declared"]
+    rng = np.random.default_rng(3)
+    for _ in range(10):
+        parts = np.split(rng.permutation(N), np.sort(rng.choice(np.arange(1, N), 4, replace=False)))
+        pieces = [read(kind, columns, options, rows) for rows in parts]
+        whole = told(read(kind, columns, options, np.concatenate(parts)))
+        assert told(merged(pieces)) == whole
+        assert told(merged([merged(pieces[:2]), pieces[2], merged(pieces[3:])])) == whole
+
+
+def test_labels_of_all_are_those_of_the_whole() -> None:
+    columns = {"y_true": np.array([2, 10, 10, 9]), "y_pred": np.array([10, 2, 9, 10]), "sample_ids": np.arange(4)}
+    found = merged([read(Predictions, columns, {}, slice(2)), read(Predictions, columns, {}, slice(2, 4))])
+    assert found.labels == ("2", "9", "10")
+    assert told(found) == told(read(Predictions, columns, {}, slice(4)))
+
+
+def test_matrices_are_added_with_their_labels_in_one_order() -> None:
+    first = ConfusionMatrix(matrix=[[5, 1], [2, 7]], labels=["well", "ill"]).read("")
+    second = ConfusionMatrix(matrix=[[10, 20], [30, 40]], labels=["ill", "well"], positive="ill").read("")
+    found = merged([first, second])
+    assert (found.labels, found.positive) == (("well", "ill"), 1)
+    assert found.counts.tolist() == [[45, 31], [22, 17]]
+    assert found.counts.dtype.kind == "i"
+
+
+def test_matrices_of_classes_by_decisions_are_added() -> None:
+    parts = [
+        ConfusionMatrix(
+            matrix=[[1, 2, 3], [4, 5, 6]], labels=["well", "ill"], decisions=["wait", "test", "treat"]
+        ).read("")
+        for _ in range(3)
+    ]
+    assert merged(parts).counts.tolist() == [[3, 6, 9], [12, 15, 18]]
+
+
+@pytest.mark.parametrize("name", ["counts", "integers", "probabilities", "threshold", "scores", "scores of classes"])
+def test_runs_as_folds_are_the_kind_folds(name: str) -> None:
+    kind, columns, options = WHOLES[name]
+    parts = [read(kind, columns, options, rows) for rows in PARTS]
+    folds = [kind(**options, **{n: column[rows] for n, column in columns.items()}) for rows in PARTS]
+    assert told(merged(parts, as_folds=True)) == told(Folds(folds=folds).read(""))
+
+
+def test_samples_of_all_runs_may_be_the_same_ones_in_folds() -> None:
+    kind, columns, options = WHOLES["predictions"]
+    run = read(kind, columns, options, slice(None))
+    found = merged([run, run], as_folds=True)
+    assert found.facts["n_groups"] == N
+
+
+def refused(*parts: MatrixInput, as_folds: bool = False) -> DomainError:
+    with pytest.raises(DomainError) as error:
+        merged(parts, as_folds=as_folds)
+    return error.value
+
+
+def of(name: str, rows: Any = PARTS[0], without: Sequence[str] = (), **options: Any) -> MatrixInput:
+    kind, columns, usual = WHOLES[name]
+    return read(kind, {n: column for n, column in columns.items() if n not in without}, {**usual, **options}, rows)
+
+
+def test_a_sample_that_is_there_twice_is_refused_with_its_places() -> None:
+    error = refused(of("predictions"), of("predictions", np.r_[30:40, 3, 20]))
+    assert isinstance(error, InvalidInput)
+    fault = error.faults[0]
+    assert (fault.pointer, fault.code) == ("/evaluations/1", "duplicate_sample_id")
+    assert fault.detail == (
+        f"expected ids of samples that differ, got 2 that came before, the first '{IDS[3]}': number 10 here, "
+        "number 3 of /evaluations/0"
+    )
+
+
+def test_what_cannot_be_one_is_refused() -> None:
+    rates = ConfusionMatrix(matrix=[[0.9, 0.1], [0.2, 0.8]], normalized=True).read("")
+    plain = ConfusionMatrix(matrix=[[9, 1], [2, 8]]).read("")
+    assert isinstance(refused(of("predictions"), of("probabilities")), IncomparableRuns)
+    assert isinstance(refused(of("integers"), of("integers", PARTS[1], ["group_ids"])), IncomparableRuns)
+    assert isinstance(refused(of("integers"), of("integers", PARTS[1], ["sample_weight"])), IncomparableRuns)
+    assert isinstance(refused(of("threshold"), of("threshold", PARTS[1], threshold=0.6)), IncomparableRuns)
+    assert isinstance(refused(of("threshold"), of("threshold", PARTS[1], positive=1)), IncomparableRuns)
+    assert isinstance(refused(of("ranking", slice(30)), of("ranking", slice(30, N), cutoffs=[3])), IncomparableRuns)
+    others = replace(of("probabilities", PARTS[1]), labels=("a", "b", "x"))
+    assert isinstance(refused(of("probabilities"), others), IncomparableLabels)
+    assert isinstance(refused(plain, rates), InvalidInput)
+    assert isinstance(refused(of("scores"), replace(of("scores", PARTS[1]), samples=None)), NoSamples)
+    assert isinstance(refused(of("sets"), of("sets", PARTS[1]), as_folds=True), NotForKind)
+    folds = merged([plain, plain], as_folds=True)
+    assert isinstance(refused(folds, folds), NotForKind)
