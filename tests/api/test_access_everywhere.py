@@ -69,7 +69,7 @@ OPERATIONS: dict[str, Ask] = {
     "listEvaluations": Ask("empty"),
     "getLatestEvaluation": Ask("missing", params={"model": f"{SECRET}-m"}),
     "getEvaluation": Ask("missing", named={"identifier": "$run"}),
-    "mergeEvaluations": Ask("missing", {"evaluations": ["$run", "$other"]}),
+    "mergeEvaluations": Ask("missing", {"evaluations": ["$run", "$other"], "model": {"name": f"{SECRET}-both"}}),
     "changeTags": Ask("missing", {"tags": {SECRET: "no"}}, named={"identifier": "$run"}),
     "deleteEvaluation": Ask("missing", named={"identifier": "$gone"}),
     "getConfusionMatrix": Ask("missing", named={"identifier": "$run"}),

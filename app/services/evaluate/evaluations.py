@@ -179,6 +179,8 @@ def _table(
     return None if chosen is None else shown_values(report, ask(source, options), chosen)
 
 
+# Cells and samples that are merged in a moment, without a process for it.
+_MERGED_AT_ONCE: Final = 2000
 # Matrices of a list that are in memory together: one alone can have a million cells.
 _READ_AT_ONCE: Final = 20
 
@@ -297,7 +299,9 @@ class EvaluationService:
             if options.retain is Retain.FULL:
                 source = replace(source, samples=await self._store.read_samples(project, identifier))
             parts.append(source)
-        source = await self._compute.run(partial(merged, parts, as_folds=new.as_folds))
+        work = partial(merged, parts, as_folds=new.as_folds)
+        few = sum(part.counts.size + part.n_samples for part in parts) <= _MERGED_AT_ONCE
+        source = work() if few else await self._compute.run(work)
         runs = found.values()
         return NewEvaluation(
             source=replace(source, facts={**source.facts, MERGED_FACT: [str(one) for one in identifiers]}),

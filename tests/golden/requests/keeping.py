@@ -89,6 +89,11 @@ KEPT: list[Call] = [
         fields="values",
         metrics=["accuracy_score", "roc_auc@*", "log_loss", "min(recall@*)", "precision@A"],
     ),
+    keep("keep-part", of_counts(4, 1, 2, 9, negative="healthy", positive="ill"), "m-part"),
+    post(
+        "merge", "/v1/evaluations/merge", {"evaluations": ["$keep-counts", "$keep-part"], "model": {"name": "m-whole"}}
+    ),
+    post("merge-refused", "/v1/evaluations/merge", {"evaluations": ["$keep-counts", "$keep-matrix"]}),
 ]
 
 _RUNS = [

@@ -357,6 +357,7 @@ class Evaluating(Asking):
     @operation
     def merge(
         self,
+        /,
         *runs: Run,
         mode: Literal["pooled", "folds"] = "pooled",
         model: Name | None = None,
