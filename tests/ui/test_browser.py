@@ -22,7 +22,7 @@ DESK = {"width": 1280, "height": 900}
 KINDS = [
     *("runs", "leaderboard", "comparisons", "gates", "gate", "search", "metric", "question", "advice", "nothing"),
     *("run of two", "run of four", "run of 35", "run of 200", "run of hostile", "run of clusters"),
-    *("figures of two", "what if of two", "comparison of runs", "check: worse"),
+    *("figures of two", "what if of two", "comparison of runs", "compared", "compared hostile", "check: worse"),
 ]
 
 
@@ -66,10 +66,6 @@ class Watched:
 
     def open(self, path: str) -> Page:
         self.page.goto(path)
-        # What is further down has no layout until it comes near; contrasts and widths are those of the whole page.
-        self.page.locator("main > section").evaluate_all(
-            "(sections) => sections.forEach((one) => { one.style.contentVisibility = 'visible'; })"
-        )
         return self.page
 
     def check(self) -> None:

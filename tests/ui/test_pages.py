@@ -89,6 +89,35 @@ def test_what_the_api_says_is_what_pages_say(web: httpx.Client, world: World, pa
     assert PAGE.interval(board["items"][0]["low"], board["items"][0]["high"]) in text
 
 
+@pytest.mark.parametrize("name", ["four", "35", "200"])
+def test_other_metrics_come_last(pages: Mapping[str, Page], name: str) -> None:
+    sections = [attributes["id"] for tag, attributes in pages[f"run of {name}"].elements if tag == "section"]
+    first = ["classes", "matrix"] if name == "35" else ["matrix", "classes"] if name == "four" else ["classes"]
+    assert [one for one in sections if one in first] == first
+    assert sections[-3:] == ["others", "method", "definitions"]
+
+
+def test_compared_runs_are_those_of_a_comparison(web: httpx.Client, world: World, pages: Mapping[str, Page]) -> None:
+    """In the order of the metric that ranks them, whatever the order of the address; nothing is kept."""
+    text = pages["compared"].text
+    made = web.get(f"/v1/comparisons/{world.comparisons['runs']}").json()
+    metric = made["metrics"]["h_mean"]
+    (pair,) = metric["differences"]
+    assert pair["a"] == world.runs["better"]
+    best, other = (f"{one['model']['name']} {one['model']['version']}" for one in made["evaluations"])
+    ahead = PAGE.said(pair["difference"], pair["low"], pair["high"], sign=True)
+    value = PAGE.value(metric["values"][0])
+    assert f"{best} is best by harmonic mean of the recalls, {value}, ahead of {other} by {ahead}." in text
+    assert f"{best} less {other}" in text
+    assert "D 100 69 best 16" in " ".join(text.split())
+    count = len(web.get("/v1/comparisons", params={"limit": 100}).json()["items"])
+    check_page(web.get(world.pages()["compared"]))
+    assert len(web.get("/v1/comparisons", params={"limit": 100}).json()["items"]) == count
+    for runs, code in ((["four"], "invalid_query"), (["four", "four"], "invalid_input"), (["four", "35"], "different_labels")):
+        refused = check_page(web.get("/ui/compare", params={"run": [world.runs[one] for one in runs]}), 422)
+        assert code in refused.text
+
+
 def test_a_check_says_why(pages: Mapping[str, Page]) -> None:
     page = pages["check: worse"]
     assert "3 of 6 rules fail, 2 cannot be decided with these samples, 1 passes." in page.text

@@ -44,6 +44,9 @@ class World:
         found |= {f"run of {name}": f"/ui/evaluations/{one}" for name, one in self.runs.items()}
         found["figures of two"] = f"/ui/evaluations/{self.runs['two']}/figures"
         found["what if of two"] = f"/ui/evaluations/{self.runs['two']}/what-if"
+        runs = self.runs
+        found["compared"] = f"/ui/compare?run={runs['four']}&run={runs['better']}"
+        found["compared hostile"] = "/ui/compare?run=" + "&run=".join(runs[f"hostile{n}"] for n in ("", " 2", " 3"))
         found |= {f"comparison of {name}": f"/ui/comparisons/{one}" for name, one in self.comparisons.items()}
         found |= {f"check: {name}": f"/ui/gates/promotion/checks/{one}" for name, one in self.checks.items()}
         return found
@@ -99,6 +102,8 @@ def build(url: str) -> World:
             "35": _run("cup-net", "2.1", "tumour-origin", _matrix(35)),
             "200": _run("species-net", "1", "wildlife", _matrix(200)),
             "hostile": _run(HOSTILE[0], HOSTILE[1], NAMES[4], matrix_input(confused(len(NAMES)), labels=NAMES)),
+            "hostile 2": _run(HOSTILE[2], HOSTILE[0], NAMES[4], matrix_input(confused(len(NAMES), 1), labels=NAMES)),
+            "hostile 3": _run(NAMES[-1], NAMES[-2], NAMES[4], matrix_input(confused(len(NAMES), 2), labels=NAMES)),
             "clusters": _run("kmeans", "8", "genes", {"kind": "clustering", "contingency": [[30, 2], [3, 25], [4, 6]]}),
         }
         world.runs = {name: str(create(client, body)["id"]) for name, body in bodies.items()}

@@ -97,6 +97,16 @@ def _result(answer: Json) -> tuple[str, ...]:
     return tuple(parts)
 
 
+def other_way_round(answer: Json) -> Json:
+    """Return a comparison of two runs as one of the second against the first."""
+    first, second = answer["evaluations"]
+    metrics = {
+        key: {**one, "values": one["values"][::-1], "differences": [turned(one["differences"][0], second["id"])]}
+        for key, one in answer["metrics"].items()
+    }
+    return {**answer, "evaluations": [second, first], "metrics": metrics}
+
+
 # --- runs ------------------------------------------------------------------------------------------------------------
 
 
@@ -173,7 +183,7 @@ def _orders(answer: Json, names: Sequence[str]) -> Table:
                 *(
                     [None for _ in _COMPARED]
                     if runs[place] not in pairs
-                    else _compared(_turned(pairs[runs[place]], runs[place]))
+                    else _compared(turned(pairs[runs[place]], runs[place]))
                 ),
             ]
             for place in order
@@ -253,7 +263,7 @@ def _p(value: float | None) -> str | None:
 _TURNED: Final = {"better": "worse", "worse": "better"}
 
 
-def _turned(pair: Json, run: str) -> Json:
+def turned(pair: Json, run: str) -> Json:
     """Return a pair as the difference of a run to the other one: signs and chances turn with the order."""
     if pair["a"] == run:
         return pair

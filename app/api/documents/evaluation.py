@@ -92,7 +92,7 @@ def evaluation_document(answer: Json) -> Document:
             Section(
                 "metrics",
                 "Metrics",
-                [values.first(), *(Said("note", note) for note in values.notes()), values.every()],
+                [values.first(), *(Said("note", note) for note in values.notes())],
                 "The further a circle lies from its diamond, the more of the value is owed to the class shares of "
                 "this data."
                 if balanced
@@ -102,20 +102,21 @@ def evaluation_document(answer: Json) -> Document:
             *_queries(answer),
             *_parts(answer, identifier),
             _undefined(answer),
+            *values.others(),
         ],
         path="" if identifier is None else f"evaluations/{identifier}",
         method=[
             f"Intervals are at {values.level}. {_SCALED if balanced else ''}"
             "All numbers, exact and with the method of each interval, are in the JSON answer."
         ],
-        terms=sorted({(key, *_card(key, task)) for key in values.keys if _card(key, task)[1]}),
+        terms=sorted({(key, *metric_card(key, task)) for key in values.keys if metric_card(key, task)[1]}),
         task=task,
         records=Records(_HEADS, list(_Lines(answer).all())),
     )
 
 
 @cache
-def _card(key: str, task: str | None) -> tuple[str, str]:
+def metric_card(key: str, task: str | None) -> tuple[str, str]:
     """Return name and sentence of a metric of a task; those of an expression are its text."""
     metric, bracket, parameters = key.partition("(")
     if not _WITH_PARAMETERS.fullmatch(key):
@@ -173,7 +174,7 @@ def _verdict(answer: Json) -> str:
     if key is None:
         return "No usual metric has a value."
     one = headline[key]
-    said = f"{_card(key, _task(answer))[0]} is {ON_PAGES.said(one['value'], one['low'], one['high'])}."
+    said = f"{metric_card(key, _task(answer))[0]} is {ON_PAGES.said(one['value'], one['low'], one['high'])}."
     weakest = answer["headline"].get("weakest_class")
     if weakest is not None:
         said += f" The lowest recall is that of {class_word(answer)} {weakest['label']}: "
@@ -199,7 +200,7 @@ class _Values:
     def row(self, key: str, value: float | None, note: str = "") -> list[Cell]:
         """Return one row; a value that does not exist has its reason."""
         one = self._estimate(key, value, note)
-        name, explained = _card(key, _task(self._answer))
+        name, explained = metric_card(key, _task(self._answer))
         known = explained and key in self.keys
         stays = has_classes(self._answer) and not one.moves
         return [Term(key, name) if known else (Name(key),), one, "same" if stays else one.twin]
@@ -258,12 +259,12 @@ class _Values:
             else:
                 yield self.row(text, value)
 
-    def every(self) -> Table:
-        """Return all other overall metrics, for a page."""
+    def others(self) -> Iterator[Section]:
+        """Yield all other overall metrics, which a page has last."""
         groups = [
             Group(
                 [
-                    [_card(key, _task(self._answer))[0], *self.row(key, value)]
+                    [metric_card(key, _task(self._answer))[0], *self.row(key, value)]
                     for key, value in self._answer["metrics"][group].items()
                     if key not in self.keys
                 ],
@@ -277,7 +278,9 @@ class _Values:
             Column("Value", Kind.ESTIMATE),
             Column("balanced", Kind.VALUE, style="bal"),
         ]
-        return Table("All other metrics", columns, groups, self.interval, folded=True, only=PAGE)
+        if any(group.rows for group in groups):
+            table = Table("All other metrics", columns, groups, self.interval, folded=True, only=PAGE)
+            yield Section("others", "Other metrics", [table])
 
     def notes(self) -> list[str]:
         """Return what has to be known to read some intervals of requested values, each said once."""
@@ -338,7 +341,7 @@ def _queries(answer: Json) -> Iterator[Section]:
     queries = answer.get("queries")
     if not queries or not queries["lowest"]:
         return
-    name = _card(queries["lowest_by"], _task(answer))[0]
+    name = metric_card(queries["lowest_by"], _task(answer))[0]
     columns = [
         Column("query", Kind.NAME, cut=40),
         Column("value", Kind.VALUE, style="strong"),

@@ -14,6 +14,8 @@ from app.domain.wording import share, whole
 # Up to this many classes a cell has its count and its share, and up to that many a share.
 WITH_COUNTS: Final = 7
 WITH_SHARES: Final = 60
+# Of more classes only those with the lowest recalls are drawn.
+_WEAKEST: Final = 30
 _LARGE_CELL, _CELL, _LARGEST = 64, 23, 900
 _SHORT = 10
 _MOST_MISTAKES = 20
@@ -37,7 +39,9 @@ class _Mistake:
 
 @figure("confusion", needs=Needs.REPORT)
 def confusion(given: FigureData) -> Figure:
-    """The confusion matrix: counts in each cell, colours by the share of the actual class."""
+    """The confusion matrix: counts in each cell, colours by the share of the actual class; from 61 classes on of the 30
+    with the lowest recalls.
+    """
     return _matrix(given, shares=False)
 
 
@@ -90,6 +94,8 @@ def _matrix(given: FigureData, *, shares: bool) -> Figure:
     run = given.run
     matrix = matrix_of(run)
     labels = apart(run.report["input"]["labels"])
+    if len(labels) > WITH_SHARES:
+        return _of_the_weakest(given, labels, matrix)
     order = list(range(len(labels))) if len(labels) <= WITH_COUNTS else beside_each_other(matrix)
     names = [labels[place] for place in order]
     rows = [_row(labels, matrix, actual, predicted) for actual in order for predicted in order]
@@ -120,6 +126,45 @@ def _matrix(given: FigureData, *, shares: bool) -> Figure:
     )
 
 
+def _of_the_weakest(given: FigureData, labels: Sequence[str], matrix: Sequence[Sequence[float]]) -> Figure:
+    """The matrix of the classes with the lowest recalls, the lowest first; all other classes are one column."""
+    totals = [sum(row) for row in matrix]
+    present = [place for place, total in enumerate(totals) if total]
+    order = sorted(present, key=lambda place: matrix[place][place] / totals[place])[:_WEAKEST]
+    names = [labels[place] for place in order]
+    (others,) = apart([*labels, _OTHERS])[len(labels) :]
+    # The last row and column are the classes that have none of their own.
+    small = [[*(matrix[a][b] for b in order), totals[a] - sum(matrix[a][b] for b in order)] for a in order]
+    places = range(len(order) + 1)
+    # Empty cells are the ground, and so most of the matrix.
+    rows = [_row([*names, others], small, a, b) for a in range(len(order)) for b in places if small[a][b]]
+    look, count = given.look, len(order) + 1
+    upright = ("actual", "Actual", names)
+    return Figure(
+        title=f"Confusion matrix of the {len(order)} classes with the lowest recalls",
+        subtitle=(given.run.title, f"of {len(labels)}, the lowest first; share of the row in per cent"),
+        text=sentences(
+            f"Of {len(labels)} classes the {len(order)} with the lowest recalls, rows actual, columns predicted.",
+            _right(given.run),
+            _first(given.run),
+        ),
+        body={
+            **grid(
+                look,
+                rows,
+                [*_cells(look, count), *_texts(look, count, shares=False)],
+                upright,
+                ("predicted", "Predicted", [*names, others]),
+                large=(WITH_COUNTS, _LARGE_CELL),
+            ),
+            "resolve": {"scale": {"color": "independent"}},
+        },
+    )
+
+
+_OTHERS: Final = "any other class"
+
+
 # A field, what it is called, and its values in order.
 Side = tuple[str, str, Sequence[str]]
 
@@ -148,8 +193,9 @@ def grid(
         # Only some names fit. Empty cells are the ground: tens of thousands of them would be most of the file.
         sparse = {"labelOverlap": "greedy", "labelFontSize": 9, "labelSeparation": 1}
         rows = [row for row in rows if row["count"]]
-    # The title at the left ends before the names above begin.
-    aside = {"titleX": -12, "titleY": -12, "titleAlign": "right"}
+    # Titles end before the names begin: beside those that stand there is room in the corner.
+    aside: Spec = {"titleX": -12, "titleY": -12, "titleAlign": "right"}
+    corner: Spec = {} if lie else {**aside, "titleY": -28, "titleAngle": 0}
     return marks.panel(
         look,
         ({"step": step}, {"step": step}),
@@ -157,7 +203,7 @@ def grid(
         data=marks.data(rows),
         view={"fill": look.line, "fillOpacity": 1 / 3},
         encoding={
-            "x": marks.listed(x, top, title=above, orient="top", labelAngle=0 if lie else -90, **sparse),
+            "x": marks.listed(x, top, title=above, orient="top", labelAngle=0 if lie else -90, **corner, **sparse),
             "y": marks.listed(y, left, title=beside, **aside, **sparse),
         },
     )

@@ -45,6 +45,12 @@ _COLOUR: Final = re.compile(r'(fill|stroke)="(#[0-9a-fA-F]{6})"')
 _TAG: Final = re.compile(r"<[^<>]+>")
 # What every mark says to a reader of the screen: on a page the figure as a whole says it in words.
 _OF_MARKS: Final = re.compile(r' (?:role="graphics-[^"]*"|aria-\w+="[^"]*")')
+_WIDTH: Final = re.compile(r'class="fig" width="([\d.]+)"')
+# Pixels of half a page.
+_HALF: Final = 600.0
+_FONT: Final = re.compile(r'font-size="([\d.]+)px"')
+# Pixels that no text of a figure is smaller than, on a phone neither.
+_READABLE: Final = 9.0
 _SIZE: Final = re.compile(r'^<svg([^>]*?) width="([\d.]+)" height="([\d.]+)"')
 
 
@@ -55,6 +61,7 @@ class Picture:
     Attributes:
         text: Its contents in words.
         reason: Stands in the place of a picture that there is not.
+        broad: No other figure has room beside it.
     """
 
     name: str
@@ -63,6 +70,7 @@ class Picture:
     text: str
     svg: Markup | None = None
     reason: str = ""
+    broad: bool = False
 
 
 def inlined(svg: str, place: int) -> Markup:
@@ -71,9 +79,13 @@ def inlined(svg: str, place: int) -> Markup:
     text = _TAG.sub(lambda found: _OF_MARKS.sub("", found[0]), text)
     text = _ID.sub(lambda found: found[0].replace(found[1] or found[2], f"f{place}-{found[1] or found[2]}"), text)
     text = _COLOUR.sub(lambda found: f'{found[1]}="{_themed(found[2])}"', text)
-    # It shrinks with the page, and its size is no longer than it has to be.
+    # It shrinks with the page as long as its texts can be read; what is beside it keeps that width.
     text = text.replace(' class="marks"', "", 1)
-    return Markup(_SIZE.sub(r'<svg\1 class="fig" width="\2"', text, count=1))  # noqa: S704 - see above
+    width = _SIZE.match(text)
+    smallest = min((float(one) for one in _FONT.findall(text)), default=_READABLE)
+    least = 0.0 if width is None else float(width[2]) * min(1.0, _READABLE / smallest)
+    text = _SIZE.sub(r'<svg\1 class="fig" width="\2"', text, count=1)
+    return Markup(f'<svg width="{least:.0f}" height="0" aria-hidden="true"></svg>{text}')  # noqa: S704 - see above
 
 
 def _themed(colour: str) -> str:
@@ -109,12 +121,15 @@ def picture_of(name: str, specification: bytes, svg: bytes | None, place: int, h
     """
     found, said = orjson.loads(specification), lines_of(heading)
     subtitle = found["title"]["subtitle"]
+    inside = None if svg is None else inlined(svg.decode(), place)
+    width = _WIDTH.search(inside or "")
     return Picture(
         name=name,
         title=found["title"]["text"],
         subtitle=tuple(subtitle[len(said) :] if subtitle[: len(said)] == said else subtitle),
         text=found["description"],
-        svg=None if svg is None else inlined(svg.decode(), place),
+        svg=inside,
+        broad=width is not None and float(width[1]) > _HALF,
     )
 
 

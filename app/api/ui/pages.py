@@ -24,6 +24,7 @@ from app.api.documents.text import plain
 from app.api.plots.registry import FigureData, Run, Subject, as_answered, class_of, matrix_of
 from app.api.problems import InvalidQuery
 from app.api.report import At, Picture, table_view, view
+from app.api.ui import compare
 from app.api.ui.web import Web, attached, install_files, install_forms, page_routes, render, respond, write
 from app.api.v1.figures import comparison_page, evaluation_page, pictures_of, pictures_of_evaluation
 from app.api.v1.listing import Filters, MetricFilters, Task, UseFilters, UseMetricFilters, listed_evaluations
@@ -551,4 +552,5 @@ def install(app: FastAPI) -> None:
     """Serve the pages."""
     install_files(app)
     install_forms(app)
-    app.include_router(router)
+    for each in (compare.router, router):
+        app.include_router(each)

@@ -121,7 +121,7 @@ async def pictures_of_evaluation(context: Context, identifier: UUID, answer: Jso
     found = FigureData(runs=[Run(of=answer, report=answer, source=source)])
     if given.get("confusion_matrix") is not None:
         if len(given["labels"]) > WITH_SHARES:
-            names.insert(0, "confusion")
+            names = ["confusion", "confusions", *names]
         names.append("isocurves")
     return [*await pictures_of(context, Subject.EVALUATION, names, found), *without]
 

@@ -154,6 +154,16 @@ class ComparisonService(KeptAnswers):
         work = partial(compare, asked, kept, identifier=made_id())
         return await self.compute_and_keep(project, ComparisonKind.RUNS, work)
 
+    async def computed(self, project: str, new: NewComparison) -> RunComparison:
+        """Compare runs by what is kept of them; the answer is not.
+
+        Raises:
+            NotFound, InvalidInput, IncomparableRuns, IncomparableLabels, InvalidExpression, OutOfReach: as before.
+        """
+        asked = await self.prepare(project, new)
+        kept = await self._samples(project, asked)
+        return await self.compute.run(partial(compare, asked, kept, identifier=made_id()))
+
     async def answer_elsewhere(
         self, project: str, asked: AskedComparison, reading: Rereading, compute: ComputePool
     ) -> RunComparison:
