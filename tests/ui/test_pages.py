@@ -113,7 +113,11 @@ def test_compared_runs_are_those_of_a_comparison(web: httpx.Client, world: World
     count = len(web.get("/v1/comparisons", params={"limit": 100}).json()["items"])
     check_page(web.get(world.pages()["compared"]))
     assert len(web.get("/v1/comparisons", params={"limit": 100}).json()["items"]) == count
-    for runs, code in ((["four"], "invalid_query"), (["four", "four"], "invalid_input"), (["four", "35"], "different_labels")):
+    for runs, code in (
+        (["four"], "invalid_query"),
+        (["four", "four"], "invalid_input"),
+        (["four", "35"], "different_labels"),
+    ):
         refused = check_page(web.get("/ui/compare", params={"run": [world.runs[one] for one in runs]}), 422)
         assert code in refused.text
 
