@@ -107,6 +107,11 @@ def weighted_f1(w: Whole) -> Number:
 
 
 @overall
+def weighted_f_beta(w: Whole, beta: Number = 1) -> Number:
+    return _weighted(w, lambda c: f_beta(c, beta))
+
+
+@overall
 def weighted_jaccard(w: Whole) -> Number:
     return _weighted(w, CLASS["jaccard"])
 

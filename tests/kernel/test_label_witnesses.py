@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,8 +14,9 @@ from app.kernel.matrix.table import LabelTable, Table
 from app.kernel.metrics.card import INPUTS_OF, AnyMetric, Inputs, Scope, Task
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.expression import Subject, compute
+from app.kernel.metrics.families.label_sets import label_ranking_average_precision, roc_auc_ovr_samples
 from app.kernel.numerics.arrays import silently
-from app.kernel.samples.label_units import LabelSets
+from app.kernel.samples.label_units import LabelScores, LabelSets
 from app.kernel.uncertainty.units import LabelUnits
 from tests.bank import each
 from tests.witnesses import sk
@@ -60,6 +62,7 @@ SKLEARN: dict[str, Callable[[LabelUnits], Any]] = {
     "macro_jaccard": _averaged(sk.jaccard_score, "macro"),
     "weighted_precision": _averaged(sk.precision_score, "weighted"),
     "weighted_f1": _averaged(sk.f1_score, "weighted"),
+    "weighted_f_beta(beta=2)": lambda u: sk.fbeta_score(u.members, u.predicted, beta=2, average="weighted"),
     "weighted_jaccard": _averaged(sk.jaccard_score, "weighted"),
     "micro_f_beta": _averaged(sk.f1_score, "micro"),
     "micro_f_beta(beta=2)": lambda u: sk.fbeta_score(u.members, u.predicted, beta=2, average="micro"),
@@ -95,6 +98,7 @@ def test_scikit_learn(text: str, seed: int) -> None:
         ("samples_recall", sk.recall_score),
         ("samples_f1", sk.f1_score),
         ("samples_jaccard", sk.jaccard_score),
+        ("samples_f_beta(beta=2)", partial(sk.fbeta_score, beta=2)),
     ],
 )
 def test_samples_average_of_scikit_learn(key: str, score: Callable[..., Any], seed: int) -> None:
@@ -104,6 +108,26 @@ def test_samples_average_of_scikit_learn(key: str, score: Callable[..., Any], se
     truth[~truth.any(axis=1), 0] = predicted[~predicted.any(axis=1), 1] = True
     found = value(key, LabelUnits(truth, predicted).subject())
     assert found == pytest.approx(score(truth, predicted, average="samples"), rel=RELATIVE)
+
+
+def test_orders_of_samples_of_scikit_learn() -> None:
+    """With ties. scikit-learn has no value for a sample that has no label or all; these count in no mean."""
+    random = np.random.default_rng(4)
+    truth, scores = random.random((80, 5)) < 0.5, random.integers(0, 4, (80, 5)) / 4
+    some = truth.any(axis=1) & ~truth.all(axis=1)
+    assert np.count_nonzero(~some) > 0
+    weights = random.random(80)
+    data = LabelScores(truth, scores, weights)
+    expected = sk.roc_auc_score(truth[some], scores[some], average="samples", sample_weight=None)
+    plain = roc_auc_ovr_samples.compute(LabelScores(truth, scores))
+    assert plain == pytest.approx(expected, rel=RELATIVE)
+    each_sample = [sk.roc_auc_score(t, s) for t, s in zip(truth[some], scores[some], strict=True)]
+    assert roc_auc_ovr_samples.compute(data) == pytest.approx(np.average(each_sample, weights=weights[some]), rel=1e-12)
+    precisions = sk.average_precision_score(truth[some], scores[some], average="samples")
+    found = label_ranking_average_precision.compute(LabelScores(truth[some], scores[some]))
+    assert found == pytest.approx(precisions, rel=RELATIVE)
+    nothing = LabelScores(np.zeros((3, 2), dtype=bool), np.ones((3, 2)))
+    assert np.isnan(roc_auc_ovr_samples.compute(nothing))
 
 
 def test_empty_sets() -> None:
@@ -120,6 +144,7 @@ EXACT: dict[str, Callable[[set[int], set[int]], Fraction]] = {
     "samples_recall": lambda t, p: Fraction(len(t & p), len(t)) if t else Fraction(not p),
     "samples_f1": lambda t, p: Fraction(2 * len(t & p), len(t) + len(p)) if t or p else Fraction(1),
     "samples_jaccard": lambda t, p: Fraction(len(t & p), len(t | p)) if t or p else Fraction(1),
+    "samples_f_beta": lambda t, p: Fraction(2 * len(t & p), len(t) + len(p)) if t or p else Fraction(1),
     "subset_accuracy": lambda t, p: Fraction(t == p),
     "hamming_loss": lambda t, p: Fraction(len(t ^ p), 4),
 }

@@ -87,7 +87,7 @@ def check_default_parameters(name: str) -> None:
 PARAMETERS: list[tuple[str, dict[str, Any]]] = [
     *(
         (key, {"beta": beta})
-        for key in ("f_beta", "f_beta_negative", "macro_f_beta", "weighted_h_mean")
+        for key in ("f_beta", "f_beta_negative", "macro_f_beta", "weighted_f_beta", "weighted_h_mean")
         for beta in (2.0, 0.5, 1e-3)
     ),
     ("micro_f_beta", {"beta": 3.0}),
@@ -183,6 +183,7 @@ AVERAGED: dict[str, Callable[[Any], Any]] = {
 WEIGHTED: dict[str, Callable[[Any], Any]] = {
     "weighted_precision": AVERAGED["macro_precision"],
     "weighted_f1": AVERAGED["macro_f1"],
+    "weighted_f_beta": AVERAGED["macro_f_beta"],
     "weighted_jaccard": AVERAGED["macro_jaccard"],
     "prevalence_weighted_auc": AVERAGED["survey_balanced_accuracy"],
     "weighted_specificity": AVERAGED["macro_specificity"],

@@ -120,6 +120,7 @@ QUESTIONS: dict[str, tuple[dict[str, Any], Callable[[Labels, int], Any]]] = {
     "micro_f_beta": ({"beta": 2.0}, _averaged(sk.fbeta_score, "micro", beta=2.0)),
     "weighted_precision": ({}, _averaged(sk.precision_score, "weighted")),
     "weighted_f1": ({}, _averaged(sk.f1_score, "weighted")),
+    "weighted_f_beta": ({"beta": 0.5}, _averaged(sk.fbeta_score, "weighted", beta=0.5)),
     "weighted_jaccard": ({}, _averaged(sk.jaccard_score, "weighted")),
     "micro_jaccard": ({}, _averaged(sk.jaccard_score, "micro")),
     "mcc": ({}, _plain(sk.matthews_corrcoef)),

@@ -406,6 +406,20 @@ def micro_jaccard(t: Table) -> Array:
 
 
 @_on_request(
+    name="prevalence-weighted F-beta",
+    formula=r"\sum_k\frac{P_k}{n}F_{\beta,k}",
+    sentence="Per-class F-beta averaged by class frequency.",
+    elsewhere={"sklearn": "fbeta_score(average=weighted)", "torchmetrics": "MulticlassFBetaScore(average=weighted)"},
+    parameters=(Number("beta", 1.0, "weight of recall against precision", above=0.0), UNDEFINED),
+    undefined=(NO_LABELS, NO_SAMPLES),
+    also=OVER_LABELS,
+)
+def weighted_f_beta(t: Table, beta: float = 1.0, undefined: str = "strict") -> Array:
+    square = beta * beta
+    return (1.0 + square) * t.weighted_sum(filled(t.tp / (square * t.actual + t.predicted), undefined)) / t.n
+
+
+@_on_request(
     name="prevalence-weighted specificity",
     formula=r"\sum_k\frac{P_k}{n}TNR_k",
     sentence="Per-class specificity averaged by class frequency.",
@@ -440,4 +454,4 @@ def weighted_npv(t: Table, undefined: str = "strict") -> Array:
 
 
 # The catalogue lists them after the metrics of reports.
-ON_REQUEST = (micro_jaccard, weighted_specificity, weighted_npv)
+ON_REQUEST = (micro_jaccard, weighted_f_beta, weighted_specificity, weighted_npv)

@@ -6,9 +6,9 @@ from functools import partial
 
 import numpy as np
 
-from app.kernel.metrics.card import ANY_SETS, Inputs, Orientation, Prevalence, over_units
+from app.kernel.metrics.card import ANY_SETS, Condition, Inputs, Number, Orientation, Prevalence, over_units
 from app.kernel.metrics.conditions import NO_WEIGHT_OF_SAMPLES
-from app.kernel.numerics.arrays import Array, Mask
+from app.kernel.numerics.arrays import Array, Mask, ratio
 from app.kernel.samples.label_units import LabelScores, LabelSets, OrderedLabels
 
 _of_sets = partial(
@@ -97,6 +97,20 @@ def samples_f1(s: LabelSets) -> Array:
 
 
 @_of_any_sets(
+    name="F-beta averaged over samples",
+    formula=r"\frac{1}{n}\sum_i \frac{(1+\beta^2)|Y_i \cap \hat Y_i|}{\beta^2|Y_i| + |\hat Y_i|}",
+    sentence="F-beta of the labels of each sample, averaged over the samples.",
+    elsewhere={"sklearn": "fbeta_score(average=samples)"},
+    differs={"sklearn": "samples without labels on both sides count 0 there, and 1 with zero_division=1"},
+    parameters=(Number("beta", 1.0, "weight of recall against precision", above=0.0),),
+    on_request=True,
+)
+def samples_f_beta(s: LabelSets, beta: float = 1.0) -> Array:
+    both = beta * beta * s.actual + s.predicted_size
+    return _share((1.0 + beta * beta) * s.hits, both, both)
+
+
+@_of_any_sets(
     name="Jaccard index averaged over samples",
     formula=r"\frac{1}{n}\sum_i \frac{|Y_i \cap \hat Y_i|}{|Y_i \cup \hat Y_i|}",
     sentence="Labels on both sides over labels on either side, averaged over the samples.",
@@ -126,13 +140,21 @@ def _undecided(o: OrderedLabels) -> Mask:
     return none_or_all
 
 
+NO_LABEL_ORDER: Condition[LabelScores] = Condition(
+    "no_label_order",
+    "no sample with weight has some of the labels and not all of them",
+    lambda s: s.have(~_undecided(s.in_order)) == 0,
+    overall=True,
+)
+
+
 @_of_orders(
     name="label ranking average precision",
     symbol="LRAP",
     formula=r"\frac{1}{n}\sum_i\frac{1}{|Y_i|}\sum_{j\in Y_i}\frac{|\{k\in Y_i: s_{ik}\ge s_{ij}\}|}{|\{k: s_{ik}\ge s_{ij}\}|}",
     sentence="Share of the labels scored as high as one of the sample's that are its own too, averaged; 1 for samples "
     "without labels.",
-    aliases=("lrap",),
+    aliases=("lrap", "samples_average_precision"),
     elsewhere={"sklearn": "label_ranking_average_precision_score", "torchmetrics": "MultilabelRankingAveragePrecision"},
     headline=True,
 )
@@ -140,6 +162,25 @@ def label_ranking_average_precision(s: LabelScores) -> Array:
     o = s.in_order
     precision = (o.relevant * (o.relevant_above / o.above)).sum(axis=1)
     return np.where(_undecided(o), 1.0, precision / np.maximum(o.count, 1.0))
+
+
+@_of_orders(
+    name="AUC averaged over samples",
+    formula=r"\frac{1}{n'}\sum_i P(s_{ij} > s_{ik}) + \tfrac{1}{2}P(s_{ij} = s_{ik}),\ j\in Y_i,\ k\notin Y_i",
+    sentence="Chance that a label of the sample is scored higher than another one, averaged over the samples that have "
+    "some labels and not all.",
+    elsewhere={"sklearn": "roc_auc_score(average=samples)"},
+    differs={"sklearn": "there is no value there if a sample has no label or all"},
+    undefined=(NO_LABEL_ORDER,),
+    on_request=True,
+)
+def roc_auc_ovr_samples(s: LabelScores) -> Array:
+    o = s.in_order
+    pairs = o.count * (o.relevant.shape[1] - o.count)
+    # Pairs in which the other is scored as high or higher, and those in which the label is: tied ones are among both.
+    wrong = (o.relevant * (o.above - o.relevant_above)).sum(axis=1)
+    right = (~o.relevant * o.relevant_above).sum(axis=1)
+    return 0.5 + 0.5 * ratio(right - wrong, pairs)
 
 
 @_loss_of_orders(
