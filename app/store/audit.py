@@ -5,14 +5,14 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Text, Uuid, bindparam, delete, func, insert, select, text
+from sqlalchemy import Row, Text, Uuid, bindparam, delete, func, insert, select, text
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from app.domain.evaluation import Page
 from app.domain.identifiers import first_id_from, new_id, time_of
 from app.domain.operations import AuditEntry, Change, Kind
 from app.services.acting import actor
-from app.store.database.engine import reading, writing
+from app.store.database.engine import read_page, reading, writing
 from app.store.database.tables import audit_entries
 
 
@@ -71,26 +71,20 @@ class PostgresTrail:
             return (await connection.execute(delete(audit_entries).where(columns.project == project, these))).rowcount
 
 
-async def read_entries(
-    connection: AsyncConnection, project: str, limit: int, before: UUID | None
-) -> Page[AuditEntry, UUID]:
+async def read_entries(engine: AsyncEngine, project: str, limit: int, before: UUID | None) -> Page[AuditEntry, UUID]:
     """Read a page of a project's changes, latest first."""
-    columns = audit_entries.c
-    wanted = select(audit_entries).where(columns.project == project).order_by(columns.id.desc()).limit(limit + 1)
-    if before is not None:
-        wanted = wanted.where(columns.id < before)
-    rows = (await connection.execute(wanted)).all()
-    items = tuple(
-        AuditEntry(
-            id=UUID(int=row.id.int),
-            at=time_of(UUID(int=row.id.int)),
-            actor=row.actor,
-            key=None if row.key_id is None else UUID(int=row.key_id.int),
-            action=Change(row.action),
-            kind=Kind(row.kind),
-            object=row.object,
-            request_id=row.request_id,
-        )
-        for row in rows[:limit]
+    mine = select(audit_entries).where(audit_entries.c.project == project)
+    return await read_page(engine, mine, audit_entries.c.id, limit, before, _entry)
+
+
+def _entry(row: Row[Any]) -> AuditEntry:
+    return AuditEntry(
+        id=UUID(int=row.id.int),
+        at=time_of(UUID(int=row.id.int)),
+        actor=row.actor,
+        key=None if row.key_id is None else UUID(int=row.key_id.int),
+        action=Change(row.action),
+        kind=Kind(row.kind),
+        object=row.object,
+        request_id=row.request_id,
     )
-    return Page(items, items[-1].id if len(rows) > limit else None)

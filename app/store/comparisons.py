@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, delete, func, or_, select
+from sqlalchemy import ColumnElement, Row, delete, func, or_, select
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncEngine
 
@@ -13,7 +13,7 @@ from app.domain.evaluation import EvaluationName, Page
 from app.domain.identifiers import time_of
 from app.domain.operations import Change, Kind
 from app.store.audit import note
-from app.store.database.engine import read_rows, reading, writing
+from app.store.database.engine import read_page, reading, writing
 from app.store.database.tables import COMPARED_RUNS, comparisons
 from app.store.idempotency import keep_result
 
@@ -66,26 +66,23 @@ class PostgresComparisonStore:
             columns.answer["evaluations"].label("evaluations"),
             columns.answer["models"].label("models"),
         )
-        wanted = wanted.where(columns.project == project).order_by(columns.id.desc()).limit(limit + 1)
-        if before is not None:
-            wanted = wanted.where(columns.id < before)
+        wanted = wanted.where(columns.project == project)
         if asked.evaluation is not None:
             wanted = wanted.where(_has_run({"id": str(asked.evaluation)}))
         if asked.model is not None:
             wanted = wanted.where(or_(*(_has_run({"model": one}) for one in model_readings(asked.model))))
-        rows = await read_rows(self._engine, wanted)
-        items = tuple(
-            ComparisonSummary(
-                id=UUID(int=row.id.int),
-                created_at=time_of(UUID(int=row.id.int)),
-                kind=ComparisonKind(row.kind),
-                metrics=row.metrics if row.metric is None else [row.metric],
-                evaluations=_runs(ComparisonKind(row.kind), row.evaluations),
-                models=[one["model"] for one in row.evaluations] if row.models is None else row.models,
-            )
-            for row in rows[:limit]
-        )
-        return Page(items, items[-1].id if len(rows) > limit else None)
+        return await read_page(self._engine, wanted, columns.id, limit, before, _summary)
+
+
+def _summary(row: Row[Any]) -> ComparisonSummary:
+    return ComparisonSummary(
+        id=UUID(int=row.id.int),
+        created_at=time_of(UUID(int=row.id.int)),
+        kind=ComparisonKind(row.kind),
+        metrics=row.metrics if row.metric is None else [row.metric],
+        evaluations=_runs(ComparisonKind(row.kind), row.evaluations),
+        models=[one["model"] for one in row.evaluations] if row.models is None else row.models,
+    )
 
 
 def _has_run(named: Mapping[str, Any]) -> ColumnElement[bool]:

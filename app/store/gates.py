@@ -15,7 +15,7 @@ from app.domain.identifiers import new_id, time_of
 from app.domain.operations import Change, Event, Kind, WebhookEvent
 from app.kernel.compare.gates import Verdict
 from app.store.audit import note
-from app.store.database.engine import read_rows, reading, writing
+from app.store.database.engine import read_page, read_rows, reading, writing
 from app.store.database.tables import gate_checks, gates
 from app.store.idempotency import keep_result
 from app.store.webhooks import announce
@@ -69,13 +69,9 @@ class PostgresGateStore:
     async def page(self, project: str, limit: int, after: str | None = None) -> Page[Gate, str]:
         """List the latest versions by name."""
         latest = select(gates).where(gates.c.project == project).ext(distinct_on(gates.c.name))
-        if after is not None:
-            latest = latest.where(gates.c.name > after)
         rows_of = latest.order_by(gates.c.name, gates.c.version.desc()).subquery("latest")
-        wanted = select(rows_of).where(rows_of.c.definition.is_not(None)).order_by(rows_of.c.name).limit(limit + 1)
-        rows = await read_rows(self._engine, wanted)
-        items = tuple(_gate(row) for row in rows[:limit])
-        return Page(items, items[-1].name if len(rows) > limit else None)
+        wanted = select(rows_of).where(rows_of.c.definition.is_not(None))
+        return await read_page(self._engine, wanted, rows_of.c.name, limit, after, _gate, latest_first=False)
 
     async def add_check(self, project: str, check: GateCheck) -> None:
         """Keep a check; durable on return."""
@@ -108,9 +104,7 @@ class PostgresGateStore:
     ) -> Page[GateCheck, UUID]:
         """List checks, latest first."""
         columns = gate_checks.c
-        wanted = select(gate_checks).where(columns.project == project).order_by(columns.id.desc()).limit(limit + 1)
-        if before is not None:
-            wanted = wanted.where(columns.id < before)
+        wanted = select(gate_checks).where(columns.project == project)
         if asked.gate is not None:
             wanted = wanted.where(columns.gate == asked.gate)
         if asked.verdict is not None:
@@ -118,9 +112,7 @@ class PostgresGateStore:
         if asked.model is not None:
             model = cast(columns.answer["evaluation"]["model"], JSONB)
             wanted = wanted.where(or_(*(model.contains(one) for one in model_readings(asked.model))))
-        rows = await read_rows(self._engine, wanted)
-        items = tuple(_check(row) for row in rows[:limit])
-        return Page(items, items[-1].id if len(rows) > limit else None)
+        return await read_page(self._engine, wanted, columns.id, limit, before, _check)
 
     async def last_checks(self, project: str, names: Sequence[str]) -> Mapping[str, GateCheck]:
         """Return the latest check of each of the gates that have one."""

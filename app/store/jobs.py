@@ -30,7 +30,7 @@ from app.domain.operations import (
 )
 from app.store import queue
 from app.store.audit import note
-from app.store.database.engine import reading, writing
+from app.store.database.engine import read_page, reading, writing
 from app.store.database.tables import job_bodies, job_results, jobs
 from app.store.idempotency import keep_result
 from app.store.queue import Work
@@ -103,15 +103,10 @@ class PostgresJobStore:
         self, project: str, status: JobStatus | None, limit: int, before: UUID | None = None
     ) -> Page[Job, UUID]:
         """List the jobs of the project, latest first."""
-        wanted = select(jobs).where(jobs.c.project == project).order_by(jobs.c.id.desc()).limit(limit + 1)
-        if before is not None:
-            wanted = wanted.where(jobs.c.id < before)
+        wanted = select(jobs).where(jobs.c.project == project)
         if status is not None:
             wanted = wanted.where(jobs.c.status == status.value)
-        async with reading(self._engine) as connection:
-            rows = (await connection.execute(wanted)).all()
-        items = tuple(_job(row) for row in rows[:limit])
-        return Page(items, items[-1].id if len(rows) > limit else None)
+        return await read_page(self._engine, wanted, jobs.c.id, limit, before, _job)
 
     async def result(self, project: str, identifier: UUID) -> JobResult | None:
         """Return what was computed, where it is kept with the job."""

@@ -12,7 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from app.domain.evaluation import Page
 from app.domain.operations import ApiKey, AuditEntry, Change, Kind, Scope
 from app.store.audit import note, read_entries
-from app.store.database.engine import reading, writing
+from app.store.database.engine import read_page, reading, writing
 from app.store.database.tables import api_keys, key_usage
 from app.store.idempotency import keep_result
 
@@ -60,13 +60,7 @@ class PostgresKeyStore:
 
     async def page(self, project: str, limit: int, before: UUID | None = None) -> Page[ApiKey, UUID]:
         """List the keys of the project, latest first."""
-        wanted = _select(api_keys.c.project == project).order_by(api_keys.c.id.desc()).limit(limit + 1)
-        if before is not None:
-            wanted = wanted.where(api_keys.c.id < before)
-        async with reading(self._engine) as connection:
-            rows = (await connection.execute(wanted)).all()
-        items = tuple(_key(row) for row in rows[:limit])
-        return Page(items, items[-1].id if len(rows) > limit else None)
+        return await read_page(self._engine, _select(api_keys.c.project == project), api_keys.c.id, limit, before, _key)
 
     async def rotate(self, project: str, identifier: UUID, digest: bytes, until: datetime) -> ApiKey | None:
         """Put a digest in the place of the present one, which stays good until then."""
@@ -105,8 +99,7 @@ class PostgresKeyStore:
 
     async def audit(self, project: str, limit: int, before: UUID | None = None) -> Page[AuditEntry, UUID]:
         """List what was changed in the project, latest first."""
-        async with reading(self._engine) as connection:
-            return await read_entries(connection, project, limit, before)
+        return await read_entries(self._engine, project, limit, before)
 
 
 def _good(project: str, identifier: UUID) -> tuple[ColumnElement[bool], ...]:

@@ -34,7 +34,7 @@ from app.domain.operations import (
 )
 from app.store import queue
 from app.store.audit import note
-from app.store.database.engine import reading, writing
+from app.store.database.engine import read_page, reading, writing
 from app.store.database.tables import webhook_deliveries, webhooks
 from app.store.idempotency import keep_result
 from app.store.queue import Work
@@ -126,13 +126,8 @@ class PostgresWebhookStore:
 
     async def page(self, project: str, limit: int, after: str | None = None) -> Page[Webhook, str]:
         """List the webhooks of the project by name."""
-        wanted = select(webhooks).where(_hooks.project == project).order_by(_hooks.name).limit(limit + 1)
-        if after is not None:
-            wanted = wanted.where(_hooks.name > after)
-        async with reading(self._engine) as connection:
-            rows = (await connection.execute(wanted)).all()
-        items = tuple(_webhook(row) for row in rows[:limit])
-        return Page(items, items[-1].name if len(rows) > limit else None)
+        mine = select(webhooks).where(_hooks.project == project)
+        return await read_page(self._engine, mine, _hooks.name, limit, after, _webhook, latest_first=False)
 
     async def delete(self, project: str, name: str) -> bool:
         """End a webhook, with all it was to be told; False when there is none."""
@@ -150,15 +145,9 @@ class PostgresWebhookStore:
     ) -> Page[Delivery, UUID]:
         """List what a webhook was told or is to be told, latest first; only what is so far, where that is said."""
         wanted = select(webhook_deliveries).where(_rows.project == project, _rows.webhook == name)
-        wanted = wanted.order_by(_rows.id.desc()).limit(limit + 1)
         if status is not None:
             wanted = wanted.where(_rows.status == status.value)
-        if before is not None:
-            wanted = wanted.where(_rows.id < before)
-        async with reading(self._engine) as connection:
-            rows = (await connection.execute(wanted)).all()
-        items = tuple(_delivery(row) for row in rows[:limit])
-        return Page(items, items[-1].id if len(rows) > limit else None)
+        return await read_page(self._engine, wanted, _rows.id, limit, before, _delivery)
 
     async def retry(self, project: str, name: str, identifier: UUID) -> Event | None:
         """Let a delivery be sent again, now; None when there is none."""

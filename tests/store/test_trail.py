@@ -10,7 +10,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from app.domain.identifiers import id_at, new_id, time_of
 from app.domain.operations import Change, Kind
 from app.store.audit import PostgresTrail, read_entries
-from app.store.database.engine import reading, writing
+from app.store.database.engine import writing
 from app.store.database.tables import audit_entries
 
 pytestmark = pytest.mark.anyio
@@ -19,8 +19,7 @@ NOW = datetime.now(UTC)
 
 
 async def left(engine: AsyncEngine, project: str) -> list[UUID]:
-    async with reading(engine) as connection:
-        return [entry.id for entry in (await read_entries(connection, project, 100, None)).items]
+    return [entry.id for entry in (await read_entries(engine, project, 100, None)).items]
 
 
 async def test_old_entries_go_and_no_others(engine: AsyncEngine, project: str) -> None:

@@ -10,12 +10,12 @@ import errno
 import logging
 import os
 import time
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import asyncpg
 import orjson
@@ -40,6 +40,7 @@ from sqlalchemy.sql import operators
 from sqlalchemy.sql.elements import Grouping
 
 from app import MIGRATIONS
+from app.domain.evaluation import Page
 from app.services.observing import UNOBSERVED, Observers
 from app.services.ports import StoreFullError, StoreState, StoreUnavailableError
 from app.store.database.tables import api_keys, datasets, evaluations, model_names, models
@@ -321,11 +322,43 @@ async def reading(engine: AsyncEngine) -> AsyncIterator[AsyncConnection]:
             yield connection
 
 
+Item = TypeVar("Item")
+
+
 async def read_rows(engine: AsyncEngine, statement: Select[Any]) -> Sequence[Row[Any]]:
     """All rows of a statement, read over a connection of its own. Raises as `reading` does."""
     async with reading(engine) as connection:
         rows: Sequence[Any] = (await connection.execute(statement)).all()
         return rows
+
+
+async def read_page(
+    engine: AsyncEngine,
+    statement: Select[Any],
+    key: ColumnElement[Any],
+    limit: int,
+    beyond: Any,
+    make: Callable[[Row[Any]], Item],
+    *,
+    latest_first: bool = True,
+) -> Page[Item, Any]:
+    """Read one page of rows, in the order of a key. Raises as `reading` does.
+
+    Args:
+        engine: The database.
+        statement: All rows.
+        key: A column; what is made of a row has its value under its name.
+        limit: Rows of a page.
+        beyond: The key that the page before ended with; None for the first.
+        make: Makes an item of a row.
+        latest_first: The keys fall, or else rise.
+    """
+    ordered = statement.order_by(key.desc() if latest_first else key).limit(limit + 1)
+    if beyond is not None:
+        ordered = ordered.where(key < beyond if latest_first else key > beyond)
+    rows = await read_rows(engine, ordered)
+    items = tuple(map(make, rows[:limit]))
+    return Page(items, getattr(items[-1], str(key.key)) if len(rows) > limit else None)
 
 
 def require_room(engine: AsyncEngine, size: int = 0) -> None:
