@@ -20,7 +20,7 @@ from typing import Any, Final, Self
 import pyarrow as pa
 
 from app.domain.errors import SpillFull
-from app.kernel.streamed.rows import BATCH_ROWS, EngineError, Table
+from app.kernel.streamed.rows import BATCH_ROWS, EngineError, Rows, Table
 from app.outbound.batches import FULL, Spool, columns_of, even_batches, in_order
 
 # For each thread: with less it fails where it could use files.
@@ -52,7 +52,7 @@ def _told() -> Iterator[None]:
         raise EngineError(str(error)) from error
 
 
-class DuckRows:
+class DuckRows(Rows):
     """Rows of a query; see `app.kernel.streamed.rows.Rows`."""
 
     def __init__(self, engine: "DuckDB", query: str) -> None:
@@ -77,18 +77,6 @@ class DuckRows:
     def where(self, condition: str) -> "DuckRows":
         """Rows for which a condition is true."""
         return self._of(f"SELECT * FROM ({self._query}) WHERE {condition}")
-
-    def counted(self, *by: str) -> Table:
-        """Number of rows for each combination of some columns."""
-        return self.sums(*by, n="1")
-
-    def distinct(self, *by: str) -> "DuckRows":
-        """Combinations of some columns with their number."""
-        return self.summed(*by, n="1")
-
-    def sums(self, *by: str, **values: str) -> Table:
-        """Sums of expressions for each combination of some columns."""
-        return self.totals(by, values, {})
 
     def totals(self, by: Sequence[str], sums: Mapping[str, str], smallest: Mapping[str, str]) -> Table:
         """Sums of expressions for each combination of some columns, and smallest values of others."""

@@ -22,7 +22,7 @@ from urllib.parse import urlsplit
 import pyarrow as pa
 
 from app.domain.errors import ClusterUnavailable
-from app.kernel.streamed.rows import Table
+from app.kernel.streamed.rows import Rows, Table
 from app.outbound.batches import Spool, columns_of, even_batches, in_order
 
 # pyarrow does not read the LZ4 that Spark writes by default.
@@ -151,7 +151,7 @@ class Spark:
         return self.folder / f"part_{next(self._numbers)}"
 
 
-class SparkRows:
+class SparkRows(Rows):
     """Rows of a frame; see `app.kernel.streamed.rows.Rows`."""
 
     def __init__(self, spark: Spark, frame: Any) -> None:
@@ -179,14 +179,6 @@ class SparkRows:
         """Rows for which a condition is true."""
         return self._of(self._frame.where(_spoken(condition)))
 
-    def counted(self, *by: str) -> Table:
-        """Number of rows for each combination of some columns."""
-        return self.sums(*by, n="1")
-
-    def sums(self, *by: str, **values: str) -> Table:
-        """Sums of expressions for each combination of some columns."""
-        return self.totals(by, values, {})
-
     def totals(self, by: Sequence[str], sums: Mapping[str, str], smallest: Mapping[str, str]) -> Table:
         """Sums of expressions for each combination of some columns, and smallest values of others."""
         return self._aggregated(by, sums, smallest)._table(by)
@@ -194,12 +186,6 @@ class SparkRows:
     def summed(self, *by: str, **values: str) -> "SparkRows":
         """Each combination of some columns once, with sums of expressions."""
         return self._aggregated(by, values, {})
-
-    def distinct(self, *by: str) -> "SparkRows":
-        """Each combination of some columns once, with its number."""
-        from pyspark.sql import functions
-
-        return self._of(self._frame.groupBy(*by).agg(functions.count("*").alias("n")))
 
     def coded(self, column: str, into: str) -> tuple["SparkRows", int]:
         """Rows with whole numbers in place of values."""

@@ -36,9 +36,9 @@ class Losses(NamedTuple):
     highest: float
 
 
-def phi_of(p_true: Array, out: Array | None = None) -> Array:
+def phi_of(p_true: Array) -> Array:
     """1 - sqrt(1 - sqrt(p)), any shape: 1 minus the Hellinger distance between a row and the truth."""
-    values: Array = np.sqrt(p_true, out=out)
+    values: Array = np.sqrt(p_true)
     np.subtract(1.0, values, out=values)
     with silently():
         np.sqrt(values, out=values)

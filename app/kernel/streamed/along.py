@@ -581,8 +581,9 @@ class Places:
         return np.asarray(np.interp(scores, self._scores, self._tp) / self._curve.members.weight)
 
 
-def placements(curve: Along, scores: Array, members: Mask, weights: Array | None = None) -> Array:
-    """Influence (n) of samples on the area of a ranking; the sum of squares over all of them is DeLong's variance.
+def placements(curve: Along, scores: Array, members: Mask) -> Array:
+    """Influence (n) of samples on the area of a ranking, in each unit of weight. Without weights the sum of squares
+    over all samples is DeLong's variance.
 
     Influences of one sample on several areas add up: those of all classes for an average, those of two runs with
     opposite signs for a difference, those of the samples of a group for clustered data (Obuchowski 1997).
@@ -591,7 +592,6 @@ def placements(curve: Along, scores: Array, members: Mask, weights: Array | None
         curve: The ranking, with members and others.
         scores: (n), of some of its samples in any order.
         members: (n).
-        weights: (n); None is 1 each.
     """
     places, area, away = curve.places, curve.area, np.zeros(scores.size)
     of_members, of_others = curve.variances
@@ -602,7 +602,7 @@ def placements(curve: Along, scores: Array, members: Mask, weights: Array | None
     if of_others:
         at = np.flatnonzero(~members)
         away[at] = (places.won(scores.take(at)) - area) * _scale(curve.others)
-    return away if weights is None else away * weights
+    return away
 
 
 def precision_placements(curve: Along, scores: Array, members: Mask) -> Array:

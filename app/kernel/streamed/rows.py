@@ -43,7 +43,7 @@ class Rows(Protocol):
 
     def distinct(self, *by: str) -> Self:
         """Each combination of some columns once, with the number ``n`` of its rows."""
-        ...
+        return self.summed(*by, n="1")
 
     def summed(self, *by: str, **values: str) -> Self:
         """Each combination of some columns once, with `sums` of SQL expressions, in no order."""
@@ -51,7 +51,7 @@ class Rows(Protocol):
 
     def counted(self, *by: str) -> Table:
         """Number of rows ``n`` for each combination of some columns, ordered by these."""
-        ...
+        return self.sums(*by, n="1")
 
     def sums(self, *by: str, **values: str) -> Table:
         """Sums (float64) of SQL expressions for each combination of some columns, ordered by these.
@@ -59,7 +59,7 @@ class Rows(Protocol):
         Sums are compensated, so that they do not depend on threads beyond 1e-12 of the sum of magnitudes. Whole numbers
         are summed as such and are exact. Without ``by`` there is one row. Sums of no rows are 0.
         """
-        ...
+        return self.totals(by, values, {})
 
     def totals(self, by: Sequence[str], sums: Mapping[str, str], smallest: Mapping[str, str]) -> Table:
         """Return sums, and the smallest values (float64) of other expressions, at once.

@@ -101,7 +101,7 @@ def test_placements_are_those_of_all_samples(engine: OpenEngine, kind: str, weig
     found = along(rows_of(engine, p=scores, y=members, w=weights), "p", "y", "w" if weighted else None)
     given = weights if weighted else None
     own = area_influences(Scores.of_scores(members, scores, given))[1][1]
-    placed = placements(found, scores, members, given)
+    placed = placements(found, scores, members) * (1.0 if given is None else given)
     assert float((placed**2).sum()) == pytest.approx(float((own**2).sum()), rel=1e-4, abs=1e-20)
     np.testing.assert_allclose(placed, own, rtol=0, atol=2e-3 * np.abs(own).max() + 1e-20)
 
