@@ -27,6 +27,7 @@ from app.api.v1 import (
     listing,
     metrics,
     projections,
+    slices,
     usage,
     webhooks,
 )
@@ -52,6 +53,7 @@ ROUTERS = (
     consistency.router,
     leaderboard.router,
     projections.router,
+    slices.router,
     metrics.router,
     figures.router,
     jobs.router,

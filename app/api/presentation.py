@@ -25,6 +25,7 @@ from app.api.documents.document import Document
 from app.api.documents.evaluation import evaluation_document
 from app.api.documents.leaderboard import leaderboard_document
 from app.api.documents.markdown import write_csv, write_markdown
+from app.api.documents.slices import slices_document
 from app.api.documents.text import NARROWEST, USUAL, WIDEST, Style, write_text
 from app.api.problems import InvalidQuery, NotAcceptable
 from app.api.report import HEADERS, write_page
@@ -32,6 +33,7 @@ from app.services.compare.answers import ModelComparison, RunComparison
 from app.services.evaluate.evaluations import Evaluation, EvaluationHeadline
 from app.services.gate import CheckAnswer
 from app.services.rank import Leaderboard
+from app.services.slices.answers import Slices
 
 Written = Mapping[str, Any]
 
@@ -84,6 +86,7 @@ VALUES: Final = "values"
 COMPARISON = Kind((RunComparison, ModelComparison), comparison_document, ("id",))
 CHECK = Kind((CheckAnswer,), check_document, ("id", "verdict", "exit_code"))
 LEADERBOARD = Kind((Leaderboard,), leaderboard_document, ())
+SLICES = Kind((Slices,), slices_document, ("findings",))
 
 
 def written_as(kind: Kind, documented: Documented | None = None) -> Documented:
@@ -147,6 +150,7 @@ MembersOfEvaluation = Annotated[FormatQuery, Depends(_members_alone)]
 FormatOfComparison = Annotated[FormatQuery, Depends(_asked_of(COMPARISON))]
 FormatOfCheck = Annotated[FormatQuery, Depends(_asked_of(CHECK))]
 FormatOfLeaderboard = Annotated[FormatQuery, Depends(_asked_of(LEADERBOARD))]
+FormatOfSlices = Annotated[FormatQuery, Depends(_asked_of(SLICES))]
 
 
 @dataclass(frozen=True, slots=True)

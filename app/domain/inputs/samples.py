@@ -86,6 +86,7 @@ class Samples:
     fold_sizes: tuple[int, ...] | None = None
     groups: NDArray[Any] | None = None
     tally: Tally | None = None
+    attributes: Any = None
 
     @property
     def size(self) -> int:

@@ -85,32 +85,22 @@ class RateGaps:
         return np.where(np.isnan(gaps), np.nan, np.where(gaps == 0, 1.0, 2.0 * normal_cdf(-low)))
 
 
-def welch(first: Array, second: Array, variances: Array, freedom: Array) -> StudentDifferences:
-    """Differences of V values of independent samples, such as means. Welch (1947).
-
-    Args:
-        first: (V).
-        second: (V).
-        variances: (2, V) of both values.
-        freedom: (2, V) degrees of freedom of these.
-    """
-    with silently():
-        total = variances.sum(axis=0)
-        found = total**2 / (variances**2 / freedom).sum(axis=0)
-    return StudentDifferences(first - second, np.sqrt(total), np.where(np.isnan(found), np.inf, found))
-
-
 def of_influences(gaps: Array, first: Array, second: Array, freedom: Array) -> StudentDifferences:
-    """Differences of V values from what each of n samples, or groups of them, adds to both.
+    """Differences of V values from what each of n units, such as samples or groups of them, adds to both.
+
+    Degrees of freedom are those of Welch (1947), which of disjoint samples makes means those of his test.
 
     Args:
         gaps: (V).
         first: (V, n) influences on the value of the slice, 0 outside of it.
         second: (V, n) on the value that it is held against.
-        freedom: (V) degrees of freedom of the variance.
+        freedom: (2, V) degrees of freedom of the variances of both.
     """
     moves = first - second
-    return StudentDifferences(gaps, np.sqrt(np.vecdot(moves, moves)), freedom)
+    own = np.stack([np.vecdot(first, first), np.vecdot(second, second)])
+    with silently():
+        together = own.sum(axis=0) ** 2 / (own**2 / freedom).sum(axis=0)
+    return StudentDifferences(gaps, np.sqrt(np.vecdot(moves, moves)), np.where(np.isnan(together), np.inf, together))
 
 
 def half_counted(counts: Array) -> Array:

@@ -442,6 +442,17 @@ class EvaluationService:
         source, options = stored_request(record)
         return await self._kept(project, source, options, identifier)
 
+    async def sliceable(self, project: str, identifier: UUID) -> MatrixInput:
+        """The input of an evaluation with its samples and their attributes.
+
+        Raises:
+            NotFound: there is no such evaluation.
+            NoSamples: its samples were not kept.
+        """
+        record = _found(await self._store.get(project, identifier), identifier)
+        source, options = stored_request(record)
+        return await self._kept(project, source, options, identifier)
+
     async def _kept(self, project: str, source: MatrixInput, options: Options, identifier: UUID) -> MatrixInput:
         if options.retain is Retain.NONE:
             raise NoSamples(f"the samples of {identifier} were not kept: it was sent with the option retain=none")

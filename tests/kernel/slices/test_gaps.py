@@ -15,7 +15,6 @@ from app.kernel.slices.gaps import (
     drawn_at_reference_shares,
     half_counted,
     of_influences,
-    welch,
 )
 
 
@@ -79,12 +78,12 @@ def test_a_side_without_samples_has_no_difference() -> None:
 def test_means_are_compared_as_scipy_does_by_welch() -> None:
     random = np.random.default_rng(5)
     one, other = random.exponential(1.0, 40), random.exponential(1.4, 300)
-    found = welch(
-        np.array([one.mean()]),
-        np.array([other.mean()]),
-        np.array([[one.var(ddof=1) / 40], [other.var(ddof=1) / 300]]),
-        np.array([[39.0], [299.0]]),
+    first, second = np.zeros((1, 340)), np.zeros((1, 340))
+    first[0, :40], second[0, 40:] = (
+        (values - values.mean()) / np.sqrt(values.size * (values.size - 1.0)) for values in (one, other)
     )
+    gap = np.array([one.mean() - other.mean()])
+    found = of_influences(gap, first, second, np.array([[39.0], [299.0]]))
     expected = stats.ttest_ind(one, other, equal_var=False)
     assert found.p[0] == pytest.approx(expected.pvalue, rel=1e-10)
     ends = expected.confidence_interval(0.9)
@@ -97,7 +96,7 @@ def test_influences_against_all_samples_give_the_difference_against_the_rest_tim
     rest = np.where(inside, 0.0, values - values[~inside].mean()) / 150
     whole = (values - values.mean()) / 200
     gap = values[inside].mean() - values.mean()
-    found = of_influences(np.array([gap]), own[None], whole[None], np.array([199.0]))
+    found = of_influences(np.array([gap]), own[None], whole[None], np.array([[49.0], [199.0]]))
     # The influence on the mean of all is that of both parts, and the part q itself taken as known.
     parts = np.hypot(0.75 * np.sqrt(own @ own), 0.75 * np.sqrt(rest @ rest))
     assert found.errors[0] == pytest.approx(parts, rel=0.01)

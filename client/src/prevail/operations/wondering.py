@@ -54,6 +54,27 @@ class Wondering(Asking):
         return (yield from self._facts("POST", "/v1/thresholds", body))
 
     @operation
+    def slices(
+        self,
+        /,
+        run: Run,
+        by: Sequence[str] = (),
+        *,
+        dataset: Name | None = None,
+        split: str | None = None,
+        **options: Any,
+    ) -> Flow[Facts]:
+        """A run judged by the values of attributes, such as ``by=["sex", "site"]``; or ``search={"metric": …}``."""
+        identifier = yield from self._identified(run, dataset, split)
+        body = {"by": list(by), **options}
+        return (yield from self._facts("POST", f"/v1/evaluations/{segment(identifier)}/slices", body))
+
+    @operation
+    def slices_of_input(self, /, input: Mapping[str, Any], by: Sequence[str] = (), **options: Any) -> Flow[Facts]:
+        """Judge an input slice by slice; nothing is stored."""
+        return (yield from self._facts("POST", "/v1/slices", {"input": dict(input), "by": list(by), **options}))
+
+    @operation
     def curve(
         self,
         /,

@@ -1,0 +1,149 @@
+"""Slices as a document: who is worse off and how many are lost there, then every metric slice by slice."""
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from app.api.documents.document import (
+    Cell,
+    Column,
+    Document,
+    Estimate,
+    Group,
+    Json,
+    Kind,
+    Name,
+    Records,
+    Said,
+    Section,
+    Table,
+    Tag,
+)
+from app.api.documents.reading import counted, interval_words
+from app.domain.wording import p_value, rounded, whole
+from app.services.slices.findings import slice_text
+
+_TAGS: Final = {
+    "worse": Tag("fail", "worse", "worse"),
+    "better": Tag("pass", "better", "better"),
+    "same": Tag("note", "the same", "same"),
+    "undecided": Tag("inconclusive", "cannot tell", "open"),
+}
+_SHORT: Final = 40
+_HEADS: Final = (
+    *("slice", "n_samples", "metric", "value", "low", "high", "reference", "difference", "difference_low"),
+    *("difference_high", "p_value", "p_adjusted", "verdict", "at_reference_prevalence"),
+)
+
+
+def slices_document(answer: Json) -> Document:
+    """Return the document of a run judged slice by slice.
+
+    Args:
+        answer: As it is answered in JSON.
+    """
+    reference, slices, searched = answer["reference"], answer["slices"], answer["searched"]
+    against = {"rest": "the rest", "overall": "all samples"}.get(reference) if isinstance(reference, str) else None
+    against = against or slice_text(reference)
+    metrics = list(dict.fromkeys(name for one in slices for name in one["metrics"]))
+    title = f"{whole(searched['slices'])} slices searched" if searched is not None else f"{len(slices)} slices"
+    return Document(
+        title=title,
+        facts=[("", f"{whole(answer['n_samples'])} samples"), ("", f"against {against}")],
+        identifier=answer["evaluation_id"],
+        opening=[Said(one["severity"], one["message"]) for one in answer["findings"]],
+        sections=[
+            *(Section(f"slices-{place}", name, [_table(answer, name)]) for place, name in enumerate(metrics)),
+            *([Section("ranges", "Ranges", [_ranges(answer)])] if answer["ranges"] else []),
+        ],
+        method=[
+            "Sorted by what is lost beyond what the reference would lose of as many. p is adjusted over all slices and "
+            "metrics, to hold the false discovery rate; that of a search holds the chance of any false find."
+        ],
+        records=Records(_HEADS, list(_records(slices))),
+    )
+
+
+def _table(answer: Json, metric: str) -> Table:
+    """Return the slices by one metric, the largest losses first."""
+    known = [one for one in answer["slices"] if metric in one["metrics"]]
+    ordered = sorted(known, key=lambda one: _order(one["metrics"][metric]), reverse=True)
+    columns = [
+        Column("slice", Kind.NAME, cut=36),
+        Column("samples", Kind.NUMBER),
+        Column("counts", Kind.NUMBER),
+        Column("beyond", Kind.NUMBER),
+        Column((Name(metric),), Kind.DRAWN, style="big"),
+        Column("less reference", Kind.VALUE),
+        Column("at its prevalence", Kind.VALUE),
+        Column("p", Kind.NUMBER),
+        Column("", Kind.WORDS),
+    ]
+    rows = [_row(one, one["metrics"][metric]) for one in ordered]
+    return Table(
+        f"{metric} by slice", columns, [Group(rows)], interval_words(answer["level"]), short=_SHORT, rest="slices"
+    )
+
+
+def _order(value: Json) -> tuple[float, float]:
+    """Return how much is lost: in counts where there are any, else by the difference."""
+    counts, gap = value.get("counts"), value["difference"]["value"]
+    verdict = {"worse": 1.0, "better": -1.0}.get(value["difference"].get("verdict", ""), 0.0)
+    return (counts["beyond"] or 0.0, 0.0) if counts is not None else (0.0, verdict * abs(gap or 0.0))
+
+
+def _row(one: Json, value: Json) -> list[Cell]:
+    counts, difference, at = value.get("counts"), value["difference"], value.get("at_reference_prevalence")
+    return [
+        (Name(slice_text(one["where"])),),
+        counted(one["n_samples"]),
+        None if counts is None else f"{whole(counts['hits'])} of {whole(counts['among'])}",
+        None if counts is None or counts["beyond"] is None else _signed(counts["beyond"]),
+        Estimate(value["value"], value["low"], value["high"], note=value.get("reason", ""), moves=at is not None),
+        Estimate(difference["value"], sign=True),
+        None if at is None else Estimate(at["difference"]["value"], sign=True),
+        p_value(difference["p_adjusted"]) if difference.get("p_adjusted") is not None else None,
+        _TAGS[difference["verdict"]],
+    ]
+
+
+def _signed(count: float) -> str:
+    text = rounded(count, 0)
+    return text if text.startswith("-") or text == "0" else f"+{text}"
+
+
+def _ranges(answer: Json) -> Table:
+    columns = [
+        Column("metric", Kind.NAME, style="code"),
+        Column("by"),
+        Column("smallest", Kind.NAME),
+        Column("largest", Kind.NAME),
+        Column("range", Kind.ESTIMATE),
+        Column("ratio", Kind.VALUE),
+    ]
+    rows: list[list[Cell]] = [
+        [
+            (Name(one["metric"]),),
+            (Name(one["by"]),),
+            (Name(slice_text(one["smallest"])),),
+            (Name(slice_text(one["largest"])),),
+            Estimate(one["difference"], one["low"], one["high"], note=one.get("reason", "")),
+            Estimate(one["ratio"]),
+        ]
+        for one in answer["ranges"]
+    ]
+    caption = "Largest less smallest, with limits that hold though the slices were picked for their values"
+    return Table(caption, columns, [Group(rows)], interval_words(answer["level"]), short=_SHORT, rest="ranges")
+
+
+def _records(slices: Sequence[Json]) -> Iterator[tuple[str | float | int | None, ...]]:
+    for one in slices:
+        for metric, value in one["metrics"].items():
+            difference, at = value["difference"], value.get("at_reference_prevalence")
+            yield (
+                slice_text(one["where"]),
+                one["n_samples"],
+                metric,
+                *(value[name] for name in ("value", "low", "high", "reference")),
+                *(difference.get(name) for name in ("value", "low", "high", "p_value", "p_adjusted", "verdict")),
+                None if at is None else at["value"],
+            )

@@ -1,0 +1,1 @@
+"""Runs judged slice by slice."""

@@ -1,0 +1,419 @@
+"""Differences of slices and what they are held against: which method each has is decided here.
+
+Rates by the limits of both sides. What has derivatives by the cells of the matrix, or is a sum over the samples, by
+the influence of these. Other metrics have a difference without limits.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import nan
+from typing import Final, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.domain.inputs.matrices import MatrixInput
+from app.kernel.compare.differences import Differences
+from app.kernel.compare.linear import linearised
+from app.kernel.matrix.table import Table
+from app.kernel.metrics.proportion import Rate
+from app.kernel.numerics.arrays import Array, Mask, kish_effective_n
+from app.kernel.numerics.hypergeometric import hypergeometric_mid_p
+from app.kernel.samples.influence import LinearMethod
+from app.kernel.samples.losses import sums_by_code
+from app.kernel.slices.gaps import (
+    RateGaps,
+    at_reference_shares,
+    cell_influences,
+    drawn_at_reference_shares,
+    half_counted,
+    of_influences,
+)
+from app.kernel.uncertainty.groups import Grouping
+from app.kernel.uncertainty.influence import Linearisation, limits
+from app.kernel.uncertainty.intervals import two_sided_z
+from app.services.estimands import Estimand
+from app.services.estimates.estimate import ClassShares
+from app.services.estimates.estimates import values_at_shares
+from app.services.estimates.run_data import RunData
+from app.services.seeds import chosen_seed
+from app.services.slices.answers import Where
+
+# With fewer samples tails of differences that are no rates are not those of Student's t (false discovery rates of .07
+# to .08 in place of .05 were seen with 30).
+FEWEST_OF_OTHERS: Final = 100
+# With fewer members of a class, what derivatives say at other shares is too narrow (errors of .075 in place of .05).
+_FEWEST_MEMBERS = 50
+_DRAWS = 2000
+_MOST_DRAWN = 20_000_000
+_USUAL_LEVEL = 0.95
+_COUNTED = "a number of samples is no property that slices of different sizes share"
+_FORMLESS = "the metric has no derivatives and is no sum over the samples, so differences of it have no limits"
+_LACKING = "class_not_in_slice: the slice has no samples of a class that its reference has"
+_UNDEFINED = "a side has no value of the metric"
+_Each = TypeVar("_Each")
+_NO_VARIANCE = "the difference does not vary over the samples, so nothing tells how sure it is"
+
+
+@dataclass(frozen=True, eq=False)
+class Side:
+    """Some samples of a run.
+
+    Attributes:
+        mask: (n) which ones.
+        source: These alone, as an input of their own.
+    """
+
+    mask: Mask
+    source: MatrixInput
+
+    @cached_property
+    def places(self) -> NDArray[np.intp]:
+        """Places in the whole."""
+        return np.flatnonzero(self.mask)
+
+    @cached_property
+    def size(self) -> int:
+        """Number of samples."""
+        return int(np.count_nonzero(self.mask))
+
+    @cached_property
+    def run(self) -> RunData:
+        """The samples as a run."""
+        return RunData(self.source)
+
+
+@dataclass(frozen=True, eq=False)
+class Held:
+    """A slice held against other samples.
+
+    Attributes:
+        where: The slice.
+        own: Its samples.
+        other: What it is held against.
+        rest: What of that is outside of the slice, where the slice is a part of it; else the other side.
+        disjoint: Has it no samples in common with the other side?
+        contained: Is all of it a part of the other side?
+    """
+
+    where: Where
+    own: Side
+    other: Side
+    rest: Side
+    disjoint: bool
+    contained: bool
+
+    @property
+    def is_reference(self) -> bool:
+        """Is it itself what the others are held against?"""
+        return bool((self.own.mask == self.other.mask).all())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gap:
+    """A difference; NaN where nothing is known.
+
+    Attributes:
+        p_of_many: The p with which it is one of many; NaN where it has none fit for that.
+    """
+
+    value: float
+    low: float = nan
+    high: float = nan
+    p: float = nan
+    p_of_many: float = nan
+    method: str | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Whole:
+    """All samples of the run that slices are parts of."""
+
+    source: MatrixInput
+    level: float
+
+    @cached_property
+    def grouping(self) -> Grouping | None:
+        """Groups of the samples."""
+        samples = self.source.samples
+        return None if samples is None or samples.groups is None else Grouping.of(samples.groups)
+
+    @cached_property
+    def weights(self) -> Array:
+        """Weight (n) of each sample."""
+        samples = self.source.samples
+        assert samples is not None  # noqa: S101 - slices are made of samples
+        return np.ones(samples.size) if samples.weights is None else samples.weights
+
+    @property
+    def plain(self) -> bool:
+        """Are the samples independent, and of one weight?"""
+        return not self.source.is_weighted and self.grouping is None
+
+    # --- rates -------------------------------------------------------------------------------------------------------
+
+    def rate_gaps(self, rate: Rate, slices: Sequence[Held]) -> list[Gap]:
+        """Differences of one rate of each slice."""
+        if rate.counted:
+            return [Gap(value=nan, reason=_COUNTED)] * len(slices)
+        counts = np.array(
+            [
+                [side.run.design.counts(rate, _USUAL_LEVEL) for side in (held.own, self._against(held))]
+                for held in slices
+            ]
+        )
+        hits, among = counts[..., 0].T, counts[..., 1].T
+        parts = [self._part(rate, held) if held.contained else 0.0 for held in slices]
+        factor = 1.0 - np.array(parts)
+        correlation = np.array([self._correlation(rate, held) for held in slices])
+        found = RateGaps(hits, among, correlation, factor)
+        low, high = rate.line.slope * np.stack(found.limits(self.level))
+        ends = np.sort(np.stack([low, high]), axis=0)
+        p = found.p
+        exact = p
+        if self.plain:
+            fits = np.array([held.disjoint or held.contained for held in slices])
+            exact = np.where(fits, hypergeometric_mid_p(hits[0], among[0], hits[1], among[1]), p)
+        name = "newcombe" if self.plain else "grouped_newcombe" if self.grouping is not None else "weighted_newcombe"
+        return [
+            Gap(value=value, low=one, high=other, p=each, p_of_many=of_many, method=name)
+            if np.isfinite(value)
+            else Gap(value=nan, reason=_UNDEFINED)
+            for value, one, other, each, of_many in zip(
+                (rate.line.slope * found.gaps).tolist(), *ends.tolist(), p.tolist(), exact.tolist(), strict=True
+            )
+        ]
+
+    @staticmethod
+    def _against(held: Held) -> Side:
+        """Against all samples a rate is held against those outside of the slice."""
+        return held.rest if held.contained else held.other
+
+    @staticmethod
+    def _part(rate: Rate, held: Held) -> float:
+        """Part of the slice in the denominator of all samples."""
+        own, whole = (float(rate.counts(side.run.table)[1]) for side in (held.own, held.other))
+        return own / whole if whole else nan
+
+    def _correlation(self, rate: Rate, held: Held) -> float:
+        """Of the rates of both sides, by samples or groups that both have."""
+        against = self._against(held)
+        if self.grouping is None and (held.disjoint or held.contained):
+            return 0.0
+        first, second = (self._summed(self._of_rate(rate, side)) for side in (held.own, against))
+        size = float(np.sqrt((first @ first) * (second @ second)))
+        return float(first @ second) / size if size > 0.0 else 0.0
+
+    def _of_rate(self, rate: Rate, side: Side) -> Array:
+        """Influence (n) of the samples on a rate, up to a factor."""
+        truth, predicted = self._codes
+        among = rate.among.hold(truth, predicted, rate.of) & side.mask
+        hits = rate.hits.hold(truth, predicted, rate.of)
+        weights = np.where(among, self.weights, 0.0)
+        total = float(weights.sum())
+        return weights * (hits - float(weights @ hits) / total) / total if total else weights
+
+    @property
+    def _codes(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        samples = self.source.samples
+        assert samples is not None  # noqa: S101 - slices are made of samples
+        return samples.truth.astype(np.intp), samples.predicted.astype(np.intp)
+
+    def _summed(self, influences: Array) -> Array:
+        """Influences (..., n) summed by group, where samples come in groups."""
+        grouping = self.grouping
+        if grouping is None:
+            return influences
+        rows = influences.reshape(-1, influences.shape[-1])
+        sums = [sums_by_code(grouping.codes, row, grouping.n_groups) for row in rows]
+        few = (grouping.n_groups / max(grouping.n_groups - 1.0, 1.0)) ** 0.5
+        summed: Array = few * np.array(sums).reshape(*influences.shape[:-1], grouping.n_groups)
+        return summed
+
+    # --- what has derivatives by the cells ---------------------------------------------------------------------------
+
+    def cell_gaps(self, estimands: Sequence[Estimand], held: Held) -> list[list[Gap]]:
+        """Differences of the values of metrics of the matrix of one slice."""
+        functional = _together(estimands)
+        sides = (held.own, held.other)
+        halves = [half_counted(side.run.counts) for side in sides]
+        influences = [cell_influences(half, functional) for half in halves]
+        values = [functional(Table(side.run.counts)) for side in sides]
+        found = self._of_cells(values[0] - values[1], influences, halves, held)
+        return _parted(estimands, self._read_off(found, held, "influence"))
+
+    def at_shares(self, estimands: Sequence[Estimand], held: Held) -> list[list[tuple[float, Gap]]]:
+        """Values of one slice at the class shares of the other side, and their differences from that."""
+        functional = _together(estimands)
+        own, other = held.own.run.counts, held.other.run.counts
+        found = at_reference_shares(own, other, functional)
+        if found is None:
+            lacking = (nan, Gap(value=nan, reason=_LACKING))
+            return [[lacking] * len(one.names) for one in estimands]
+        if self._drawn(held):
+            squares = None
+            if held.own.run.squares is not None and held.rest.run.squares is not None:
+                squares = (held.own.run.squares, held.rest.run.squares)
+            differences: Differences = drawn_at_reference_shares(
+                own,
+                held.rest.run.counts,
+                functional,
+                contained=held.contained,
+                draws=_DRAWS,
+                seed=chosen_seed(None, own, other),
+                squares=squares,
+            )
+            gaps = self._read_off(differences, held, "posterior", found.first - found.second)
+        else:
+            influences = [found.own, -found.others]
+            gaps = self._read_off(
+                self._of_cells(found.first - found.second, influences, [own, other], held), held, "influence"
+            )
+        return _parted(estimands, list(zip(found.first.tolist(), gaps, strict=True)))
+
+    def _drawn(self, held: Held) -> bool:
+        """Are there few members of a class, and samples whose draws are known?"""
+        if self.grouping is not None or not (held.disjoint or held.contained):
+            return False
+        if _DRAWS * held.own.run.counts.size > _MOST_DRAWN:
+            return False
+        wanted = held.other.run.counts.sum(axis=1) > 0
+        sizes = [np.bincount(side.source.samples.truth, minlength=wanted.size) for side in (held.own, held.rest)]  # type: ignore[union-attr]  # made of samples
+        return bool(np.min(sizes, axis=0)[wanted].min() < _FEWEST_MEMBERS)
+
+    def _of_cells(self, gaps: Array, influences: Sequence[Array], counts: Sequence[Array], held: Held) -> Differences:
+        """Differences from the influence (V, K, K) of a sample of both sides in each cell, and their matrices, which
+        may hold half counts beside the samples.
+        """
+        size = influences[0].shape[0]
+        if self.grouping is not None:
+            truth, predicted = self._codes
+            by_sample = [
+                np.where(side.mask, self.weights * influence[:, truth, predicted], 0.0)
+                for influence, side in zip(influences, (held.own, held.other), strict=True)
+            ]
+            columns = [list(self._summed(np.stack(by_sample)))]
+        else:
+            own, other = held.own.mask, held.other.mask
+            columns = []
+            for mask in (own & ~other, own & other, other & ~own):
+                root = np.sqrt(self._squares(mask))
+                columns.append(
+                    [
+                        (influence * root).reshape(size, -1) if (mask & side).any() else np.zeros((size, root.size))
+                        for influence, side in zip(influences, (own, other), strict=True)
+                    ]
+                )
+        for place, (influence, matrix, side) in enumerate(zip(influences, counts, (held.own, held.other), strict=True)):
+            root = np.sqrt(np.maximum(matrix - side.run.counts, 0.0))
+            halves = [np.zeros((size, root.size)), np.zeros((size, root.size))]
+            halves[place] = (influence * root).reshape(size, -1)
+            columns.append(halves)
+        first, second = (np.concatenate([column[side] for column in columns], axis=1) for side in (0, 1))
+        freedom = np.array([[self._freedom(side)] for side in (held.own, held.other)])
+        return of_influences(gaps, first, second, freedom)
+
+    def _squares(self, mask: Mask) -> Array:
+        """Sums of squared weights (K, K) of some samples."""
+        truth, predicted = self._codes
+        size = len(self.source.labels)
+        cells = (truth * size + predicted)[mask]
+        squares: Array = np.bincount(cells, self.weights[mask] ** 2, size * size).reshape(size, size).astype(np.float64)
+        return squares
+
+    def _freedom(self, side: Side) -> float:
+        """Degrees of freedom of a variance: the effective number of samples, or groups, less 1."""
+        weights = self.weights[side.mask]
+        if self.grouping is not None:
+            sums = sums_by_code(self.grouping.codes[side.mask], weights, self.grouping.n_groups)
+            weights = sums
+        weights = weights[weights > 0]
+        return max(kish_effective_n(weights) - 1.0, 1.0) if weights.size else 1.0
+
+    # --- sums over the samples ---------------------------------------------------------------------------------------
+
+    def sample_gaps(self, estimand: Estimand, held: Held) -> list[Gap]:
+        """Differences of the values of a metric of samples of one slice."""
+        sides = (held.own, held.other)
+        values = [side.run.values(estimand) for side in sides]
+        gaps = values[0] - values[1]
+        parts = [one for side in sides if (one := self._linear(estimand, side)) is not None]
+        if len(parts) < len(sides):
+            return [Gap(value=value, reason=_FORMLESS if np.isfinite(value) else _UNDEFINED) for value in gaps.tolist()]
+        rows = [np.stack([self._placed(one, side) for one in part]) for part, side in zip(parts, sides, strict=True)]
+        guards = np.array([[_guard(one) for one in part] for part in parts])
+        empty = np.zeros(gaps.size)
+        first = np.column_stack([self._summed(rows[0]), guards[0], empty])
+        second = np.column_stack([self._summed(rows[1]), empty, guards[1]])
+        freedom = np.array([[one.freedom for one in part] for part in parts])
+        if self.grouping is not None:
+            freedom = np.minimum(freedom, [[self._freedom(side)] for side in sides])
+        return self._read_off(of_influences(gaps, first, second, freedom), held, _name(parts[0]))
+
+    @staticmethod
+    def _linear(estimand: Estimand, side: Side) -> list[Linearisation] | None:
+        """The values of a metric of samples as sums over these; None where they are none."""
+        if not estimand.scored:
+            return None
+        found = linearised(estimand.expression, side.run.influences)
+        if found is None and side.run.label_influences is not None:
+            one = side.run.label_influences.of_tables(estimand.expression)
+            found = None if one is None else [one]
+        return found
+
+    @staticmethod
+    def _placed(one: Linearisation, side: Side) -> Array:
+        """Influences (n) at the places of the samples in the whole."""
+        placed = np.zeros(side.mask.size)
+        placed[side.places] = one.influence
+        return placed
+
+    def value_at_shares(self, estimand: Estimand, held: Held) -> list[tuple[float, Gap]]:
+        """Values of a metric of probabilities at the class shares of the other side, where they have no limits."""
+        actual, own = held.other.run.table.actual, held.own.run.table.actual
+        if ((own == 0) & (actual > 0)).any():
+            return [(nan, Gap(value=nan, reason=_LACKING))] * len(estimand.names)
+        shares = ClassShares((actual / actual.sum())[None])
+        at = values_at_shares(estimand, held.own.run, shares)[0]
+        gaps = at - held.other.run.values(estimand)
+        return [
+            (value, Gap(value=gap, reason=_FORMLESS)) for value, gap in zip(at.tolist(), gaps.tolist(), strict=True)
+        ]
+
+    def _read_off(self, found: Differences, held: Held, name: str, gaps: Array | None = None) -> list[Gap]:
+        low, high = found.limits(self.level)
+        values = found.gaps if gaps is None else gaps  # type: ignore[attr-defined]  # both kinds have them
+        enough = held.own.size >= FEWEST_OF_OTHERS
+        name = name if self.grouping is None else f"grouped_{name}"
+        answers = []
+        for value, one, other, p in zip(values.tolist(), low.tolist(), high.tolist(), found.p.tolist(), strict=True):
+            reason = _UNDEFINED if not np.isfinite(value) else _NO_VARIANCE if np.isnan(one) else None
+            gap = Gap(value=value, low=one, high=other, p=p, p_of_many=p if enough else nan, method=name, reason=reason)
+            answers.append(gap)
+        return answers
+
+
+def _guard(one: Linearisation) -> float:
+    """Deviation of an area without variance, from the limits that it is given in place of that; 0 for all else."""
+    found = limits(one)
+    if found is None or found.method is not LinearMethod.NEWCOMBE:
+        return 0.0
+    return max(one.value - found.low, found.high - one.value) / two_sided_z(_USUAL_LEVEL)
+
+
+def _name(parts: Sequence[Linearisation]) -> str:
+    methods = {one.method for one in parts}
+    return "welch_t" if methods == {LinearMethod.T} else "influence"
+
+
+def _together(estimands: Sequence[Estimand]) -> Callable[[Table], Array]:
+    """One function with the values (..., V) of several estimands."""
+    return lambda table: np.concatenate([one.values(one.functional(table)) for one in estimands], axis=-1)
+
+
+def _parted(estimands: Sequence[Estimand], values: Sequence[_Each]) -> list[list[_Each]]:
+    """Values of all estimands by estimand."""
+    each = iter(values)
+    return [[next(each) for _ in one.names] for one in estimands]

@@ -1,0 +1,162 @@
+"""Sentences about slices: for whom it is worse and how many are lost there, what prevalence does, what is too small."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from app.domain.findings import Finding
+from app.domain.wording import p_said, percent, rounded, whole
+from app.services.slices.answers import SliceLeftOut, SliceOfRun, SlicesSearched, SliceValue, Verdict, Where
+
+# Slices that are told of, the largest losses first.
+_MOST_TOLD = 20
+
+
+def slice_text(where: Where) -> str:
+    """Name a slice in a sentence: site B, age 30 to 50, no site."""
+    return ", ".join(_condition(name, value) for name, value in where.items())
+
+
+def _condition(name: str, value: Any) -> str:
+    if value is None:
+        return f"no {name}"
+    if not isinstance(value, Mapping):
+        return f"{name} {str(value).lower() if isinstance(value, bool) else value}"
+    low, high = (None if end is None else _end(end) for end in (value.get("from"), value.get("to")))
+    if low is None:
+        return f"{name} below {high}"
+    return f"{name} from {low}" if high is None else f"{name} {low} to {high}"
+
+
+def _end(end: float) -> str:
+    """Write an end of a bin."""
+    return f"{end:g}"
+
+
+def findings_of(
+    slices: Sequence[SliceOfRun],
+    left_out: Sequence[SliceLeftOut],
+    searched: SlicesSearched | None,
+    *,
+    reference: str | Where,
+    rope: float,
+    missed: Mapping[str, str],
+) -> Iterator[Finding]:
+    """Findings about slices.
+
+    Args:
+        slices: With their values.
+        left_out: Slices that take no part.
+        searched: What was looked through.
+        reference: What slices are held against.
+        rope: Half width of the region of equivalence.
+        missed: By the name of a recall the class that it is of.
+    """
+    elsewhere = (
+        "elsewhere" if reference == "rest" else "overall" if reference == "overall" else f"in {_named(reference)}"
+    )
+    told = [found for one in slices if (found := _of_slice(one, rope, missed)) is not None]
+    told.sort(key=lambda found: -_lost(found[1][0][1]))
+    for one, worse in told[:_MOST_TOLD]:
+        yield _worse(one, worse, elsewhere, missed)
+    if len(told) > _MOST_TOLD:
+        more = len(told) - _MOST_TOLD
+        yield Finding.note("more_slices_worse", f"{more} more slices are worse beyond chance.", slices=more)
+    by_prevalence = [
+        (one, name, value)
+        for one in slices
+        for name, value in one.metrics.items()
+        if value.difference.verdict is Verdict.WORSE and _of_prevalence(value, rope)
+    ]
+    for one, name, value in by_prevalence[:_MOST_TOLD]:
+        yield _gap_of_prevalence(one, name, value, elsewhere)
+    if searched is not None and not slices:
+        yield Finding.note(
+            "no_weak_slice",
+            f"None of {whole(searched.slices)} slices is worse beyond what chance does to so many.",
+            slices=searched.slices,
+        )
+    small = [one for one in left_out if one.reason.startswith("fewer")]
+    if small:
+        names = ", ".join(slice_text(one.where) for one in small[:5])
+        others = f" and {len(small) - 5} more" if len(small) > 5 else ""
+        yield Finding.note(
+            "slices_too_small",
+            f"Too few samples to judge: {names}{others}.",
+            slices=[{"where": one.where, "n_samples": one.n_samples} for one in small[:_MOST_TOLD]],
+        )
+
+
+def _named(reference: str | Where) -> str:
+    return reference if isinstance(reference, str) else slice_text(reference)
+
+
+_Named = tuple[str, SliceValue]
+
+
+def _of_slice(one: SliceOfRun, rope: float, missed: Mapping[str, str]) -> tuple[SliceOfRun, list[_Named]] | None:
+    """A slice with the values that are worse, and not by prevalence alone: missed cases and the largest loss first."""
+    worse = [
+        (name, value)
+        for name, value in one.metrics.items()
+        if value.difference.verdict is Verdict.WORSE and not _of_prevalence(value, rope)
+    ]
+    return (one, sorted(worse, key=lambda found: (found[0] not in missed, -_lost(found[1])))) if worse else None
+
+
+def _lost(value: SliceValue) -> float:
+    return 0.0 if value.counts is None else value.counts.beyond or 0.0
+
+
+def _worse(one: SliceOfRun, worse: Sequence[_Named], elsewhere: str, missed: Mapping[str, str]) -> Finding:
+    (name, value), others = worse[0], [name for name, _ in worse[1:]]
+    counts, difference = value.counts, value.difference
+    where = slice_text(one.where)
+    p = "" if difference.p_adjusted is None else f" ({p_said(difference.p_adjusted)}, adjusted)"
+    if counts is not None and name in missed:
+        lost, lost_elsewhere = counts.among - counts.hits, counts.reference_among - counts.reference_hits
+        text = (
+            f"In {where} {whole(lost)} of {whole(counts.among)} {missed[name]} are missed, "
+            f"{elsewhere} {whole(lost_elsewhere)} of {whole(counts.reference_among)}{p}."
+        )
+    else:
+        own, other = rounded(value.value or 0.0), rounded(value.reference or 0.0)
+        if counts is not None:
+            own = f"{own} ({whole(counts.hits)} of {whole(counts.among)})"
+            other = f"{other} ({whole(counts.reference_hits)} of {whole(counts.reference_among)})"
+        text = f"In {where} {name} is {own}, {elsewhere} {other}{p}."
+    return Finding.warning(
+        "slice_worse",
+        text + (f" Worse too: {', '.join(others[:5])}." if others else ""),
+        where=one.where,
+        metric=name,
+        value=value.value,
+        reference=value.reference,
+        counts=counts,
+        metrics_worse=[name, *others],
+    )
+
+
+def _of_prevalence(value: SliceValue, rope: float) -> bool:
+    """Is a gap that is settled gone at the class shares of the reference, to half of it at most?"""
+    at, gap = value.at_reference_prevalence, value.difference.value
+    if at is None or gap is None or at.difference.low is None or at.difference.high is None:
+        return False
+    reach = max(rope, abs(gap) / 2.0)
+    return -reach <= at.difference.low and at.difference.high <= reach
+
+
+def _gap_of_prevalence(one: SliceOfRun, name: str, value: SliceValue, elsewhere: str) -> Finding:
+    at = value.at_reference_prevalence
+    shares = ", ".join(f"{label} {percent(share)}" for label, share in one.prevalence.items())
+    assert at is not None  # noqa: S101 - who calls has looked
+    return Finding.note(
+        "gap_of_prevalence",
+        f"The gap of {name} in {slice_text(one.where)}, {rounded(value.value or 0.0)} against "
+        f"{rounded(value.reference or 0.0)} {elsewhere}, comes from prevalence ({shares} there). At the prevalence of "
+        f"the reference it is {rounded(at.value or 0.0)}.",
+        where=one.where,
+        metric=name,
+        value=value.value,
+        reference=value.reference,
+        at_reference_prevalence=at.value,
+    )

@@ -1,0 +1,62 @@
+"""Runs with attributes for tests of slices."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.domain.inputs.content import GROUPS_FACT, WEIGHTS_FACT, Content
+from app.domain.inputs.matrices import MatrixInput
+from app.domain.inputs.samples import Samples
+from app.kernel.matrix.table import confusion_counts
+
+Attributes = dict[str, NDArray[Any]]
+LABELS = ("healthy", "D")
+
+
+def classified(
+    truth: NDArray[Any],
+    predicted: NDArray[Any],
+    attributes: Attributes,
+    labels: tuple[str, ...] = LABELS,
+    *,
+    weights: NDArray[Any] | None = None,
+    groups: NDArray[Any] | None = None,
+    outputs: NDArray[Any] | None = None,
+) -> MatrixInput:
+    """Predicted classes, or probabilities, of samples with attributes."""
+    facts: dict[str, Any] = {}
+    if weights is not None:
+        facts[WEIGHTS_FACT] = {}
+    if groups is not None:
+        facts[GROUPS_FACT] = np.unique(groups).size
+    samples = Samples(
+        truth=truth.astype(np.int64),
+        predicted=predicted.astype(np.int64),
+        outputs=outputs,
+        weights=weights,
+        groups=groups,
+        attributes=attributes,
+    )
+    return MatrixInput(
+        kind="predictions" if outputs is None else "probabilities",
+        labels=labels,
+        positive=1 if len(labels) == 2 else None,
+        content=Content.counts if weights is None else Content.weights,
+        counts=confusion_counts(samples.truth, samples.predicted, len(labels), weights),
+        facts=facts,
+        samples=samples,
+    )
+
+
+def clinic(size: int = 3000, seed: int = 5) -> MatrixInput:
+    """Patients of three sites: D is rare at B, and at C women who have it are missed; site F has nine patients."""
+    random = np.random.default_rng(seed)
+    site = random.choice(["A", "B", "C"], size, p=[0.5, 0.3, 0.2])
+    site[:9] = "F"
+    sex = random.choice(["f", "m"], size)
+    age = random.integers(20, 90, size)
+    truth = random.random(size) < np.where(site == "B", 0.05, 0.3)
+    caught = random.random(size) < np.where((site == "C") & (sex == "f"), 0.35, 0.85)
+    predicted = np.where(truth, caught, random.random(size) < 0.06)
+    return classified(truth, predicted, {"site": site, "sex": sex, "age": age})

@@ -1,0 +1,373 @@
+"""Runs judged slice by slice: values, differences, ranges, searches, and what is said of them."""
+
+import numpy as np
+import pytest
+from scipy import stats
+from sklearn import metrics as sklearn_metrics
+from statsmodels.stats.multitest import multipletests
+
+from app.domain.errors import InvalidInput, OutOfReach
+from app.domain.inputs.matrices import MatrixInput
+from app.domain.options import Options
+from app.kernel.slices.gaps import RateGaps
+from app.kernel.uncertainty.intervals import wilson
+from app.services.evaluate.reports import evaluate
+from app.services.slices.answers import SliceOfRun, Slices, SliceValue, Verdict
+from app.services.slices.parts import restricted
+from app.services.slices.slices import SearchQuestion, SlicesQuestion, judge_slices
+from tests.services.slicing import classified, clinic
+
+CLINIC = clinic()
+
+
+def judged(source: MatrixInput = CLINIC, **asked: object) -> Slices:
+    return judge_slices(source, SlicesQuestion(**asked))  # type: ignore[arg-type]  # as each test asks
+
+
+def of(found: Slices, metric: str, **where: object) -> SliceValue:
+    return one_of(found, **where).metrics[metric]
+
+
+def one_of(found: Slices, **where: object) -> SliceOfRun:
+    (one,) = (one for one in found.slices if one.where == where)
+    return one
+
+
+def mask_of(source: MatrixInput, **where: object) -> np.ndarray:
+    return np.logical_and.reduce([source.samples.attributes[name] == value for name, value in where.items()])
+
+
+# --- values ------------------------------------------------------------------------------------------------------------
+
+
+def test_values_are_those_of_evaluating_each_slice_by_itself_exactly() -> None:
+    names = [
+        "recall@D",
+        "precision@D",
+        "accuracy",
+        "h_mean",
+        "mcc",
+        "macro_f1",
+        "cohen_kappa",
+        "gps(recall@*, precision@D)",
+    ]
+    found = judged(by=("site", "sex"), metrics=tuple(names))
+    assert len(found.slices) == 5
+    for one in found.slices:
+        mask = mask_of(CLINIC, **one.where)
+        alone, rest = (evaluate(restricted(CLINIC, part), Options(metrics=tuple(names))) for part in (mask, ~mask))
+        for name in names:
+            assert one.metrics[name].value == alone.requested[name]
+            assert one.metrics[name].reference == rest.requested[name]
+        assert one.n_samples == int(mask.sum())
+        assert one.prevalence == {"D": CLINIC.samples.truth[mask].mean()}
+
+
+def test_values_of_weighted_samples_are_those_of_each_slice_too() -> None:
+    samples = CLINIC.samples
+    weights = np.random.default_rng(1).random(samples.size)
+    source = classified(samples.truth, samples.predicted, samples.attributes, weights=weights)
+    found = judged(source, by=("site",), metrics=("recall@D", "mcc"))
+    for one in found.slices:
+        mask = mask_of(source, **one.where)
+        truth, predicted = samples.truth[mask], samples.predicted[mask]
+        by_hand = sklearn_metrics.recall_score(truth, predicted, sample_weight=weights[mask])
+        assert one.metrics["recall@D"].value == pytest.approx(by_hand, rel=1e-12)
+        assert (
+            one.metrics["mcc"].value == evaluate(restricted(source, mask), Options(metrics=("mcc",))).requested["mcc"]
+        )
+
+
+def test_values_are_those_of_scikit_learn_group_by_group() -> None:
+    scores = {
+        "recall@D": sklearn_metrics.recall_score,
+        "precision@D": sklearn_metrics.precision_score,
+        "f1@D": sklearn_metrics.f1_score,
+        "mcc": sklearn_metrics.matthews_corrcoef,
+        "accuracy": sklearn_metrics.accuracy_score,
+        "balanced_accuracy": sklearn_metrics.balanced_accuracy_score,
+    }
+    found = judged(by=("site", "sex"), depth=2, metrics=tuple(scores), minimum_samples=1)
+    truth, predicted = CLINIC.samples.truth, CLINIC.samples.predicted
+    known = [one for one in found.slices if one.where["site"] != "F"]
+    assert len(known) == 6
+    for one in known:
+        mask = mask_of(CLINIC, **one.where)
+        for name, score in scores.items():
+            own, rest = (float(score(truth[part], predicted[part])) for part in (mask, ~mask))
+            assert one.metrics[name].value == pytest.approx(own, rel=1e-12)
+            assert one.metrics[name].difference.value == pytest.approx(own - rest, rel=1e-9, abs=1e-12)
+
+
+def test_limits_of_a_slice_are_those_of_its_samples_alone() -> None:
+    value = of(judged(by=("site",), metrics=("recall@D",)), "recall@D", site="C")
+    counts = value.counts
+    assert counts is not None
+    low, high = wilson(np.array(counts.hits), np.array(counts.among))
+    assert (value.low, value.high) == (float(low), float(high))
+    assert counts.beyond == pytest.approx(counts.among * counts.reference_hits / counts.reference_among - counts.hits)
+
+
+def test_every_class_of_several_has_a_value() -> None:
+    random = np.random.default_rng(2)
+    truth = random.integers(0, 3, 900)
+    predicted = np.where(random.random(900) < 0.8, truth, random.integers(0, 3, 900))
+    source = classified(truth, predicted, {"lab": random.choice(["x", "y"], 900)}, ("a", "b", "c"))
+    found = judged(source, by=("lab",))
+    assert list(found.slices[0].metrics) == ["recall@a", "recall@b", "recall@c", "h_mean"]
+    assert sum(found.slices[0].prevalence.values()) == pytest.approx(1.0)
+    assert {one.metric for one in found.ranges} == set(found.slices[0].metrics)
+
+
+# --- differences -------------------------------------------------------------------------------------------------------
+
+
+def test_a_rate_differs_from_the_rest_by_newcombe() -> None:
+    value = of(judged(by=("site",), metrics=("recall@D",)), "recall@D", site="C")
+    counts = value.counts
+    assert counts is not None
+    gap = RateGaps(
+        np.array([[counts.hits], [counts.reference_hits]]), np.array([[counts.among], [counts.reference_among]])
+    )
+    low, high = gap.limits(0.95)
+    difference = value.difference
+    assert (difference.value, difference.low, difference.high) == (gap.gaps[0], low[0], high[0])
+    assert difference.p_value == gap.p[0]
+    assert difference.verdict is Verdict.WORSE
+
+
+def test_a_false_alarm_rate_is_worse_where_it_is_higher() -> None:
+    truth = np.repeat([0, 0, 1], [400, 400, 200])
+    predicted = np.concatenate([np.arange(400) < 100, np.arange(400) < 10, np.ones(200)])
+    lab = np.repeat(["x", "y", "y"], [400, 400, 200])
+    found = judged(classified(truth, predicted, {"lab": lab}), by=("lab",), metrics=("fpr@D",))
+    value = of(found, "fpr@D", lab="x")
+    assert value.difference.value == pytest.approx(0.225)
+    assert value.difference.low < 0.225 < value.difference.high
+    assert value.difference.verdict is Verdict.WORSE
+    assert value.counts is not None
+    assert value.counts.beyond == pytest.approx(90.0)
+    assert of(found, "fpr@D", lab="y").difference.verdict is Verdict.BETTER
+
+
+def test_p_of_rates_are_adjusted_by_their_exact_mid_p() -> None:
+    found = judged(by=("site", "sex", "age"), bins={"age": [30, 50, 70]}, metrics=("recall@D", "precision@D"))
+    values = [value for one in found.slices for value in one.metrics.values()]
+    exact = []
+    for value in values:
+        c = value.counts
+        table = stats.hypergeom(c.among + c.reference_among, c.hits + c.reference_hits, c.among)
+        middle = table.pmf(c.hits) / 2
+        exact.append(min(2 * min(table.cdf(c.hits) - middle, table.sf(c.hits) + middle), 1.0))
+    adjusted = multipletests(exact, method="fdr_bh")[1]
+    for value, expected in zip(values, adjusted, strict=True):
+        assert value.difference.p_adjusted == pytest.approx(max(expected, value.difference.p_value), rel=1e-6)
+
+
+def test_against_all_samples_a_rate_has_its_difference_to_the_rest_in_part() -> None:
+    rest, overall = (
+        of(judged(by=("site",), metrics=("recall@D", "h_mean"), reference=reference), "recall@D", site="C")
+        for reference in ("rest", "overall")
+    )
+    part = 1.0 - rest.counts.among / (rest.counts.among + rest.counts.reference_among)
+    assert overall.difference.value == pytest.approx(overall.value - overall.reference, rel=1e-9)
+    for end in ("value", "low", "high"):
+        assert getattr(overall.difference, end) == pytest.approx(part * getattr(rest.difference, end), rel=1e-12)
+    assert overall.difference.p_value == rest.difference.p_value
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("metric", ["h_mean", "mcc", "macro_f1"])
+def test_what_is_no_rate_differs_as_often_as_resamples_do(metric: str) -> None:
+    random = np.random.default_rng(7)
+    samples = CLINIC.samples
+    score = {
+        "mcc": sklearn_metrics.matthews_corrcoef,
+        "macro_f1": lambda y, p: sklearn_metrics.f1_score(y, p, average="macro"),
+        "h_mean": lambda y, p: 2 / sum(1 / one for one in sklearn_metrics.recall_score(y, p, average=None)),
+    }[metric]
+    inside = mask_of(CLINIC, site="C")
+    for reference in ("rest", "overall"):
+        value = of(judged(by=("site",), metrics=(metric,), reference=reference), metric, site="C").difference
+        drawn = []
+        for _ in range(300):
+            rows = random.integers(0, samples.size, samples.size)
+            truth, predicted, mine = samples.truth[rows], samples.predicted[rows], inside[rows]
+            other = ~mine if reference == "rest" else np.ones(rows.size, dtype=bool)
+            drawn.append(score(truth[mine], predicted[mine]) - score(truth[other], predicted[other]))
+        assert value.high - value.value == pytest.approx(1.96 * np.std(drawn), rel=0.12)
+
+
+def test_a_slice_of_another_column_shares_samples_with_the_reference() -> None:
+    found = judged(by=("site",), metrics=("recall@D", "h_mean", "precision@D"), reference={"sex": "f"})
+    value = of(found, "recall@D", site="C")
+    women = mask_of(CLINIC, sex="f")
+    assert value.reference == evaluate(restricted(CLINIC, women), Options(metrics=("recall@D",))).requested["recall@D"]
+    mine, members = mask_of(CLINIC, site="C"), CLINIC.samples.truth == 1
+    hits = CLINIC.samples.predicted == 1
+    first, second = (np.where(one & members, hits - hits[one & members].mean(), 0.0) for one in (mine, women))
+    rho = float(first @ second / np.sqrt((first @ first) * (second @ second)))
+    assert 0.1 < rho < 0.9
+    c = value.counts
+    gap = RateGaps(np.array([[c.hits], [c.reference_hits]]), np.array([[c.among], [c.reference_among]]), rho)
+    assert value.difference.low == pytest.approx(gap.limits(0.95)[0][0], rel=1e-9)
+    assert of(found, "h_mean", site="C").difference.p_value is not None
+
+
+def test_the_reference_is_not_held_against_itself() -> None:
+    found = judged(by=("site",), metrics=("recall@D",), reference={"site": "A"})
+    difference = of(found, "recall@D", site="A").difference
+    assert (difference.value, difference.p_value, difference.p_adjusted) == (None, None, None)
+    assert difference.verdict is Verdict.UNDECIDED
+    assert difference.reason == "it is what the others are held against"
+
+
+def test_groups_count_as_one_each() -> None:
+    samples = CLINIC.samples
+    twice = {name: np.repeat(column, 4) for name, column in samples.attributes.items()}
+    groups = np.repeat(np.arange(samples.size), 4)
+    source = classified(np.repeat(samples.truth, 4), np.repeat(samples.predicted, 4), twice, groups=groups)
+    metrics = ("recall@D", "mcc", "precision@D")
+    for reference in ("rest", "overall"):
+        plain, grouped = (judged(one, by=("site",), metrics=metrics, reference=reference) for one in (CLINIC, source))
+        for metric in metrics:
+            one, other = (of(found, metric, site="C").difference for found in (plain, grouped))
+            assert other.value == pytest.approx(one.value, rel=1e-9)
+            assert other.high - other.low == pytest.approx(one.high - one.low, rel=0.02)
+
+
+def test_mean_losses_differ_by_welch() -> None:
+    random = np.random.default_rng(9)
+    truth, lab = random.integers(0, 2, 500), random.choice(["x", "y"], 500, p=[0.3, 0.7])
+    p = np.clip(np.where(truth == 1, 0.7, 0.3) + random.normal(0, 0.2, 500), 0.02, 0.98)
+    outputs = np.stack([1 - p, p], axis=1)
+    source = classified(truth, outputs.argmax(axis=1), {"lab": lab}, outputs=outputs)
+    found = of(judged(source, by=("lab",), metrics=("log_loss", "roc_auc@D")), "log_loss", lab="x")
+    losses = -np.log(outputs[np.arange(500), truth])
+    expected = stats.ttest_ind(losses[lab == "x"], losses[lab == "y"], equal_var=False)
+    assert found.difference.p_value == pytest.approx(expected.pvalue, rel=1e-6)
+    assert found.difference.low == pytest.approx(expected.confidence_interval().low, rel=1e-6)
+    assert found.difference.method == "welch_t"
+
+
+def test_small_slices_have_no_adjusted_p_of_what_is_no_rate() -> None:
+    found = judged(by=("age",), bins={"age": [22, 50]}, metrics=("mcc", "recall@D"))
+    small = one_of(found, age={"from": None, "to": 22})
+    assert 30 <= small.n_samples < 100
+    difference = small.metrics["mcc"].difference
+    assert difference.p_value is not None
+    assert (difference.p_adjusted, difference.verdict) == (None, Verdict.UNDECIDED)
+    assert "so few samples" in (difference.reason or "")
+
+
+# --- prevalence --------------------------------------------------------------------------------------------------------
+
+
+def test_a_gap_that_is_one_of_prevalence_is_called_that() -> None:
+    found = judged(by=("site",), metrics=("recall@D", "precision@D"))
+    value = of(found, "precision@D", site="B")
+    assert value.difference.verdict is Verdict.WORSE
+    at = value.at_reference_prevalence
+    assert at is not None
+    mask = mask_of(CLINIC, site="B")
+    truth, predicted = CLINIC.samples.truth, CLINIC.samples.predicted
+    share = truth[~mask].mean()
+    recall, alarms = predicted[mask & (truth == 1)].mean(), predicted[mask & (truth == 0)].mean()
+    by_hand = share * recall / (share * recall + (1 - share) * alarms)
+    assert at.value == pytest.approx(by_hand, rel=1e-12)
+    assert at.difference.value == pytest.approx(by_hand - value.reference, rel=1e-9)
+    told = [finding for finding in found.findings if finding.code == "gap_of_prevalence"]
+    assert [finding.evidence["where"] for finding in told] == [{"site": "B"}]
+    assert "comes from prevalence" in told[0].message
+    assert of(found, "recall@D", site="B").at_reference_prevalence is None
+
+
+def test_few_members_of_a_class_have_draws_of_their_rows() -> None:
+    found = judged(by=("site",), metrics=("precision@D",))
+    few, many = (of(found, "precision@D", site=site).at_reference_prevalence for site in ("B", "A"))
+    assert (few.difference.method, many.difference.method) == ("posterior", "influence")
+    assert few.difference.low < few.difference.value < few.difference.high
+
+
+def test_a_class_that_a_slice_lacks_leaves_no_value_at_other_shares() -> None:
+    samples = CLINIC.samples
+    lab = np.where((samples.truth == 0) & (np.arange(samples.size) % 5 == 0), "x", "y")
+    found = judged(
+        classified(samples.truth, samples.predicted, {"lab": lab}), by=("lab",), metrics=("precision@D", "recall@D")
+    )
+    at = of(found, "precision@D", lab="x").at_reference_prevalence
+    assert at.value is None
+    assert at.difference.reason.startswith("class_not_in_slice")
+    value = of(found, "recall@D", lab="x")
+    assert (value.value, value.difference.value) == (None, None)
+    assert value.reason is not None
+    assert value.difference.verdict is Verdict.UNDECIDED
+
+
+# --- ranges, left out, searches ----------------------------------------------------------------------------------------
+
+
+def test_ranges_are_over_the_slices_of_each_attribute() -> None:
+    found = judged(by=("site", "sex"), metrics=("recall@D",))
+    by_site, by_sex = found.ranges
+    assert (by_site.by, by_sex.by) == ("site", "sex")
+    values = {one.where["site"]: one.metrics["recall@D"].value for one in found.slices if "site" in one.where}
+    assert by_site.difference == max(values.values()) - min(values.values())
+    assert by_site.ratio == min(values.values()) / max(values.values())
+    assert by_site.smallest == {"site": "C"}
+    assert 0.0 < by_site.low < by_site.difference < by_site.high
+    assert by_site.ratio_low < by_site.ratio < by_site.ratio_high
+
+
+def test_slices_too_small_or_without_a_rest_are_left_out() -> None:
+    found = judged(by=("site",), metrics=("recall@D",))
+    assert [(one.where, one.n_samples, one.reason) for one in found.left_out] == [
+        ({"site": "F"}, 9, "fewer than 30 samples")
+    ]
+    assert [finding.code for finding in found.findings][-1] == "slices_too_small"
+    samples = CLINIC.samples
+    source = classified(samples.truth, samples.predicted, {"site": np.full(samples.size, "A")})
+    found = judged(source, by=("site",), metrics=("recall@D",))
+    assert (found.slices, found.ranges) == ([], [])
+    assert "no other samples" in found.left_out[0].reason
+
+
+def test_whom_it_is_worse_for_is_said_in_counts() -> None:
+    found = judged(by=("site", "sex"), depth=2, metrics=("recall@D", "h_mean"))
+    value = of(found, "recall@D", site="C", sex="f")
+    missed = int(value.counts.among - value.counts.hits)
+    first = found.findings[0]
+    assert first.code == "slice_worse"
+    assert f"In site C, sex f {missed} of {int(value.counts.among)} D are missed, elsewhere" in first.message
+    assert first.evidence["metrics_worse"] == ["recall@D", "h_mean"]
+
+
+def test_a_search_finds_the_slice_that_is_worse_and_no_other() -> None:
+    found = judged(search=SearchQuestion("recall@D", 3), bins={"age": 4})
+    assert [one.where for one in found.slices] == [{"site": "C", "sex": "f"}]
+    difference = found.slices[0].metrics["recall@D"].difference
+    assert difference.verdict is Verdict.WORSE
+    assert difference.p_adjusted < 1e-6
+    assert found.searched.slices > 20
+    nothing = judged(search=SearchQuestion("precision@D", 2), by=("sex",))
+    assert (nothing.slices, nothing.searched.slices) == ([], 2)
+    assert nothing.findings[0].code == "no_weak_slice"
+
+
+def test_a_search_counts_rates_of_independent_samples() -> None:
+    with pytest.raises(InvalidInput, match="expected a rate"):
+        judged(search=SearchQuestion("h_mean"))
+    samples = CLINIC.samples
+    source = classified(samples.truth, samples.predicted, samples.attributes, weights=np.full(samples.size, 0.5))
+    with pytest.raises(InvalidInput, match="independent samples"):
+        judged(source, search=SearchQuestion("recall@D"))
+
+
+def test_more_conditions_than_attributes_and_too_many_values_are_refused() -> None:
+    with pytest.raises(InvalidInput, match="at least 2 attributes"):
+        judged(by=("site",), depth=2)
+    samples = CLINIC.samples
+    source = classified(samples.truth, samples.predicted, {"id": np.arange(samples.size) // 2})
+    betas = tuple(f"f_beta(beta={beta})@*" for beta in range(2, 8))
+    with pytest.raises(OutOfReach, match="1500 slices with 14 values"):
+        judged(source, by=("id",), minimum_samples=1, metrics=("recall@*", *betas))
