@@ -47,6 +47,7 @@ class Estimate:
         twin: The same at equal class shares.
         moves: Prevalence moves it, as far as is known.
         near: Limits of a rule, which it must not read as.
+        against: A value that it is held against: a dashed line where it is drawn.
     """
 
     value: float | None
@@ -57,6 +58,7 @@ class Estimate:
     twin: "Estimate | None" = None
     moves: bool = True
     near: tuple[float, ...] = ()
+    against: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

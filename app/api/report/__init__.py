@@ -334,7 +334,8 @@ def _macro(name: str, *values: object) -> Markup:
 def _track(one: Estimate) -> Markup:
     """Return the picture of a value and its interval, with its twin at equal class shares below."""
     twin = _strip(one.twin) if one.twin is not None and one.moves else None
-    return _macro("track", _strip(one), twin, one.moves)
+    against = None if one.against is None else _strip(Estimate(one.against))
+    return _macro("track", _strip(one), twin, one.moves, against)
 
 
 def _strip(one: Estimate) -> dict[str, str | None] | None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import nan
-from typing import Final, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,6 +52,7 @@ _COUNTED = "a number of samples is no property that slices of different sizes sh
 _FORMLESS = "the metric has no derivatives and is no sum over the samples, so differences of it have no limits"
 _LACKING = "class_not_in_slice: the slice has no samples of a class that its reference has"
 _UNDEFINED = "a side has no value of the metric"
+Places = NDArray[np.intp]
 _Each = TypeVar("_Each")
 _NO_VARIANCE = "the difference does not vary over the samples, so nothing tells how sure it is"
 
@@ -61,22 +62,21 @@ class Side:
     """Some samples of a run.
 
     Attributes:
-        mask: (n) which ones.
-        source: These alone, as an input of their own.
+        places: Which of all they are, rising.
+        total: Number of all.
+        source: They alone, as an input of their own.
     """
 
-    mask: Mask
+    places: Places
+    total: int
     source: MatrixInput
 
-    @cached_property
-    def places(self) -> NDArray[np.intp]:
-        """Places in the whole."""
-        return np.flatnonzero(self.mask)
-
-    @cached_property
-    def size(self) -> int:
-        """Number of samples."""
-        return int(np.count_nonzero(self.mask))
+    @property
+    def mask(self) -> Mask:
+        """True (n) for these of all samples."""
+        mask = np.zeros(self.total, dtype=np.bool_)
+        mask[self.places] = True
+        return mask
 
     @cached_property
     def run(self) -> RunData:
@@ -107,7 +107,7 @@ class Held:
     @property
     def is_reference(self) -> bool:
         """Is it itself what the others are held against?"""
-        return bool((self.own.mask == self.other.mask).all())
+        return np.array_equal(self.own.places, self.other.places)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,6 +125,20 @@ class Gap:
     p_of_many: float = nan
     method: str | None = None
     reason: str | None = None
+
+
+class RateFacts(NamedTuple):
+    """What the difference of a rate follows from; see `RateGaps`.
+
+    Attributes:
+        exact: Are these numbers of samples, none of them on both sides?
+    """
+
+    hits: tuple[float, float]
+    among: tuple[float, float]
+    factor: float
+    correlation: float
+    exact: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,36 +168,36 @@ class Whole:
 
     # --- rates -------------------------------------------------------------------------------------------------------
 
-    def rate_gaps(self, rate: Rate, slices: Sequence[Held]) -> list[Gap]:
+    def rate_facts(self, rate: Rate, held: Held) -> RateFacts:
+        """What the difference of a rate of a slice follows from."""
+        counts = [side.run.design.counts(rate, _USUAL_LEVEL) for side in (held.own, self._against(held))]
+        return RateFacts(
+            hits=(float(counts[0][0]), float(counts[1][0])),
+            among=(float(counts[0][1]), float(counts[1][1])),
+            factor=1.0 - self._part(rate, held) if held.contained else 1.0,
+            correlation=self._correlation(rate, held),
+            exact=self.plain and (held.disjoint or held.contained),
+        )
+
+    def rate_gaps(self, rate: Rate, facts: Sequence[RateFacts]) -> list[Gap]:
         """Differences of one rate of each slice."""
         if rate.counted:
-            return [Gap(value=nan, reason=_COUNTED)] * len(slices)
-        counts = np.array(
-            [
-                [side.run.design.counts(rate, _USUAL_LEVEL) for side in (held.own, self._against(held))]
-                for held in slices
-            ]
-        )
-        hits, among = counts[..., 0].T, counts[..., 1].T
-        parts = [self._part(rate, held) if held.contained else 0.0 for held in slices]
-        factor = 1.0 - np.array(parts)
-        correlation = np.array([self._correlation(rate, held) for held in slices])
+            return [Gap(value=nan, reason=_COUNTED)] * len(facts)
+        hits, among = (np.array([getattr(one, name) for one in facts]).T for name in ("hits", "among"))
+        correlation, factor = (np.array([getattr(one, name) for one in facts]) for name in ("correlation", "factor"))
         found = RateGaps(hits, among, correlation, factor)
-        low, high = rate.line.slope * np.stack(found.limits(self.level))
-        ends = np.sort(np.stack([low, high]), axis=0)
-        p = found.p
-        exact = p
-        if self.plain:
-            fits = np.array([held.disjoint or held.contained for held in slices])
-            exact = np.where(fits, hypergeometric_mid_p(hits[0], among[0], hits[1], among[1]), p)
+        p, fits = found.p, np.array([one.exact for one in facts])
+        # Of weights and groups the numbers of samples are no whole ones.
+        exact = hypergeometric_mid_p(*np.where(fits, np.stack([hits[0], among[0], hits[1], among[1]]), 0.0))
+        of_many = np.where(fits, exact, p)
+        ends = np.sort(rate.line.slope * np.stack(found.limits(self.level)), axis=0)
         name = "newcombe" if self.plain else "grouped_newcombe" if self.grouping is not None else "weighted_newcombe"
+        columns = (rate.line.slope * found.gaps, *ends, p, of_many)
         return [
-            Gap(value=value, low=one, high=other, p=each, p_of_many=of_many, method=name)
+            Gap(value=value, low=low, high=high, p=each, p_of_many=many, method=name)
             if np.isfinite(value)
             else Gap(value=nan, reason=_UNDEFINED)
-            for value, one, other, each, of_many in zip(
-                (rate.line.slope * found.gaps).tolist(), *ends.tolist(), p.tolist(), exact.tolist(), strict=True
-            )
+            for value, low, high, each, many in zip(*(column.tolist() for column in columns), strict=True)
         ]
 
     @staticmethod
@@ -325,10 +339,11 @@ class Whole:
 
     def _freedom(self, side: Side) -> float:
         """Degrees of freedom of a variance: the effective number of samples, or groups, less 1."""
-        weights = self.weights[side.mask]
+        if self.plain:
+            return max(side.places.size - 1.0, 1.0)
+        weights = self.weights[side.places]
         if self.grouping is not None:
-            sums = sums_by_code(self.grouping.codes[side.mask], weights, self.grouping.n_groups)
-            weights = sums
+            weights = sums_by_code(self.grouping.codes[side.places], weights, self.grouping.n_groups)
         weights = weights[weights > 0]
         return max(kish_effective_n(weights) - 1.0, 1.0) if weights.size else 1.0
 
@@ -366,7 +381,7 @@ class Whole:
     @staticmethod
     def _placed(one: Linearisation, side: Side) -> Array:
         """Influences (n) at the places of the samples in the whole."""
-        placed = np.zeros(side.mask.size)
+        placed = np.zeros(side.total)
         placed[side.places] = one.influence
         return placed
 
@@ -385,7 +400,7 @@ class Whole:
     def _read_off(self, found: Differences, held: Held, name: str, gaps: Array | None = None) -> list[Gap]:
         low, high = found.limits(self.level)
         values = found.gaps if gaps is None else gaps  # type: ignore[attr-defined]  # both kinds have them
-        enough = held.own.size >= FEWEST_OF_OTHERS
+        enough = held.own.places.size >= FEWEST_OF_OTHERS
         name = name if self.grouping is None else f"grouped_{name}"
         answers = []
         for value, one, other, p in zip(values.tolist(), low.tolist(), high.tolist(), found.p.tolist(), strict=True):

@@ -39,16 +39,11 @@ class Part:
 
     Attributes:
         where: Its conditions.
-        mask: (n) which samples are in it.
+        places: Which samples are in it, rising.
     """
 
     where: Where
-    mask: Mask
-
-    @property
-    def size(self) -> int:
-        """Number of samples."""
-        return int(np.count_nonzero(self.mask))
+    places: NDArray[np.intp]
 
 
 def crossed(columns: Sequence[Column], depth: int, fewest: int) -> tuple[list[Part], list[SliceLeftOut]]:
@@ -63,20 +58,21 @@ def crossed(columns: Sequence[Column], depth: int, fewest: int) -> tuple[list[Pa
         cells = np.zeros(chosen[0].codes.size, dtype=np.intp)
         for column in chosen:
             cells = cells * len(column.values) + column.codes
-        found, places, sizes = np.unique(cells, return_inverse=True, return_counts=True)
+        order = np.argsort(cells, kind="stable")
+        found, starts = np.unique(cells[order], return_index=True)
         if len(parts) + len(small) + found.size > MOST_SLICES:
             raise OutOfReach(
                 f"the samples fall into more than {MOST_SLICES} slices; name fewer attributes, or bins of numbers",
                 pointer="/by",
             )
         shape = [len(column.values) for column in chosen]
-        for place, (cell, size) in enumerate(zip(found.tolist(), sizes.tolist(), strict=True)):
+        for cell, places in zip(found.tolist(), np.split(order, starts[1:]), strict=True):
             codes = np.unravel_index(cell, shape)
             where = {column.name: column.values[int(code)] for column, code in zip(chosen, codes, strict=True)}
-            if size >= fewest:
-                parts.append(Part(where, places == place))
+            if places.size >= fewest:
+                parts.append(Part(where, places))
             else:
-                small.append(SliceLeftOut(where, size, f"fewer than {fewest} samples"))
+                small.append(SliceLeftOut(where, places.size, f"fewer than {fewest} samples"))
     return parts, small
 
 
@@ -106,11 +102,11 @@ def _column(name: str, values: NDArray[Any], bins: Sequence[float] | int | None)
     return Column(name, np.searchsorted(edges, values, "right"), [{"from": a, "to": b} for a, b in zip(ends, ends[1:])])
 
 
-def named_mask(source, where, bins):
+def named_places(source, where, bins):
     mask = np.ones(source.samples.size, bool)
     for c in columns_of(source, list(where), bins):
         mask &= c.codes == c.values.index(where[c.name])
-    return mask
+    return np.flatnonzero(mask)
 
 
 def restricted(source: MatrixInput, mask: Mask) -> MatrixInput:

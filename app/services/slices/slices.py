@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import isfinite, isnan, nan
-from typing import Final
+from typing import Final, Self
 from uuid import UUID
 
 import numpy as np
@@ -35,9 +35,9 @@ from app.services.slices.answers import (
     Verdict,
     Where,
 )
-from app.services.slices.differences import Gap, Held, Side, Whole
+from app.services.slices.differences import Gap, Held, Places, RateFacts, Side, Whole
 from app.services.slices.findings import findings_of
-from app.services.slices.parts import Column, Part, columns_of, crossed, named_mask, restricted
+from app.services.slices.parts import Column, Part, columns_of, crossed, named_places, restricted
 
 # Slices times values of metrics in one answer.
 MOST_VALUES: Final = 20_000
@@ -114,12 +114,48 @@ class _Value:
         return estimand.rates[self.place] if estimand.rates is not None and estimand.task is None else None
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Computed:
+    """What values follow from: the matrix (K, K), and the values of metrics of samples by their text."""
+
+    counts: Array
+    values: Mapping[str, Array]
+
+    @classmethod
+    def of(cls, side: Side, scored: Sequence[Estimand]) -> Self:
+        """Compute them of some samples."""
+        return cls(side.run.counts, {one.text: side.run.values(one) for one in scored})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Measured:
+    """A slice, and what is known of it against its reference.
+
+    Attributes:
+        side: Its samples.
+        facts: Of differences of rates, by the name of the value.
+        gaps: Other differences.
+        shifted: Values and differences at the class shares of the reference.
+    """
+
+    where: Where
+    side: Side
+    own: _Computed
+    other: _Computed
+    is_reference: bool
+    facts: dict[str, RateFacts] = field(default_factory=dict)
+    gaps: dict[str, Gap] = field(default_factory=dict)
+    shifted: dict[str, tuple[float, Gap]] = field(default_factory=dict)
+
+
 class _Judged:
     """One request about one input."""
 
     def __init__(self, source: MatrixInput, asked: SlicesQuestion, identifier: UUID | None) -> None:
         self.source, self.asked, self.identifier = source, asked, identifier
         self.whole = Whole(source, asked.level)
+        self.total = self.whole.weights.size
+        self.overall = Side(np.arange(self.total), self.total, source)
         texts = asked.metrics or _usual(source)
         if asked.search is not None:
             texts = (asked.search.metric, *texts) if asked.metrics else (asked.search.metric,)
@@ -131,6 +167,8 @@ class _Judged:
             task=source.task,
             decisions=source.decisions,
         )
+        self._affordable: list[bool] | None = None
+        self._known_limits: dict[tuple[Side, float], list[Estimate]] = {}
         self.values = [
             _Value(name, estimand, place) for estimand in self.estimands for place, name in enumerate(estimand.names)
         ]
@@ -140,7 +178,7 @@ class _Judged:
         asked = self.asked
         columns = columns_of(self.source, asked.by, asked.bins)
         reference = (
-            named_mask(self.source, asked.reference, asked.bins) if isinstance(asked.reference, Mapping) else None
+            named_places(self.source, asked.reference, asked.bins) if isinstance(asked.reference, Mapping) else None
         )
         if asked.search is not None:
             return self._searched(columns, asked.search, reference)
@@ -150,9 +188,10 @@ class _Judged:
             detail = f"expected at least {asked.depth} attributes to cross, got {len(columns)}"
             raise InvalidInput.at("/depth", "out_of_range", detail)
         parts, left_out = crossed(columns, asked.depth, asked.minimum_samples)
-        alone = [SliceLeftOut(one.where, one.size, _ALONE) for one in parts if one.mask.all()]
-        held = self._held([one for one in parts if not one.mask.all()], reference)
-        return self._answer(self._slices(held), [*self._ranges(held)], [*left_out, *alone])
+        alone = [one for one in parts if one.places.size == self.total]
+        slices, ranges = self._slices([one for one in parts if one.places.size < self.total], reference)
+        left_out += [SliceLeftOut(one.where, self.total, _ALONE) for one in alone]
+        return self._answer(slices, ranges, left_out)
 
     def _answer(
         self,
@@ -164,7 +203,7 @@ class _Judged:
         asked = self.asked
         return Slices(
             evaluation_id=self.identifier,
-            n_samples=self.whole.weights.size,
+            n_samples=self.total,
             reference=asked.reference,
             level=asked.level,
             slices=slices,
@@ -189,8 +228,25 @@ class _Judged:
 
     # --- sides -------------------------------------------------------------------------------------------------------
 
-    def _held(self, parts: Sequence[Part], reference: Mask | None) -> list[Held]:
-        """Slices with what they are held against.
+    def _one_held(self, part: Part, named: Side | None) -> Held:
+        own = self._side(part.places)
+        if named is None:
+            rest = self._side(np.setdiff1d(np.arange(self.total), part.places, assume_unique=True))
+            against = rest if self.asked.reference == REST else self.overall
+            return Held(part.where, own, against, rest, disjoint=against is rest, contained=against is not rest)
+        outside = np.setdiff1d(named.places, own.places, assume_unique=True)
+        shared = named.places.size - outside.size
+        contained = shared == own.places.size and outside.size > 0
+        rest = self._side(outside) if contained else named
+        return Held(part.where, own, named, rest, disjoint=shared == 0, contained=contained)
+
+    def _side(self, places: Places) -> Side:
+        return Side(places, self.total, restricted(self.source, places))
+
+    # --- values ------------------------------------------------------------------------------------------------------
+
+    def _slices(self, parts: Sequence[Part], reference: Places | None) -> tuple[list[SliceOfRun], list[SliceRange]]:
+        """The slices, and the ranges of their values.
 
         Raises:
             OutOfReach: they are too many for so many metrics.
@@ -200,38 +256,20 @@ class _Judged:
                 f"{len(parts)} slices with {len(self.values)} values each are more than {MOST_VALUES}; ask for fewer "
                 "metrics or attributes, or for larger slices (minimum_samples)"
             )
-        overall = Side(np.ones(self.whole.weights.size, dtype=np.bool_), self.source)
+        if not parts:
+            return [], []
         named = None if reference is None else self._side(reference)
-        return [self._one_held(part, overall, named) for part in parts]
-
-    def _one_held(self, part: Part, overall: Side, named: Side | None) -> Held:
-        own = self._side(part.mask)
-        if named is None:
-            rest = self._side(~part.mask)
-            against = rest if self.asked.reference == REST else overall
-            return Held(part.where, own, against, rest, disjoint=against is rest, contained=against is overall)
-        shared, outside = own.mask & named.mask, named.mask & ~own.mask
-        contained = bool((shared == own.mask).all() and outside.any())
-        rest = self._side(outside) if contained else named
-        return Held(part.where, own, named, rest, disjoint=not shared.any(), contained=contained)
-
-    def _side(self, mask: Mask) -> Side:
-        return Side(mask, restricted(self.source, mask))
-
-    # --- values ------------------------------------------------------------------------------------------------------
-
-    def _slices(self, held: Sequence[Held]) -> list[SliceOfRun]:
-        if not held:
-            return []
-        limits = self._limits([one.own for one in held], self.asked.level)
-        own, other = (self._computed([getattr(one, side) for one in held]) for side in ("own", "other"))
-        gaps, shifted = self._gaps(held), self._at_reference_shares(held)
+        # What a slice is held against may be nearly all samples, so it is looked at and let go.
+        measured = [self._measured(self._one_held(part, named)) for part in parts]
+        own, other = (self._computed([getattr(one, side) for one in measured]) for side in ("own", "other"))
+        limits = self._limits([one.side for one in measured], self.asked.level)
+        gaps = self._gaps(measured)
         adjusted = _adjusted(gaps)
-        return [
+        slices = [
             SliceOfRun(
                 where=one.where,
-                n_samples=one.own.size,
-                prevalence=_prevalence(one.own),
+                n_samples=one.side.places.size,
+                prevalence=_prevalence(one.side),
                 metrics={
                     value.name: SliceValue(
                         value=number(own[row, place]),
@@ -241,93 +279,105 @@ class _Judged:
                         reference=number(other[row, place]),
                         counts=_counts(value, one),
                         difference=self._difference(value, gaps[row][place], float(adjusted[row, place])),
-                        at_reference_prevalence=_at_reference(shifted[row][place]),
+                        at_reference_prevalence=_at_reference(one.shifted.get(value.name)),
                         reason=None if (why := limits[row][place].reason) is None else why.value,
                     )
                     for place, value in enumerate(self.values)
                 },
             )
-            for row, one in enumerate(held)
+            for row, one in enumerate(measured)
         ]
+        return slices, [*self._ranges(measured, own)]
+
+    def _measured(self, held: Held) -> _Measured:
+        """One slice, as far as it needs what it is held against."""
+        scored = [one for one in self.estimands if self._of_samples(one)]
+        found = _Measured(
+            where=held.where,
+            side=held.own,
+            own=_Computed.of(held.own, scored),
+            other=_Computed.of(held.other, scored),
+            is_reference=held.is_reference,
+        )
+        if held.is_reference:
+            return found
+        found.facts.update(
+            (value.name, self.whole.rate_facts(value.rate, held)) for value in self.values if value.rate is not None
+        )
+        smooth = [
+            one
+            for one in self.estimands
+            if not self._of_samples(one) and is_smooth(one.expression) and (one.rates is None or one.task is not None)
+        ]
+        if smooth:
+            for one, gaps in zip(smooth, self.whole.cell_gaps(smooth, held), strict=True):
+                found.gaps.update(zip(one.names, gaps, strict=True))
+        for one in self.estimands:
+            if one not in smooth and one.names[0] not in found.facts:
+                found.gaps.update(zip(one.names, self.whole.sample_gaps(one, held), strict=True))
+        moved = [one for one in self.estimands if _is_moved(one)]
+        smooth = [one for one in moved if not one.scored and is_smooth(one.expression)]
+        if smooth:
+            for one, at in zip(smooth, self.whole.at_shares(smooth, held), strict=True):
+                found.shifted.update(zip(one.names, at, strict=True))
+        for one in moved:
+            if one.scored:
+                found.shifted.update(zip(one.names, self.whole.value_at_shares(one, held), strict=True))
+        return found
+
+    def _of_samples(self, estimand: Estimand) -> bool:
+        """Does it follow from samples, and not from a matrix of classes?"""
+        return estimand.scored or self.source.task is not None
 
     def _limits(self, sides: Sequence[Side], level: float) -> list[list[Estimate]]:
         """Values (V) of each side with their limits; those of simulation only where that takes no long time."""
-        settings, found = LimitSettings(level=level), []
-        work = [sum(work_of(one, side.run, settings) for side in sides) for one in self.estimands]
-        affordable = np.cumsum(work) <= 1.0
-        for side in sides:
-            quick = [one for one, fits in zip(self.estimands, affordable, strict=True) if fits]
-            made = iter(estimate(quick, side.run, settings))
-            found.append(
-                [
-                    each
-                    for one, fits in zip(self.estimands, affordable, strict=True)
-                    for each in (next(made) if fits else values_alone(one, side.run, settings, NoLimits.TOO_MANY_RUNS))
-                ]
-            )
+        settings = LimitSettings(level=level)
+        if self._affordable is None:
+            work = [work_of(one, sides[0].run, settings) * len(sides) for one in self.estimands]
+            self._affordable = (np.cumsum(work) <= 1.0).tolist()
+        return [self._limits_of(side, settings) for side in sides]
+
+    def _limits_of(self, side: Side, settings: LimitSettings) -> list[Estimate]:
+        known = self._known_limits.get((side, settings.level))
+        if known is not None:
+            return known
+        choice = list(zip(self.estimands, self._affordable or [], strict=True))
+        made = iter(estimate([one for one, fits in choice if fits], side.run, settings))
+        found = [
+            each
+            for one, fits in choice
+            for each in (next(made) if fits else values_alone(one, side.run, settings, NoLimits.TOO_MANY_RUNS))
+        ]
+        self._known_limits[side, settings.level] = found
         return found
 
-    def _computed(self, sides: Sequence[Side]) -> Array:
+    def _computed(self, sides: Sequence[_Computed]) -> Array:
         """Values (S, V): those of the matrix in one pass over all sides."""
         # With one more axis rows are summed one by one, alike in every batch.
-        table = Table(np.stack([side.run.counts for side in sides])[:, None]) if self.source.task is None else None
+        table = Table(np.stack([one.counts for one in sides])[:, None]) if self.source.task is None else None
         columns = []
         for one in self.estimands:
-            if one.scored or table is None:
-                columns.append(np.stack([side.run.values(one) for side in sides]))
+            if table is None or self._of_samples(one):
+                columns.append(np.stack([side.values[one.text] for side in sides]))
             else:
                 columns.append(one.values(one.functional(table))[:, 0])
         return np.concatenate(columns, axis=1)
 
     # --- differences -------------------------------------------------------------------------------------------------
 
-    def _gaps(self, held: Sequence[Held]) -> list[list[Gap]]:
+    def _gaps(self, measured: Sequence[_Measured]) -> list[list[Gap]]:
         """Differences (S, V)."""
-        found: dict[str, list[Gap]] = {}
-        smooth = []
-        for estimand in self.estimands:
-            mine = [value for value in self.values if value.estimand is estimand]
-            if mine[0].rate is not None:
-                for value in mine:
-                    if value.rate is not None:
-                        found[value.name] = self.whole.rate_gaps(value.rate, held)
-            elif not estimand.scored and is_smooth(estimand.expression):
-                smooth.append(estimand)
-            else:
-                by_slice = [self.whole.sample_gaps(estimand, one) for one in held]
-                found |= {value.name: [gaps[value.place] for gaps in by_slice] for value in mine}
-        if smooth:
-            by_slice_too = [self.whole.cell_gaps(smooth, one) for one in held]
-            for index, estimand in enumerate(smooth):
-                for place, name in enumerate(estimand.names):
-                    found[name] = [gaps[index][place] for gaps in by_slice_too]
         itself = Gap(value=nan, reason=_IS_REFERENCE)
-        return [
-            [itself if one.is_reference else found[value.name][row] for value in self.values]
-            for row, one in enumerate(held)
-        ]
-
-    def _at_reference_shares(self, held: Sequence[Held]) -> list[list[tuple[float, Gap] | None]]:
-        """What prevalence moves, at the class shares of the other side (S, V)."""
-        moved = [
-            one
-            for one in self.estimands
-            if one.task is None and not one.insensitive and not needs_counts(one.expression) and not _counted(one)
-        ]
-        smooth = [one for one in moved if not one.scored and is_smooth(one.expression)]
-        scored = [one for one in moved if one.scored]
-        rows: list[list[tuple[float, Gap] | None]] = []
-        for side in held:
-            if side.is_reference:
-                rows.append([None for _ in self.values])
-                continue
-            found: dict[str, tuple[float, Gap]] = {}
-            for one, own in zip(smooth, self.whole.at_shares(smooth, side) if smooth else [], strict=True):
-                found |= dict(zip(one.names, own, strict=True))
-            for one in scored:
-                found |= dict(zip(one.names, self.whole.value_at_shares(one, side), strict=True))
-            rows.append([found.get(value.name) for value in self.values])
-        return rows
+        columns = []
+        for value in self.values:
+            others = [one for one in measured if not one.is_reference]
+            if value.rate is None:
+                known = [one.gaps[value.name] for one in others]
+            else:
+                known = self.whole.rate_gaps(value.rate, [one.facts[value.name] for one in others])
+            each = iter(known)
+            columns.append([itself if one.is_reference else next(each) for one in measured])
+        return [list(row) for row in zip(*columns, strict=True)]
 
     def _difference(self, value: _Value, gap: Gap, adjusted: float) -> SliceDifference:
         return SliceDifference(
@@ -351,18 +401,18 @@ class _Judged:
 
     # --- ranges ------------------------------------------------------------------------------------------------------
 
-    def _ranges(self, held: Sequence[Held]) -> Iterator[SliceRange]:
+    def _ranges(self, measured: Sequence[_Measured], values: Array) -> Iterator[SliceRange]:
         """The largest and the smallest value of each metric over the slices of the same attributes."""
-        for by in dict.fromkeys(tuple(one.where) for one in held):
-            own = [one for one in held if tuple(one.where) == by]
-            values = self._computed([one.own for one in own])
+        for by in dict.fromkeys(tuple(one.where) for one in measured):
+            rows = [row for row, one in enumerate(measured) if tuple(one.where) == by]
             for place, value in enumerate(self.values):
-                some = [row for row in range(len(own)) if isfinite(values[row, place])]
+                some = [row for row in rows if isfinite(values[row, place])]
                 if len(some) > 1:
-                    yield self._range(", ".join(by), value, place, [own[row] for row in some], values[some, place])
+                    own = [measured[row] for row in some]
+                    yield self._range(", ".join(by), value, place, own, values[some, place])
 
-    def _range(self, by: str, value: _Value, place: int, held: Sequence[Held], values: Array) -> SliceRange:
-        sides, settled = [one.own for one in held], level_of_pairs(self.asked.level, len(held))
+    def _range(self, by: str, value: _Value, place: int, own: Sequence[_Measured], values: Array) -> SliceRange:
+        sides, settled = [one.side for one in own], level_of_pairs(self.asked.level, len(own))
         made = [[row[place] for row in self._limits(sides, level)] for level in (self.asked.level, settled)]
         alone, pairs = ((np.array([one.low for one in each]), np.array([one.high for one in each])) for each in made)
         gap, low, high = map(float, range_of(values, alone, pairs))
@@ -374,8 +424,8 @@ class _Judged:
         return SliceRange(
             metric=value.name,
             by=by,
-            largest=held[int(values.argmax())].where,
-            smallest=held[int(values.argmin())].where,
+            largest=own[int(values.argmax())].where,
+            smallest=own[int(values.argmin())].where,
             difference=number(gap),
             low=number(low),
             high=number(high),
@@ -387,7 +437,7 @@ class _Judged:
 
     # --- search ------------------------------------------------------------------------------------------------------
 
-    def _searched(self, columns: Sequence[Column], search: SearchQuestion, reference: Mask | None) -> Slices:
+    def _searched(self, columns: Sequence[Column], search: SearchQuestion, reference: Places | None) -> Slices:
         """The slices that are worse than chance."""
         value, among, lost = self._events()
         if not self.whole.plain:
@@ -404,14 +454,14 @@ class _Judged:
         parts = [
             Part(
                 {columns[column].name: columns[column].values[code] for column, code in one.conditions},
-                np.logical_and.reduce([columns[column].codes == code for column, code in one.conditions]),
+                np.flatnonzero(
+                    np.logical_and.reduce([columns[column].codes == code for column, code in one.conditions])
+                ),
             )
             for one in found.found
         ]
-        held = self._held(parts, reference)
-        slices = [
-            _with_search(one, value.name, weak) for one, weak in zip(self._slices(held), found.found, strict=True)
-        ]
+        slices, _ = self._slices(parts, reference)
+        slices = [_with_search(one, value.name, weak) for one, weak in zip(slices, found.found, strict=True)]
         return self._answer(slices, [], [], SlicesSearched(sum(found.looked_at), search.depth))
 
     def _events(self) -> tuple[_Value, Mask, Mask]:
@@ -435,8 +485,10 @@ class _Judged:
         return value, among, ~hits if good else hits
 
 
-def _counted(estimand: Estimand) -> bool:
-    return estimand.rates is not None and estimand.rates[0].counted
+def _is_moved(estimand: Estimand) -> bool:
+    """Does prevalence move it, and has it a value at other class shares?"""
+    counted = estimand.rates is not None and estimand.rates[0].counted
+    return estimand.task is None and not (estimand.insensitive or counted or needs_counts(estimand.expression))
 
 
 def _adjusted(gaps: Sequence[Sequence[Gap]]) -> Array:
@@ -447,11 +499,11 @@ def _adjusted(gaps: Sequence[Sequence[Gap]]) -> Array:
     return highest
 
 
-def _counts(value: _Value, held: Held) -> SliceCounts | None:
+def _counts(value: _Value, one: _Measured) -> SliceCounts | None:
     if value.rate is None or value.rate.counted:
         return None
     (hits, among), (reference_hits, reference_among) = (
-        (float(part) for part in value.rate.counts(side.run.table)) for side in (held.own, held.other)
+        (float(part) for part in value.rate.counts(Table(side.counts))) for side in (one.own, one.other)
     )
     better, beyond = value.estimand.preference, nan
     if better is not None and reference_among:
