@@ -338,7 +338,7 @@ def test_whom_it_is_worse_for_is_said_in_counts() -> None:
     missed = int(value.counts.among - value.counts.hits)
     first = found.findings[0]
     assert first.code == "slice_worse"
-    assert f"In site C, sex f {missed} of {int(value.counts.among)} D are missed, elsewhere" in first.message
+    assert f"In site C, sex f, {missed} of {int(value.counts.among)} D are missed, elsewhere" in first.message
     assert first.evidence["metrics_worse"] == ["recall@D", "h_mean"]
 
 

@@ -4,6 +4,8 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from app.api.documents.document import (
+    ALL,
+    TEXT,
     Cell,
     Column,
     Document,
@@ -29,6 +31,7 @@ _TAGS: Final = {
     "undecided": Tag("inconclusive", "cannot tell", "open"),
 }
 _SHORT: Final = 40
+_LEDE: Final = "Sorted by what is lost beyond what the reference would lose of as many. Dashed: the reference."
 _HEADS: Final = (
     *("slice", "n_samples", "metric", "value", "low", "high", "reference", "difference", "difference_low"),
     *("difference_high", "p_value", "p_adjusted", "verdict", "at_reference_prevalence"),
@@ -52,12 +55,12 @@ def slices_document(answer: Json) -> Document:
         identifier=answer["evaluation_id"],
         opening=[Said(one["severity"], one["message"]) for one in answer["findings"]],
         sections=[
-            *(Section(f"slices-{place}", name, [_table(answer, name)]) for place, name in enumerate(metrics)),
+            *(Section(f"slices-{place}", name, [_table(answer, name)], _LEDE) for place, name in enumerate(metrics)),
             *([Section("ranges", "Ranges", [_ranges(answer)])] if answer["ranges"] else []),
         ],
         method=[
-            "Sorted by what is lost beyond what the reference would lose of as many. p is adjusted over all slices and "
-            "metrics, to hold the false discovery rate; that of a search holds the chance of any false find."
+            "p is adjusted over all slices and metrics, to hold the false discovery rate; that of a search holds the "
+            "chance of any false find."
         ],
         records=Records(_HEADS, list(_records(slices))),
     )
@@ -66,16 +69,17 @@ def slices_document(answer: Json) -> Document:
 def _table(answer: Json, metric: str) -> Table:
     """Return the slices by one metric, the largest losses first."""
     known = [one for one in answer["slices"] if metric in one["metrics"]]
+    values = [one["metrics"][metric] for one in known]
     ordered = sorted(known, key=lambda one: _order(one["metrics"][metric]), reverse=True)
     columns = [
-        Column("slice", Kind.NAME, cut=36),
-        Column("samples", Kind.NUMBER),
-        Column("counts", Kind.NUMBER),
+        Column("slice", Kind.NAME, cut=36, style="nw"),
+        Column("samples", Kind.NUMBER, only=ALL if all("counts" not in value for value in values) else ALL - TEXT),
+        Column("counts", Kind.NUMBER, style="nw"),
         Column("beyond", Kind.NUMBER),
         Column((Name(metric),), Kind.DRAWN, style="big"),
         Column("less reference", Kind.VALUE),
         Column("at its prevalence", Kind.VALUE),
-        Column("p", Kind.NUMBER),
+        Column("p", Kind.NUMBER, style="nw"),
         Column("", Kind.WORDS),
     ]
     rows = [_row(one, one["metrics"][metric]) for one in ordered]
@@ -93,19 +97,20 @@ def _order(value: Json) -> tuple[float, float]:
 
 def _row(one: Json, value: Json) -> list[Cell]:
     counts, difference, at = value.get("counts"), value["difference"], value.get("at_reference_prevalence")
+    own = Estimate(
+        value["value"],
+        value["low"],
+        value["high"],
+        note=value.get("reason", ""),
+        moves=at is not None,
+        against=value["reference"],
+    )
     return [
         (Name(slice_text(one["where"])),),
         counted(one["n_samples"]),
         None if counts is None else f"{whole(counts['hits'])} of {whole(counts['among'])}",
         None if counts is None or counts["beyond"] is None else _signed(counts["beyond"]),
-        Estimate(
-            value["value"],
-            value["low"],
-            value["high"],
-            note=value.get("reason", ""),
-            moves=at is not None,
-            against=value["reference"],
-        ),
+        own,
         Estimate(difference["value"], sign=True),
         None if at is None else Estimate(at["difference"]["value"], sign=True),
         p_value(difference["p_adjusted"]) if difference.get("p_adjusted") is not None else None,

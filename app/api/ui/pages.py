@@ -300,6 +300,45 @@ async def show_what_if(
     return render(request, "what_if.html", "runs", page=page, pictures=pictures)
 
 
+@router.get("/evaluations/{identifier}/slices")
+async def show_slices(
+    identifier: UUID,
+    request: Request,
+    context: UseContext,
+    by: Annotated[list[Annotated[str, StringConstraints(max_length=256)]] | None, Query(max_length=50), SOUGHT] = None,
+    metric: Annotated[list[Annotated[str, StringConstraints(max_length=2000)]] | None, Query(max_length=20), SOUGHT] = None,
+    depth: Annotated[int, Query(ge=1, le=3)] = 1,
+    reference: Literal["rest", "overall"] = "rest",
+) -> Response:
+    """Show a run slice by slice: for whom it is worse, how many are lost there, and whether that is prevalence."""
+    source = await context.services.evaluations.sliceable(context.project, identifier)
+    names = await context.services.evaluations.names(context.project, identifier)
+    known = attribute_names(source)
+    chosen = [name for name in by or known[:_SLICED_BY] if name]
+    question = SlicesQuestion(
+        by=tuple(dict.fromkeys(chosen)),
+        depth=depth,
+        bins={name: _BINS for name in chosen if is_number(source, name)},
+        metrics=tuple(one for one in metric or () if one),
+        reference=reference,
+    )
+    form = {
+        "id": str(identifier),
+        "run": run_title({"model": as_answered(names)["model"], "dataset": as_answered(names)["dataset"]}),
+        "attributes": [(name, shown(name), name in chosen) for name in known],
+        "depths": [(one, words, one == depth) for one, words in enumerate(("each", "in pairs", "in threes"), 1)],
+        "metrics": question.metrics,
+        "references": [(one, words, one == reference) for one, words in (("rest", "the rest"), ("overall", "overall"))],
+    }
+    written = partial(_written_slices, source, question, identifier, form, Web.of(request, "runs"))
+    return respond(await context.services.compute.run(written))
+
+
+def _written_slices(source: MatrixInput, asked: SlicesQuestion, identifier: UUID, form: Json, web: Web) -> bytes:
+    answer = as_answered(judge_slices(source, asked, identifier))
+    return write("slices.html", web, **view(slices_document(answer), web.at), form=form)
+
+
 @router.get("/evaluations/{identifier}/report")
 async def download_report(identifier: UUID, context: UseContext) -> Response:
     """Give the report as one file, which can be attached to a ticket."""

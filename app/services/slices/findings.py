@@ -115,7 +115,7 @@ def _worse(one: SliceOfRun, worse: Sequence[_Named], elsewhere: str, missed: Map
     if counts is not None and name in missed:
         lost, lost_elsewhere = counts.among - counts.hits, counts.reference_among - counts.reference_hits
         text = (
-            f"In {where} {whole(lost)} of {whole(counts.among)} {missed[name]} are missed, "
+            f"In {where}, {whole(lost)} of {whole(counts.among)} {missed[name]} are missed, "
             f"{elsewhere} {whole(lost_elsewhere)} of {whole(counts.reference_among)}{p}."
         )
     else:
@@ -123,7 +123,7 @@ def _worse(one: SliceOfRun, worse: Sequence[_Named], elsewhere: str, missed: Map
         if counts is not None:
             own = f"{own} ({whole(counts.hits)} of {whole(counts.among)})"
             other = f"{other} ({whole(counts.reference_hits)} of {whole(counts.reference_among)})"
-        text = f"In {where} {name} is {own}, {elsewhere} {other}{p}."
+        text = f"In {where}, {name} is {own}, {elsewhere} {other}{p}."
     return Finding.warning(
         "slice_worse",
         text + (f" Worse too: {', '.join(others[:5])}." if others else ""),

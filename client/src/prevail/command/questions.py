@@ -12,8 +12,8 @@ from prevail.command.output import emit, put
 from prevail.command.runs import pairs
 
 COMMANDS: Final = (
-    *("metrics", "models", "datasets", "what-if", "project", "threshold", "curve", "consistency", "jobs", "job", "api"),
-    "mlflow",
+    *("metrics", "models", "datasets", "what-if", "project", "threshold", "slices", "curve", "consistency", "jobs"),
+    *("job", "api", "mlflow"),
 )
 
 
@@ -31,6 +31,16 @@ def add_commands(commands: Any, common: argparse.ArgumentParser) -> None:
     threshold = _of_run(commands, common, "threshold", "the decision rule that is best for an objective", _threshold)
     threshold.add_argument("--objective", default="h_mean", metavar="EXPRESSION")
     threshold.add_argument("--min", action="append", default=[], metavar="METRIC=X", help="a constraint")
+    slices = _of_run(commands, common, "slices", "for whom it is worse, by attributes of the samples", _slices)
+    slices.add_argument("--by", default="", metavar="NAME,NAME", help="attributes")
+    slices.add_argument("--depth", type=int, help="how many of them are crossed (default: 1)")
+    slices.add_argument(
+        "--bins", action="append", default=[], metavar="NAME=EDGE,EDGE", help="of a number; or how many"
+    )
+    slices.add_argument("-m", "--metric", action="append", metavar="EXPRESSION")
+    slices.add_argument("--against", metavar="rest|overall", help="what a slice is held against (default: rest)")
+    slices.add_argument("--search", metavar="EXPRESSION", help="look through all slices for those that are worse")
+    slices.add_argument("--min", action="append", default=[], metavar="METRIC=X", help="exit 1 below, 2 if open")
     curve = _of_run(commands, common, "curve", "the points of a curve", _curve)
     curve.add_argument("name", metavar="NAME", help="roc, pr, det, mcp, imcp, calibration, decision, cost, gain, …")
     curve.add_argument("--class", dest="of", metavar="LABEL")
@@ -124,6 +134,28 @@ def _threshold(client: Client, chosen: Namespace) -> int:
     constraints = [{"metric": metric, "min": value} for metric, value in _numbers(chosen.min).items()]
     emit(client, client.threshold(chosen.run, chosen.objective, constraints=constraints, **_place(chosen)), chosen)
     return DONE
+
+
+def _slices(client: Client, chosen: Namespace) -> int:
+    given = {
+        "depth": chosen.depth,
+        "bins": {name: _edges(text) for name, text in pairs(chosen.bins).items()} or None,
+        "metrics": chosen.metric,
+        "reference": chosen.against,
+        "search": None if chosen.search is None else {"metric": chosen.search},
+    }
+    options = {name: value for name, value in given.items() if value is not None}
+    by = [name for name in chosen.by.split(",") if name]
+    emit(client, client.slices(chosen.run, by, **_place(chosen), **options), chosen)
+    return DONE
+
+
+def _edges(text: str) -> list[float] | int:
+    """Edges of bins, or how many bins."""
+    try:
+        return int(text) if "," not in text else [float(edge) for edge in text.split(",")]
+    except ValueError as error:
+        raise UsageError(f"--bins: expected numbers: {error}") from error
 
 
 def _curve(client: Client, chosen: Namespace) -> int:

@@ -6,7 +6,8 @@ from typing import Any
 from prevail.operations.asking import Asking, segment
 from prevail.operations.naming import Name, Run
 from prevail.results.listing import Facts
-from prevail.wire.steps import Flow, operation
+from prevail.results.slicing import Slices
+from prevail.wire.steps import Call, Flow, operation
 
 
 class Wondering(Asking):
@@ -63,16 +64,17 @@ class Wondering(Asking):
         dataset: Name | None = None,
         split: str | None = None,
         **options: Any,
-    ) -> Flow[Facts]:
+    ) -> Flow[Slices]:
         """A run judged by the values of attributes, such as ``by=["sex", "site"]``; or ``search={"metric": …}``."""
         identifier = yield from self._identified(run, dataset, split)
-        body = {"by": list(by), **options}
-        return (yield from self._facts("POST", f"/v1/evaluations/{segment(identifier)}/slices", body))
+        call = Call("POST", f"/v1/evaluations/{segment(identifier)}/slices", {}, {"by": list(by), **options})
+        return (yield from self._made(Slices, call))
 
     @operation
-    def slices_of_input(self, /, input: Mapping[str, Any], by: Sequence[str] = (), **options: Any) -> Flow[Facts]:
+    def slices_of_input(self, /, input: Mapping[str, Any], by: Sequence[str] = (), **options: Any) -> Flow[Slices]:
         """Judge an input slice by slice; nothing is stored."""
-        return (yield from self._facts("POST", "/v1/slices", {"input": dict(input), "by": list(by), **options}))
+        call = Call("POST", "/v1/slices", {}, {"input": dict(input), "by": list(by), **options})
+        return (yield from self._made(Slices, call))
 
     @operation
     def curve(
