@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from app.domain.errors import DomainError
 from app.domain.evaluation import DatasetRef, EvaluationRecord, ModelRef
 from app.domain.identifiers import read_id
+from app.domain.inputs.attributes import Attributes
 from app.domain.inputs.content import Content
 from app.domain.inputs.kinds import shape_of, task_of
 from app.domain.inputs.samples import Samples
@@ -150,6 +151,8 @@ class Checker:
             reason = f"the column {absent[0]} is not there"
             return None, Discrepancy(one.record.id, "samples", None, None, reason)
         parts: dict[str, Any] = {name: columns[digest] for name, digest in one.columns.items()}
+        if "attributes" in parts:
+            parts["attributes"] = Attributes.of_column(parts["attributes"])
         return Samples(**parts, fold_sizes=one.fold_sizes), None
 
     def _judge(

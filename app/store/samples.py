@@ -15,6 +15,7 @@ from sqlalchemy import ARRAY, LargeBinary, Uuid, delete, func, literal, select, 
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from app.domain.inputs.attributes import Attributes
 from app.domain.inputs.samples import Samples
 from app.services.ports import SampleLabels
 from app.store.database.tables import evaluation_samples, probability_reports, sample_columns
@@ -96,7 +97,7 @@ def _narrow(column: NDArray[Any]) -> NDArray[Any]:
     return column.astype("<i8", copy=False)
 
 
-COLUMN_NAMES = ("truth", "predicted", "outputs", "ids", "weights", "groups")
+COLUMN_NAMES = ("truth", "predicted", "outputs", "ids", "weights", "groups", "attributes")
 _DIGESTS = tuple(evaluation_samples.c[name] for name in COLUMN_NAMES)
 
 
@@ -117,8 +118,9 @@ def pack_samples(samples: Samples) -> PackedSamples:
     """Compress all columns; takes a while for many samples."""
     columns: dict[str, StoredColumn | None] = {}
     for name in COLUMN_NAMES:
-        column: NDArray[Any] | None = getattr(samples, name)
-        columns[name] = None if column is None else pack(column)
+        column: NDArray[Any] | Attributes | None = getattr(samples, name)
+        array = column.as_column() if isinstance(column, Attributes) else column
+        columns[name] = None if array is None else pack(array)
     return PackedSamples(columns, samples.fold_sizes)
 
 
@@ -194,7 +196,7 @@ class StoredSamples:
         found = {}
         for row in self.rows:
             parts = {name: columns.get(row[name]) for name in COLUMN_NAMES if name in row}
-            sizes = row["fold_sizes"]
+            sizes, kept = row["fold_sizes"], parts.get("attributes")
             identifier = UUID(int=row["evaluation_id"].int)
             found[identifier] = Samples(
                 truth=columns[row["truth"]],
@@ -204,6 +206,7 @@ class StoredSamples:
                 weights=parts.get("weights"),
                 groups=parts.get("groups"),
                 fold_sizes=None if sizes is None else tuple(sizes),
+                attributes=None if kept is None else Attributes.of_column(kept),
             )
         return found
 

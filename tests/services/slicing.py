@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from app.domain.inputs.attributes import read_attributes
 from app.domain.inputs.content import GROUPS_FACT, WEIGHTS_FACT, Content
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.inputs.samples import Samples
@@ -36,7 +37,7 @@ def classified(
         outputs=outputs,
         weights=weights,
         groups=groups,
-        attributes=attributes,
+        attributes=read_attributes({name: column.tolist() for name, column in attributes.items()}, truth.size, ""),
     )
     return MatrixInput(
         kind="predictions" if outputs is None else "probabilities",
@@ -60,3 +61,11 @@ def clinic(size: int = 3000, seed: int = 5) -> MatrixInput:
     caught = random.random(size) < np.where((site == "C") & (sex == "f"), 0.35, 0.85)
     predicted = np.where(truth, caught, random.random(size) < 0.06)
     return classified(truth, predicted, {"site": site, "sex": sex, "age": age})
+
+
+def attributes_of(source: MatrixInput) -> Attributes:
+    """Values of the attributes of a run, sample by sample."""
+    assert source.samples is not None
+    assert source.samples.attributes is not None
+    known = source.samples.attributes.by_name
+    return {name: np.array(one.values)[one.codes] for name, one in known.items()}

@@ -1,5 +1,7 @@
 """Runs judged slice by slice: values, differences, ranges, searches, and what is said of them."""
 
+from typing import TypeVar
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -9,35 +11,52 @@ from statsmodels.stats.multitest import multipletests
 from app.domain.errors import InvalidInput, OutOfReach
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.options import Options
+from app.kernel.numerics.arrays import Mask
 from app.kernel.slices.gaps import RateGaps
 from app.kernel.uncertainty.intervals import wilson
 from app.services.evaluate.reports import evaluate
-from app.services.slices.answers import SliceOfRun, Slices, SliceValue, Verdict
+from app.services.slices.answers import Verdict
 from app.services.slices.parts import restricted
 from app.services.slices.slices import SearchQuestion, SlicesQuestion, judge_slices
-from tests.services.slicing import classified, clinic
+from tests.services.slicing import attributes_of, classified, clinic
 
 CLINIC = clinic()
+_Some = TypeVar("_Some")
 
 
-def judged(source: MatrixInput = CLINIC, **asked: object) -> Slices:
-    return judge_slices(source, SlicesQuestion(**asked))  # type: ignore[arg-type]  # as each test asks
+def known(one: _Some | None) -> _Some:
+    """What is there."""
+    assert one is not None
+    return one
 
 
-def of(found: Slices, metric: str, **where: object) -> SliceValue:
+SAMPLES = known(CLINIC.samples)
+
+
+def judged(source: MatrixInput = CLINIC, **asked: Any) -> Any:
+    return judge_slices(source, SlicesQuestion(**asked))
+
+
+def alone(source: MatrixInput, mask: Mask) -> MatrixInput:
+    return restricted(source, np.flatnonzero(mask))
+
+
+def of(found: Any, metric: str, **where: object) -> Any:
     return one_of(found, **where).metrics[metric]
 
 
-def one_of(found: Slices, **where: object) -> SliceOfRun:
+def one_of(found: Any, **where: object) -> Any:
     (one,) = (one for one in found.slices if one.where == where)
     return one
 
 
-def mask_of(source: MatrixInput, **where: object) -> np.ndarray:
-    return np.logical_and.reduce([source.samples.attributes[name] == value for name, value in where.items()])
+def mask_of(source: MatrixInput, **where: object) -> Mask:
+    known = attributes_of(source)
+    mask: Mask = np.logical_and.reduce([known[name] == value for name, value in where.items()])
+    return mask
 
 
-# --- values ------------------------------------------------------------------------------------------------------------
+# --- values ----------------------------------------------------------------------------------------------------------
 
 
 def test_values_are_those_of_evaluating_each_slice_by_itself_exactly() -> None:
@@ -55,27 +74,25 @@ def test_values_are_those_of_evaluating_each_slice_by_itself_exactly() -> None:
     assert len(found.slices) == 5
     for one in found.slices:
         mask = mask_of(CLINIC, **one.where)
-        alone, rest = (evaluate(restricted(CLINIC, part), Options(metrics=tuple(names))) for part in (mask, ~mask))
+        itself, rest = (evaluate(alone(CLINIC, part), Options(metrics=tuple(names))) for part in (mask, ~mask))
         for name in names:
-            assert one.metrics[name].value == alone.requested[name]
+            assert one.metrics[name].value == itself.requested[name]
             assert one.metrics[name].reference == rest.requested[name]
         assert one.n_samples == int(mask.sum())
-        assert one.prevalence == {"D": CLINIC.samples.truth[mask].mean()}
+        assert one.prevalence == {"D": SAMPLES.truth[mask].mean()}
 
 
 def test_values_of_weighted_samples_are_those_of_each_slice_too() -> None:
-    samples = CLINIC.samples
+    samples = SAMPLES
     weights = np.random.default_rng(1).random(samples.size)
-    source = classified(samples.truth, samples.predicted, samples.attributes, weights=weights)
+    source = classified(samples.truth, samples.predicted, attributes_of(CLINIC), weights=weights)
     found = judged(source, by=("site",), metrics=("recall@D", "mcc"))
     for one in found.slices:
         mask = mask_of(source, **one.where)
         truth, predicted = samples.truth[mask], samples.predicted[mask]
         by_hand = sklearn_metrics.recall_score(truth, predicted, sample_weight=weights[mask])
         assert one.metrics["recall@D"].value == pytest.approx(by_hand, rel=1e-12)
-        assert (
-            one.metrics["mcc"].value == evaluate(restricted(source, mask), Options(metrics=("mcc",))).requested["mcc"]
-        )
+        assert one.metrics["mcc"].value == evaluate(alone(source, mask), Options(metrics=("mcc",))).requested["mcc"]
 
 
 def test_values_are_those_of_scikit_learn_group_by_group() -> None:
@@ -88,7 +105,7 @@ def test_values_are_those_of_scikit_learn_group_by_group() -> None:
         "balanced_accuracy": sklearn_metrics.balanced_accuracy_score,
     }
     found = judged(by=("site", "sex"), depth=2, metrics=tuple(scores), minimum_samples=1)
-    truth, predicted = CLINIC.samples.truth, CLINIC.samples.predicted
+    truth, predicted = SAMPLES.truth, SAMPLES.predicted
     known = [one for one in found.slices if one.where["site"] != "F"]
     assert len(known) == 6
     for one in known:
@@ -102,7 +119,6 @@ def test_values_are_those_of_scikit_learn_group_by_group() -> None:
 def test_limits_of_a_slice_are_those_of_its_samples_alone() -> None:
     value = of(judged(by=("site",), metrics=("recall@D",)), "recall@D", site="C")
     counts = value.counts
-    assert counts is not None
     low, high = wilson(np.array(counts.hits), np.array(counts.among))
     assert (value.low, value.high) == (float(low), float(high))
     assert counts.beyond == pytest.approx(counts.among * counts.reference_hits / counts.reference_among - counts.hits)
@@ -119,13 +135,12 @@ def test_every_class_of_several_has_a_value() -> None:
     assert {one.metric for one in found.ranges} == set(found.slices[0].metrics)
 
 
-# --- differences -------------------------------------------------------------------------------------------------------
+# --- differences -----------------------------------------------------------------------------------------------------
 
 
 def test_a_rate_differs_from_the_rest_by_newcombe() -> None:
     value = of(judged(by=("site",), metrics=("recall@D",)), "recall@D", site="C")
     counts = value.counts
-    assert counts is not None
     gap = RateGaps(
         np.array([[counts.hits], [counts.reference_hits]]), np.array([[counts.among], [counts.reference_among]])
     )
@@ -145,7 +160,6 @@ def test_a_false_alarm_rate_is_worse_where_it_is_higher() -> None:
     assert value.difference.value == pytest.approx(0.225)
     assert value.difference.low < 0.225 < value.difference.high
     assert value.difference.verdict is Verdict.WORSE
-    assert value.counts is not None
     assert value.counts.beyond == pytest.approx(90.0)
     assert of(found, "fpr@D", lab="y").difference.verdict is Verdict.BETTER
 
@@ -180,7 +194,7 @@ def test_against_all_samples_a_rate_has_its_difference_to_the_rest_in_part() -> 
 @pytest.mark.parametrize("metric", ["h_mean", "mcc", "macro_f1"])
 def test_what_is_no_rate_differs_as_often_as_resamples_do(metric: str) -> None:
     random = np.random.default_rng(7)
-    samples = CLINIC.samples
+    samples = SAMPLES
     score = {
         "mcc": sklearn_metrics.matthews_corrcoef,
         "macro_f1": lambda y, p: sklearn_metrics.f1_score(y, p, average="macro"),
@@ -202,9 +216,9 @@ def test_a_slice_of_another_column_shares_samples_with_the_reference() -> None:
     found = judged(by=("site",), metrics=("recall@D", "h_mean", "precision@D"), reference={"sex": "f"})
     value = of(found, "recall@D", site="C")
     women = mask_of(CLINIC, sex="f")
-    assert value.reference == evaluate(restricted(CLINIC, women), Options(metrics=("recall@D",))).requested["recall@D"]
-    mine, members = mask_of(CLINIC, site="C"), CLINIC.samples.truth == 1
-    hits = CLINIC.samples.predicted == 1
+    assert value.reference == evaluate(alone(CLINIC, women), Options(metrics=("recall@D",))).requested["recall@D"]
+    mine, members = mask_of(CLINIC, site="C"), SAMPLES.truth == 1
+    hits = SAMPLES.predicted == 1
     first, second = (np.where(one & members, hits - hits[one & members].mean(), 0.0) for one in (mine, women))
     rho = float(first @ second / np.sqrt((first @ first) * (second @ second)))
     assert 0.1 < rho < 0.9
@@ -223,8 +237,8 @@ def test_the_reference_is_not_held_against_itself() -> None:
 
 
 def test_groups_count_as_one_each() -> None:
-    samples = CLINIC.samples
-    twice = {name: np.repeat(column, 4) for name, column in samples.attributes.items()}
+    samples = SAMPLES
+    twice = {name: np.repeat(column, 4) for name, column in attributes_of(CLINIC).items()}
     groups = np.repeat(np.arange(samples.size), 4)
     source = classified(np.repeat(samples.truth, 4), np.repeat(samples.predicted, 4), twice, groups=groups)
     metrics = ("recall@D", "mcc", "precision@D")
@@ -260,7 +274,7 @@ def test_small_slices_have_no_adjusted_p_of_what_is_no_rate() -> None:
     assert "so few samples" in (difference.reason or "")
 
 
-# --- prevalence --------------------------------------------------------------------------------------------------------
+# --- prevalence ------------------------------------------------------------------------------------------------------
 
 
 def test_a_gap_that_is_one_of_prevalence_is_called_that() -> None:
@@ -270,7 +284,7 @@ def test_a_gap_that_is_one_of_prevalence_is_called_that() -> None:
     at = value.at_reference_prevalence
     assert at is not None
     mask = mask_of(CLINIC, site="B")
-    truth, predicted = CLINIC.samples.truth, CLINIC.samples.predicted
+    truth, predicted = SAMPLES.truth, SAMPLES.predicted
     share = truth[~mask].mean()
     recall, alarms = predicted[mask & (truth == 1)].mean(), predicted[mask & (truth == 0)].mean()
     by_hand = share * recall / (share * recall + (1 - share) * alarms)
@@ -290,7 +304,7 @@ def test_few_members_of_a_class_have_draws_of_their_rows() -> None:
 
 
 def test_a_class_that_a_slice_lacks_leaves_no_value_at_other_shares() -> None:
-    samples = CLINIC.samples
+    samples = SAMPLES
     lab = np.where((samples.truth == 0) & (np.arange(samples.size) % 5 == 0), "x", "y")
     found = judged(
         classified(samples.truth, samples.predicted, {"lab": lab}), by=("lab",), metrics=("precision@D", "recall@D")
@@ -304,7 +318,7 @@ def test_a_class_that_a_slice_lacks_leaves_no_value_at_other_shares() -> None:
     assert value.difference.verdict is Verdict.UNDECIDED
 
 
-# --- ranges, left out, searches ----------------------------------------------------------------------------------------
+# --- ranges, left out, searches --------------------------------------------------------------------------------------
 
 
 def test_ranges_are_over_the_slices_of_each_attribute() -> None:
@@ -325,7 +339,7 @@ def test_slices_too_small_or_without_a_rest_are_left_out() -> None:
         ({"site": "F"}, 9, "fewer than 30 samples")
     ]
     assert [finding.code for finding in found.findings][-1] == "slices_too_small"
-    samples = CLINIC.samples
+    samples = SAMPLES
     source = classified(samples.truth, samples.predicted, {"site": np.full(samples.size, "A")})
     found = judged(source, by=("site",), metrics=("recall@D",))
     assert (found.slices, found.ranges) == ([], [])
@@ -357,8 +371,8 @@ def test_a_search_finds_the_slice_that_is_worse_and_no_other() -> None:
 def test_a_search_counts_rates_of_independent_samples() -> None:
     with pytest.raises(InvalidInput, match="expected a rate"):
         judged(search=SearchQuestion("h_mean"))
-    samples = CLINIC.samples
-    source = classified(samples.truth, samples.predicted, samples.attributes, weights=np.full(samples.size, 0.5))
+    samples = SAMPLES
+    source = classified(samples.truth, samples.predicted, attributes_of(CLINIC), weights=np.full(samples.size, 0.5))
     with pytest.raises(InvalidInput, match="independent samples"):
         judged(source, search=SearchQuestion("recall@D"))
 
@@ -366,8 +380,8 @@ def test_a_search_counts_rates_of_independent_samples() -> None:
 def test_more_conditions_than_attributes_and_too_many_values_are_refused() -> None:
     with pytest.raises(InvalidInput, match="at least 2 attributes"):
         judged(by=("site",), depth=2)
-    samples = CLINIC.samples
-    source = classified(samples.truth, samples.predicted, {"id": np.arange(samples.size) // 2})
-    betas = tuple(f"f_beta(beta={beta})@*" for beta in range(2, 8))
-    with pytest.raises(OutOfReach, match="1500 slices with 14 values"):
+    samples = SAMPLES
+    source = classified(samples.truth, samples.predicted, {"id": (np.arange(samples.size) // 3).astype(str)})
+    betas = tuple(f"f_beta(beta={beta})@*" for beta in range(2, 12))
+    with pytest.raises(OutOfReach, match="1000 slices with 22 values"):
         judged(source, by=("id",), minimum_samples=1, metrics=("recall@*", *betas))

@@ -20,6 +20,7 @@ from app.api.documents.document import Document, Json
 from app.api.documents.evaluation import evaluation_document
 from app.api.documents.leaderboard import leaderboard_notes, leaderboard_table
 from app.api.documents.reading import dataset_name, run_name, run_title, sentence, shown
+from app.api.documents.slices import slices_document
 from app.api.documents.text import plain
 from app.api.plots.registry import FigureData, Run, Subject, as_answered, class_of, matrix_of
 from app.api.problems import InvalidQuery
@@ -36,14 +37,19 @@ from app.domain.errors import InvalidExpression, NotFound, OutOfReach
 from app.domain.evaluation import DatasetRef
 from app.domain.expressions.syntax import write_label
 from app.domain.inputs.kinds import KINDS
+from app.domain.inputs.matrices import MatrixInput
 from app.domain.members import rfc3339
 from app.domain.named_metrics import ACCURACY, BALANCED, HEADLINE, PRECISION, RANKED, RECALL, SWEPT
 from app.domain.wording import PAGE, percent, whole
 from app.services.project.projection import Marked, Scenario, Sweep
 from app.services.rank import LeaderboardQuery
+from app.services.slices.parts import attribute_names
+from app.services.slices.slices import SlicesQuestion, judge_slices
 
 router = page_routes()
 _ON_A_PAGE: Final = 25
+# Attributes that slices are made of where nobody says.
+_SLICED_BY: Final = 3
 _IN_A_LEADERBOARD: Final = 50
 _DATASETS: Final = 100
 
@@ -305,32 +311,25 @@ async def show_slices(
     identifier: UUID,
     request: Request,
     context: UseContext,
-    by: Annotated[list[Annotated[str, StringConstraints(max_length=256)]] | None, Query(max_length=50), SOUGHT] = None,
-    metric: Annotated[list[Annotated[str, StringConstraints(max_length=2000)]] | None, Query(max_length=20), SOUGHT] = None,
+    by: Annotated[list[str] | None, Query(max_length=50), SOUGHT] = None,
+    metric: Annotated[list[str] | None, Query(max_length=20), SOUGHT] = None,
     depth: Annotated[int, Query(ge=1, le=3)] = 1,
     reference: Literal["rest", "overall"] = "rest",
 ) -> Response:
     """Show a run slice by slice: for whom it is worse, how many are lost there, and whether that is prevalence."""
     source = await context.services.evaluations.sliceable(context.project, identifier)
-    names = await context.services.evaluations.names(context.project, identifier)
     known = attribute_names(source)
-    chosen = [name for name in by or known[:_SLICED_BY] if name]
-    question = SlicesQuestion(
-        by=tuple(dict.fromkeys(chosen)),
-        depth=depth,
-        bins={name: _BINS for name in chosen if is_number(source, name)},
-        metrics=tuple(one for one in metric or () if one),
-        reference=reference,
-    )
+    chosen = by or known[:_SLICED_BY]
+    metrics = tuple(one for one in metric or () if one)
+    asked = SlicesQuestion(by=tuple(dict.fromkeys(chosen)), depth=depth, metrics=metrics, reference=reference)
     form = {
         "id": str(identifier),
-        "run": run_title({"model": as_answered(names)["model"], "dataset": as_answered(names)["dataset"]}),
         "attributes": [(name, shown(name), name in chosen) for name in known],
         "depths": [(one, words, one == depth) for one, words in enumerate(("each", "in pairs", "in threes"), 1)],
-        "metrics": question.metrics,
+        "metric": metrics[0] if metrics else "",
         "references": [(one, words, one == reference) for one, words in (("rest", "the rest"), ("overall", "overall"))],
     }
-    written = partial(_written_slices, source, question, identifier, form, Web.of(request, "runs"))
+    written = partial(_written_slices, source, asked, identifier, form, Web.of(request, "runs"))
     return respond(await context.services.compute.run(written))
 
 

@@ -9,14 +9,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.domain.errors import InvalidInput
+from app.domain.inputs.attributes import read_attributes
 from app.domain.inputs.columns import BESIDE, Rows, check_lengths, facts_beside, samples_of
 from app.domain.inputs.content import IGNORED_FACT, Content
 from app.domain.inputs.ignored import IGNORED, at_their_places, samples_left
 from app.domain.inputs.kind import (
+    ATTRIBUTES,
     LABELS,
     POSITIVE,
     SCORES,
     SHARES,
+    AttributeColumns,
     Beyond,
     ClassNames,
     Facts,
@@ -69,6 +72,7 @@ class ClassifiedInput(Input):
     sample_ids: Column | None = ids()
     sample_weight: Numbers | None = weights()
     group_ids: Column | None = groups()
+    attributes: AttributeColumns | None = option(ATTRIBUTES)
     ignore: Ignored = option(IGNORED, ())
     tally: Tally | None = None
     part: bool = False
@@ -83,7 +87,9 @@ class ClassifiedInput(Input):
         left: ClassifiedInput = self
         if rows.size < size:
             columns = {name: taken(values, rows) for name, values in self.given().items()}
-            left = replace(self, **columns, tally=None if self.tally is None else self.tally.taken(rows))
+            beside = self.attributes and {name: taken(values, rows) for name, values in self.attributes.items()}
+            tally = None if self.tally is None else self.tally.taken(rows)
+            left = replace(self, **columns, attributes=beside, tally=tally)
         with at_their_places(rows, self.columns(), pointer):
             made = left._read(left.read_columns(pointer), pointer)
         return replace(made, facts={**made.facts, IGNORED_FACT: ignored})
@@ -141,8 +147,10 @@ class ClassifiedInput(Input):
         else:
             check_entries(counts, where, lambda *_: where)
         samples = None
-        if outputs is not None or not read.keys().isdisjoint(BESIDE):
+        if outputs is not None or self.attributes or not read.keys().isdisjoint(BESIDE):
             samples = samples_of(read, truth, predicted, outputs, tally)
+        if samples is not None and self.attributes:
+            samples = replace(samples, attributes=read_attributes(self.attributes, truth.size, f"{pointer}/attributes"))
         return MatrixInput(
             kind=self.kind,
             labels=labels,

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from app.domain.errors import InvalidInput
 from app.domain.findings import Finding
+from app.domain.inputs.attributes import MOST_ATTRIBUTES
 from app.domain.inputs.columns import (
     check_lengths,
     read_flags,
@@ -40,6 +41,10 @@ from app.kernel.uncertainty.units import Units
 
 _MEMBER = "member"
 POSITIVE = "The positive class, K = 2 only; the second label by default."
+ATTRIBUTES = (
+    "By name one value per sample: a text, a number, true, false or null. Slices are made of them, such as sex, site "
+    "or age; texts have at most 1,000 values."
+)
 GROUPS = (
     "One per sample: the patient, session or other group that it is one of, where samples are not independent. Every "
     "interval then counts groups, not samples."
@@ -206,6 +211,11 @@ ClassNames = Annotated[list[LabelOf], Limits({"max_length": _MOST_LABELS}, {**CL
 GroupNames = Annotated[list[LabelOf], Limits({"max_length": _MOST_LABELS}, {**FEW, "uniqueItems": True})]
 Ignored = Annotated[Sequence[LabelOf], Limits({"max_length": MOST_CLASSES})]
 Share = Annotated[float, Limits({"ge": 0, "le": 1})]
+# Values are looked at one by one by the reader.
+AttributeColumns = Annotated[
+    dict[str, list[Any]],
+    Limits({"max_length": MOST_ATTRIBUTES}, {"additionalProperties": {"type": "array", "maxItems": MOST_SAMPLES}}),
+]
 MatrixRow = Annotated[list[Entry], Limits({"max_length": MOST_CLASSES}, CLASSES, first_fault=True)]
 Matrix = Annotated[list[MatrixRow], Limits({"max_length": MOST_CLASSES}, CLASSES)]
 TableRow = Annotated[list[Entry], Limits({"max_length": MOST_CLASSES}, FEW, first_fault=True)]

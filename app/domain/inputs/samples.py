@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from app.domain.inputs.attributes import Attributes, joined_attributes
+
 
 class DecidedBy(StrEnum):
     """Rule by which a class is chosen from probabilities or scores."""
@@ -76,6 +78,7 @@ class Samples:
         fold_sizes: How many samples each fold has, one after another; None when there are no folds.
         groups: (n) what each sample is one of, such as a patient, int64 or text; None when samples are independent.
         tally: Where entries stand for many samples each; weights are sums then. Such samples are never kept.
+        attributes: Whom or where each sample is about; None when that is not known.
     """
 
     truth: NDArray[Any]
@@ -86,12 +89,28 @@ class Samples:
     fold_sizes: tuple[int, ...] | None = None
     groups: NDArray[Any] | None = None
     tally: Tally | None = None
-    attributes: Any = None
+    attributes: Attributes | None = None
 
     @property
     def size(self) -> int:
         """Number of entries."""
         return len(self.truth)
+
+    def taken(self, places: NDArray[np.intp]) -> "Samples":
+        """Return some of them; of folds none is left."""
+
+        def of(column: NDArray[Any] | None) -> Any:
+            return None if column is None else column[places]
+
+        return Samples(
+            truth=self.truth[places],
+            predicted=self.predicted[places],
+            outputs=of(self.outputs),
+            ids=of(self.ids),
+            weights=of(self.weights),
+            groups=of(self.groups),
+            attributes=None if self.attributes is None else self.attributes.taken(places),
+        )
 
 
 def in_order(samples: Samples, places: NDArray[np.intp]) -> Samples:
@@ -122,6 +141,7 @@ def joined(folds: Sequence[Samples]) -> Samples:
         weights=weights,
         fold_sizes=tuple(fold.size for fold in folds),
         groups=groups,
+        attributes=joined_attributes([fold.attributes for fold in folds]),
     )
 
 

@@ -2,20 +2,28 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
+from difflib import get_close_matches
+from itertools import combinations, pairwise
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
-from app.domain.errors import OutOfReach
+from app.domain.errors import InvalidInput, OutOfReach
+from app.domain.inputs.attributes import Attribute, Value
+from app.domain.inputs.columns import group_facts, weight_facts
+from app.domain.inputs.content import GROUPS_FACT, WEIGHTS_FACT
+from app.domain.inputs.labels import listed
 from app.domain.inputs.matrices import MatrixInput
+from app.domain.wording import shown
 from app.kernel.matrix.table import confusion_counts
-from app.kernel.numerics.arrays import Mask
 from app.services.slices.answers import SliceLeftOut, Where
+from app.services.slices.differences import Places
+from app.services.slices.findings import slice_text
 
 # Slices that samples are divided into, however small.
 MOST_SLICES: Final = 20_000
+# Numbers with more different values are divided into quarters where no bins are asked for.
+_MANY_NUMBERS, _QUARTERS = 20, 4
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -29,7 +37,7 @@ class Column:
     """
 
     name: str
-    codes: NDArray[np.intp]
+    codes: Places
     values: Sequence[Any]
 
 
@@ -43,7 +51,7 @@ class Part:
     """
 
     where: Where
-    places: NDArray[np.intp]
+    places: Places
 
 
 def crossed(columns: Sequence[Column], depth: int, fewest: int) -> tuple[list[Part], list[SliceLeftOut]]:
@@ -76,53 +84,102 @@ def crossed(columns: Sequence[Column], depth: int, fewest: int) -> tuple[list[Pa
     return parts, small
 
 
-# Edges of bins of a number where none are named: it has more values than are slices.
-_QUANTILES = 4
-# A number with so many different values at most is divided by these.
-_FEW_VALUES = 20
-
-
 def columns_of(source: MatrixInput, names: Sequence[str], bins: Mapping[str, Sequence[float] | int]) -> list[Column]:
-    attributes = source.samples.attributes or {}
-    out = []
-    for name in names or attributes:
-        values = attributes[name]
-        out.append(_column(name, values, bins.get(name)))
-    return out
+    """Columns of some attributes of an input, or of all where none are named.
+
+    Raises:
+        InvalidInput: there is no such attribute, or bins are asked of something else than a number.
+    """
+    known = _attributes(source)
+    for name in bins:
+        if not _found(known, name, f"/bins/{name}").is_number:
+            raise InvalidInput.at(f"/bins/{name}", "not_a_number", f"expected a number to divide, {name} is none")
+    chosen = [_found(known, name, f"/by/{place}") for place, name in enumerate(names)] or list(known.values())
+    return [_column(name, one, bins.get(name)) for name, one in zip(names or known, chosen, strict=True)]
 
 
-def _column(name: str, values: NDArray[Any], bins: Sequence[float] | int | None) -> Column:
-    if bins is None:
-        vals, codes = np.unique(values, return_inverse=True)
-        return Column(name, codes, vals.tolist())
-    edges = (
-        np.asarray(bins, float) if not isinstance(bins, int) else np.quantile(values, np.linspace(0, 1, bins + 1)[1:-1])
-    )
-    ends = [None, *edges.tolist(), None]
-    return Column(name, np.searchsorted(edges, values, "right"), [{"from": a, "to": b} for a, b in zip(ends, ends[1:])])
+def named_places(source: MatrixInput, where: Where) -> Places:
+    """Places of the samples of a slice by its conditions.
 
-
-def named_places(source, where, bins):
-    mask = np.ones(source.samples.size, bool)
-    for c in columns_of(source, list(where), bins):
-        mask &= c.codes == c.values.index(where[c.name])
+    Raises:
+        InvalidInput: there is no such attribute, or no such sample.
+    """
+    known, mask = _attributes(source), np.ones(1, dtype=np.bool_)
+    for name, value in where.items():
+        attribute = _found(known, name, f"/reference/{name}")
+        mask = mask & np.array([_holds(value, one) for one in attribute.values], dtype=np.bool_)[attribute.codes]
+        if not mask.any():
+            detail = f"expected a slice with samples, got {slice_text(where)}"
+            raise InvalidInput.at(f"/reference/{name}", "no_such_slice", detail)
     return np.flatnonzero(mask)
 
 
-def restricted(source: MatrixInput, mask: Mask) -> MatrixInput:
-    s = source.samples
-    take = lambda a: None if a is None else a[mask]
-    samples = replace(
-        s,
-        truth=s.truth[mask],
-        predicted=s.predicted[mask],
-        outputs=take(s.outputs),
-        ids=take(s.ids),
-        weights=take(s.weights),
-        groups=take(s.groups),
-    )
-    return replace(
-        source,
-        samples=samples,
-        counts=confusion_counts(samples.truth, samples.predicted, len(source.labels), samples.weights),
-    )
+def attribute_names(source: MatrixInput) -> list[str]:
+    """Names of the attributes of an input.
+
+    Raises:
+        InvalidInput: it has none.
+    """
+    return list(_attributes(source))
+
+
+def _attributes(source: MatrixInput) -> Mapping[str, Attribute]:
+    samples = source.samples
+    if samples is None or samples.attributes is None:
+        raise InvalidInput.at(
+            "/by", "no_attributes", "expected samples with attributes (input.attributes), which slices are made of"
+        )
+    return samples.attributes.by_name
+
+
+def _found(known: Mapping[str, Attribute], name: str, pointer: str) -> Attribute:
+    if name not in known:
+        near = get_close_matches(name, known, 3)
+        detail = f"expected one of {listed(list(known))}, got {shown(name)}"
+        raise InvalidInput.at(pointer, "unknown_name", detail, near)
+    return known[name]
+
+
+def _holds(condition: Any, value: Value) -> bool:
+    if not isinstance(condition, Mapping):
+        return condition == value and isinstance(condition, bool) is isinstance(value, bool)
+    if value is None or isinstance(value, str | bool):
+        return False
+    low, high = condition.get("from"), condition.get("to")
+    return (low is None or value >= low) and (high is None or value < high)
+
+
+def _column(name: str, attribute: Attribute, bins: Sequence[float] | int | None) -> Column:
+    """A column of the values, or of bins of numbers: those asked for, or quarters where there are many."""
+    if bins is None and not (attribute.is_number and len(attribute.values) > _MANY_NUMBERS):
+        return Column(name, attribute.codes, attribute.values)
+    numbers = np.array([np.nan if one is None else one for one in attribute.values], dtype=np.float64)
+    if isinstance(bins, Sequence):
+        edges = np.array(bins, dtype=np.float64)
+    else:
+        there = numbers[attribute.codes]
+        shares = np.linspace(0.0, 1.0, (bins or _QUARTERS) + 1)[1:-1]
+        found = np.unique(np.quantile(there[~np.isnan(there)], shares, method="inverted_cdf"))
+        # No sample lies below the smallest.
+        edges = found[found > np.nanmin(there)]
+    places = np.where(np.isnan(numbers), edges.size + 1, np.searchsorted(edges, numbers, side="right"))
+    ends = [None, *edges.tolist(), None]
+    values: list[Any] = [{"from": low, "to": high} for low, high in pairwise(ends)]
+    return Column(name, places[attribute.codes], [*values, None])
+
+
+def restricted(source: MatrixInput, places: Places) -> MatrixInput:
+    """An input of classes with some of its samples alone.
+
+    Raises:
+        ValueError: its samples are not known.
+    """
+    samples = source.samples
+    if samples is None:
+        raise ValueError("expected samples")
+    some = samples.taken(places)
+    counts = confusion_counts(some.truth, some.predicted, len(source.labels), some.weights)
+    own = {**weight_facts(some.weights), **group_facts(some.groups)}
+    facts = {**{name: fact for name, fact in source.facts.items() if name not in (WEIGHTS_FACT, GROUPS_FACT)}, **own}
+    whole = counts if some.weights is not None else counts.astype(np.int64, copy=False)
+    return replace(source, counts=whole, fold_counts=None, facts=facts, samples=some)

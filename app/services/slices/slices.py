@@ -177,9 +177,7 @@ class _Judged:
         """All that is asked."""
         asked = self.asked
         columns = columns_of(self.source, asked.by, asked.bins)
-        reference = (
-            named_places(self.source, asked.reference, asked.bins) if isinstance(asked.reference, Mapping) else None
-        )
+        reference = named_places(self.source, asked.reference) if isinstance(asked.reference, Mapping) else None
         if asked.search is not None:
             return self._searched(columns, asked.search, reference)
         if not columns:

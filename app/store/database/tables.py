@@ -141,6 +141,7 @@ evaluation_samples = Table(
     Column("weights", LargeBinary),
     Column("fold_sizes", ARRAY(Integer)),
     Column("groups", LargeBinary),
+    Column("attributes", LargeBinary, comment="All of them, as one text."),
     PrimaryKeyConstraint("project", "evaluation_id"),
 )
 

@@ -267,6 +267,14 @@ TUMOURS: dict[str, Any] = {
     },
     "options": {"metrics": ["h_mean", "f_beta(beta=2)@D", "gps(recall@*, precision@D)"], "level": 0.95},
 }
+SLICED: dict[str, Any] = {
+    "kind": "predictions",
+    "labels": ["healthy", "D"],
+    "positive": "D",
+    "y_true": [*["D", "healthy"] * 10],
+    "y_pred": [*["D", "healthy"] * 6, *["healthy", "healthy"] * 3, "D", "D"],
+    "attributes": {"site": [*["A"] * 10, *["B"] * 10]},
+}
 SCREENING: dict[str, Any] = {
     "model": {"name": "screening", "version": "2"},
     "dataset": {"name": "clinic", "split": "2026"},
