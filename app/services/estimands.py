@@ -115,6 +115,7 @@ def parse_estimands(
     inputs: Collection[Inputs] = MATRICES,
     task: Task | None = None,
     decisions: Sequence[str] | None = None,
+    pointer: str = "/metrics",
 ) -> tuple[Estimand, ...]:
     """Expressions for the classes of some evaluation; what is asked twice is answered once.
 
@@ -125,6 +126,7 @@ def parse_estimands(
         inputs: What there is to compute from.
         task: What is judged, where that is more than classes.
         decisions: What can be decided, where these are no classes.
+        pointer: JSON pointer of the texts.
 
     Raises:
         InvalidExpression: one is none; its pointer says which.
@@ -134,7 +136,7 @@ def parse_estimands(
         all_understood(
             dict.fromkeys(texts),
             lambda text: make_estimand(text, labels, positive, inputs, task, decisions),
-            lambda text: pointer_to("/metrics", texts, text),
+            lambda text: pointer_to(pointer, texts, text),
         )
     )
 

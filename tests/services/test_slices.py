@@ -1,6 +1,6 @@
 """Runs judged slice by slice: values, differences, ranges, searches, and what is said of them."""
 
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import pytest

@@ -311,8 +311,8 @@ async def show_slices(
     identifier: UUID,
     request: Request,
     context: UseContext,
-    by: Annotated[list[str] | None, Query(max_length=50), SOUGHT] = None,
-    metric: Annotated[list[str] | None, Query(max_length=20), SOUGHT] = None,
+    by: Annotated[list[Annotated[str, SOUGHT]] | None, Query(max_length=50)] = None,
+    metric: Annotated[list[Annotated[str, SOUGHT]] | None, Query(max_length=20)] = None,
     depth: Annotated[int, Query(ge=1, le=3)] = 1,
     reference: Literal["rest", "overall"] = "rest",
 ) -> Response:

@@ -156,22 +156,28 @@ class _Judged:
         self.whole = Whole(source, asked.level)
         self.total = self.whole.weights.size
         self.overall = Side(np.arange(self.total), self.total, source)
-        texts = asked.metrics or _usual(source)
-        if asked.search is not None:
-            texts = (asked.search.metric, *texts) if asked.metrics else (asked.search.metric,)
-        self.estimands = parse_estimands(
+        sought = () if asked.search is None else (asked.search.metric,)
+        texts = asked.metrics or (() if sought else _usual(source))
+        searched = self._understood(sought, "/search/metric")
+        known = {one.text for one in searched}
+        self.estimands = (*searched, *(one for one in self._understood(texts, "/metrics") if one.text not in known))
+        self._affordable: list[bool] | None = None
+        self._known_limits: dict[tuple[Side, float], list[Estimate]] = {}
+        self.values = [
+            _Value(name, estimand, place) for estimand in self.estimands for place, name in enumerate(estimand.names)
+        ]
+
+    def _understood(self, texts: Sequence[str], pointer: str) -> tuple[Estimand, ...]:
+        source = self.source
+        return parse_estimands(
             texts,
             source.labels,
             source.positive,
             inputs=inputs_of(source),
             task=source.task,
             decisions=source.decisions,
+            pointer=pointer,
         )
-        self._affordable: list[bool] | None = None
-        self._known_limits: dict[tuple[Side, float], list[Estimate]] = {}
-        self.values = [
-            _Value(name, estimand, place) for estimand in self.estimands for place, name in enumerate(estimand.names)
-        ]
 
     def answer(self) -> Slices:
         """All that is asked."""
