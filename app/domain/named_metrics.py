@@ -16,6 +16,9 @@ SWEPT: Final = ("balanced_accuracy", "h_mean", "accuracy", "mcc", "macro_f1")
 ACCURACY: Final = "accuracy"
 # What accuracy is where all classes are equally frequent.
 BALANCED: Final = "balanced_accuracy"
+# What slices are judged by: of several classes, and of two, where it is about the positive one.
+SLICED: Final = ("recall@*", "h_mean")
+SLICED_OF_TWO: Final = ("recall", "precision", "h_mean")
 # What texts show first, as far as a report has it: of several classes, and of two, where it is about the positive one.
 SHOWN: Final = (
     *("h_mean", "g_mean", "balanced_accuracy", "roc_auc_ovr_macro", "au_imcp"),

@@ -50,6 +50,8 @@ METHODS = {
     "estimatePrevalence": "estimate_prevalence",
     "projectEvaluation": "project",
     "projectInput": "project_input",
+    "sliceEvaluation": "slices",
+    "sliceInput": "slices_of_input",
     "findThreshold": "threshold",
     "findThresholdOfInput": "threshold_of_input",
     "listGates": "gates",

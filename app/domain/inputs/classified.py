@@ -72,7 +72,7 @@ class ClassifiedInput(Input):
     sample_ids: Column | None = ids()
     sample_weight: Numbers | None = weights()
     group_ids: Column | None = groups()
-    attributes: AttributeColumns | None = option(ATTRIBUTES)
+    attributes: AttributeColumns | None = option(ATTRIBUTES, of_samples=True)
     ignore: Ignored = option(IGNORED, ())
     tally: Tally | None = None
     part: bool = False

@@ -198,6 +198,11 @@ def _columns(fold: MatrixInput) -> int | None:
     return None if fold.samples is None or fold.samples.outputs is None else fold.samples.outputs.ndim
 
 
+def _attribute_names(fold: MatrixInput) -> frozenset[str]:
+    known = None if fold.samples is None else fold.samples.attributes
+    return frozenset(() if known is None else known.by_name)
+
+
 def _check_fold(fold: MatrixInput, first: MatrixInput, where: str) -> None:
     if fold.kind != first.kind:
         raise InvalidInput.at(
@@ -211,6 +216,8 @@ def _check_fold(fold: MatrixInput, first: MatrixInput, where: str) -> None:
             "mixed_folds",
             "expected one score per sample in every fold, or one per class in every fold",
         )
+    if _attribute_names(fold) != _attribute_names(first):
+        raise InvalidInput.at(f"{where}/attributes", "mixed_folds", "expected the attributes of the first fold")
     if fold.content is Content.rates:
         raise InvalidInput.at(
             where, "rates_cannot_be_pooled", "expected counts: rates of folds of unknown size cannot be added"

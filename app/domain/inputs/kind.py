@@ -159,12 +159,14 @@ class Member:
         form: Of the entries of a column; None for an option.
         file: The column in files; None where files have none.
         instead: The member that it stands in place of: there is one of both.
+        of_samples: Is it an option whose members have one entry per sample each?
     """
 
     about: str | None
     form: Form | None = None
     file: File | None = None
     instead: str | None = None
+    of_samples: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -195,9 +197,10 @@ def column(
     return field(default=default, metadata={_MEMBER: Member(about, form, file, instead)})
 
 
-def option(about: str | None = None, default: Any = None, *, required: bool = False) -> Any:
+def option(about: str | None = None, default: Any = None, *, required: bool = False, of_samples: bool = False) -> Any:
     """A field that is no column."""
-    return field(default=MISSING if required else default, metadata={_MEMBER: Member(about)})
+    metadata = {_MEMBER: Member(about, of_samples=of_samples)}
+    return field(default=MISSING if required else default, metadata=metadata)
 
 
 # A label in an option.

@@ -45,7 +45,7 @@ class SliceDifference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AtReferencePrevalence:
-    """The same rows at the class shares of the reference, so that what prevalence does is left out."""
+    """A metric with the rows of the slice at the class shares of the reference: what prevalence does is left out."""
 
     value: float | None
     difference: SliceDifference

@@ -128,7 +128,7 @@ class Gap:
 
 
 class RateFacts(NamedTuple):
-    """What the difference of a rate follows from; see `RateGaps`.
+    """Facts of which the difference of a rate is made; see `RateGaps`.
 
     Attributes:
         exact: Are these numbers of samples, none of them on both sides?
@@ -169,7 +169,7 @@ class Whole:
     # --- rates -------------------------------------------------------------------------------------------------------
 
     def rate_facts(self, rate: Rate, held: Held) -> RateFacts:
-        """What the difference of a rate of a slice follows from."""
+        """Facts of a rate of one slice, of which its difference is made."""
         counts = [side.run.design.counts(rate, _USUAL_LEVEL) for side in (held.own, self._against(held))]
         return RateFacts(
             hits=(float(counts[0][0]), float(counts[1][0])),
@@ -212,7 +212,7 @@ class Whole:
         return own / whole if whole else nan
 
     def _correlation(self, rate: Rate, held: Held) -> float:
-        """Of the rates of both sides, by samples or groups that both have."""
+        """Correlation of the rates of both sides, by samples or groups that both have."""
         against = self._against(held)
         if self.grouping is None and (held.disjoint or held.contained):
             return 0.0

@@ -12,6 +12,7 @@ from app.domain.errors import InvalidInput, OutOfReach
 from app.domain.inputs.kinds import inputs_of
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.members import number
+from app.domain.named_metrics import SLICED, SLICED_OF_TWO
 from app.kernel.compare.rankings import Adjustment, adjust
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.expression import is_smooth, needs_counts
@@ -43,8 +44,6 @@ from app.services.slices.parts import Column, Part, columns_of, crossed, named_p
 MOST_VALUES: Final = 20_000
 REST: Final = "rest"
 OVERALL: Final = "overall"
-_OF_TWO: Final = ("recall", "precision", "h_mean")
-_OF_MANY: Final = ("recall@*", "h_mean")
 _ALONE = "no other samples are left that it could be held against"
 _IS_REFERENCE = "it is what the others are held against"
 _FEW_OF_OTHERS = "with so few samples its p is not exact enough to be one of many"
@@ -96,7 +95,7 @@ def judge_slices(source: MatrixInput, asked: SlicesQuestion, identifier: UUID | 
 def _usual(source: MatrixInput) -> tuple[str, ...]:
     if source.task is not None:
         return usual_metrics(source.task, inputs_of(source))
-    return _OF_TWO if len(source.labels) == 2 else _OF_MANY
+    return SLICED_OF_TWO if len(source.labels) == 2 else SLICED
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +115,7 @@ class _Value:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Computed:
-    """What values follow from: the matrix (K, K), and the values of metrics of samples by their text."""
+    """The matrix (K, K) of some samples, and the values of metrics of samples by their text."""
 
     counts: Array
     values: Mapping[str, Array]

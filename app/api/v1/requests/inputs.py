@@ -129,7 +129,7 @@ def _fields(kind: type[Columns], *, columns: bool) -> dict[str, Any]:
     defaults = {one.name: one.default for one in fields(kind)}
     found: dict[str, Any] = {}
     for name, member in kind.members().items():
-        if not columns and tables_in(hints[name]):
+        if not columns and (tables_in(hints[name]) or member.of_samples):
             continue
         if member.form is None:
             found[name] = _option(hints[name]), _field(member, defaults[name])

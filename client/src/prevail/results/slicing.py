@@ -37,7 +37,7 @@ class Slices(Answer):
         ]
 
     def summary(self) -> str:
-        """What was found."""
+        """Return what was found."""
         said = [str(one["message"]) for one in self.data["findings"]]
         return "\n".join([f"{len(self.data['slices'])} slices", *said])
 
