@@ -93,7 +93,8 @@ PROBLEM_TYPES = {
     "job_lost": "The worker ended each time the job was tried (PREVAIL_JOB_ATTEMPTS). Ask for less at once.",
     "not_found": "There is no such thing, or no longer.",
     "not_for_this_kind": "What is asked for has no meaning for the kind of input that was evaluated.",
-    "no_samples_kept": "Curves and thresholds need an evaluation of probabilities or scores whose samples were kept.",
+    "no_samples_kept": "Curves and thresholds need an evaluation of probabilities or scores whose samples were kept. "
+    "Slices need one whose samples have attributes.",
     "unknown_class": "`class` has to name a class of the evaluation; `suggestions` has the nearest ones.",
     "needs_scores": "It is about probabilities or scores, and the input came without.",
     "no_figure": "There is no such figure of this evaluation, comparison or check; GET /v1/plots says what each needs.",

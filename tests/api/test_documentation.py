@@ -10,7 +10,7 @@ import pytest
 from jsonschema_rs import Draft202012Validator
 
 from app.api.v1.requests.decisions import GATES
-from app.api.v1.requests.evaluations import PROBABILITIES, SCORES
+from app.api.v1.requests.evaluations import PROBABILITIES, SCORES, SLICED
 from tests.api.answers import check_json, create, evaluation
 from tests.api.decisions import with_ids
 from tests.openapi import COMMITTED, DOCUMENT
@@ -74,6 +74,7 @@ def samples_for(body: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(("method", "path", "name", "body"), EXAMPLES)
 def test_examples_do_what_they_show(client: httpx.Client, method: str, path: str, name: str, body: Any) -> None:
     source: dict[str, Any] = {"input": samples_for(body)} if path.endswith(OF_SAMPLES) else {}
+    source |= {"input": SLICED} if path.endswith("/slices") else {}
     first, second = (create(client, evaluation(**source))["id"] for _ in range(2))
     client.put("/v1/gates/promotion", json=GATES["promotion"])
     if path.startswith("/v1/keys/"):

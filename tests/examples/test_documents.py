@@ -29,6 +29,7 @@ ELSEWHERE = {
     "docs/gates.md": "the script: test_gate_script.py; test_the_gate",
     "docs/mlflow.md": "tests/client/test_mlflow.py",
     "docs/operations.md": "needs Docker, a database server of its own or Prometheus",
+    "docs/slices.md": "tests/api/test_slices.py; the text is that of examples/slices.py",
     "docs/scale.md": "needs Docker, or a database server of its own: test_compose.py",
     "docs/tutorial.md": "test_tutorial.py",
     "docs/webhooks.md": "needs a key of the scope admin and a receiver: tests/outbound and tests/api have both",

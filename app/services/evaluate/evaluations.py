@@ -447,11 +447,13 @@ class EvaluationService:
 
         Raises:
             NotFound: there is no such evaluation.
-            NoSamples: its samples were not kept.
+            NoSamples: they were not kept.
         """
-        record = _found(await self._store.get(project, identifier), identifier)
-        source, options = stored_request(record)
-        return await self._kept(project, source, options, identifier)
+        source, _ = stored_request(_found(await self._store.get(project, identifier), identifier))
+        samples = await self._store.read_samples(project, identifier)
+        if samples is None or samples.attributes is None:
+            raise NoSamples(f"no samples of {identifier} with attributes were kept, which slices are made of")
+        return replace(source, samples=samples)
 
     async def _kept(self, project: str, source: MatrixInput, options: Options, identifier: UUID) -> MatrixInput:
         if options.retain is Retain.NONE:

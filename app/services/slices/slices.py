@@ -38,7 +38,7 @@ from app.services.slices.answers import (
 )
 from app.services.slices.differences import Gap, Held, Places, RateFacts, Side, Whole
 from app.services.slices.findings import findings_of
-from app.services.slices.parts import Column, Part, columns_of, crossed, named_places, restricted
+from app.services.slices.parts import Column, Part, attribute_names, columns_of, crossed, named_places, restricted
 
 # Slices times values of metrics in one answer.
 MOST_VALUES: Final = 20_000
@@ -89,6 +89,7 @@ def judge_slices(source: MatrixInput, asked: SlicesQuestion, identifier: UUID | 
         InvalidExpression: a metric is none.
         OutOfReach: more slices and metrics than one answer has.
     """
+    attribute_names(source)
     return _Judged(source, asked, identifier).answer()
 
 

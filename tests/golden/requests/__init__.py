@@ -17,6 +17,7 @@ from tests.golden.requests import (
     mistaking,
     refusing,
     samples,
+    slicing,
     telling,
     what_if,
 )
@@ -45,6 +46,7 @@ GROUPS: Mapping[str, Sequence[Call]] = {
     "scored_gates": gating.SCORED_GATES,
     "projections": what_if.PROJECTIONS,
     "consistency": what_if.CONSISTENCY,
+    "slices": slicing.SLICES,
     "keys": keys.KEYS,
     "webhooks": telling.WEBHOOKS,
     "later": later.LATER,

@@ -1,0 +1,109 @@
+"""Slices of runs that are kept, of inputs that are not, and as texts and pages."""
+
+import json
+from typing import Any
+
+import httpx
+import pytest
+
+from app.api.answers import answer_model
+from app.api.v1.requests.evaluations import SLICED
+from app.services.slices.answers import Slices
+from examples import slices as example
+from tests.api.answers import Json, check_json, create, evaluation
+from tests.ui.test_pages import check_page
+
+ASKED: Json = {"by": ["site"], "metrics": ["recall@D", "precision@D", "h_mean"], "minimum_samples": 5}
+MAPS = ("metrics", "where", "prevalence", "largest", "smallest", "reference")
+
+
+@pytest.fixture(scope="module")
+def kept(client: httpx.Client) -> str:
+    return str(create(client, evaluation(input=SLICED))["id"])
+
+
+def sliced(client: httpx.Client, identifier: str, **asked: Any) -> Json:
+    reply = client.post(f"/v1/evaluations/{identifier}/slices", json={**ASKED, **asked})
+    assert reply.status_code == 200, reply.text
+    check_json(reply, named=MAPS)
+    answer_model(Slices).model_validate_json(reply.content)
+    answer: Json = reply.json()
+    return answer
+
+
+def test_a_kept_run_has_the_slices_of_its_input(client: httpx.Client, kept: str) -> None:
+    inline = client.post("/v1/slices", json={"input": SLICED, **ASKED})
+    assert inline.status_code == 200, inline.text
+    found = sliced(client, kept)
+    assert found.pop("evaluation_id") == kept
+    assert {**found, "evaluation_id": None} == inline.json()
+    assert [one["where"] for one in found["slices"]] == [{"site": "A"}, {"site": "B"}]
+    assert found["slices"][0]["metrics"]["recall@D"]["value"] == 1.0
+
+
+def test_a_reference_a_depth_and_a_search(client: httpx.Client, kept: str) -> None:
+    against = sliced(client, kept, reference={"site": "A"})
+    assert against["reference"] == {"site": "A"}
+    assert against["slices"][1]["metrics"]["recall@D"]["reference"] == 1.0
+    found = sliced(client, kept, by=[], search={"metric": "recall@D", "depth": 2})
+    assert found["searched"] == {"slices": 2, "depth": 2}
+
+
+def test_texts_and_a_page_say_the_same(client: httpx.Client, kept: str) -> None:
+    path = f"/v1/evaluations/{kept}/slices"
+    for media in ("text/plain", "text/markdown", "text/csv"):
+        reply = client.post(path, json=ASKED, headers={"Accept": media})
+        assert reply.status_code == 200, reply.text
+        assert "site B" in reply.text
+        assert "recall@D" in reply.text
+    few = client.post(path, json=ASKED, params={"fields": "findings"})
+    assert list(few.json()) == ["findings"]
+    page = check_page(client.get(f"/ui/evaluations/{kept}/slices", params={"by": "site", "metric": "recall@D"}))
+    assert page.named("form")
+
+
+def test_large_bodies_are_read_as_small_ones(client: httpx.Client) -> None:
+    times = 2000
+    large = {**SLICED, "y_true": SLICED["y_true"] * times, "y_pred": SLICED["y_pred"] * times}
+    large["attributes"] = {"site": SLICED["attributes"]["site"] * times}
+    body = json.dumps({"input": large, **ASKED}).encode()
+    assert len(body) > 1 << 18
+    reply = client.post("/v1/slices", content=body, headers={"Content-Type": "application/json"})
+    assert reply.status_code == 200, reply.text
+    first = reply.json()["slices"][0]
+    assert first["n_samples"] == 10 * times
+    assert first["metrics"]["recall@D"]["value"] == 1.0
+
+
+@pytest.mark.parametrize(
+    ("asked", "pointer", "code"),
+    [
+        ({"by": ["sites"]}, "/by/0", "unknown_name"),
+        ({"bins": {"site": 2}}, "/bins/site", "not_a_number"),
+        ({"reference": {"site": "Z"}}, "/reference/site", "no_such_slice"),
+        ({"depth": 2}, "/depth", "out_of_range"),
+        ({"by": []}, "", "wrong_value"),
+        ({"search": {"metric": "h_mean"}}, "/search/metric", "not_a_rate"),
+        ({"search": {"metric": "recal@D"}}, "/search/metric", "unknown_metric"),
+        ({"bins": {"site": [2, 1]}}, "", "wrong_value"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(client: httpx.Client, kept: str, asked: Json, pointer: str, code: str) -> None:
+    problem = client.post(f"/v1/evaluations/{kept}/slices", json={**ASKED, **asked})
+    assert problem.status_code == 422, problem.text
+    assert [(one["pointer"], one["code"]) for one in problem.json()["errors"]] == [(pointer, code)]
+
+
+def test_runs_without_attributes_have_no_slices(client: httpx.Client) -> None:
+    plain = {name: value for name, value in SLICED.items() if name != "attributes"}
+    identifier = create(client, evaluation(input=plain))["id"]
+    refused = client.post(f"/v1/evaluations/{identifier}/slices", json=ASKED)
+    assert refused.json()["code"] == "no_samples_kept"
+    assert client.post("/v1/slices", json={"input": plain, **ASKED}).json()["errors"][0]["code"] == "no_attributes"
+
+
+def test_the_example_finds_for_whom_the_model_is_worse(client: httpx.Client) -> None:
+    reply = client.post("/v1/slices", json={"input": example.source(), **example.question()})
+    assert reply.status_code == 200, reply.text
+    worse = [one["evidence"]["where"] for one in reply.json()["findings"] if one["code"] == "slice_worse"]
+    assert worse == [{"bmi": {"from": 25.0, "to": 30.0}}, {"bmi": {"from": None, "to": 25.0}}]
