@@ -43,7 +43,6 @@ from app.services.slices.parts import Column, Part, attribute_names, columns_of,
 # Slices times values of metrics in one answer.
 MOST_VALUES: Final = 20_000
 REST: Final = "rest"
-OVERALL: Final = "overall"
 _ALONE = "no other samples are left that it could be held against"
 _IS_REFERENCE = "it is what the others are held against"
 _FEW_OF_OTHERS = "with so few samples its p is not exact enough to be one of many"
