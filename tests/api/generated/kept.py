@@ -17,6 +17,7 @@ PROBABILITIES: Json = {
     "kind": "probabilities",
     "y_true": _TRUTH,
     "probabilities": [[1 - output, output] for output in _OUTPUTS],
+    "attributes": {"site": [("A", "B", None)[index % 3] for index in range(ROWS)]},
 }
 
 

@@ -97,8 +97,8 @@ class InputSlicesRequest(SlicesRequest):
 
 
 SLICES: dict[str, Any] = {
-    "by site": {"by": ["site"], "metrics": ["recall@D", "precision@D"], "minimum_samples": 5},
-    "search": {"search": {"metric": "recall@D", "depth": 2}, "minimum_samples": 5},
+    "by site": {"by": ["site"], "metrics": ["recall@*", "h_mean"], "minimum_samples": 5},
+    "search": {"search": {"metric": "accuracy", "depth": 2}, "minimum_samples": 5},
 }
 INPUT_SLICES: dict[str, Any] = {
     "by site": {"input": SLICED, "by": ["site"], "metrics": ["recall@D", "precision@D"], "minimum_samples": 5}
