@@ -273,14 +273,8 @@ _AVERAGE = Choice(
     "how the two entropies become one bound: their arithmetic or geometric mean, the smaller or the larger one",
     ("arithmetic", "geometric", "min", "max"),
 )
-_information = partial(
-    metric,
-    scope=Scope.OVERALL,
-    inputs=Inputs.CONTINGENCY,
-    prevalence=Prevalence.SENSITIVE,
-    undefined=(NO_SAMPLES,),
-)
-_removed = partial(_information, references=("rosenberg2007",), biased=True)
+_information = partial(_contingency, undefined=(NO_SAMPLES,), biased=True)
+_removed = partial(_information, references=("rosenberg2007",))
 
 
 def _share(information: Array, entropy: Array) -> Array:
@@ -345,7 +339,6 @@ def _defined(values: Array, c: Contingency) -> Array:
     elsewhere={"sklearn": "mutual_info_score", "torchmetrics": "MutualInfoScore"},
     symmetric=True,
     references=("vinh2010",),
-    biased=True,
 )
 def mutual_information(c: Contingency) -> Array:
     return c.information
@@ -365,7 +358,6 @@ def mutual_information(c: Contingency) -> Array:
     differs={"skimage": "in bits, and the two parts apart"},
     symmetric=True,
     references=("meila2007",),
-    biased=True,
     on_request=True,
 )
 def variation_of_information(c: Contingency) -> Array:
@@ -389,7 +381,6 @@ def variation_of_information(c: Contingency) -> Array:
     symmetric=True,
     references=("strehl2002", "vinh2010"),
     headline=True,
-    biased=True,
 )
 def normalized_mutual_information(c: Contingency, average: str = "arithmetic") -> Array:
     bound = _bound(c, average)
@@ -413,7 +404,6 @@ def normalized_mutual_information(c: Contingency, average: str = "arithmetic") -
     chance_corrected=True,
     symmetric=True,
     degree=None,
-    biased=True,
     references=("vinh2010",),
 )
 def adjusted_mutual_information(c: Contingency, average: str = "arithmetic") -> Array:
