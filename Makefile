@@ -69,7 +69,7 @@ migrate: $(VENV)/.installed-run ## bring the database of PREVAIL_DATABASE_URL (o
 openapi: $(VENV)/.installed-dev ## write docs/openapi.json
 	$(PY) -m scripts.openapi
 
-docs: $(VENV)/.installed-dev ## write docs/metrics/ and docs/settings.md
+docs: $(VENV)/.installed-dev ## write docs/metrics/ and docs/reference/settings.md
 	$(PY) -m scripts.metric_pages
 	$(PY) -m scripts.generate_settings
 

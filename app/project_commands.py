@@ -53,7 +53,7 @@ def add_project_arguments(command: str, parser: argparse.ArgumentParser) -> None
     else:
         parser.add_argument("--project", type=_project, default=DEFAULT_PROJECT, help="(default: %(default)s)")
     if command != "check":
-        parser.add_argument("folder", type=Path, help="with the export; docs/export.md says what lies in it")
+        parser.add_argument("folder", type=Path, help="with the export; docs/reference/export.md says what lies in it")
 
 
 def run_on_whole(url: str, chosen: argparse.Namespace) -> Ending:

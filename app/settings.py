@@ -1,6 +1,6 @@
 """Settings of the service, read once from the environment (prefix `PREVAIL_`).
 
-`docs/settings.md` is generated from the descriptions below by `make docs`.
+`docs/reference/settings.md` is generated from the descriptions below by `make docs`.
 """
 
 import re
@@ -469,6 +469,6 @@ def describe_unknown_variables(environment: Mapping[str, str]) -> list[str]:
         if _SERVICE_LINK.match(f"{name}={environment[name]}"):
             continue
         near = get_close_matches(own, known, n=1)
-        hint = f"did you mean {PREFIX}{near[0]}?" if near else "docs/settings.md lists them all"
+        hint = f"did you mean {PREFIX}{near[0]}?" if near else "docs/reference/settings.md lists them all"
         sentences.append(f"{name}: there is no such setting; {hint}")
     return sentences

@@ -13,7 +13,7 @@ from typing import Final
 import httpx
 
 ROOT: Final = Path(__file__).resolve().parents[1]
-FILES: Final = ("Dockerfile", "docker-compose.yml", "docs/scale.md")
+FILES: Final = ("Dockerfile", "docker-compose.yml", "docs/reference/scale.md")
 # `ARG BASE=` and `image:` of a tag; an image without one is built here.
 _IMAGE: Final = re.compile(r"(?m)(ARG BASE=| image: )([\w./-]+):([\w.-]+)(@sha256:[0-9a-f]{64})?$")
 _DIGEST: Final = re.compile(r"sha256:[0-9a-f]{64}")

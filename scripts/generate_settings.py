@@ -1,4 +1,4 @@
-"""Write `docs/settings.md` from the settings model, or with `--check` say whether it is fresh."""
+"""Write `docs/reference/settings.md` from the settings model, or with `--check` say whether it is fresh."""
 
 import argparse
 import sys
@@ -10,7 +10,7 @@ from pydantic.fields import FieldInfo
 
 from app.settings import Settings
 
-TARGET: Final = Path(__file__).resolve().parent.parent / "docs" / "settings.md"
+TARGET: Final = Path(__file__).resolve().parent.parent / "docs" / "reference" / "settings.md"
 SIGNS: Final[dict[type[BaseMetadata], tuple[str, str]]] = {
     Ge: ("≥", "ge"),
     Gt: (">", "gt"),

@@ -202,7 +202,7 @@ def index(metrics: Sequence[AnyMetric]) -> str:
         "samples of class $i$ were predicted as $j$, class $k$ has $P_k$ actual and $T_k$ predicted members, $n$ is "
         "the total and $K$ the number of classes. A value that does not exist is `null` with a code "
         "and a reason, never 0. "
-        "Slips in the papers behind these definitions are listed in [errata](../errata.md).",
+        "Slips in the papers behind these definitions are listed in [errata](../reference/errata.md).",
     ]
     for heading, members in families(metrics).items():
         rows = [

@@ -1,6 +1,7 @@
 """Every formula, table and figure of the five papers: where the service has it, and how far it is from a witness.
 
-`python -m tests.papers` writes docs/papers.md, tests/domain/test_papers.py compares it. Rows: tests/data/papers.csv.
+`python -m tests.papers` writes docs/reference/papers.md, tests/domain/test_papers.py compares it. Rows:
+tests/data/papers.csv.
 """
 
 import csv
@@ -21,7 +22,7 @@ from app.kernel.metrics.expression import compute
 from tests.api import test_literature as literature
 
 ROOT = Path(__file__).parent.parent
-PAGE = ROOT / "docs" / "papers.md"
+PAGE = ROOT / "docs" / "reference" / "papers.md"
 PAPERS = {
     "000": "Aguilar-Ruiz (2025), harmonic mean of recalls",
     "001": "Wu & Cannistraci (2025), AC-score",

@@ -1,6 +1,7 @@
 """What other libraries have: which key or route answers it here, and how far it is from what they compute.
 
-`python -m tests.peers` writes docs/peers.md, tests/domain/test_peers.py compares it. Rows: tests/data/peers.csv.
+`python -m tests.peers` writes docs/reference/peers.md, tests/domain/test_peers.py compares it. Rows:
+tests/data/peers.csv.
 """
 
 import csv
@@ -28,7 +29,7 @@ from tests.papers import has_test, power_above
 from tests.witnesses import imb, pycm, sk
 
 ROOT = Path(__file__).parent.parent
-PAGE = ROOT / "docs" / "peers.md"
+PAGE = ROOT / "docs" / "reference" / "peers.md"
 PEERS = {
     "sklearn": "scikit-learn, `sklearn.metrics`",
     "imblearn": "imbalanced-learn, `imblearn.metrics`",

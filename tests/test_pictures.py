@@ -10,7 +10,8 @@ _SHOWN = re.compile(r"!\[[^\]]+\]\(([^)\s]+)\)|(?:src|srcset)=\"([^\"]+)\"")
 def shown() -> set[Path]:
     """All pictures that pages refer to; each has words for those who do not see it."""
     found = set()
-    for page in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "examples").rglob("*.md"))):
+    of_users = [*(ROOT / "docs").glob("*.md"), *(ROOT / "docs" / "reference").glob("*.md")]
+    for page in (ROOT / "README.md", *sorted(of_users), *sorted((ROOT / "examples").rglob("*.md"))):
         for inside, outside in _SHOWN.findall(page.read_text()):
             address = inside or outside
             if not address.startswith(("http:", "https:", "data:")):

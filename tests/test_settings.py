@@ -95,7 +95,7 @@ def test_every_setting_is_described_and_the_page_is_fresh() -> None:
         ("PREVAIL_WORKER", "did you mean PREVAIL_WORKERS?"),
         ("prevail_databaseurl", "did you mean PREVAIL_DATABASE_URL?"),
         ("PREVAIL_HTTP_PORT", "did you mean PREVAIL_PORT?"),
-        ("PREVAIL_ZZZ", "docs/settings.md lists them all"),
+        ("PREVAIL_ZZZ", "docs/reference/settings.md lists them all"),
     ],
 )
 def test_a_variable_that_is_no_setting_is_named(variable: str, said: str) -> None:

@@ -22,7 +22,7 @@ _SUFFIXES = {"counter": ("",), "gauge": ("",), "histogram": ("_bucket", "_sum", 
 
 
 def documented() -> list[str]:
-    page = (ROOT / "docs/operations.md").read_text()
+    page = (ROOT / "docs/reference/operations.md").read_text()
     return [block for block in re.findall(r"`([^`\n]+)`", page) if "prevail_" in block]
 
 

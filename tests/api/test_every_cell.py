@@ -1,6 +1,7 @@
 """Every kind of input, every design of its samples, every question: limits, or the reason that statistics gives.
 
-The table in docs/uncertainty.md is made here: `RECORD_CELLS=1 python -m pytest tests/api/test_every_cell.py` writes it.
+The table in docs/reference/uncertainty.md is made here: `RECORD_CELLS=1 python -m pytest
+tests/api/test_every_cell.py` writes it.
 """
 
 import os
@@ -18,7 +19,7 @@ from tests.cells import CELLS, designed
 
 pytestmark = pytest.mark.slow
 SIZE = 160
-PAGE = Path(__file__).parents[2] / "docs" / "uncertainty.md"
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "uncertainty.md"
 BEGIN, END = "<!-- cells: begin -->\n", "<!-- cells: end -->"
 EVERY = [(kind, design) for kind, cell in CELLS.items() for design in cell.designs]
 QUESTIONS = ("value", "other shares", "paired", "unpaired", "leaderboard", "gate", "gate, difference")

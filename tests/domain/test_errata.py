@@ -1,4 +1,4 @@
-"""What docs/errata.md claims of values is computed here, and the page is searched for each."""
+"""What docs/reference/errata.md claims of values is computed here, and the page is searched for each."""
 
 import math
 from fractions import Fraction
@@ -12,7 +12,7 @@ from app.kernel.matrix.table import Table
 from app.kernel.metrics.expression import compute
 from tests.bank import each
 
-PAGE = (Path(__file__).parent.parent.parent / "docs" / "errata.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parent.parent.parent / "docs" / "reference" / "errata.md").read_text(encoding="utf-8")
 BASE = [[55, 5], [10, 30]]
 PAPER = [[800, 0, 0, 0], [0, 600, 0, 0], [0, 0, 500, 0], [40, 24, 20, 16]]
 # Martín De Diego et al. (2022), table 13; rows are predicted there.

@@ -1,4 +1,4 @@
-"""docs/papers.md is what the places of the papers come to."""
+"""docs/reference/papers.md is what the places of the papers come to."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""docs/peers.md is what the names of other libraries come to, and no name of theirs is missing."""
+"""docs/reference/peers.md is what the names of other libraries come to, and no name of theirs is missing."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The backups of docs/operations.md, by the commands that stand there."""
+"""The backups of docs/reference/operations.md, by the commands that stand there."""
 
 import os
 import re
@@ -32,7 +32,7 @@ from app.store.transfer import PostgresArchive
 
 pytestmark = pytest.mark.slow
 
-PAGE = (Path(__file__).parents[2] / "docs" / "operations.md").read_text()
+PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "operations.md").read_text()
 PROJECT = "kept"
 
 

@@ -12,7 +12,7 @@ FENCE = re.compile(r"^```(?P<language>\w*)\n(?P<content>.*?)^```$", re.MULTILINE
 
 def documents() -> Iterator[str]:
     """Every page that people read, without those of single metrics."""
-    for folder in (".", "client", "docs", "docs/adr", "examples", "examples/ci", "examples/figures"):
+    for folder in (".", "client", "docs", "docs/reference", "docs/adr", "examples", "examples/ci", "examples/figures"):
         yield from (str(path.relative_to(ROOT)) for path in sorted((ROOT / folder).glob("*.md")))
 
 

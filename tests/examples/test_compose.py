@@ -17,8 +17,8 @@ from scripts.requirements import FILES
 from tests.examples.documents import blocks
 
 ROOT = Path(__file__).resolve().parents[2]
-(_IN_SCALE,) = (content for language, content in blocks("docs/scale.md") if language == "yaml")
-TEXTS = {"docs/scale.md": _IN_SCALE, "docker-compose.yml": (ROOT / "docker-compose.yml").read_text()}
+(_IN_SCALE,) = (content for language, content in blocks("docs/reference/scale.md") if language == "yaml")
+TEXTS = {"docs/reference/scale.md": _IN_SCALE, "docker-compose.yml": (ROOT / "docker-compose.yml").read_text()}
 _VARIABLE = re.compile(r"\$\{(\w+)(?::[-?]([^}]*))?\}")
 # What the image runs when nothing is said: its ENTRYPOINT and CMD.
 COMMAND = ["python", "-m", "app"], ["serve"]
@@ -113,9 +113,9 @@ def test_containers_have_limits() -> None:
 
 
 def test_connections_of_all_of_them_are_fewer_than_the_database_allows() -> None:
-    services = read("docs/scale.md")["services"]
+    services = read("docs/reference/scale.md")["services"]
     settings = Settings(database_url="postgresql://u@h/d")
     most = services["service"]["deploy"]["replicas"] * (settings.pool_size + 1)
     most += services["worker"]["deploy"]["replicas"] * (settings.pool_size + 1 + 9)
-    assert f"{most} here" in (ROOT / "docs/scale.md").read_text()
+    assert f"{most} here" in (ROOT / "docs/reference/scale.md").read_text()
     assert most < int(services["db"]["command"][-1].removeprefix("max_connections="))

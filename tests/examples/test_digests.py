@@ -100,7 +100,7 @@ def registry() -> Iterator[Registry]:
 def clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with the files that name images."""
     for name in digests.FILES:
-        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(digests.ROOT / name, tmp_path / name)
     monkeypatch.setattr(digests, "ROOT", tmp_path)
     return tmp_path

@@ -2,6 +2,8 @@
 
 import json
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,16 +23,16 @@ from tests.serving import Served
 ELSEWHERE = {
     "README.md": "`make run` and `make test` start what runs this; its requests: test_examples.py",
     "CONTRIBUTING.md": "what a developer calls, this test among it",
-    "docs/answers.md": "test_examples.py",
+    "docs/reference/answers.md": "test_examples.py",
     "docs/client.md": "the list of commands is a text; test_python_of_the_client",
     "docs/data.md": "test_data.py",
-    "docs/errors.md": "recorded answers: tests/golden/test_documented.py",
-    "docs/export.md": "the commands: tests/cli; the files: tests/transfer",
+    "docs/reference/errors.md": "recorded answers: tests/golden/test_documented.py",
+    "docs/reference/export.md": "the commands: tests/cli; the files: tests/transfer",
     "docs/gates.md": "the script: test_gate_script.py; test_the_gate",
     "docs/mlflow.md": "tests/client/test_mlflow.py",
-    "docs/operations.md": "needs Docker, a database server of its own or Prometheus",
+    "docs/reference/operations.md": "needs Docker, a database server of its own or Prometheus",
+    "docs/reference/scale.md": "needs Docker, or a database server of its own: test_compose.py",
     "docs/slices.md": "tests/api/test_slices.py; the text is that of examples/slices.py",
-    "docs/scale.md": "needs Docker, or a database server of its own: test_compose.py",
     "docs/tutorial.md": "test_tutorial.py",
     "docs/webhooks.md": "needs a key of the scope admin and a receiver: tests/outbound and tests/api have both",
     "examples/README.md": "test_examples.py",
@@ -55,11 +57,11 @@ REQUESTS = [
     (document, content)
     for document in (
         "docs/entities.md",
-        "docs/figures.md",
+        "docs/reference/figures.md",
         "docs/jobs.md",
-        "docs/probabilities.md",
+        "docs/reference/probabilities.md",
         "docs/rankings.md",
-        "docs/reliability.md",
+        "docs/reference/reliability.md",
     )
     for language, content in blocks(document)
     if language in ("sh", "bash") and "curl" in content
@@ -83,11 +85,52 @@ def test_bodies_of_json(base_url: str) -> None:
     with httpx.Client(base_url=base_url, trust_env=False) as client:
         [gate] = [json.loads(content) for language, content in blocks("docs/gates.md") if language == "json"]
         client.put("/v1/gates/documented", json=gate).raise_for_status()
-        for content in (content for language, content in blocks("docs/uncertainty.md") if language == "json"):
+        for content in (content for language, content in blocks("docs/reference/uncertainty.md") if language == "json"):
             client.post("/v1/metrics/compute", json=json.loads(content)).raise_for_status()
-        [costs] = [json.loads(content) for language, content in blocks("docs/probabilities.md") if language == "json"]
+        [costs] = [
+            json.loads(content) for language, content in blocks("docs/reference/probabilities.md") if language == "json"
+        ]
         probabilities = {"kind": "probabilities", "y_true": ["0", "1"], "probabilities": [[0.9, 0.1], [0.2, 0.8]]}
         client.post("/v1/metrics/compute", json={"input": probabilities, **costs}).raise_for_status()
+
+
+def two_models(base_url: str) -> str:
+    """Two models of fraud on the same 600 samples; the predictions of the second as CSV."""
+    rng = np.random.default_rng(7)
+    truth = np.where(rng.random(600) < 0.1, "fraud", "ok")
+    for version, recall, alarms, seed in (("6", 0.62, 0.03, 1), ("7", 0.80, 0.02, 2)):
+        own = np.random.default_rng(seed)
+        caught, alarmed = own.random(600) < recall, own.random(600) < alarms
+        found = np.where(np.where(truth == "fraud", caught, alarmed), "fraud", "ok")
+        body = {
+            "model": {"name": "fraud-rf", "version": version},
+            "dataset": {"name": "cards", "split": "test"},
+            "input": {
+                "kind": "predictions",
+                "positive": "fraud",
+                "sample_ids": list(range(600)),
+                "y_true": truth.tolist(),
+                "y_pred": found.tolist(),
+            },
+        }
+        httpx.post(f"{base_url}/v1/evaluations", json=body, trust_env=False).raise_for_status()
+    return pd.DataFrame({"sample_id": range(600), "y_true": truth, "y_pred": found}).to_csv(index=False)
+
+
+def test_what_commands_print(base_url: str, tmp_path: Path) -> None:
+    """The pages show what their commands print of two models."""
+    (tmp_path / "preds.csv").write_text(two_models(base_url))
+    for page in ("docs/comparing.md", "docs/limits.md"):
+        (_, command), (_, shown), *_ = blocks(page)
+        done = subprocess.run(
+            [Path(sys.executable).with_name("prevail"), *command.split()[1:], "--url", base_url],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        printed = [line.split() for line in done.stdout.splitlines()]
+        assert all(line.split() in printed for line in shown.splitlines()), done.stdout
 
 
 class _Model:
@@ -125,7 +168,13 @@ def test_python_of_the_client(base_url: str, monkeypatch: pytest.MonkeyPatch) ->
 
 def test_every_document_with_examples_is_known() -> None:
     """A new page with a block of shell, Python or JSON has a test, or a reason."""
-    tested = {document for document, _ in REQUESTS} | {"docs/uncertainty.md", "docs/why.md", "client/README.md"}
+    tested = {document for document, _ in REQUESTS} | {
+        "docs/reference/uncertainty.md",
+        "docs/why.md",
+        "docs/comparing.md",
+        "docs/limits.md",
+        "client/README.md",
+    }
     with_examples = {
         document
         for document in documents()

@@ -17,7 +17,7 @@ from tests.examples.documents import ROOT, blocks, run
 from tests.serving import Served
 from tests.witnesses import sk
 
-DOCUMENTS = ("README.md", "examples/README.md", "docs/answers.md", "docs/why.md")
+DOCUMENTS = ("README.md", "examples/README.md", "docs/reference/answers.md", "docs/why.md")
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ from app.kernel.metrics.catalogue import catalogue
 
 ROWS = [
     [cell.strip() for cell in line.strip("|").split("|")]
-    for line in (Path(__file__).resolve().parents[2] / "docs" / "glossary.md").read_text().splitlines()
+    for line in (Path(__file__).resolve().parents[2] / "docs" / "reference" / "glossary.md").read_text().splitlines()
     if line.startswith("| ") and not line.startswith(("| term", "| ---"))
 ]
 

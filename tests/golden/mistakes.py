@@ -1,4 +1,4 @@
-"""Write docs/errors.md: what the service says to the likeliest mistakes, as it was recorded."""
+"""Write docs/reference/errors.md: what the service says to the likeliest mistakes, as it was recorded."""
 
 import json
 from pathlib import Path
@@ -8,7 +8,7 @@ from tests.golden.calls import Json
 from tests.golden.playing import filled, read_answers
 from tests.golden.requests.mistaking import MISTAKES
 
-TARGET = Path(__file__).parents[2] / "docs" / "errors.md"
+TARGET = Path(__file__).parents[2] / "docs" / "reference" / "errors.md"
 _HEAD = """# Errors
 
 Every refusal is a problem of [RFC 9457](https://www.rfc-editor.org/rfc/rfc9457), `application/problem+json`. Programs

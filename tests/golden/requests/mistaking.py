@@ -1,6 +1,6 @@
 """The mistakes that users make most, in words and as requests.
 
-`docs/errors.md` is written from them and from the recorded answers (`python -m tests.golden.mistakes`).
+`docs/reference/errors.md` is written from them and from the recorded answers (`python -m tests.golden.mistakes`).
 """
 
 from collections.abc import Iterator, Sequence
