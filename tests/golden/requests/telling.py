@@ -29,6 +29,8 @@ WEBHOOKS = [
     get("deliveries-so-far", "/v1/webhooks/both/deliveries", status="lost"),
     post("retry", "/v1/webhooks/both/deliveries/$told/retries", None),
     post("retry-unknown", f"/v1/webhooks/both/deliveries/{_NOWHERE}/retries", None),
+    post("test", "/v1/webhooks/both/tests", None),
+    post("test-of-none", "/v1/webhooks/nobody/tests", None),
     put("no-url", "/v1/webhooks/bad", {"url": "ftp://hooks.example", "events": ["gate.checked"]}),
     put("no-host", "/v1/webhooks/bad", {"url": "https://user@hooks.example/", "events": ["gate.checked"]}),
     put("no-event", "/v1/webhooks/bad", {"url": _URL, "events": ["run.created"]}),
