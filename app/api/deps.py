@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Coroutine, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import blake2b
 from http import HTTPStatus
@@ -10,7 +10,7 @@ from inspect import Parameter, signature
 from pathlib import Path
 from typing import Annotated, Any, Final, Protocol, get_args, get_origin
 
-from fastapi import APIRouter, Depends, Request
+from fastapi import APIRouter, Depends, Query, Request
 from fastapi._compat import ModelField
 from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
@@ -23,8 +23,10 @@ from app.api.bodies.keyed import keyed_by
 from app.api.documentation import PROBLEMS
 from app.api.presentation import accepts_json
 from app.api.problems import InvalidQuery, NotAcceptable, near, request_id
-from app.domain.errors import Fault, PreconditionFailed
+from app.domain.errors import Fault, InvalidExpression, InvalidInput, PreconditionFailed
+from app.domain.expressions.syntax import LONGEST
 from app.domain.operations import DEFAULT_PROJECT, Scope, is_project_name
+from app.domain.slices import read_slice
 from app.domain.wording import did_you_mean
 from app.services.access import Caller, Guard, KeyService, Quotas
 from app.services.acting import act_as
@@ -40,6 +42,7 @@ from app.services.processes.compute import ComputePool
 from app.services.processes.rendering import Renderer
 from app.services.project.what_if import WhatIfService
 from app.services.rank import LeaderboardService
+from app.services.sliced import SLICE
 from app.services.webhooks import WebhookService
 
 
@@ -344,6 +347,42 @@ def _takes_several(annotation: Any) -> bool:
 
 
 UseContext = Annotated[Context, Depends(context)]
+
+
+async def sliced_context(
+    context: UseContext,
+    where: Annotated[
+        str | None,
+        Query(
+            alias=SLICE,
+            min_length=1,
+            max_length=LONGEST,
+            description='Only the samples of a slice: conditions on their attributes, such as `site="B", age<50`; also '
+            '`!=`, `<=`, `>`, `>=`, `in ("A", "B")`, and `null`.',
+        ),
+    ] = None,
+) -> Context:
+    """The context of a request about a slice, whose services see the samples in it alone.
+
+    Raises:
+        InvalidInput: the conditions are none.
+    """
+    if where is None:
+        return context
+    try:
+        conditions = read_slice(where)
+    except InvalidExpression as error:
+        raise InvalidInput.at(SLICE, error.code, error.detail, error.suggestions) from error
+    services = context.services
+    sliced = replace(
+        services,
+        evaluations=services.evaluations.of_slice(conditions),
+        what_if=services.what_if.of_slice(conditions),
+    )
+    return replace(context, services=sliced)
+
+
+UseSlice = Annotated[Context, Depends(sliced_context)]
 
 
 def is_local(request: Request) -> bool:

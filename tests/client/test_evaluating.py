@@ -137,6 +137,33 @@ def test_a_million_rows_are_sent_in_bounded_memory() -> None:
     assert highest + of_python < 12e6
 
 
+@pytest.mark.parametrize("made", [dict, pd.DataFrame])
+def test_attributes_make_slices(pv: prevail.Client, made: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    beside = {"site": ["A", "B", "A", None, "B", "B"], "age": [30.0, float("nan"), 41.5, 50.0, 28.0, 77.0]}
+    for cells in (bodies.STREAMED_CELLS, 1):
+        monkeypatch.setattr(inputs, "STREAMED_CELLS", cells)
+        run = pv.evaluate(TRUE, GUESS, attributes=made(beside), model=f"m{cells}", dataset=made.__name__)
+        assert pv.evaluation(run, slice='site="B"').data["input"]["n_samples"] == 3
+        assert pv.evaluation(run, slice="site=null").data["input"]["slice"] == {
+            "where": "site=null",
+            "size": 1,
+            "of": 6,
+        }
+        some = pv.evaluation(run, slice="age<50")
+        assert some.data["input"]["n_samples"] == 3
+        assert "slice age<50" in some.text()
+        assert "3 of 6 samples" in some.text()
+    with pytest.raises(prevail.errors.InvalidInput, match="expected columns by name or a data frame"):
+        pv.evaluate(TRUE, GUESS, attributes=["A"] * 6)
+
+
+def test_attributes_of_files(pv: prevail.Client, tmp_path: Path) -> None:
+    table = pd.DataFrame({"y_true": TRUE, "y_pred": GUESS, "site": ["A", "B", "A", None, "B", "B"]})
+    table.to_parquet(tmp_path / "some.parquet")
+    run = pv.evaluate(file=tmp_path / "some.parquet", attributes=["site"], model="m", dataset="file")
+    assert pv.evaluation(run, slice="site=null").data["input"]["n_samples"] == 1
+
+
 def test_codes_are_translated_by_a_mapping_and_by_nothing_else(pv: prevail.Client) -> None:
     names = {0: "bird", 1: "cat", 2: "dog"}
     assert pv.evaluate(CODES, probabilities=Tensor(SHARES), labels=names).labels == ["bird", "cat", "dog"]

@@ -11,12 +11,12 @@ from statsmodels.stats.multitest import multipletests
 from app.domain.errors import InvalidInput, OutOfReach
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.options import Options
+from app.domain.slices import restricted
 from app.kernel.numerics.arrays import Mask
 from app.kernel.slices.gaps import RateGaps
 from app.kernel.uncertainty.intervals import wilson
 from app.services.evaluate.reports import evaluate
 from app.services.slices.answers import Verdict
-from app.services.slices.parts import restricted
 from app.services.slices.slices import SearchQuestion, SlicesQuestion, judge_slices
 from tests.services.slicing import attributes_of, classified, clinic
 

@@ -75,8 +75,8 @@ def write_upload(upload: Upload, file: BinaryIO) -> str:
 
 
 def _with_columns(source: dict[str, Any], file: BinaryIO) -> dict[str, Any]:
-    names, source = _names(source)
-    columns = read_columns(file, source["kind"], _labels(source), names)
+    names, attributes, source = _names(source)
+    columns = read_columns(file, source["kind"], _labels(source), names, attributes)
     _refuse_given_twice(columns, source, "/input")
     return {**columns, **source}
 
@@ -84,35 +84,42 @@ def _with_columns(source: dict[str, Any], file: BinaryIO) -> dict[str, Any]:
 def _with_folds(source: dict[str, Any], file: BinaryIO) -> dict[str, Any]:
     """Folds by the column `fold`; the member of that name, if any, holds what they share."""
     _refuse_given_twice(("folds",), source, "/input")
-    names, source = _names(source)
+    names, attributes, source = _names(source)
     shared = source.get("fold", {})
     if not isinstance(shared, dict):
         raise _malformed("/input/fold", "wrong_type", "expected an object", HTTPStatus.UNPROCESSABLE_ENTITY)
     kind = shared.get("kind")
     if not isinstance(kind, str | None):
         raise _malformed("/input/fold/kind", "wrong_type", "expected a string", HTTPStatus.UNPROCESSABLE_ENTITY)
-    kind, columns, folds = read_folds(file, kind, _labels(shared), names)
+    kind, columns, folds = read_folds(file, kind, _labels(shared), names, attributes)
     _refuse_given_twice(columns, shared, "/input/fold")
     own = {name: value for name, value in source.items() if name != "fold"}
     return {**own, "folds": distribute(columns, folds, {**shared, "kind": kind})}
 
 
-def _names(source: dict[str, Any]) -> tuple[Mapped | None, dict[str, Any]]:
-    """Names of the columns in the file, and the input without them."""
+def _names(source: dict[str, Any]) -> tuple[Mapped | None, Mapping[str, str], dict[str, Any]]:
+    """Names of the columns in the file, those of attributes, and the input without them."""
     given = source.get("columns")
     if given is None:
-        return None, source
+        return None, {}, source
     try:
-        names = _NAMES.validate_python(given)
+        attributes = _ATTRIBUTES.validate_python(given.pop("attributes", {}) if isinstance(given, dict) else {})
+        names = _NAMES.validate_python(given) if given or not attributes else None
     except ValidationError:
-        detail = "expected an object of the service's names, each with the name of a column or a list of them"
+        detail = (
+            "expected an object of the service's names, each with the name of a column or a list of them, and "
+            "attributes with an object of names of columns"
+        )
         raise _malformed("/input/columns", "column_names", detail, HTTPStatus.UNPROCESSABLE_ENTITY) from None
-    return names, {name: value for name, value in source.items() if name != "columns"}
+    return names, attributes, {name: value for name, value in source.items() if name != "columns"}
 
 
 _NAMES: TypeAdapter[dict[str, str | list[str]]] = TypeAdapter(
     dict[str, str | list[str]], config=ConfigDict(strict=True)
 )
+
+
+_ATTRIBUTES: TypeAdapter[dict[str, str]] = TypeAdapter(dict[str, str], config=ConfigDict(strict=True))
 
 
 def _refuse_given_twice(names: Iterable[str], members: Mapping[str, Any], pointer: str) -> None:

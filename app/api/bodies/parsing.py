@@ -159,6 +159,7 @@ def _refuse_crowd(members: Sized) -> None:
 
 # Of an array that is no column: far more than any may have, few enough to say what is wrong with them.
 _MOST_ENTRIES = 4_000_000
+_ATTRIBUTES = "attributes"
 _CONTAINERS = (simdjson.Object, simdjson.Array)
 _WHOLE = (np.int8, np.int16, np.int32, np.int64)
 # Texts that are used again where they come again, so that a million labels are not a million texts.
@@ -219,6 +220,9 @@ class _LargeReader:
             names = [*found]
             _check_names(names)
             # One with the character NUL is not found, and has no meaning anywhere.
+            if name == _ATTRIBUTES:
+                # One value per sample each, whatever they are called.
+                return {own: self.value(found.get(own), "", where + pointer([own]), MOST_SAMPLES) for own in names}
             return {own: self.value(found.get(own), own, where + pointer([own])) for own in names}
         if not isinstance(found, simdjson.Array):
             return found

@@ -9,6 +9,7 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from types import MappingProxyType
 from typing import Any, BinaryIO, Final
 
 import numpy as np
@@ -54,7 +55,11 @@ _READERS: tuple[tuple[bytes, Callable[[BinaryIO], TableFile]], ...] = (
 
 
 def read_columns(
-    file: BinaryIO, kind: str, labels: Sequence[str] | None, columns: Mapped | None = None
+    file: BinaryIO,
+    kind: str,
+    labels: Sequence[str] | None,
+    columns: Mapped | None = None,
+    attributes: Mapping[str, str] = MappingProxyType({}),
 ) -> dict[str, Any]:
     """The arrays of an input from a file, by their names in the JSON of that kind.
 
@@ -64,13 +69,16 @@ def read_columns(
         labels: The classes, whose columns hold the probabilities, or the scores if there is no column ``score``;
             without them all further columns do, in order, and each has to be a class that occurs.
         columns: Names of columns in the file by the service's names, where they differ.
+        attributes: Names of columns in the file by the attributes of samples that they hold.
 
     Raises:
         InvalidInput: the file cannot be read, lacks a column, or has one that means nothing.
         TooLarge: it holds too much.
     """
     with _reading():
-        return columns_of(_opened(file), kind, labels, columns)
+        opened = _opened(file)
+        found = columns_of(_without(opened, attributes), kind, labels, columns)
+        return found | _attributes(opened, attributes)
 
 
 def columns_of(
@@ -84,7 +92,11 @@ def columns_of(
 
 
 def read_folds(
-    file: BinaryIO, kind: str | None, labels: Sequence[str] | None, columns: Mapped | None = None
+    file: BinaryIO,
+    kind: str | None,
+    labels: Sequence[str] | None,
+    columns: Mapped | None = None,
+    attributes: Mapping[str, str] = MappingProxyType({}),
 ) -> tuple[str, dict[str, Any], Column]:
     """The kind of all folds, the arrays of all samples, and the fold of each from the column `fold`.
 
@@ -95,12 +107,36 @@ def read_folds(
     if kind is not None:
         _with_columns(kind, "/input/fold/kind", single)
     with _reading():
-        opened = _opened(file)
+        whole = _opened(file)
+        opened = _without(whole, attributes)
         source = opened if columns is None else mapped_file(opened, columns, labels)
         told = {"y_pred": "predictions", "score": "scores"}
         found = kind or next((told[name] for name in source.names if name in told), "probabilities")
         read = _Picked(source, KINDS[found], labels, besides=(_FOLD,)).read()
-        return found, read, read.pop(_FOLD)
+        folds = read.pop(_FOLD)
+        return found, read | _attributes(whole, attributes), folds
+
+
+def _without(file: TableFile, attributes: Mapping[str, str]) -> TableFile:
+    """The file without the columns that hold nothing but attributes."""
+    own = {one.name for kind in KINDS.values() for one in kind.file().values()} | {_FOLD}
+    return TableFile([name for name in file.names if name in own or name not in {*attributes.values()}], file.load)
+
+
+def _attributes(file: TableFile, attributes: Mapping[str, str]) -> dict[str, Any]:
+    """The member with the attributes of samples; none where none are named.
+
+    Raises:
+        InvalidInput: a column is not there, or holds something else.
+    """
+    if not attributes:
+        return {}
+    for name, column in attributes.items():
+        if column not in file.names:
+            detail = f"expected a column {column!r}, there are only {listed(file.names)}"
+            raise InvalidInput.at(f"/input/columns/attributes/{name}", "missing_column", detail)
+    table = file.load([*dict.fromkeys(attributes.values())], [])
+    return {"attributes": {name: table.values(column) for name, column in attributes.items()}}
 
 
 def _with_columns(kind: str, pointer: str, kinds: Mapping[str, type[Input]]) -> type[Input]:
@@ -388,9 +424,14 @@ def distribute(columns: Mapping[str, Any], folds: Column, shared: Mapping[str, A
     order = np.argsort(codes, kind="stable")
     ends = np.cumsum(np.bincount(codes, minlength=len(found)))[:-1]
     return [
-        {**shared, "labels": labels, **{name: taken(columns[name], rows) for name in columns if name != "labels"}}
+        {**shared, "labels": labels, **{name: _some(columns[name], rows) for name in columns if name != "labels"}}
         for rows in np.split(order, ends)
     ]
+
+
+def _some(column: Any, rows: NDArray[np.intp]) -> Any:
+    """Entries of a column at some places, or of the columns of all attributes."""
+    return {name: taken(one, rows) for name, one in column.items()} if isinstance(column, dict) else taken(column, rows)
 
 
 def _classes_of_all(columns: Mapping[str, Any], ignore: Any) -> list[str]:

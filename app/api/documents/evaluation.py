@@ -81,9 +81,10 @@ def evaluation_document(answer: Json) -> Document:
     ]
     balanced = bool(answer["metrics"].get(_BALANCED))
     model, data = run_name(answer.get("model")), dataset_name(answer.get("dataset"), version=True)
+    part = answer["input"].get("slice")
     return Document(
         title=(Name(model),) if model else "Evaluation, not kept",
-        on=("on ", Name(data)) if data else "",
+        on=("on ", Name(data), *((", slice ", Name(part["where"])) if part else ())) if data else "",
         facts=list(_facts(answer)),
         created_at=answer.get("created_at"),
         identifier=identifier,
@@ -141,7 +142,8 @@ def _facts(answer: Json) -> Iterator[tuple[str, Cell]]:
     if units is not None and units.unit is not None:
         unit = units.unit
     if given.get("n_samples") is not None:
-        yield "", f"{whole(given['n_samples'])} {unit}"
+        of = f" of {whole(given['slice']['of'])}" if "slice" in given else ""
+        yield "", f"{whole(given['n_samples'])}{of} {unit}"
     if given.get("clusters"):
         yield "", f"{whole(len(given['clusters']))} clusters"
     if has_classes(answer):

@@ -10,7 +10,7 @@ from starlette.responses import Response
 from app.api.answers import answers, written
 from app.api.bodies.parsing import parse_body, read_body
 from app.api.bodies.received import answered_apart
-from app.api.deps import UseContext, routes
+from app.api.deps import UseContext, UseSlice, routes
 from app.api.documentation import NO_SAMPLES, body_schema
 from app.api.jobs import LATER, deferrable
 from app.api.v1.requests import questions as requests
@@ -40,7 +40,7 @@ router = routes("evaluations")
 async def get_curve(
     identifier: UUID,
     curve: CurveName,
-    context: UseContext,
+    context: UseSlice,
     label: Annotated[
         str | None,
         Query(
@@ -114,7 +114,7 @@ async def get_curve(
     operation_id="findThreshold",
 )
 @deferrable(requests.ThresholdRequest)
-async def find_threshold(identifier: UUID, request: Request, context: UseContext) -> Response:
+async def find_threshold(identifier: UUID, request: Request, context: UseSlice) -> Response:
     """Find the decision rule that is best for a metric, and how much of its gain is due to chance."""
     question = parse_body(await read_body(request), requests.ThresholdRequest).to_domain()
     source = await context.services.evaluations.samples(context.project, identifier)

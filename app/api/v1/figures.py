@@ -11,7 +11,7 @@ from fastapi import Depends, Path, Query
 from starlette.responses import Response
 
 from app.api.answers import answers, json_response
-from app.api.deps import Context, UseContext, routes
+from app.api.deps import Context, UseContext, UseSlice, routes
 from app.api.documentation import NO_SAMPLES, NOT_INSTALLED, fixed_headers
 from app.api.documents.comparison import comparison_document
 from app.api.documents.document import Document, Json
@@ -262,7 +262,7 @@ async def get_evaluation_plot(
     identifier: UUID,
     name: Annotated[str, Path(max_length=64, json_schema_extra={"enum": names_of(Subject.EVALUATION)})],
     form: Form,
-    context: UseContext,
+    context: UseSlice,
     look: AskedLook,
     label: Annotated[
         str | None,
@@ -349,7 +349,7 @@ AskedTheme = Annotated[Theme | None, Query(description="Colours; those of the re
 
 
 @router.get("/evaluations/{identifier}/report", responses=_REPORT, operation_id="getEvaluationReport")
-async def get_evaluation_report(identifier: UUID, context: UseContext, theme: AskedTheme = None) -> Response:
+async def get_evaluation_report(identifier: UUID, context: UseSlice, theme: AskedTheme = None) -> Response:
     """Read an evaluation as a page: findings, metrics with limits, classes, figures. It loads nothing."""
     return await evaluation_page(context, identifier, theme)
 

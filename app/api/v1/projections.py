@@ -11,7 +11,7 @@ from starlette.responses import Response
 from app.api.answers import answers, json_response, written
 from app.api.bodies.parsing import parse_body, read_body
 from app.api.bodies.received import LargeBody, answered_apart, receive
-from app.api.deps import UseContext, routes
+from app.api.deps import UseContext, UseSlice, routes
 from app.api.documentation import NO_SAMPLES, body_schema
 from app.api.jobs import LATER, deferrable
 from app.api.v1.requests import questions as requests
@@ -29,7 +29,7 @@ router = routes("what-if")
     operation_id="projectEvaluation",
 )
 @deferrable(requests.ProjectionRequest)
-async def project_evaluation(identifier: UUID, request: Request, context: UseContext) -> Response:
+async def project_evaluation(identifier: UUID, request: Request, context: UseSlice) -> Response:
     """Compute metrics at other class shares: given ones, uncertain ones, a range, or a sweep of one class."""
     asked = parse_body(await read_body(request), requests.ProjectionRequest)
     answer = await context.services.what_if.project(

@@ -35,6 +35,8 @@ _EXPECTED: Final = {
     "RPAR": "')'",
     "COMMA": "','",
     "EQUAL": "'='",
+    "COMPARED": "=, !=, <, <=, > or >=",
+    "IN": "in (…)",
     "$END": "the end",
 }
 
@@ -83,6 +85,16 @@ class Call:
     position: int
 
 
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """A condition on an attribute as written; several values are those of `in`, whose operator is `=`."""
+
+    name: str
+    operator: str
+    values: tuple[Literal, ...]
+    position: int
+
+
 Argument = Call | Assignment | Literal
 
 
@@ -97,12 +109,26 @@ def read(text: str) -> Call:
         raise InvalidExpression(f"expected at most {LONGEST} characters, got {len(text)}", position=LONGEST)
     _check_depth(text)
     try:
-        tree = _parser().parse(text)
+        tree = _parser().parse(text, start="start")
     except UnexpectedInput as error:
         raise _explained(error, text) from None
     if not isinstance(tree, Call):
         raise TypeError(f"the grammar made {type(tree).__name__} of an expression")
     return tree
+
+
+def read_conditions(text: str) -> tuple[Compared, ...]:
+    """Conditions of a slice with commas between them.
+
+    Raises:
+        InvalidExpression: too long, or not in the grammar; says where and what was expected.
+    """
+    if len(text) > LONGEST:
+        raise InvalidExpression(f"expected at most {LONGEST} characters, got {len(text)}", position=LONGEST)
+    try:
+        return cast(tuple[Compared, ...], _parser().parse(text, start="conditions"))
+    except UnexpectedInput as error:
+        raise _explained(error, text) from None
 
 
 def quote(label: str) -> str:
@@ -176,6 +202,15 @@ class _Build(Transformer[Token, Call]):
     def assignment(self, name: Token, value: Literal) -> Assignment:
         return Assignment(str(name), value, _at(name))
 
+    def conditions(self, *conditions: Compared) -> tuple[Compared, ...]:
+        return conditions
+
+    def compared(self, name: Literal, operator: Token, value: Literal) -> Compared:
+        return Compared(name.text, str(operator), (value,), name.position)
+
+    def among(self, name: Literal, *values: Literal) -> Compared:
+        return Compared(name.text, "=", values, name.position)
+
     def word(self, token: Token) -> Literal:
         return Literal(TokenKind.WORD, str(token), _at(token))
 
@@ -202,7 +237,9 @@ def _selector(token: Token | None) -> Selector | None:
 
 @cache
 def _parser() -> Lark:
-    return Lark(_GRAMMAR.read_text(encoding="utf-8"), parser="lalr", transformer=_Build(), maybe_placeholders=True)
+    return Lark(
+        _GRAMMAR.read_text(encoding="utf-8"), parser="lalr", transformer=_Build(), start=["start", "conditions"]
+    )
 
 
 def _check_depth(text: str) -> None:

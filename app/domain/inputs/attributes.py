@@ -10,7 +10,7 @@ import orjson
 from numpy.typing import NDArray
 
 from app.domain.errors import InvalidInput
-from app.domain.inputs.labels import LONGEST_NAME, fault_of_name, normalized
+from app.domain.inputs.labels import fault_of_name, normalized
 from app.domain.wording import described
 
 MOST_ATTRIBUTES: Final = 50
@@ -19,6 +19,7 @@ MOST_VALUES: Final = 1000
 # Whole numbers up to here are exact as doubles.
 _EXACT = 2**53
 Value = str | bool | int | float | None
+_TYPES = frozenset({str, bool, int, float, type(None)})
 Codes = NDArray[np.intp]
 
 
@@ -89,8 +90,24 @@ def read_attributes(given: Mapping[str, Sequence[Any]], size: int, pointer: str)
 def _read(column: Sequence[Any], size: int, pointer: str) -> Attribute:
     if len(column) != size:
         raise InvalidInput.at(pointer, "wrong_length", f"expected {size} values, one per sample, got {len(column)}")
+    types = {*map(type, column)}
+    if not types <= _TYPES:
+        place = next(place for place, value in enumerate(column) if type(value) not in _TYPES)
+        detail = f"expected a text, a number, true, false or null, got {described(column[place])}"
+        raise InvalidInput.at(f"{pointer}/{place}", "bad_attribute", detail)
+    # There may be millions of values, of which few differ: each different one is looked at once. Python takes true for
+    # 1, which are told apart where there are both.
+    mixed = bool in types and not types.isdisjoint((int, float))
+    entries: Sequence[Any] = [*zip(map(type, column), column, strict=True)] if mixed else column
     places: dict[tuple[bool, Value], int] = {}
-    codes = [places.setdefault(_key(value, f"{pointer}/{place}"), len(places)) for place, value in enumerate(column)]
+    known = {}
+    for one in dict.fromkeys(entries):
+        value = one[1] if mixed else one
+        fault = _fault(value)
+        if fault is not None:
+            raise InvalidInput.at(f"{pointer}/{entries.index(one)}", *fault)
+        known[one] = places.setdefault(_key(value), len(places))
+    codes = np.fromiter(map(known.__getitem__, entries), dtype=np.intp, count=size)
     values = [value for _, value in places]
     if not all(type(one) in (int, float) or one is None for one in values) and len(values) > MOST_VALUES:
         detail = f"expected at most {MOST_VALUES} different values, got {len(values)}"
@@ -98,26 +115,27 @@ def _read(column: Sequence[Any], size: int, pointer: str) -> Attribute:
     order = sorted(range(len(values)), key=lambda place: _rank(values[place]))
     renamed = np.empty(len(values), dtype=np.intp)
     renamed[order] = np.arange(len(values))
-    return Attribute(renamed[np.array(codes, dtype=np.intp)], tuple(values[place] for place in order))
+    return Attribute(renamed[codes], tuple(values[place] for place in order))
 
 
-def _key(value: Any, pointer: str) -> tuple[bool, Value]:
-    """A value, apart from others that Python takes for equal: true is not 1."""
+def _fault(value: Value) -> tuple[str, str] | None:
+    """Code and sentence of a value that is none; None for others."""
     if isinstance(value, str):
         text = normalized(value)
-        fault = fault_of_name(text) if text else None
-        if fault is not None or len(text) > LONGEST_NAME:
-            raise InvalidInput.at(pointer, "bad_attribute", fault or f"expected at most {LONGEST_NAME} characters")
-        return False, text
+        fault = fault_of_name(text) if text and not text.isspace() else None
+        return None if fault is None else ("bad_attribute", fault)
+    if value is not None and (not math.isfinite(value) or abs(value) > _EXACT):
+        return "out_of_range", f"expected a number of at most 2^53, got {value}"
+    return None
+
+
+def _key(value: Value) -> tuple[bool, Value]:
+    """A value, apart from others that Python takes for equal: true is not 1."""
+    if isinstance(value, str):
+        return False, normalized(value)
     if value is None or isinstance(value, bool):
         return isinstance(value, bool), value
-    if isinstance(value, int | float):
-        if not math.isfinite(value) or abs(value) > _EXACT:
-            raise InvalidInput.at(pointer, "out_of_range", f"expected a number of at most 2^53, got {value}")
-        return False, int(value) if value == int(value) else float(value)
-    raise InvalidInput.at(
-        pointer, "bad_attribute", f"expected a text, a number, true, false or null, got {described(value)}"
-    )
+    return False, int(value) if value == int(value) else float(value)
 
 
 def _rank(value: Value) -> tuple[int, float, str]:
@@ -145,3 +163,19 @@ def _joined(parts: Sequence[Attribute]) -> Attribute:
         for one in parts
     ]
     return Attribute(np.concatenate(codes), tuple(values))
+
+
+def of_units(given: Attributes, codes: NDArray[np.intp], unit: str, pointer: str) -> Attributes:
+    """Attributes of units, of which each entry is one, by the code of each entry's.
+
+    Raises:
+        InvalidInput: entries of one unit have different values.
+    """
+    first = np.unique(codes, return_index=True)[1]
+    for name, one in given.by_name.items():
+        other = one.codes != one.codes[first[codes]]
+        if other.any():
+            place = int(np.argmax(other))
+            detail = f"expected the value of the entry {first[codes[place]]}, of the same {unit}, got another"
+            raise InvalidInput.at(f"{pointer}/{name}/{place}", "attribute_differs", detail)
+    return given.taken(first)

@@ -65,6 +65,20 @@ class DataFacts(TypedDict):
     labels: NotRequired[LabelFacts]
 
 
+class SliceFacts(TypedDict):
+    """A slice of the samples.
+
+    Attributes:
+        where: Its conditions.
+        size: Samples or queries in it.
+        of: All.
+    """
+
+    where: str
+    size: int
+    of: int
+
+
 class InputFacts(TypedDict, total=False):
     """Facts of an input beside its matrix, as they are answered and stored.
 
@@ -102,6 +116,7 @@ class InputFacts(TypedDict, total=False):
         class_sizes: How many items each class has.
         data: Of data that was named by a reference: what was read.
         merged_from: Ids of the evaluations that it was merged of.
+        slice: Where one slice alone is looked at: which.
     """
 
     rows: int
@@ -136,6 +151,7 @@ class InputFacts(TypedDict, total=False):
     class_sizes: list[int]
     data: DataFacts
     merged_from: list[str]
+    slice: SliceFacts
 
 
 # Among the facts of an input whose samples come in groups: how many groups.
@@ -157,3 +173,5 @@ DECISIONS_FACT = "decisions"
 # Among the facts of clusterings: the names of the clusters, and how many features samples have.
 CLUSTERS_FACT = "clusters"
 FEATURES_FACT = "n_features"
+# Among the facts of a slice of an input: which slice.
+SLICE_FACT = "slice"

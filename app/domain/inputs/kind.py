@@ -16,7 +16,7 @@ from typing import Annotated, Any, ClassVar, Final, Literal, Self, TypedDict, ge
 import numpy as np
 from numpy.typing import NDArray
 
-from app.domain.errors import InvalidInput
+from app.domain.errors import InvalidInput, NotForKind
 from app.domain.findings import Finding
 from app.domain.inputs.attributes import MOST_ATTRIBUTES
 from app.domain.inputs.columns import (
@@ -397,6 +397,10 @@ def with_classes_in_order(source: MatrixInput, labels: tuple[str, ...]) -> Matri
     return replace(source, labels=labels, counts=source.counts[order], samples=samples)
 
 
+def _not_divided(source: MatrixInput, _: NDArray[np.intp]) -> MatrixInput:
+    raise NotForKind(f"there are no slices of {source.kind}: its samples have no attributes")
+
+
 # What is true of a matrix at balanced prevalence, of classes and of most kinds.
 EQUALLY_FREQUENT: Final = "were all classes equally frequent"
 
@@ -415,6 +419,7 @@ class UnitKind:
         ranked: What runs are ranked by where nobody says: the first of these that can be computed.
         units: What is resampled. Raises ValueError where samples are needed and missing.
         reordered: An input with its labels in another order, which runs that are compared share.
+        restricted: An input of some of its units alone, by their places.
         shown: Members of the input in an answer, beside those that all kinds have.
         twin: The subject as if all labels were equally frequent, for those metrics that it holds something for; None
             where there is no such thing.
@@ -437,6 +442,7 @@ class UnitKind:
     ranked: tuple[AnyMetric, ...] = ()
     units: Callable[[MatrixInput], Units]
     reordered: Callable[[MatrixInput, tuple[str, ...]], MatrixInput] = with_classes_in_order
+    restricted: Callable[[MatrixInput, NDArray[np.intp]], MatrixInput] = _not_divided
     shown: Callable[[MatrixInput], Facts] = lambda _: {}
     twin: Callable[[Subject], Subject | None] = lambda _: None
     balanced: str = EQUALLY_FREQUENT

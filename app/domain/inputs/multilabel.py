@@ -10,11 +10,14 @@ from numpy.typing import NDArray
 
 from app.domain.errors import Fault, InvalidInput, TooLarge
 from app.domain.findings import Finding
-from app.domain.inputs.columns import Rows, check_range, facts_beside, samples_of
-from app.domain.inputs.content import Content
+from app.domain.inputs.attributes import read_attributes
+from app.domain.inputs.columns import Rows, check_range, facts_beside, group_facts, samples_of, weight_facts
+from app.domain.inputs.content import GROUPS_FACT, WEIGHTS_FACT, Content
 from app.domain.inputs.kind import (
+    ATTRIBUTES,
     SETS_OF_LABELS,
     SHARES,
+    AttributeColumns,
     Beyond,
     ClassNames,
     Facts,
@@ -85,6 +88,20 @@ def _reordered(source: MatrixInput, labels: tuple[str, ...]) -> MatrixInput:
     if isinstance(facts.get("threshold"), list):
         facts["threshold"] = [facts["threshold"][place] for place in order]
     return replace(source, labels=labels, counts=source.counts[order], samples=samples, facts=facts)
+
+
+def _restricted(source: MatrixInput, places: NDArray[np.intp]) -> MatrixInput:
+    if source.samples is None:
+        raise ValueError("expected the labels of the samples")
+    some = source.samples.taken(places)
+    facts = {name: fact for name, fact in source.facts.items() if name not in (WEIGHTS_FACT, GROUPS_FACT)}
+    facts |= {
+        **weight_facts(some.weights),
+        **group_facts(some.groups),
+        **({"rows": some.size} if "rows" in facts else {}),
+    }
+    counts = _counts(some.truth.astype(np.bool_), some.predicted.astype(np.bool_), some.weights)
+    return replace(source, counts=counts, facts=facts, samples=some)
 
 
 def _shown(source: MatrixInput) -> Mapping[str, Any]:
@@ -159,6 +176,7 @@ _UNITS = UnitKind(
     ranked=(h_mean,),
     units=_label_units,
     reordered=_reordered,
+    restricted=_restricted,
     shown=_shown,
     twin=_twin,
     balanced="were every label in half of the samples",
@@ -203,6 +221,7 @@ class Multilabel(Input):
     sample_ids: Column | None = ids()
     sample_weight: Numbers | None = weights()
     group_ids: Column | None = groups()
+    attributes: AttributeColumns | None = option(ATTRIBUTES, of_samples=True)
     part: bool = False
 
     def read(self, pointer: str) -> MatrixInput:
@@ -271,6 +290,9 @@ class Multilabel(Input):
             facts = {"rows": len(truth), **facts}
             if weighed.any() or not self.part:
                 check_entries(weighed, where, lambda index: f"{where}/{index}")
+        samples = samples_of(read, truth.view(np.uint8), predicted.view(np.uint8), read.get("probabilities"))
+        if self.attributes:
+            samples = replace(samples, attributes=read_attributes(self.attributes, len(truth), f"{pointer}/attributes"))
         return MatrixInput(
             kind=self.kind,
             labels=labels,
@@ -278,7 +300,7 @@ class Multilabel(Input):
             content=Content.counts if weighed is None else Content.weights,
             counts=_counts(truth, predicted, weighed),
             facts={**facts, **facts_beside(read)},
-            samples=samples_of(read, truth.view(np.uint8), predicted.view(np.uint8), read.get("probabilities")),
+            samples=samples,
         )
 
 

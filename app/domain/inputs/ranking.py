@@ -11,9 +11,11 @@ from numpy.typing import NDArray
 
 from app.domain.errors import InvalidInput
 from app.domain.findings import Finding
+from app.domain.inputs.attributes import of_units, read_attributes
 from app.domain.inputs.content import Content
 from app.domain.inputs.kind import (
     NAMES_OF_GROUPS,
+    AttributeColumns,
     Beyond,
     Columns,
     Facts,
@@ -150,6 +152,25 @@ def _details(source: MatrixInput, subject: Subject, _: float, __: Array | None) 
     return {"queries": shown}
 
 
+def _restricted(source: MatrixInput, places: NDArray[np.intp]) -> MatrixInput:
+    samples = source.samples
+    if samples is None or samples.outputs is None or samples.ids is None:
+        raise ValueError("expected the items of the queries")
+    codes = np.full(samples.ids.size, -1)
+    codes[places] = np.arange(places.size)
+    of_items = codes[samples.predicted]
+    rows = np.flatnonzero(of_items >= 0)
+    some = Samples(
+        truth=samples.truth[rows],
+        predicted=of_items[rows],
+        outputs=samples.outputs[rows],
+        ids=samples.ids[places],
+        attributes=None if samples.attributes is None else samples.attributes.taken(places),
+    )
+    chosen = {RELEVANT_FROM: source.facts[RELEVANT_FROM]} if RELEVANT_FROM in source.facts else {}
+    return _counted(some, source.facts["cutoffs"], chosen)
+
+
 def _ids(source: MatrixInput) -> NDArray[Any]:
     """The ids (Q) of the queries.
 
@@ -234,6 +255,7 @@ _UNITS = UnitKind(
     inputs=lambda _: INPUTS_OF[Task.RANKING],
     ranked=(ndcg_at_k,),
     units=_query_units,
+    restricted=_restricted,
     findings=_findings,
     variants=_variants,
     listed=partial(variants, CUTOFFS),
@@ -301,6 +323,10 @@ class Ranking(Input):
         "With `judgements`: what was retrieved. Items without a judgement count as not relevant, and queries without "
         "any are left out."
     )
+    attributes: AttributeColumns | None = option(
+        "By name one value per item, which all items of a query share: a text, a number, true, false or null.",
+        of_samples=True,
+    )
     relevant_from: Annotated[float, Limits({"gt": 0.0, "le": _LARGEST_RELEVANCE})] | None = option(
         "The relevance from which an item counts as relevant, where relevance is yes or no; gains keep the relevance. "
         "Any above 0 when left out."
@@ -324,17 +350,12 @@ class Ranking(Input):
             ids, codes, grades, values = self._together(pointer)
         else:
             (ids, codes, grades, values), facts["queries_without_judgements"] = self._apart(pointer)
-        found = grades > 0 if self.relevant_from is None else grades >= self.relevant_from
-        relevant, placed = np.bincount(codes, found, len(ids)), values > NOT_RETRIEVED
-        counts = RankingCounts.of(
-            np.bincount(codes, minlength=len(ids)),
-            relevant,
-            np.bincount(codes, placed, len(ids)),
-            np.bincount(codes, grades == UNJUDGED, len(ids)),
-        )
         cutoffs = CUTOFFS if self.cutoffs is None else tuple(dict.fromkeys(self.cutoffs))
-        samples = Samples(truth=grades, predicted=codes.astype(np.int64), outputs=values, ids=ids)
-        return counted_ranking(counts, cutoffs, samples, facts)
+        attributes = None
+        if self.attributes:
+            of_items = read_attributes(self.attributes, codes.size, f"{pointer}/attributes")
+            attributes = of_units(of_items, codes, "query", f"{pointer}/attributes")
+        return _counted(Samples(grades, codes.astype(np.int64), values, ids, attributes=attributes), cutoffs, facts)
 
     def _together(self, pointer: str) -> _Items:
         """Items of one table.
@@ -373,6 +394,9 @@ class Ranking(Input):
             raise InvalidInput.at(
                 f"{pointer}/{name}", "one_of", f"expected either judgements and retrieved or {name}, got both"
             )
+        if self.attributes:
+            detail = "expected none: attributes stand beside columns, not beside judgements and retrieved"
+            raise InvalidInput.at(f"{pointer}/attributes", "one_of", detail)
         if self.judgements is None or self.retrieved is None:
             there, other = ("judgements", "retrieved")[:: 1 if self.retrieved is None else -1]
             raise InvalidInput.at(f"{pointer}/{other}", "missing_field", f"expected {other} beside {there}, got none")
@@ -418,6 +442,21 @@ def _refuse_twice(keys: NDArray[np.int64], items: NDArray[Any], pointer: str) ->
             "duplicate_item",
             f"expected each item once for a query, got {shown(str(items[second]))} at {first} and again here",
         )
+
+
+def _counted(samples: Samples, cutoffs: Sequence[int], facts: Mapping[str, Any]) -> MatrixInput:
+    """The canonical form of queries by their items."""
+    grades, codes, values = samples.truth, samples.predicted, samples.outputs
+    if values is None or samples.ids is None:
+        raise ValueError("expected the items of the queries")
+    size, least = samples.ids.size, facts.get(RELEVANT_FROM)
+    counts = RankingCounts.of(
+        np.bincount(codes, minlength=size),
+        np.bincount(codes, grades > 0 if least is None else grades >= least, size),
+        np.bincount(codes, values > NOT_RETRIEVED, size),
+        np.bincount(codes, grades == UNJUDGED, size),
+    )
+    return counted_ranking(counts, cutoffs, samples, facts)
 
 
 class RankingCounts(NamedTuple):

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 from functools import partial
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Self, TypeVar
 from uuid import UUID
 
 import numpy as np
@@ -31,6 +31,7 @@ from app.domain.inputs.merging import merged
 from app.domain.members import LEFT_OUT, SPREAD, typed
 from app.domain.options import Options, Retain
 from app.domain.report import Headline, Report, Section, SectionName, Value
+from app.domain.slices import Slice
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.numerics.arrays import Array, ratio, silently
 from app.services.acting import made_id
@@ -53,6 +54,7 @@ from app.services.idempotency import Mark, keep_under
 from app.services.observing import tally
 from app.services.ports import EvaluationStore
 from app.services.processes.compute import ComputePool
+from app.services.sliced import sliced_store
 from app.services.stored import Named, StreamedInput, identified_once, options_as_json, refuse_kind, stored_request
 
 Item = TypeVar("Item")
@@ -268,6 +270,11 @@ class EvaluationService:
         self._compute = compute
         self._reports = Reports(compute)
         self._admission = admission
+
+    def of_slice(self, where: Slice) -> Self:
+        """Return the use cases that read one evaluation, for a slice of each."""
+        store = sliced_store(self._store, where)
+        return type(self)(store, compute=self._compute, admission=self._admission)
 
     async def compute(self, new: NewEvaluation) -> Evaluation:
         """Compute and keep nothing."""

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Self
 from uuid import UUID
 
 import numpy as np
@@ -12,6 +13,7 @@ from app.domain.evaluation import EvaluationRecord
 from app.domain.inputs.labels import unknown_label
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.inputs.samples import Samples
+from app.domain.slices import Slice
 from app.domain.wording import significant
 from app.kernel.matrix.prevalence import crossings, sweep_shares
 from app.kernel.metrics.card import Task
@@ -40,6 +42,7 @@ from app.services.project.projection import (
 from app.services.runs.aligned import Runs
 from app.services.runs.pairing import KeptSamples
 from app.services.seeds import chosen_seed
+from app.services.sliced import sliced_store
 from app.services.stored import inputs_of_all, refuse_kind, stored_input, unkept_record
 
 # Shares at which two runs are looked at; fewer where all samples are passed over at each.
@@ -176,6 +179,10 @@ class WhatIfService:
     def __init__(self, store: EvaluationStore, *, compute: ComputePool) -> None:
         self._store = store
         self._compute = compute
+
+    def of_slice(self, where: Slice) -> Self:
+        """Return the same for a slice of each evaluation."""
+        return type(self)(sliced_store(self._store, where), compute=self._compute)
 
     async def project(
         self, project: str, identifier: UUID, metrics: tuple[str, ...], scenario: Scenario, against: UUID | None

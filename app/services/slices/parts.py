@@ -1,8 +1,7 @@
 """Samples divided by their attributes: columns of values or bins, and the slices that they are crossed to."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from difflib import get_close_matches
+from dataclasses import dataclass
 from itertools import combinations, pairwise
 from typing import Any, Final
 
@@ -10,12 +9,8 @@ import numpy as np
 
 from app.domain.errors import InvalidInput, OutOfReach
 from app.domain.inputs.attributes import Attribute, Value
-from app.domain.inputs.columns import group_facts, weight_facts
-from app.domain.inputs.content import GROUPS_FACT, WEIGHTS_FACT
-from app.domain.inputs.labels import listed
 from app.domain.inputs.matrices import MatrixInput
-from app.domain.wording import shown
-from app.kernel.matrix.table import confusion_counts
+from app.domain.slices import attribute_named, attributes_of
 from app.services.slices.answers import SliceLeftOut, Where
 from app.services.slices.differences import Places
 from app.services.slices.findings import slice_text
@@ -90,11 +85,11 @@ def columns_of(source: MatrixInput, names: Sequence[str], bins: Mapping[str, Seq
     Raises:
         InvalidInput: there is no such attribute, or bins are asked of something else than a number.
     """
-    known = _attributes(source)
+    known = attributes_of(source, "/by")
     for name in bins:
-        if not _found(known, name, f"/bins/{name}").is_number:
+        if not attribute_named(known, name, f"/bins/{name}").is_number:
             raise InvalidInput.at(f"/bins/{name}", "not_a_number", f"expected a number to divide, {name} is none")
-    chosen = [_found(known, name, f"/by/{place}") for place, name in enumerate(names)] or list(known.values())
+    chosen = [attribute_named(known, name, f"/by/{place}") for place, name in enumerate(names)] or list(known.values())
     return [_column(name, one, bins.get(name)) for name, one in zip(names or known, chosen, strict=True)]
 
 
@@ -104,9 +99,9 @@ def named_places(source: MatrixInput, where: Where) -> Places:
     Raises:
         InvalidInput: there is no such attribute, or no such sample.
     """
-    known, mask = _attributes(source), np.ones(1, dtype=np.bool_)
+    known, mask = attributes_of(source, "/by"), np.ones(1, dtype=np.bool_)
     for name, value in where.items():
-        attribute = _found(known, name, f"/reference/{name}")
+        attribute = attribute_named(known, name, f"/reference/{name}")
         mask = mask & np.array([_holds(value, one) for one in attribute.values], dtype=np.bool_)[attribute.codes]
         if not mask.any():
             detail = f"expected a slice with samples, got {slice_text(where)}"
@@ -120,24 +115,7 @@ def attribute_names(source: MatrixInput) -> list[str]:
     Raises:
         InvalidInput: it has none.
     """
-    return list(_attributes(source))
-
-
-def _attributes(source: MatrixInput) -> Mapping[str, Attribute]:
-    samples = source.samples
-    if samples is None or samples.attributes is None:
-        raise InvalidInput.at(
-            "/by", "no_attributes", "expected samples with attributes (input.attributes), which slices are made of"
-        )
-    return samples.attributes.by_name
-
-
-def _found(known: Mapping[str, Attribute], name: str, pointer: str) -> Attribute:
-    if name not in known:
-        near = get_close_matches(name, known, 3)
-        detail = f"expected one of {listed(list(known))}, got {shown(name)}"
-        raise InvalidInput.at(pointer, "unknown_name", detail, near)
-    return known[name]
+    return list(attributes_of(source, "/by"))
 
 
 def _holds(condition: Any, value: Value) -> bool:
@@ -166,20 +144,3 @@ def _column(name: str, attribute: Attribute, bins: Sequence[float] | int | None)
     ends = [None, *edges.tolist(), None]
     values: list[Any] = [{"from": low, "to": high} for low, high in pairwise(ends)]
     return Column(name, places[attribute.codes], [*values, None])
-
-
-def restricted(source: MatrixInput, places: Places) -> MatrixInput:
-    """An input of classes with some of its samples alone.
-
-    Raises:
-        ValueError: its samples are not known.
-    """
-    samples = source.samples
-    if samples is None:
-        raise ValueError("expected samples")
-    some = samples.taken(places)
-    counts = confusion_counts(some.truth, some.predicted, len(source.labels), some.weights)
-    own = {**weight_facts(some.weights), **group_facts(some.groups)}
-    facts = {**{name: fact for name, fact in source.facts.items() if name not in (WEIGHTS_FACT, GROUPS_FACT)}, **own}
-    whole = counts if some.weights is not None else counts.astype(np.int64, copy=False)
-    return replace(source, counts=whole, fold_counts=None, facts=facts, samples=some)

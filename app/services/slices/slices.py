@@ -13,6 +13,7 @@ from app.domain.inputs.kinds import inputs_of
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.members import number
 from app.domain.named_metrics import SLICED, SLICED_OF_TWO
+from app.domain.slices import restricted
 from app.kernel.compare.rankings import Adjustment, adjust
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.expression import is_smooth, needs_counts
@@ -38,7 +39,7 @@ from app.services.slices.answers import (
 )
 from app.services.slices.differences import Gap, Held, Places, RateFacts, Side, Whole
 from app.services.slices.findings import findings_of
-from app.services.slices.parts import Column, Part, attribute_names, columns_of, crossed, named_places, restricted
+from app.services.slices.parts import Column, Part, attribute_names, columns_of, crossed, named_places
 
 # Slices times values of metrics in one answer.
 MOST_VALUES: Final = 20_000

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from tests.golden.calls import Call, keep, post
+from tests.golden.calls import Call, get, keep, post
 from tests.golden.data import Json, groups, labelled, scored, weights
 
 _SITES: list[str | None] = [*["A"] * 60, *["B"] * 50, *["C"] * 30, *[None] * 10]
@@ -37,6 +37,10 @@ SLICES = [
         replace(_slices(name, "two", by=["site"], metrics=["recall@B"]), headers={"Accept": media})
         for name, media in (("text", "text/plain"), ("markdown", "text/markdown"), ("csv", "text/csv"))
     ),
+    get("one-slice", "/v1/evaluations/$soft", slice='site in ("A", "B"), age<50'),
+    get("one-slice-of-groups", "/v1/evaluations/$grouped", slice="site=null"),
+    get("one-slice-without-samples", "/v1/evaluations/$two", slice="age>200"),
+    get("no-slice", "/v1/evaluations/$two", slice="site=A"),
     _slices("no-attributes", "plain", by=["sex"]),
     _slices("no-such-attribute", "two", by=["sexx"]),
     _slices("no-such-slice", "two", by=["sex"], reference={"site": "Z"}),

@@ -217,6 +217,7 @@ def open_npz(file: BinaryIO) -> TableFile:
             gaps=lambda name: _gaps(arrays[name].column(), name),
             matrix=lambda name: _numbers(arrays[name].read(), name),
             flags=lambda name: _flags(arrays[name].read(), name),
+            values=lambda name: arrays[name].column().tolist(),
         )
 
     return TableFile(names, load)
@@ -347,6 +348,7 @@ def open_csv(file: BinaryIO) -> TableFile:
             read,
             labels=lambda name: as_written(table.column(name), name, ids=False),
             ids=lambda name: as_written(table.column(name), name, ids=True),
+            values=lambda name: _values_as_written(table.column(name)),
         )
 
     return TableFile(names, load)
@@ -407,6 +409,22 @@ class Spelling:
             self.fraction or other.fraction,
             tuple(map(and_, self.booleans, other.booleans)),
         )
+
+
+def _values_as_written(column: pa.ChunkedArray) -> list[Any]:
+    """Values of an attribute: numbers or booleans where all are written as such, else texts; nothing where nothing is
+    written.
+    """
+    codes, texts = different(column.dictionary_encode().combine_chunks())
+    spelled = [text for text in texts.to_pylist() if text]
+    spelling = Spelling.of(pa.array(spelled, pa.string()))
+    read: dict[str, Any] = {text: text for text in spelled}
+    if spelling.decimal:
+        read = {text: float(text) for text in spelled}
+    elif any(spelling.booleans):
+        read = {text: text.lower() == "true" for text in spelled}
+    values = [read.get(text) for text in texts.to_pylist()]
+    return [values[code] for code in codes.tolist()]
 
 
 def as_written(column: pa.ChunkedArray, name: str, *, ids: bool, spelling: Spelling | None = None) -> Column:

@@ -88,6 +88,7 @@ class FileColumns:
         numbers: A column of numbers as doubles.
         matrix: An array of numbers [n, K], which only an NPZ has.
         flags: A column of numbers or booleans, or an array [n, L] of them.
+        values: A column of texts, numbers or booleans, None where there is none.
     """
 
     rows: int
@@ -97,6 +98,7 @@ class FileColumns:
     gaps: Callable[[str], NDArray[np.float64]]
     matrix: Callable[[str], NDArray[np.float64]]
     flags: Callable[[str], NDArray[Any]]
+    values: Callable[[str], list[Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +129,7 @@ def arrow_table(rows: int, read: Callable[[str], pa.ChunkedArray], columns: int,
         gaps=lambda name: _gaps(read(name), name, before),
         matrix=lambda name: _numbers(whole(name), name),
         flags=lambda name: _flags(whole(name), name),
+        values=lambda name: _values(read(name), name),
     )
 
 
@@ -239,6 +242,18 @@ def _flags(column: pa.ChunkedArray, name: str) -> NDArray[Any]:
     return np.asarray(column.to_numpy()) if pa.types.is_boolean(column.type) else _numbers(column, name)
 
 
+def _values(column: pa.ChunkedArray, name: str) -> list[Any]:
+    kind = _value_type(column)
+    if pa.types.is_decimal(kind):
+        kind = pa.float64()
+    if not (is_text(kind) or _is_number(kind) or pa.types.is_boolean(kind) or pa.types.is_null(kind)):
+        raise InvalidInput.at(
+            "/data", "not_a_column", f"expected texts, numbers or booleans in the column {name!r}, got {kind}"
+        )
+    found: list[Any] = column.cast(kind).to_pylist()
+    return found
+
+
 # Ours to the file's; a list has one column for every class.
 Mapped = Mapping[str, str | Sequence[str]]
 _WHERE = "/input/columns"
@@ -273,6 +288,7 @@ def mapped_file(file: TableFile, columns: Mapped, classes: Sequence[str] | None,
             gaps=lambda name: table.gaps(names[name]),
             matrix=lambda name: table.matrix(names[name]),
             flags=lambda name: table.flags(names[name]),
+            values=lambda name: table.values(names[name]),
         )
 
     return TableFile(list(names), load)

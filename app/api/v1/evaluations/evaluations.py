@@ -10,7 +10,7 @@ from starlette.responses import Response
 from app.api.answers import answers, json_response
 from app.api.bodies.parsing import parse_body, read_body
 from app.api.bodies.received import LargeBody, receive
-from app.api.deps import Context, UseContext, routes
+from app.api.deps import Context, UseContext, UseSlice, routes
 from app.api.documentation import body_schema, made
 from app.api.jobs import LATER, deferrable
 from app.api.presentation import (
@@ -164,7 +164,7 @@ async def get_latest_evaluation(
 async def get_evaluation(
     identifier: UUID,
     request: Request,
-    context: UseContext,
+    context: UseSlice,
     asked: FormatOfEvaluation = AS_USUAL,
 ) -> Response:
     """Read an evaluation with its full report."""
@@ -186,7 +186,7 @@ async def get_evaluation(
 )
 async def get_confusion_matrix(
     identifier: UUID,
-    context: UseContext,
+    context: UseSlice,
     normalized: Annotated[
         Normalized, Query(description="Counts (`false`), or shares of each actual class, each predicted class or all.")
     ] = Normalized.FALSE,

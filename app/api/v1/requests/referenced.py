@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import orjson
-from pydantic import Field
+from pydantic import Field, field_validator
+from pydantic_core import PydanticCustomError
 
 from app.api.bodies.files.filters import LONGEST, read_filter
 from app.api.bodies.parsing import Body, Wire, parse_body, parse_value
@@ -64,6 +65,17 @@ class FilesField(Wire):
         "they have the names of the service.",
         json_schema_extra={"maxProperties": 1000},
     )
+
+    @field_validator("columns", mode="before")
+    @classmethod
+    def refuse_attributes(cls, columns: Any) -> Any:
+        """Refuse attributes of samples: data that is named is not kept, so that nothing of it can be divided later."""
+        if isinstance(columns, dict) and "attributes" in columns:
+            raise PydanticCustomError(
+                "not_by_reference", "expected no attributes: they come with samples that are sent"
+            )
+        return columns
+
     filter: str | None = Field(
         None,
         min_length=1,

@@ -671,5 +671,5 @@ def data_findings(source: MatrixInput) -> list[Finding]:
             "There are more rows than were held in memory, so their sample ids were not read. A sample that is there "
             "twice counts twice.",
             rows=facts["rows"],
-        )
+        ),
     ]

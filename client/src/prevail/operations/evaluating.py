@@ -74,6 +74,7 @@ class Evaluating(Asking):
         sample_ids: Any = None,
         group_ids: Any = None,
         sample_weight: Any = None,
+        attributes: Any = None,
         model: Name | None = None,
         dataset: Name | None = None,
         split: str | None = None,
@@ -104,6 +105,7 @@ class Evaluating(Asking):
             labels: The classes in order. A mapping translates codes into names.
             renormalize: Divide every row of probabilities by its sum: for rounded ones.
             sample_ids: One per sample: runs on the same samples are compared pair by pair.
+            attributes: What slices are made of, such as ``df[["sex", "site"]]``: a data frame, or columns by name.
             model, dataset: ``"name"`` or ``"name:version"``.
             metrics: Metric expressions, such as ``min(recall@*)``.
             options: Further ``options`` as the service takes them.
@@ -301,10 +303,15 @@ class Evaluating(Asking):
         return (yield from self._made(Evaluation, Call("POST", "/v1/metrics/compute", {}, dict(request))))
 
     @operation
-    def evaluation(self, run: Run, *, dataset: Name | None = None, split: str | None = None) -> Flow[Evaluation]:
-        """A kept evaluation by its id, by ``"model:version"`` or ``"tag=value"``: the latest that matches."""
+    def evaluation(
+        self, run: Run, *, dataset: Name | None = None, split: str | None = None, slice: str | None = None
+    ) -> Flow[Evaluation]:
+        """A kept evaluation by its id, by ``"model:version"`` or ``"tag=value"``: the latest that matches.
+
+        ``slice`` reads its samples in a slice alone, such as ``'site="B", age<50'``.
+        """
         identifier = yield from self._identified(run, dataset, split)
-        return (yield from self._made(Evaluation, Call("GET", _READ.format(identifier)), _READ))
+        return (yield from self._made(Evaluation, Call("GET", _READ.format(identifier), {"slice": slice})))
 
     @operation
     def evaluations(

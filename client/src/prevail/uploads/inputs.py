@@ -50,6 +50,7 @@ class Given:
     sample_ids: Any = None
     group_ids: Any = None
     sample_weight: Any = None
+    attributes: Any = None
 
     def facts(self) -> dict[str, Any]:
         """Return the members of the input beside its arrays."""
@@ -63,6 +64,35 @@ class Given:
             "renormalize": self.renormalize,
         }
         return {name: value for name, value in found.items() if value is not None}
+
+    def attribute_columns(self) -> dict[str, Any]:
+        """Return the member of the input with the attributes of samples; none without them."""
+        if self.attributes is None:
+            return {}
+        found = {name: _values(one, f"attributes[{name!r}]") for name, one in _by_name(self.attributes).items()}
+        return {"attributes": found}
+
+
+def _by_name(attributes: Any) -> dict[str, Any]:
+    """Columns by name, of a mapping or of a table of pandas, polars or Arrow."""
+    if isinstance(attributes, Mapping):
+        return {str(name): one for name, one in attributes.items()}
+    names = getattr(attributes, "column_names", None) or getattr(attributes, "columns", None)
+    if names is None:
+        raise InvalidInput(
+            f"attributes: expected columns by name or a data frame, got {type(attributes).__name__}", code="array_type"
+        )
+    return {str(name): attributes[name] for name in names}
+
+
+def _values(values: Any, name: str) -> list[Any]:
+    """One value per sample, None where there is none: NaN and what else pandas has for it."""
+    found = column(values, name)
+    return [None if _is_missing(one) else one for one in found.part(0, len(found))]
+
+
+def _is_missing(one: Any) -> bool:
+    return type(one).__name__ in ("NAType", "NaTType") or (isinstance(one, float) and one != one)
 
 
 def _label_list(labels: Any) -> list[Any]:
@@ -93,7 +123,7 @@ def prepared(request: Mapping[str, Any], given: Given, watch: Watcher | None) ->
     if not names:
         raise InvalidInput(f"expected one of {', '.join(what)}, a file or data; got none", code="one_of")
     if given.input is not None:
-        return {**request, "input": {**given.input, **given.facts()}}, None, {}
+        return {**request, "input": {**given.input, **given.facts(), **given.attribute_columns()}}, None, {}
     if given.matrix is not None:
         found, table_labels = rows(given.matrix, "matrix")
         facts = {"labels": table_labels} if table_labels is not None else {}
@@ -120,11 +150,12 @@ def _of_arrays(request: Mapping[str, Any], given: Given, name: str, watch: Watch
     check_lengths(columns)
     _refuse_logits(columns)
     _refuse_columns(columns, facts)
-    asked = {**request, "input": facts}
+    beside = given.attribute_columns()
+    asked = {**request, "input": {**facts, **beside}}
     if sum(one.cells for one in columns) <= STREAMED_CELLS:
         return json_body(asked, columns), None, {}
     labels = _column_labels(facts, columns)
-    if has_arrow() and labels is not None:
+    if has_arrow() and labels is not None and not beside:
         parts, headers = arrow_form({**request, "input": {**facts, **_named(labels)}}, columns, labels, watch)
         return None, parts, headers
     return None, json_parts(asked, columns, watch), {"Content-Type": "application/json"}
@@ -239,7 +270,13 @@ def _of_data(given: Given, data: str | Mapping[str, Any]) -> dict[str, Any]:
 
 def _column_names(given: Given) -> dict[str, Any]:
     named = {column: getattr(given, member) for member, column in COLUMNS.items()}
-    return {name: value if isinstance(value, str) else [*value] for name, value in named.items() if value is not None}
+    found: dict[str, Any] = {
+        name: value if isinstance(value, str) else [*value] for name, value in named.items() if value is not None
+    }
+    if given.attributes is not None:
+        own = given.attributes
+        found["attributes"] = dict(own) if isinstance(own, Mapping) else {one: one for one in own}
+    return found
 
 
 def _kind_of_columns(given: Given) -> str | None:

@@ -1,0 +1,210 @@
+"""Slices of an input: conditions on the attributes of its samples, and the input of the samples that satisfy them."""
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.domain.errors import InvalidExpression, InvalidInput
+from app.domain.expressions.syntax import WORD, Literal, TokenKind, quote, read_conditions
+from app.domain.inputs.attributes import Attribute, Value
+from app.domain.inputs.classified import decide
+from app.domain.inputs.columns import group_facts, weight_facts
+from app.domain.inputs.content import GROUPS_FACT, IGNORED_FACT, MIXED_FACT, REPEATS_FACT, WEIGHTS_FACT
+from app.domain.inputs.kinds import UNIT_KINDS
+from app.domain.inputs.labels import listed, normalized
+from app.domain.inputs.matrices import MatrixInput
+from app.domain.inputs.samples import DecidedBy
+from app.domain.wording import did_you_mean, nearest_labels, shown
+from app.kernel.matrix.table import confusion_counts
+
+Places = NDArray[np.intp]
+# What was counted of all samples, and is not known of some.
+_OF_ALL: Final = frozenset(
+    {WEIGHTS_FACT, GROUPS_FACT, IGNORED_FACT, REPEATS_FACT, MIXED_FACT, "renormalized", "ties", "fold_kind"}
+)
+_EQUAL, _UNEQUAL = "=", "!="
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A condition on one attribute.
+
+    Attributes:
+        name: Of the attribute.
+        operator: `=`, which is one of the values, `!=`, `<`, `<=`, `>` or `>=`.
+        values: One or, with `=`, several.
+    """
+
+    name: str
+    operator: str
+    values: tuple[Value, ...]
+
+
+Slice = tuple[Condition, ...]
+_WORDS: Final[Mapping[str, Value]] = {"null": None, "true": True, "false": False}
+
+
+def read_slice(text: str) -> Slice:
+    """Conditions of a slice, such as `site="B", age<50`.
+
+    Raises:
+        InvalidExpression: the text is none.
+    """
+    return tuple(
+        Condition(normalized(one.name), one.operator, tuple(map(_value, one.values))) for one in read_conditions(text)
+    )
+
+
+def _value(literal: Literal) -> Value:
+    if literal.kind is TokenKind.QUOTED:
+        return normalized(literal.text)
+    if literal.kind is TokenKind.WORD:
+        if literal.text not in _WORDS:
+            raise InvalidExpression(
+                f"expected a number, true, false, null or a text in quotes, got {literal.text}; did you mean "
+                f"{quote(literal.text)}? (at character {literal.position + 1})",
+                position=literal.position,
+                suggestions=[quote(literal.text)],
+            )
+        return _WORDS[literal.text]
+    number = float(literal.text)
+    if not math.isfinite(number):
+        raise InvalidExpression(f"expected a finite number, got {literal.text}", position=literal.position)
+    return int(number) if number.is_integer() else number
+
+
+def places_of(source: MatrixInput, where: Slice, pointer: str) -> Places:
+    """Places of the samples or queries that satisfy all conditions, rising.
+
+    Raises:
+        InvalidInput: there are no attributes, none of that name, no such value, or no such sample.
+    """
+    known = attributes_of(source, pointer)
+    mask = np.ones(1, dtype=np.bool_)
+    for one in where:
+        attribute = attribute_named(known, one.name, pointer)
+        mask = mask & _satisfied(one, attribute, pointer)[attribute.codes]
+    if not mask.any():
+        raise InvalidInput.at(pointer, "no_such_slice", "expected a slice with samples, got one without any")
+    return np.flatnonzero(mask)
+
+
+def attributes_of(source: MatrixInput, pointer: str) -> Mapping[str, Attribute]:
+    """Attributes of the samples by name.
+
+    Raises:
+        InvalidInput: there are none.
+    """
+    samples = source.samples
+    if samples is None or samples.attributes is None:
+        detail = "expected samples with attributes (input.attributes) that were kept, which slices are made of"
+        raise InvalidInput.at(pointer, "no_attributes", detail)
+    return samples.attributes.by_name
+
+
+def attribute_named(known: Mapping[str, Attribute], name: str, pointer: str) -> Attribute:
+    """Return one of the attributes.
+
+    Raises:
+        InvalidInput: there is none of that name.
+    """
+    if name not in known:
+        near = nearest_labels(name, [*known])
+        detail = (
+            f"expected one of the attributes {listed([*known])}, got {shown(name)}{did_you_mean([*map(repr, near)])}"
+        )
+        raise InvalidInput.at(pointer, "unknown_name", detail, near)
+    return known[name]
+
+
+def _satisfied(one: Condition, attribute: Attribute, pointer: str) -> NDArray[np.bool_]:
+    """Return for each value of an attribute if it satisfies a condition.
+
+    Raises:
+        InvalidInput: values that are no numbers are compared by size, or the attribute never has a value.
+    """
+    if one.operator in (_EQUAL, _UNEQUAL):
+        kept = {_key(value) for value in attribute.values}
+        absent = [value for value in one.values if _key(value) not in kept]
+        if absent:
+            raise _unknown_value(one.name, absent[0], attribute.values, pointer)
+        named = {_key(value) for value in one.values}
+        same = np.array([_key(value) in named for value in attribute.values], dtype=np.bool_)
+        return same if one.operator == _EQUAL else ~same
+    bound = one.values[0]
+    if isinstance(bound, bool) or not isinstance(bound, int | float) or not attribute.is_number:
+        detail = (
+            f"expected numbers on both sides of {one.operator}, {one.name} {one.operator} {written(bound)} has none"
+        )
+        raise InvalidInput.at(pointer, "not_a_number", detail)
+    # Nothing is neither below nor above a number.
+    numbers = np.array([np.nan if value is None else float(value) for value in attribute.values])
+    compare = {"<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal}[one.operator]
+    found: NDArray[np.bool_] = compare(numbers, float(bound))
+    return found
+
+
+def _key(value: Value) -> tuple[bool, Value]:
+    """A value, apart from others that Python takes for equal: true is not 1."""
+    return isinstance(value, bool), value
+
+
+def written(value: Value) -> str:
+    """A value as it stands in a condition."""
+    if isinstance(value, str):
+        return quote(value)
+    return json.dumps(value)
+
+
+def text_of(where: Slice) -> str:
+    """The conditions as `read_slice` takes them back."""
+    return ", ".join(map(_condition_text, where))
+
+
+def _condition_text(one: Condition) -> str:
+    name = one.name if WORD.fullmatch(one.name) else quote(one.name)
+    values = [*map(written, one.values)]
+    return f"{name} in ({', '.join(values)})" if values[1:] else f"{name}{one.operator}{values[0]}"
+
+
+def _unknown_value(name: str, value: Value, values: Sequence[Value], pointer: str) -> InvalidInput:
+    texts = [*map(written, values)]
+    near = nearest_labels(written(value), texts)
+    detail = f"expected a value of {name}, which are {', '.join(texts[:10])}"
+    detail += f" and {len(texts) - 10} more" if texts[10:] else ""
+    return InvalidInput.at(pointer, "unknown_value", f"{detail}; got {written(value)}{did_you_mean(near)}", near)
+
+
+def restricted(source: MatrixInput, places: Places) -> MatrixInput:
+    """An input of some of its samples or queries, with the labels, the kind and the choices of the whole. That of a
+    cross-validation has no folds.
+
+    Raises:
+        ValueError: its samples are not known.
+    """
+    samples = source.samples
+    if samples is None:
+        raise ValueError("expected an input with its samples")
+    if source.task is not None:
+        return UNIT_KINDS[source.task].restricted(source, places)
+    some = samples.taken(places)
+    counts = confusion_counts(some.truth, some.predicted, len(source.labels), some.weights)
+    facts: dict[str, Any] = {name: fact for name, fact in source.facts.items() if name not in _OF_ALL}
+    facts |= {**weight_facts(some.weights), **group_facts(some.groups)}
+    if "rows" in facts:
+        facts["rows"] = some.size
+    if facts.get("rule") == DecidedBy.ARGMAX and some.outputs is not None:
+        facts["ties"] = decide(some.outputs)[1]
+    return replace(
+        source,
+        kind=source.facts.get("fold_kind", source.kind),
+        counts=counts if some.weights is not None else counts.astype(np.int64, copy=False),
+        fold_counts=None,
+        facts=facts,
+        samples=some,
+    )

@@ -1,0 +1,76 @@
+"""Evaluations of which one slice is looked at: whatever is read of them is of the samples in it alone."""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Final, cast
+from uuid import UUID
+
+from app.domain.errors import NoSamples
+from app.domain.evaluation import EvaluationRecord
+from app.domain.inputs.content import SLICE_FACT, SliceFacts
+from app.domain.inputs.matrices import MatrixInput
+from app.domain.inputs.samples import Samples
+from app.domain.slices import Slice, attributes_of, places_of, restricted, text_of
+from app.services.ports import EvaluationStore
+from app.services.stored import stored_input
+
+# The parameter of addresses.
+SLICE: Final = "slice"
+
+
+class SlicedStore:
+    """Reads of an evaluation store, restricted to a slice of every evaluation."""
+
+    def __init__(self, store: EvaluationStore, where: Slice) -> None:
+        self._store, self._where = store, where
+        # One request reads the same evaluation several times.
+        self._known: dict[UUID, EvaluationRecord] = {}
+
+    async def get(self, project: str, identifier: UUID) -> EvaluationRecord | None:
+        """Return the record of the slice, or None when the project has none of that id.
+
+        Raises:
+            InvalidInput: the samples have no such attributes, or none is in the slice.
+            NoSamples: the samples were not kept.
+        """
+        if identifier not in self._known:
+            whole = await self._store.get(project, identifier)
+            if whole is None:
+                return None
+            samples = await self._store.read_samples(project, identifier)
+            if samples is None:
+                raise NoSamples(f"expected kept samples with attributes, of {identifier} there are none", pointer=SLICE)
+            some = await asyncio.to_thread(self._restricted, stored_input(whole, samples))
+            self._known[identifier] = replace(
+                whole,
+                kind=some.kind,
+                content=some.content,
+                counts=some.counts,
+                fold_counts=None,
+                extra=some.facts,
+                values={},
+                samples=some.samples,
+            )
+        return self._known[identifier]
+
+    async def read_samples(self, project: str, identifier: UUID) -> Samples | None:
+        """Return the samples of the slice."""
+        record = await self.get(project, identifier)
+        return None if record is None else record.samples
+
+    async def read_part(self, _: str, __: UUID) -> Mapping[str, Any] | None:
+        """Return None: of samples that are not kept there are no slices."""
+        return None
+
+    def _restricted(self, source: MatrixInput) -> MatrixInput:
+        places = places_of(source, self._where, SLICE)
+        some = restricted(source, places)
+        size = next(one.codes.size for one in attributes_of(source, SLICE).values())
+        facts = SliceFacts(where=text_of(self._where), size=places.size, of=size)
+        return replace(some, facts={**some.facts, SLICE_FACT: facts})
+
+
+def sliced_store(store: EvaluationStore, where: Slice) -> EvaluationStore:
+    """Return an evaluation store of which nothing is asked but what reads one evaluation, restricted to a slice."""
+    return cast(EvaluationStore, SlicedStore(store, where))
