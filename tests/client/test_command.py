@@ -54,6 +54,29 @@ def gated(pv: prevail.Client) -> prevail.Client:
     return pv
 
 
+def test_slices_by_attributes_with_bins_and_a_search(pv: prevail.Client, command: Command) -> None:
+    ages = list(range(20, 80))
+    source = {
+        "kind": "predictions",
+        "labels": ["no", "D"],
+        "positive": "D",
+        "y_true": ["D", "no"] * 30,
+        "y_pred": ["no", "no"] * 15 + ["D", "no"] * 15,
+        "attributes": {"site": ["A", "B", "B"] * 20, "age": ages},
+    }
+    pv.evaluate(input=source, model="sliced:1", dataset="sliced")
+    found = pv.slices("sliced:1", by=["age"], bins={"age": [50]}, metrics=["recall@D"])
+    assert found.worse == [{"age": {"from": None, "to": 50.0}}]
+    assert [row[0] for row in found.rows()] == ["age=..50", "age=50.."]
+    code, out, err = command("slices", "sliced:1", "--by", "age,site", "--bins", "age=50,", "-m", "recall@D")
+    assert (code, err) == (0, "")
+    assert "In age below 50, 15 of 15 D are missed, elsewhere 0 of 15" in out
+    code, out, _ = command("slices", "sliced:1", "--search", "accuracy", "--against", "overall", "-o", "csv")
+    assert code == 0
+    assert out.startswith("slice,n_samples,metric")
+    assert command("slices", "sliced:1", "--by", "age", "--bins", "age=x")[0] == 3
+
+
 def test_the_verdict_is_the_exit_code(gated: prevail.Client, command: Command) -> None:
     for run, code, verdict in (("rf:8", 0, "PASS"), ("rf:7", 2, "INCONCLUSIVE"), ("small:1", 2, "INCONCLUSIVE")):
         found, out, err = command("gate", "check", "promotion", run)

@@ -35,12 +35,15 @@ def add_commands(commands: Any, common: argparse.ArgumentParser) -> None:
     slices.add_argument("--by", default="", metavar="NAME,NAME", help="attributes")
     slices.add_argument("--depth", type=int, help="how many of them are crossed (default: 1)")
     slices.add_argument(
-        "--bins", action="append", default=[], metavar="NAME=EDGE,EDGE", help="of a number; or how many"
+        "--bins",
+        action="append",
+        default=[],
+        metavar="NAME=EDGES",
+        help="of a number: 30,50 or 30, alone; or how many bins: 4",
     )
     slices.add_argument("-m", "--metric", action="append", metavar="EXPRESSION")
     slices.add_argument("--against", metavar="rest|overall", help="what a slice is held against (default: rest)")
     slices.add_argument("--search", metavar="EXPRESSION", help="look through all slices for those that are worse")
-    slices.add_argument("--min", action="append", default=[], metavar="METRIC=X", help="exit 1 below, 2 if open")
     curve = _of_run(commands, common, "curve", "the points of a curve", _curve)
     curve.add_argument("name", metavar="NAME", help="roc, pr, det, mcp, imcp, calibration, decision, cost, gain, …")
     curve.add_argument("--class", dest="of", metavar="LABEL")
@@ -153,7 +156,7 @@ def _slices(client: Client, chosen: Namespace) -> int:
 def _edges(text: str) -> list[float] | int:
     """Edges of bins, or how many bins."""
     try:
-        return int(text) if "," not in text else [float(edge) for edge in text.split(",")]
+        return int(text) if "," not in text else [float(edge) for edge in text.split(",") if edge]
     except ValueError as error:
         raise UsageError(f"--bins: expected numbers: {error}") from error
 
