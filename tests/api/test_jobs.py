@@ -31,6 +31,12 @@ from tests.serving import Served
 ROOT = Path(__file__).parents[2]
 ROWS = 20_000
 LARGE: Json = {"kind": "predictions", "y_true": [0, 1] * ROWS, "y_pred": [0, 1, 1, 1] * (ROWS // 2)}
+WITH_SITES: Json = {
+    "kind": "predictions",
+    "y_true": [0, 1] * 20,
+    "y_pred": [0, 1, 1, 1] * 10,
+    "attributes": {"site": ["A"] * 20 + ["B"] * 20},
+}
 # A second or two of work, and more than a test waits for.
 SOME: Json = {"input": matrix_input(FOUR_CLASSES), "options": {"intervals": "all", "draws": 20_000}}
 SLOW: Json = {"input": matrix_input(FOUR_CLASSES), "options": {"intervals": "all", "draws": 100_000}}
@@ -52,11 +58,13 @@ def runs(client: httpx.Client) -> list[str]:
             create(client, evaluation(model=model, dataset=dataset, input=matrix_input([[9 + place, 2], [3, 7]])))
     client.put("/v1/gates/later", json=RULES).raise_for_status()
     matrices = [create(client, evaluation(model=model))["id"] for model in ("one", "two")]
-    return [*matrices, create(client, evaluation(input=PROBABILITIES))["id"]]
+    others = [create(client, evaluation(input=source))["id"] for source in (PROBABILITIES, WITH_SITES)]
+    return [*matrices, *others]
 
 
 TWO = {"evaluations": ["$0", "$1"], "seed": 1}
 ACROSS = {"metric": "h_mean", "models": ["a", "b"], "datasets": [*DATASETS]}
+BY_SITE = {"by": ["site"], "minimum_samples": 5, "metrics": ["accuracy"]}
 SHARES = {"prevalence": {"1": 0.5}}
 REQUESTS: dict[str, tuple[str, Any]] = {
     "evaluation": ("/v1/evaluations", evaluation(tags={"a": "b"})),
@@ -76,6 +84,8 @@ REQUESTS: dict[str, tuple[str, Any]] = {
     "threshold": ("/v1/evaluations/$2/thresholds", {"objective": "h_mean"}),
     "threshold of an input": ("/v1/thresholds", {"input": PROBABILITIES, "objective": "h_mean"}),
     "curve": ("/v1/curves/roc", {"input": PROBABILITIES}),
+    "slices": ("/v1/evaluations/$3/slices", BY_SITE),
+    "slices of an input": ("/v1/slices", {"input": WITH_SITES, **BY_SITE}),
     "consistency": ("/v1/consistency-checks", CONSISTENCY["impossible"]),
 }  # fmt: skip
 
@@ -115,7 +125,7 @@ def test_every_operation_that_can_be_put_aside_is_tried() -> None:
     tried = {path.partition("?")[0] for path, _ in REQUESTS.values()}
     for pattern in ("later/checks", "$0/projections", "$0/prevalence-estimates", "$2/thresholds", "curves/roc"):
         assert any(path.endswith(pattern) for path in tried)
-    assert len(deferrable) == len(tried) == 14
+    assert len(deferrable) == len(tried) == 16
 
 
 def test_a_file_is_put_aside(client: httpx.Client) -> None:

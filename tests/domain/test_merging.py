@@ -186,6 +186,26 @@ def test_samples_of_all_runs_may_be_the_same_ones_in_folds() -> None:
     assert found.facts["n_groups"] == N
 
 
+@pytest.mark.parametrize("name", ["predictions", "counts", "probabilities"])
+def test_attributes_stay_with_their_samples(name: str) -> None:
+    kind, columns, options = WHOLES[name]
+    known: list[Any] = [["f", "m", None, True, 1][one] for one in RNG.integers(0, 5, N)]
+
+    def some(rows: Any) -> MatrixInput:
+        own = {"site": [known[row] for row in rows.tolist()], "age": list(map(float, rows + 0.5))}
+        return read(kind, columns, {**options, "attributes": own}, rows)
+
+    def attributes(source: MatrixInput) -> dict[str, Any]:
+        assert source.samples is not None
+        assert source.samples.attributes is not None
+        return {n: (one.values, one.codes.tolist()) for n, one in source.samples.attributes.by_name.items()}
+
+    found, whole = merged([some(rows) for rows in PARTS]), some(np.concatenate(PARTS))
+    assert attributes(found) == attributes(whole)
+    assert found.counts.tolist() == whole.counts.tolist()
+    assert isinstance(refused(some(PARTS[0]), read(kind, columns, options, PARTS[1])), IncomparableRuns)
+
+
 def refused(*parts: MatrixInput, as_folds: bool = False) -> DomainError:
     with pytest.raises(DomainError) as error:
         merged(parts, as_folds=as_folds)

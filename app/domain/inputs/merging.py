@@ -3,7 +3,7 @@
 The columns are read again as one request, so that the result is what this request would have given.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -91,6 +91,7 @@ _IN_COMMON: Final[tuple[tuple[str, Callable[[MatrixInput], Any]], ...]] = (
     ("the rule of decision", lambda part: part.facts.get("rule")),
     ("the cutoffs", lambda part: part.facts.get("cutoffs")),
     ("relevant_from", lambda part: part.facts.get(RELEVANT_FROM)),
+    ("the attributes", lambda part: sorted(_attributes(part))),
     ("classes in all or in none", lambda part: bool(part.labels)),
 )
 
@@ -115,6 +116,11 @@ def _check_samples(samples: Sequence[Samples]) -> None:
     ):
         if count > most:
             raise TooLarge(f"expected at most {most} {unit} together, there are {count}", pointer=_PLACE)
+
+
+def _attributes(part: MatrixInput) -> Collection[str]:
+    known = None if part.samples is None else part.samples.attributes
+    return () if known is None else known.by_name
 
 
 def _has_outputs(part: MatrixInput) -> bool:
@@ -243,6 +249,10 @@ def _sampled(parts: Sequence[MatrixInput], labels: tuple[str, ...]) -> MatrixInp
     }
     made = KINDS[first.kind](**{name: column for name, column in columns.items() if column is not None}).read(_PLACE)
     facts = {name: fact for name, fact in made.facts.items() if name not in (_RENORMALIZED, "sum_tolerance")}
+    if together.attributes is not None:
+        # They were read when they came. Predictions with nothing else beside them are kept for these alone.
+        own = made.samples or Samples(together.truth, together.predicted)
+        made = replace(made, samples=replace(own, attributes=together.attributes))
     return replace(made, facts={**facts, **_shared_facts(parts)})
 
 
