@@ -41,7 +41,8 @@ class CommandError(RuntimeError):
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code of the process."""
     parser = argparse.ArgumentParser(
-        prog="prevail", description="Evaluation as a service. Settings come from the environment, see docs/reference/settings.md."
+        prog="prevail",
+        description="Evaluation as a service. Settings come from the environment, see docs/reference/settings.md.",
     )
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("serve", help="run the service; without PREVAIL_DATABASE_URL on an embedded Postgres")
