@@ -186,7 +186,7 @@ def test_samples_of_all_runs_may_be_the_same_ones_in_folds() -> None:
     assert found.facts["n_groups"] == N
 
 
-@pytest.mark.parametrize("name", ["predictions", "counts", "probabilities"])
+@pytest.mark.parametrize("name", ["predictions", "counts", "probabilities", "multilabel"])
 def test_attributes_stay_with_their_samples(name: str) -> None:
     kind, columns, options = WHOLES[name]
     known: list[Any] = [["f", "m", None, True, 1][one] for one in RNG.integers(0, 5, N)]
@@ -204,6 +204,25 @@ def test_attributes_stay_with_their_samples(name: str) -> None:
     assert attributes(found) == attributes(whole)
     assert found.counts.tolist() == whole.counts.tolist()
     assert isinstance(refused(some(PARTS[0]), read(kind, columns, options, PARTS[1])), IncomparableRuns)
+
+
+def test_attributes_of_queries_stay_with_them() -> None:
+    kind, columns, options = WHOLES["ranking"]
+    regions = np.array(["north", "south", "east"])[columns["query_ids"] % 3]
+
+    def some(rows: Any) -> MatrixInput:
+        return read(kind, columns, {**options, "attributes": {"region": regions[rows].tolist()}}, rows)
+
+    parts = [np.arange(30, N), np.arange(30)]
+
+    def facts(source: MatrixInput) -> Any:
+        assert source.samples is not None
+        assert source.samples.ids is not None
+        assert source.samples.attributes is not None
+        region = source.samples.attributes.by_name["region"]
+        return source.samples.ids.tolist(), region.values, region.codes.tolist()
+
+    assert facts(merged([some(rows) for rows in parts])) == facts(some(np.concatenate(parts)))
 
 
 def refused(*parts: MatrixInput, as_folds: bool = False) -> DomainError:

@@ -249,10 +249,14 @@ def _sampled(parts: Sequence[MatrixInput], labels: tuple[str, ...]) -> MatrixInp
     }
     made = KINDS[first.kind](**{name: column for name, column in columns.items() if column is not None}).read(_PLACE)
     facts = {name: fact for name, fact in made.facts.items() if name not in (_RENORMALIZED, "sum_tolerance")}
-    if together.attributes is not None:
+    attributes = together.attributes
+    if attributes is not None:
+        if first.task is Task.RANKING and together.ids is not None:
+            # They are of queries, which stand in the order of their ids.
+            attributes = attributes.taken(np.argsort(together.ids, kind="stable"))
         # They were read when they came. Predictions with nothing else beside them are kept for these alone.
         own = made.samples or Samples(together.truth, together.predicted)
-        made = replace(made, samples=replace(own, attributes=together.attributes))
+        made = replace(made, samples=replace(own, attributes=attributes))
     return replace(made, facts={**facts, **_shared_facts(parts)})
 
 
