@@ -22,7 +22,15 @@ DESK = {"width": 1280, "height": 900}
 KINDS = [
     *("runs", "leaderboard", "comparisons", "gates", "gate", "search", "metric", "question", "advice", "nothing"),
     *("run of two", "run of four", "run of 35", "run of 200", "run of hostile", "run of clusters"),
-    *("figures of two", "what if of two", "comparison of runs", "compared", "compared hostile", "check: worse"),
+    *(
+        "figures of two",
+        "simulator of two",
+        "simulator of hostile",
+        "comparison of runs",
+        "compared",
+        "compared hostile",
+        "check: worse",
+    ),
 ]
 
 
@@ -31,7 +39,7 @@ SCREENS_OF_DOCS = Path(__file__).parents[2] / "docs" / "screens"
 SCREENS = [
     ("evaluation", "run of four", "light", 900),
     ("evaluation-dark", "run of four", "dark", 900),
-    ("what-if", "what if of two", "light", 820),
+    ("simulator", "simulator of two", "light", 820),
     ("comparison", "comparison of runs", "light", 900),
     ("check", "check: worse", "light", 900),
     ("metric", "metric", "light", 620),
@@ -104,27 +112,47 @@ def test_pages_in_both_themes_and_on_a_phone(pages: Watched, world: World, name:
 
 
 def test_parts_come_behind_the_rest(pages: Watched, world: World) -> None:
-    """Figures and the slider are loaded when they come near, and then nothing is wrong with the whole page either."""
+    """Figures and the simulator are loaded when they come near, and then the whole page is right too."""
     page = pages.open(world.pages()["run of two"])
-    page.locator("#what-if").scroll_into_view_if_needed()
-    slider = page.locator("#what-if input[type=range]")
+    page.locator("#simulator").scroll_into_view_if_needed()
+    slider = page.locator("#simulator input[data-of=share]")
     slider.wait_for()
     page.locator("#figures svg.fig").first.wait_for()
-    said = page.locator("#what-if .now dd")
-    before = said.all_inner_texts()
+    recall, precision = (page.locator(f"#simulator [data-fact={one}] dd") for one in ("caught", "precision"))
+    before = recall.inner_text().split("recall")[1], precision.inner_text()
     slider.focus()
-    page.keyboard.press("End")
-    assert page.locator("#what-if output").inner_text() == "99 %"
-    after = said.all_inner_texts()
-    # In the order of the metrics: recall does not move and stays, precision does not.
+    page.keyboard.press("Home")
+    assert page.locator("#simulator #share").input_value() == "0.0001"
+    after = recall.inner_text().split("recall")[1], precision.inner_text()
     assert before[0] == after[0]
     assert before[1] != after[1]
-    answer = httpx.post(
-        f"{world.url}/v1/evaluations/{world.runs['two']}/projections",
-        json={"prevalence": {"ill": 0.99}, "metrics": ["accuracy"]},
-    ).json()
-    assert after[4].startswith(f"{answer['metrics']['accuracy']['value']:.3f}"[:4])
     assert violations(page) == []
+    pages.check()
+
+
+def test_the_simulator_says_what_the_service_does_and_keeps_it_in_the_address(pages: Watched, world: World) -> None:
+    """Numbers of the script are those of the page that is asked for with the same address, which has every setting."""
+    path = world.pages()["simulator of two"]
+    page = pages.open(path)
+    for name, value in (("share", "0.003"), ("threshold", "0.72"), ("cost_fn", "35"), ("cost_fp", "2")):
+        page.locator(f"#{name}").fill(value)
+    page.locator("#cost_fp").blur()
+    moved = page.locator(".five").inner_text(), page.locator(".say").inner_text()
+    address = page.url
+    assert "share=0.003" in address
+    assert "threshold=0.72" in address
+    asked = httpx.get(address).text
+    plain = pages.context.new_page()
+    plain.route("**/ui.js*", lambda route: route.abort())
+    plain.goto(address)
+    assert (plain.locator(".five").inner_text(), plain.locator(".say").inner_text()) == moved
+    plain.close()
+    assert 'value="0.72"' in asked
+    drawn = page.evaluate(
+        "() => { const f = document.getElementById('share'); const start = performance.now(); f.value = 0.01; "
+        "f.dispatchEvent(new Event('input', { bubbles: true })); return performance.now() - start; }"
+    )
+    assert drawn < 100
     pages.check()
 
 
@@ -176,11 +204,11 @@ def test_the_theme_is_kept(pages: Watched, world: World) -> None:
 def test_without_scripts_everything_is_read(browser: Browser, world: World) -> None:
     watched = Watched(browser, world, java_script_enabled=False)
     page = watched.open(world.pages()["run of four"])
-    page.get_by_role("link", name="Metrics at other class shares").click()
-    assert page.locator("table tbody tr").count() == 11
+    page.get_by_role("link", name="Other shares, thresholds and costs").click()
+    assert page.locator("[data-rows] tbody tr").count() == 7
     page.locator("select[name=class]").select_option("A")
     page.get_by_role("button", name="Show").click()
-    assert "class A" in page.locator("h2").first.inner_text()
+    assert "What if class A were rarer" in page.locator("h2").first.inner_text()
     watched.context.close()
 
 

@@ -68,7 +68,7 @@ def test_every_link_leads_somewhere(web: httpx.Client, world: World, pages: Mapp
     assert {"/ui", "/ui/gates/promotion", "/ui/metrics/h_mean", "/docs"} <= targets
     # Of pages that one template makes a few are enough.
     of_metrics = sorted(one for one in targets if one.startswith("/ui/metrics/"))
-    parts = {one for one in targets if one.endswith(("/figures", "/what-if"))}
+    parts = {one for one in targets if one.endswith(("/figures", "/simulator"))}
     shown = {urlsplit(path)._replace(fragment="").geturl() for path in world.pages().values()}
     for target in sorted(targets - set(of_metrics[5:]) - parts - shown):
         assert web.get(target).status_code == 200, target
@@ -264,12 +264,42 @@ def test_pages_speak_of_their_task(web: httpx.Client) -> None:
     assert "Accuracy" not in listed
 
 
-def test_what_if_goes_down_to_rare_classes_and_can_be_sent_as_it_stands(web: httpx.Client, world: World) -> None:
-    address = f"/ui/evaluations/{world.runs['two']}/what-if"
-    page = web.get(address).text
-    assert page.index(">0.01\u00a0%<") < page.index(">0.1\u00a0%<") < page.index(">1\u00a0%<")
-    assert re.search(r"<th scope=\"col\">recall of [^<]+</th><th scope=\"col\">precision of ", page)
-    sent = web.get(address, params={"share": 0.1}).text
-    assert '<output for="share">0.1 %</output>' in sent
-    assert sent.count('value="2"') == 1
-    assert web.get(address, params={"share": "all"}).status_code == 422
+@pytest.mark.parametrize(("run", "label"), [("two", "ill"), ("four", "D")])
+def test_the_simulator_has_the_numbers_of_projections(web: httpx.Client, world: World, run: str, label: str) -> None:
+    """Precision with its limits at a share of one in a thousand, and everything else in exact fractions of it."""
+    path = f"/ui/evaluations/{world.runs[run]}"
+    names = [f"precision@{label}", f"recall@{label}"]
+    asked = {"prevalence": {label: 0.001}, "metrics": names}
+    projected = web.post(f"/v1/evaluations/{world.runs[run]}/projections", json=asked).json()["metrics"]
+    given: dict[str, str | float] = {"class": label, "share": 0.001, "cost_fn": 50, "cost_fp": 2}
+    page = check_page(web.get(f"{path}/simulator", params=given))
+    text = " ".join(page.text.split())
+    precision, recall = (projected[one] for one in names)
+    ends = PAGE.estimate(*(precision[end] for end in ("value", "low", "high")))
+    assert f"○ Precision {ends[0]} {ends[1]}" in text
+    alerts = recall["value"] / precision["value"]
+    cost = 50 * (1 - recall["value"]) + 2 * (alerts - recall["value"])
+    assert f"Missed per 1,000 {1 - recall['value']:.2f} of 1.0 cases" in text
+    assert re.search(rf"Expected cost per 1,000 {cost:.0f}(\.\d)? " if cost > 100 else rf"{cost:.1f} ", text)
+    assert "Other metrics at fixed shares" in text
+    for wrong in ("share=0.7", "cost_fp=0", "class=nobody"):
+        check_page(web.get(f"{path}/simulator?{wrong}"), 422)
+    check_page(web.get(f"/ui/evaluations/{world.runs['clusters']}/simulator"), 422)
+
+
+def test_home_has_a_part_for_each_dataset(web: httpx.Client, world: World, pages: Mapping[str, Page]) -> None:
+    """What is said of one is what the leaderboard, the last check and the runs say; runs can be ticked."""
+    parts = [attributes["data-part"] for tag, attributes in pages["runs"].elements if attributes.get("data-part")]
+    assert any("dataset=hartwig&" in str(one) for one in parts)
+    ticked = [one["value"] for one in pages["runs"].named("input") if one.get("type") == "checkbox"]
+    assert set(world.runs.values()) <= set(ticked)
+    text = " ".join(pages["leaderboard"].text.split())
+    best, other = web.get("/v1/leaderboard", params={"dataset": "hartwig"}).json()["items"]
+    value = PAGE.said(best["value"], best["low"], best["high"])
+    alike = "tumor-rf 7 may be as good" if other["may_be_best"] else "No other may be as good"
+    assert f"tumor-gbm 2 is best by harmonic mean of the recalls, {value}" in text
+    assert alike in text
+    assert "Weakest class D: tumor-gbm 2 misses 31 of 100. Most often taken for A, 12." in text
+    assert "3 of 6 rules fail" in text
+    assert "of 100 D it misses 31 instead of 84" in text
+    assert "Weakest class" not in check_page(web.get("/ui?dataset=genes")).text

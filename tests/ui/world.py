@@ -43,7 +43,8 @@ class World:
         }
         found |= {f"run of {name}": f"/ui/evaluations/{one}" for name, one in self.runs.items()}
         found["figures of two"] = f"/ui/evaluations/{self.runs['two']}/figures"
-        found["what if of two"] = f"/ui/evaluations/{self.runs['two']}/what-if"
+        found["simulator of two"] = f"/ui/evaluations/{self.runs['two']}/simulator"
+        found["simulator of hostile"] = f"/ui/evaluations/{self.runs['hostile']}/simulator"
         runs = self.runs
         found["compared"] = f"/ui/compare?run={runs['four']}&run={runs['better']}"
         found["compared hostile"] = "/ui/compare?run=" + "&run=".join(runs[f"hostile{n}"] for n in ("", " 2", " 3"))

@@ -420,8 +420,8 @@ def _parts(answer: Json, identifier: str | None) -> Iterator[Section]:
     """Yield the sections that pages load behind everything else."""
     yield Section("figures", "Figures", [Figures("Curves, calibration and other figures of this run")])
     if answer["input"].get("confusion_matrix") is not None and identifier is not None:
-        said = "Metrics at other class shares"
-        yield Section("what-if", "What if the class shares were others?", [Figures(said)])
+        said = "Other shares, thresholds and costs"
+        yield Section("simulator", "What if a class were rarer, or errors cost more?", [Figures(said)])
 
 
 def _undefined(answer: Json) -> Section:

@@ -7,42 +7,33 @@ from importlib import import_module
 from typing import Annotated, Any, Final, Literal
 from uuid import UUID
 
-import orjson
 from fastapi import FastAPI, Query, Request
 from markupsafe import Markup
 from starlette.responses import Response
 
 from app.api.cursors import Cursor, Pages
-from app.api.deps import Context, UseContext
+from app.api.deps import UseContext
 from app.api.documents.check import check_document, rule_text
 from app.api.documents.comparison import comparison_document
 from app.api.documents.document import Document, Json
 from app.api.documents.evaluation import evaluation_document
-from app.api.documents.leaderboard import leaderboard_notes, leaderboard_table
-from app.api.documents.reading import dataset_name, run_name, run_title, sentence, shown
+from app.api.documents.reading import dataset_name, run_name, run_title, shown
 from app.api.documents.slices import slices_document
-from app.api.documents.text import plain
-from app.api.plots.registry import FigureData, Run, Subject, as_answered, class_of, matrix_of
+from app.api.plots.registry import FigureData, Subject, as_answered
 from app.api.problems import InvalidQuery
-from app.api.report import At, Picture, table_view, view
-from app.api.ui import compare
+from app.api.report import Picture, view
+from app.api.ui import compare, home, simulator
 from app.api.ui.web import Web, attached, install_files, install_forms, page_routes, render, respond, write
 from app.api.v1.figures import comparison_page, evaluation_page, pictures_of, pictures_of_evaluation
-from app.api.v1.listing import Filters, MetricFilters, Task, UseFilters, UseMetricFilters, listed_evaluations
+from app.api.v1.listing import MetricFilters, Task, UseMetricFilters
 from app.api.v1.requests.fields import SOUGHT, GateName
 from app.domain.advice.recommendations import WORDS, recommended, walk
-from app.domain.catalogue import TASKS, combinations, describe_metric, find_metrics, listed, metric_by_name
+from app.domain.catalogue import TASKS, combinations, describe_metric, find_metrics, metric_by_name
 from app.domain.decisions import CheckFilter, CheckSummary, ComparisonFilter, ComparisonSummary
-from app.domain.errors import InvalidExpression, NotFound, OutOfReach
-from app.domain.evaluation import DatasetRef
-from app.domain.expressions.syntax import write_label
-from app.domain.inputs.kinds import KINDS
+from app.domain.errors import NotFound
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.members import rfc3339
-from app.domain.named_metrics import ACCURACY, BALANCED, HEADLINE, PRECISION, RANKED, RECALL, SWEPT
-from app.domain.wording import PAGE, percent, whole
-from app.services.project.projection import Marked, Scenario, Sweep
-from app.services.rank import LeaderboardQuery
+from app.domain.wording import whole
 from app.services.slices.parts import attribute_names
 from app.services.slices.slices import SlicesQuestion, judge_slices
 
@@ -50,224 +41,6 @@ router = page_routes()
 _ON_A_PAGE: Final = 25
 # Attributes that slices are made of where nobody says.
 _SLICED_BY: Final = 3
-_IN_A_LEADERBOARD: Final = 50
-_DATASETS: Final = 100
-
-
-@router.get("")
-async def show_runs(
-    request: Request,
-    context: UseContext,
-    filters: UseFilters,
-    asked: Annotated[str | None, Query(alias="metric", max_length=2000), SOUGHT] = None,
-    sort: Annotated[str, Query(max_length=128)] = "-created_at",
-    cursor: Cursor = None,
-) -> Response:
-    """List the runs, and rank those of a dataset."""
-    found = as_answered(await listed_evaluations(context, filters, sort, _ON_A_PAGE, cursor))
-    ranked = filters.dataset and cursor is None
-    choices = _choices(found["items"] if filters.dataset else [])
-    metric = asked or choices[0]
-    page = {
-        "title": "Runs",
-        "on": _on(filters),
-        "filters": filters,
-        "given": (given := _given(filters, None if metric == choices[0] else metric)),
-        "address": given if sort == "-created_at" else {**given, "sort": sort},
-        "metric": metric,
-        "metrics": [(key, _label(key)) for key in choices],
-        "known_metric": metric in choices,
-        "usual": choices[0],
-        "datasets": await _datasets(context),
-        "columns": (columns := _columns(found["items"])),
-        "runs": [_run(one, columns) for one in found["items"]],
-        "next": found["next_cursor"],
-        "sort": sort,
-        "first": cursor is None,
-        "board": await _board(context, filters, metric, Web.of(request).at) if ranked else None,
-    }
-    return render(request, "runs.html", "runs", page=page)
-
-
-def _on(filters: Filters) -> str:
-    if filters.dataset is None:
-        return ""
-    dataset = {"name": filters.dataset, "version": filters.dataset_version, "split": filters.split}
-    return f"on {dataset_name(dataset, version=True)}"
-
-
-def _choices(runs: Sequence[Json]) -> Sequence[str]:
-    """Return what runs of the kind of the first one are ranked by, the usual metric first."""
-    units = KINDS[runs[0]["input"]["kind"]].units if runs else None
-    known = [metric.key for metric in units.ranked] if units is not None else []
-    return known if known and known[0] != RANKED else [RANKED, *(key for key in HEADLINE if key != RANKED)]
-
-
-def _columns(runs: Sequence[Json]) -> list[tuple[str, str]]:
-    """Return keys and headings of the values beside runs: of the task of all of them, else those of classes."""
-    kinds = {one["input"]["kind"] for one in runs}
-    units = KINDS[kinds.pop()].units if len(kinds) == 1 else None
-    own = [] if units is None or units.ranked[0].key == RANKED else [listed(metric) for metric in units.ranked]
-    return [one for one in own if any(one[0] in run["metrics"] for run in runs)] or [
-        (RANKED, "H"),
-        (ACCURACY, "○ Accuracy"),
-        (BALANCED, "◆ equal"),
-    ]
-
-
-def _given(filters: Filters, metric: str | None) -> dict[str, Any]:
-    """The filters as parameters of an address."""
-    given = {
-        "model": filters.model,
-        "model_version": filters.model_version,
-        "dataset": filters.dataset,
-        "dataset_version": filters.dataset_version,
-        "split": filters.split,
-        "tag": filters.tag,
-        "where": filters.where,
-        "created_after": None if filters.created_after is None else filters.created_after.isoformat(),
-        "created_before": None if filters.created_before is None else filters.created_before.isoformat(),
-        "metric": metric,
-    }
-    return {name: value for name, value in given.items() if value}
-
-
-def _label(key: str) -> str:
-    card = describe_metric(metric_by_name(key))
-    moves = "" if card.prevalence == "insensitive" else " (moves with prevalence)"
-    return f"{sentence(card.name)}{moves}"
-
-
-async def _datasets(context: Context) -> list[str]:
-    page = await context.services.evaluations.datasets(context.project, _DATASETS, None)
-    return list(dict.fromkeys(one.name for one in page.items))
-
-
-def _run(item: Json, columns: Sequence[tuple[str, str]]) -> dict[str, Any]:
-    metrics, given = item["metrics"], item["input"]
-    return {
-        "id": item["id"],
-        "name": run_name(item["model"]),
-        "model": item["model"]["name"],
-        "on": dataset_name(item["dataset"], version=True),
-        "dataset": item["dataset"],
-        "classes": whole(given["n_classes"]) if given["n_classes"] else "",
-        "n": "" if given["n_samples"] is None else whole(given["n_samples"]),
-        "values": [(key, _value(metrics, key)) for key, _ in columns],
-        "kind": given["kind"].replace("_", " "),
-        "tags": [(shown(name), shown(value)) for name, value in item["tags"].items()],
-        "created_at": item["created_at"],
-    }
-
-
-def _value(metrics: Json, key: str) -> str:
-    """A value without an interval; empty for a kind of input that has not the metric."""
-    return PAGE.value(metrics[key]) if key in metrics else ""
-
-
-async def _board(context: Context, filters: Filters, metric: str, at: At) -> dict[str, Any]:
-    dataset = DatasetRef(filters.dataset or "", filters.dataset_version, filters.split)
-    conditions = filters.query().where
-    query = LeaderboardQuery(dataset=dataset, metric=metric, where=conditions, limit=_IN_A_LEADERBOARD)
-    try:
-        board = as_answered(await context.services.leaderboards.rank(context.project, query))
-    except (InvalidExpression, OutOfReach) as error:
-        raise InvalidQuery.at("metric", error.code, error.detail) from None
-    return {
-        "metric": shown(metric),
-        "better": board["better"],
-        "level": percent(board["level"], None).replace(" ", "\u00a0"),
-        "table": table_view(leaderboard_table(board), at),
-        "notes": [plain(note.text) for note in leaderboard_notes(board)],
-    }
-
-
-# Every share in per cent, so that what the slider stops at was computed and not guessed between two shares.
-_LOWEST, _HIGHEST, _STEPS = 0.01, 0.99, 99
-_DRAWS: Final = 500
-# Below them some of rare classes.
-_RARE: Final = (0.0001, 0.0005, 0.001, 0.005)
-_STOPS: Final = (*_RARE, *(one / 100 for one in range(1, _STEPS + 1)))
-# What stands in the table beside this data and equal shares.
-_IN_TABLE: Final = (0.0001, 0.001, 0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9)
-# Of the figure among those of the page that it becomes a part of.
-_PLACE: Final = 90
-
-
-async def what_if_page(
-    context: Context, identifier: UUID, label: str | None, share: float | None
-) -> tuple[dict[str, Any], list[Picture]]:
-    """Return the values of the template, and the figure. The slider starts at a share in per cent, or at this data's.
-
-    Raises:
-        NotFound: there is no such evaluation.
-        NoFigure: it is none of classes.
-        UnknownClass: it has no such class.
-    """
-    report = as_answered(await context.services.evaluations.read(context.project, identifier))
-    run = Run(of=report, report=report)
-    given = FigureData(label=label, runs=[run])
-    matrix_of(run)
-    labels: list[str] = report["input"]["labels"]
-    chosen = labels[class_of(given, run)]
-    page = {
-        "id": str(identifier),
-        "title": run_name(report["model"]),
-        "on": f"on {dataset_name(report['dataset'])}",
-        "class": shown(chosen),
-        "labels": [(one, shown(one), one == chosen) for one in labels],
-        "reason": "",
-        "rows": [],
-    }
-    try:
-        sweep = await _swept(context, identifier, chosen)
-    except OutOfReach as error:
-        return {**page, "reason": f"{sentence(error.detail)}."}, []
-    of_means = {**sweep, "metrics": {key: sweep["metrics"][key] for key in SWEPT}}
-    drawn = FigureData(label=label, runs=[Run(of=report, report=report, sweep=of_means)])
-    pictures = await pictures_of(context, Subject.EVALUATION, ["prevalence"], drawn, _PLACE)
-    return {**page, **_values(sweep, chosen, share)}, pictures
-
-
-async def _swept(context: Context, identifier: UUID, label: str) -> Json:
-    sweep = Sweep(label=label, start=_LOWEST, end=_HIGHEST, steps=_STEPS, at=(*_RARE, *Marked))
-    scenario = Scenario(sweep=sweep, draws=_DRAWS)
-    of_class = [f"{key}@{write_label(label)}" for key in (RECALL, PRECISION)]
-    asked = (*of_class, *SWEPT)
-    return as_answered(await context.services.what_if.project(context.project, identifier, asked, scenario, None))
-
-
-def _values(sweep: Json, label: str, share: float | None) -> dict[str, Any]:
-    metrics = sweep["metrics"]
-    cards = [(describe_metric(metric_by_name(key.partition("@")[0])), "@" in key) for key in metrics]
-    names = [f"{card.name} of {shown(label)}" if of_class else card.name for card, of_class in cards]
-    found = {one: _at(metrics, place) for place, one in enumerate(sweep["grid"])}
-    each = {one: found[min(found, key=lambda other: abs(other - one))] for one in _STOPS}
-    own, equal = sweep["sweep"]["observed"], sweep["sweep"]["equal"]
-    rows = [
-        {"share": percent(own), "said": "this data", "cells": found[own]},
-        {"share": percent(equal), "said": "equal shares", "cells": found[equal]},
-        *({"share": percent(one, None).replace(" ", "\u00a0"), "said": "", "cells": each[one]} for one in _IN_TABLE),
-    ]
-    start = min(range(len(_STOPS)), key=lambda place: abs(_STOPS[place] - (own if share is None else share / 100)))
-    shares = [percent(one, None) for one in _STOPS]
-    return {
-        "rows": rows,
-        "metrics": names,
-        # As the script reads it: the values at each stop of the slider, in the order of the metrics.
-        "values": orjson.dumps({"names": names, "shares": shares, "at": [*each.values()]}).decode(),
-        "start": start,
-        "started": shares[start],
-        "last": len(shares) - 1,
-        "notes": [shown(sentence(note)) for note in sweep["notes"]],
-        "level": percent(sweep["design"]["level"], None),
-    }
-
-
-def _at(metrics: Json, place: int) -> list[str]:
-    """Return all metrics at one share, each with its interval."""
-    ends = ("value", "low", "high")
-    return [PAGE.said(*(None if one[end] is None else one[end][place] for end in ends)) for one in metrics.values()]
 
 
 @router.get("/evaluations/{identifier}")
@@ -291,19 +64,6 @@ async def show_figures(identifier: UUID, request: Request, context: UseContext) 
     page = {"id": str(identifier), "title": run_name(answer["model"]), "on": f"on {dataset_name(answer['dataset'])}"}
     drawn = any(one.svg is not None for one in pictures)
     return render(request, "figures.html", "runs", page=page, pictures=pictures, drawn=drawn)
-
-
-@router.get("/evaluations/{identifier}/what-if")
-async def show_what_if(
-    identifier: UUID,
-    request: Request,
-    context: UseContext,
-    label: Annotated[str | None, Query(alias="class", max_length=256), SOUGHT] = None,
-    share: Annotated[float | None, Query(ge=0.0, le=100.0, description="In per cent.")] = None,
-) -> Response:
-    """Show metrics at other shares of one class: a table of some, and a slider for all."""
-    page, pictures = await what_if_page(context, identifier, label, share)
-    return render(request, "what_if.html", "runs", page=page, pictures=pictures)
 
 
 @router.get("/evaluations/{identifier}/slices")
@@ -590,5 +350,5 @@ def install(app: FastAPI) -> None:
     """Serve the pages."""
     install_files(app)
     install_forms(app)
-    for each in (compare.router, router):
+    for each in (home.router, compare.router, simulator.router, router):
         app.include_router(each)

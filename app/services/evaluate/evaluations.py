@@ -22,7 +22,7 @@ from app.domain.evaluation import (
     Position,
     ShownValue,
 )
-from app.domain.findings import FindingMark
+from app.domain.findings import Finding, FindingMark, Severity
 from app.domain.identifiers import id_at
 from app.domain.inputs.content import DATA_FACT, MERGED_FACT, DataFacts
 from app.domain.inputs.kinds import units_of
@@ -167,6 +167,23 @@ def marks_of(records: Sequence[EvaluationRecord]) -> dict[UUID, list[FindingMark
         for record in records
         if record.task is None
     }
+
+
+def gravest_of(records: Sequence[EvaluationRecord]) -> dict[UUID, Finding]:
+    """Return the gravest finding on the matrix of each evaluation of classes that has one."""
+    found = {
+        record.id: findings_of(ask(*stored_request(record)), record.values, None)
+        for record in records
+        if record.task is None
+    }
+    return {
+        identifier: min(some, key=lambda one: _GRAVEST.index(one.severity))
+        for identifier, some in found.items()
+        if some
+    }
+
+
+_GRAVEST: Final = tuple(Severity)
 
 
 def tables_of(records: Sequence[EvaluationRecord], chosen: tuple[str, ...]) -> dict[UUID, Any]:
@@ -537,6 +554,10 @@ class EvaluationService:
         """Evaluations of a list with what there is to say of each matrix."""
         marks = await self._of_each(project, items, marks_of)
         return [replace(item, findings=marks.get(item.id)) for item in items]
+
+    async def gravest_findings(self, project: str, items: Sequence[EvaluationSummary]) -> Mapping[UUID, Finding]:
+        """The gravest finding on the matrix of each evaluation of a list, where there is one."""
+        return await self._of_each(project, items, gravest_of)
 
     async def with_values(
         self, project: str, items: Sequence[EvaluationSummary], chosen: tuple[str, ...]

@@ -39,6 +39,7 @@ from app.services.project.projection import (
     swept,
     within_ranges,
 )
+from app.services.project.simulator import Simulated, simulated
 from app.services.runs.aligned import Runs
 from app.services.runs.pairing import KeptSamples
 from app.services.seeds import chosen_seed
@@ -210,6 +211,29 @@ class WhatIfService:
             outputs = {} if samples is None else {identifier: samples}
         return await self._compute.run(partial(_projected, records, outputs, estimands, scenario))
 
+    async def simulate(self, project: str, identifier: UUID, label: str | None) -> tuple[Sequence[str], int, Simulated]:
+        """Return all classes, the place of one, and its rates at every threshold, or by decisions as they were made.
+
+        Args:
+            project: Of the evaluation.
+            identifier: Of it.
+            label: The class; the positive one when None, or the one with the lowest recall.
+
+        Raises:
+            NotFound: there is no such evaluation.
+            NotForKind: it is none of classes.
+            InvalidInput: it has no such class, or no sample of it, or none of another class.
+        """
+        record = await self._get(project, identifier)
+        refuse_kind(record, "a simulator of thresholds and costs")
+        source = stored_input(record)
+        place = _class_to_simulate(source, label)
+        anew = source.is_scored and len(source.labels) == 2 and not source.is_weighted
+        samples = await self._store.read_samples(project, identifier) if anew else None
+        kept = samples is not None and samples.outputs is not None
+        source = replace(source, samples=samples) if kept else source
+        return source.labels, place, await self._compute.run(partial(simulated, source, place, samples=kept))
+
     async def estimate(self, project: str, identifier: UUID, seen: Unlabelled) -> PrevalenceEstimate:
         """Class shares where the model is used.
 
@@ -257,6 +281,21 @@ class WhatIfService:
         if samples is None or samples.outputs is None:
             raise NoSamples(f"the samples of {record.id} were not kept", pointer=pointer)
         return samples
+
+
+def _class_to_simulate(source: MatrixInput, label: str | None) -> int:
+    """Return the place of a class that has samples, as others have."""
+    sizes = source.counts.sum(axis=1)
+    if label is not None and label not in source.labels:
+        raise unknown_label("class", label, source.labels)
+    with_samples = [place for place, size in enumerate(sizes) if 0 < size < sizes.sum()]
+    place = source.positive if label is None else source.labels.index(label)
+    if label is None and place not in with_samples:
+        recalls = {one: source.counts[one, one] / sizes[one] for one in with_samples}
+        place = min(recalls, key=recalls.__getitem__, default=None)
+    if place is None or place not in with_samples:
+        raise refused("class", "no_samples", "expected a class that has samples, and others that have some")
+    return place
 
 
 def _check_projectable(metrics: Sequence[str], estimands: Sequence[Estimand]) -> None:

@@ -1,4 +1,4 @@
-// What pages do besides being read: the theme, tables that sort, parts that are loaded behind the rest, the slider.
+// What pages do besides being read: the theme, tables that sort, parts that are loaded behind the rest, the simulator.
 (() => {
   "use strict";
   const root = document.documentElement;
@@ -72,7 +72,7 @@
         event.preventDefault();
         load(section, `${section.dataset.part}?${new URLSearchParams(new FormData(form))}`);
       });
-      section.querySelectorAll("[data-what-if]").forEach(slider);
+      if (part.dataset.simulator) { section.dataset.simulator = part.dataset.simulator; section.classList.add("simulator"); simulator(section); }
     } finally {
       section.removeAttribute("aria-busy");
     }
@@ -89,35 +89,193 @@
     addEventListener("beforeprint", () => document.querySelectorAll("details").forEach((one) => { one.open = true; }));
   }
 
-  function slider(panel) {
-    const { names, shares, at } = JSON.parse(panel.dataset.whatIf);
-    const [input, output, list] = ["input", "output", "dl"].map((name) => panel.querySelector(name));
-    const put = () => {
-      output.textContent = shares[input.value];
-      input.setAttribute("aria-valuetext", shares[input.value].replace("%", "percent"));
-      list.replaceChildren(...names.flatMap((name, place) => {
-        const [term, value] = [document.createElement("dt"), document.createElement("dd")];
-        term.textContent = name;
-        value.textContent = at[input.value][place];
-        return [term, value];
-      }));
+  // --- the simulator: arithmetic of the rates that the page has inside, as the service does it --------------------
+  const percent = (part) => `${+(100 * part).toPrecision(3)}\u00a0%`;
+  const many = (part) => {
+    const number = 1000 * part;
+    if (number === 0) return "0";
+    return number >= 100 ? Math.round(number).toLocaleString("en") : number.toFixed(number >= 1 ? 1 : 2);
+  };
+  const known = (...ends) => ends.every((end) => end !== null);
+  // With as many decimals as the interval needs, and as tell a number from 0 and 1; these have none.
+  const limited = (value, low, high) => {
+    if (value === null) return ["–", ""];
+    const limits = known(low, high);
+    const whole = (number) => Math.abs(number - Math.round(number)) < 1e-12;
+    const apart = (number, digits) => whole(number) || digits >= 5 || ![0, 1].includes(+number.toFixed(digits)) ? digits : apart(number, digits + 1);
+    const least = limits ? (high - low >= 0.1 ? 2 : high - low >= 0.002 ? 3 : 4) : 3;
+    const digits = Math.max(...(limits ? [value, low, high] : [value]).map((number) => apart(number, least)));
+    const put = (number) => (whole(number) ? Math.round(number) : number.toFixed(digits));
+    return [`${put(value)}`, limits ? `${put(low)} to ${put(high)}` : ""];
+  };
+
+  // Limits of a ratio from those of both parts: MOVER-R.
+  function ratioEnd(b, a, top, bottom, sign) {
+    const scale = bottom * (2 * a - bottom);
+    if (scale <= 0) return bottom === 0 ? Infinity : top / bottom;
+    return (a * b + sign * Math.sqrt(Math.max((a * b) ** 2 - top * (2 * b - top) * scale, 0))) / scale;
+  }
+
+  function outcome(rates, place, share, costFp, costFn) {
+    const [recall, alarms] = [rates.recall[place], rates.alarms[place]];
+    const [caught, wrong] = [share * recall[0], (1 - share) * alarms[0]];
+    const cost = (share - caught) * costFn + wrong * costFp;
+    let ends = [null, null];
+    if (known(...recall, ...alarms)) {
+      const [misses, errors] = [share * costFn, (1 - share) * costFp];
+      ends = [Math.max(0, cost - Math.hypot(misses * (recall[2] - recall[0]), errors * (alarms[0] - alarms[1]))),
+              cost + Math.hypot(misses * (recall[0] - recall[1]), errors * (alarms[2] - alarms[0]))];
+    }
+    const [hits, false_] = [rates.exactRecall[place], rates.exactAlarms[place]];
+    let precision = [caught + wrong ? caught / (caught + wrong) : null, null, null];
+    if (known(precision[0], ...hits, ...false_)) {
+      const [a, b, r] = [hits.map((end) => share * end), false_.map((end) => (1 - share) * end), 1];
+      precision = [precision[0], r / (1 + ratioEnd(wrong, caught, b[1], a[0], 1)), r / (1 + ratioEnd(wrong, caught, b[0], a[1], -1))];
+    }
+    return { caught, wrong, missed: share - caught, precision, cost: [cost, ...ends] };
+  }
+
+  function drawing(svg, words) {
+    const [parts, make] = [[], (tag, given, text) => {
+      const one = document.createElementNS("http://www.w3.org/2000/svg", tag);
+      Object.entries(given).forEach(([name, value]) => one.setAttribute(name, value));
+      if (text) one.textContent = text;
+      parts.push(one);
+    }];
+    const line = (style, points) => make("polyline", { class: style, points: points.map((one) => one.join()).join(" ") });
+    const band = (low, high) => make("polygon", { class: "bando", points: [...low, ...high.reverse()].map((one) => one.join()).join(" ") });
+    return { make, line, band, done: () => { svg.replaceChildren(...parts); svg.setAttribute("aria-label", words()); } };
+  }
+
+  // The next number of one digit that is easily halved.
+  const rounded = (value) => {
+    const unit = 10 ** Math.floor(Math.log10(value));
+    return [1, 2, 4, 6, 8, 10].find((one) => one * unit >= value) * unit;
+  };
+
+  const [LEFT, RIGHT, TOP, BOTTOM] = [44, 400, 22, 205];
+
+  function frame(draw, ticks, heights, name) {
+    heights.forEach(([y, words]) => {
+      draw.make("line", { class: "gr", x1: LEFT, x2: RIGHT, y1: y, y2: y });
+      draw.make("text", { x: LEFT - 8, y: y + 4, "text-anchor": "end" }, words);
+    });
+    ticks.forEach(([x, words]) => draw.make("text", { x, y: BOTTOM + 18, "text-anchor": "middle" }, words));
+    draw.make("text", { x: (LEFT + RIGHT) / 2, y: BOTTOM + 38, "text-anchor": "middle" }, name);
+  }
+
+  function simulator(section) {
+    const rates = JSON.parse(section.dataset.simulator);
+    const form = section.querySelector("form");
+    const number = (name) => (form.elements[name] ? parseFloat(form.elements[name].value) : NaN);
+    const nearest = (threshold) => {
+      if (!rates.t || isNaN(threshold)) return 0;
+      return rates.t.reduce((best, one, place) => (Math.abs(one - threshold) < Math.abs(rates.t[best] - threshold) ? place : best), 0);
     };
-    const keep = () => {
-      // The page of its own can be sent as it stands; within a run it is one part of many.
-      if (!location.pathname.endsWith("/what-if")) return;
-      const address = new URL(location.href);
-      address.searchParams.set("share", parseFloat(shares[input.value]));
-      history.replaceState(null, "", address);
+    const fact = (key, value, more) => {
+      const [strong, span] = section.querySelectorAll(`[data-fact=${key}] b, [data-fact=${key}] span`);
+      [strong.textContent, span.textContent] = [value, more];
     };
-    input.addEventListener("input", put);
-    input.addEventListener("change", keep);
+    const shares = [...Array(81)].map((_, step) => 1e-4 * 5000 ** (step / 80));
+    const across = (share) => LEFT + (RIGHT - LEFT) * Math.log(share / 1e-4) / Math.log(5000);
+    const up = (part) => BOTTOM - (BOTTOM - TOP) * part;
+
+    function drawShares(place, share, now) {
+      const figure = section.querySelector("[data-chart=shares]");
+      const draw = drawing(figure.querySelector("svg"), () => `Precision over the share of the class: ${limited(...now.precision)[0]} at ${percent(share)}; recall is ${limited(...rates.recall[place])[0]} at every share.`);
+      frame(draw, [1e-4, 1e-3, 0.01, 0.1, 0.5].map((one) => [across(one), percent(one)]), [0, 0.5, 1].map((one) => [up(one), one]), "share of the class, log scale");
+      const [value, low, high] = rates.recall[place];
+      if (known(low)) draw.make("rect", { class: "band", x: LEFT, width: RIGHT - LEFT, y: up(high), height: up(low) - up(high) });
+      draw.line("cl", [[LEFT, up(value)], [RIGHT, up(value)]]);
+      const found = shares.map((one) => [across(one), ...outcome(rates, place, one, 1, 1).precision]).filter((one) => known(one[1]));
+      if (found.length) {
+        if (known(found[0][2])) draw.band(found.map(([x, , end]) => [x, up(end)]), found.map(([x, , , end]) => [x, up(end)]));
+        draw.line("co", found.map(([x, middle]) => [x, up(middle)]));
+        const last = up(found.at(-1)[1]);
+        draw.make("text", { class: "k", x: RIGHT + 6, y: last + (Math.abs(last - up(value)) < 14 && last >= up(value) ? 16 : 4) }, "Precision");
+        const above = Math.abs(last - up(value)) < 14 && last < up(value);
+        draw.make("text", { class: "ka", x: RIGHT + 6, y: up(value) + (above ? 16 : 4) }, "Recall");
+      }
+      if (rates.observed >= 1e-4 && rates.observed <= 0.5) draw.make("line", { class: "ref", x1: across(rates.observed), x2: across(rates.observed), y1: TOP, y2: BOTTOM });
+      draw.make("line", { class: "co", x1: across(share), x2: across(share), y1: TOP - 6, y2: BOTTOM });
+      draw.make("text", { class: "k", x: across(share), y: TOP - 10, "text-anchor": share > 0.1 ? "end" : "start" }, percent(share));
+      draw.make("circle", { class: "d", cx: across(share), cy: up(value), r: 4.5 });
+      if (known(now.precision[0])) draw.make("circle", { class: "o", cx: across(share), cy: up(now.precision[0]), r: 4.5 });
+      figure.querySelector("span").textContent = "At the threshold chosen, with 95 % bands; dashed: this data";
+      draw.done();
+    }
+
+    function drawCosts(place, share, costFp, costFn) {
+      const figure = section.querySelector("[data-chart=costs]");
+      if (!figure) return;
+      const costs = rates.t.map((_, each) => outcome(rates, each, share, costFp, costFn).cost);
+      const best = costs.reduce((least, one, each) => (one[0] < costs[least][0] ? each : least), 0);
+      // Where nearly everything is an alert the line leaves the frame.
+      const most = rounded(Math.max(...costs.slice(Math.floor(costs.length / 20)).map((one) => one[0])) || 1);
+      const [first, last] = [rates.t[0], rates.t.at(-1)];
+      const x = (each) => LEFT + (RIGHT - LEFT) * (last > first ? (rates.t[each] - first) / (last - first) : 0.5);
+      const y = (cost) => up(Math.min(1.05, cost / most));
+      const at = (each) => (+rates.t[each].toPrecision(2)).toString();
+      const draw = drawing(figure.querySelector("svg"), () => `Expected cost over the threshold: ${many(costs[place][0])} at ${at(place)}, the least ${many(costs[best][0])} at ${at(best)}.`);
+      frame(draw, [0, Math.floor(costs.length / 2), costs.length - 1].map((each) => [x(each), at(each)]), [0, 0.5, 1].map((one) => [up(one), many(one * most)]), "threshold");
+      if (known(costs[0][1])) draw.band(costs.map((one, each) => [x(each), y(one[1])]), costs.map((one, each) => [x(each), y(one[2])]));
+      draw.line("co", costs.map((one, each) => [x(each), y(one[0])]));
+      draw.make("line", { class: "ref", x1: x(best), x2: x(best), y1: TOP, y2: BOTTOM });
+      draw.make("line", { class: "co", x1: x(place), x2: x(place), y1: TOP - 6, y2: BOTTOM });
+      draw.make("text", { class: "k", x: x(place), y: TOP - 10, "text-anchor": x(place) > 250 ? "end" : "start" }, `now ${at(place)}`);
+      draw.make("rect", { class: "shape", x: x(place) - 4, y: y(costs[place][0]) - 4, width: 8, height: 8 });
+      // Cheaper beyond chance: above the upper limit of none, below the lower limit of this one, and picked among many.
+      const told = best === place ? "" : known(costs[place][1]) && costs[best][2] < costs[place][1]
+        ? `; a threshold of ${at(best)} is cheaper, ${many(costs[best][0])}` : `; dashed: the least, ${many(costs[best][0])} at ${at(best)}, within chance of this one`;
+      figure.querySelector("span").textContent = `${many(costs[place][0])} at ${at(place)}${told}`;
+      draw.done();
+    }
+
+    function put() {
+      const [share, costFp, costFn] = [Math.min(0.5, Math.max(1e-4, number("share"))), number("cost_fp"), number("cost_fn")];
+      if (![share, costFp, costFn].every((one) => one > 0)) return;
+      const place = nearest(number("threshold"));
+      const now = outcome(rates, place, share, costFp, costFn);
+      const wrong = known(now.precision[0]) ? `${Math.round(100 * (1 - now.precision[0]))} of 100 alerts are false` : "no alert is raised";
+      const cut = rates.t ? ` and a threshold of ${+rates.t[place].toPrecision(3)}` : "";
+      section.querySelector(".say").textContent = `At ${percent(share)} ${rates.label}${cut}, ${wrong} and ${Math.round(100 * rates.recall[place][0])} of 100 cases are caught.`;
+      const [recall, ends] = limited(...rates.recall[place]);
+      fact("alerts", many(now.caught + now.wrong), `${many(now.wrong)} of them false`);
+      fact("caught", many(now.caught), `recall ${recall}${ends ? ` (${ends})` : ""}`);
+      fact("missed", many(now.missed), `of ${many(share)} cases`);
+      fact("precision", ...limited(...now.precision));
+      fact("cost", many(now.cost[0]), known(now.cost[1]) ? `${many(now.cost[1])} to ${many(now.cost[2])}` : "");
+      drawShares(place, share, now);
+      drawCosts(place, share, costFp, costFn);
+    }
+
+    // Each slider goes over the range of its field, by the logarithm where that is said.
+    form.querySelectorAll("input[type=range]").forEach((range) => {
+      const field = form.elements[range.dataset.of];
+      const log = "log" in range.dataset;
+      const [low, high] = log ? [field.min, field.max].map((end) => Math.log(end)) : [rates.t[0], rates.t.at(-1)];
+      const follow = () => { range.value = 1000 * ((log ? Math.log(field.value) : field.value) - low) / (high - low || 1); };
+      range.addEventListener("input", () => {
+        const value = low + (high - low) * range.value / 1000;
+        field.value = +(log ? Math.exp(value) : rates.t[nearest(value)]).toPrecision(log ? 2 : 3);
+        put();
+      });
+      field.addEventListener("input", () => { follow(); put(); });
+      follow();
+    });
+    form.addEventListener("change", (event) => {
+      if (event.target.name === "class") { form.requestSubmit(); return; }
+      // A page of its own can be sent as it stands; within a run it is one part of many.
+      if (!location.pathname.endsWith("/simulator")) return;
+      history.replaceState(null, "", `?${new URLSearchParams(new FormData(form))}`);
+    });
     put();
   }
 
   addEventListener("DOMContentLoaded", () => {
     document.querySelectorAll("[data-theme-button]").forEach(themeButton);
     document.querySelectorAll("table[data-sort]").forEach(sortable);
-    document.querySelectorAll("[data-what-if]").forEach(slider);
+    document.querySelectorAll("[data-simulator]").forEach(simulator);
     parts();
   });
 })();

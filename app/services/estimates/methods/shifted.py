@@ -210,13 +210,13 @@ def _among_predicted(rate: Rate, value: float, counts: Array, shares: Array, set
     places = np.arange(len(counts))
     hits, among = (cells.hold(places[:, None], places, rate.of) for cells in (rate.hits, rate.among))
     level = settings.level_of_each
-    a, b = (_shares_of_rows(counts, mask, shares, level) for mask in (hits, among & ~hits))
+    a, b = (shares_of_rows(counts, mask, shares, level) for mask in (hits, among & ~hits))
     least, most = ratio_limits(b, a)
     low, high = rate.line.limits(1.0 / (1.0 + most), 1.0 / (1.0 + least))
     return replace(form, low=float(low), high=float(high))
 
 
-def _shares_of_rows(counts: Array, mask: Mask, shares: Array, level: float) -> ValueWithEnds:
+def shares_of_rows(counts: Array, mask: Mask, shares: Array, level: float) -> ValueWithEnds:
     """Return the sum of shares times the part of each row in some cells, with limits."""
     sizes = counts.sum(axis=1)
     rows = mask.any(axis=1) & (sizes > 0)

@@ -1,0 +1,388 @@
+"""Home: each dataset with its best model and what changed, the leaderboard of one, and the list of runs."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from math import floor
+from typing import Annotated, Any, Final
+from uuid import UUID
+
+from fastapi import Query, Request
+from starlette.responses import Response
+
+from app.api.cursors import Cursor
+from app.api.deps import Context, UseContext
+from app.api.documents.check import check_document
+from app.api.documents.document import Json
+from app.api.documents.evaluation import metric_card
+from app.api.documents.leaderboard import leaderboard_notes, leaderboard_table
+from app.api.documents.reading import (
+    class_word,
+    dataset_name,
+    has_classes,
+    run_name,
+    sentence,
+    shown,
+    weakest_classes,
+)
+from app.api.documents.text import plain
+from app.api.plots.registry import as_answered
+from app.api.problems import InvalidQuery
+from app.api.report import At, table_view
+from app.api.ui.compare import MOST_RUNS
+from app.api.ui.web import Web, page_routes, render
+from app.api.v1.listing import Filters, UseFilters, listed_evaluations
+from app.api.v1.requests.fields import SOUGHT
+from app.domain.catalogue import describe_metric, listed, metric_by_name
+from app.domain.decisions import CheckFilter
+from app.domain.errors import InvalidExpression, OutOfReach
+from app.domain.evaluation import DatasetRef
+from app.domain.findings import Finding
+from app.domain.inputs.kinds import KINDS, task_of
+from app.domain.named_metrics import ACCURACY, BALANCED, HEADLINE, RANKED, RECALL
+from app.domain.wording import PAGE, names, percent, whole
+from app.services.rank import LeaderboardQuery
+
+router = page_routes()
+_ON_A_PAGE: Final = 25
+_IN_A_LEADERBOARD: Final = 50
+# Datasets and models that filters offer, and datasets that have a part of the page each.
+_OFFERED, _SHOWN = 100, 6
+# Checks that are looked through for the last one of a dataset.
+_CHECKS: Final = 100
+
+
+@router.get("")
+async def show_runs(
+    request: Request,
+    context: UseContext,
+    filters: UseFilters,
+    asked: Annotated[str | None, Query(alias="metric", max_length=2000), SOUGHT] = None,
+    sort: Annotated[str, Query(max_length=128)] = "-created_at",
+    cursor: Cursor = None,
+) -> Response:
+    """Show each dataset and list the runs, or what there is of one dataset."""
+    items = await listed_evaluations(context, filters, sort, _ON_A_PAGE, cursor)
+    findings = await context.services.evaluations.gravest_findings(context.project, items.items)
+    found = as_answered(items)
+    ranked = filters.dataset and cursor is None
+    choices = _choices(found["items"] if filters.dataset else [])
+    metric = asked or choices[0]
+    at = Web.of(request).at
+    board = await _ranked(context, filters, metric) if ranked else None
+    home = not _given(filters, None) and cursor is None and sort == "-created_at"
+    page = {
+        "title": dataset_name(_dataset(filters), version=True) if filters.dataset else "Home" if home else "Runs",
+        "sets": _newest_datasets(found["items"]) if home else [],
+        "block": None if board is None or not board["items"] else await _block(context, board),
+        "filters": filters,
+        "given": (given := _given(filters, None if metric == choices[0] else metric)),
+        "address": given if sort == "-created_at" else {**given, "sort": sort},
+        "metric": metric,
+        "metrics": [(key, _label(key)) for key in choices],
+        "known_metric": metric in choices,
+        "usual": choices[0],
+        "datasets": await _datasets(context),
+        "columns": (columns := _columns(found["items"])),
+        "models": await _models(context),
+        "most": MOST_RUNS,
+        "runs": [_run(one, columns, findings) for one in found["items"]],
+        "next": found["next_cursor"],
+        "sort": sort,
+        "first": cursor is None,
+        "board": None if board is None else _board(board, at),
+    }
+    return render(request, "runs.html", "runs", page=page)
+
+
+def _dataset(filters: Filters) -> dict[str, Any]:
+    return {"name": filters.dataset, "version": filters.dataset_version, "split": filters.split}
+
+
+def _choices(runs: Sequence[Json]) -> Sequence[str]:
+    """Return what runs of the kind of the first one are ranked by, the usual metric first."""
+    units = KINDS[runs[0]["input"]["kind"]].units if runs else None
+    known = [metric.key for metric in units.ranked] if units is not None else []
+    return known if known and known[0] != RANKED else [RANKED, *(key for key in HEADLINE if key != RANKED)]
+
+
+def _columns(runs: Sequence[Json]) -> list[tuple[str, str]]:
+    """Return keys and headings of the values beside runs: those of their task, where all have the same."""
+    kinds = {one["input"]["kind"] for one in runs}
+    of_classes = [(RANKED, "H"), (ACCURACY, "○ Accuracy"), (BALANCED, "◆ equal")]
+    if any(RANKED in run["metrics"] for run in runs):
+        return of_classes
+    units = KINDS[kinds.pop()].units if len(kinds) == 1 else None
+    own = [] if units is None or units.ranked[0].key == RANKED else [listed(metric) for metric in units.ranked]
+    return [one for one in own if any(one[0] in run["metrics"] for run in runs)]
+
+
+def _given(filters: Filters, metric: str | None) -> dict[str, Any]:
+    """The filters as parameters of an address."""
+    given = {
+        "model": filters.model,
+        "model_version": filters.model_version,
+        "dataset": filters.dataset,
+        "dataset_version": filters.dataset_version,
+        "split": filters.split,
+        "tag": filters.tag,
+        "where": filters.where,
+        "created_after": None if filters.created_after is None else filters.created_after.isoformat(),
+        "created_before": None if filters.created_before is None else filters.created_before.isoformat(),
+        "metric": metric,
+    }
+    return {name: value for name, value in given.items() if value}
+
+
+def _label(key: str) -> str:
+    card = describe_metric(metric_by_name(key))
+    moves = "" if card.prevalence == "insensitive" else " (moves with prevalence)"
+    return f"{sentence(card.name)}{moves}"
+
+
+async def _datasets(context: Context) -> list[str]:
+    page = await context.services.evaluations.datasets(context.project, _OFFERED, None)
+    return list(dict.fromkeys(one.name for one in page.items))
+
+
+async def _models(context: Context) -> list[str]:
+    page = await context.services.evaluations.models(context.project, _OFFERED, None)
+    return list(dict.fromkeys(one.name for one in page.items))
+
+
+def _newest_datasets(runs: Sequence[Json]) -> list[dict[str, Any]]:
+    """Return the datasets of the newest runs, each with its newest run of these."""
+    found: dict[str, dict[str, Any]] = {}
+    for one in runs:
+        named = {name: one["dataset"].get(part) for name, part in _PARTS.items()}
+        title = dataset_name(one["dataset"], version=True)
+        newest = {"id": one["id"], "name": run_name(one["model"]), "created_at": one["created_at"]}
+        found.setdefault(repr(named), {"named": named, "title": title, "newest": newest})
+    return list(found.values())[:_SHOWN]
+
+
+_PARTS: Final = {"dataset": "name", "dataset_version": "version", "split": "split"}
+
+
+def _run(item: Json, columns: Sequence[tuple[str, str]], findings: Mapping[UUID, Finding]) -> dict[str, Any]:
+    metrics, given = item["metrics"], item["input"]
+    finding = findings.get(UUID(item["id"]))
+    units = KINDS[given["kind"]].units
+    # A run of another task than most has its own value in words.
+    own = [] if units is None or any(key in metrics for key, _ in columns) else map(listed, units.ranked)
+    return {
+        "finding": None if finding is None else (finding.severity.value, _first_sentence(finding.message)),
+        "own": next((f"{name} {PAGE.value(metrics[key])}" for key, name in own if key in metrics), ""),
+        "id": item["id"],
+        "name": run_name(item["model"]),
+        "model": item["model"]["name"],
+        "on": dataset_name(item["dataset"], version=True),
+        "dataset": item["dataset"],
+        "values": [(key, _value(metrics, key)) for key, _ in columns],
+        "kind": given["kind"].replace("_", " "),
+        "tags": [(shown(name), shown(value)) for name, value in item["tags"].items()],
+        "created_at": item["created_at"],
+    }
+
+
+def _value(metrics: Json, key: str) -> str:
+    """A value without an interval; empty for a kind of input that has not the metric."""
+    return PAGE.value(metrics[key]) if key in metrics else ""
+
+
+def _first_sentence(text: str) -> str:
+    return text.partition(". ")[0].rstrip(".") + "."
+
+
+async def _ranked(context: Context, filters: Filters, metric: str) -> Json:
+    dataset = DatasetRef(filters.dataset or "", filters.dataset_version, filters.split)
+    conditions = filters.query().where
+    query = LeaderboardQuery(dataset=dataset, metric=metric, where=conditions, limit=_IN_A_LEADERBOARD)
+    try:
+        return as_answered(await context.services.leaderboards.rank(context.project, query))
+    except (InvalidExpression, OutOfReach) as error:
+        raise InvalidQuery.at("metric", error.code, error.detail) from None
+
+
+def _board(board: Json, at: At) -> dict[str, Any]:
+    return {
+        "metric": shown(board["metric"]),
+        "better": board["better"],
+        "level": percent(board["level"], None).replace(" ", "\u00a0"),
+        "table": table_view(leaderboard_table(board), at),
+        "notes": [plain(note.text) for note in leaderboard_notes(board)],
+    }
+
+
+# --- one dataset in short --------------------------------------------------------------------------------------------
+
+
+async def _block(context: Context, board: Json) -> dict[str, Any]:
+    """Return what is said of a dataset: the best run, its weakest class, the last check, what changed, and a trend."""
+    lines = board["items"]
+    by_date = sorted(lines, key=lambda one: str(one["created_at"]))
+    newest, before = by_date[-1], by_date[-2] if len(by_date) > 1 else None
+    read = {
+        identifier: as_answered(await context.services.evaluations.read(context.project, UUID(identifier)))
+        for identifier in dict.fromkeys(one["evaluation"]["id"] for one in (lines[0], newest, before) if one)
+    }
+    report = read[lines[0]["evaluation"]["id"]]
+    task = task_of(report["input"]["kind"], report["input"])
+    card = _name(board["metric"], task)
+    moves = has_classes(report) and board["metric"] not in report["metrics"]["prevalence_insensitive"]
+    mark = ("o" if moves else "d") if has_classes(report) else "shape"
+    changed = None if before is None else _changed(card, newest, before, read)
+    dataset = lines[0]["evaluation"]["dataset"]
+    return {
+        "facts": _facts(report, by_date),
+        "say": _said(board, card),
+        "weakest": _weakest(report, run_name(lines[0]["model"])),
+        "check": await _last_check(context, board["dataset"]),
+        "changed": changed,
+        "since": None if before is None else before["created_at"],
+        "trend": _trend(by_date, lines[0], sentence(card), mark),
+        "best": [one["evaluation"]["id"] for one in lines[:MOST_RUNS]],
+        "newest": newest["evaluation"]["id"],
+        "named": {name: dataset.get(part) for name, part in _PARTS.items()},
+    }
+
+
+def _name(metric: str, task: str | None) -> str:
+    """Return the name of a metric within a sentence."""
+    known = metric_card(metric, task)[1]
+    return describe_metric(metric_by_name(metric.partition("(")[0], task)).name if known else shown(metric)
+
+
+def _facts(report: Json, by_date: Sequence[Json]) -> list[str]:
+    given = report["input"]
+    units = KINDS[given["kind"]].units
+    unit = "samples" if units is None or units.unit is None else units.unit
+    classes = whole(given["n_classes"]) + f" {class_word(report, given['n_classes'])}" if has_classes(report) else ""
+    size = "" if given.get("n_samples") is None else f"{whole(given['n_samples'])} {unit}"
+    count = len(by_date)
+    return [one for one in (size, classes, f"{count} model version{'' if count == 1 else 's'}") if one]
+
+
+def _said(board: Json, name: str) -> str:
+    """Return which model is best, which may be as good, and where the newest is worse."""
+    best, *rest = board["items"]
+    if best["value"] is None:
+        return f"No run has a value of {name}."
+    value = PAGE.said(best["value"], best["low"], best["high"])
+    if not rest:
+        return f"{run_name(best['model'])} is the only model here: {name} {value}."
+    said = f"{run_name(best['model'])} is best by {name}, {value}"
+    if best["may_be_best"] is None:
+        return f"{said}; which others may be as good is not known."
+    others = [run_name(one["model"]) for one in rest if one["may_be_best"]]
+    said += f"; {names(others)} may be as good." if others else ". No other may be as good."
+    newest = max(board["items"], key=lambda one: str(one["created_at"]))
+    return said + (f" The newest, {run_name(newest['model'])}, is worse." if newest["separable_from_best"] else "")
+
+
+def _weakest(report: Json, run: str) -> tuple[str, str, str] | None:
+    """Return what fails most in the best run, in counts: of two classes about the positive one, or the worst query."""
+    given, queries = report["input"], report.get("queries")
+    if queries and queries["lowest"]:
+        one = queries["lowest"][0]
+        name = metric_card(queries["lowest_by"], task_of(given["kind"], given))[0]
+        items = f"{whole(one['items'])} retrieved, {whole(one['relevant'])} relevant."
+        return "Weakest query", f"{shown(str(one['query_id']))}: {name} {PAGE.value(one['value'])}.", items
+    if not has_classes(report) or not weakest_classes(report):
+        return None
+    word = f"Weakest {class_word(report)}"
+    if given.get("confusion_matrix") is None:
+        one = report["headline"]["weakest_class"]
+        of = "" if one["n"] is None else f", of {whole(one['n'])} cases"
+        return word, f"{shown(one['label'])}: {RECALL} {PAGE.value(one[RECALL])}{of}.", ""
+    label = given.get("positive") or weakest_classes(report)[0]
+    place = given["labels"].index(label)
+    row, taken = given["confusion_matrix"][place], [line[place] for line in given["confusion_matrix"]]
+    n, right = sum(row), row[place]
+    if given.get("positive") is not None:
+        alerts = f"Its {whole(sum(taken))} alerts hold {whole(sum(taken) - right)} false alarms."
+        return shown(label), f"{run} catches {whole(right)} of {whole(n)} and misses {whole(n - right)}.", alerts
+    worst = max((one for one in range(len(row)) if one != place), key=row.__getitem__)
+    most = f"Most often taken for {shown(given['labels'][worst])}, {whole(row[worst])}." if row[worst] else ""
+    return word, f"{shown(label)}: {run} misses {whole(n - right)} of {whole(n)}.", most
+
+
+async def _last_check(context: Context, dataset: Json) -> dict[str, Any] | None:
+    """Return the last check of a run on the dataset among the latest checks."""
+    found = await context.services.gates.checks(context.project, CheckFilter(), _CHECKS, None)
+    checks: Any = as_answered(found.items)
+    for one in checks:
+        of = one["evaluation"]["dataset"]
+        if all(dataset.get(part) in (None, of.get(part)) for part in _PARTS.values()):
+            answer = as_answered(await context.services.gates.read_check(context.project, one["gate"], UUID(one["id"])))
+            counted = plain(check_document(answer).opening[0].text)
+            return {**one, "run": run_name(one["evaluation"]["model"]), "counted": counted}
+    return None
+
+
+def _changed(name: str, newest: Json, before: Json, read: Mapping[str, Json]) -> str:
+    """Return what the newest run has in place of the one before: the metric, and the class whose misses moved most."""
+    new, old = run_name(newest["model"]), run_name(before["model"])
+    said = f"{sentence(name)} of {new} is {PAGE.value(newest['value'])}, that of {old} {PAGE.value(before['value'])}"
+    one, other = (read[line["evaluation"]["id"]]["input"] for line in (newest, before))
+    matrices = one.get("confusion_matrix"), other.get("confusion_matrix")
+    if None in matrices or one["labels"] != other["labels"]:
+        return f"{said}."
+    counts = [[(sum(row) - row[place], sum(row)) for place, row in enumerate(matrix)] for matrix in matrices]
+    moved = [now[0] - was[0] if now[1] == was[1] else 0 for now, was in zip(*counts, strict=True)]
+    place = max(range(len(moved)), key=lambda each: abs(moved[each]))
+    if not moved[place]:
+        return f"{said}."
+    (now, n), (was, _) = counts[0][place], counts[1][place]
+    return f"{said}; of {whole(n)} {shown(one['labels'][place])} it misses {whole(now)} instead of {whole(was)}."
+
+
+# Where the first and the last of a trend stand, in per cent of its width, and its height in pixels.
+_FIRST, _LAST, _HEIGHT = 12.0, 82.0, 132
+
+
+def _trend(by_date: Sequence[Json], best: Json, title: str, mark: str) -> dict[str, Any] | None:
+    """Return the values of all versions over time with their intervals, as they are drawn."""
+    known = [one for one in by_date if one["value"] is not None]
+    ends = [end for one in known for end in (one["value"], one["low"], one["high"]) if end is not None]
+    if len(known) < 2 or not all(0.0 <= end <= 1.0 for end in ends):
+        return None
+    start = min(0.9, floor(10 * min(ends)) / 10)
+    moments = [datetime.fromisoformat(one["created_at"]).timestamp() for one in known]
+    span = moments[-1] - moments[0]
+
+    def height(value: float | None) -> str:
+        return f"{8 + (_HEIGHT - 32) * (1.0 - ((value or 0.0) - start) / (1.0 - start)):.1f}"
+
+    points = []
+    for place, (one, moment) in enumerate(zip(known, moments, strict=True)):
+        part = (moment - moments[0]) / span if span else place / (len(known) - 1)
+        is_best, is_last = one is best, place == len(known) - 1
+        named = run_name(one["model"]) if is_best or is_last or not place else ""
+        limits = None if one["low"] is None or one["high"] is None else (height(one["low"]), height(one["high"]))
+        points.append(
+            {
+                "x": f"{_FIRST + (_LAST - _FIRST) * part:.2f}%",
+                "y": height(one["value"]),
+                "ends": limits,
+                "name": named if len(named) <= _LONGEST_NAME else f"{named[:_LONGEST_NAME]}…",
+                "anchor": "start" if part < 0.25 else "end" if part > 0.75 else "middle",
+                "best": is_best,
+            }
+        )
+    band = None if best["low"] is None or best["high"] is None else (height(best["high"]), best["low"])
+    said = "; ".join(
+        f"{run_name(one['model'])} {PAGE.said(one['value'], one['low'], one['high'])}" for one in known[-_TOLD:]
+    )
+    return {
+        "title": title,
+        "mark": mark,
+        "points": points,
+        "band": None if band is None else (band[0], f"{float(height(band[1])) - float(band[0]):.1f}"),
+        "ticks": [(f"{one:g}", height(one)) for one in sorted({start, round((start + 1) / 2, 2), 1.0})],
+        "dates": (known[0]["created_at"], known[-1]["created_at"]),
+        "height": _HEIGHT,
+        "said": said,
+    }
+
+
+_LONGEST_NAME, _TOLD = 24, 12

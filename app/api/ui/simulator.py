@@ -1,0 +1,170 @@
+"""The simulator: what one class means at any share, threshold and costs, all of which stand in the address."""
+
+from typing import Annotated, Any, Final
+from uuid import UUID
+
+import orjson
+from fastapi import Query, Request
+from starlette.responses import RedirectResponse, Response
+
+from app.api.deps import Context, UseContext
+from app.api.documents.document import Json
+from app.api.documents.reading import dataset_name, run_name, sentence, shown
+from app.api.plots.registry import as_answered
+from app.api.ui.web import Web, page_routes, render
+from app.api.v1.requests.fields import SOUGHT
+from app.domain.catalogue import describe_metric, metric_by_name
+from app.domain.errors import OutOfReach
+from app.domain.named_metrics import PRECISION, RECALL, SWEPT
+from app.domain.wording import PAGE, percent, rounded, significant, whole
+from app.services.project.projection import Marked, Scenario, Sweep
+from app.services.project.simulator import Simulated
+
+router = page_routes()
+_LOWEST, _HIGHEST = 1e-4, 0.5
+_DRAWS: Final = 500
+# Of the tables, beside this data and equal shares.
+_SHARES: Final = (1e-4, 1e-3, 5e-3, 0.02, 0.1, 0.5)
+_COST: Final = Query(gt=0, le=1e6)
+# Cases that numbers of alerts are of.
+_PER: Final = 1000
+
+
+@router.get("/evaluations/{identifier}/what-if")
+async def show_what_if(identifier: UUID, request: Request) -> Response:
+    """Lead to the simulator, which answers what this page did."""
+    return RedirectResponse(Web.of(request).at(f"ui/evaluations/{identifier}/simulator"), 308)
+
+
+@router.get("/evaluations/{identifier}/simulator")
+async def show_simulator(
+    identifier: UUID,
+    request: Request,
+    context: UseContext,
+    label: Annotated[str | None, Query(alias="class", max_length=256), SOUGHT] = None,
+    share: Annotated[float | None, Query(ge=_LOWEST, le=_HIGHEST)] = None,
+    threshold: float | None = None,
+    cost_fp: Annotated[float, _COST] = 1.0,
+    cost_fn: Annotated[float, _COST] = 1.0,
+) -> Response:
+    """Show alerts, caught and missed cases, precision and expected cost, with limits, and other metrics at shares."""
+    named = as_answered(await context.services.evaluations.names(context.project, identifier))
+    labels, of, rates = await context.services.what_if.simulate(context.project, identifier, label)
+    chosen, place = labels[of], rates.start
+    if threshold is not None and rates.thresholds is not None:
+        away = [abs(one - threshold) for one in rates.thresholds]
+        place = away.index(min(away))
+    at = min(_HIGHEST, max(_LOWEST, rates.observed)) if share is None else share
+    shares = sorted({*_SHARES, rates.observed})
+    page = {
+        "id": str(identifier),
+        "title": "Simulator",
+        "on": f"of {run_name(named['model'])} on {dataset_name(named['dataset'], version=True)}",
+        "class": shown(chosen),
+        "labels": [(one, shown(one), one == chosen) for one in labels],
+        "share": significant(at, 3),
+        "threshold": None if rates.thresholds is None else significant(rates.thresholds[place], 3),
+        "cost_fp": significant(cost_fp, 3),
+        "cost_fn": significant(cost_fn, 3),
+        "n": whole(rates.n),
+        "others": whole(rates.others),
+        "observed": percent(rates.observed),
+        **_told(rates, place, chosen, at, cost_fp, cost_fn),
+        "rows": [_row(rates, place, one, cost_fp, cost_fn) for one in shares],
+        "data": orjson.dumps(_data(rates, shown(chosen))).decode(),
+        "metrics": await _metrics(context, identifier, chosen),
+    }
+    return render(request, "simulator.html", "runs", page=page)
+
+
+def _data(rates: Simulated, label: str) -> dict[str, Any]:
+    """Return the rates as the script reads them."""
+    return {
+        "label": label,
+        "observed": rates.observed,
+        "t": rates.thresholds,
+        RECALL: rates.recall,
+        "alarms": rates.alarms,
+        "exactRecall": rates.exact_recall,
+        "exactAlarms": rates.exact_alarms,
+    }
+
+
+def _told(rates: Simulated, place: int, label: str, share: float, cost_fp: float, cost_fn: float) -> dict[str, Any]:
+    found, recall = rates.at(place, share, cost_fp, cost_fn), rates.recall[place]
+    precision = found.precision[0]
+    alerts = "no alert is raised" if precision is None else f"{100 * (1 - precision):.0f} of 100 alerts are false"
+    cut = "" if rates.thresholds is None else f" and a threshold of {significant(rates.thresholds[place], 3)}"
+    said = f"At {_percent(share)} {shown(label)}{cut}, {alerts} and {100 * recall[0]:.0f} of 100 cases are caught."
+    return {
+        "say": said,
+        "facts": [
+            (
+                "alerts",
+                f"Alerts per {_PER:,}",
+                _many(found.caught + found.false),
+                f"{_many(found.false)} of them false",
+            ),
+            ("caught", f"Caught per {_PER:,}", _many(found.caught), f"recall {PAGE.said(*recall)}"),
+            ("missed", f"Missed per {_PER:,}", _many(found.missed), f"of {_many(share)} cases"),
+            (PRECISION, "○ Precision", *PAGE.estimate(*found.precision)),
+            ("cost", f"Expected cost per {_PER:,}", _many(found.cost[0]), _between(found.cost)),
+        ],
+    }
+
+
+def _row(rates: Simulated, place: int, share: float, cost_fp: float, cost_fn: float) -> dict[str, Any]:
+    found = rates.at(place, share, cost_fp, cost_fn)
+    cheapest = rates.cheapest(share, cost_fp, cost_fn)
+    return {
+        "share": _percent(share),
+        "said": "this data" if share == rates.observed else "",
+        "cells": [_many(one) for one in (found.caught + found.false, found.caught, found.missed)],
+        PRECISION: PAGE.estimate(*found.precision),
+        "cost": _many(found.cost[0]),
+        "cheapest": "" if rates.thresholds is None else significant(rates.thresholds[cheapest], 2),
+    }
+
+
+def _percent(share: float) -> str:
+    return f"{significant(100 * share, 3)}\u00a0%"
+
+
+def _many(part: float) -> str:
+    """Write a part of all cases as a number of a thousand."""
+    number = _PER * part
+    if number == 0:
+        return "0"
+    return whole(round(number)) if number >= 100 else rounded(number, 1 if number >= 1 else 2)
+
+
+def _between(cost: tuple[float, float | None, float | None]) -> str:
+    _, low, high = cost
+    return "" if low is None or high is None else f"{_many(low)} to {_many(high)}"
+
+
+async def _metrics(context: Context, identifier: UUID, label: str) -> dict[str, Any]:
+    """Return the usual metrics at some shares of the class, with their limits, or why there are none."""
+    sweep = Sweep(label=label, start=_LOWEST, end=_HIGHEST, steps=2, at=(*_SHARES[1:-1], *Marked))
+    scenario = Scenario(sweep=sweep, draws=_DRAWS)
+    try:
+        projected = await context.services.what_if.project(context.project, identifier, SWEPT, scenario, None)
+    except OutOfReach as error:
+        return {"reason": f"{sentence(error.detail)}."}
+    found = as_answered(projected)
+    named = {found["sweep"]["observed"]: "this data", found["sweep"]["equal"]: "equal shares"}
+    return {
+        "reason": "",
+        "names": [sentence(describe_metric(metric_by_name(key)).name) for key in found["metrics"]],
+        "level": percent(found["design"]["level"], None).replace(" ", "\u00a0"),
+        "rows": [
+            (_percent(share), named.get(share, ""), _cells(found["metrics"], place))
+            for place, share in enumerate(found["grid"])
+        ],
+        "notes": [shown(sentence(note)) for note in found["notes"]],
+    }
+
+
+def _cells(metrics: Json, place: int) -> list[str]:
+    ends = ("value", "low", "high")
+    return [PAGE.said(*(None if one[end] is None else one[end][place] for end in ends)) for one in metrics.values()]
