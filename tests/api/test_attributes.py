@@ -183,6 +183,23 @@ def test_everything_of_one_slice(client: httpx.Client) -> None:
     assert f"{len(rows)} of {N} samples" in report.text
 
 
+def test_a_slice_of_a_cross_validation_is_that_of_all_its_samples(client: httpx.Client) -> None:
+    half = N // 2
+    folds = [
+        {name: value[rows] if isinstance(value, list) and len(value) == N else value for name, value in SCORES.items()}
+        | {"attributes": {"site": ATTRIBUTES["site"][rows]}, "threshold": threshold}
+        for rows, threshold in ((slice(half), 0.3), (slice(half, N), 0.4))
+    ]
+    body = evaluation(input={"kind": "folds", "folds": folds}, dataset="folds")
+    identifier = create(client, body)["id"]
+    answer = of_slice(client, identifier, 'site in ("A", "B")').json()
+    rows = [row for row in range(N) if ATTRIBUTES["site"][row]]
+    auc = compute(client, some(SCORES, rows))["per_class"]["1"]["prevalence_insensitive"]["roc_auc"]
+    assert answer["input"]["threshold"] == [0.3, 0.4]
+    assert answer["input"]["n_samples"] == len(rows)
+    assert answer["per_class"]["1"]["prevalence_insensitive"]["roc_auc"] == pytest.approx(auc, rel=1e-12)
+
+
 def test_samples_without_attributes(client: httpx.Client) -> None:
     plain = create(client, evaluation(input=PROBABILITIES, dataset="plain"))["id"]
     problem = check_problem(of_slice(client, plain, "a=1"), 422, "invalid_input")
