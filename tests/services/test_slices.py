@@ -10,6 +10,7 @@ from statsmodels.stats.multitest import multipletests
 
 from app.domain.errors import InvalidInput, OutOfReach
 from app.domain.inputs.matrices import MatrixInput
+from app.domain.inputs.ranking import Ranking
 from app.domain.options import Options
 from app.domain.slices import restricted
 from app.kernel.numerics.arrays import Mask
@@ -385,3 +386,29 @@ def test_more_conditions_than_attributes_and_too_many_values_are_refused() -> No
     betas = tuple(f"f_beta(beta={beta})@*" for beta in range(2, 12))
     with pytest.raises(OutOfReach, match="1000 slices with 22 values"):
         judged(source, by=("id",), minimum_samples=1, metrics=("recall@*", *betas))
+
+
+def test_rankings_are_sliced_by_query() -> None:
+    random = np.random.default_rng(4)
+    queries = np.repeat(np.arange(120), 4)
+    relevance, scores = random.integers(0, 2, 480), random.random(480)
+    language = np.where(queries % 2, "de", "en")
+    source = Ranking(
+        query_ids=queries.tolist(),
+        relevance=relevance.tolist(),
+        scores=scores.tolist(),
+        attributes={"language": language.tolist()},
+    ).read("/input")
+    found = judged(source, by=("language",), metrics=("mean_average_precision",))
+    assert (found.n_samples, [one.n_samples for one in found.slices]) == (120, [60, 60])
+    value = of(found, "mean_average_precision", language="de")
+    mine = (queries % 2 == 1) & (np.repeat(relevance.reshape(120, 4).sum(axis=1), 4) > 0)
+    expected = np.mean(
+        [
+            sklearn_metrics.average_precision_score(relevance[rows], scores[rows])
+            for query in np.unique(queries[mine])
+            if (rows := queries == query).any()
+        ]
+    )
+    assert value.value == pytest.approx(expected, rel=1e-12)
+    assert value.difference.method == "welch_t"

@@ -155,11 +155,18 @@ class Whole:
         return None if samples is None or samples.groups is None else Grouping.of(samples.groups)
 
     @cached_property
-    def weights(self) -> Array:
-        """Weight (n) of each sample."""
+    def size(self) -> int:
+        """Number of what has attributes: samples, or queries of a ranking."""
         samples = self.source.samples
         assert samples is not None  # noqa: S101 - slices are made of samples
-        return np.ones(samples.size) if samples.weights is None else samples.weights
+        assert samples.attributes is not None  # noqa: S101 - with attributes
+        return next(iter(samples.attributes.by_name.values())).codes.size
+
+    @cached_property
+    def weights(self) -> Array:
+        """Weight (n) of each sample."""
+        weights = None if self.source.samples is None else self.source.samples.weights
+        return np.ones(self.size) if weights is None else weights
 
     @property
     def plain(self) -> bool:

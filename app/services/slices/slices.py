@@ -154,7 +154,7 @@ class _Judged:
     def __init__(self, source: MatrixInput, asked: SlicesQuestion, identifier: UUID | None) -> None:
         self.source, self.asked, self.identifier = source, asked, identifier
         self.whole = Whole(source, asked.level)
-        self.total = self.whole.weights.size
+        self.total = self.whole.size
         self.overall = Side(np.arange(self.total), self.total, source)
         sought = () if asked.search is None else (asked.search.metric,)
         texts = asked.metrics or (() if sought else _usual(source))
