@@ -896,6 +896,11 @@ class GateService:
         page = await self.gates.checks(project, asked, limit, before)
         return Page(tuple(check.shown for check in page.items), page.next_position)
 
+    async def history(self, project: str, name: str, limit: int) -> Sequence[Mapping[str, Any]]:
+        """The latest checks of a gate as they were answered, latest first."""
+        page = await self.gates.checks(project, CheckFilter(gate=name), limit, None)
+        return [check.answer for check in page.items]
+
     async def last_checks(self, project: str, names: Sequence[str]) -> Mapping[str, CheckSummary]:
         """The latest check of each of the gates that have one."""
         found = await self.gates.last_checks(project, names)

@@ -127,6 +127,8 @@ def test_a_check_says_why(pages: Mapping[str, Page]) -> None:
     assert "3 of 6 rules fail, 2 cannot be decided with these samples, 1 passes." in page.text
     assert "Limit 0.8" in str(page.named("svg"))
     assert pages["gate"].text.count("version") >= 2
+    # Both checks do not pass, and several rules stand in the way of each.
+    assert re.search(r"blocks most often: 2 of 2 checks, \d of them alone", pages["gate"].text)
 
 
 @contextmanager

@@ -179,6 +179,7 @@ async def show_gate(name: GateName, request: Request, context: UseContext, curso
         "checks": [_checked(one) for one in found.items],
         "next": found.next_cursor,
         "first": cursor is None,
+        "history": _history(await context.services.gates.history(context.project, name, _IN_A_HISTORY)),
     }
     return render(request, "gate.html", "gates", page=page)
 
@@ -188,6 +189,45 @@ async def show_check(name: GateName, identifier: UUID, request: Request, context
     """Show what a gate said of a run, rule by rule."""
     answer = as_answered(await context.services.gates.read_check(context.project, name, identifier))
     return render(request, "document.html", "gates", **view(check_document(answer), Web.of(request).at))
+
+
+_IN_A_HISTORY: Final = 50
+
+
+def _history(answers: Sequence[Json]) -> dict[str, Any] | None:
+    """Return the verdicts of each rule over the checks, the oldest first, and which rule blocks most often."""
+    if len(answers) < 2:
+        return None
+    found: dict[str, list[str]] = {}
+    alone: dict[str, int] = {}
+    for place, answer in enumerate(reversed(answers)):
+        verdicts: dict[str, str] = {}
+        for one in answer["results"]:
+            rule = rule_text(one["rule"])
+            # Of a rule on several classes the worst verdict counts.
+            verdicts[rule] = min(verdicts.get(rule, one["verdict"]), one["verdict"], key=_WORST.index)
+        blocking = [rule for rule, verdict in verdicts.items() if verdict != "pass"]
+        for rule, verdict in verdicts.items():
+            found.setdefault(rule, [""] * len(answers))[place] = verdict
+        if len(blocking) == 1:
+            alone[blocking[0]] = alone.get(blocking[0], 0) + 1
+    step = 100 / len(answers)
+    rows: list[dict[str, Any]] = [
+        {
+            "rule": rule,
+            "blocked": sum(one not in ("", "pass") for one in verdicts),
+            "alone": alone.get(rule, 0),
+            "marks": [(f"{step * (place + 0.5):.2f}%", one) for place, one in enumerate(verdicts) if one],
+        }
+        for rule, verdicts in found.items()
+    ]
+    rows.sort(key=lambda row: (-row["blocked"], -row["alone"]))
+    first, n = rows[0], len(answers)
+    say = f"{first['rule']} blocks most often: {first['blocked']} of {n} checks, {first['alone']} of them alone."
+    return {"rows": rows, "say": say if first["blocked"] else f"No rule blocked any of the last {n} checks.", "n": n}
+
+
+_WORST: Final = ("fail", "inconclusive", "pass")
 
 
 def _gate(gate: Json) -> dict[str, Any]:
