@@ -114,7 +114,7 @@ def two_models(base_url: str) -> str:
             },
         }
         httpx.post(f"{base_url}/v1/evaluations", json=body, trust_env=False).raise_for_status()
-    return pd.DataFrame({"sample_id": range(600), "y_true": truth, "y_pred": found}).to_csv(index=False)
+    return str(pd.DataFrame({"sample_id": range(600), "y_true": truth, "y_pred": found}).to_csv(index=False))
 
 
 def test_what_commands_print(base_url: str, tmp_path: Path) -> None:
