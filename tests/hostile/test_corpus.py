@@ -78,7 +78,13 @@ def faults(service: Service, idle: int, cases: list[Case]) -> list[str]:
     return [*faults(service, idle, cases[:middle]), *faults(service, idle, cases[middle:])]
 
 
-@pytest.mark.parametrize("first", range(0, len(USUAL), BATCH))
+# Every third batch is sent in every run, the others are slow.
+BATCHES = [
+    pytest.param(first, marks=[pytest.mark.slow] if first // BATCH % 3 else []) for first in range(0, len(USUAL), BATCH)
+]
+
+
+@pytest.mark.parametrize("first", BATCHES)
 def test_answers_are_plain(service: Service, idle: int, first: int) -> None:
     assert not faults(service, idle, USUAL[first : first + BATCH])
 

@@ -81,9 +81,16 @@ DESIGNS: dict[str, Json] = {
     "groups": {"group_id": "house"},
     "both": {"sample_weight": "w", "group_id": "house"},
 }
+
+
 # What goes wrong with weights or groups alone goes wrong with both.
+def is_slow(kind: str, design: str) -> bool:
+    """Is it left to the slow tests? Rows with both weights and groups pass what those with one of them pass."""
+    return design in ("weights", "groups") or (design == "both" and kind.startswith(("scores", "probabilities of two")))
+
+
 CASES = [
-    pytest.param(kind, design, marks=[pytest.mark.slow] if design in ("weights", "groups") else [])
+    pytest.param(kind, design, marks=[pytest.mark.slow] if is_slow(kind, design) else [])
     for kind in KINDS
     for design in DESIGNS
     if kind != "ranking" or design == "plain"
