@@ -21,6 +21,7 @@ from app.api.v1 import (
     curves,
     figures,
     gates,
+    history,
     jobs,
     keys,
     leaderboard,
@@ -46,6 +47,7 @@ Every value says whether it moves with the mix of the classes, and what does not
 ROUTERS = (
     batches.router,
     evaluations.router,
+    history.router,
     listing.router,
     curves.router,
     comparisons.router,

@@ -29,6 +29,7 @@ from app.services.compare.comparisons import ComparisonService
 from app.services.evaluate.evaluations import EvaluationService
 from app.services.evaluate.reports import warm_up
 from app.services.gate import GateService
+from app.services.history import HistoryService
 from app.services.idempotency import IdempotencyService
 from app.services.inventory import InventoryService, Retention
 from app.services.jobs import JobRunner, JobService, Requests
@@ -170,6 +171,7 @@ async def build_services(
             inventory=inventory,
             evaluations=EvaluationService(store, compute=compute, admission=admission),
             leaderboards=LeaderboardService(store, labels=store, compute=compute),
+            history=HistoryService(store, labels=store, compute=compute),
             comparisons=ComparisonService(store, comparisons, labels=store, compute=compute, admission=admission),
             tournaments=TournamentService(store, comparisons, labels=store, compute=compute, admission=admission),
             gates=GateService(store, gates, labels=store, compute=compute, admission=admission),

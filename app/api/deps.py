@@ -34,6 +34,7 @@ from app.services.compare.across_datasets import TournamentService
 from app.services.compare.comparisons import ComparisonService
 from app.services.evaluate.evaluations import EvaluationService
 from app.services.gate import GateService
+from app.services.history import HistoryService
 from app.services.idempotency import IdempotencyService
 from app.services.inventory import InventoryService
 from app.services.jobs import JobService
@@ -161,6 +162,7 @@ class Services:
     evaluations: EvaluationService
     inventory: InventoryService
     leaderboards: LeaderboardService
+    history: HistoryService
     comparisons: ComparisonService
     tournaments: TournamentService
     gates: GateService

@@ -105,6 +105,7 @@ OPERATIONS: dict[str, Ask] = {
     "listChecks": Ask("missing", named={"name": SECRET}),
     "listAllChecks": Ask("empty"),
     "getCheck": Ask("missing", named={"name": SECRET, "identifier": "$check"}),
+    "getHistory": Ask("missing", named={"name": f"{SECRET}-m"}, params={"dataset": "common"}),
     "getLeaderboard": Ask("empty", params={"dataset": "common", "metric": "h_mean"}),
     "projectEvaluation": Ask("missing", {"prevalence": {"1": 0.5}}, named={"identifier": "$run"}),
     "estimatePrevalence": Ask("missing", {"predicted": {"0": 5, "1": 5}}, named={"identifier": "$run"}),

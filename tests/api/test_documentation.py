@@ -123,7 +123,7 @@ def test_answers_are_as_documented(client: httpx.Client, path: str) -> None:
     if path.startswith("/v1/jobs/"):
         names["identifier"] = _computed_later(client)
     # What a route cannot do without.
-    needed = {"/v1/leaderboard": {"dataset": "d", "metric": "h_mean"}}
+    needed = {"/v1/leaderboard": {"dataset": "d", "metric": "h_mean"}, "/v1/models/{name}/history": {"dataset": "kept"}}
     if path.startswith("/v1/webhooks/"):
         hook = {"url": "https://hooks.example:9/", "events": ["job.finished"]}
         assert client.put("/v1/webhooks/kept", json=hook).status_code in (200, 201)

@@ -58,7 +58,11 @@ MEANT: Final = {
 # What belongs to nobody.
 COMMON: Final = {"curve": "roc", "form": "json", "key": "h_mean", "code": "not_found"}
 FIGURES: Final = {"evaluations": "confusion", "comparisons": "differences", "gates": "verdict"}
-QUERIES: Final = {"getLeaderboard": {"dataset": "dataset"}, "deleteEvaluations": {"model": "filtered"}}
+QUERIES: Final = {
+    "getLeaderboard": {"dataset": "dataset"},
+    "getHistory": {"dataset": "dataset"},
+    "deleteEvaluations": {"model": "filtered"},
+}
 # As the examples name them.
 EXAMPLE_RUNS: Final = {"01900000-0000-7000-8000-000000000001": "run", "01900000-0000-7000-8000-000000000002": "other"}
 TOURNAMENT: Final = (("forest", "boosted", "majority"), ("iris", "wine", "digits", "breast_cancer", "clinic"))
@@ -133,7 +137,7 @@ def made(client: httpx.Client, mark: str) -> Things:
         for dataset in TOURNAMENT[1]:
             version = {"version": "2"} if model == "boosted" else {}
             run(model, dataset, of_model=version, of_dataset={"split": "2026"} if dataset == "clinic" else {})
-    run("model"), run("any", "dataset"), run("filtered")
+    run("model"), run("model", "dataset"), run("any", "dataset"), run("filtered")
     post(f"/v1/gates/{named['gate']}", {"rules": [{"metric": "h_mean", "min": 0.5}]}, "PUT")
     # It has nothing sent to it: the name leads nowhere.
     post(f"/v1/webhooks/{named['hook']}", {"url": "https://hooks.example:9/", "events": ["gate.checked"]}, "PUT")

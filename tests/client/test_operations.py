@@ -71,6 +71,7 @@ METHODS = {
     "getKey": "key",
     "rotateKey": "rotate_key",
     "getLeaderboard": "leaderboard",
+    "getHistory": "history",
     "listMetrics": "metrics",
     "getMetric": "metric",
     "computeMetrics": "compute",

@@ -29,6 +29,7 @@ ELSEWHERE = {
     "docs/reference/errors.md": "recorded answers: tests/golden/test_documented.py",
     "docs/reference/export.md": "the commands: tests/cli; the files: tests/transfer",
     "docs/gates.md": "the script: test_gate_script.py; test_the_gate",
+    "docs/history.md": "the command: tests/client/test_command.py",
     "docs/mlflow.md": "tests/client/test_mlflow.py",
     "docs/reference/operations.md": "needs Docker, a database server of its own or Prometheus",
     "docs/reference/scale.md": "needs Docker, or a database server of its own: test_compose.py",

@@ -181,7 +181,9 @@ def _linear(value: float, influence: Array) -> Linearisation:
 # --- words -----------------------------------------------------------------------------------------------------------
 
 
-def said_causes(causes: Causes, runs: Runs, pair: tuple[int, int], estimand: Estimand, name: str) -> str | None:
+def said_causes(
+    causes: Causes, runs: Runs, pair: tuple[int, int], estimand: Estimand, name: str, *, between: str | None = None
+) -> str | None:
     """Say the largest part of a difference in a sentence; None where it is not beyond doubt.
 
     Args:
@@ -190,6 +192,7 @@ def said_causes(causes: Causes, runs: Runs, pair: tuple[int, int], estimand: Est
         pair: After, and before.
         estimand: The metric.
         name: Of the value.
+        between: What it is said to lie between; the names of the runs where None.
     """
     gap = causes.difference
     if gap is None or not causes.items or abs(gap) <= _NOISE:
@@ -203,7 +206,8 @@ def said_causes(causes: Causes, runs: Runs, pair: tuple[int, int], estimand: Est
     if rest > _NOISE:
         part = f"that {because} alone takes {number(abs(lead.value))}, and the other causes give {number(rest)} back"
     direction = "rose" if gap > 0 else "fell"
-    return f"{name} {direction} by {number(abs(gap))} from {runs.name(pair[1])} to {runs.name(pair[0])}; {part}."
+    between = f" from {runs.name(pair[1])} to {runs.name(pair[0])}" if between is None else between
+    return f"{name} {direction} by {number(abs(gap))}{between}; {part}."
 
 
 def _because(lead: Cause, runs: Runs, pair: tuple[int, int], estimand: Estimand) -> str:

@@ -284,4 +284,8 @@ LEADERBOARDS = [
     _board("where-no-condition", where="mcc"),
     _board("no-limit", limit=0),
     get("no-dataset", "/v1/leaderboard"),
+    keep("week-1", of_matrix([[90, 10], [2, 8]]), "watched/1", "weeks"),
+    keep("week-2", of_matrix([[88, 12], [3, 7]]), "watched/2", "weeks"),
+    get("history", "/v1/models/watched/history", dataset="weeks", metric="precision@1"),
+    get("history-of-nothing", "/v1/models/watched/history", dataset="nothing"),
 ]

@@ -18,7 +18,7 @@ from prevail.operations.naming import dataset_ref, run_ref
 from prevail.results.listing import table_text
 from prevail.uploads.inputs import column_names
 
-COMMANDS: Final = ("evaluate", "show", "list", "compare", "merge", "leaderboard", "tag", "delete", "card")
+COMMANDS: Final = ("evaluate", "show", "list", "compare", "merge", "leaderboard", "history", "tag", "delete", "card")
 EVALUATE: Final = """examples:
   prevail evaluate preds.parquet --model tumor-rf:7 --dataset hartwig --split test
   prevail evaluate preds.csv --y-true label --y-pred guess --local
@@ -94,6 +94,14 @@ def add_commands(commands: Any, common: argparse.ArgumentParser) -> None:
     board.add_argument("--where", action="append", default=[], metavar="CONDITION", help="such as 'mcc>=0.5'")
     board.add_argument("--limit", type=int)
     board.set_defaults(carry_out=_leaderboard)
+
+    history = commands.add_parser("history", parents=[common], help="the values of a model over time, what changed")
+    history.add_argument("model", metavar="MODEL")
+    history.add_argument("--dataset", metavar="NAME[:VERSION]", required=True)
+    history.add_argument("--split")
+    history.add_argument("-m", "--metric", action="append", default=[], metavar="EXPRESSION", help="repeat for more")
+    history.add_argument("--created-after", metavar="MOMENT", help="such as 2026-01-01")
+    history.set_defaults(carry_out=_history)
 
     tag = _of_run(commands, common, "tag", "change tags; KEY= takes one away", _tag)
     tag.add_argument("tags", nargs="+", metavar="KEY=VALUE")
@@ -376,6 +384,14 @@ def _leaderboard(client: Client, chosen: Namespace) -> int:
         if (dataset_ref(chosen.dataset) or {})["name"] not in known:
             raise NotFound(f"there is no dataset {chosen.dataset!r}", code="not_found")
     emit(client, board, chosen)
+    return DONE
+
+
+def _history(client: Client, chosen: Namespace) -> int:
+    found = client.history(
+        chosen.model, chosen.dataset, *chosen.metric, split=chosen.split, created_after=chosen.created_after
+    )
+    emit(client, found, chosen)
     return DONE
 
 

@@ -5,12 +5,13 @@ from typing import Any
 
 from prevail.operations.asking import Asking, segment
 from prevail.operations.naming import Name, Run, dataset_ref, model_ref, run_ref
-from prevail.results.decisions import Check, Comparison, Leaderboard, Tournament
+from prevail.results.decisions import Check, Comparison, History, Leaderboard, Tournament
 from prevail.results.listing import Facts, Listing
 from prevail.wire.exchange import exchange
 from prevail.wire.steps import Call, Flow, operation
 
 _COMPARISON = "/v1/comparisons/{}"
+_PAGE = 200
 
 
 class Deciding(Asking):
@@ -117,6 +118,44 @@ class Deciding(Asking):
             **options,
         }
         return (yield from self._made(Leaderboard, Call("GET", "/v1/leaderboard", params)))
+
+    @operation
+    def history(
+        self,
+        /,
+        model: str,
+        dataset: Name,
+        *metrics: str,
+        split: str | None = None,
+        created_after: Any = None,
+        limit: int | None = 1000,
+    ) -> Flow[History]:
+        """The values of a model on a data set over time, and where they changed beyond chance.
+
+        Args:
+            model: Its name; all versions are one series.
+            dataset: Its name, also ``name/version/split``.
+            metrics: Expressions with one value; that of leaderboards when left out.
+            created_after: The series begins at this moment.
+            limit: Evaluations at most, the oldest; changes are those of all.
+        """
+        place = dataset_ref(dataset, split) or {}
+        params = {
+            "dataset": place.get("name"),
+            "dataset_version": place.get("version"),
+            "split": place.get("split"),
+            "metric": list(metrics),
+            "created_after": created_after,
+        }
+        path, items, page = f"/v1/models/{segment(model)}/history", list[Any](), dict[str, Any]()
+        while (cursor := page.get("next_cursor")) is not None or not page:
+            if limit is not None and len(items) >= limit:
+                break
+            size = _PAGE if limit is None else min(_PAGE, limit - len(items))
+            call = Call("GET", path, {**params, "limit": size, "cursor": cursor})
+            page = yield from self._answered(call)
+            items += page["items"]
+        return History({"items": items, "changes": page["changes"], "next_cursor": page["next_cursor"]})
 
     @operation
     def check(

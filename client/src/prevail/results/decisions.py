@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Literal, Self
 from prevail.errors import GateFailed, GateInconclusive
 from prevail.results.answer import Answer
 from prevail.results.html import table_html
+from prevail.results.listing import Facts, table_text
 
 Verdict = Literal["pass", "fail", "inconclusive"]
 _DEMANDS = {"min": ">= {}", "max": "<= {}"}
@@ -136,6 +137,45 @@ class Leaderboard(Answer):
             model = item["model"]
             values = (item.get(fact) for fact in ("value", "low", "high", "n_samples"))
             yield item["rank"], model["name"], model.get("version"), *values, item["evaluation"]["id"], item["reason"]
+
+
+class History(Facts):
+    """The evaluations of a model on a data set, the oldest first, and where values changed."""
+
+    @property
+    def columns(self) -> Sequence[str]:  # type: ignore[override]
+        """A line for every evaluation and metric."""
+        return (
+            *("created_at", "version", "metric", "value", "low", "high"),
+            *("expected_low", "expected_high", "evaluation"),
+        )
+
+    @property
+    def items(self) -> list[Mapping[str, Any]]:
+        """A mapping for every evaluation."""
+        return list(self.data["items"])
+
+    @property
+    def changes(self) -> list[Mapping[str, Any]]:
+        """A mapping for every change that was claimed."""
+        return list(self.data["changes"])
+
+    def rows(self) -> Iterator[Sequence[Any]]:
+        """A line for every evaluation and metric."""
+        for item in self.items:
+            for metric, one in item["metrics"].items():
+                expected = one["expected"] or {}
+                limits = one["value"], one["low"], one["high"], expected.get("low"), expected.get("high")
+                yield item["created_at"], item["version"], metric, *limits, item["evaluation"]
+
+    def summary(self) -> str:
+        """The changes in sentences, then the values with where they were expected."""
+        said = [str(one["message"]) for one in self.changes] or ["No change beyond chance."]
+        rows = [
+            (str(row[0])[:10], row[1] or "", row[2], *("" if one is None else f"{one:.3f}" for one in row[3:8]))
+            for row in self.rows()
+        ]
+        return "\n".join(said) + "\n\n" + table_text(self.columns[:8], rows)
 
 
 class Check(Answer):

@@ -1,0 +1,373 @@
+"""The history of a model on a dataset: its values over time, and where they changed beyond what chance does."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field, replace
+from datetime import datetime
+from functools import partial
+from itertools import pairwise
+from math import isfinite
+from uuid import UUID
+
+import numpy as np
+
+from app.domain.errors import IncomparableRuns, InvalidExpression, NotComparable, NotFound, OutOfReach
+from app.domain.evaluation import DatasetRef, EvaluationQuery, EvaluationRecord
+from app.domain.expressions.expressions import parse_for_any_classes, refuse_about_sample
+from app.domain.inputs.content import Content
+from app.domain.members import LEFT_OUT, named
+from app.domain.wording import number
+from app.kernel.history import Change, History
+from app.kernel.matrix.table import Table
+from app.kernel.metrics.card import Inputs
+from app.kernel.metrics.expression import is_list
+from app.kernel.numerics.arrays import Array
+from app.kernel.uncertainty.intervals import two_sided_z
+from app.services.estimands import Estimand, make_estimand, ranked_by
+from app.services.estimates.estimate import Estimate, LimitSettings
+from app.services.estimates.estimates import estimate, work_of
+from app.services.estimates.run_data import run_data
+from app.services.ports import EvaluationStore, PairedLabels
+from app.services.processes.compute import ComputePool
+from app.services.runs.aligned import Runs
+from app.services.runs.causes import Causes, causes_of, has_causes, said_causes
+from app.services.runs.pairing import KeptSamples, read_labels, read_outputs
+from app.services.stored import inputs_of_all, stored_input
+
+# Evaluations of one series: their limits are made within seconds.
+MOST_POINTS = 1000
+LEVEL = 0.95
+# Neighbours that share more of their samples than the first and less than the second are windows that overlap.
+_SHARED, _SAME = 0.0, 0.9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistoryQuery:
+    """A request for the history of a model on a dataset.
+
+    Attributes:
+        metrics: None are those that such runs are ranked by.
+        after: The last evaluation of the page before.
+    """
+
+    model: str
+    dataset: DatasetRef
+    metrics: tuple[str, ...] = ()
+    created_after: datetime | None = None
+    limit: int = 50
+    after: UUID | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expected:
+    """Range of a value of so many samples if nothing has changed since the last change, held over the series."""
+
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistoryValue:
+    """A value with its limits.
+
+    Attributes:
+        expected: `null` of the first value after a change, and of a value without limits.
+        reason: Why there is no value, or no interval.
+    """
+
+    value: float | None
+    low: float | None
+    high: float | None
+    expected: Expected | None
+    reason: str | None = field(default=None, metadata=LEFT_OUT)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistoryItem:
+    """One evaluation of a series."""
+
+    evaluation: UUID
+    version: str | None
+    created_at: datetime
+    n_samples: float
+    metrics: Mapping[str, HistoryValue]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LevelDifference:
+    """Size of a change, with limits that hold for all changes of the series together."""
+
+    value: float
+    low: float
+    high: float
+    p_adjusted: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistoryChange:
+    """A change of the level of a metric.
+
+    Attributes:
+        first: The last evaluation before it.
+        to: The first evaluation after it.
+        claimed_at: The evaluation at which it was beyond doubt.
+        before: Mean from the change before on.
+        after: Mean up to the claim.
+        causes: Of a metric of matrices that prevalence moves, between all samples before and those up to the claim.
+    """
+
+    metric: str
+    first: UUID = field(metadata=named("from"))
+    to: UUID
+    claimed_at: UUID
+    before: float
+    after: float
+    difference: LevelDifference
+    causes: Causes | None = field(default=None, metadata=LEFT_OUT)
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistoryAnswer:
+    """A page of a series, and the changes of all of it.
+
+    Attributes:
+        next_position: The last evaluation of the page, if there are more.
+    """
+
+    items: Sequence[HistoryItem]
+    changes: Sequence[HistoryChange]
+    next_position: UUID | None
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryService:
+    """Reads the evaluations of a model on a dataset as one series."""
+
+    store: EvaluationStore
+    _: KW_ONLY
+    labels: PairedLabels
+    compute: ComputePool
+
+    async def read(self, project: str, query: HistoryQuery) -> HistoryAnswer:
+        """Return a page of the series, the oldest first, with the changes of all of it.
+
+        Raises:
+            NotFound: the model has no evaluation on the dataset.
+            InvalidExpression: a metric is none, or is a list.
+            OutOfReach: the series has too many evaluations, or samples.
+            IncomparableRuns: neighbours share a part of their samples, so that nothing is known of chance.
+        """
+        for metric in query.metrics:
+            _check(metric)
+        wanted = EvaluationQuery(
+            model=query.model,
+            dataset=query.dataset.name,
+            dataset_version=query.dataset.version,
+            split=query.dataset.split,
+            created_after=query.created_after,
+            descending=False,
+            limit=MOST_POINTS + 1,
+        )
+        page = await self.store.page(project, wanted)
+        if not page.items:
+            raise NotFound(f"model {query.model!r} has no such evaluation on dataset {query.dataset.name!r}")
+        if len(page.items) > MOST_POINTS:
+            raise OutOfReach(
+                f"there are more than {MOST_POINTS} evaluations, which is what one series may have; take a later "
+                "created_after"
+            )
+        found = await self.store.get_many(project, [one.id for one in page.items])
+        records = [found[one.id] for one in page.items if one.id in found]
+        metrics = query.metrics or (ranked_by(stored_input(records[-1])),)
+        kept = await self._samples(project, records, metrics)
+        return await self.compute.run(partial(series, replace(query, metrics=metrics), records, kept))
+
+    async def _samples(self, project: str, records: Sequence[EvaluationRecord], metrics: Sequence[str]) -> KeptSamples:
+        for metric in metrics:
+            known = [_estimand(metric, record) for record in records]
+            if any(isinstance(one, Estimand) and one.scored for one in known):
+                return await read_outputs(self.labels, project, records, metric, pointers=["metric"] * len(records))
+        return await read_labels(self.labels, project, records)
+
+
+def _check(metric: str) -> None:
+    expression = parse_for_any_classes(metric, inputs=frozenset(Inputs))
+    refuse_about_sample(expression, metric)
+    if is_list(expression):
+        raise NotComparable(f"{metric} is one value for each class: name a class, or take min({metric})")
+
+
+def _estimand(metric: str, record: EvaluationRecord) -> Estimand | str:
+    try:
+        return make_estimand(metric, record.labels, record.positive, inputs_of_all([record]), *record.judged)
+    except InvalidExpression as error:
+        return error.detail
+
+
+def series(query: HistoryQuery, records: Sequence[EvaluationRecord], kept: KeptSamples) -> HistoryAnswer:
+    """Return a page of a series.
+
+    Args:
+        query: What is asked, with its metrics.
+        records: The series, the oldest first.
+        kept: What is known of the samples.
+    """
+    _refuse_windows(records, kept)
+    alpha = (1.0 - LEVEL) / len(set(query.metrics))
+    values: dict[str, list[HistoryValue]] = {}
+    changes: list[HistoryChange] = []
+    start = next((place + 1 for place, one in enumerate(records) if one.id == query.after), 0)
+    shown = range(start, min(start + query.limit, len(records)))
+    for metric in dict.fromkeys(query.metrics):
+        known = _estimates(metric, records, kept)
+        values[metric], claimed = _judged(metric, records, known, alpha, shown)
+        changes += claimed
+    items = [
+        HistoryItem(
+            evaluation=records[place].id,
+            version=records[place].model.version,
+            created_at=records[place].created_at,
+            n_samples=records[place].n_rows,
+            metrics={metric: of_metric[place - start] for metric, of_metric in values.items()},
+        )
+        for place in shown
+    ]
+    more = bool(items) and shown.stop < len(records)
+    places = {record.id: place for place, record in enumerate(records)}
+    changes.sort(key=lambda one: places[one.to])
+    return HistoryAnswer(items=items, changes=changes, next_position=items[-1].evaluation if more else None)
+
+
+def _refuse_windows(records: Sequence[EvaluationRecord], kept: KeptSamples) -> None:
+    """Raises IncomparableRuns where neighbours share some of their samples: what is claimed of them is often false."""
+    ids = [kept.labels[record.id].ids if record.id in kept.labels else None for record in records]
+    for place, (one, other) in enumerate(pairwise(ids)):
+        if one is None or other is None or one.dtype.kind != other.dtype.kind:
+            continue
+        shared = np.isin(one, other).sum() / min(one.size, other.size)
+        if _SHARED < shared < _SAME:
+            raise IncomparableRuns(
+                f"evaluations {records[place].id} and {records[place + 1].id} share a part of their samples: changes "
+                "of windows that overlap cannot be told from chance; evaluate each sample once, or always the same "
+                "samples",
+                pointer="dataset",
+            )
+
+
+def _estimates(
+    metric: str, records: Sequence[EvaluationRecord], kept: KeptSamples
+) -> list[tuple[Estimand, Estimate] | str]:
+    """Return the value of each record, or why it has none."""
+    settings, found = LimitSettings(level=LEVEL), list[tuple[Estimand, Estimate] | str]()
+    pairs = [(_estimand(metric, one), run_data(one, kept.samples(one.id))) for one in records]
+    work = sum(work_of(one, run, settings) for one, run in pairs if isinstance(one, Estimand))
+    if work > 1.0:
+        raise OutOfReach(
+            f"limits of {metric} of {len(records)} evaluations take too long; take a later created_after, or another "
+            "metric",
+            pointer="metric",
+        )
+    for one, run in pairs:
+        found.append(one if isinstance(one, str) else (one, estimate([one], run, settings)[0][0]))
+    return found
+
+
+def _judged(
+    metric: str,
+    records: Sequence[EvaluationRecord],
+    known: Sequence[tuple[Estimand, Estimate] | str],
+    alpha: float,
+    shown: range,
+) -> tuple[list[HistoryValue], list[HistoryChange]]:
+    """Return the shown values of a metric, and its changes. What has no limits is not looked at."""
+    measured = [
+        (place, *one) for place, one in enumerate(known) if not isinstance(one, str) and one[1].high > one[1].low
+    ]
+    places = {place: at for at, (place, _, _) in enumerate(measured)}
+    errors = np.array([(one.high - one.low) / 2.0 for _, _, one in measured]) / two_sided_z(LEVEL)
+    sizes = np.array([_size(records[place], estimand) for place, estimand, _ in measured])
+    history = History(np.array([one.value for _, _, one in measured]), errors, sizes, alpha=alpha)
+    changes = history.changes if measured else ()
+    said = [
+        _change(metric, [records[place] for place, _, _ in measured], [one for _, one, _ in measured], change)
+        for change in changes
+    ]
+    values = [_value(known[place], None if place not in places else history.band(places[place])) for place in shown]
+    return values, said
+
+
+def _size(record: EvaluationRecord, estimand: Estimand) -> float:
+    """Return the samples behind a value: of a rate those of its denominator."""
+    if record.task is not None or estimand.rates is None:
+        return record.n_rows
+    return float(estimand.rates[0].counts(Table(record.counts.astype(np.float64)))[1])
+
+
+def _value(known: tuple[Estimand, Estimate] | str, band: tuple[float, float] | None) -> HistoryValue:
+    if isinstance(known, str):
+        return HistoryValue(value=None, low=None, high=None, expected=None, reason=known)
+    estimand, one = known
+    expected = None
+    if band is not None:
+        # A value keeps to its range.
+        bottom, top = (end if bound is None else bound for bound, end in zip(estimand.bounds, band, strict=True))
+        expected = Expected(low=max(band[0], bottom), high=min(band[1], top))
+    return HistoryValue(
+        value=_known(one.value),
+        low=_known(one.low),
+        high=_known(one.high),
+        expected=expected,
+        reason=None if one.reason is None else str(one.reason),
+    )
+
+
+def _known(value: float) -> float | None:
+    return value if isfinite(value) else None
+
+
+def _change(
+    metric: str, records: Sequence[EvaluationRecord], estimands: Sequence[Estimand], change: Change
+) -> HistoryChange:
+    before, since = records[change.start : change.after + 1], records[change.after + 1 : change.claimed + 1]
+    gap = change.since - change.before
+    day = since[0].created_at.date().isoformat()
+    moved = f"{'rose' if gap > 0 else 'fell'} from {number(change.before)} to {number(change.since)}"
+    message = f"From {day} {metric} {moved}."
+    causes = None
+    if has_causes(estimands[change.after]):
+        causes, said = _causes(metric, before, since, estimands[change.after])
+        message = message if said is None else f"From {day} {said}"
+    return HistoryChange(
+        metric=metric,
+        first=before[-1].id,
+        to=since[0].id,
+        claimed_at=records[change.claimed].id,
+        before=change.before,
+        after=change.since,
+        difference=LevelDifference(value=gap, low=change.low, high=change.high, p_adjusted=change.p),
+        causes=causes,
+        message=message,
+    )
+
+
+def _causes(
+    metric: str, before: Sequence[EvaluationRecord], since: Sequence[EvaluationRecord], estimand: Estimand
+) -> tuple[Causes | None, str | None]:
+    """Return the causes of a change between the sums of both sides, and the sentence on them; None where these are no
+    numbers of independent samples of the same classes.
+    """
+    together = [*before, *since]
+    first = together[0]
+    plain = all(one.content is Content.counts and not (one.is_weighted or one.is_grouped) for one in together)
+    if not plain or any(set(one.labels) != set(first.labels) for one in together):
+        return None, None
+    aligned = Runs.align(together)
+    sums = [_summed(aligned.counts[: len(before)]), _summed(aligned.counts[len(before) :])]
+    both = Runs.align([replace(first, counts=one, fold_counts=None) for one in sums])
+    causes = causes_of(both, (1, 0), estimand, 0, LEVEL)
+    return causes, said_causes(causes, both, (1, 0), estimand, metric, between="")
+
+
+def _summed(counts: Array) -> Array:
+    found: Array = counts.sum(axis=0)
+    return found

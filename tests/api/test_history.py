@@ -1,0 +1,116 @@
+"""The history of a model: values in order, where they were expected, changes with their causes, pages."""
+
+from typing import Any
+from uuid import uuid4
+
+import httpx
+import pytest
+
+from app.api.answers import answer_model
+from app.api.v1.history import HistoryPage
+from tests.api.answers import Json, check_problem, create, evaluation, matrix_input
+from tests.api.decisions import keep_labels
+
+EARLIER = [[819, 91], [18, 72]]
+LATER = [[864, 96], [10, 30]]
+
+
+def keep(client: httpx.Client, matrix: Any, name: str, version: int) -> str:
+    body = evaluation(model=name, dataset="weeks", input=matrix_input(matrix))
+    body["model"]["version"] = str(version)
+    return str(create(client, body)["id"])
+
+
+def history(client: httpx.Client, name: str, **params: Any) -> Json:
+    reply = client.get(f"/v1/models/{name}/history", params={"dataset": "weeks", **params})
+    assert reply.status_code == 200, reply.text
+    answer: Json = reply.json()
+    if "fields" not in params:
+        answer_model(HistoryPage).model_validate(answer)
+    return answer
+
+
+@pytest.fixture(scope="module")
+def weeks(client: httpx.Client) -> tuple[str, list[str]]:
+    """Six weeks with a class at 9 %, then six at 4 %."""
+    name = uuid4().hex
+    return name, [keep(client, EARLIER if week < 6 else LATER, name, week) for week in range(12)]
+
+
+def test_a_rarer_class_changes_precision_and_not_recall(client: httpx.Client, weeks: tuple[str, list[str]]) -> None:
+    name, kept = weeks
+    answer = history(client, name, metric=["precision@1", "recall@1"])
+    assert [one["evaluation"] for one in answer["items"]] == kept
+    assert [one["version"] for one in answer["items"]] == [str(week) for week in range(12)]
+    assert answer["next_cursor"] is None
+    (change,) = answer["changes"]
+    assert (change["metric"], change["from"], change["to"]) == ("precision@1", kept[5], kept[6])
+    assert change["before"] == pytest.approx(72 / 163)
+    assert change["after"] == pytest.approx(30 / 126)
+    difference = change["difference"]
+    assert difference["low"] < difference["value"] < difference["high"] < 0
+    assert difference["p_adjusted"] < 0.05
+    causes = change["causes"]["items"]
+    assert sum(one["value"] for one in causes) == pytest.approx(30 / 126 - 72 / 163)
+    assert causes[0]["value"] == pytest.approx(-1647125 / 8680728)
+    assert "precision@1 fell by 0.204; 0.190 of it because 1 became rarer (9 % to 4 %" in change["message"]
+    claimed = kept.index(change["claimed_at"])
+    for place, item in enumerate(answer["items"]):
+        value = item["metrics"]["precision@1"]
+        if place == 0:
+            assert value["expected"] is None
+            continue
+        inside = value["expected"]["low"] <= value["value"] <= value["expected"]["high"]
+        assert inside is (place != claimed)
+    assert all(one["metrics"]["recall@1"]["low"] >= 0 for one in answer["items"])
+
+
+def test_pages_have_the_changes_of_the_whole_series(client: httpx.Client, weeks: tuple[str, list[str]]) -> None:
+    name, kept = weeks
+    whole = history(client, name, metric="precision@1")
+    found, cursor = [], None
+    for _ in range(3):
+        page = history(client, name, metric="precision@1", limit=5, **({} if cursor is None else {"cursor": cursor}))
+        assert page["changes"] == whole["changes"]
+        found += page["items"]
+        cursor = page["next_cursor"]
+    assert cursor is None
+    assert found == whole["items"]
+    short = history(client, name, metric="precision@1", fields="evaluation,metrics")
+    assert {*short["items"][0]} == {"evaluation", "metrics"}
+    later = whole["items"][6]["created_at"]
+    since = history(client, name, metric="precision@1", created_after=later)
+    assert [one["evaluation"] for one in since["items"]] == kept[6:]
+    assert since["changes"] == []
+
+
+def test_what_is_usual_is_asked_where_no_metric_is_named(client: httpx.Client, weeks: tuple[str, list[str]]) -> None:
+    assert {*history(client, weeks[0])["items"][0]["metrics"]} == {"h_mean"}
+
+
+def test_refusals(client: httpx.Client, weeks: tuple[str, list[str]]) -> None:
+    name = weeks[0]
+    where = f"/v1/models/{name}/history"
+    check_problem(client.get(where, params={"dataset": "nowhere"}), 404, "not_found")
+    check_problem(client.get("/v1/models/nobody/history", params={"dataset": "weeks"}), 404, "not_found")
+    check_problem(client.get(where, params={"dataset": "weeks", "metric": "recall@*"}), 422, "invalid_query")
+    check_problem(client.get(where, params={"dataset": "weeks", "metric": "recal@1"}), 422, "invalid_query")
+    check_problem(client.get(where, params={"dataset": "weeks", "cursor": "x"}), 422, "invalid_query")
+    reply = client.get(where, params={"dataset": "weeks", "metric": "recall@nothing"})
+    assert reply.json()["items"][0]["metrics"]["recall@nothing"]["reason"]
+
+
+def test_windows_that_overlap_are_refused_and_one_test_set_is_not(client: httpx.Client) -> None:
+    name = uuid4().hex
+    for start in (0, 50, 100):
+        truth = [place % 2 for place in range(200)]
+        ids = [*range(start, start + 200)]
+        keep_labels(client, truth, [*truth[:-3], 0, 0, 0], name, "weeks", sample_ids=ids)
+    reply = client.get(f"/v1/models/{name}/history", params={"dataset": "weeks", "metric": "accuracy"})
+    (fault,) = check_problem(reply, 422, "invalid_query")["errors"]
+    assert (fault["parameter"], fault["code"]) == ("dataset", "incomparable_runs")
+    assert "overlap" in fault["detail"]
+    same = uuid4().hex
+    for _ in range(3):
+        keep_labels(client, [0, 1] * 50, [0, 1] * 49 + [0, 0], same, "weeks")
+    assert history(client, same, metric=["accuracy"])["changes"] == []
