@@ -34,6 +34,8 @@ READING: Final = frozenset(
         "projectEvaluation",
         "projectInput",
         "recommendMetrics",
+        "sliceEvaluation",
+        "sliceInput",
         "tryGate",
     }
 )

@@ -17,6 +17,7 @@ import pytest
 from pydantic import SecretStr
 
 from app.api.access import keeps, needed_scope
+from app.api.v1.requests.evaluations import SLICED
 from app.api.v1.requests.metrics import RECOMMENDATIONS
 from app.domain.operations import KeyMade
 from app.settings import Authentication, Settings
@@ -88,6 +89,7 @@ OPERATIONS: dict[str, Ask] = {
     "getEvaluationReport": Ask("missing", named={"identifier": "$run"}),
     "getComparisonReport": Ask("missing", named={"identifier": "$comparison"}),
     "findThreshold": Ask("missing", {"objective": "h_mean"}, named={"identifier": "$scored"}),
+    "sliceEvaluation": Ask("missing", {"by": ["site"], "minimum_samples": 5}, named={"identifier": "$sliced"}),
     "createComparison": Ask("missing", {"evaluations": ["$run", "$other"]}),
     "listComparisons": Ask("empty"),
     "getComparison": Ask("missing", named={"identifier": "$comparison"}),
@@ -113,6 +115,7 @@ OPERATIONS: dict[str, Ask] = {
     "computeMetrics": Ask("same", {"input": MATRIX}),
     "computeCurve": Ask("same", {"input": PROBABILITIES}, named={"curve": "roc"}),
     "findThresholdOfInput": Ask("same", {"input": PROBABILITIES, "objective": "h_mean"}),
+    "sliceInput": Ask("same", {"input": SLICED, "by": ["site"], "minimum_samples": 5}),
     "projectInput": Ask("same", {"input": MATRIX, "prevalence": {"1": 0.5}}),
     "checkConsistency": Ask("same", {"p": 100, "n": 200, "scores": {"accuracy": "0.95"}}),
     "listMetrics": Ask("same"),
@@ -229,6 +232,7 @@ def _keep(client: httpx.Client, mine: dict[str, KeyMade]) -> dict[str, str]:
         "other": other,
         "gone": made("/v1/evaluations", RUN),
         "scored": made("/v1/evaluations", SCORED),
+        "sliced": made("/v1/evaluations", SCORED | {"input": SLICED}),
         "comparison": made("/v1/comparisons", {"evaluations": [run, other]}),
         "gone_comparison": made("/v1/comparisons", {"evaluations": [run, other]}),
         "check": made(f"/v1/gates/{SECRET}/checks", {"evaluation": run}),
