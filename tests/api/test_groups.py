@@ -134,7 +134,8 @@ def test_intervals_of_probabilities_count_groups(client: httpx.Client) -> None:
     assert methods["log_loss"] == methods["au_imcp"] == "cluster_t"
     everything = compute(client, PROBABILITIES, intervals="all", draws=200)
     methods = {name: interval["method"] for name, interval in everything["intervals"].items()}
-    assert methods["average_precision@b"] == "cluster_bootstrap"
+    assert methods["average_precision@b"] == "cluster_influence_logit"
+    assert methods["pr_auc_trapezoid@b"] == "cluster_bootstrap"
     assert methods["expected_calibration_error"] == "cluster_bootstrap_inverted"
     assert methods["fraction_uncertain"] == "grouped_wilson"
     assert methods["roc_auc_ovo_macro"] == "cluster_influence_logit"

@@ -51,8 +51,9 @@ def test_a_resampled_interval_against_a_bootstrap_with_scikit_learn(report: Json
     members = [np.flatnonzero(truth == k) for k in range(3)]
     for _ in range(1000):
         drawn = np.concatenate([rng.choice(of, of.size) for of in members])
-        areas.append(sk.average_precision_score(truth[drawn] == 1, p[drawn, 1]))
-    interval = report["intervals"]["average_precision@1"]
+        precision, recall, _ = sk.precision_recall_curve(truth[drawn] == 1, p[drawn, 1])
+        areas.append(sk.auc(recall, precision))
+    interval = report["intervals"]["pr_auc_trapezoid@1"]
     assert (interval["seed"], interval["draws"], interval["given"]) == (7, 300, "actual_counts")
     low, high = np.quantile(areas, [0.025, 0.975])
     assert interval["low"] == pytest.approx(low, abs=5 * interval["monte_carlo_error"])

@@ -104,14 +104,15 @@ def test_shares_are_compared_by_their_discordant_samples(client: httpx.Client) -
 @pytest.mark.slow
 def test_everything_else_has_derivatives(client: httpx.Client) -> None:
     first, second, *ids = two(client)
-    metrics = ["average_precision", "mean(h_mean, roc_auc)", "expected_calibration_error", "h_mean"]
+    metrics = ["average_precision", "pr_auc_trapezoid", "mean(h_mean, roc_auc)", "expected_calibration_error", "h_mean"]
     answer = compare(client, *ids, metrics=metrics, seed=5)
     assert list(answer["metrics"]) == metrics
     values = answer["metrics"]["average_precision"]["values"]
     assert values == pytest.approx([sk.average_precision_score(TRUTH, one[:, 1]) for one in (first, second)])
     h, area = answer["metrics"]["h_mean"]["values"][0], sk.roc_auc_score(TRUTH, first[:, 1])
     assert answer["metrics"]["mean(h_mean, roc_auc)"]["values"][0] == pytest.approx((h + area) / 2)
-    for metric in metrics[:3]:
+    assert only(answer, "average_precision")["method"] == "influence, influence"
+    for metric in metrics[1:4]:
         assert only(answer, metric)["method"] == "jackknife_t, jackknife_t"
     assert only(answer, "h_mean")["method"] == "score, permutation_mid_p"
     # The same limits by hand, up to chance.
@@ -136,7 +137,7 @@ def test_everything_else_has_derivatives(client: httpx.Client) -> None:
 def test_three_runs(client: httpx.Client) -> None:
     outputs = [probabilities(TRUTH, seed, skill) for seed, skill in ((1, 0.7), (2, 0.9), (3, 0.7))]
     ids = [keep_probabilities(client, TRUTH, one, f"m{number}") for number, one in enumerate(outputs)]
-    answer = compare(client, *ids, metrics=["roc_auc", "log_loss", "top_k_accuracy(k=1)", "average_precision"])
+    answer = compare(client, *ids, metrics=["roc_auc", "log_loss", "top_k_accuracy(k=1)", "pr_auc_trapezoid"])
     expected = equal_areas(delong(TRUTH == 1, np.stack([one[:, 1] for one in outputs])))
     omnibus = answer["metrics"]["roc_auc"]["omnibus"]
     assert (omnibus["statistic"], omnibus["df"], omnibus["p_value"]) == pytest.approx(expected)
@@ -145,7 +146,7 @@ def test_three_runs(client: httpx.Client) -> None:
     # Among two classes the most probable one is what was decided for.
     top = answer["metrics"]["top_k_accuracy(k=1)"]["omnibus"]
     assert top == {**answer["omnibus"], "of": "equal values"}
-    assert "omnibus" not in answer["metrics"]["average_precision"]
+    assert "omnibus" not in answer["metrics"]["pr_auc_trapezoid"]
     for metric in answer["metrics"].values():
         assert sum(metric["probability_best"]) == pytest.approx(1)
         assert len(metric["differences"]) == 3
@@ -273,7 +274,7 @@ def test_what_does_not_vary_is_no_certainty(client: httpx.Client) -> None:
     truth = np.arange(30) % 2
     perfect, flat = np.where(np.eye(2)[truth] == 1, 0.9, 0.1), np.full((30, 2), 0.5)
     ids = [keep_probabilities(client, truth, one) for one in (perfect, flat, np.where(perfect > 0.5, 0.8, 0.2))]
-    answer = compare(client, ids[0], ids[1], metrics=["roc_auc", "log_loss", "average_precision"])
+    answer = compare(client, ids[0], ids[1], metrics=["roc_auc", "log_loss"])
     for metric in answer["metrics"]:
         found = only(answer, metric)
         assert "vary" in found["reason"]
@@ -359,11 +360,11 @@ def test_too_many_samples_are_refused(client: httpx.Client, monkeypatch: pytest.
 def test_without_the_time_to_resample_values_are_given(client: httpx.Client, monkeypatch: pytest.MonkeyPatch) -> None:
     _, _, *ids = two(client)
     monkeypatch.setattr("app.kernel.uncertainty.jackknife._ENTRIES", 1000)
-    answer = compare(client, *ids, metrics=["average_precision", "roc_auc"])
-    found = only(answer, "average_precision")
+    answer = compare(client, *ids, metrics=["pr_auc_trapezoid", "roc_auc"])
+    found = only(answer, "pr_auc_trapezoid")
     assert found["method"] == "none, none"
     assert found["difference"] is not None
     assert found["low"] is None
-    assert answer["metrics"]["average_precision"]["probability_best"] is None
-    assert any("average_precision" in note for note in answer["notes"])
+    assert answer["metrics"]["pr_auc_trapezoid"]["probability_best"] is None
+    assert any("pr_auc_trapezoid" in note for note in answer["notes"])
     assert only(answer, "roc_auc")["method"] == "delong, delong"

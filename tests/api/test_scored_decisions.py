@@ -71,7 +71,7 @@ def test_ceilings_of_losses(client: httpx.Client) -> None:
     assert result(client, {"metric": "log_loss", "max": low - 0.01}, run)["verdict"] == "fail"
 
 
-@pytest.mark.parametrize("metric", ["average_precision@1", "mean(h_mean, roc_auc@1)", "expected_calibration_error"])
+@pytest.mark.parametrize("metric", ["pr_auc_trapezoid@1", "mean(h_mean, roc_auc@1)", "expected_calibration_error"])
 def test_what_is_resampled_has_an_interval_too(client: httpx.Client, metric: str) -> None:
     run = keep_probabilities(client, TRUTH, probabilities(TRUTH, 1))
     rule = result(client, {"metric": metric, "min": 0.0}, run)
@@ -205,7 +205,8 @@ def test_leaderboards_have_intervals_and_groups(client: httpx.Client, ranked: tu
     ("metric", "method"),
     [
         ("roc_auc@1", "delong_logit"),
-        ("average_precision@1", "bootstrap"),
+        ("average_precision@1", "influence_logit"),
+        ("pr_auc_trapezoid@1", "bootstrap"),
         ("mean(h_mean, roc_auc@1)", "bootstrap"),
         ("log_loss(clip=0.01)", "t"),
     ],

@@ -77,6 +77,8 @@ def _of_share(share: str) -> dict[str, Exact]:
 EXACT: dict[str, Exact] = {
     "subset_accuracy": lambda items: [_mean([Fraction(int(a == b)) for a, b, _ in items])],
     **{key: exact for share in SHARES for key, exact in _of_share(share).items()},
+    # By default beta is 1.
+    "samples_f_beta": _of_share("f1")["samples_f1"],
 }
 # No more is made of these than the means over the classes of both shares that regions are judged by.
 del EXACT["mean_class_precision"], EXACT["mean_class_recall"]
