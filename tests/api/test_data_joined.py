@@ -22,6 +22,9 @@ from tests.api.jobs import ended, result
 from tests.api.referenced import keep, later, lists, named, settings_for
 from tests.engine import ENGINE
 
+# Large data; what answers small data the same way is held against it by tests/services/test_either_way.py in every run.
+pytestmark = pytest.mark.slow
+
 ROWS = 700
 RANDOM = np.random.default_rng(251)
 CLASSES = ["cat", "dog", "owl"]

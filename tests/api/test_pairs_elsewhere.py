@@ -31,6 +31,9 @@ from tests.api.referenced import settings_for
 from tests.engine import ENGINE
 from tests.serving import Served
 
+# Large data; what answers small data the same way is held against it by tests/services/test_either_way.py in every run.
+pytestmark = pytest.mark.slow
+
 ROWS = 240
 RANDOM = np.random.default_rng(1507)
 TRUTH = RANDOM.integers(0, 2, ROWS)

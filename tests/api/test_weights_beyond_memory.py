@@ -14,6 +14,9 @@ from tests.api.answers import Json, check_problem, compute, evaluation
 from tests.api.jobs import ended, result
 from tests.api.referenced import settings_for
 
+# Large data; what answers small data the same way is held against it by tests/services/test_either_way.py in every run.
+pytestmark = pytest.mark.slow
+
 MANY = 80_000
 RANDOM = np.random.default_rng(31)
 SURE = RANDOM.uniform(size=MANY).round(4)

@@ -8,12 +8,15 @@ import httpx
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
+import pytest
 from pydantic import SecretStr
 
 from app.settings import Settings
 from tests.api.jobs import result
 from tests.examples.documents import blocks
 from tests.serving import Served
+
+pytestmark = pytest.mark.slow
 
 COUNT = 200
 TABLE = pa.table(

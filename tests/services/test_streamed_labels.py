@@ -29,6 +29,9 @@ from tests.api.answers import Json
 from tests.engine import ENGINE
 from tests.services.streamed import check_same
 
+# Large data; what answers small data the same way is held against it by tests/services/test_either_way.py in every run.
+pytestmark = pytest.mark.slow
+
 ROWS = 3000
 MEMORY = 1 << 14
 BUDGET = 1 << 20

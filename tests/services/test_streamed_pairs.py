@@ -24,6 +24,9 @@ from tests.services.paired_models import (
     streamed,
 )
 
+# Large data; what answers small data the same way is held against it by tests/services/test_either_way.py in every run.
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize(
     ("classes", "count", "scores"), [(2, 3, False), (3, 2, False), (10, 2, False), (2, 2, True), (3, 2, True)]

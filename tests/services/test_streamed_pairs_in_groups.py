@@ -26,6 +26,9 @@ from tests.services.paired_models import (
     streamed,
 )
 
+# Large data; what answers small data the same way is held against it by tests/services/test_either_way.py in every run.
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize(("classes", "count", "named"), [(2, 3, np.str_), (2, 2, np.int64), (3, 2, np.int64)])
 def test_groups_are_compared_as_those_of_the_samples_in_memory(
