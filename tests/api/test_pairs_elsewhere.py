@@ -247,7 +247,7 @@ def test_probabilities_of_more_samples_than_memory_holds_are_compared(
     runs.append(whole(client, TABLES[1], columns, members))
     closed = ["roc_auc@1", "roc_auc@0", "roc_gini@1", "accuracy"]
     closed += [] if name == "scores" else ["log_loss", "au_imcp", "brier_score"]
-    asking: Json = {"metrics": [*closed, "average_precision@1"]}
+    asking: Json = {"metrics": [*closed, "pr_auc_trapezoid@1"]}
     pairs = [(runs[0], runs[1]), (runs[0], runs[2])]
     at_once = [later(client, *pair, **asking) for pair in pairs]
     # What differs by its weight is held in a quarter.
@@ -262,9 +262,9 @@ def test_probabilities_of_more_samples_than_memory_holds_are_compared(
         assert found["method"] == expected["method"]
         for number in ("difference", "low", "high", "p_value", "p_adjusted", "probability_a_better"):
             assert found[number] == pytest.approx(expected[number], rel=1e-9, abs=1e-12), (metric, number)
-    assert in_parts[0]["metrics"]["average_precision@1"]["values"] == [None, None]
-    assert "(not_folded)" in in_parts[0]["metrics"]["average_precision@1"]["differences"][0]["reason"]
-    assert any("Not compared: average_precision@1: " in note for note in in_parts[0]["notes"])
+    assert in_parts[0]["metrics"]["pr_auc_trapezoid@1"]["values"] == [None, None]
+    assert "(not_folded)" in in_parts[0]["metrics"]["pr_auc_trapezoid@1"]["differences"][0]["reason"]
+    assert any("Not compared: pr_auc_trapezoid@1: " in note for note in in_parts[0]["notes"])
 
 
 @pytest.mark.usefixtures("computed_here")

@@ -214,10 +214,14 @@ ClassNames = Annotated[list[LabelOf], Limits({"max_length": _MOST_LABELS}, {**CL
 GroupNames = Annotated[list[LabelOf], Limits({"max_length": _MOST_LABELS}, {**FEW, "uniqueItems": True})]
 Ignored = Annotated[Sequence[LabelOf], Limits({"max_length": MOST_CLASSES})]
 Share = Annotated[float, Limits({"ge": 0, "le": 1})]
+_ATTRIBUTE = {"anyOf": [{"type": one} for one in ("string", "number", "boolean", "null")]}
 # Values are looked at one by one by the reader.
 AttributeColumns = Annotated[
     dict[str, list[Any]],
-    Limits({"max_length": MOST_ATTRIBUTES}, {"additionalProperties": {"type": "array", "maxItems": MOST_SAMPLES}}),
+    Limits(
+        {"max_length": MOST_ATTRIBUTES},
+        {"additionalProperties": {"type": "array", "items": _ATTRIBUTE, "maxItems": MOST_SAMPLES}},
+    ),
 ]
 MatrixRow = Annotated[list[Entry], Limits({"max_length": MOST_CLASSES}, CLASSES, first_fault=True)]
 Matrix = Annotated[list[MatrixRow], Limits({"max_length": MOST_CLASSES}, CLASSES)]
