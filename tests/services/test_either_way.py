@@ -174,7 +174,7 @@ def differences_of_limits(name: str, own: Json, other: Json) -> list[str]:
     near = (0.4 if "inverted" in own["method"] else 0.25) if drawn else AREAS
     if name.startswith("average_precision"):
         # Precision between the points of a curve is interpolated.
-        near = 5e-4
+        near = 1e-3
     # What is 0 but for a rounding has rounded limits.
     off = max(abs(own[end] - other[end]) for end in ("low", "high")) / width if width > 1e-12 else 0.0
     found = [] if off <= near else [f"{name}: limits are off by {off} of their width"]

@@ -93,7 +93,7 @@ def near(low: float | None, high: float | None) -> Any:
     """Limits of which places and precision are interpolated, to a thousandth of their width."""
     assert low is not None
     assert high is not None
-    return pytest.approx((low, high), abs=5e-4 * (high - low))
+    return pytest.approx((low, high), abs=1e-3 * (high - low))
 
 
 def report_of(new: NewEvaluation) -> Report:

@@ -23,9 +23,15 @@ OPERATIONS = {
 
 def test_every_link_can_be_followed(client: httpx.Client, kept: Kept) -> None:
     """With the values that it names in the answer or in the address of the request."""
+    other = client.post("/v1/evaluations", json=evaluation(input=PROBABILITIES)).raise_for_status().json()["id"]
     bodies = {
         "createEvaluation": evaluation(input=PROBABILITIES),
         "createComparison": {"evaluations": kept.runs[:2]},
+        "mergeEvaluations": {
+            "evaluations": [kept.by_probabilities, other],
+            "model": {"name": "m"},
+            "dataset": {"name": "d"},
+        },
         "compareAcrossDatasets": {"metric": "h_mean", "models": MODELS, "datasets": DATASETS},
         "putGate": {"rules": [{"metric": "h_mean", "min": 0.5}]},
         "createCheck": {"evaluation": kept.runs[0], "baseline": kept.runs[1]},

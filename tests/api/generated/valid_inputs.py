@@ -17,6 +17,9 @@ def make_valid_input(source: Json) -> Json:
         return source
     # What is left has to be a run still.
     source.pop("ignore", None)
+    # They have a value for every sample, and those of folds the same names.
+    for one in (source, *source.get("folds", [])):
+        one.pop("attributes", None)
     return _INPUTS[source["kind"]](dict(source))
 
 
