@@ -345,7 +345,7 @@ def of_units() -> Iterator[Design]:
 
 
 @dataclass(frozen=True)
-class Equals:
+class EqualRuns:
     """What is drawn, and how much of it: two runs for comparisons and gates, more for leaderboards."""
 
     name: str
@@ -354,7 +354,7 @@ class Equals:
     draw: Callable[[np.random.Generator], Sequence[Input]]
 
 
-def claimed(design: Equals, replicates: int) -> Iterator[str]:
+def claimed(design: EqualRuns, replicates: int) -> Iterator[str]:
     """A line for each metric: shares of the replicates in which something is claimed."""
     random = np.random.default_rng(len(design.name))
     counts = {key: np.zeros(4) for key in design.metrics}
@@ -430,28 +430,28 @@ def equal_rankings(n_queries: int, random: np.random.Generator) -> Sequence[Inpu
     return [{**made, "scores": grades + spread * random.normal(size=grades.size)} for _ in range(2)]
 
 
-def equal_runs() -> Iterator[Equals]:
+def equal_runs() -> Iterator[EqualRuns]:
     for size in (6, 20, 50, 200):
-        yield Equals("rankings", f"{size} queries", ("ndcg_at_k(k=5)",), partial(equal_rankings, size))
+        yield EqualRuns("rankings", f"{size} queries", ("ndcg_at_k(k=5)",), partial(equal_rankings, size))
     at_rates = ("specificity_at(recall=0.9)@member", "average_precision@member")
     for share in (0.5, 0.1, 0.02):
         for size in (50, 200, 2000):
-            yield Equals(f"scores, class of {share:.0%}", str(size), at_rates, partial(equal_scores, share, size))
+            yield EqualRuns(f"scores, class of {share:.0%}", str(size), at_rates, partial(equal_scores, share, size))
     shares = ("accuracy", "balanced_accuracy", "f1@1")
     for share in (0.5, 0.1, 0.02):
         for size in (20, 50, 200, 2000):
             for known in (True, False):
                 told = "with ids" if known else "without ids"
                 draw = partial(equal_predictions, share, size, 2, known=known)
-                yield Equals(f"predictions {told}, class of {share:.0%}", str(size), shares, draw)
+                yield EqualRuns(f"predictions {told}, class of {share:.0%}", str(size), shares, draw)
     for groups in (5, 20, 100):
         draw = partial(equal_predictions, 0.5, 600, 2, known=True, groups=groups)
-        yield Equals("predictions in groups", f"{groups} groups of 600", ("h_mean", "accuracy"), draw)
+        yield EqualRuns("predictions in groups", f"{groups} groups of 600", ("h_mean", "accuracy"), draw)
     for size in (50, 200, 2000):
         for known in (True, False):
             told = "with ids" if known else "without ids"
             draw = partial(equal_predictions, 0.5, size, 12, known=known)
-            yield Equals(f"leaderboard of 12 runs {told}", str(size), ("accuracy", "h_mean"), draw)
+            yield EqualRuns(f"leaderboard of 12 runs {told}", str(size), ("accuracy", "h_mean"), draw)
 
 
 DESIGNS = (of_matrices, of_probabilities, of_scores, of_designs, of_units)

@@ -43,15 +43,8 @@ ADMINISTRATION: Final = frozenset(
     {
         *("createKey", "getKey", "listKeys", "rotateKey", "revokeKey", "listAuditEntries", "getServiceMetrics"),
         # They send what a project has out of the house.
-        *(
-            "putWebhook",
-            "getWebhook",
-            "listWebhooks",
-            "deleteWebhook",
-            "listDeliveries",
-            "retryDelivery",
-            "testWebhook",
-        ),
+        *("putWebhook", "getWebhook", "listWebhooks", "deleteWebhook"),
+        *("listDeliveries", "retryDelivery", "testWebhook"),
     }
 )
 # They keep evaluations, with what was sent for them.

@@ -15,6 +15,15 @@ from app.kernel.compare.gates import Verdict as Verdict
 Json = Mapping[str, Any]
 
 
+class PairVerdict(StrEnum):
+    """Verdict on one value against another: of the first of two runs, or of a slice against its reference."""
+
+    BETTER = "better"
+    WORSE = "worse"
+    SAME = "same"
+    UNDECIDED = "undecided"
+
+
 class ComparisonKind(StrEnum):
     """The two kinds of comparison: two or more runs, or models across data sets."""
 

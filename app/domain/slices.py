@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from app.domain.errors import InvalidExpression, InvalidInput
 from app.domain.expressions.syntax import WORD, Literal, TokenKind, quote, read_conditions
-from app.domain.inputs.attributes import Attribute, Value
+from app.domain.inputs.attributes import Attribute, Value, value_key
 from app.domain.inputs.classified import decide
 from app.domain.inputs.columns import group_facts, weight_facts
 from app.domain.inputs.content import GROUPS_FACT, IGNORED_FACT, MIXED_FACT, REPEATS_FACT, WEIGHTS_FACT
@@ -87,8 +87,10 @@ def places_of(source: MatrixInput, where: Slice, pointer: str) -> Places:
     known = attributes_of(source, pointer)
     mask = np.ones(1, dtype=np.bool_)
     for one in where:
-        attribute = attribute_named(known, one.name, pointer)
-        mask = mask & _satisfied(one, attribute, pointer)[attribute.codes]
+        # Conditions of a body have a place each, those of an address one text.
+        own = f"{pointer}/{one.name}" if pointer.startswith("/") else pointer
+        attribute = attribute_named(known, one.name, own)
+        mask = mask & _satisfied(one, attribute, own)[attribute.codes]
     if not mask.any():
         raise InvalidInput.at(pointer, "no_such_slice", "expected a slice with samples, got one without any")
     return np.flatnonzero(mask)
@@ -129,12 +131,12 @@ def _satisfied(one: Condition, attribute: Attribute, pointer: str) -> NDArray[np
         InvalidInput: values that are no numbers are compared by size, or the attribute never has a value.
     """
     if one.operator in (_EQUAL, _UNEQUAL):
-        kept = {_key(value) for value in attribute.values}
-        absent = [value for value in one.values if _key(value) not in kept]
+        kept = {value_key(value) for value in attribute.values}
+        absent = [value for value in one.values if value_key(value) not in kept]
         if absent:
             raise _unknown_value(one.name, absent[0], attribute.values, pointer)
-        named = {_key(value) for value in one.values}
-        same = np.array([_key(value) in named for value in attribute.values], dtype=np.bool_)
+        named = {value_key(value) for value in one.values}
+        same = np.array([value_key(value) in named for value in attribute.values], dtype=np.bool_)
         return same if one.operator == _EQUAL else ~same
     bound = one.values[0]
     if isinstance(bound, bool) or not isinstance(bound, int | float) or not attribute.is_number:
@@ -147,11 +149,6 @@ def _satisfied(one: Condition, attribute: Attribute, pointer: str) -> NDArray[np
     compare = {"<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal}[one.operator]
     found: NDArray[np.bool_] = compare(numbers, float(bound))
     return found
-
-
-def _key(value: Value) -> tuple[bool, Value]:
-    """A value, apart from others that Python takes for equal: true is not 1."""
-    return isinstance(value, bool), value
 
 
 def written(value: Value) -> str:

@@ -187,11 +187,16 @@ class _Mixtures:
         return mixed
 
 
+def _shares_of_orders(n_factors: int) -> Array:
+    """Return the share of all orders in which t given factors change before another one, (F) by t."""
+    return np.array([factorial(t) * factorial(n_factors - 1 - t) / factorial(n_factors) for t in range(n_factors)])
+
+
 def _weights(sides: Codes) -> Array:
     """Return what the value of each mixture adds to each part, (F, 2 ** F)."""
     size = sides.shape[1]
     first = size - sides.sum(axis=1)
-    share = np.array([factorial(t) * factorial(size - 1 - t) / factorial(size) for t in range(size)])
+    share = _shares_of_orders(size)
     of_first, of_second = share[np.maximum(first - 1, 0)], share[np.minimum(first, size - 1)]
     weights: Array = np.where(sides.T == 0, of_first, -of_second)
     return weights
@@ -201,7 +206,7 @@ def _shapley(values: Array, n_factors: int) -> Array:
     """Return the parts (F): differences first, so that what a factor does not change is exactly 0."""
     cube = values.reshape((2,) * n_factors)
     others = np.indices((2,) * (n_factors - 1)).sum(axis=0)
-    share = np.array([factorial(t) * factorial(n_factors - 1 - t) / factorial(n_factors) for t in range(n_factors)])
+    share = _shares_of_orders(n_factors)
     return np.array([(share[others] * np.diff(cube, axis=f).squeeze(f)).sum() for f in range(n_factors)])
 
 

@@ -109,7 +109,7 @@ class HistoryChange:
     Attributes:
         first: The last evaluation before it.
         to: The first evaluation after it.
-        claimed_at: The evaluation at which it was beyond doubt.
+        claimed_at: The evaluation at which it was claimed.
         before: Mean from the change before on.
         after: Mean up to the claim.
         causes: Of a metric of matrices that prevalence moves, between all samples before and those up to the claim.

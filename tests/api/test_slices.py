@@ -80,7 +80,7 @@ def test_large_bodies_are_read_as_small_ones(client: httpx.Client) -> None:
     [
         ({"by": ["sites"]}, "/by/0", "unknown_name"),
         ({"bins": {"site": 2}}, "/bins/site", "not_a_number"),
-        ({"reference": {"site": "Z"}}, "/reference/site", "no_such_slice"),
+        ({"reference": {"site": "Z"}}, "/reference/site", "unknown_value"),
         ({"depth": 2}, "/depth", "out_of_range"),
         ({"by": []}, "", "wrong_value"),
         ({"search": {"metric": "h_mean"}}, "/search/metric", "not_a_rate"),

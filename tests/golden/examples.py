@@ -30,7 +30,19 @@ def examples() -> dict[str, Any]:
                 size = len(json.dumps(body)) + _EMPTY * (isinstance(body, dict) and body.get("items") == [])
                 if schema not in found or size < found[schema][0]:
                     found[schema] = size, body
-    return {schema: filled(body) for schema, (_, body) in sorted(found.items())}
+    return {schema: _short(filled(body)) for schema, (_, body) in sorted(found.items())}
+
+
+def _short(value: Any) -> Any:
+    """The same with numbers of six digits, which is what a reader looks at."""
+    match value:
+        case dict():
+            return {name: _short(one) for name, one in value.items()}
+        case list():
+            return [_short(one) for one in value]
+        case float():
+            return float(f"{value:.6g}")
+    return value
 
 
 def render() -> str:

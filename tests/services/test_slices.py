@@ -8,16 +8,16 @@ from scipy import stats
 from sklearn import metrics as sklearn_metrics
 from statsmodels.stats.multitest import multipletests
 
+from app.domain.decisions import PairVerdict
 from app.domain.errors import InvalidInput, OutOfReach
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.inputs.ranking import Ranking
 from app.domain.options import Options
 from app.domain.slices import restricted
 from app.kernel.numerics.arrays import Mask
-from app.kernel.slices.gaps import RateGaps
+from app.kernel.slices.gaps import RateDifferences
 from app.kernel.uncertainty.intervals import wilson
 from app.services.evaluate.reports import evaluate
-from app.services.slices.answers import Verdict
 from app.services.slices.slices import SearchQuestion, SlicesQuestion, judge_slices
 from tests.services.slicing import attributes_of, classified, clinic
 
@@ -142,14 +142,14 @@ def test_every_class_of_several_has_a_value() -> None:
 def test_a_rate_differs_from_the_rest_by_newcombe() -> None:
     value = of(judged(by=("site",), metrics=("recall@D",)), "recall@D", site="C")
     counts = value.counts
-    gap = RateGaps(
+    gap = RateDifferences(
         np.array([[counts.hits], [counts.reference_hits]]), np.array([[counts.among], [counts.reference_among]])
     )
     low, high = gap.limits(0.95)
     difference = value.difference
     assert (difference.value, difference.low, difference.high) == (gap.gaps[0], low[0], high[0])
     assert difference.p_value == gap.p[0]
-    assert difference.verdict is Verdict.WORSE
+    assert difference.verdict is PairVerdict.WORSE
 
 
 def test_a_false_alarm_rate_is_worse_where_it_is_higher() -> None:
@@ -160,9 +160,9 @@ def test_a_false_alarm_rate_is_worse_where_it_is_higher() -> None:
     value = of(found, "fpr@D", lab="x")
     assert value.difference.value == pytest.approx(0.225)
     assert value.difference.low < 0.225 < value.difference.high
-    assert value.difference.verdict is Verdict.WORSE
+    assert value.difference.verdict is PairVerdict.WORSE
     assert value.counts.beyond == pytest.approx(90.0)
-    assert of(found, "fpr@D", lab="y").difference.verdict is Verdict.BETTER
+    assert of(found, "fpr@D", lab="y").difference.verdict is PairVerdict.BETTER
 
 
 def test_p_of_rates_are_adjusted_by_their_exact_mid_p() -> None:
@@ -224,7 +224,7 @@ def test_a_slice_of_another_column_shares_samples_with_the_reference() -> None:
     rho = float(first @ second / np.sqrt((first @ first) * (second @ second)))
     assert 0.1 < rho < 0.9
     c = value.counts
-    gap = RateGaps(np.array([[c.hits], [c.reference_hits]]), np.array([[c.among], [c.reference_among]]), rho)
+    gap = RateDifferences(np.array([[c.hits], [c.reference_hits]]), np.array([[c.among], [c.reference_among]]), rho)
     assert value.difference.low == pytest.approx(gap.limits(0.95)[0][0], rel=1e-9)
     assert of(found, "h_mean", site="C").difference.p_value is not None
 
@@ -233,7 +233,7 @@ def test_the_reference_is_not_held_against_itself() -> None:
     found = judged(by=("site",), metrics=("recall@D",), reference={"site": "A"})
     difference = of(found, "recall@D", site="A").difference
     assert (difference.value, difference.p_value, difference.p_adjusted) == (None, None, None)
-    assert difference.verdict is Verdict.UNDECIDED
+    assert difference.verdict is PairVerdict.UNDECIDED
     assert difference.reason == "it is what the others are held against"
 
 
@@ -271,7 +271,7 @@ def test_small_slices_have_no_adjusted_p_of_what_is_no_rate() -> None:
     assert 30 <= small.n_samples < 100
     difference = small.metrics["mcc"].difference
     assert difference.p_value is not None
-    assert (difference.p_adjusted, difference.verdict) == (None, Verdict.UNDECIDED)
+    assert (difference.p_adjusted, difference.verdict) == (None, PairVerdict.UNDECIDED)
     assert "so few samples" in (difference.reason or "")
 
 
@@ -281,7 +281,7 @@ def test_small_slices_have_no_adjusted_p_of_what_is_no_rate() -> None:
 def test_a_gap_that_is_one_of_prevalence_is_called_that() -> None:
     found = judged(by=("site",), metrics=("recall@D", "precision@D"))
     value = of(found, "precision@D", site="B")
-    assert value.difference.verdict is Verdict.WORSE
+    assert value.difference.verdict is PairVerdict.WORSE
     at = value.at_reference_prevalence
     assert at is not None
     mask = mask_of(CLINIC, site="B")
@@ -316,7 +316,7 @@ def test_a_class_that_a_slice_lacks_leaves_no_value_at_other_shares() -> None:
     value = of(found, "recall@D", lab="x")
     assert (value.value, value.difference.value) == (None, None)
     assert value.reason is not None
-    assert value.difference.verdict is Verdict.UNDECIDED
+    assert value.difference.verdict is PairVerdict.UNDECIDED
 
 
 # --- ranges, left out, searches --------------------------------------------------------------------------------------
@@ -361,7 +361,7 @@ def test_a_search_finds_the_slice_that_is_worse_and_no_other() -> None:
     found = judged(search=SearchQuestion("recall@D", 3), bins={"age": 4})
     assert [one.where for one in found.slices] == [{"site": "C", "sex": "f"}]
     difference = found.slices[0].metrics["recall@D"].difference
-    assert difference.verdict is Verdict.WORSE
+    assert difference.verdict is PairVerdict.WORSE
     assert difference.p_adjusted < 1e-6
     assert found.searched.slices > 20
     nothing = judged(search=SearchQuestion("precision@D", 2), by=("sex",))

@@ -89,11 +89,11 @@ def in_parts(body: Body, folder: Path, budget: int = MEMORY) -> NewEvaluation:
     return found
 
 
-def near(low: float | None, high: float | None) -> Any:
-    """Limits of which places and precision are interpolated, to a thousandth of their width."""
+def near(low: float | None, high: float | None, part: float) -> Any:
+    """Limits made of places, or precision, that are interpolated, to a part of their width."""
     assert low is not None
     assert high is not None
-    return pytest.approx((low, high), abs=1e-3 * (high - low))
+    return pytest.approx((low, high), abs=part * (high - low))
 
 
 def report_of(new: NewEvaluation) -> Report:
@@ -182,6 +182,8 @@ def test_limits_that_do_not_exist_have_the_same_reasons(edge: str, tmp_path: Pat
             continue
         assert one.get("reason") == own.get("reason"), name
         if "seed" not in own and own["low"] is not None:
-            assert (one["low"], one["high"]) == near(own["low"], own["high"]), name
+            # Precision varies more between the points of a curve than places do.
+            part = 1e-3 if name.startswith("average_precision") else 1e-4
+            assert (one["low"], one["high"]) == near(own["low"], own["high"], part), name
     undefined = {(gap.metric, gap.label, gap.code) for gap in second.undefined if gap.code != "not_folded"}
     assert undefined <= {(gap.metric, gap.label, gap.code) for gap in first.undefined}

@@ -33,8 +33,8 @@ from app.domain.decisions import CheckFilter, CheckSummary, ComparisonFilter, Co
 from app.domain.errors import NotFound
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.members import rfc3339
+from app.domain.slices import attributes_of
 from app.domain.wording import whole
-from app.services.slices.parts import attribute_names
 from app.services.slices.slices import SlicesQuestion, judge_slices
 
 router = page_routes()
@@ -78,7 +78,7 @@ async def show_slices(
 ) -> Response:
     """Show a run slice by slice: for whom it is worse, how many are lost there, and whether that is prevalence."""
     source = await context.services.evaluations.sliceable(context.project, identifier)
-    known = attribute_names(source)
+    known = [*attributes_of(source, "/by")]
     chosen = by or known[:_SLICED_BY]
     metrics = tuple(one for one in metric or () if one)
     asked = SlicesQuestion(by=tuple(dict.fromkeys(chosen)), depth=depth, metrics=metrics, reference=reference)

@@ -106,7 +106,7 @@ def _read(column: Sequence[Any], size: int, pointer: str) -> Attribute:
         fault = _fault(value)
         if fault is not None:
             raise InvalidInput.at(f"{pointer}/{entries.index(one)}", *fault)
-        known[one] = places.setdefault(_key(value), len(places))
+        known[one] = places.setdefault(value_key(value), len(places))
     codes = np.fromiter(map(known.__getitem__, entries), dtype=np.intp, count=size)
     values = [value for _, value in places]
     if not all(type(one) in (int, float) or one is None for one in values) and len(values) > MOST_VALUES:
@@ -129,7 +129,7 @@ def _fault(value: Value) -> tuple[str, str] | None:
     return None
 
 
-def _key(value: Value) -> tuple[bool, Value]:
+def value_key(value: Value) -> tuple[bool, Value]:
     """A value, apart from others that Python takes for equal: true is not 1."""
     if isinstance(value, str):
         return False, normalized(value)
@@ -155,13 +155,9 @@ def joined_attributes(parts: Sequence[Attributes | None]) -> Attributes | None:
 
 
 def _joined(parts: Sequence[Attribute]) -> Attribute:
-    keys = {(isinstance(value, bool), value): value for one in parts for value in one.values}
-    values = sorted(keys.values(), key=_rank)
-    places = {(isinstance(value, bool), value): place for place, value in enumerate(values)}
-    codes = [
-        np.array([places[isinstance(value, bool), value] for value in one.values], dtype=np.intp)[one.codes]
-        for one in parts
-    ]
+    values = sorted({value_key(value): value for one in parts for value in one.values}.values(), key=_rank)
+    places = {value_key(value): place for place, value in enumerate(values)}
+    codes = [np.array([places[value_key(value)] for value in one.values], dtype=np.intp)[one.codes] for one in parts]
     return Attribute(np.concatenate(codes), tuple(values))
 
 

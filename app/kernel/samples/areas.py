@@ -110,13 +110,12 @@ def precision_influence(scores: Scores, code: int) -> Array:
     tp, fp = (np.repeat(mass.sum() - cumulative(mass).take(ends + 1 - sizes), sizes) for mass in (held, others))
     count = float(held.sum())
     with silently():
-        precision, each = tp / (tp + fp), held / (tp + fp) ** 2
-    # Below all samples that weigh anything.
-    each = np.where(held > 0.0, each, 0.0)
+        # Above all samples that weigh anything nothing is predicted: no member stands there.
+        precision, each = (np.where(held > 0.0, part, 0.0) for part in (tp / (tp + fp), held / (tp + fp) ** 2))
     gained, lost = (np.repeat(np.cumsum(each * mass).take(ends), sizes) for mass in (fp, tp))
-    mean = float(held @ np.where(held > 0.0, precision, 0.0)) / count
+    mean = float(held @ precision) / count
     used = int(np.count_nonzero(weights))
-    moved = np.where(members, np.where(held > 0.0, precision, 0.0) - mean + gained, -lost)
+    moved = np.where(members, precision - mean + gained, -lost)
     influence = np.empty(order.size)
     influence[order] = weights * moved * float(np.sqrt(used / max(used - 1, 1))) / count
     return influence

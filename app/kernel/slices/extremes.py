@@ -1,7 +1,7 @@
-"""The worst, the best, the range and the ratio of the values of S disjoint slices, with limits that hold though the
-slices were picked for their values.
+"""The range and the ratio of the values of S disjoint slices, with limits that hold though the slices were picked for
+their values.
 
-All of them follow from the limits of the single slices, by whatever method these are made: at the level that is asked
+Both follow from the limits of the single slices, by whatever method these are made: at the level that is asked
 for, and further out at a level of their own where the slice that came out first was not known beforehand.
 """
 
@@ -15,12 +15,6 @@ from app.kernel.uncertainty.intervals import Limits, ValueWithEnds, ratio_limits
 
 # Points of the integral over the smallest of several normals, and where these end.
 _POINTS, _FAR = 2001, 9.0
-
-
-def level_of_any(level: float, count: int) -> float:
-    """Two-sided level of each of ``count`` independent values, so that one side holds for all at once: Šidák (1967)."""
-    one_sided = (0.5 + level / 2.0) ** (1.0 / count)
-    return float(2.0 * one_sided - 1.0)
 
 
 @lru_cache(maxsize=256)
@@ -45,26 +39,6 @@ def range_cdf(q: float, count: int) -> float:
     # The trapezoid rule has all its digits for what dies down at both ends.
     inside = (normal_cdf(x + q) - normal_cdf(x)) ** (count - 1)
     return float(count * (density * inside).sum() * (x[1] - x[0]))
-
-
-def smallest(values: Array, alone: Limits, of_any: Limits) -> ValueWithEnds:
-    """The smallest (...) of S values with its limits.
-
-    It is above a number only if all are: so it is above the smallest of the lower limits, at the level of one
-    (an intersection-union test, Berger 1982). It is below a number if any of them is: so below the smallest of the
-    upper limits that hold for all of them.
-
-    Args:
-        values: (..., S).
-        alone: Limits (..., S) of each at the level that is asked for.
-        of_any: At ``level_of_any``; of proportions by Clopper & Pearson, since they lie far out in the tails.
-    """
-    return values.min(axis=-1), alone[0].min(axis=-1), of_any[1].min(axis=-1)
-
-
-def largest(values: Array, alone: Limits, of_any: Limits) -> ValueWithEnds:
-    """The largest (...) of S values with its limits; the mirror image of ``smallest``."""
-    return values.max(axis=-1), of_any[0].max(axis=-1), alone[1].max(axis=-1)
 
 
 def range_of(values: Array, alone: Limits, of_pairs: Limits) -> ValueWithEnds:

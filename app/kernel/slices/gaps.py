@@ -25,7 +25,7 @@ _NO_EVENTS = 0.5
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class RateGaps:
+class RateDifferences:
     """Differences of V rates from Wilson's limits of each: MOVER. Newcombe (1998b), Zou & Donner (2008).
 
     The lower limit is d - sqrt((a - l_a)^2 + (u_b - b)^2 - 2 rho (a - l_a)(u_b - b)); p is that of the level at which a

@@ -568,12 +568,12 @@ class Places:
         """Share (n) of the others above scores (n), ties half."""
         return np.asarray(np.interp(scores, self._scores, self._fp) / self._curve.others.weight)
 
-    def precise(self, scores: Array) -> Array:
-        """Precision at scores (n) of members, less their slopes above."""
+    def precision_terms(self, scores: Array) -> Array:
+        """Precision (n) at scores of members (n), less what members above have added to its slope."""
         return np.asarray(np.interp(scores, self._scores, self._precision - self._slopes[0]))
 
-    def spoilt(self, scores: Array) -> Array:
-        """Slopes of the precision of others above scores (n)."""
+    def precision_lost(self, scores: Array) -> Array:
+        """Precision (n) that the members above scores (n) lose together by one more sample that is none."""
         return np.asarray(np.interp(scores, self._scores, self._slopes[1]))
 
     def won(self, scores: Array) -> Array:
@@ -618,8 +618,8 @@ def precision_placements(curve: Along, scores: Array, members: Mask) -> Array:
     away, (gained, lost) = np.zeros(scores.size), curve.precision_slopes
     if curve.average_precision_variance:
         at, others = np.flatnonzero(members), np.flatnonzero(~members)
-        away[at] = curve.places.precise(scores.take(at)) + gained
-        away[others] = curve.places.spoilt(scores.take(others)) - lost
+        away[at] = curve.places.precision_terms(scores.take(at)) + gained
+        away[others] = curve.places.precision_lost(scores.take(others)) - lost
     used = curve.members.used + curve.others.used
     return away * float(np.sqrt(used / max(used - 1, 1)) / curve.members.weight)
 

@@ -2,12 +2,11 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
-from enum import StrEnum
 from functools import partial
 from typing import TypeVar
 from uuid import UUID
 
-from app.domain.decisions import ComparisonKind, ComparisonRecord
+from app.domain.decisions import ComparisonKind, ComparisonRecord, PairVerdict
 from app.domain.evaluation import DatasetRef, EvaluationName, ModelRef
 from app.domain.findings import Finding
 from app.domain.members import LEFT_OUT, SPREAD, as_json
@@ -68,15 +67,6 @@ class ComparisonDesign:
     multiplicity: Multiplicity
     common_prevalence: Sequence[float] | None = field(default=None, metadata=LEFT_OUT)
     alternative: Alternative | None = field(default=None, metadata=LEFT_OUT)
-
-
-class PairVerdict(StrEnum):
-    """Verdict on the first of two runs against the second."""
-
-    BETTER = "better"
-    WORSE = "worse"
-    SAME = "same"
-    UNDECIDED = "undecided"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

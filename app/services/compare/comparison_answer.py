@@ -8,6 +8,7 @@ from uuid import UUID
 
 import numpy as np
 
+from app.domain.decisions import PairVerdict
 from app.domain.evaluation import EvaluationRecord
 from app.domain.findings import Finding
 from app.domain.wording import number
@@ -30,7 +31,6 @@ from app.services.compare.answers import (
     ComparisonHeadline,
     Disagreement,
     Multiplicity,
-    PairVerdict,
     PredictionDrift,
     Preferring,
     RankAgreement,

@@ -45,7 +45,7 @@ class Simulated:
     exact_recall: Sequence[tuple[float | None, float | None]]
     exact_alarms: Sequence[tuple[float | None, float | None]]
 
-    def at(self, place: int, share: float, cost_fp: float, cost_fn: float) -> "Outcome":
+    def at(self, place: int, share: float, cost_fp: float, cost_fn: float) -> "SimulatedOutcome":
         """Return what happens at a threshold, a share of the class, and costs of a false alarm and of a miss."""
         recall, alarms, rest = self.recall[place], self.alarms[place], 1.0 - share
         caught, false = share * recall[0], rest * alarms[0]
@@ -56,7 +56,7 @@ class Simulated:
             below = hypot(share * cost_fn * (hit_high - hit), rest * cost_fp * (alarm - alarm_low))
             above = hypot(share * cost_fn * (hit - hit_low), rest * cost_fp * (alarm_high - alarm))
             low, high = max(0.0, cost - below), cost + above
-        return Outcome(
+        return SimulatedOutcome(
             caught=caught,
             missed=share - caught,
             false=false,
@@ -82,7 +82,7 @@ class Simulated:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class SimulatedOutcome:
     """Parts of all cases, and what follows: precision and the expected cost of a case, with their limits."""
 
     caught: float

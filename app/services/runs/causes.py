@@ -184,7 +184,7 @@ def _linear(value: float, influence: Array) -> Linearisation:
 def said_causes(
     causes: Causes, runs: Runs, pair: tuple[int, int], estimand: Estimand, name: str, *, between: str | None = None
 ) -> str | None:
-    """Say the largest part of a difference in a sentence; None where it is not beyond doubt.
+    """Say the largest part of a difference in a sentence; None where its limits hold 0.
 
     Args:
         causes: The parts.

@@ -2,24 +2,15 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import Any
 from uuid import UUID
 
+from app.domain.decisions import PairVerdict
 from app.domain.findings import Finding
 from app.domain.members import LEFT_OUT
 
 # A slice by its conditions: a value of each attribute, or `from` and `to` of a number.
 Where = Mapping[str, Any]
-
-
-class Verdict(StrEnum):
-    """A slice against its reference: by the adjusted p, and `same` where the limits lie within the rope."""
-
-    BETTER = "better"
-    WORSE = "worse"
-    SAME = "same"
-    UNDECIDED = "undecided"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +21,7 @@ class SliceDifference:
         p_value: Two-sided.
         p_adjusted: Holds the false discovery rate over all slices and metrics; of a search the chance of any false
             find.
+        verdict: By the adjusted p; `same` where the limits lie within the rope.
         reason: Why limits or p are missing.
     """
 
@@ -38,7 +30,7 @@ class SliceDifference:
     high: float | None = None
     p_value: float | None = field(default=None, metadata=LEFT_OUT)
     p_adjusted: float | None = field(default=None, metadata=LEFT_OUT)
-    verdict: Verdict | None = field(default=None, metadata=LEFT_OUT)
+    verdict: PairVerdict | None = field(default=None, metadata=LEFT_OUT)
     method: str | None = field(default=None, metadata=LEFT_OUT)
     reason: str | None = field(default=None, metadata=LEFT_OUT)
 

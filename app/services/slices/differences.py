@@ -23,7 +23,7 @@ from app.kernel.numerics.hypergeometric import hypergeometric_mid_p
 from app.kernel.samples.influence import LinearMethod
 from app.kernel.samples.losses import sums_by_code
 from app.kernel.slices.gaps import (
-    RateGaps,
+    RateDifferences,
     at_reference_shares,
     cell_influences,
     drawn_at_reference_shares,
@@ -128,7 +128,7 @@ class Gap:
 
 
 class RateFacts(NamedTuple):
-    """Facts of which the difference of a rate is made; see `RateGaps`.
+    """Facts of which the difference of a rate is made; see `RateDifferences`.
 
     Attributes:
         exact: Are these numbers of samples, none of them on both sides?
@@ -192,7 +192,7 @@ class Whole:
             return [Gap(value=nan, reason=_COUNTED)] * len(facts)
         hits, among = (np.array([getattr(one, name) for one in facts]).T for name in ("hits", "among"))
         correlation, factor = (np.array([getattr(one, name) for one in facts]) for name in ("correlation", "factor"))
-        found = RateGaps(hits, among, correlation, factor)
+        found = RateDifferences(hits, among, correlation, factor)
         p, fits = found.p, np.array([one.exact for one in facts])
         # Of weights and groups the numbers of samples are no whole ones.
         exact = hypergeometric_mid_p(*np.where(fits, np.stack([hits[0], among[0], hits[1], among[1]]), 0.0))

@@ -3,9 +3,10 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from app.domain.decisions import PairVerdict
 from app.domain.findings import Finding
 from app.domain.wording import p_said, percent, rounded, whole
-from app.services.slices.answers import SliceLeftOut, SliceOfRun, SlicesSearched, SliceValue, Verdict, Where
+from app.services.slices.answers import SliceLeftOut, SliceOfRun, SlicesSearched, SliceValue, Where
 
 # Slices that are told of, the largest losses first.
 _MOST_TOLD = 20
@@ -65,7 +66,7 @@ def findings_of(
         (one, name, value)
         for one in slices
         for name, value in one.metrics.items()
-        if value.difference.verdict is Verdict.WORSE and _of_prevalence(value, rope)
+        if value.difference.verdict is PairVerdict.WORSE and _of_prevalence(value, rope)
     ]
     for one, name, value in by_prevalence[:_MOST_TOLD]:
         yield _gap_of_prevalence(one, name, value, elsewhere)
@@ -98,7 +99,7 @@ def _of_slice(one: SliceOfRun, rope: float, missed: Mapping[str, str]) -> tuple[
     worse = [
         (name, value)
         for name, value in one.metrics.items()
-        if value.difference.verdict is Verdict.WORSE and not _of_prevalence(value, rope)
+        if value.difference.verdict is PairVerdict.WORSE and not _of_prevalence(value, rope)
     ]
     return (one, sorted(worse, key=lambda found: (found[0] not in missed, -_lost(found[1])))) if worse else None
 

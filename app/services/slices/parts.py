@@ -8,12 +8,12 @@ from typing import Any, Final
 import numpy as np
 
 from app.domain.errors import InvalidInput, OutOfReach
-from app.domain.inputs.attributes import Attribute, Value
+from app.domain.inputs.attributes import Attribute
+from app.domain.inputs.labels import normalized
 from app.domain.inputs.matrices import MatrixInput
-from app.domain.slices import attribute_named, attributes_of
+from app.domain.slices import Condition, Slice, attribute_named, attributes_of
 from app.services.slices.answers import SliceLeftOut, Where
 from app.services.slices.differences import Places
-from app.services.slices.findings import slice_text
 
 # Slices that samples are divided into, however small.
 MOST_SLICES: Final = 20_000
@@ -93,38 +93,17 @@ def columns_of(source: MatrixInput, names: Sequence[str], bins: Mapping[str, Seq
     return [_column(name, one, bins.get(name)) for name, one in zip(names or known, chosen, strict=True)]
 
 
-def named_places(source: MatrixInput, where: Where) -> Places:
-    """Places of the samples of a slice by its conditions.
-
-    Raises:
-        InvalidInput: there is no such attribute, or no such sample.
-    """
-    known, mask = attributes_of(source, "/by"), np.ones(1, dtype=np.bool_)
+def conditions_of(where: Where) -> Slice:
+    """Conditions of a slice as a body names it."""
+    found = []
     for name, value in where.items():
-        attribute = attribute_named(known, name, f"/reference/{name}")
-        mask = mask & np.array([_holds(value, one) for one in attribute.values], dtype=np.bool_)[attribute.codes]
-        if not mask.any():
-            detail = f"expected a slice with samples, got {slice_text(where)}"
-            raise InvalidInput.at(f"/reference/{name}", "no_such_slice", detail)
-    return np.flatnonzero(mask)
-
-
-def attribute_names(source: MatrixInput) -> list[str]:
-    """Names of the attributes of an input.
-
-    Raises:
-        InvalidInput: it has none.
-    """
-    return list(attributes_of(source, "/by"))
-
-
-def _holds(condition: Any, value: Value) -> bool:
-    if not isinstance(condition, Mapping):
-        return condition == value and isinstance(condition, bool) is isinstance(value, bool)
-    if value is None or isinstance(value, str | bool):
-        return False
-    low, high = condition.get("from"), condition.get("to")
-    return (low is None or value >= low) and (high is None or value < high)
+        ends = [(">=", value.get("from")), ("<", value.get("to"))] if isinstance(value, Mapping) else [("=", value)]
+        found += [
+            Condition(normalized(name), operator, (end,))
+            for operator, end in ends
+            if operator == "=" or end is not None
+        ]
+    return tuple(found)
 
 
 def _column(name: str, attribute: Attribute, bins: Sequence[float] | int | None) -> Column:

@@ -8,12 +8,13 @@ from uuid import UUID
 
 import numpy as np
 
+from app.domain.decisions import PairVerdict
 from app.domain.errors import InvalidInput, OutOfReach
 from app.domain.inputs.kinds import inputs_of
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.members import number
 from app.domain.named_metrics import SLICED, SLICED_OF_TWO
-from app.domain.slices import restricted
+from app.domain.slices import attributes_of, places_of, restricted
 from app.kernel.compare.rankings import Adjustment, adjust
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.expression import is_smooth, needs_counts
@@ -34,12 +35,11 @@ from app.services.slices.answers import (
     Slices,
     SlicesSearched,
     SliceValue,
-    Verdict,
     Where,
 )
 from app.services.slices.differences import Gap, Held, Places, RateFacts, Side, Whole
 from app.services.slices.findings import findings_of
-from app.services.slices.parts import Column, Part, attribute_names, columns_of, crossed, named_places
+from app.services.slices.parts import Column, Part, columns_of, conditions_of, crossed
 
 # Slices times values of metrics in one answer.
 MOST_VALUES: Final = 20_000
@@ -89,7 +89,7 @@ def judge_slices(source: MatrixInput, asked: SlicesQuestion, identifier: UUID | 
         InvalidExpression: a metric is none.
         OutOfReach: more slices and metrics than one answer has.
     """
-    attribute_names(source)
+    attributes_of(source, "/by")
     return _Judged(source, asked, identifier).answer()
 
 
@@ -183,7 +183,9 @@ class _Judged:
         """All that is asked."""
         asked = self.asked
         columns = columns_of(self.source, asked.by, asked.bins)
-        reference = named_places(self.source, asked.reference) if isinstance(asked.reference, Mapping) else None
+        reference = None
+        if isinstance(asked.reference, Mapping):
+            reference = places_of(self.source, conditions_of(asked.reference), "/reference")
         if asked.search is not None:
             return self._searched(columns, asked.search, reference)
         if not columns:
@@ -395,13 +397,13 @@ class _Judged:
             reason=gap.reason or (_FEW_OF_OTHERS if isfinite(gap.p) and isnan(adjusted) else None),
         )
 
-    def _verdict(self, value: _Value, gap: Gap, adjusted: float) -> Verdict:
+    def _verdict(self, value: _Value, gap: Gap, adjusted: float) -> PairVerdict:
         if gap.low >= -self.asked.rope and gap.high <= self.asked.rope:
-            return Verdict.SAME
+            return PairVerdict.SAME
         better = value.estimand.preference
         if better is None or better.better is Better.NEAREST or not adjusted <= 1.0 - self.asked.level:
-            return Verdict.UNDECIDED
-        return Verdict.BETTER if (gap.value > 0) is (better.better is Better.HIGHER) else Verdict.WORSE
+            return PairVerdict.UNDECIDED
+        return PairVerdict.BETTER if (gap.value > 0) is (better.better is Better.HIGHER) else PairVerdict.WORSE
 
     # --- ranges ------------------------------------------------------------------------------------------------------
 
@@ -551,6 +553,6 @@ def _with_search(found: SliceOfRun, name: str, weak: WeakSlice) -> SliceOfRun:
     """A find with the p of its search."""
     value = found.metrics[name]
     difference = replace(
-        value.difference, p_value=weak.p, p_adjusted=weak.p_adjusted, verdict=Verdict.WORSE, reason=None
+        value.difference, p_value=weak.p, p_adjusted=weak.p_adjusted, verdict=PairVerdict.WORSE, reason=None
     )
     return replace(found, metrics={**found.metrics, name: replace(value, difference=difference)})

@@ -5,44 +5,18 @@ import pytest
 from scipy.stats import studentized_range
 
 from app.kernel.numerics.arrays import Array
-from app.kernel.slices.extremes import (
-    largest,
-    level_of_any,
-    level_of_pairs,
-    range_cdf,
-    range_of,
-    ratio_of,
-    smallest,
-)
-from app.kernel.uncertainty.intervals import Limits, clopper_pearson, wilson
+from app.kernel.slices.extremes import level_of_pairs, range_cdf, range_of, ratio_of
+from app.kernel.uncertainty.intervals import Limits, wilson
 
 _HITS, _SIZES = np.array([90.0, 85.0, 70.0, 92.0]), np.full(4, 100.0)
 
 
-def _limits(hits: Array, sizes: Array) -> tuple[Array, Limits, Limits, Limits]:
-    count = hits.shape[-1]
-    return (
-        hits / sizes,
-        wilson(hits, sizes),
-        clopper_pearson(hits, sizes, level_of_any(0.95, count)),
-        wilson(hits, sizes, level_of_pairs(0.95, count)),
-    )
-
-
-def test_the_worst_of_four_slices() -> None:
-    values, alone, of_any, _ = _limits(_HITS, _SIZES)
-    assert smallest(values, alone, of_any) == pytest.approx((0.70, 0.604151, 0.807974), abs=5e-7)
-
-
-def test_the_best_is_the_mirror_image_of_the_worst() -> None:
-    values, alone, of_any, _ = _limits(_HITS, _SIZES)
-    turned, turned_alone, turned_any, _ = _limits(_SIZES - _HITS, _SIZES)
-    worst = smallest(turned, turned_alone, turned_any)
-    assert largest(values, alone, of_any) == pytest.approx((1 - worst[0], 1 - worst[2], 1 - worst[1]), abs=1e-12)
+def _limits(hits: Array, sizes: Array) -> tuple[Array, Limits, Limits]:
+    return hits / sizes, wilson(hits, sizes), wilson(hits, sizes, level_of_pairs(0.95, hits.shape[-1]))
 
 
 def test_the_range_and_the_ratio_of_four_slices() -> None:
-    values, alone, _, of_pairs = _limits(_HITS, _SIZES)
+    values, alone, of_pairs = _limits(_HITS, _SIZES)
     assert range_of(values, alone, of_pairs) == pytest.approx((0.22, 0.063669, 0.323444), abs=5e-7)
     assert ratio_of(values, alone, of_pairs) == pytest.approx((0.760870, 0.653088, 0.924491), abs=5e-7)
 
@@ -50,19 +24,18 @@ def test_the_range_and_the_ratio_of_four_slices() -> None:
 def test_a_batch_has_what_each_has_alone() -> None:
     hits = np.stack([_HITS, _SIZES - _HITS, np.zeros(4)])
     sizes = np.broadcast_to(_SIZES, hits.shape)
-    values, alone, of_any, of_pairs = _limits(hits, sizes)
+    values, alone, of_pairs = _limits(hits, sizes)
     for place in range(3):
         one = _limits(hits[place], sizes[place])
         for together, own in (
-            (smallest(values, alone, of_any), smallest(*one[:3])),
-            (range_of(values, alone, of_pairs), range_of(one[0], one[1], one[3])),
-            (ratio_of(values, alone, of_pairs), ratio_of(one[0], one[1], one[3])),
+            (range_of(values, alone, of_pairs), range_of(*one)),
+            (ratio_of(values, alone, of_pairs), ratio_of(*one)),
         ):
             np.testing.assert_array_equal([part[place] for part in together], own)
 
 
 def test_where_all_values_are_0_there_is_no_ratio() -> None:
-    values, alone, _, of_pairs = _limits(np.zeros(3), np.full(3, 50.0))
+    values, alone, of_pairs = _limits(np.zeros(3), np.full(3, 50.0))
     assert np.isnan(ratio_of(values, alone, of_pairs)).all()
     gap, low, high = range_of(values, alone, of_pairs)
     assert float(gap) == float(low) == 0.0
@@ -76,7 +49,6 @@ def test_the_range_of_normals_is_distributed_as_scipy_says(count: int) -> None:
 
 
 def test_levels_of_two_slices() -> None:
-    assert level_of_any(0.95, 1) == pytest.approx(0.95, abs=1e-15)
     # Of two the difference is one, at the level that leaves half of the error on this side.
     assert level_of_pairs(0.95, 2) == pytest.approx(0.975, abs=1e-9)
 
@@ -90,8 +62,8 @@ def test_limits_hold_the_truth_though_slices_were_picked(count: int, size: int, 
     rates = np.full(count, rate)
     rates[0] -= lower
     hits = random.binomial(size, rates, (2000, count)).astype(float)
-    values, alone, of_any, of_pairs = _limits(hits, np.full(hits.shape, float(size)))
-    truths = (rates.min(), np.ptp(rates), rates.min() / rates.max())
-    found = (smallest(values, alone, of_any), range_of(values, alone, of_pairs), ratio_of(values, alone, of_pairs))
+    values, alone, of_pairs = _limits(hits, np.full(hits.shape, float(size)))
+    truths = (np.ptp(rates), rates.min() / rates.max())
+    found = (range_of(values, alone, of_pairs), ratio_of(values, alone, of_pairs))
     for truth, (_, low, high) in zip(truths, found, strict=True):
         assert float(((low <= truth + 1e-12) & (truth <= high + 1e-12)).mean()) > 0.945

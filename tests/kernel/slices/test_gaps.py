@@ -9,7 +9,7 @@ from app.kernel.matrix.table import Table
 from app.kernel.metrics.families.averages import macro_f1
 from app.kernel.numerics.arrays import Array
 from app.kernel.slices.gaps import (
-    RateGaps,
+    RateDifferences,
     at_reference_shares,
     cell_influences,
     drawn_at_reference_shares,
@@ -18,8 +18,8 @@ from app.kernel.slices.gaps import (
 )
 
 
-def _one(hits: float, among: float, other_hits: float, other_among: float, **more: float) -> RateGaps:
-    return RateGaps(np.array([[hits], [other_hits]]), np.array([[among], [other_among]]), **more)
+def _one(hits: float, among: float, other_hits: float, other_among: float, **more: float) -> RateDifferences:
+    return RateDifferences(np.array([[hits], [other_hits]]), np.array([[among], [other_among]]), **more)
 
 
 def _precision(table: Table) -> Array:
@@ -45,7 +45,7 @@ def test_a_slice_and_the_rest_have_newcombes_limits_and_the_p_at_which_one_touch
 def test_p_is_that_of_the_level_whose_limit_is_0_for_any_difference_and_correlation() -> None:
     hits, among = np.array([[40.0, 90.0, 50.0, 3.0], [70.0, 75.0, 50.0, 0.0]]), np.full((2, 4), 100.0)
     for correlation in (0.0, 0.4):
-        gap = RateGaps(hits, among, correlation)
+        gap = RateDifferences(hits, among, correlation)
         for place, p in enumerate(gap.p.tolist()):
             if gap.gaps[place] == 0:
                 assert p == 1.0
@@ -179,5 +179,5 @@ def test_equal_rates_are_told_apart_as_often_as_the_level_says() -> None:
     for size, rest, rate in ((30, 300, 0.5), (100, 3000, 0.9), (300, 3000, 0.98)):
         hits = np.stack([random.binomial(size, rate, 4000), random.binomial(rest, rate, 4000)]).astype(float)
         among = np.stack([np.full(4000, float(size)), np.full(4000, float(rest))])
-        rejected = float((RateGaps(hits, among).p < 0.05).mean())
+        rejected = float((RateDifferences(hits, among).p < 0.05).mean())
         assert 0.025 < rejected < 0.062
