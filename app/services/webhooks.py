@@ -125,7 +125,7 @@ class WebhookService:
         return _retry(name, identifier, await self.store.retry(project, name, identifier))
 
     async def test(self, project: str, name: str) -> DeliveryRetry:
-        """Send a message that says nothing but that it arrives, as all others are sent."""
+        """Send a test message, in the way that all messages are sent."""
         said = f"A test of the webhook {name} of the project {project}: what it is told arrives here."
         data = {"project": project, "webhook": name}
         happening = WebhookEvent(event=Event.WEBHOOK_TEST, id=new_id(), at=datetime.now(UTC), text=said, data=data)

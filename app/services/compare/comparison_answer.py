@@ -215,7 +215,7 @@ def comparison_answer(
 def _explained(
     comparison: Comparison, values: Sequence[ComparedValue], metrics: dict[str, ComparedMetric]
 ) -> list[Finding]:
-    """Put causes to the differences, and return the main one of each difference that has one beyond doubt."""
+    """Put causes to the differences, and return the main one of each difference whose limits exclude 0."""
     runs, found = comparison.runs, []
     for value in values:
         estimand, metric = comparison.estimands[value.estimand], metrics[value.name]

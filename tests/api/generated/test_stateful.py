@@ -67,7 +67,8 @@ def test_what_is_made_can_be_used_until_it_is_deleted(base_url: str, kept: Kept)
     followed: set[str] = set()
 
     # A key is rotated once: what a second time is answered depends on the first, and sequences are played again.
-    repeatable = SCHEMA.exclude(operation_id="rotateKey")
+    # What may be asked of a merge depends on its parts: its links are followed above.
+    repeatable = SCHEMA.exclude(operation_id=["rotateKey", "mergeEvaluations"])
 
     class Machine(repeatable.as_state_machine()):  # type: ignore[misc]  # a class made by a function
         def get_call_kwargs(self, _: Case) -> dict[str, Any]:

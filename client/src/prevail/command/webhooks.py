@@ -27,7 +27,7 @@ def add_commands(commands: Any, common: argparse.ArgumentParser) -> None:
         "--event", action="append", choices=_EVENTS, help="repeat for several (default: gate.checked)"
     )
     put_hook.set_defaults(carry_out=_put)
-    test = tasks.add_parser("test", parents=[common], help="send a message that says nothing, and wait for its arrival")
+    test = tasks.add_parser("test", parents=[common], help="send a test message, and wait until it arrives")
     test.add_argument("name", metavar="NAME")
     test.set_defaults(carry_out=_test)
     tasks.add_parser("list", parents=[common], help="the webhooks").set_defaults(carry_out=_list)
