@@ -14,6 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.domain.inputs.matrices import MatrixInput
+from app.domain.inputs.samples import Samples
+from app.domain.slices import attributes_of
 from app.kernel.compare.differences import Differences
 from app.kernel.compare.linear import linearised
 from app.kernel.matrix.table import Table
@@ -157,10 +159,7 @@ class Whole:
     @cached_property
     def size(self) -> int:
         """Number of what has attributes: samples, or queries of a ranking."""
-        samples = self.source.samples
-        assert samples is not None  # noqa: S101 - slices are made of samples
-        assert samples.attributes is not None  # noqa: S101 - with attributes
-        return next(iter(samples.attributes.by_name.values())).codes.size
+        return next(iter(attributes_of(self.source, "/by").values())).codes.size
 
     @cached_property
     def weights(self) -> Array:
@@ -238,8 +237,7 @@ class Whole:
 
     @property
     def _codes(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        samples = self.source.samples
-        assert samples is not None  # noqa: S101 - slices are made of samples
+        samples = _samples(self.source)
         return samples.truth.astype(np.intp), samples.predicted.astype(np.intp)
 
     def _summed(self, influences: Array) -> Array:
@@ -263,7 +261,7 @@ class Whole:
         influences = [cell_influences(half, functional) for half in halves]
         values = [functional(Table(side.run.counts)) for side in sides]
         found = self._of_cells(values[0] - values[1], influences, halves, held)
-        return _parted(estimands, self._read_off(found, held, "influence"))
+        return _parted(estimands, self._read_off(values[0] - values[1], found, held, "influence"))
 
     def at_shares(self, estimands: Sequence[Estimand], held: Held) -> list[list[tuple[float, Gap]]]:
         """Values of one slice at the class shares of the other side, and their differences from that."""
@@ -286,12 +284,11 @@ class Whole:
                 seed=chosen_seed(None, own, other),
                 squares=squares,
             )
-            gaps = self._read_off(differences, held, "posterior", found.first - found.second)
+            gaps = self._read_off(found.first - found.second, differences, held, "posterior")
         else:
             influences = [found.own, -found.others]
-            gaps = self._read_off(
-                self._of_cells(found.first - found.second, influences, [own, other], held), held, "influence"
-            )
+            moved = found.first - found.second
+            gaps = self._read_off(moved, self._of_cells(moved, influences, [own, other], held), held, "influence")
         return _parted(estimands, list(zip(found.first.tolist(), gaps, strict=True)))
 
     def _drawn(self, held: Held) -> bool:
@@ -301,7 +298,7 @@ class Whole:
         if _DRAWS * held.own.run.counts.size > _MOST_DRAWN:
             return False
         wanted = held.other.run.counts.sum(axis=1) > 0
-        sizes = [np.bincount(side.source.samples.truth, minlength=wanted.size) for side in (held.own, held.rest)]  # type: ignore[union-attr]  # made of samples
+        sizes = [np.bincount(_samples(side.source).truth, minlength=wanted.size) for side in (held.own, held.rest)]
         return bool(np.min(sizes, axis=0)[wanted].min() < _FEWEST_MEMBERS)
 
     def _of_cells(self, gaps: Array, influences: Sequence[Array], counts: Sequence[Array], held: Held) -> Differences:
@@ -372,7 +369,7 @@ class Whole:
         freedom = np.array([[one.freedom for one in part] for part in parts])
         if self.grouping is not None:
             freedom = np.minimum(freedom, [[self._freedom(side)] for side in sides])
-        return self._read_off(of_influences(gaps, first, second, freedom), held, _name(parts[0]))
+        return self._read_off(gaps, of_influences(gaps, first, second, freedom), held, _name(parts[0]))
 
     @staticmethod
     def _linear(estimand: Estimand, side: Side) -> list[Linearisation] | None:
@@ -404,9 +401,9 @@ class Whole:
             (value, Gap(value=gap, reason=_FORMLESS)) for value, gap in zip(at.tolist(), gaps.tolist(), strict=True)
         ]
 
-    def _read_off(self, found: Differences, held: Held, name: str, gaps: Array | None = None) -> list[Gap]:
+    def _read_off(self, values: Array, found: Differences, held: Held, name: str) -> list[Gap]:
+        """Differences (V) with their limits and p."""
         low, high = found.limits(self.level)
-        values = found.gaps if gaps is None else gaps  # type: ignore[attr-defined]  # both kinds have them
         enough = held.own.places.size >= FEWEST_OF_OTHERS
         name = name if self.grouping is None else f"grouped_{name}"
         answers = []
@@ -415,6 +412,12 @@ class Whole:
             gap = Gap(value=value, low=one, high=other, p=p, p_of_many=p if enough else nan, method=name, reason=reason)
             answers.append(gap)
         return answers
+
+
+def _samples(source: MatrixInput) -> Samples:
+    if source.samples is None:
+        raise ValueError("expected an input with its samples")
+    return source.samples
 
 
 def _guard(one: Linearisation) -> float:

@@ -6,7 +6,14 @@ from typing import Any
 from app.domain.decisions import PairVerdict
 from app.domain.findings import Finding
 from app.domain.wording import p_said, percent, rounded, whole
-from app.services.slices.answers import SliceLeftOut, SliceOfRun, SlicesSearched, SliceValue, Where
+from app.services.slices.answers import (
+    AtReferencePrevalence,
+    SliceLeftOut,
+    SliceOfRun,
+    SlicesSearched,
+    SliceValue,
+    Where,
+)
 
 # Slices that are told of, the largest losses first.
 _MOST_TOLD = 20
@@ -63,13 +70,13 @@ def findings_of(
         more = len(told) - _MOST_TOLD
         yield Finding.note("more_slices_worse", f"{more} more slices are worse beyond chance.", slices=more)
     by_prevalence = [
-        (one, name, value)
+        (one, name, value, at)
         for one in slices
         for name, value in one.metrics.items()
-        if value.difference.verdict is PairVerdict.WORSE and _of_prevalence(value, rope)
+        if value.difference.verdict is PairVerdict.WORSE and (at := _of_prevalence(value, rope)) is not None
     ]
-    for one, name, value in by_prevalence[:_MOST_TOLD]:
-        yield _gap_of_prevalence(one, name, value, elsewhere)
+    for one, name, value, at in by_prevalence[:_MOST_TOLD]:
+        yield _gap_of_prevalence(one, name, value, at, elsewhere)
     if searched is not None and not slices:
         yield Finding.note(
             "no_weak_slice",
@@ -99,7 +106,7 @@ def _of_slice(one: SliceOfRun, rope: float, missed: Mapping[str, str]) -> tuple[
     worse = [
         (name, value)
         for name, value in one.metrics.items()
-        if value.difference.verdict is PairVerdict.WORSE and not _of_prevalence(value, rope)
+        if value.difference.verdict is PairVerdict.WORSE and _of_prevalence(value, rope) is None
     ]
     return (one, sorted(worse, key=lambda found: (found[0] not in missed, -_lost(found[1])))) if worse else None
 
@@ -137,19 +144,19 @@ def _worse(one: SliceOfRun, worse: Sequence[_Named], elsewhere: str, missed: Map
     )
 
 
-def _of_prevalence(value: SliceValue, rope: float) -> bool:
-    """Is a gap that is settled gone at the class shares of the reference, to half of it at most?"""
+def _of_prevalence(value: SliceValue, rope: float) -> AtReferencePrevalence | None:
+    """Return the metric at the class shares of the reference if a settled gap is gone there, to half of it at most."""
     at, gap = value.at_reference_prevalence, value.difference.value
     if at is None or gap is None or at.difference.low is None or at.difference.high is None:
-        return False
+        return None
     reach = max(rope, abs(gap) / 2.0)
-    return -reach <= at.difference.low and at.difference.high <= reach
+    return at if -reach <= at.difference.low and at.difference.high <= reach else None
 
 
-def _gap_of_prevalence(one: SliceOfRun, name: str, value: SliceValue, elsewhere: str) -> Finding:
-    at = value.at_reference_prevalence
+def _gap_of_prevalence(
+    one: SliceOfRun, name: str, value: SliceValue, at: AtReferencePrevalence, elsewhere: str
+) -> Finding:
     shares = ", ".join(f"{label} {percent(share)}" for label, share in one.prevalence.items())
-    assert at is not None  # noqa: S101 - who calls has looked
     return Finding.note(
         "gap_of_prevalence",
         f"The gap of {name} in {slice_text(one.where)}, {rounded(value.value or 0.0)} against "
