@@ -66,7 +66,8 @@ def test_the_headline_comes_without_being_asked_for(client: httpx.Client) -> Non
     assert intervals["log_loss"]["method"] == "t"
     assert intervals["au_imcp"]["given"] == "actual_counts"
     assert "brier_score" in intervals
-    assert "average_precision@0" not in intervals
+    assert intervals["average_precision@0"]["method"] == "influence_logit"
+    assert "pr_auc_trapezoid@0" not in intervals
     none = compute(client, make(n=80), intervals="none")["intervals"]
     assert none == {}
     assert "roc_auc@1" in compute(client, make_scores())["intervals"]

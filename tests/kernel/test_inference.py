@@ -133,7 +133,7 @@ def test_the_named_list_is_what_the_cards_say() -> None:
 def test_headline_of_probabilities() -> None:
     of_classes = catalogue().metrics
     shown = [one.key for one in of_classes if Task.MULTICLASS in one.card.tasks and one.card.inference.headline]
-    assert set(shown) - set(HEADLINE) == {"roc_auc", "au_imcp", "log_loss", "brier_score"}
+    assert set(shown) - set(HEADLINE) == {"roc_auc", "average_precision", "au_imcp", "log_loss", "brier_score"}
 
 
 def test_statistics_of_the_sample() -> None:

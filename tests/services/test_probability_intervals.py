@@ -101,7 +101,8 @@ def test_the_headline_has_what_costs_nothing() -> None:
     y, p = softmax_problem(150, 3, 2)
     part = answered(source_of(y, p), Options(level=0.9))
     areas = {"roc_auc@A", "roc_auc@B", "roc_auc@C", "roc_auc_ovr_macro"}
-    assert set(part.intervals) == {*areas, "log_loss", "brier_score", "au_imcp"}
+    precisions = {f"average_precision@{label}" for label in "ABC"}
+    assert set(part.intervals) == {*areas, *precisions, "log_loss", "brier_score", "au_imcp"}
     found = delong(y == 2, p[:, 2])
     center = stats.norm.ppf(0.95) * np.sqrt(found.covariance[0, 0]) / (found.areas[0] * (1 - found.areas[0]))
     logit = np.log(found.areas[0] / (1 - found.areas[0]))
@@ -155,7 +156,9 @@ def test_scores_have_intervals_of_what_orders_them() -> None:
     assert part.intervals["log_loss"]["method"] == "t"
     assert "undefined" in part.intervals["expected_calibration_error"]["reason"]
     assert "median_phi@A" not in part.intervals
-    assert set(answered(source_of(y, p[:, 1]), Options()).intervals) == {"roc_auc@A", "roc_auc@B"}
+    assert set(answered(source_of(y, p[:, 1]), Options()).intervals) == {
+        f"{area}@{label}" for area in ("roc_auc", "average_precision") for label in "AB"
+    }
 
 
 def test_a_perfect_order_has_newcombes_interval() -> None:

@@ -295,14 +295,14 @@ def unit_metrics(metrics: Sequence[Reported], task: Task, options: Options) -> l
 def probability_metrics(scores: Scores, options: Options) -> list[AnyMetric]:
     """The metrics of probabilities or scores of which a report gives intervals, overall ones in front."""
     metrics = catalogue().of_probabilities.reported
-    overall = metrics.of_scope(Scope.OVERALL)
+    overall, of_classes = metrics.of_scope(Scope.OVERALL), metrics.of_scope(Scope.CLASS)
     if options.intervals is IntervalChoice.ALL:
-        return [*overall, *metrics.of_scope(Scope.CLASS)]
+        return [*overall, *of_classes]
     shown = [metric for metric in overall if metric.card.inference.headline and scores.are_probabilities]
     # Of two classes it is the area of either.
     if scores.n_classes > 2:
         shown.append(roc_auc_ovr_macro)
-    return [roc_auc, *shown]
+    return [*(metric for metric in of_classes if metric.card.inference.headline), *shown]
 
 
 def headline_cautions(source: MatrixInput, options: Options) -> list[Finding]:

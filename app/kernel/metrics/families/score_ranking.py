@@ -239,6 +239,7 @@ def roc_gini(s: Scores) -> Array:
     undefined=(NO_ACTUAL,),
     references=("davis2006", "aguilar2025", "wu2025", "beddar2025"),
     also=OVER_LABELS,
+    headline=True,
     scale=Scale.LOGIT,
     influence=InfluenceForm(LinearMethod.INFLUENCE_LOGIT, _precision, area=Area(AreaOf.PRECISION)),
 )

@@ -11,10 +11,11 @@ from typing import Final
 import numpy as np
 
 from app.kernel.compare.linear import linearised
-from app.kernel.metrics.card import is_of_probabilities
+from app.kernel.metrics.card import Scale, is_of_probabilities
 from app.kernel.metrics.expression import Every, Measure, measures
-from app.kernel.metrics.families.score_ranking import recall_at, roc_auc, specificity_at
+from app.kernel.metrics.families.score_ranking import average_precision, recall_at, roc_auc, specificity_at
 from app.kernel.numerics.arrays import Array
+from app.kernel.samples.areas import precision_variance
 from app.kernel.samples.influence import LinearMethod, Strata
 from app.kernel.uncertainty.closed_forms import Given, Method
 from app.kernel.uncertainty.draws import AreaInterval, ClassCounts, Shares
@@ -49,6 +50,9 @@ def in_closed_form(estimand: Estimand, run: RunData, settings: LimitSettings) ->
     if plain and isinstance(expression, Measure) and expression.metric is roc_auc:
         classes = range(run.n_classes) if isinstance(expression.of, Every) else (expression.of,)
         return tuple(areas([code for code in classes if code is not None], run, settings))
+    if plain and isinstance(expression, Measure) and expression.metric is average_precision:
+        classes = range(run.n_classes) if isinstance(expression.of, Every) else (expression.of,)
+        return tuple(_precision(code, run, settings) for code in classes if code is not None)
     if plain and isinstance(expression, Measure) and expression.metric in (recall_at, specificity_at):
         classes = range(run.n_classes) if isinstance(expression.of, Every) else (expression.of,)
         values = zip(classes, run.values(estimand).tolist(), strict=True)
@@ -101,6 +105,17 @@ def areas(classes: Sequence[int], run: RunData, settings: LimitSettings) -> Iter
         value = float(ranking.auc)
         low, high, method = area_limits(value, spread, members, others, settings.level_of_each)
         yield replace(form, value=value, low=low, high=high, method=method)
+
+
+def _precision(code: int, run: RunData, settings: LimitSettings) -> Estimate:
+    """Average precision of a class, from the order that its value was read off."""
+    ranking = run.scores.ranking(code)
+    members, others = float(ranking.positives), float(ranking.negatives)
+    spread = precision_variance(ranking) if members else nan
+    value, freedom = float(ranking.average_precision), max(min(members, others) - 1.0, 1.0)
+    method = LinearMethod.INFLUENCE_LOGIT
+    linear = Linearisation(value, np.array([spread**0.5]), Scale.LOGIT, Strata.WHOLE, method, freedom=freedom)
+    return of_sum(linear, run, settings)
 
 
 def of_sum(linear: Linearisation, run: RunData, settings: LimitSettings) -> Estimate:
