@@ -211,6 +211,12 @@ class StrictRoute(APIRoute):
         """Hold a request against its key; raises what `let_pass` does."""
         await let_pass(request, scope)
 
+    def check_parameters(self, request: Request) -> None:
+        """Check names of parameters, and how often they came; raises InvalidQuery."""
+        faults = parameter_faults(request)
+        if faults:
+            raise InvalidQuery(faults)
+
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         """Check who asks, and the parameters, before anything else is done."""
         handle = super().get_route_handler()
@@ -247,7 +253,7 @@ class StrictRoute(APIRoute):
             if changes:
                 await check_preconditions(request)
             if request.scope["query_string"]:
-                refuse_unknown_parameters(request)
+                self.check_parameters(request)
             elif direct:
                 # Nothing is left for FastAPI to find out, which would take a tenth of a millisecond.
                 answer: Response = await self.endpoint(request, await context(request))
@@ -312,24 +318,21 @@ def _wants_context_only(endpoint: Callable[..., Any]) -> bool:
     return [each.name for each in parameters if each.default is Parameter.empty] == ["request", "context"]
 
 
-def refuse_unknown_parameters(request: Request) -> None:
-    """Check the names of the parameters.
+UNKNOWN_PARAMETER: Final = "unknown_parameter"
 
-    Raises:
-        InvalidQuery: there is one that the route does not know, or one that no database can hold.
-    """
+
+def parameter_faults(request: Request) -> list[Fault]:
+    """The parameters that the route does not know, that no database can hold, or that came too often."""
     known = [field.alias for field in request.scope["route"].query_params]
     faults = []
     for name, value in request.query_params.multi_items():
         if name not in known:
             meant = near(name[:128], known)
             hint = did_you_mean(meant) or (f"; known are {', '.join(known)}" if known else "")
-            faults.append(Fault(name[:128], "unknown_parameter", f"there is no such parameter{hint}", meant))
+            faults.append(Fault(name[:128], UNKNOWN_PARAMETER, f"there is no such parameter{hint}", meant))
         elif "\x00" in value:
             faults.append(Fault(name, "nul_character", "expected text without the character U+0000"))
-    faults += _repeated(request)
-    if faults:
-        raise InvalidQuery(faults)
+    return faults + _repeated(request)
 
 
 def _repeated(request: Request) -> list[Fault]:

@@ -262,13 +262,6 @@ class EvaluationName:
         )
 
     @staticmethod
-    def said(named: Mapping[str, Any]) -> str:
-        """The model and the data set of an object that names an evaluation, for a sentence."""
-        model, dataset = named["model"], named["dataset"]
-        run = model["name"] + ("" if model["version"] is None else f":{model['version']}")
-        return f"{run} on {dataset['name']}" + ("" if dataset["split"] is None else f", {dataset['split']}")
-
-    @staticmethod
     def within(stored: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return the members of the name, of a stored object that has them among others."""
         return {one.name: stored[one.name] for one in fields(EvaluationName)}

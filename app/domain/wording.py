@@ -5,7 +5,8 @@ away from zero. Formatting the double would decide halves by its binary digits: 
 """
 
 import re
-from collections.abc import Sequence
+import unicodedata
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_HALF_UP, Context, Decimal
 from difflib import get_close_matches
@@ -255,6 +256,58 @@ def _written(value: float, scale: int, digits: int | None) -> str:
         text = f"{scaled.quantize(Decimal(1).scaleb(-digits), context=_EXACTLY):f}"
     # What rounds to zero has no sign.
     return text if Decimal(text) else text.removeprefix("-")
+
+
+# --- runs ------------------------------------------------------------------------------------------------------------
+
+
+def run_name(model: Mapping[str, Any] | None) -> str:
+    """Return the name of a model and its version."""
+    if model is None:
+        return ""
+    return printable(f"{model['name']} {model['version']}" if model.get("version") else model["name"])
+
+
+def dataset_name(dataset: Mapping[str, Any] | None, *, version: bool = False) -> str:
+    """Return the name of a dataset and its split, with its version where that is wanted."""
+    if dataset is None:
+        return ""
+    name = f"{dataset['name']} {dataset['version']}" if version and dataset.get("version") else dataset["name"]
+    return printable(f"{name}, {dataset['split']}" if dataset.get("split") else name)
+
+
+def run_title(named: Mapping[str, Any]) -> str:
+    """Return the model and the dataset of an evaluation."""
+    model, dataset = run_name(named.get("model")), dataset_name(named.get("dataset"))
+    return f"{model} on {dataset}" if model and dataset else model or dataset or "evaluation, not kept"
+
+
+def run_names(runs: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return names that tell runs apart: the models, with what else differs where these are the same."""
+    names = [run_name(run["model"]) for run in runs]
+    if len(set(names)) < len(names):
+        names = [run_title(run) for run in runs]
+    if len(set(names)) < len(names):
+        names = [f"{name} ({place})" for place, name in enumerate(names, start=1)]
+    return names
+
+
+# Categories of characters that would do something to a terminal in place of being shown: controls, formats such as
+# those that turn the direction of writing, surrogates, separators of lines and of paragraphs.
+_UNSHOWN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
+
+
+def printable(text: str) -> str:
+    r"""Return a name as it can be shown: what a terminal would obey is written out, such as ``\x1b``."""
+    if text.isprintable():
+        # Nearly all names are: none of these categories is printable.
+        return text
+    return "".join(one if unicodedata.category(one) not in _UNSHOWN else _escaped(one) for one in text)
+
+
+def _escaped(character: str) -> str:
+    code = ord(character)
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
 # --- names -----------------------------------------------------------------------------------------------------------

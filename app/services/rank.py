@@ -326,7 +326,7 @@ def _judged(
     try:
         comparison = _compared(entrants, better, kept, InferenceSettings(level=query.level, seed=seed))
     except (IncomparableRuns, NotComparable) as error:
-        return replace(board, notes=(*board.notes, f"which runs can be told apart is not known: {error.detail}"))
+        return replace(board, notes=(*board.notes, f"which runs may be the best is not known: {error.detail}"))
     drawn, paired = comparison.drawn(0), comparison.runs.pairing.paired
     design = replace(board.design, paired=paired, draws=0 if drawn is None else len(drawn), seed=seed)
     notes = [] if paired else [_INDEPENDENT]
@@ -339,8 +339,8 @@ def _judged(
 
 
 _INDEPENDENT = (
-    "which runs can be told apart is judged as if they were independent; on one test set this is cautious: with sample "
-    "ids more could be separated"
+    "runs are compared as if they were independent; on one test set this is cautious: with sample ids fewer may be the "
+    "best"
 )
 
 

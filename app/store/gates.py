@@ -10,9 +10,10 @@ from sqlalchemy.dialects.postgresql import JSONB, distinct_on, insert
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from app.domain.decisions import CheckFilter, Gate, GateCheck, model_readings
-from app.domain.evaluation import EvaluationName, Page
+from app.domain.evaluation import Page
 from app.domain.identifiers import new_id, time_of
 from app.domain.operations import Change, Event, Kind, WebhookEvent
+from app.domain.wording import run_title
 from app.kernel.compare.gates import Verdict
 from app.store.audit import note
 from app.store.database.engine import read_page, read_rows, reading, writing
@@ -126,7 +127,7 @@ class PostgresGateStore:
 
 def _happening(project: str, check: GateCheck) -> WebhookEvent:
     results = check.answer["results"]
-    run = EvaluationName.said(check.answer["evaluation"])
+    run = run_title(check.answer["evaluation"])
     open_rules = [one["message"] for one in results if one["verdict"] != Verdict.PASS]
     return WebhookEvent(
         event=Event.GATE_CHECKED,

@@ -18,12 +18,14 @@ from app.api.bodies.parsing import parse_value
 from app.api.documents.check import rule_text
 from app.api.documents.comparison import outcomes
 from app.api.documents.document import Estimate
+from app.api.documents.leaderboard import leaderboard_table
 from app.api.documents.markdown import code, write_csv, write_markdown
-from app.api.documents.reading import said_once, shown
+from app.api.documents.reading import said_once
 from app.api.documents.text import Style, Track, columns_of, shortened, wrapped, write_text
 from app.api.presentation import CHECK, COMPARISON, EVALUATION, LEADERBOARD, Kind
 from app.api.report import write_page
 from app.api.v1.requests.evaluations import EvaluationRequest
+from app.domain.wording import printable
 from app.services.evaluate.evaluations import evaluate_alone
 from tests.golden.playing import read_answers
 from tests.golden.requests import GROUPS
@@ -119,6 +121,32 @@ def test_a_value_of_many_digits_does_not_touch_its_limits() -> None:
         if line.startswith("  specificity")
     )
     assert re.search(r"0\.99997  0\.9999\d to 0\.9999\d +\|", line)
+
+
+def test_a_leaderboard_says_among_whom_the_best_model_is() -> None:
+    """By the set that has the best with the level; where that is not known, by who is worse than the first."""
+    body = dict(copy.deepcopy(next(body for _, body in written("leaderboard") if len(body["items"]) >= 4)))
+    items = body["items"] = body["items"][:4]
+    for one, may, worse in zip(items, (True, False, True, False), (False, False, False, True), strict=True):
+        one |= {"rank": 1, "may_be_best": may, "separable_from_best": worse}
+
+    def headings() -> list[str]:
+        return [str(group.title) for group in leaderboard_table(body).groups if group.rows]
+
+    assert headings() == [
+        "The best model is one of these 2, with 95 % confidence",
+        "Not the best, with 95 % confidence",
+    ]
+    items[2]["may_be_best"] = False
+    assert headings()[0] == "The best model, with 95 % confidence"
+    for one in items:
+        one["may_be_best"] = None
+    assert headings() == [
+        f"{said}, with 95 % confidence" for said in ("Not shown to be worse than the first", "Worse than the first")
+    ]
+    items[3] |= {"rank": None, "separable_from_best": None}
+    items[2]["separable_from_best"] = None
+    assert headings()[1:] == ["Whether they may be the best is not known", "Without a value"]
 
 
 @pytest.mark.parametrize(
@@ -241,7 +269,7 @@ def test_every_recorded_answer_has_a_page() -> None:
             page = write_page(kind.document(answer)).decode()
             assert page.startswith("<!doctype html>"), name
             for one in said_once(body.get("findings") or ()):
-                assert str(escape(shown(one["message"]).split(". ")[0])) in page, name
+                assert str(escape(printable(one["message"]).split(". ")[0])) in page, name
 
 
 def test_a_comparison_says_what_its_numbers_say() -> None:
@@ -333,7 +361,7 @@ def test_labels_are_cut_where_they_differ_least() -> None:
 def test_wide_characters_take_two_columns() -> None:
     assert columns_of("漢字") == 4
     assert columns_of("e\u0301") == 1
-    assert shown("a\u202eb\n") == r"a\u202eb\x0a"
+    assert printable("a\u202eb\n") == r"a\u202eb\x0a"
 
 
 def test_a_number_stays_with_its_unit() -> None:

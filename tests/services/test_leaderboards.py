@@ -31,7 +31,7 @@ def test_intervals_are_the_same_with_and_without_company(bench: Bench) -> None:
     board = bench.rank("h_mean")
     assert "paired" not in board["design"]
     assert [line["separable_from_best"] for line in board["items"]] == [None, None]
-    assert "which runs can be told apart is not known: they do not have the same classes" in board["notes"]
+    assert "which runs may be the best is not known: they do not have the same classes" in board["notes"]
     assert "the runs do not all have the same classes: their values may not mean the same" in board["notes"]
     assert all(line["low"] < line["value"] < line["high"] for line in board["items"])
 

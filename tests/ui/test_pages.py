@@ -178,7 +178,11 @@ def test_filters_are_those_of_the_api(web: httpx.Client, world: World) -> None:
     assert runs(sort="h_mean") == set(world.runs)
     refused = check_page(web.get("/ui", params={"where": "h_men>=0.7"}), 422)
     assert "h_mean" in refused.text
-    assert "did you mean model" in check_page(web.get("/ui?modell=x"), 422).text
+    for asked, said in (("modell=x", "did you mean model?"), ("%3Cb%3E=1", "there is no such parameter; known are")):
+        passed_over = check_page(web.get(f"/ui?{asked}")).text
+        assert "passes over what it does not know" in passed_over
+        assert said in passed_over
+    assert "passes over" not in check_page(web.get("/ui?model=tumor-rf")).text
 
 
 def test_empty_fields_are_no_filters(web: httpx.Client) -> None:

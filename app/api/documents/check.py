@@ -25,11 +25,11 @@ from app.api.documents.document import (
     Tag,
     Words,
 )
-from app.api.documents.reading import counted, interval_words, run_title, sentence
+from app.api.documents.reading import counted, interval_words, sentence
 from app.domain.catalogue import describe_metric, metric_by_name
 from app.domain.errors import NotFound
 from app.domain.rules import Bound, Demand
-from app.domain.wording import about, significant, whole
+from app.domain.wording import about, run_title, significant, whole
 
 _ORDER: Final = ("fail", "inconclusive", "pass")
 _MOST_SAID: Final = 3

@@ -23,8 +23,19 @@ from app.api.documents.document import (
     Tag,
     Words,
 )
-from app.api.documents.reading import dataset_name, run_name, run_names, sentence
-from app.domain.wording import MOST_NAMED, chance, number, p_said, p_value, percent, rounded
+from app.api.documents.reading import sentence
+from app.domain.wording import (
+    MOST_NAMED,
+    chance,
+    dataset_name,
+    number,
+    p_said,
+    p_value,
+    percent,
+    rounded,
+    run_name,
+    run_names,
+)
 from app.domain.wording import names as listed_names
 
 BETTER, WORSE, EQUAL, OPEN = "Better", "Worse", "The same", "Not settled"
@@ -326,7 +337,7 @@ def _of_models(answer: Json) -> Document:
     columns = [
         Column("model", Kind.NAME, cut=50),
         Column("average rank", Kind.NUMBER),
-        Column("cannot be told apart from"),
+        Column("may be as good"),
     ]
     rows: list[list[Cell]] = [
         [(Name(names[place]),), rounded(ranks[place], 2), _alike(answer, place, names)] for place in order
@@ -362,7 +373,7 @@ def _of_models(answer: Json) -> Document:
 
 
 def _alike(answer: Json, place: int, names: Sequence[str]) -> Words | None:
-    """Return the models that one cannot be told apart from."""
+    """Return the models that may be as good as one."""
     found = sorted({one for clique in answer["cliques"] if place in clique for one in clique} - {place})
     return listed_names([names[one] for one in found]) if found else None
 

@@ -32,13 +32,11 @@ from app.api.documents.document import (
 from app.api.documents.reading import (
     by_severity,
     class_word,
-    dataset_name,
     ends_of,
     has_classes,
     overall,
     precision_of,
     recalls_of,
-    run_name,
     said_once,
     sentence,
     shown_first,
@@ -51,7 +49,7 @@ from app.domain.inputs.kind import EQUALLY_FREQUENT
 from app.domain.inputs.kinds import KINDS, task_of
 from app.domain.named_metrics import F1, PRECISION, RECALL
 from app.domain.wording import PAGE as ON_PAGES
-from app.domain.wording import number, percent, share, whole
+from app.domain.wording import dataset_name, number, percent, run_name, share, whole
 
 # Rows of a text, which has at most 60 lines.
 _SHORT_METRICS, _SHORT_CLASSES, _SHORT_QUERIES = 20, 8, 5

@@ -1,7 +1,6 @@
-"""A leaderboard as a document: who is ahead, and of whom that cannot be said."""
+"""A leaderboard as a document: who is ahead, and among whom the best model is."""
 
 from collections.abc import Iterator, Sequence
-from itertools import accumulate, groupby
 from typing import Final
 
 from app.api.documents.document import (
@@ -20,11 +19,9 @@ from app.api.documents.document import (
     Section,
     Table,
 )
-from app.api.documents.reading import counted, dataset_name, interval_words, run_name, sentence
-from app.domain.wording import whole
+from app.api.documents.reading import counted, interval_words, sentence
+from app.domain.wording import dataset_name, percent, run_name, whole
 
-# Headings of the groups: those that come first, second and later.
-_GROUPS: Final = ("Cannot be told apart from the best", "Worse than the best beyond doubt", "Worse still")
 _HEADS: Final = ("rank", "model", "version", "value", "low", "high", "n_samples", "evaluation_id", "reason")
 
 
@@ -55,14 +52,14 @@ def leaderboard_document(answer: Json) -> Document:
 
 
 def leaderboard_table(answer: Json) -> Table:
-    """Return the models in order, in groups that cannot be told apart from their best."""
+    """Return the models in order, those first among which the best one is."""
     columns = [
         Column("rank", Kind.NUMBER),
         Column("model", Kind.NAME, cut=30),
         Column((Name(answer["metric"]),), Kind.DRAWN, style="big"),
         Column("n", Kind.NUMBER, only=PAGE),
     ]
-    groups = list(_groups(answer["items"]))
+    groups = list(_groups(answer["items"], percent(answer["level"], None)))
     return Table("Models in order", columns, groups, interval_words(answer["level"]), rest="models", style="lbt")
 
 
@@ -72,18 +69,22 @@ def leaderboard_notes(answer: Json) -> list[Said]:
     return [Said("note", one) for one in [*winner, *(f"{sentence(note)}." for note in answer["notes"])]]
 
 
-def _groups(items: Sequence[Json]) -> Iterator[Group]:
-    below = list(accumulate((bool(one["separable_from_best"]) for one in items), max))
-    parts = groupby(zip(items, below, strict=True), key=lambda one: (one[0]["group"], one[1]))
-    seen: list[object] = []
-    for (group, _), part in parts:
-        lines = [one for one, _ in part]
-        title = ""
-        if group not in seen:
-            seen.append(group)
-            alike = f"; these {len(lines)} cannot be told apart" if len(seen) > 1 and len(lines) > 1 else ""
-            title = "Not ranked" if group is None else _GROUPS[min(len(seen), 3) - 1] + alike
-        yield Group([_row(one) for one in lines], title)
+def _groups(items: Sequence[Json], level: str) -> Iterator[Group]:
+    """Yield the models that may be the best, the others, and those of which neither is known."""
+    first, others, open_, unranked = list[Json](), list[Json](), list[Json](), list[Json]()
+    for one in items:
+        # Where nothing was drawn it is known at most which models are worse than the first.
+        possible = one["may_be_best"]
+        if possible is None and one["separable_from_best"] is not None:
+            possible = not one["separable_from_best"]
+        (unranked if one["rank"] is None else open_ if possible is None else first if possible else others).append(one)
+    drawn = any(one["may_be_best"] is not None for one in first)
+    among = f"The best model is one of these {len(first)}" if len(first) > 1 else "The best model"
+    titles = (among, "Not the best") if drawn else ("Not shown to be worse than the first", "Worse than the first")
+    for lines, title in zip((first, others), titles, strict=True):
+        yield Group([_row(one) for one in lines], f"{title}, with {level} confidence")
+    yield Group([_row(one) for one in open_], "Whether they may be the best is not known" if first else "")
+    yield Group([_row(one) for one in unranked], "Without a value")
 
 
 def _row(one: Json) -> list[Cell]:

@@ -25,8 +25,8 @@ from app.api.documents.document import (
     Term,
     Words,
 )
-from app.api.documents.reading import shown
 from app.api.documents.text import estimated, plain
+from app.domain.wording import printable
 
 _MOST_ROWS: Final = 60
 _SIGNS: Final = {
@@ -66,7 +66,7 @@ def write_markdown(document: Document) -> str:
 
 def code(text: str) -> str:
     """Return a name as a code span: longer fences than any within, and no end of a table's cell."""
-    text = shown(text)
+    text = printable(text)
     fence = "`" * (max((len(run) for run in re.findall("`+", text)), default=0) + 1)
     room = " " if text.startswith("`") or text.endswith("`") or not text.strip() else ""
     return f"{fence}{room}{text}{room}{fence}".replace("|", "\\|")
@@ -75,7 +75,7 @@ def code(text: str) -> str:
 def prose(text: Words) -> str:
     """Return a sentence in which nothing is markup, names in code spans."""
     parts = (text,) if isinstance(text, str) else text
-    return "".join(code(one) if isinstance(one, Name) else _SPECIAL.sub(r"\\\1", shown(one)) for one in parts)
+    return "".join(code(one) if isinstance(one, Name) else _SPECIAL.sub(r"\\\1", printable(one)) for one in parts)
 
 
 def _said(one: Said) -> list[str]:

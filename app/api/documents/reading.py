@@ -1,8 +1,6 @@
-"""Reads answers as they are in JSON: how runs are called, and where the values of an evaluation stand."""
+"""Reads answers as they are in JSON: where the values of an evaluation stand, and what is said first."""
 
-import unicodedata
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from app.api.documents.document import Json
 from app.domain.expressions.syntax import write_label
@@ -10,23 +8,7 @@ from app.domain.inputs.multilabel import Multilabel
 from app.domain.named_metrics import LOSSES_SHOWN, PRECISION, RECALL, SHOWN, SHOWN_OF_TWO
 from app.domain.wording import percent, whole
 
-# Categories of characters that would do something to a terminal in place of being shown: controls, formats such as
-# those that turn the direction of writing, surrogates, separators of lines and of paragraphs.
-_UNSHOWN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 _GRAVEST = {"critical": 0, "warning": 1, "note": 2}
-
-
-def shown(text: str) -> str:
-    r"""Return a name as it can be shown: what a terminal would obey is written out, such as ``\x1b``."""
-    if text.isprintable():
-        # Nearly all names are: none of these categories is printable.
-        return text
-    return "".join(one if unicodedata.category(one) not in _UNSHOWN else _escaped(one) for one in text)
-
-
-def _escaped(character: str) -> str:
-    code = ord(character)
-    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
 def counted(number: float | None) -> str:
@@ -37,40 +19,6 @@ def counted(number: float | None) -> str:
 def sentence(note: str) -> str:
     """Return a text as a sentence begins."""
     return note[:1].upper() + note[1:]
-
-
-# --- runs ------------------------------------------------------------------------------------------------------------
-
-
-def run_name(model: Mapping[str, Any] | None) -> str:
-    """Return the name of a model and its version."""
-    if model is None:
-        return ""
-    return shown(f"{model['name']} {model['version']}" if model.get("version") else model["name"])
-
-
-def dataset_name(dataset: Mapping[str, Any] | None, *, version: bool = False) -> str:
-    """Return the name of a dataset and its split, with its version where that is wanted."""
-    if dataset is None:
-        return ""
-    name = f"{dataset['name']} {dataset['version']}" if version and dataset.get("version") else dataset["name"]
-    return shown(f"{name}, {dataset['split']}" if dataset.get("split") else name)
-
-
-def run_title(answer: Json) -> str:
-    """Return the model and the dataset of an evaluation."""
-    model, dataset = run_name(answer.get("model")), dataset_name(answer.get("dataset"))
-    return f"{model} on {dataset}" if model and dataset else model or dataset or "evaluation, not kept"
-
-
-def run_names(runs: Sequence[Json]) -> list[str]:
-    """Return names that tell runs apart: the models, with what else differs where these are the same."""
-    names = [run_name(run["model"]) for run in runs]
-    if len(set(names)) < len(names):
-        names = [run_title(run) for run in runs]
-    if len(set(names)) < len(names):
-        names = [f"{name} ({place})" for place, name in enumerate(names, start=1)]
-    return names
 
 
 # --- evaluations -----------------------------------------------------------------------------------------------------

@@ -21,8 +21,7 @@ from app.api.documents.document import (
     Tag,
     Term,
 )
-from app.api.documents.reading import shown
-from app.domain.wording import PLAIN, whole
+from app.domain.wording import PLAIN, printable, whole
 
 NARROWEST, USUAL, WIDEST = 60, 80, 200
 _COMBINING = frozenset({"Mn", "Me"})
@@ -87,12 +86,12 @@ def plain(cell: Cell) -> str:
         case Tag():
             return cell.word
         case Link():
-            return shown(cell.name)
+            return printable(cell.name)
         case Term():
-            return shown(cell.key)
+            return printable(cell.key)
         case tuple():
-            return shown("".join(cell))
-    return shown(cell)
+            return printable("".join(cell))
+    return printable(cell)
 
 
 def estimated(cell: Cell) -> tuple[str, str]:
@@ -249,7 +248,7 @@ def _printed(column: Column, cells: Sequence[Cell], interval: str) -> Iterator[_
 
 def _noted(cell: Cell, interval: str) -> str:
     """Return the interval of a cell, or what stands in its place."""
-    return shown(cell.note) if isinstance(cell, Estimate) and cell.note and cell.low is None else interval
+    return printable(cell.note) if isinstance(cell, Estimate) and cell.note and cell.low is None else interval
 
 
 def _fitted(printed: list[_Printed], style: Style) -> list[_Printed]:
@@ -292,7 +291,7 @@ def _row(cells: Sequence[tuple[_Printed, str]], width: int) -> Iterator[str]:
 
 def _counts(matrix: Matrix) -> Table:
     """Return a matrix of few classes as a table."""
-    labels = shortened([shown(label) for label in matrix.labels], _LONGEST_LABEL)
+    labels = shortened([printable(label) for label in matrix.labels], _LONGEST_LABEL)
     columns = [
         Column("actual, predicted as", Kind.NAME),
         *(Column(label, Kind.NUMBER) for label in labels),

@@ -15,13 +15,12 @@ from app.api.documents.comparison import (
     outcome,
 )
 from app.api.documents.document import Json
-from app.api.documents.reading import run_name, run_names, shown
 from app.api.plots import marks
 from app.api.plots.look import Figure, Look, Spec
 from app.api.plots.marks import ROW_HEIGHT, Row, apart, sentences
 from app.api.plots.registry import FigureData, Needs, figure
 from app.domain.errors import NoFigure
-from app.domain.wording import PLAIN, number, percent
+from app.domain.wording import PLAIN, number, percent, printable, run_name, run_names
 from app.domain.wording import names as listed_names
 
 _MOST_ROWS: Final = 80
@@ -95,7 +94,7 @@ def _rows(answer: Json, names: Mapping[str, str], a: str, b: str) -> list[Row]:
             rows.append(
                 {
                     "pair": f"{names[a]} less {names[b]}",
-                    "metric": f"{shown(key)} (lower is better)" if turned else shown(key),
+                    "metric": f"{printable(key)} (lower is better)" if turned else printable(key),
                     "of_class": is_of_class(key),
                     "difference": pair["difference"],
                     "low": pair["low"],
@@ -197,7 +196,7 @@ def critical_difference(given: FigureData) -> Figure:
         *marks.with_halo(marks.texts("said", rows, at, align="left", dx=10, style="label"), look),
     ]
     return Figure(
-        title=f"Average ranks by {shown(answer['metric'])}",
+        title=f"Average ranks by {printable(answer['metric'])}",
         subtitle=(
             f"over {len(answer['datasets'])} datasets; bars join models whose ranks differ by less than the critical "
             f"difference, {number(critical)}",

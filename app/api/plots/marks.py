@@ -3,9 +3,8 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from app.api.documents.reading import shown
 from app.api.plots.look import Look, Spec
-from app.domain.wording import name, percent
+from app.domain.wording import name, percent, printable
 
 Row = dict[str, Any]
 # Width and height of a drawing area with two axes from 0 to 1, and of a broad one; the height of a row of a list.
@@ -238,7 +237,7 @@ def apart(names: Sequence[str]) -> list[str]:
     """Return names as they can be shown, those that would look the same with a number behind them."""
     seen: dict[str, int] = {}
     found = []
-    for one in map(shown, names):
+    for one in map(printable, names):
         seen[one] = seen.get(one, 0) + 1
         found.append(one if seen[one] == 1 else f"{one} ({seen[one]})")
     return found
@@ -246,7 +245,7 @@ def apart(names: Sequence[str]) -> list[str]:
 
 def called(label: str) -> str:
     """Return a class as a sentence names it."""
-    return name(shown(label))
+    return name(printable(label))
 
 
 def level_of(intervals: Mapping[str, Mapping[str, Any]]) -> str:

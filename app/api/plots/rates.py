@@ -4,14 +4,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from app.api.documents.document import Json
-from app.api.documents.reading import precision_of, recalls_of, shown
+from app.api.documents.reading import precision_of, recalls_of
 from app.api.plots import marks
 from app.api.plots.look import Figure, Look, Spec
 from app.api.plots.marks import BROAD, DASHES, SQUARE, STROKES, Row, called, sentences
 from app.api.plots.registry import FigureData, Needs, Run, as_answered, class_of, figure, matrix_of, needs_classes
 from app.domain.errors import NoFigure
 from app.domain.named_metrics import ACCURACY, PRECISION, RANKED, RECALL, SPECIFICITY, SWEPT
-from app.domain.wording import number
+from app.domain.wording import number, printable
 from app.domain.wording import share as said_share
 from app.services.decide.h_mean_bounds import (
     LARGEST,
@@ -184,7 +184,7 @@ def recall_sweep(given: FigureData) -> Figure:
     needs_classes(run.report)
     matrix_of(run)
     place = class_of(given, run)
-    label = shown(run.report["input"]["labels"][place])
+    label = printable(run.report["input"]["labels"][place])
     swept = [_swept(one, class_of(given, one)) for one in given.runs]
     first, recall = as_answered(swept[0]), _recalls(run)[place]
     means = {told: first[key] for key, (told, _) in MEANS.items()}
@@ -432,7 +432,7 @@ def prevalence(given: FigureData) -> Figure:
             (BROAD[0] + 60, BROAD[1]),
             [*_marks(marked), *_lines(rows, marks.lines_by_run(lines, given.look))],
             encoding={
-                "x": marks.rate("x", f"share of class {shown(label)}", ticks=_SHARES, format="~%"),
+                "x": marks.rate("x", f"share of class {printable(label)}", ticks=_SHARES, format="~%"),
                 "y": marks.quantity("y", None, domain=(low, 1), tickCount=3),
             },
         ),

@@ -14,13 +14,13 @@ import orjson
 
 from app.api.answers import write_json
 from app.api.documents.document import Json
-from app.api.documents.reading import has_classes, run_names, run_title
+from app.api.documents.reading import has_classes
 from app.api.plots.look import Figure, Look
 from app.api.plots.marks import apart
 from app.domain.errors import NoFigure, UnknownClass
 from app.domain.inputs.labels import listed, shown
 from app.domain.inputs.matrices import MatrixInput
-from app.domain.wording import nearest_labels
+from app.domain.wording import nearest_labels, run_names, run_title
 from app.services.decide.curves import CurveQuestion, curve_of
 
 

@@ -2,13 +2,13 @@
 
 from app.api.documents.check import axis_of, estimate_of, limits_of, rule_text
 from app.api.documents.document import Json
-from app.api.documents.reading import run_title, shown
 from app.api.documents.text import estimated
 from app.api.plots import marks
 from app.api.plots.look import Figure, Look, Spec
 from app.api.plots.marks import Row, sentences
 from app.api.plots.registry import FigureData, Needs, figure
 from app.domain.errors import NoFigure
+from app.domain.wording import printable, run_title
 
 _WIDTH, _HEIGHT, _MOST = 360, 26, 20
 
@@ -24,7 +24,7 @@ def verdict(given: FigureData) -> Figure:
     gate = answer["gate"]
     left_out = len(answer["results"]) - len(kept)
     return Figure(
-        title=f"Gate {shown(gate['name'])}: {answer['verdict']}",
+        title=f"Gate {printable(gate['name'])}: {answer['verdict']}",
         subtitle=(
             run_title(answer["evaluation"]),
             f"version {gate['version']} of the gate; shaded: the wrong side",

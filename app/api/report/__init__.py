@@ -33,11 +33,11 @@ from app.api.documents.document import (
     Tag,
     Term,
 )
-from app.api.documents.reading import sentence, shown
+from app.api.documents.reading import sentence
 from app.api.documents.text import plain
 from app.api.plots.look import BREAKS, Theme, colours_of, lines_of
 from app.api.plots.matrices import WITH_COUNTS, WITH_SHARES, beside_each_other, in_percent
-from app.domain.wording import PAGE, share, whole
+from app.domain.wording import PAGE, printable, share, whole
 
 _ID: Final = re.compile(r'\bid="([\w-]+)"|url\(#([\w-]+)\)')
 _PROLOGUE: Final = re.compile(r"^<\?xml.*?\?>|<!DOCTYPE.*?>", re.DOTALL)
@@ -214,7 +214,7 @@ def view(document: Document, at: At = None) -> dict[str, Any]:
             {"section": one, "blocks": [_block(block, at) for block in one.blocks if Medium.PAGE in block.only]}
             for one in document.sections
         ],
-        "facts": [(shown(name), _cell(cell, at)) for name, cell in document.facts],
+        "facts": [(printable(name), _cell(cell, at)) for name, cell in document.facts],
     }
 
 
@@ -295,7 +295,7 @@ def _cells(column: Column, cell: Cell, at: At) -> Iterator[dict[str, Any]]:
     same = " same mut" if cell == "same" else ""
     yield {"html": value, "style": style + same, "named": column.kind is Kind.NAME}
     if column.kind in (Kind.ESTIMATE, Kind.DRAWN):
-        note = "" if one is None or interval else shown(one.note)
+        note = "" if one is None or interval else printable(one.note)
         yield {"html": interval or note, "style": "ci", "named": False}
     if column.kind is Kind.DRAWN:
         yield {"html": "" if one is None else _track(one), "style": "sc", "named": False}
@@ -315,14 +315,15 @@ def _cell(cell: Cell, at: At) -> Markup:
         case Tag():
             return _macro("tag", cell.kind, cell.word, cell.icon or None)
         case Link() if at is not None:
-            return Markup('<a href="{}"><bdi>{}</bdi></a>').format(at(cell.path), shown(cell.name))
+            return Markup('<a href="{}"><bdi>{}</bdi></a>').format(at(cell.path), printable(cell.name))
         case Link():
-            return Markup("<bdi>{}</bdi>").format(shown(cell.name))
+            return Markup("<bdi>{}</bdi>").format(printable(cell.name))
         case Term():
-            return Markup('<a class="t" href="#d-{}">{}</a>').format(cell.key, shown(cell.name))
+            return Markup('<a class="t" href="#d-{}">{}</a>').format(cell.key, printable(cell.name))
     parts = (cell,) if isinstance(cell, str) else cell
     return Markup("").join(
-        Markup("<bdi>{}</bdi>").format(shown(one)) if isinstance(one, Name) else escape(shown(one)) for one in parts
+        Markup("<bdi>{}</bdi>").format(printable(one)) if isinstance(one, Name) else escape(printable(one))
+        for one in parts
     )
 
 
@@ -351,7 +352,7 @@ def _strip(one: Estimate) -> dict[str, str | None] | None:
 
 
 def _matrix(matrix: Matrix) -> dict[str, Any]:
-    labels, counts = [shown(one) for one in matrix.labels], matrix.counts
+    labels, counts = [printable(one) for one in matrix.labels], matrix.counts
     small, fits = len(labels) <= WITH_COUNTS, len(labels) <= WITH_SHARES
     order = list(range(len(labels))) if small else beside_each_other(counts) if fits else []
     return {
@@ -392,11 +393,11 @@ def _rule(rule: Rule) -> dict[str, Any]:
     text, interval = _estimated(one) if isinstance(one, Estimate) else (one, "")
     return {
         "verdict": rule.verdict,
-        "title": shown(rule.title),
+        "title": printable(rule.title),
         "key": rule.key,
         "demand": plain(rule.demand),
-        "decided": shown(rule.decided),
-        "message": shown(rule.message),
+        "decided": printable(rule.decided),
+        "message": printable(rule.message),
         "text": text,
         "interval": interval,
         "axis": _axis(rule, one) if isinstance(one, Estimate) and one.value is not None else None,

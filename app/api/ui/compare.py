@@ -14,7 +14,7 @@ from app.api.deps import UseContext
 from app.api.documents.comparison import comparison_document, other_way_round, turned
 from app.api.documents.document import Json, Table
 from app.api.documents.evaluation import metric_card
-from app.api.documents.reading import class_word, dataset_name, ends_of, overall, recalls_of, run_names, sentence, shown
+from app.api.documents.reading import class_word, ends_of, overall, recalls_of, sentence
 from app.api.plots.registry import as_answered
 from app.api.report import table_view
 from app.api.ui.web import Web, page_routes, respond, write
@@ -22,7 +22,7 @@ from app.domain.catalogue import describe_metric, metric_by_name
 from app.domain.expressions.syntax import write_label
 from app.domain.inputs.kinds import KINDS, task_of
 from app.domain.named_metrics import COMPARED, RANKED, RECALL
-from app.domain.wording import PAGE, names, percent, whole
+from app.domain.wording import PAGE, dataset_name, names, percent, printable, run_names, whole
 from app.services.compare.comparisons import NewComparison
 
 router = page_routes()
@@ -106,7 +106,7 @@ class _Compared:
             "title": f"{self._names[0]} against {self._names[1]}" if pair else f"{len(self._order)} runs",
             "on": f"on {datasets[0]}" if len(datasets) == 1 else f"on {len(datasets)} datasets",
             "say": self._verdict(),
-            "notes": [shown(one["message"]) for one in said],
+            "notes": [printable(one["message"]) for one in said],
             "runs": list(zip(self._names, self._ids, strict=True)),
             "best": self._may_be_best(self._first),
             "pairs": [
@@ -124,10 +124,10 @@ class _Compared:
             "signs": [(*_SIGNS[verdict], count) for verdict, count in self._counted().items()],
             "classes": self._classes(),
             "full": self._in_full(web) if pair else None,
-            "design": f"{'Paired' if design['paired'] else 'Not paired'}: {shown(design['reason'])}.",
+            "design": f"{'Paired' if design['paired'] else 'Not paired'}: {printable(design['reason'])}.",
             "rope": f"{design['rope']:g}",
             "method": design["multiplicity"]["method"],
-            "remarks": [shown(sentence(one)) for one in answer["notes"]],
+            "remarks": [printable(sentence(one)) for one in answer["notes"]],
         }
 
     # --- in words
@@ -150,7 +150,7 @@ class _Compared:
 
     def _called(self, key: str) -> str:
         if key in self._of_classes:
-            return f"{metric_card(RECALL, self._task)[0]} of {shown(self._of_classes[key])}"
+            return f"{metric_card(RECALL, self._task)[0]} of {printable(self._of_classes[key])}"
         return metric_card(key, self._task)[0]
 
     def _counted(self) -> dict[str, int]:
@@ -253,7 +253,7 @@ class _Compared:
                     (whole(part), bool(size) and part / size == max(known))
                     for part, size in zip(right, sizes, strict=True)
                 ]
-                rows.append((min(known), max(known) - min(known), shown(label), n, cells))
+                rows.append((min(known), max(known) - min(known), printable(label), n, cells))
         rows.sort(key=lambda row: row[0])
         widest = max(rows, key=lambda row: row[1])
         word = class_word(self._reports[0])

@@ -15,15 +15,7 @@ from app.api.documents.check import check_document
 from app.api.documents.document import Json
 from app.api.documents.evaluation import metric_card
 from app.api.documents.leaderboard import leaderboard_notes, leaderboard_table
-from app.api.documents.reading import (
-    class_word,
-    dataset_name,
-    has_classes,
-    run_name,
-    sentence,
-    shown,
-    weakest_classes,
-)
+from app.api.documents.reading import class_word, has_classes, sentence, weakest_classes
 from app.api.documents.text import plain
 from app.api.plots.registry import as_answered
 from app.api.problems import InvalidQuery
@@ -39,7 +31,7 @@ from app.domain.evaluation import DatasetRef
 from app.domain.findings import Finding
 from app.domain.inputs.kinds import KINDS, task_of
 from app.domain.named_metrics import ACCURACY, BALANCED, HEADLINE, RANKED, RECALL
-from app.domain.wording import PAGE, names, percent, whole
+from app.domain.wording import PAGE, dataset_name, names, percent, printable, run_name, whole
 from app.services.rank import LeaderboardQuery
 
 router = page_routes()
@@ -179,7 +171,7 @@ def _run(item: Json, columns: Sequence[tuple[str, str]], findings: Mapping[UUID,
         "dataset": item["dataset"],
         "values": [(key, _value(metrics, key)) for key, _ in columns],
         "kind": given["kind"].replace("_", " "),
-        "tags": [(shown(name), shown(value)) for name, value in item["tags"].items()],
+        "tags": [(printable(name), printable(value)) for name, value in item["tags"].items()],
         "created_at": item["created_at"],
     }
 
@@ -205,7 +197,7 @@ async def _ranked(context: Context, filters: Filters, metric: str) -> Json:
 
 def _board(board: Json, at: At) -> dict[str, Any]:
     return {
-        "metric": shown(board["metric"]),
+        "metric": printable(board["metric"]),
         "better": board["better"],
         "level": percent(board["level"], None).replace(" ", "\u00a0"),
         "table": table_view(leaderboard_table(board), at),
@@ -249,7 +241,7 @@ async def _block(context: Context, board: Json) -> dict[str, Any]:
 def _name(metric: str, task: str | None) -> str:
     """Return the name of a metric within a sentence."""
     known = metric_card(metric, task)[1]
-    return describe_metric(metric_by_name(metric.partition("(")[0], task)).name if known else shown(metric)
+    return describe_metric(metric_by_name(metric.partition("(")[0], task)).name if known else printable(metric)
 
 
 def _facts(report: Json, by_date: Sequence[Json]) -> list[str]:
@@ -286,24 +278,24 @@ def _weakest(report: Json, run: str) -> tuple[str, str, str] | None:
         one = queries["lowest"][0]
         name = metric_card(queries["lowest_by"], task_of(given["kind"], given))[0]
         items = f"{whole(one['items'])} retrieved, {whole(one['relevant'])} relevant."
-        return "Weakest query", f"{shown(str(one['query_id']))}: {name} {PAGE.value(one['value'])}.", items
+        return "Weakest query", f"{printable(str(one['query_id']))}: {name} {PAGE.value(one['value'])}.", items
     if not has_classes(report) or not weakest_classes(report):
         return None
     word = f"Weakest {class_word(report)}"
     if given.get("confusion_matrix") is None:
         one = report["headline"]["weakest_class"]
         of = "" if one["n"] is None else f", of {whole(one['n'])} cases"
-        return word, f"{shown(one['label'])}: {RECALL} {PAGE.value(one[RECALL])}{of}.", ""
+        return word, f"{printable(one['label'])}: {RECALL} {PAGE.value(one[RECALL])}{of}.", ""
     label = given.get("positive") or weakest_classes(report)[0]
     place = given["labels"].index(label)
     row, taken = given["confusion_matrix"][place], [line[place] for line in given["confusion_matrix"]]
     n, right = sum(row), row[place]
     if given.get("positive") is not None:
         alerts = f"Its {whole(sum(taken))} alerts hold {whole(sum(taken) - right)} false alarms."
-        return shown(label), f"{run} catches {whole(right)} of {whole(n)} and misses {whole(n - right)}.", alerts
+        return printable(label), f"{run} catches {whole(right)} of {whole(n)} and misses {whole(n - right)}.", alerts
     worst = max((one for one in range(len(row)) if one != place), key=row.__getitem__)
-    most = f"Most often taken for {shown(given['labels'][worst])}, {whole(row[worst])}." if row[worst] else ""
-    return word, f"{shown(label)}: {run} misses {whole(n - right)} of {whole(n)}.", most
+    most = f"Most often taken for {printable(given['labels'][worst])}, {whole(row[worst])}." if row[worst] else ""
+    return word, f"{printable(label)}: {run} misses {whole(n - right)} of {whole(n)}.", most
 
 
 async def _last_check(context: Context, dataset: Json) -> dict[str, Any] | None:
@@ -333,7 +325,7 @@ def _changed(name: str, newest: Json, before: Json, read: Mapping[str, Json]) ->
     if not moved[place]:
         return f"{said}."
     (now, n), (was, _) = counts[0][place], counts[1][place]
-    return f"{said}; of {whole(n)} {shown(one['labels'][place])} it misses {whole(now)} instead of {whole(was)}."
+    return f"{said}; of {whole(n)} {printable(one['labels'][place])} it misses {whole(now)} instead of {whole(was)}."
 
 
 # Where the first and the last of a trend stand, in per cent of its width, and its height in pixels.

@@ -17,7 +17,6 @@ from app.api.documents.check import check_document, rule_text
 from app.api.documents.comparison import comparison_document
 from app.api.documents.document import Document, Json
 from app.api.documents.evaluation import evaluation_document
-from app.api.documents.reading import dataset_name, run_name, run_title, shown
 from app.api.documents.slices import slices_document
 from app.api.plots.registry import FigureData, Subject, as_answered
 from app.api.problems import InvalidQuery
@@ -34,7 +33,7 @@ from app.domain.errors import NotFound
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.members import rfc3339
 from app.domain.slices import attributes_of
-from app.domain.wording import whole
+from app.domain.wording import dataset_name, printable, run_name, run_title, whole
 from app.services.slices.slices import SlicesQuestion, judge_slices
 
 router = page_routes()
@@ -84,7 +83,7 @@ async def show_slices(
     asked = SlicesQuestion(by=tuple(dict.fromkeys(chosen)), depth=depth, metrics=metrics, reference=reference)
     form = {
         "id": str(identifier),
-        "attributes": [(name, shown(name), name in chosen) for name in known],
+        "attributes": [(name, printable(name), name in chosen) for name in known],
         "depths": [(one, words, one == depth) for one, words in enumerate(("each", "in pairs", "in threes"), 1)],
         "metric": metrics[0] if metrics else "",
         "references": [(one, words, one == reference) for one, words in (("rest", "the rest"), ("overall", "overall"))],
@@ -129,7 +128,7 @@ def _item(one: ComparisonSummary) -> dict[str, Any]:
         "names": names[:_MOST_NAMED],
         "more": max(0, len(names) - _MOST_NAMED),
         "kind": one.kind.replace("_", " "),
-        "metrics": [shown(metric) for metric in one.metrics],
+        "metrics": [printable(metric) for metric in one.metrics],
         "created_at": rfc3339(one.created_at),
     }
 
@@ -238,7 +237,7 @@ def _gate(gate: Json) -> dict[str, Any]:
         "name": gate["name"],
         "version": gate["version"],
         "created_at": gate["created_at"],
-        "description": shown(gate.get("description") or ""),
+        "description": printable(gate.get("description") or ""),
         "rules": rules,
     }
 

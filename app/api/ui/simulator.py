@@ -9,14 +9,14 @@ from starlette.responses import RedirectResponse, Response
 
 from app.api.deps import Context, UseContext
 from app.api.documents.document import Json
-from app.api.documents.reading import dataset_name, run_name, sentence, shown
+from app.api.documents.reading import sentence
 from app.api.plots.registry import as_answered
 from app.api.ui.web import Web, page_routes, render
 from app.api.v1.requests.fields import SOUGHT
 from app.domain.catalogue import describe_metric, metric_by_name
 from app.domain.errors import OutOfReach
 from app.domain.named_metrics import PRECISION, RECALL, SWEPT
-from app.domain.wording import PAGE, percent, rounded, significant, whole
+from app.domain.wording import PAGE, dataset_name, percent, printable, rounded, run_name, significant, whole
 from app.services.project.projection import Marked, Scenario, Sweep
 from app.services.project.simulator import Simulated
 
@@ -60,8 +60,8 @@ async def show_simulator(
         "id": str(identifier),
         "title": "Simulator",
         "on": f"of {run_name(named['model'])} on {dataset_name(named['dataset'], version=True)}",
-        "class": shown(chosen),
-        "labels": [(one, shown(one), one == chosen) for one in labels],
+        "class": printable(chosen),
+        "labels": [(one, printable(one), one == chosen) for one in labels],
         "share": significant(at, 3),
         "threshold": None if rates.thresholds is None else significant(rates.thresholds[place], 3),
         "cost_fp": significant(cost_fp, 3),
@@ -71,7 +71,7 @@ async def show_simulator(
         "observed": percent(rates.observed),
         **_told(rates, place, chosen, at, cost_fp, cost_fn),
         "rows": [_row(rates, place, one, cost_fp, cost_fn) for one in shares],
-        "data": orjson.dumps(_data(rates, shown(chosen))).decode(),
+        "data": orjson.dumps(_data(rates, printable(chosen))).decode(),
         "metrics": await _metrics(context, identifier, chosen),
     }
     return render(request, "simulator.html", "runs", page=page)
@@ -95,7 +95,7 @@ def _told(rates: Simulated, place: int, label: str, share: float, cost_fp: float
     precision = found.precision[0]
     alerts = "no alert is raised" if precision is None else f"{100 * (1 - precision):.0f} of 100 alerts are false"
     cut = "" if rates.thresholds is None else f" and a threshold of {significant(rates.thresholds[place], 3)}"
-    said = f"At {_percent(share)} {shown(label)}{cut}, {alerts} and {100 * recall[0]:.0f} of 100 cases are caught."
+    said = f"At {_percent(share)} {printable(label)}{cut}, {alerts} and {100 * recall[0]:.0f} of 100 cases are caught."
     return {
         "say": said,
         "facts": [
@@ -161,7 +161,7 @@ async def _metrics(context: Context, identifier: UUID, label: str) -> dict[str, 
             (_percent(share), named.get(share, ""), _cells(found["metrics"], place))
             for place, share in enumerate(found["grid"])
         ],
-        "notes": [shown(sentence(note)) for note in found["notes"]],
+        "notes": [printable(sentence(note)) for note in found["notes"]],
     }
 
 

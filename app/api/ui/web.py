@@ -14,11 +14,12 @@ from fastapi import APIRouter, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from starlette.responses import RedirectResponse, Response
 
-from app.api.deps import StrictRoute, let_pass_as
-from app.api.problems import REFUSALS, Problem, refusal_of, refused_parameters, request_id
+from app.api.deps import UNKNOWN_PARAMETER, StrictRoute, let_pass_as, parameter_faults
+from app.api.problems import REFUSALS, InvalidQuery, Problem, refusal_of, refused_parameters, request_id
 from app.api.report import styles, templates
 from app.domain.errors import Unauthenticated
 from app.domain.operations import Scope
+from app.domain.wording import printable
 
 # Nothing comes from elsewhere, and nothing that stands in a page is run. Addresses of forms are the service's own. The
 # referrer is what tells a form of ours from one of another page, where a browser sends nothing better.
@@ -46,6 +47,7 @@ class Web:
         current: The entry of the navigation that is marked.
         signed_in: A key came in a cookie.
         base: The root of the service with its host, for requests to copy.
+        passed_over: What is to be said of parameters that the page does not know.
     """
 
     up: str
@@ -54,6 +56,7 @@ class Web:
     signed_in: bool
     version: str
     base: str
+    passed_over: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, request: Request, current: str = "") -> "Web":
@@ -67,6 +70,7 @@ class Web:
             signed_in=KEY_COOKIE in request.cookies,
             version=request.app.version,
             base=str(request.base_url),
+            passed_over=request.scope["state"].get(_PASSED_OVER, ()),
         )
 
     def at(self, path: str, **query: Any) -> str:
@@ -132,6 +136,7 @@ def install_files(app: FastAPI) -> None:
 
 
 NOT_GOOD: Final = "The key is not good: it is unknown, expired or revoked."
+_MOST_SAID: Final = 5
 _TITLES: Final = {
     HTTPStatus.NOT_FOUND: "Nothing at this address",
     HTTPStatus.FORBIDDEN: "Not with this key",
@@ -142,8 +147,21 @@ _TITLES: Final = {
 }
 
 
+# In the state of a request.
+_PASSED_OVER: Final = "passed_over"
+
+
 class PageRoute(StrictRoute):
     """A route whose answers are pages."""
+
+    def check_parameters(self, request: Request) -> None:
+        """Let a page say what it does not know: links carry parameters of others."""
+        faults = parameter_faults(request)
+        unknown = [one for one in faults if one.code == UNKNOWN_PARAMETER]
+        if len(unknown) < len(faults):
+            raise InvalidQuery(faults)
+        said = [f"{printable(one.pointer)}: {one.detail}" + ("" if one.suggestions else ".") for one in unknown]
+        request.scope["state"][_PASSED_OVER] = tuple(said[:_MOST_SAID])
 
     async def admit(self, request: Request, scope: Scope) -> None:
         """Hold a request against the key in its header, else against that in its cookie.

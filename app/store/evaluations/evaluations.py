@@ -35,6 +35,7 @@ from app.domain.inventory import DatasetFacts, DatasetPartFacts, ModelFacts, Mod
 from app.domain.members import as_json
 from app.domain.named_metrics import HEADLINE
 from app.domain.operations import Change, Event, Kind, WebhookEvent
+from app.domain.wording import run_title
 from app.services.idempotency import present_mark
 from app.services.ports import SampleLabels
 from app.store import lists
@@ -527,6 +528,6 @@ def _happening(project: str, record: EvaluationRecord) -> WebhookEvent:
         event=Event.EVALUATION_CREATED,
         id=record.id,
         at=record.created_at,
-        text=f"Evaluated {EvaluationName.said(as_json(name))}.",
+        text=f"Evaluated {run_title(as_json(name))}.",
         data={"project": project, "evaluation": name, "values": values},
     )

@@ -58,7 +58,7 @@ class Deciding(Asking):
     def compare_across_datasets(
         self, /, metric: str, models: Sequence[Name], datasets: Sequence[Name], **options: Any
     ) -> Flow[Tournament]:
-        """Compare models over several data sets: average ranks, and which of them can be told apart."""
+        """Compare models over several data sets: average ranks, and which of them may be as good as the best."""
         body = {
             "metric": metric,
             "models": [model_ref(one) for one in models],
@@ -97,7 +97,7 @@ class Deciding(Asking):
         limit: int | None = None,
         **options: Any,
     ) -> Flow[Leaderboard]:
-        """The models of a data set, the best first, and which of them cannot be told apart.
+        """The models of a data set, the best first, and which of them may be the best.
 
         Args:
             dataset: Its name, also ``name/version/split``.
