@@ -1,7 +1,7 @@
 """Data that a request names instead of sending it: where it lies, and what was read of it."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final
 
@@ -36,6 +36,7 @@ class DataReference:
         filter: A condition on the rows.
         version: Of a Delta table, or a snapshot of Iceberg; None: the present one.
         labels: What is joined to the rows.
+        attributes: Names of columns in the files by the attributes of samples that they hold, which slices are made of.
     """
 
     uri: str
@@ -44,6 +45,7 @@ class DataReference:
     filter: str | None = None
     version: int | None = None
     labels: "LabelReference | None" = None
+    attributes: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def parts(self) -> tuple["DataReference", ...]:

@@ -96,6 +96,12 @@ def places_of(source: MatrixInput, where: Slice, pointer: str) -> Places:
     return np.flatnonzero(mask)
 
 
+def samples_at(source: MatrixInput, places: Places) -> int:
+    """Number of samples or queries at some places: an entry may stand for many."""
+    times = None if source.samples is None else source.samples.times
+    return places.size if times is None else int(times[places].sum())
+
+
 def attributes_of(source: MatrixInput, pointer: str) -> Mapping[str, Attribute]:
     """Attributes of the samples by name.
 
@@ -190,11 +196,14 @@ def restricted(source: MatrixInput, places: Places) -> MatrixInput:
     if source.task is not None:
         return UNIT_KINDS[source.task].restricted(source, places)
     some = samples.taken(places)
-    counts = confusion_counts(some.truth, some.predicted, len(source.labels), some.weights)
+    masses = some.masses
+    # Whole numbers, and sums of them, are exact as doubles.
+    weights = None if masses is None else masses.astype(np.float64, copy=False)
+    counts = confusion_counts(some.truth, some.predicted, len(source.labels), weights)
     facts: dict[str, Any] = {name: fact for name, fact in source.facts.items() if name not in _OF_ALL}
-    facts |= {**weight_facts(some.weights), **group_facts(some.groups)}
+    facts |= {**weight_facts(some.weights, some.tally), **group_facts(some.groups)}
     if "rows" in facts:
-        facts["rows"] = some.size
+        facts["rows"] = some.size if some.times is None else int(some.times.sum())
     if facts.get("rule") == DecidedBy.ARGMAX and some.outputs is not None:
         facts["ties"] = decide(some.outputs)[1]
     return replace(

@@ -252,10 +252,3 @@ def test_items_of_one_query_have_one_value(client: httpx.Client) -> None:
         "attributes": {"site": ["A"]},
     }
     assert refused(client, apart)["pointer"] == "/input/attributes"
-
-
-def test_data_by_reference_has_no_attributes(client: httpx.Client) -> None:
-    data = {"uri": "file.parquet", "columns": {"attributes": {"site": "site"}}}
-    reply = client.post("/v1/evaluations", json=evaluation(input={"kind": "predictions", "data": data}))
-    assert reply.status_code == 422
-    assert "they come with samples that are sent" in reply.text

@@ -46,6 +46,9 @@ def test_it_is_evaluated_and_kept(pv: prevail.Client, folder: Path) -> None:
     some = pv.evaluate("label", probabilities=["p_a", "p_b"], labels=["a", "b"], data=where)
     assert (some.id, some.data["input"]["n_samples"]) == (None, 20)
     assert "20 samples" in str(some)
+    sliced = pv.evaluate("label", "guess", attributes={"early": "part"}, data=str(where["uri"]), model="m", dataset="e")
+    found = pv.slices(sliced, by=["early"], bins={"early": [40]}, metrics=["accuracy"])
+    assert [one["n_samples"] for one in found.data["slices"]] == [40, 40]
 
 
 @pytest.mark.slow

@@ -1,5 +1,6 @@
 """Runs judged slice by slice: values, differences, ranges, searches, and what is said of them."""
 
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -12,6 +13,8 @@ from app.domain.decisions import PairVerdict
 from app.domain.errors import InvalidInput, OutOfReach
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.inputs.ranking import Ranking
+from app.domain.inputs.samples import Tally, WeightSums
+from app.domain.members import as_json
 from app.domain.options import Options
 from app.domain.slices import restricted
 from app.kernel.numerics.arrays import Mask
@@ -19,6 +22,7 @@ from app.kernel.slices.gaps import RateDifferences
 from app.kernel.uncertainty.intervals import wilson
 from app.services.evaluate.reports import evaluate
 from app.services.slices.slices import SearchQuestion, SlicesQuestion, judge_slices
+from tests.golden.comparing import differences
 from tests.services.slicing import attributes_of, classified, clinic
 
 CLINIC = clinic()
@@ -412,3 +416,37 @@ def test_rankings_are_sliced_by_query() -> None:
     )
     assert value.value == pytest.approx(expected, rel=1e-12)
     assert value.difference.method == "welch_t"
+
+
+def _counted(source: MatrixInput) -> MatrixInput:
+    """The same samples, those that say the same as one entry each."""
+    samples = known(source.samples)
+    attributes = known(samples.attributes)
+    columns = [samples.truth, samples.predicted, *(one.codes for one in attributes.by_name.values())]
+    if samples.groups is not None:
+        columns.append(samples.groups)
+    _, first, entries = np.unique(np.stack(columns), axis=1, return_index=True, return_inverse=True)
+    weights, sums, times = samples.weights, None, np.bincount(entries)
+    if weights is not None:
+        squares = np.bincount(entries, weights**2).astype(np.float64)
+        used = np.bincount(entries, weights > 0)
+        each = [weights[entries == one] for one in range(first.size)]
+        lightest, heaviest = np.array([one.min() for one in each]), np.array([one.max() for one in each])
+        sums = WeightSums(squares, used.astype(np.int64), lightest, heaviest)
+        weights = np.bincount(entries, weights).astype(np.float64)
+    taken = replace(samples.taken(first), weights=weights, tally=Tally(times, sums))
+    return replace(source, samples=taken)
+
+
+@pytest.mark.parametrize("design", ["plain", "weights", "groups"])
+def test_samples_that_say_the_same_may_be_one_entry(design: str) -> None:
+    random = np.random.default_rng(3)
+    samples, size = known(CLINIC.samples), 3000
+    values = {name: column for name, column in attributes_of(CLINIC).items() if name != "age"}
+    weights = random.integers(1, 4, size).astype(np.float64) if design == "weights" else None
+    groups = np.arange(size) // 20 if design == "groups" else None
+    source = classified(samples.truth, samples.predicted, values, weights=weights, groups=groups)
+    asked = {"by": ("site",), "metrics": ("recall@D", "precision@D", "f1@D", "h_mean"), "reference": {"sex": "f"}}
+    assert known(_counted(source).samples).size < 2000
+
+    assert [*differences(as_json(judged(source, **asked)), as_json(judged(_counted(source), **asked)))] == []

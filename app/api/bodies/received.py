@@ -151,11 +151,17 @@ async def answered_apart(
         HTTPException, MalformedRequest, DomainError: as `receive`, the reading of a body and `answer` do.
     """
     async with receive(request) as body:
-        if isinstance(body, LargeBody):
-            content = await compute.run(partial(_answered, answer, body.read, model), body.file)
-        else:
-            content = await compute.run(partial(answer, parse_body(body, model)))
+        content = await computed_apart(body, compute, model, answer)
     return Response(content, media_type="application/json")
+
+
+async def computed_apart(
+    body: Body | LargeBody, compute: ComputePool, model: type[Any], answer: Callable[[Any], bytes]
+) -> bytes:
+    """What a function makes of a body that was received. Raises as `answered_apart`."""
+    if isinstance(body, LargeBody):
+        return await compute.run(partial(_answered, answer, body.read, model), body.file)
+    return await compute.run(partial(answer, parse_body(body, model)))
 
 
 def _answered(

@@ -15,7 +15,7 @@ import pyarrow as pa
 from app.api.bodies.files.dataset import PIECE_ROWS, Columns, Dataset, open_dataset
 from app.api.bodies.files.joined import Joined, listing_of
 from app.api.bodies.files.table import MOST_ROWS, Mapped, TableFile
-from app.api.bodies.uploads import columns_of
+from app.api.bodies.uploads import columns_of, with_attributes
 from app.domain.data import DataEstimate, DataFormat, DataListing, DataReference
 from app.domain.errors import BeyondMemory, DomainError, Fault, InvalidInput, TooLarge
 from app.domain.identifiers import new_id
@@ -32,6 +32,7 @@ from app.services.processes.worker import as_step, each_as_step
 _DATA: Final = "/input/data"
 _JOINED: Final = f"{_DATA}/labels"
 LABELS: Final = f"{_JOINED}/data"
+_ATTRIBUTES: Final = f"{_DATA}/columns/attributes"
 _NAMES: Final = re.compile(r"^/input/columns(/[0-9]+(?=/))?")
 _IDS: Final = "sample_id"
 # What a row says of itself beside its labels: rows that have such are not the same.
@@ -50,6 +51,7 @@ class Asked:
         piece_rows: That are read together, about.
         digest: Of the files that it has to be; None where any will do.
         with_ids: Parts have the ids of their rows.
+        sliced: Columns have attributes beside them.
         labels_digest: Of the files that are joined, in the same way.
         models: Columns of each of several models, beside those of the reference.
         file_bytes: That a file may take to which all rows are written.
@@ -64,6 +66,7 @@ class Asked:
     digest: str | None = None
     with_ids: bool = False
     labels_digest: str | None = None
+    sliced: bool = False
     models: tuple[Mapped, ...] = ()
     file_bytes: int = 1 << 40
     copy: "Copy | None" = None
@@ -85,8 +88,12 @@ class Asked:
 
     @property
     def streams(self) -> bool:
-        """True if rows beyond memory can be streamed: rankings, multilabel, and probabilities or scores with labels."""
+        """True if rows beyond memory can be streamed: rankings, multilabel, and probabilities or scores with labels,
+        unless they are sliced.
+        """
         beyond = KINDS[self.kind].beyond
+        if self.sliced:
+            return False
         return beyond is Beyond.STREAMED or (beyond is Beyond.STREAMED_WITH_LABELS and self.labels is not None)
 
 
@@ -272,7 +279,8 @@ def copied(source: DataSource, asked: Asked, engine: Engine, folder: Path) -> li
         made = []
         for named, model in zip(found.named, asked.models or ({},), strict=True):
             facts = found.facts(asked, {**(asked.reference.columns or {}), **model}, labels)
-            reference = DataReference(asked.reference.uri, DataFormat.PARQUET, named)
+            beside = asked.reference.attributes
+            reference = DataReference(asked.reference.uri, DataFormat.PARQUET, named, attributes=beside)
             copy = Copy(listing, texts & {*found.columns[0]}, facts)
             made.append(replace(asked, reference=reference, digest=None, models=(), copy=copy))
         return made
@@ -301,7 +309,11 @@ def count_data(source: DataSource, asked: Asked, engine: OpenEngine) -> ReadData
         TooLarge: there are too many groups.
         EngineError: the engine has no room for the rows.
     """
-    return _read(source, asked, lambda data: data.counted(engine, mapped=asked.mapped), ids=False)
+    return _read(source, asked, partial(_counted, asked, engine), ids=False)
+
+
+def _counted(asked: Asked, engine: OpenEngine, data: Dataset) -> TableFile:
+    return data.counted(engine, grouped=_GROUP in _of_rows(asked, data), mapped=asked.mapped)
 
 
 def _read(source: DataSource, asked: Asked, file: Callable[[Dataset], TableFile], *, ids: bool) -> ReadData:
@@ -397,6 +409,9 @@ def _of_entries(members: Container[str], before: int | None) -> Iterator[None]:
 
 def _of_column(fault: Fault, members: Container[str], before: int | None) -> Fault:
     member, _, place = fault.pointer.removeprefix("/input/").partition("/")
+    if member == "attributes":
+        name, _, row = place.partition("/")
+        return Fault(f"{_ATTRIBUTES}/{name}", fault.code, f"{f'row {row}: ' if row else ''}{fault.detail}")
     if member not in members:
         return fault
     row = place.partition("/")[0]
@@ -425,10 +440,14 @@ def _of_rows(asked: Asked, data: Dataset) -> frozenset[str]:
 
 
 def _columns(asked: Asked, columns: Mapped | None, file: TableFile, *, ids: bool = True) -> dict[str, Any]:
+    opened, beside = with_attributes(file, asked.reference.attributes, _ATTRIBUTES)
+    # Of an evaluation nothing is kept that could be divided.
+    file = opened if asked.sliced else TableFile(opened.names, file.load)
     if not ids:
         file = TableFile([name for name in file.names if asked.mapped or name != _IDS], file.load)
         columns = columns and {ours: theirs for ours, theirs in columns.items() if ours != _IDS}
-    return columns_of(file, asked.kind, asked.labels, columns)
+    found = columns_of(file, asked.kind, asked.labels, columns)
+    return {**found, **beside()} if asked.sliced else found
 
 
 def _digest(listing: DataListing) -> str:
@@ -456,10 +475,13 @@ def _facts(asked: Asked, data: Dataset, rows: int, *, unchecked: bool = False) -
     }
     if data.listing.table is not None:
         facts["version"] = str(data.listing.table.version)
-    if reference.columns is not None:
-        facts["columns"] = {
-            ours: theirs if isinstance(theirs, str) else [*theirs] for ours, theirs in reference.columns.items()
-        }
+    columns: dict[str, str | list[str] | dict[str, str]] = {
+        ours: theirs if isinstance(theirs, str) else [*theirs] for ours, theirs in (reference.columns or {}).items()
+    }
+    if reference.attributes:
+        columns["attributes"] = {**reference.attributes}
+    if columns:
+        facts["columns"] = columns
     if unchecked:
         facts["sample_ids_unchecked"] = True
     if reference.filter is not None:

@@ -76,9 +76,8 @@ def read_columns(
         TooLarge: it holds too much.
     """
     with _reading():
-        opened = _opened(file)
-        found = columns_of(_without(opened, attributes), kind, labels, columns)
-        return found | _attributes(opened, attributes)
+        opened, beside = with_attributes(_opened(file), attributes)
+        return columns_of(opened, kind, labels, columns) | beside()
 
 
 def columns_of(
@@ -107,36 +106,50 @@ def read_folds(
     if kind is not None:
         _with_columns(kind, "/input/fold/kind", single)
     with _reading():
-        whole = _opened(file)
-        opened = _without(whole, attributes)
+        opened, beside = with_attributes(_opened(file), attributes)
         source = opened if columns is None else mapped_file(opened, columns, labels)
         told = {"y_pred": "predictions", "score": "scores"}
         found = kind or next((told[name] for name in source.names if name in told), "probabilities")
         read = _Picked(source, KINDS[found], labels, besides=(_FOLD,)).read()
         folds = read.pop(_FOLD)
-        return found, read | _attributes(whole, attributes), folds
+        return found, read | beside(), folds
 
 
-def _without(file: TableFile, attributes: Mapping[str, str]) -> TableFile:
-    """The file without the columns that hold nothing but attributes."""
-    own = {one.name for kind in KINDS.values() for one in kind.file().values()} | {_FOLD}
-    return TableFile([name for name in file.names if name in own or name not in {*attributes.values()}], file.load)
+def with_attributes(
+    file: TableFile, attributes: Mapping[str, str], pointer: str = "/input/columns/attributes"
+) -> tuple[TableFile, Callable[[], dict[str, Any]]]:
+    """A file without the columns that hold nothing but attributes of samples, and the member that has these.
 
+    Args:
+        file: As it came.
+        attributes: Names of columns in the file by the attributes that they hold.
+        pointer: Where these were named.
 
-def _attributes(file: TableFile, attributes: Mapping[str, str]) -> dict[str, Any]:
-    """The member with the attributes of samples; none where none are named.
+    Returns:
+        The file, which loads them with whatever else is loaded of it, and a function that makes the member
+        `attributes` of what was loaded last.
 
     Raises:
-        InvalidInput: a column is not there, or holds something else.
+        InvalidInput: a column is not there.
     """
-    if not attributes:
-        return {}
     for name, column in attributes.items():
         if column not in file.names:
             detail = f"expected a column {column!r}, there are only {listed(file.names)}"
-            raise InvalidInput.at(f"/input/columns/attributes/{name}", "missing_column", detail)
-    table = file.load([*dict.fromkeys(attributes.values())], [])
-    return {"attributes": {name: table.values(column) for name, column in attributes.items()}}
+            raise InvalidInput.at(f"{pointer}/{name}", "missing_column", detail)
+    own = {one.name for kind in KINDS.values() for one in kind.file().values()} | {_FOLD}
+    loaded: list[FileColumns] = []
+
+    def load(labels: Sequence[str], numbers: Sequence[str]) -> FileColumns:
+        beside = [name for name in dict.fromkeys(attributes.values()) if name not in {*labels, *numbers}]
+        loaded[:] = [file.load([*labels, *beside], numbers)]
+        return loaded[0]
+
+    def member() -> dict[str, Any]:
+        """Raises InvalidInput: a column holds something else than texts, numbers or booleans."""
+        return {"attributes": {name: loaded[0].values(one) for name, one in attributes.items()}} if attributes else {}
+
+    left = [name for name in file.names if name in own or name not in {*attributes.values()}]
+    return TableFile(left, load), member
 
 
 def _with_columns(kind: str, pointer: str, kinds: Mapping[str, type[Input]]) -> type[Input]:

@@ -14,7 +14,7 @@ from app.api.deps import UseContext, UseSlice, routes
 from app.api.documentation import NO_SAMPLES, body_schema
 from app.api.jobs import LATER, deferrable
 from app.api.v1.requests import questions as requests
-from app.api.v1.requests.fields import SOUGHT
+from app.api.v1.requests.fields import SOUGHT, Level
 from app.domain.errors import UnknownClass
 from app.services.decide.answers import DecisionRule
 from app.services.decide.curves import (
@@ -71,7 +71,7 @@ async def get_curve(
     band: Annotated[
         BandForm | None, Query(description="Limits around the curve: point by point, or of the curve as a whole.")
     ] = None,
-    level: Annotated[float | None, Query(gt=0, lt=1, description="Level of the band, 0.95 by default.")] = None,
+    level: Annotated[Level | None, Query(description="Level of the band, 0.95 by default.")] = None,
     seed: Annotated[int | None, Query(ge=0, lt=2**63, description="Seed of the band's resamples.")] = None,
     others: Annotated[
         str | None,

@@ -12,6 +12,7 @@ from app.api.v1.listing import Conditions, value_conditions
 from app.api.v1.requests.fields import (
     SOUGHT,
     AlternativeName,
+    Level,
     ProportionIntervalName,
     SoughtExpression,
     check_one_sided,
@@ -51,7 +52,7 @@ async def get_leaderboard(
     ] = None,
     where: Conditions = None,
     limit: Annotated[int, Query(ge=1, le=100, description="How many model versions at most.")] = 20,
-    level: Annotated[float, Query(gt=0, lt=1, description="Level of the intervals and the groups.")] = 0.95,
+    level: Annotated[Level, Query(description="Level of the intervals and the groups.")] = 0.95,
     proportion_interval: Annotated[
         ProportionIntervalName, Query(description="Limits of a metric that is a proportion of the samples.")
     ] = "wilson",

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from http import HTTPStatus
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Final
+from typing import Final, cast
 
 import orjson
 from fastapi import Request
@@ -33,13 +33,14 @@ from app.services.ports import DataSource, Engine
 _PIECE_ROWS: Final = 1 << 18
 
 
-def asked_again(record: EvaluationRecord, memory_bytes: int, *, in_parts: bool = False) -> Asked:
+def asked_again(record: EvaluationRecord, memory_bytes: int, *, in_parts: bool = False, sliced: bool = False) -> Asked:
     """A request for the columns of data that was evaluated once; it has to be the same files.
 
     Args:
         record: What was kept of it.
         memory_bytes: That columns may take.
         in_parts: Are the rows to be read in parts, with their ids?
+        sliced: And with their attributes?
 
     Raises:
         ValueError: it did not come by a reference.
@@ -60,13 +61,16 @@ def asked_again(record: EvaluationRecord, memory_bytes: int, *, in_parts: bool =
         data["digest"],
         in_parts,
         labels_digest=labels and labels["digest"],
+        sliced=sliced,
     )
 
 
 def _reference(data: DataFacts | LabelFacts) -> DataReference:
     version = int(data["version"]) if "version" in data else None
-    form = DataFormat(data["format"])
-    return DataReference(data["uri"], form, data.get("columns"), data.get("filter"), version)
+    form, columns = DataFormat(data["format"]), {**data.get("columns", {})}
+    attributes = cast(dict[str, str], columns.pop("attributes", {}))
+    named = cast(dict[str, str | list[str]], columns) or None
+    return DataReference(data["uri"], form, named, data.get("filter"), version, attributes=attributes)
 
 
 def request_of(record: EvaluationRecord) -> bytes:

@@ -1,22 +1,38 @@
-"""Routes of the slices of a run."""
+"""Routes of the slices of a run. Samples that lie elsewhere are read by a job."""
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final
 from uuid import UUID
 
+import orjson
 from fastapi import Request
 from starlette.responses import Response
 
-from app.api.bodies.parsing import parse_body, read_body
-from app.api.bodies.received import answered_apart
-from app.api.deps import UseContext, routes
+from app.api.bodies.parsing import Body, parse_body, read_body
+from app.api.bodies.received import LargeBody, computed_apart, receive
+from app.api.bodies.referenced import Asked, check_data, copied
+from app.api.deps import CARRIED_OUT_BY, Context, UseContext, routes
 from app.api.documentation import NO_SAMPLES, body_schema
-from app.api.jobs import LATER, deferrable
+from app.api.jobs import LATER, deferrable, put_aside
 from app.api.presentation import AS_USUAL, SLICES, FormatOfSlices, View, view_of, written_as
+from app.api.v1.evaluations.referenced import new_evaluation
 from app.api.v1.requests import slices as requests
+from app.api.v1.requests.referenced import asked_of, names_data
+from app.api.v1.reread import asked_again, request_of
+from app.domain.errors import BeyondMemory, TooLarge
 from app.domain.inputs.matrices import MatrixInput
+from app.services.ports import DataSource, Engine
 from app.services.slices.slices import SlicesQuestion, judge_slices
 
 router = routes("what-if")
+_BEYOND: Final = (
+    "expected predictions, or no more rows than memory holds (PREVAIL_DATA_MEMORY_BYTES): of others slices are made of "
+    "samples at hand"
+)
 
 
 @router.post(
@@ -30,31 +46,116 @@ async def slice_evaluation(
     identifier: UUID, request: Request, context: UseContext, asked: FormatOfSlices = AS_USUAL
 ) -> Response:
     """Judge an evaluation slice by slice: whom it is worse for, and whether that is the model or the prevalence."""
-    view = view_of(request, SLICES, asked)
-    question = parse_body(await read_body(request), requests.SlicesRequest).to_question()
+    body = await read_body(request)
+    question = parse_body(body, requests.SlicesRequest).to_question()
+    judged = _Judged(question, view_of(request, SLICES, asked), identifier)
+    record = await context.services.evaluations.sliced_elsewhere(context.project, identifier)
+    if record is not None:
+        again = asked_again(record, context.services.data.memory_bytes, sliced=True)
+        return await _elsewhere(request, context, body, _Elsewhere(again, request_of(record)), judged)
     source = await context.services.evaluations.sliceable(context.project, identifier)
-    return view.response(await context.services.compute.run(partial(_written, view, source, question, identifier)))
+    return judged.view.response(await context.services.compute.run(partial(judged.written, source)))
+
+
+async def admit_slices(context: Context, body: Body) -> "_Elsewhere | None":
+    """What a request names, and what can be refused at once is refused; None if it names nothing.
+
+    Raises:
+        MalformedRequest, InvalidInput: it is of another form, or the data does not fit and lies on this machine.
+        DataNotAllowed: the data does not lie where the operator allows it.
+    """
+    if not names_data(body):
+        return None
+    named = _named(context, body, parse_body(body, requests.ReferencedSlicesRequest))
+    await named.check(context)
+    return named
 
 
 @router.post(
     "/slices",
     responses=written_as(SLICES) | LATER,
-    openapi_extra=body_schema(requests.InputSlicesRequest, requests.INPUT_SLICES),
+    openapi_extra=body_schema(
+        requests.InputSlicesRequest, requests.INPUT_SLICES, otherwise=requests.ReferencedSlicesRequest
+    ),
     operation_id="sliceInput",
 )
-@deferrable(requests.InputSlicesRequest, SLICES, large=True)
+@deferrable(requests.InputSlicesRequest, SLICES, large=True, admit=admit_slices)
 async def slice_an_input(request: Request, context: UseContext, asked: FormatOfSlices = AS_USUAL) -> Response:
     """Judge an input slice by slice; nothing is kept."""
     view = view_of(request, SLICES, asked)
-    found = await answered_apart(
-        request, context.services.compute, requests.InputSlicesRequest, partial(_of_input, view)
-    )
-    return view.response(bytes(found.body))
+    async with receive(request) as body:
+        if not isinstance(body, LargeBody) and names_data(body):
+            form = parse_body(body, requests.ReferencedSlicesRequest)
+            judged = _Judged(form.to_question(), view)
+            return await _elsewhere(request, context, body, _named(context, body, form), judged)
+        answer = partial(_of_input, view)
+        content = await computed_apart(body, context.services.compute, requests.InputSlicesRequest, answer)
+    return view.response(content)
 
 
 def _of_input(view: View, asked: requests.InputSlicesRequest) -> bytes:
-    return _written(view, asked.input.to_domain("/input"), asked.to_question(), None)
+    return _Judged(asked.to_question(), view).written(asked.input.to_domain("/input"))
 
 
-def _written(view: View, source: MatrixInput, asked: SlicesQuestion, identifier: UUID | None) -> bytes:
-    return view.write(judge_slices(source, asked, identifier))
+@dataclass(frozen=True, slots=True)
+class _Judged:
+    """What is asked of an input, how the answer is written, and the evaluation that it is of."""
+
+    question: SlicesQuestion
+    view: View
+    identifier: UUID | None = None
+
+    def written(self, source: MatrixInput) -> bytes:
+        """The answer."""
+        return self.view.write(judge_slices(source, self.question, self.identifier))
+
+
+# --- samples that lie elsewhere --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Elsewhere:
+    """Samples that are read where they lie.
+
+    Attributes:
+        asked: How their columns are read.
+        body: A request for the input of them.
+    """
+
+    asked: Asked
+    body: bytes
+
+    async def check(self, context: Context) -> None:
+        """Refuse what can be refused without reading a row. Raises as `admit_slices`."""
+        source = context.services.data.source
+        here = [source.check(part.uri) for part in self.asked.reference.parts]
+        if all(here):
+            await context.services.compute.run(partial(check_data, source, self.asked))
+
+    def judged(self, source: DataSource, engine: Engine, folder: str, write: Callable[[MatrixInput], bytes]) -> bytes:
+        """The answer, once they are read. Raises as `new_evaluation`."""
+        place = Path(folder)
+        one = copied(source, self.asked, engine, place)[0] if self.asked.is_copied else self.asked
+        try:
+            made = new_evaluation(self.body, source, one, engine, place)
+        except BeyondMemory as error:
+            raise TooLarge(_BEYOND, pointer=error.pointer) from None
+        return write(made.source)
+
+
+def _named(context: Context, body: Body, form: requests.ReferencedSlicesRequest) -> _Elsewhere:
+    data = context.services.data
+    asked = asked_of(form.input, data.memory_bytes, data.spill_bytes, sliced=True)
+    return _Elsewhere(asked, orjson.dumps({"input": orjson.loads(body)["input"]}))
+
+
+async def _elsewhere(http: Request, context: Context, body: Body, samples: _Elsewhere, judged: _Judged) -> Response:
+    """202, or the answer when a job carries the request out."""
+    if CARRIED_OUT_BY not in http.scope["state"]:
+        await samples.check(context)
+        return await put_aside(http, context, body)
+    data = context.services.data
+    # Made here, so that it goes also where the process is ended that fills it.
+    with TemporaryDirectory(prefix="job-", dir=data.folder, ignore_cleanup_errors=True) as folder:
+        work = partial(samples.judged, data.source, data.engine, folder, judged.written)
+        return judged.view.response(await data.compute.run(work))

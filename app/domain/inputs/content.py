@@ -54,7 +54,7 @@ class DataFacts(TypedDict):
 
     uri: str
     format: str
-    columns: NotRequired[dict[str, str | list[str]]]
+    columns: NotRequired[dict[str, str | list[str] | dict[str, str]]]
     filter: NotRequired[str]
     rows: int
     files: int

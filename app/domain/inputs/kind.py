@@ -99,7 +99,7 @@ _NUMBER = {"type": "number"}
 _AMOUNT = {"type": "number", "minimum": 0}
 _ROW = {"type": "array", "maxItems": MOST_CLASSES}
 _SET = {**_ROW, "uniqueItems": True}
-_IDS = _any_of({"type": "string", "maxLength": LONGEST_NAME}, _WHOLE, _BOOLEAN)
+_IDS = _any_of({"type": "string", "maxLength": LONGEST_NAME}, _WHOLE)
 # Entries of one type: integers sort by value, texts by alphabet.
 LABELS = Form(_any_of(LABEL_TEXT, _WHOLE, _BOOLEAN), "labels", as_labels)
 IDS = Form({**_IDS, "uniqueItems": True}, "ids", read_ids)

@@ -96,6 +96,16 @@ class Samples:
         """Number of entries."""
         return len(self.truth)
 
+    @property
+    def times(self) -> NDArray[np.int64] | None:
+        """(n) how many samples each entry stands for; None where each is one."""
+        return None if self.tally is None else self.tally.times
+
+    @property
+    def masses(self) -> NDArray[Any] | None:
+        """(n) what each entry counts in sums: its weight, or its samples; None is 1 each."""
+        return self.times if self.weights is None else self.weights
+
     def taken(self, places: NDArray[np.intp]) -> "Samples":
         """Return some of them; of folds none is left."""
 
@@ -109,6 +119,7 @@ class Samples:
             ids=of(self.ids),
             weights=of(self.weights),
             groups=of(self.groups),
+            tally=None if self.tally is None else self.tally.taken(places),
             attributes=None if self.attributes is None else self.attributes.taken(places),
         )
 

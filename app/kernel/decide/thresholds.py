@@ -405,7 +405,9 @@ class _Resampled:
                 continue
             thresholds.append(float(self.thresholds[best]))
             found.gaps.append(float(values[row, best]) - float(self.original[best]))
-            found.kept.append([float(here[row, best] - own[best]) for here, own in zip(held, self.kept, strict=True)])
+            found.kept.append(
+                [float(here[row, best]) - float(own[best]) for here, own in zip(held, self.kept, strict=True)]
+            )
             if method is Correction.B632:
                 left_out = self._counts((times[row] == 0).astype(np.float64))
                 found.outside.append(float(evaluate(self.objective, left_out[best : best + 1])[0]))

@@ -466,6 +466,16 @@ class EvaluationService:
         source, options = stored_request(record)
         return await self._kept(project, source, options, identifier)
 
+    async def sliced_elsewhere(self, project: str, identifier: UUID) -> EvaluationRecord | None:
+        """The evaluation if its samples and their attributes lie where its data was named; else None.
+
+        Raises:
+            NotFound: there is no such evaluation.
+        """
+        record = _found(await self._store.get(project, identifier), identifier)
+        data = record.data
+        return record if data is not None and "attributes" in data.get("columns", {}) else None
+
     async def sliceable(self, project: str, identifier: UUID) -> MatrixInput:
         """The input of an evaluation with its samples and their attributes.
 

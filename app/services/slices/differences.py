@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.inputs.samples import Samples
-from app.domain.slices import attributes_of
+from app.domain.slices import attributes_of, samples_at
 from app.kernel.compare.differences import Differences
 from app.kernel.compare.linear import linearised
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.proportion import Rate
-from app.kernel.numerics.arrays import Array, Mask, kish_effective_n
+from app.kernel.numerics.arrays import Array, Mask
 from app.kernel.numerics.hypergeometric import hypergeometric_mid_p
 from app.kernel.samples.influence import LinearMethod
 from app.kernel.samples.losses import sums_by_code
@@ -64,8 +64,8 @@ class Side:
     """Some samples of a run.
 
     Attributes:
-        places: Which of all they are, rising.
-        total: Number of all.
+        places: Which of all entries they are, rising.
+        total: Number of all entries.
         source: They alone, as an input of their own.
     """
 
@@ -73,9 +73,14 @@ class Side:
     total: int
     source: MatrixInput
 
+    @cached_property
+    def size(self) -> int:
+        """Number of samples."""
+        return samples_at(self.source, np.arange(self.places.size))
+
     @property
     def mask(self) -> Mask:
-        """True (n) for these of all samples."""
+        """True (n) for these of all entries."""
         mask = np.zeros(self.total, dtype=np.bool_)
         mask[self.places] = True
         return mask
@@ -150,6 +155,11 @@ class Whole:
     source: MatrixInput
     level: float
 
+    @property
+    def times(self) -> NDArray[np.int64] | None:
+        """Samples (n) that each entry stands for; None where each is one."""
+        return None if self.source.samples is None else self.source.samples.times
+
     @cached_property
     def grouping(self) -> Grouping | None:
         """Groups of the samples."""
@@ -158,14 +168,22 @@ class Whole:
 
     @cached_property
     def size(self) -> int:
-        """Number of what has attributes: samples, or queries of a ranking."""
+        """Number of what has attributes: entries of samples, or queries of a ranking."""
         return next(iter(attributes_of(self.source, "/by").values())).codes.size
 
     @cached_property
     def weights(self) -> Array:
-        """Weight (n) of each sample."""
-        weights = None if self.source.samples is None else self.source.samples.weights
-        return np.ones(self.size) if weights is None else weights
+        """Weight (n) of each entry."""
+        masses = None if self.source.samples is None else self.source.samples.masses
+        return np.ones(self.size) if masses is None else masses.astype(np.float64, copy=False)
+
+    @cached_property
+    def squares(self) -> Array:
+        """Sum of the squared weights (n) of the samples of each entry."""
+        tally = None if self.source.samples is None else self.source.samples.tally
+        if tally is None:
+            return self.weights**2
+        return self.weights if tally.weights is None else tally.weights.squares
 
     @property
     def plain(self) -> bool:
@@ -222,18 +240,21 @@ class Whole:
         against = self._against(held)
         if self.grouping is None and (held.disjoint or held.contained):
             return 0.0
-        first, second = (self._summed(self._of_rate(rate, side)) for side in (held.own, against))
+        first, second = (self._of_rate(rate, side) for side in (held.own, against))
         size = float(np.sqrt((first @ first) * (second @ second)))
         return float(first @ second) / size if size > 0.0 else 0.0
 
     def _of_rate(self, rate: Rate, side: Side) -> Array:
-        """Influence (n) of the samples on a rate, up to a factor."""
+        """Influence of the groups, or of the entries as roots of sums of squares, on a rate, up to a factor."""
         truth, predicted = self._codes
         among = rate.among.hold(truth, predicted, rate.of) & side.mask
         hits = rate.hits.hold(truth, predicted, rate.of)
         weights = np.where(among, self.weights, 0.0)
         total = float(weights.sum())
-        return weights * (hits - float(weights @ hits) / total) / total if total else weights
+        if not total:
+            return self._summed(weights)
+        own = np.where(among, np.sqrt(self.squares), 0.0) if self.grouping is None else weights
+        return self._summed(own * (hits - float(weights @ hits) / total) / total)
 
     @property
     def _codes(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
@@ -298,7 +319,8 @@ class Whole:
         if _DRAWS * held.own.run.counts.size > _MOST_DRAWN:
             return False
         wanted = held.other.run.counts.sum(axis=1) > 0
-        sizes = [np.bincount(_samples(side.source).truth, minlength=wanted.size) for side in (held.own, held.rest)]
+        some = [_samples(side.source) for side in (held.own, held.rest)]
+        sizes = [np.bincount(one.truth, one.times, wanted.size) for one in some]
         return bool(np.min(sizes, axis=0)[wanted].min() < _FEWEST_MEMBERS)
 
     def _of_cells(self, gaps: Array, influences: Sequence[Array], counts: Sequence[Array], held: Held) -> Differences:
@@ -338,18 +360,19 @@ class Whole:
         truth, predicted = self._codes
         size = len(self.source.labels)
         cells = (truth * size + predicted)[mask]
-        squares: Array = np.bincount(cells, self.weights[mask] ** 2, size * size).reshape(size, size).astype(np.float64)
+        squares: Array = np.bincount(cells, self.squares[mask], size * size).reshape(size, size).astype(np.float64)
         return squares
 
     def _freedom(self, side: Side) -> float:
         """Degrees of freedom of a variance: the effective number of samples, or groups, less 1."""
         if self.plain:
-            return max(side.places.size - 1.0, 1.0)
-        weights = self.weights[side.places]
+            return max(side.size - 1.0, 1.0)
+        weights, squares = self.weights[side.places], self.squares[side.places]
         if self.grouping is not None:
             weights = sums_by_code(self.grouping.codes[side.places], weights, self.grouping.n_groups)
-        weights = weights[weights > 0]
-        return max(kish_effective_n(weights) - 1.0, 1.0) if weights.size else 1.0
+            squares = weights**2
+        total = float(squares.sum())
+        return max(float(weights.sum()) ** 2 / total - 1.0, 1.0) if total else 1.0
 
     # --- sums over the samples ---------------------------------------------------------------------------------------
 
@@ -404,7 +427,7 @@ class Whole:
     def _read_off(self, values: Array, found: Differences, held: Held, name: str) -> list[Gap]:
         """Differences (V) with their limits and p."""
         low, high = found.limits(self.level)
-        enough = held.own.places.size >= FEWEST_OF_OTHERS
+        enough = held.own.size >= FEWEST_OF_OTHERS
         name = name if self.grouping is None else f"grouped_{name}"
         answers = []
         for value, one, other, p in zip(values.tolist(), low.tolist(), high.tolist(), found.p.tolist(), strict=True):

@@ -11,7 +11,7 @@ from app.domain.errors import InvalidInput, OutOfReach
 from app.domain.inputs.attributes import Attribute
 from app.domain.inputs.labels import normalized
 from app.domain.inputs.matrices import MatrixInput
-from app.domain.slices import Condition, Slice, attribute_named, attributes_of
+from app.domain.slices import Condition, Slice, attribute_named, attributes_of, samples_at
 from app.services.slices.answers import SliceLeftOut, Where
 from app.services.slices.differences import Places
 
@@ -49,7 +49,9 @@ class Part:
     places: Places
 
 
-def crossed(columns: Sequence[Column], depth: int, fewest: int) -> tuple[list[Part], list[SliceLeftOut]]:
+def crossed(
+    source: MatrixInput, columns: Sequence[Column], depth: int, fewest: int
+) -> tuple[list[Part], list[SliceLeftOut]]:
     """Slices with so many conditions, of different columns, and those of too few samples.
 
     Raises:
@@ -72,10 +74,11 @@ def crossed(columns: Sequence[Column], depth: int, fewest: int) -> tuple[list[Pa
         for cell, places in zip(found.tolist(), np.split(order, starts[1:]), strict=True):
             codes = np.unravel_index(cell, shape)
             where = {column.name: column.values[int(code)] for column, code in zip(chosen, codes, strict=True)}
-            if places.size >= fewest:
+            size = samples_at(source, places)
+            if size >= fewest:
                 parts.append(Part(where, places))
             else:
-                small.append(SliceLeftOut(where, places.size, f"fewer than {fewest} samples"))
+                small.append(SliceLeftOut(where, size, f"fewer than {fewest} samples"))
     return parts, small
 
 

@@ -193,10 +193,10 @@ class _Judged:
         if len(columns) < asked.depth:
             detail = f"expected at least {asked.depth} attributes to cross, got {len(columns)}"
             raise InvalidInput.at("/depth", "out_of_range", detail)
-        parts, left_out = crossed(columns, asked.depth, asked.minimum_samples)
+        parts, left_out = crossed(self.source, columns, asked.depth, asked.minimum_samples)
         alone = [one for one in parts if one.places.size == self.total]
         slices, ranges = self._slices([one for one in parts if one.places.size < self.total], reference)
-        left_out += [SliceLeftOut(one.where, self.total, _ALONE) for one in alone]
+        left_out += [SliceLeftOut(one.where, self.overall.size, _ALONE) for one in alone]
         return self._answer(slices, ranges, left_out)
 
     def _answer(
@@ -209,7 +209,7 @@ class _Judged:
         asked = self.asked
         return Slices(
             evaluation_id=self.identifier,
-            n_samples=self.total,
+            n_samples=self.overall.size,
             reference=asked.reference,
             level=asked.level,
             slices=slices,
@@ -274,7 +274,7 @@ class _Judged:
         slices = [
             SliceOfRun(
                 where=one.where,
-                n_samples=one.side.places.size,
+                n_samples=one.side.size,
                 prevalence=_prevalence(one.side),
                 metrics={
                     value.name: SliceValue(
@@ -446,9 +446,11 @@ class _Judged:
     def _searched(self, columns: Sequence[Column], search: SearchQuestion, reference: Places | None) -> Slices:
         """The slices that are worse than chance."""
         value, among, lost = self._events()
-        if not self.whole.plain:
+        if not self.whole.plain or self.whole.times is not None:
             raise InvalidInput.at(
-                "/search", "not_for_this_input", "expected independent samples of one weight: a search counts them"
+                "/search",
+                "not_for_this_input",
+                "expected independent samples of one weight, no more than memory holds: a search counts them",
             )
         found = find_weak(
             [column.codes[among] for column in columns],

@@ -20,7 +20,7 @@ import pyarrow.csv
 
 from app.api.bodies.files.counted import counted
 from app.api.bodies.files.filters import Filter, read_filter
-from app.api.bodies.files.formats import Spelling, as_written
+from app.api.bodies.files.formats import Spelling, as_written, values_as_written
 from app.api.bodies.files.table import (
     MOST_DESCRIPTION,
     FileColumns,
@@ -217,8 +217,13 @@ class Dataset:
 
         return TableFile(self.names(mapped=mapped), load)
 
-    def counted(self, engine: OpenEngine, *, mapped: bool) -> TableFile:
+    def counted(self, engine: OpenEngine, *, grouped: bool, mapped: bool) -> TableFile:
         """The different rows of the columns of predictions; `read.tally` says how many each is.
+
+        Args:
+            engine: Holds the rows.
+            grouped: Have they a column of groups?
+            mapped: Are columns named?
 
         Raises:
             InvalidInput, TooLarge: when it is loaded, as `counted.counted`.
@@ -228,9 +233,11 @@ class Dataset:
             weight = numbers[0] if numbers else None
             if weight in labels:
                 raise InvalidInput.at("/data", "duplicate_column", "expected weights in a column of their own")
-            columns = (labels, numbers)
+            columns, named = (labels, numbers), 3 if grouped else 2
             self.read.rows = 0
-            table, self.read.tally = counted(self.batches(columns), self.batch_schema(*columns), labels, weight, engine)
+            table, self.read.tally = counted(
+                self.batches(columns), self.batch_schema(*columns), labels[:named], weight, engine, labels[named:]
+            )
             return self._table(table, labels, numbers)
 
         return TableFile(self.names(mapped=mapped), load)
@@ -300,7 +307,10 @@ class Dataset:
                 refuse_missing(table.column(name), name, before), name, ids=ids, spelling=self.spellings.get(name)
             )
 
-        return replace(read, labels=partial(written, ids=False), ids=partial(written, ids=True))
+        def values(name: str) -> list[Any]:
+            return values_as_written(table.column(name)) if name in self.texts else read.values(name)
+
+        return replace(read, labels=partial(written, ids=False), ids=partial(written, ids=True), values=values)
 
     def batch_schema(self, labels: Sequence[str], numbers: Sequence[str]) -> pa.Schema:
         """Return the schema of the batches. In CSV labels are texts and numbers are doubles, as in uploaded files."""
@@ -420,7 +430,8 @@ def open_dataset(
     schemas = [one for one, _ in described]
     asked = (reference.columns or {}).values()
     needed = [name for given in asked for name in ([given] if isinstance(given, str) else given)]
-    names = {*(needed or schemas[0].names), *(condition.columns if condition else ()), *besides}
+    beside = (*(condition.columns if condition else ()), *reference.attributes.values(), *besides)
+    names = {*(needed or schemas[0].names), *beside}
     folders = {} if table else _said_by_folders(listing.files, {name for one in schemas for name in one.names})
     schema = pa.schema([_of_all(one, schemas, listing) if one.name in names else one for one in schemas[0]])
     for name, value in next(iter(folders.values()), {}).items():

@@ -348,7 +348,7 @@ def open_csv(file: BinaryIO) -> TableFile:
             read,
             labels=lambda name: as_written(table.column(name), name, ids=False),
             ids=lambda name: as_written(table.column(name), name, ids=True),
-            values=lambda name: _values_as_written(table.column(name)),
+            values=lambda name: values_as_written(table.column(name)),
         )
 
     return TableFile(names, load)
@@ -411,7 +411,7 @@ class Spelling:
         )
 
 
-def _values_as_written(column: pa.ChunkedArray) -> list[Any]:
+def values_as_written(column: pa.ChunkedArray) -> list[Any]:
     """Values of an attribute: numbers or booleans where all are written as such, else texts; nothing where nothing is
     written.
     """

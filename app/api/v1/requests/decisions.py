@@ -14,6 +14,7 @@ from app.api.v1.requests.fields import (
     Description,
     Expression,
     GateNameField,
+    Level,
     ModelField,
     Name,
     ProportionIntervalName,
@@ -65,7 +66,7 @@ class ComparisonRequest(Wire):
         description=f"When left out {', '.join(COMPARED)}; of inputs that are more than a matrix their headline.",
     )
     baseline: RunField | None = Field(None, description="Compare all others with this one only, not every pair.")
-    level: float = Field(0.95, gt=0, lt=1, description="Level of intervals and of the set of runs that may be best.")
+    level: Level = Field(0.95, description="Level of intervals and of the set of runs that may be best.")
     rope: float = Field(0.01, ge=0, description="Differences up to this are practically none, in units of the metric.")
     paired: Annotated[
         Literal["auto", "true", "false"],
@@ -151,7 +152,7 @@ class TournamentRequest(Wire):
     datasets: list[DatasetName] = Field(
         min_length=1, max_length=100, description="Names, or name, version and split; at least five."
     )
-    level: float = Field(0.95, gt=0.5, lt=1)
+    level: Level = Field(0.95, gt=0.5)
     rope: float = Field(0.01, ge=0, description="Differences up to this are practically none, in units of the metric.")
     multiplicity: Multiplicity = "holm"
     zeros: Literal["split", "drop"] = Field("split", description="What Wilcoxon's test does with differences of 0.")
@@ -250,7 +251,7 @@ class RuleField(Wire):
         description="`lower`: pass when the worse end of the interval clears the limit, fail when the better end does "
         "not. `upper`: a guardrail, which fails only for certain. `value`: the estimate alone.",
     )
-    level: float = Field(0.95, gt=0, lt=1, description="Of the interval; half of what is left is the one-sided error.")
+    level: Level = Field(0.95, description="Of the interval; half of what is left is the one-sided error.")
     alternative: AlternativeName | None = Field(
         None,
         description="With the bound `lower`. `greater`: a lower limit alone, at the level, of the value or of "

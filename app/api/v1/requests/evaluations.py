@@ -17,6 +17,7 @@ from app.api.v1.requests.fields import (
     DatasetField,
     Expression,
     LabelField,
+    Level,
     ModelField,
     PastMoment,
     ProportionIntervalName,
@@ -77,7 +78,7 @@ class OptionsField(Wire):
         max_length=200,
         description="Metric expressions, such as `f_beta(beta=2)@D`; their values stand in `requested`.",
     )
-    level: float = Field(0.95, gt=0, lt=1, description="Coverage of the intervals.")
+    level: Level = Field(0.95, description="Coverage of the intervals.")
     seed: int | None = Field(
         None, ge=0, lt=2**63, description="Seed of everything random; derived from the input when left out."
     )

@@ -18,6 +18,7 @@ from app.api.v1.requests.fields import (
     Expression,
     Identifier,
     LabelField,
+    Level,
     Sought,
     check_one_sided,
 )
@@ -100,7 +101,7 @@ class _Projected(Wire):
         None, description="With recalibrate: the shares they were calibrated to; the evaluation's when left out."
     )
     metrics: list[Expression] = Field(default_factory=lambda: list(PROJECTED), min_length=1, max_length=50)
-    level: float = Field(0.95, gt=0, lt=1)
+    level: Level = Field(0.95)
     alternative: AlternativeName = Field(
         "two-sided", description="Two-sided limits, or one limit alone at this level: `greater` gives a lower limit."
     )
@@ -178,7 +179,7 @@ class EstimateRequest(Wire):
         None, description="With probabilities: the shares they were calibrated to; the evaluation's when left out."
     )
     recalibrate: bool = Field(default=False, description="With probabilities: answer them for the new shares too.")
-    level: float = Field(0.95, gt=0, lt=1)
+    level: Level = Field(0.95)
     seed: int | None = Field(None, ge=0, lt=2**63)
 
     @model_validator(mode="after")
@@ -282,7 +283,7 @@ class CurveRequest(Wire):
     band: Literal["pointwise", "simultaneous"] | None = Field(
         None, description="Limits around the curve, point by point or of the whole."
     )
-    level: float | None = Field(None, gt=0, lt=1, description="Level of the band, 0.95 by default.")
+    level: Level | None = Field(None, description="Level of the band, 0.95 by default.")
     seed: int | None = Field(None, ge=0, lt=2**63, description="Seed of the band's resamples.")
 
     def to_domain(self, name: CurveName) -> tuple[MatrixInput, CurveQuestion]:

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import orjson
-from pydantic import Field, field_validator
-from pydantic_core import PydanticCustomError
+from pydantic import Field
 
 from app.api.bodies.files.filters import LONGEST, read_filter
 from app.api.bodies.parsing import Body, Wire, parse_body, parse_value
@@ -58,23 +57,13 @@ class FilesField(Wire):
     version: int | Annotated[str, Field(pattern=r"^[0-9]{1,19}$")] | None = Field(
         None, description="Of a `delta` table, or a snapshot of `iceberg`; the present one when left out."
     )
-    columns: dict[str, _ColumnName | list[_ColumnName]] | None = Field(
+    columns: dict[str, _ColumnName | list[_ColumnName] | dict[Name, _ColumnName]] | None = Field(
         None,
         description=f"What columns are called in the files: {_COLUMNS}, each with a name, or a list with one for every "
-        "class of `labels`, or one that holds a list or a struct of them. All others are left aside. When left out "
-        "they have the names of the service.",
+        "class of `labels`, or one that holds a list or a struct of them; `attributes` has names by the attributes of "
+        "samples. All others are left aside. When left out they have the names of the service.",
         json_schema_extra={"maxProperties": 1000},
     )
-
-    @field_validator("columns", mode="before")
-    @classmethod
-    def refuse_attributes(cls, columns: Any) -> Any:
-        """Refuse attributes of samples: data that is named is not kept, so that nothing of it can be divided later."""
-        if isinstance(columns, dict) and "attributes" in columns:
-            raise PydanticCustomError(
-                "not_by_reference", "expected no attributes: they come with samples that are sent"
-            )
-        return columns
 
     filter: str | None = Field(
         None,
@@ -95,9 +84,20 @@ class FilesField(Wire):
         form = None if self.format is None else DataFormat(self.format)
         if self.version is not None and not (form and form.is_table):
             raise InvalidInput.at("/input/data/version", "no_versions", "expected none: only tables have versions")
-        return DataReference(
-            self.uri, form, self.columns, self.filter, None if self.version is None else int(self.version)
-        )
+        version = None if self.version is None else int(self.version)
+        named: dict[str, str | list[str]] = {}
+        attributes: dict[str, str] = {}
+        for ours, theirs in (self.columns or {}).items():
+            if (ours == "attributes") is not isinstance(theirs, dict):
+                detail = (
+                    "expected names of columns by attributes" if ours == "attributes" else "expected a name or a list"
+                )
+                raise InvalidInput.at(f"/input/data/columns/{ours}", "column_names", detail)
+            if isinstance(theirs, dict):
+                attributes = theirs
+            else:
+                named[ours] = theirs
+        return DataReference(self.uri, form, named or None, self.filter, version, attributes=attributes)
 
 
 class LabelsField(Wire):
@@ -112,8 +112,9 @@ class LabelsField(Wire):
         """The domain's form. Raises as `FilesField.to_domain`."""
         with of_reference(LABELS):
             data = self.data.to_domain()
-            if data.columns is None:
-                raise InvalidInput.at("/input/data/columns", "missing", "expected names of the columns to join")
+            if data.columns is None or data.attributes:
+                detail = "expected names of the columns to join, and no attributes: these are columns of the samples"
+                raise InvalidInput.at("/input/data/columns", "missing", detail)
         here, there = (self.on, self.on) if isinstance(self.on, str) else self.on
         return LabelReference(data, (here, there))
 
@@ -131,7 +132,7 @@ class DataField(FilesField):
         reference = super().to_domain()
         if self.labels is None:
             return reference
-        if self.columns is None:
+        if reference.columns is None:
             raise InvalidInput.at("/input/data/columns", "missing", "expected names of columns, where some are joined")
         return replace(reference, labels=self.labels.to_domain())
 
@@ -173,14 +174,7 @@ class ReferencedRequest(Wire):
     @property
     def uris(self) -> list[str]:
         """The addresses of all data."""
-        data: DataField = self.input.data
-        return [data.uri] if data.labels is None else [data.uri, data.labels.data.uri]
-
-    @property
-    def reference(self) -> DataReference:
-        """The reference to the data. Raises as `DataField.to_domain`."""
-        data: DataField = self.input.data
-        return data.to_domain()
+        return uris_of(self.input)
 
     @property
     def names(self) -> list[ModelRef | None]:
@@ -201,10 +195,21 @@ class ReferencedRequest(Wire):
             )
         if self.models is not None and self.model is not None:
             raise InvalidInput.at("/models", "one_of", "expected either model or models")
-        labels = getattr(self.input, "labels", None)
-        texts = None if labels is None else [*map(label_text, labels)]
         models = tuple(one.columns for one in (self.models or {}).values())
-        return Asked(self.reference, self.input.kind, texts, memory_bytes, models=models, file_bytes=file_bytes)
+        return replace(asked_of(self.input, memory_bytes, file_bytes), models=models)
+
+
+def uris_of(source: Any) -> list[str]:
+    """The addresses of all data of an input that names it."""
+    data: DataField = source.data
+    return [data.uri] if data.labels is None else [data.uri, data.labels.data.uri]
+
+
+def asked_of(source: Any, memory_bytes: int, file_bytes: int, *, sliced: bool = False) -> Asked:
+    """Facts of an input that names its data that decide how columns are read. Raises as `DataField.to_domain`."""
+    labels = getattr(source, "labels", None)
+    texts = None if labels is None else [*map(label_text, labels)]
+    return Asked(source.data.to_domain(), source.kind, texts, memory_bytes, sliced=sliced, file_bytes=file_bytes)
 
 
 def referenced(body: Body) -> ReferencedRequest | None:
@@ -213,12 +218,13 @@ def referenced(body: Body) -> ReferencedRequest | None:
     Raises:
         MalformedRequest: it does, and is of another form.
     """
-    if _MEMBER not in body or not _names_data(body):
-        return None
-    return parse_body(body, ReferencedRequest)
+    return parse_body(body, ReferencedRequest) if names_data(body) else None
 
 
-def _names_data(body: Body) -> bool:
+def names_data(body: Body) -> bool:
+    """True if the input of a request is named and not sent."""
+    if _MEMBER not in body:
+        return False
     try:
         request = orjson.loads(body)
     except orjson.JSONDecodeError:

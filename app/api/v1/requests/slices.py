@@ -8,8 +8,9 @@ from pydantic import Field, Strict, model_validator
 
 from app.api.bodies.parsing import Wire
 from app.api.v1.requests.evaluations import SLICED
-from app.api.v1.requests.fields import Expression, Name
+from app.api.v1.requests.fields import Expression, Level, Name
 from app.api.v1.requests.inputs import AnyInput
+from app.api.v1.requests.referenced import ReferencedInput
 from app.services.slices.slices import SearchQuestion, SlicesQuestion
 
 _MOST_BINS = 100
@@ -52,7 +53,7 @@ class SlicesRequest(Wire):
         "rest", description="What a slice is held against: the samples outside of it, all, or another slice."
     )
     minimum_samples: int = Field(30, ge=1, description="Smaller slices take no part.")
-    level: float = Field(0.95, gt=0, lt=1, description="Of limits; 1 less it is the false discovery rate.")
+    level: Level = Field(0.95, description="Of limits; 1 less it is the false discovery rate.")
     rope: float = Field(0.01, ge=0, description="Differences up to this are practically none.")
     search: SearchField | None = None
 
@@ -94,6 +95,12 @@ class InputSlicesRequest(SlicesRequest):
     """The slices of an input that is not kept."""
 
     input: AnyInput
+
+
+class ReferencedSlicesRequest(SlicesRequest):
+    """The slices of an input whose data is named and not sent. They are made by a job."""
+
+    input: ReferencedInput
 
 
 SLICES: dict[str, Any] = {
