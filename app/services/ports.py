@@ -127,6 +127,10 @@ class EvaluationStore(Protocol):
         """Return what is kept of the samples of an evaluation."""
         ...
 
+    async def has_attributes(self, project: str, identifier: UUID) -> bool:
+        """Return whether samples with attributes are kept of an evaluation."""
+        ...
+
     async def read_part(self, project: str, identifier: UUID) -> Mapping[str, Any] | None:
         """Return what was said of samples that are not kept."""
         ...

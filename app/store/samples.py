@@ -216,6 +216,13 @@ class StoredSamples:
         return {identifier: one for identifier, one in labels.items() if one is not None}
 
 
+async def has_attributes(connection: AsyncConnection, project: str, identifier: UUID) -> bool:
+    """Return whether samples with attributes are kept of an evaluation."""
+    columns = evaluation_samples.c
+    wanted = select(columns.attributes.is_not(None)).where(columns.project == project)
+    return bool(await connection.scalar(wanted.where(columns.evaluation_id == identifier)))
+
+
 async def find_samples(
     connection: AsyncConnection, project: str, identifiers: Iterable[UUID], names: Sequence[str] = COLUMN_NAMES
 ) -> StoredSamples:

@@ -58,6 +58,7 @@ def test_texts_and_a_page_say_the_same(client: httpx.Client, kept: str) -> None:
         assert "recall@D" in reply.text
     few = client.post(path, json=ASKED, params={"fields": "findings"})
     assert list(few.json()) == ["findings"]
+    assert f"{kept}/slices" in client.get(f"/ui/evaluations/{kept}").text
     page = check_page(client.get(f"/ui/evaluations/{kept}/slices", params={"by": "site", "metric": "recall@D"}))
     assert page.named("form")
 

@@ -39,12 +39,12 @@ WARNING  Class D is found in 16 of 100 cases (16 %). Accuracy hides this: it is
          alike: 0.432.
 
   metric                      value  95 % interval    0    .5     1   balanced
-Same at any class mix
+Does not move with prevalence
   h_mean                      0.432  0.304 to 0.560  |    [o-]     |  same
   g_mean                      0.632  0.560 to 0.701  |       [o    |  same
   balanced_accuracy           0.790  0.774 to 0.810  |         o]  |  same
   recall@D                    0.160  0.101 to 0.244  | [o]         |  same
-Changes with the class mix
+Moves with prevalence
   accuracy                    0.958  0.948 to 0.966  |           o]|  0.790
   macro_f1                    0.803  0.773 to 0.830  |         [o  |  0.728
   mcc                         0.939  0.926 to 0.950  |           o |  0.751

@@ -68,7 +68,7 @@ def test_every_link_leads_somewhere(web: httpx.Client, world: World, pages: Mapp
     assert {"/ui", "/ui/gates/promotion", "/ui/metrics/h_mean", "/docs"} <= targets
     # Of pages that one template makes a few are enough.
     of_metrics = sorted(one for one in targets if one.startswith("/ui/metrics/"))
-    parts = {one for one in targets if one.endswith(("/figures", "/simulator"))}
+    parts = {one for one in targets if urlsplit(one).path.endswith(("/figures", "/simulator", "/report"))}
     shown = {urlsplit(path)._replace(fragment="").geturl() for path in world.pages().values()}
     for target in sorted(targets - set(of_metrics[5:]) - parts - shown):
         assert web.get(target).status_code == 200, target
@@ -237,6 +237,35 @@ def test_reports_are_files(web: httpx.Client, world: World) -> None:
     reply = web.get(f"/ui/evaluations/{world.runs['four']}/report")
     assert reply.headers["content-disposition"].startswith("attachment")
     assert "<script" not in reply.text
+    answer = web.get(f"/v1/evaluations/{world.runs['four']}")
+    for form, media in (("json", "application/json"), ("csv", "text/csv"), ("md", "text/markdown")):
+        reply = web.get(f"/ui/evaluations/{world.runs['four']}/report", params={"form": form})
+        assert reply.headers["content-disposition"].endswith(f'{world.runs["four"]}.{form}"')
+        assert reply.content == web.get(answer.url, headers={"Accept": media}).content
+
+
+def test_a_run_leads_to_what_is_made_of_it(world: World, pages: Mapping[str, Page]) -> None:
+    """Files, the leaderboard, its comparisons; to slices only where its samples have attributes."""
+    run, page = world.runs["four"], pages["run of four"]
+    led = {urljoin(world.pages()["run of four"], one) for one in links(page)}
+    assert {f"/ui/evaluations/{run}/report{form}" for form in ("", "?form=json", "?form=csv", "?form=md")} <= led
+    board = "/ui?dataset=hartwig&dataset_version=2022-08&split=test#leaderboard"
+    assert {f"/ui/comparisons?evaluation={run}", board} <= led
+    assert f"/ui/evaluations/{run}/slices" not in led
+
+
+def test_comparisons_of_one_run(web: httpx.Client, world: World) -> None:
+    made = f"comparisons/{world.comparisons['runs']}"
+    assert made in web.get("/ui/comparisons", params={"evaluation": world.runs["four"]}).text
+    assert made not in web.get("/ui/comparisons", params={"evaluation": world.runs["two"]}).text
+
+
+def test_headings_say_what_is_shown(pages: Mapping[str, Page]) -> None:
+    """In counts of the matrix; the plain name opens the line below."""
+    four = " ".join(pages["run of four"].text.split())
+    for said in ("kappa moves most with prevalence: 0.938 here, and 0.720", "D is taken for A in 40 of its 84 misses",
+                 "D is recognised least often: in 16 of 100 cases", "Confusion matrix."):  # fmt: skip
+        assert said in four
 
 
 def test_a_page_that_is_known_is_not_sent_again(web: httpx.Client, world: World) -> None:

@@ -255,12 +255,19 @@ Block = Said | Table | Matrix | Rules | Figures
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """Blocks under a heading, which only pages show."""
+    """Blocks under a heading, which only pages show.
+
+    Attributes:
+        title: What it is about.
+        lede: How to read it.
+        says: What it shows, in place of the title, which then opens the lede.
+    """
 
     id: str
     title: str
     blocks: Sequence[Block]
     lede: str = ""
+    says: Words = ""
 
 
 @dataclass(frozen=True, slots=True)

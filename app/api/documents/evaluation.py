@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Final
 
+from app.api.documents import headings
 from app.api.documents.document import (
     ALL,
     PAGE,
@@ -57,8 +58,8 @@ _MOST_UNDEFINED, _MOST_MISTAKES, _SEVERAL = 60, 4, 12
 # From so many classes on the table of classes says more than the matrix.
 _MANY_CLASSES: Final = 8
 _MOVES: Final = {
-    "prevalence_insensitive": "Same at any class mix",
-    "prevalence_sensitive": "Changes with the class mix",
+    "prevalence_insensitive": "Does not move with prevalence",
+    "prevalence_sensitive": "Moves with prevalence",
 }
 _HEADS: Final = ("scope", "class", "group", "metric", "value", "low", "high", "undefined")
 _BALANCED: Final = "at_balanced_prevalence"
@@ -92,10 +93,11 @@ def evaluation_document(answer: Json) -> Document:
                 "metrics",
                 "Metrics",
                 [values.first(), *(Said("note", note) for note in values.notes())],
-                "The further a circle lies from its diamond, the more of the value is owed to the class shares of "
+                "The further a circle lies from its diamond, the more of the value is owed to the class prevalence of "
                 "this data."
                 if balanced
                 else "",
+                values.heading(),
             ),
             *_classes(answer, values.interval),
             *_queries(answer),
@@ -132,6 +134,12 @@ _WITH_PARAMETERS: Final = re.compile(r"\w+(\([\w.=, ]+\))?")
 
 def _task(answer: Json) -> str | None:
     return task_of(answer["input"]["kind"], answer["input"])
+
+
+def _balanced(answer: Json) -> str:
+    """Return what balanced values are of, in words."""
+    units = KINDS[answer["input"]["kind"]].units
+    return EQUALLY_FREQUENT if units is None else units.balanced
 
 
 def _facts(answer: Json) -> Iterator[tuple[str, Cell]]:
@@ -242,9 +250,13 @@ class _Values:
             Column("balanced", Kind.VALUE, style="bal"),
         ]
         caption = f"Metrics with {self.interval}s"
-        units = KINDS[answer["input"]["kind"]].units
-        balanced = EQUALLY_FREQUENT if units is None else units.balanced
+        balanced = _balanced(answer)
         return Table(caption, columns, groups, self.interval, _SHORT_METRICS, "metrics", "hl", balanced=balanced)
+
+    def heading(self) -> Words:
+        """Say which of these values owes most to prevalence."""
+        names = [metric_card(key, _task(self._answer))[0] for key in self._moved]
+        return headings.of_metrics(self._answer, self._moved, names, _balanced(self._answer))
 
     def _by_chance(self, key: str) -> str:
         details = (self._answer.get("probabilities") or {}).get("calibration", {}).get(key, {})
@@ -327,12 +339,14 @@ def _classes(answer: Json, interval: str) -> list[Section]:
         "Lowest recall first. Recall does not move with prevalence; precision and F1 do, and ◆ is their value at equal "
         f"shares. Each interval is that of its {one} alone, chosen beforehand; the lowest of all recalls has a higher "
         "upper limit.",
+        headings.of_classes(answer),
     )
     if counts is None:
         return [classes]
     few = len(labels) < _MANY_CLASSES
     matrix = Matrix(labels, counts, TEXT | PAGE if few else PAGE)
-    confused = Section("matrix", "Confusion matrix", [matrix, _mistakes(labels, counts, PAGE if few else TEXT | PAGE)])
+    mistakes = _mistakes(labels, counts, PAGE if few else TEXT | PAGE)
+    confused = Section("matrix", "Confusion matrix", [matrix, mistakes], says=headings.of_matrix(answer))
     return [confused, classes] if few else [classes, confused]
 
 
@@ -355,7 +369,7 @@ def _queries(answer: Json) -> Iterator[Section]:
     caption = f"Queries with the lowest values of {name}"
     table = Table(caption, columns, [Group(rows)], short=_SHORT_QUERIES, rest="queries")
     lede = f"The lowest first, by {name[:1].lower()}{name[1:]}, with how many items were retrieved and are relevant."
-    yield Section("queries", "Queries", [table], lede)
+    yield Section("queries", "Queries", [table], lede, headings.of_queries(queries, name))
 
 
 def _class_row(answer: Json, label: str) -> list[Cell]:

@@ -211,7 +211,12 @@ def view(document: Document, at: At = None) -> dict[str, Any]:
         "findings": findings[:_MOST_SAID],
         "more": findings[_MOST_SAID:],
         "sections": [
-            {"section": one, "blocks": [_block(block, at) for block in one.blocks if Medium.PAGE in block.only]}
+            {
+                "section": one,
+                "heading": _cell(one.says or one.title, at),
+                "lede": f"{one.title}. {one.lede}".strip() if one.says else one.lede,
+                "blocks": [_block(block, at) for block in one.blocks if Medium.PAGE in block.only],
+            }
             for one in document.sections
         ],
         "facts": [(printable(name), _cell(cell, at)) for name, cell in document.facts],

@@ -145,7 +145,7 @@ def _newest_datasets(runs: Sequence[Json]) -> list[dict[str, Any]]:
     """Return the datasets of the newest runs, each with its newest run of these."""
     found: dict[str, dict[str, Any]] = {}
     for one in runs:
-        named = {name: one["dataset"].get(part) for name, part in _PARTS.items()}
+        named = dataset_query(one["dataset"])
         title = dataset_name(one["dataset"], version=True)
         newest = {"id": one["id"], "name": run_name(one["model"]), "created_at": one["created_at"]}
         found.setdefault(repr(named), {"named": named, "title": title, "newest": newest})
@@ -153,6 +153,11 @@ def _newest_datasets(runs: Sequence[Json]) -> list[dict[str, Any]]:
 
 
 _PARTS: Final = {"dataset": "name", "dataset_version": "version", "split": "split"}
+
+
+def dataset_query(dataset: Json) -> dict[str, str | None]:
+    """Return the parameters of an address that name a dataset."""
+    return {name: dataset.get(part) for name, part in _PARTS.items()}
 
 
 def _run(item: Json, columns: Sequence[tuple[str, str]], findings: Mapping[UUID, Finding]) -> dict[str, Any]:
@@ -234,7 +239,7 @@ async def _block(context: Context, board: Json) -> dict[str, Any]:
         "trend": _trend(by_date, lines[0], sentence(card), mark),
         "best": [one["evaluation"]["id"] for one in lines[:MOST_RUNS]],
         "newest": newest["evaluation"]["id"],
-        "named": {name: dataset.get(part) for name, part in _PARTS.items()},
+        "named": dataset_query(dataset),
     }
 
 

@@ -19,6 +19,7 @@ from app.api.documents.document import Document, Json
 from app.api.documents.evaluation import evaluation_document
 from app.api.documents.slices import slices_document
 from app.api.plots.registry import FigureData, Subject, as_answered
+from app.api.presentation import EVALUATION, Media, View, evaluation_answer
 from app.api.problems import InvalidQuery
 from app.api.report import Picture, view
 from app.api.ui import compare, home, simulator
@@ -46,9 +47,16 @@ _SLICED_BY: Final = 3
 async def show_evaluation(identifier: UUID, request: Request, context: UseContext) -> Response:
     """Show an evaluation: what was found, metrics with limits, the matrix, classes."""
     answer = as_answered(await context.services.evaluations.read(context.project, identifier))
+    sliceable = await context.services.evaluations.is_sliceable(context.project, identifier)
     # A page of many classes takes longer to write than a loop should wait.
-    written = partial(_written, evaluation_document, answer, Web.of(request, "runs"))
-    return respond(await context.services.compute.run(written))
+    return respond(
+        await context.services.compute.run(partial(_written_run, answer, Web.of(request, "runs"), sliceable=sliceable))
+    )
+
+
+def _written_run(answer: Json, web: Web, *, sliceable: bool) -> bytes:
+    document, dataset = evaluation_document(answer), home.dataset_query(answer["dataset"])
+    return write("run.html", web, **view(document, web.at), answer=answer, dataset=dataset, sliceable=sliceable)
 
 
 def _written(document: Callable[[Json], Document], answer: Json, web: Web, pictures: Sequence[Picture] = ()) -> bytes:
@@ -97,24 +105,37 @@ def _written_slices(source: MatrixInput, asked: SlicesQuestion, identifier: UUID
     return write("slices.html", web, **view(slices_document(answer), web.at), form=form)
 
 
+_FORMS: Final = {"json": Media.JSON, "csv": Media.CSV, "md": Media.MARKDOWN, "txt": Media.TEXT}
+
+
 @router.get("/evaluations/{identifier}/report")
-async def download_report(identifier: UUID, context: UseContext) -> Response:
+async def download_report(
+    identifier: UUID, context: UseContext, form: Literal["html", "json", "csv", "md", "txt"] = "html"
+) -> Response:
     """Give the report as one file, which can be attached to a ticket."""
-    return attached(await evaluation_page(context, identifier), identifier)
+    if form == "html":
+        return attached(await evaluation_page(context, identifier), identifier)
+    evaluation = await context.services.evaluations.read(context.project, identifier)
+    return attached(await evaluation_answer(View(EVALUATION, _FORMS[form]), evaluation), identifier, form)
 
 
 _MOST_NAMED = 4
 
 
 @router.get("/comparisons")
-async def show_comparisons(request: Request, context: UseContext, cursor: Cursor = None) -> Response:
-    """List the comparisons, latest first."""
-    pages: Pages[UUID] = Pages({"list": "comparisons"}, (UUID,))
+async def show_comparisons(
+    request: Request, context: UseContext, cursor: Cursor = None, evaluation: UUID | None = None
+) -> Response:
+    """List the comparisons, those of one run where it is named, latest first."""
+    pages: Pages[UUID] = Pages({"list": "comparisons", "evaluation": str(evaluation)}, (UUID,))
+    wanted = ComparisonFilter(evaluation)
     found = pages.listed(
-        await context.services.comparisons.page(context.project, ComparisonFilter(), _ON_A_PAGE, pages.after(cursor))
+        await context.services.comparisons.page(context.project, wanted, _ON_A_PAGE, pages.after(cursor))
     )
     page = {
         "title": "Comparisons",
+        "of": evaluation,
+        "address": {"evaluation": evaluation},
         "items": [_item(one) for one in found.items],
         "next": found.next_cursor,
     }

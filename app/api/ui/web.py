@@ -105,9 +105,9 @@ def write(template: str, web: Web, **values: Any) -> bytes:
     )
 
 
-def attached(report: Response, identifier: UUID) -> Response:
+def attached(report: Response, identifier: UUID, form: str = "html") -> Response:
     """A report as a file to keep."""
-    report.headers["Content-Disposition"] = f'attachment; filename="prevail-{identifier}.html"'
+    report.headers["Content-Disposition"] = f'attachment; filename="prevail-{identifier}.{form}"'
     report.headers["Vary"] = "Cookie"
     return report
 

@@ -46,7 +46,15 @@ from app.store.evaluations.writer import INSERT, EvaluationWriter
 from app.store.idempotency import keep_result, mark_values
 from app.store.lists import find_scope
 from app.store.names import NameIds, Names, NameTable, Ref
-from app.store.samples import add_report, add_samples, find_samples, pack_samples, read_report, remove_samples
+from app.store.samples import (
+    add_report,
+    add_samples,
+    find_samples,
+    has_attributes,
+    pack_samples,
+    read_report,
+    remove_samples,
+)
 from app.store.webhooks import Listeners, announce
 
 _COUNT_TYPES = tuple((np.dtype(name), int(np.iinfo(name).max)) for name in ("<u1", "<u2", "<u4"))
@@ -381,6 +389,11 @@ class PostgresEvaluationStore:
         async with reading(self._engine) as connection:
             found = await find_samples(connection, project, [identifier])
         return (await asyncio.to_thread(found.samples)).get(identifier)
+
+    async def has_attributes(self, project: str, identifier: UUID) -> bool:
+        """Return whether samples with attributes are kept of an evaluation."""
+        async with reading(self._engine) as connection:
+            return await has_attributes(connection, project, identifier)
 
     async def read_labels(self, project: str, identifiers: Sequence[UUID]) -> Mapping[UUID, SampleLabels]:
         """Return the samples of those evaluations of which they were kept with ids, weights or groups."""

@@ -1,0 +1,79 @@
+"""Headings that say what a section shows; empty where there is nothing that stands out."""
+
+from collections.abc import Sequence
+
+from app.api.documents.document import Json, Name, Words
+from app.api.documents.reading import overall, recalls_of
+from app.domain.inputs.content import Content
+from app.domain.wording import PAGE, whole
+
+# A metric moves with prevalence by more than this, or nothing is said of it.
+_MOVED_BY = 0.05
+
+
+def of_metrics(answer: Json, moved: Sequence[str], names: Sequence[str], balanced: str) -> Words:
+    """Say which metric owes most of its value to the prevalence of this data.
+
+    Args:
+        answer: An evaluation as it is answered.
+        moved: Metrics that prevalence moves.
+        names: What these are called.
+        balanced: What their twins are of, in words.
+    """
+    here, twins = overall(answer), answer["metrics"].get("at_balanced_prevalence", {})
+    known = [
+        (abs(value - twin), name, value, twin)
+        for key, name in zip(moved, names, strict=True)
+        if (value := here.get(key)) is not None and (twin := twins.get(key)) is not None
+    ]
+    if not known:
+        return ""
+    by, name, value, twin = max(known, key=lambda one: one[0])
+    if by < _MOVED_BY:
+        return ""
+    return f"{name} moves most with prevalence: {PAGE.value(value)} here, and {PAGE.value(twin)} {balanced}"
+
+
+def of_matrix(answer: Json) -> Words:
+    """Say in counts what is missed, and what it is taken for."""
+    given = answer["input"]
+    counts, labels = given.get("confusion_matrix"), given["labels"]
+    if counts is None or given["content"] != Content.counts:
+        return ""
+    if given.get("positive") is not None:
+        place = labels.index(given["positive"])
+        other = 1 - place
+        (missed, alarms) = (counts[one][two] for one, two in ((place, other), (other, place)))
+        sizes = [whole(sum(row)) for row in counts]
+        said = f" are missed, {whole(alarms)} of {sizes[other]} ", Name(labels[other]), " are taken for it"
+        return (f"{whole(missed)} of {sizes[place]} ", Name(labels[place]), *said)
+    mistakes = [
+        (count, actual, taken)
+        for actual, row in enumerate(counts)
+        for taken, count in enumerate(row)
+        if actual != taken and count > 0
+    ]
+    if not mistakes:
+        return "No sample is taken for another class"
+    count, actual, taken = max(mistakes, key=lambda one: one[0])
+    missed = sum(counts[actual]) - counts[actual][actual]
+    of = f"{whole(count)} of its {whole(missed)} misses" if count < missed else f"all of its {whole(missed)} misses"
+    found = "its only miss" if missed == 1 else of
+    return (Name(labels[actual]), " is taken for ", Name(labels[taken]), f" in {found}")
+
+
+def of_classes(answer: Json) -> Words:
+    """Say which class is recognised least often, where that is one alone."""
+    known = [value for value in recalls_of(answer).values() if value is not None]
+    weakest = answer["headline"].get("weakest_class")
+    if weakest is None or len(known) < 2 or known.count(min(known)) > 1:
+        return ""
+    counted = answer["input"]["content"] == Content.counts and weakest["n"] is not None
+    found = f"in {whole(weakest['recall'] * weakest['n'])} of {whole(weakest['n'])} cases" if counted else ""
+    return (Name(weakest["label"]), f" is recognised least often: {found or PAGE.value(weakest['recall'])}")
+
+
+def of_queries(queries: Json, name: str) -> Words:
+    """Say which query fails worst."""
+    worst, called = queries["lowest"][0], f"{name[:1].lower()}{name[1:]}"
+    return ("Query ", Name(str(worst["query_id"])), f" fails worst: its {called} is {PAGE.value(worst['value'])}")

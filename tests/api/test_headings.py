@@ -1,0 +1,65 @@
+"""Headings of sections: what the answer says, in counts where there are any, and nothing where nothing stands out."""
+
+from typing import Any
+
+import pytest
+
+from app.api.documents import headings
+from app.api.documents.document import Words
+
+
+def report(matrix: list[list[float]], content: str = "counts", positive: str | None = None) -> dict[str, Any]:
+    labels = [chr(ord("a") + place) for place in range(len(matrix))]
+    recalls = {label: row[place] / sum(row) for place, (label, row) in enumerate(zip(labels, matrix, strict=True))}
+    weakest = min(recalls, key=recalls.__getitem__)
+    return {
+        "input": {"labels": labels, "confusion_matrix": matrix, "content": content, "positive": positive},
+        "per_class": {label: {"prevalence_insensitive": {"recall": one}} for label, one in recalls.items()},
+        "headline": {
+            "weakest_class": {"label": weakest, "recall": recalls[weakest], "n": sum(matrix[labels.index(weakest)])}
+        },
+        "metrics": {"prevalence_insensitive": {}, "prevalence_sensitive": {}},
+    }
+
+
+def said(words: Words) -> str:
+    return "".join(words)
+
+
+@pytest.mark.parametrize(
+    ("answer", "matrix", "classes"),
+    [
+        (report([[90, 10], [4, 6]], positive="b"), "4 of 10 b are missed, 10 of 100 a are taken for it",
+         "b is recognised least often: in 6 of 10 cases"),
+        (report([[9, 1, 0], [2, 5, 3], [0, 0, 10]]), "b is taken for c in 3 of its 5 misses",
+         "b is recognised least often: in 5 of 10 cases"),
+        (report([[9, 1, 0], [0, 10, 0], [0, 0, 10]]), "a is taken for b in its only miss",
+         "a is recognised least often: in 9 of 10 cases"),
+        (report([[9, 0], [0, 10]]), "No sample is taken for another class", ""),
+        (report([[5, 5, 0], [5, 5, 0], [0, 0, 10]]), "a is taken for b in all of its 5 misses", ""),
+        (report([[0.9, 0.1], [0.4, 0.6]], "rates"), "", "b is recognised least often: 0.600"),
+        (report([[9.5, 1], [4, 6]], "weights"), "", "b is recognised least often: 0.600"),
+    ],
+)  # fmt: skip
+def test_mistakes_and_classes(answer: dict[str, Any], matrix: str, classes: str) -> None:
+    assert said(headings.of_matrix(answer)) == matrix
+    assert said(headings.of_classes(answer)) == classes
+
+
+def test_what_moves_most() -> None:
+    answer = report([[9, 1], [1, 9]])
+    answer["metrics"] |= {
+        "prevalence_sensitive": {"accuracy": 0.9, "f1": 0.8, "mcc": None},
+        "at_balanced_prevalence": {"accuracy": 0.85, "f1": 0.5, "mcc": 0.1},
+    }
+    asked = (["accuracy", "f1", "mcc"], ["Accuracy", "F1", "MCC"], "if equal")
+    assert headings.of_metrics(answer, *asked) == "F1 moves most with prevalence: 0.800 here, and 0.500 if equal"
+    answer["metrics"]["at_balanced_prevalence"]["f1"] = 0.79
+    assert headings.of_metrics(answer, *asked) == "Accuracy moves most with prevalence: 0.900 here, and 0.850 if equal"
+    answer["metrics"]["at_balanced_prevalence"]["accuracy"] = 0.89
+    assert headings.of_metrics(answer, *asked) == ""
+
+
+def test_the_worst_query() -> None:
+    queries = {"lowest": [{"query_id": 7, "value": 0.25}]}
+    assert said(headings.of_queries(queries, "Precision at k")) == "Query 7 fails worst: its precision at k is 0.250"
