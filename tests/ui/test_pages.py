@@ -1,5 +1,6 @@
 """Pages as they are sent: whole, safe, linked with each other, and saying what the API says."""
 
+import json
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -338,3 +339,34 @@ def test_home_has_a_part_for_each_dataset(web: httpx.Client, world: World, pages
     assert "3 of 6 rules fail" in text
     assert "of 100 D it misses 31 instead of 84" in text
     assert "Weakest class" not in check_page(web.get("/ui?dataset=genes")).text
+
+
+def test_edited_rules_are_tried(web: httpx.Client, world: World) -> None:
+    """The page says what a trial of the interface says, and marks the runs that would have ended otherwise."""
+    saved = web.get("/v1/gates/promotion").json()
+    lower = [{**one, "min": 0.4} if one["metric"] == "h_mean" else one for one in saved["rules"]]
+    marked = []
+    for edited, said in (
+        (lower, "With h_mean >= 0.4"),
+        (lower[:1], "With these rules"),
+        (saved["rules"][:-1], "Without hamming_loss <= 0.05"),
+    ):
+        asked = {
+            "rules": edited,
+            "minimum_samples": saved["minimum_samples"],
+            "evaluations": {"latest": 20, "dataset": {"name": "hartwig", "version": "2022-08", "split": "test"}},
+            "baseline": world.runs["four"],
+            "gate": "promotion",
+        }
+        items = web.post("/v1/gates/trials", json=asked).json()["items"]
+        count = sum(one["tried"]["verdict"] != one["saved"]["verdict"] for one in items)
+        sent = {"rules": json.dumps(edited), "baseline": world.runs["four"]}
+        page = check_page(web.get("/ui/gates/promotion", params=sent))
+        assert f"{said}, {count} of the last 2 runs would have ended otherwise" in " ".join(page.text.split())
+        assert len([one for one in page.named("line") if one.get("class") == "rf"]) == 2 * count
+        marked.append(count)
+    assert marked[1]
+    refused = check_page(web.get("/ui/gates/promotion", params={"rules": '[{"metric": "h_men", "min": 0.4}]'}), 422)
+    assert "h_mean" in refused.text
+    check_page(web.get("/ui/gates/promotion", params={"rules": "[1"}), 400)
+    assert web.get("/v1/gates/promotion").json()["version"] == saved["version"]

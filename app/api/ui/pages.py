@@ -1,4 +1,4 @@
-"""Pages: runs and leaderboards, evaluations, comparisons, gates with their checks, and the catalogue."""
+"""Pages: evaluations, comparisons, and the catalogue; and all pages together."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -13,7 +13,6 @@ from starlette.responses import Response
 
 from app.api.cursors import Cursor, Pages
 from app.api.deps import UseContext
-from app.api.documents.check import check_document, rule_text
 from app.api.documents.comparison import comparison_document
 from app.api.documents.document import Document, Json
 from app.api.documents.evaluation import evaluation_document
@@ -22,19 +21,19 @@ from app.api.plots.registry import FigureData, Subject, as_answered
 from app.api.presentation import EVALUATION, Media, View, evaluation_answer
 from app.api.problems import InvalidQuery
 from app.api.report import Picture, view
-from app.api.ui import compare, home, simulator
+from app.api.ui import compare, gates, home, simulator
 from app.api.ui.web import Web, attached, install_files, install_forms, page_routes, render, respond, write
 from app.api.v1.figures import comparison_page, evaluation_page, pictures_of, pictures_of_evaluation
 from app.api.v1.listing import MetricFilters, Task, UseMetricFilters
-from app.api.v1.requests.fields import SOUGHT, GateName
+from app.api.v1.requests.fields import SOUGHT
 from app.domain.advice.recommendations import WORDS, recommended, walk
 from app.domain.catalogue import TASKS, combinations, describe_metric, find_metrics, metric_by_name
-from app.domain.decisions import CheckFilter, CheckSummary, ComparisonFilter, ComparisonSummary
+from app.domain.decisions import ComparisonFilter, ComparisonSummary
 from app.domain.errors import NotFound
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.members import rfc3339
 from app.domain.slices import attributes_of
-from app.domain.wording import dataset_name, printable, run_name, run_title, whole
+from app.domain.wording import dataset_name, printable, run_name
 from app.services.slices.slices import SlicesQuestion, judge_slices
 
 router = page_routes()
@@ -168,108 +167,6 @@ async def show_comparison(identifier: UUID, request: Request, context: UseContex
 async def download_comparison_report(identifier: UUID, context: UseContext) -> Response:
     """Give the report as one file."""
     return attached(await comparison_page(context, identifier), identifier)
-
-
-@router.get("/gates")
-async def show_gates(request: Request, context: UseContext, cursor: Cursor = None) -> Response:
-    """List the gates with what their last check said."""
-    pages: Pages[str] = Pages({"list": "gates"}, (str,))
-    found = as_answered(
-        pages.listed(await context.services.gates.page(context.project, _ON_A_PAGE, pages.after(cursor)))
-    )
-    last = await context.services.gates.last_checks(context.project, [gate["name"] for gate in found["items"]])
-    items = [{**_gate(gate), "last": last.get(gate["name"])} for gate in found["items"]]
-    page = {"title": "Gates", "items": items, "next": found["next_cursor"]}
-    return render(request, "gates.html", "gates", page=page)
-
-
-@router.get("/gates/{name}")
-async def show_gate(name: GateName, request: Request, context: UseContext, cursor: Cursor = None) -> Response:
-    """Show a gate: its rules, all checks, and the rules of earlier versions."""
-    versions = [_gate(as_answered(one)) for one in await context.services.gates.versions(context.project, name)]
-    pages: Pages[UUID] = Pages({"list": "checks", "gate": name}, (UUID,))
-    listed = await context.services.gates.checks(
-        context.project, CheckFilter(gate=name), _ON_A_PAGE, pages.after(cursor)
-    )
-    found = pages.listed(listed)
-    page = {
-        "title": name,
-        "gate": versions[0],
-        "earlier": versions[1:],
-        "checks": [_checked(one) for one in found.items],
-        "next": found.next_cursor,
-        "first": cursor is None,
-        "history": _history(await context.services.gates.history(context.project, name, _IN_A_HISTORY)),
-    }
-    return render(request, "gate.html", "gates", page=page)
-
-
-@router.get("/gates/{name}/checks/{identifier}")
-async def show_check(name: GateName, identifier: UUID, request: Request, context: UseContext) -> Response:
-    """Show what a gate said of a run, rule by rule."""
-    answer = as_answered(await context.services.gates.read_check(context.project, name, identifier))
-    return render(request, "document.html", "gates", **view(check_document(answer), Web.of(request).at))
-
-
-_IN_A_HISTORY: Final = 50
-
-
-def _history(answers: Sequence[Json]) -> dict[str, Any] | None:
-    """Return the verdicts of each rule over the checks, the oldest first, and which rule blocks most often."""
-    if len(answers) < 2:
-        return None
-    found: dict[str, list[str]] = {}
-    alone: dict[str, int] = {}
-    for place, answer in enumerate(reversed(answers)):
-        verdicts: dict[str, str] = {}
-        for one in answer["results"]:
-            rule = rule_text(one["rule"])
-            # Of a rule on several classes the worst verdict counts.
-            verdicts[rule] = min(verdicts.get(rule, one["verdict"]), one["verdict"], key=_WORST.index)
-        blocking = [rule for rule, verdict in verdicts.items() if verdict != "pass"]
-        for rule, verdict in verdicts.items():
-            found.setdefault(rule, [""] * len(answers))[place] = verdict
-        if len(blocking) == 1:
-            alone[blocking[0]] = alone.get(blocking[0], 0) + 1
-    step = 100 / len(answers)
-    rows: list[dict[str, Any]] = [
-        {
-            "rule": rule,
-            "blocked": sum(one not in ("", "pass") for one in verdicts),
-            "alone": alone.get(rule, 0),
-            "marks": [(f"{step * (place + 0.5):.2f}%", one) for place, one in enumerate(verdicts) if one],
-        }
-        for rule, verdicts in found.items()
-    ]
-    rows.sort(key=lambda row: (-row["blocked"], -row["alone"]))
-    first, n = rows[0], len(answers)
-    say = f"{first['rule']} blocks most often: {first['blocked']} of {n} checks, {first['alone']} of them alone."
-    return {"rows": rows, "say": say if first["blocked"] else f"No rule blocked any of the last {n} checks.", "n": n}
-
-
-_WORST: Final = ("fail", "inconclusive", "pass")
-
-
-def _gate(gate: Json) -> dict[str, Any]:
-    rules = [rule_text(rule) for rule in gate["rules"]]
-    if gate.get("minimum_samples"):
-        rules.append(f"at least {whole(gate['minimum_samples'])} samples")
-    return {
-        "name": gate["name"],
-        "version": gate["version"],
-        "created_at": gate["created_at"],
-        "description": printable(gate.get("description") or ""),
-        "rules": rules,
-    }
-
-
-def _checked(check: CheckSummary) -> dict[str, Any]:
-    """A check in the history; runs have the names that they had when it was made."""
-    return {
-        **as_answered(check),
-        "run": run_title(check.evaluation),
-        "against": "" if check.baseline is None else run_title(check.baseline),
-    }
 
 
 # Words are one text, not a row of letters; what the converter has no name for is an operator by its name.
@@ -410,5 +307,5 @@ def install(app: FastAPI) -> None:
     """Serve the pages."""
     install_files(app)
     install_forms(app)
-    for each in (home.router, compare.router, simulator.router, router):
+    for each in (home.router, compare.router, simulator.router, gates.router, router):
         app.include_router(each)

@@ -114,17 +114,20 @@ async def create_check(
 )
 async def try_gate(request: Request, context: UseContext) -> Response:
     """Try rules on evaluations that there are: what they would have said; nothing is kept."""
-    body = parse_body(await read_body(request), requests.TrialRequest)
-    tried, model, dataset = body.evaluations, body.evaluations.model, body.evaluations.dataset
-    answer = await context.services.gates.trial(
+    return json_response(await tried(context, parse_body(await read_body(request), requests.TrialRequest)))
+
+
+async def tried(context: Context, body: requests.TrialRequest) -> GateTrial:
+    """Try rules as a request for it says; nothing is kept."""
+    model, dataset = body.evaluations.model, body.evaluations.dataset
+    return await context.services.gates.trial(
         context.project,
         body.definition(),
         Reference(None if model is None else model.to_domain(), None if dataset is None else dataset.to_domain()),
-        latest=tried.latest,
+        latest=body.evaluations.latest,
         baseline=None if body.baseline is None else named(body.baseline),
         beside=body.gate,
     )
-    return json_response(answer)
 
 
 @router.get(

@@ -1,0 +1,221 @@
+"""Pages of gates: their rules and checks, which rule blocks most often, and what other rules would have said."""
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Annotated, Any, Final
+from uuid import UUID
+
+import orjson
+from fastapi import Query, Request
+from starlette.responses import Response
+
+from app.api.bodies.parsing import parse_body
+from app.api.cursors import Cursor, Pages
+from app.api.deps import Context, UseContext
+from app.api.documents.check import check_document, rule_text
+from app.api.documents.document import Json
+from app.api.plots.registry import as_answered
+from app.api.report import view
+from app.api.ui.web import Web, page_routes, render
+from app.api.v1.gates import tried
+from app.api.v1.requests.decisions import TrialRequest
+from app.api.v1.requests.fields import SOUGHT, GateName
+from app.domain.decisions import CheckFilter, CheckSummary
+from app.domain.rules import Demand
+from app.domain.wording import dataset_name, printable, run_name, run_title, whole
+
+router = page_routes()
+_ON_A_PAGE: Final = 25
+# Evaluations that edited rules are tried on.
+_TRIED: Final = 20
+_LONGEST_RULES: Final = 8000
+
+
+@router.get("/gates")
+async def show_gates(request: Request, context: UseContext, cursor: Cursor = None) -> Response:
+    """List the gates with what their last check said."""
+    pages: Pages[str] = Pages({"list": "gates"}, (str,))
+    found = as_answered(
+        pages.listed(await context.services.gates.page(context.project, _ON_A_PAGE, pages.after(cursor)))
+    )
+    last = await context.services.gates.last_checks(context.project, [gate["name"] for gate in found["items"]])
+    items = [{**_gate(gate), "last": last.get(gate["name"])} for gate in found["items"]]
+    page = {"title": "Gates", "items": items, "next": found["next_cursor"]}
+    return render(request, "gates.html", "gates", page=page)
+
+
+@router.get("/gates/{name}")
+async def show_gate(
+    name: GateName,
+    request: Request,
+    context: UseContext,
+    cursor: Cursor = None,
+    rules: Annotated[str | None, Query(max_length=_LONGEST_RULES)] = None,
+    baseline: Annotated[str | None, SOUGHT, Query(max_length=512)] = None,
+) -> Response:
+    """Show a gate: its rules, all checks, and earlier versions; edited rules are tried on what there is."""
+    answers = [as_answered(one) for one in await context.services.gates.versions(context.project, name)]
+    versions = [_gate(one) for one in answers]
+    pages: Pages[UUID] = Pages({"list": "checks", "gate": name}, (UUID,))
+    listed = await context.services.gates.checks(
+        context.project, CheckFilter(gate=name), _ON_A_PAGE, pages.after(cursor)
+    )
+    found = pages.listed(listed)
+    about = _tried_on(answers[0], found.items)
+    page = {
+        "title": name,
+        "edit": {
+            "rules": rules or _as_lines(answers[0]["rules"]),
+            "compared": baseline or any(one in rule for rule in answers[0]["rules"] for one in _COMPARED),
+            "baseline": baseline or "",
+            "on": dataset_name(about.get("dataset")),
+            "most": _TRIED,
+        },
+        "trial": None if rules is None else await _trial(context, answers[0], about, rules, baseline),
+        "gate": versions[0],
+        "earlier": versions[1:],
+        "checks": [_checked(one) for one in found.items],
+        "next": found.next_cursor,
+        "first": cursor is None,
+        "history": _history(await context.services.gates.history(context.project, name, _IN_A_HISTORY)),
+    }
+    return render(request, "gate.html", "gates", page=page)
+
+
+@router.get("/gates/{name}/checks/{identifier}")
+async def show_check(name: GateName, identifier: UUID, request: Request, context: UseContext) -> Response:
+    """Show what a gate said of a run, rule by rule."""
+    answer = as_answered(await context.services.gates.read_check(context.project, name, identifier))
+    return render(request, "document.html", "gates", **view(check_document(answer), Web.of(request).at))
+
+
+_IN_A_HISTORY: Final = 50
+
+
+def _history(answers: Sequence[Json]) -> dict[str, Any] | None:
+    """Return the verdicts of each rule over the checks, the oldest first, and which rule blocks most often."""
+    if len(answers) < 2:
+        return None
+    found: dict[str, list[str]] = {}
+    alone: dict[str, int] = {}
+    for place, answer in enumerate(reversed(answers)):
+        verdicts: dict[str, str] = {}
+        for one in answer["results"]:
+            rule = rule_text(one["rule"])
+            # Of a rule on several classes the worst verdict counts.
+            verdicts[rule] = min(verdicts.get(rule, one["verdict"]), one["verdict"], key=_WORST.index)
+        blocking = [rule for rule, verdict in verdicts.items() if verdict != "pass"]
+        for rule, verdict in verdicts.items():
+            found.setdefault(rule, [""] * len(answers))[place] = verdict
+        if len(blocking) == 1:
+            alone[blocking[0]] = alone.get(blocking[0], 0) + 1
+    step = 100 / len(answers)
+    rows: list[dict[str, Any]] = [
+        {
+            "rule": rule,
+            "blocked": sum(one not in ("", "pass") for one in verdicts),
+            "alone": alone.get(rule, 0),
+            "marks": [(f"{step * (place + 0.5):.2f}%", one) for place, one in enumerate(verdicts) if one],
+        }
+        for rule, verdicts in found.items()
+    ]
+    rows.sort(key=lambda row: (-row["blocked"], -row["alone"]))
+    first, n = rows[0], len(answers)
+    say = f"{first['rule']} blocks most often: {first['blocked']} of {n} checks, {first['alone']} of them alone."
+    return {"rows": rows, "say": say if first["blocked"] else f"No rule blocked any of the last {n} checks.", "n": n}
+
+
+_WORST: Final = ("fail", "inconclusive", "pass")
+
+
+# --- edited rules ----------------------------------------------------------------------------------------------------
+
+_COMPARED: Final = tuple(one for one in Demand if one.needs_baseline)
+
+
+def _as_lines(rules: Sequence[Json]) -> str:
+    return "[" + ",\n ".join(orjson.dumps(one).decode() for one in rules) + "]"
+
+
+def _tried_on(gate: Json, checks: Sequence[CheckSummary]) -> dict[str, Any]:
+    """Return the model and the dataset whose evaluations rules are tried on: those the gate is for, or is used for."""
+    applies: Json = gate.get("applies_to") or {}
+    used = {} if applies or not checks else {"dataset": as_answered(checks[0])["evaluation"]["dataset"]}
+    return {name: one for name in ("model", "dataset") if (one := {**used, **applies}.get(name)) is not None}
+
+
+async def _trial(context: Context, gate: Json, about: Json, edited: str, baseline: str | None) -> dict[str, Any]:
+    """Return what edited rules and the saved ones say of the latest evaluations, the oldest first."""
+    named = {name: {part: one for part, one in ref.items() if one is not None} for name, ref in about.items()}
+    others = {
+        "gate": gate["name"],
+        "evaluations": {"latest": _TRIED, **named},
+        "minimum_samples": gate.get("minimum_samples"),
+        "baseline": baseline,
+    }
+    # The rules first, so that places in them are nearly those of the form.
+    body = parse_body(b'{"rules":' + edited.encode() + b"," + orjson.dumps(others)[1:], TrialRequest)
+    items = as_answered(await tried(context, body))["items"][::-1]
+    known = [one for one in items if one["tried"]["verdict"] and one["saved"]["verdict"]]
+    reasons = {one[rules].get("reason") for one in items if one not in known for rules in ("tried", "saved")}
+    pairs = [(one["saved"]["verdict"], one["tried"]["verdict"]) for one in known]
+    before, after = ([rule_text(one) for one in rules] for rules in (gate["rules"], body.definition()["rules"]))
+    new, gone = ([one for one in these if one not in those] for these, those in ((after, before), (before, after)))
+    edit = "With these rules"
+    if len(new) == 1 and len(gone) < 2:
+        edit = f"With {new[0]}"
+    elif not new and len(gone) == 1:
+        edit = f"Without {gone[0]}"
+    step = 100 / max(len(known), 1)
+    return {
+        "say": f"{edit}, {sum(a != b for a, b in pairs)} of the last {len(known)} runs would have ended otherwise",
+        "rows": [
+            {
+                "words": words,
+                "counts": ", ".join(f"{count} {verdict}" for verdict, count in Counter(verdicts).items()),
+                "marks": [(f"{step * (place + 0.5):.2f}%", one) for place, one in enumerate(verdicts)],
+            }
+            for words, verdicts in zip(("As saved", "As edited"), zip(*pairs, strict=True), strict=True)
+        ]
+        if pairs
+        else [],
+        "ticks": [f"{step * (place + 0.5):.2f}%" for place, (a, b) in enumerate(pairs) if a != b],
+        "otherwise": [
+            {
+                "id": one["evaluation"]["id"],
+                "run": run_name(one["evaluation"]["model"]),
+                "created_at": one["created_at"],
+                "saved": one["saved"]["verdict"],
+                "tried": one["tried"]["verdict"],
+            }
+            for one in known
+            if one["tried"]["verdict"] != one["saved"]["verdict"]
+        ],
+        "unknown": len(items) - len(known),
+        "reasons": sorted(printable(one) for one in reasons if one),
+    }
+
+
+# --- parts -----------------------------------------------------------------------------------------------------------
+
+
+def _gate(gate: Json) -> dict[str, Any]:
+    rules = [rule_text(rule) for rule in gate["rules"]]
+    if gate.get("minimum_samples"):
+        rules.append(f"at least {whole(gate['minimum_samples'])} samples")
+    return {
+        "name": gate["name"],
+        "version": gate["version"],
+        "created_at": gate["created_at"],
+        "description": printable(gate.get("description") or ""),
+        "rules": rules,
+    }
+
+
+def _checked(check: CheckSummary) -> dict[str, Any]:
+    """A check in the history; runs have the names that they had when it was made."""
+    return {
+        **as_answered(check),
+        "run": run_title(check.evaluation),
+        "against": "" if check.baseline is None else run_title(check.baseline),
+    }
