@@ -1,16 +1,18 @@
 """Samples divided by their attributes: columns of values or bins, and the slices that they are crossed to."""
 
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations, pairwise
 from typing import Any, Final
 
 import numpy as np
 
 from app.domain.errors import InvalidInput, OutOfReach
-from app.domain.inputs.attributes import Attribute
+from app.domain.inputs.attributes import Attribute, Attributes
 from app.domain.inputs.labels import normalized
 from app.domain.inputs.matrices import MatrixInput
+from app.domain.inputs.samples import Samples, Tally
 from app.domain.slices import Condition, Slice, attribute_named, attributes_of, samples_at
 from app.services.slices.answers import SliceLeftOut, Where
 from app.services.slices.differences import Places
@@ -19,6 +21,8 @@ from app.services.slices.differences import Places
 MOST_SLICES: Final = 20_000
 # Numbers with more different values are divided into quarters where no bins are asked for.
 _MANY_NUMBERS, _QUARTERS = 20, 4
+# What samples can say, so that it has a number.
+_MOST_CELLS: Final = 1 << 62
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -94,6 +98,49 @@ def columns_of(source: MatrixInput, names: Sequence[str], bins: Mapping[str, Seq
             raise InvalidInput.at(f"/bins/{name}", "not_a_number", f"expected a number to divide, {name} is none")
     chosen = [attribute_named(known, name, f"/by/{place}") for place, name in enumerate(names)] or list(known.values())
     return [_column(name, one, bins.get(name)) for name, one in zip(names or known, chosen, strict=True)]
+
+
+def gathered(
+    source: MatrixInput, columns: list[Column], reference: Places | None
+) -> tuple[MatrixInput, list[Column], Places | None]:
+    """The same samples, those that say the same as one entry, for metrics of a matrix: a slice costs what its entries
+    do. Weighted samples stay as they are, since sums of weights would change in their last digits.
+
+    Args:
+        source: Samples with classes.
+        columns: What they are divided by.
+        reference: Places of those that slices are held against.
+    """
+    samples = source.samples
+    if samples is None or source.is_weighted or samples.tally is not None:
+        return source, columns, reference
+    inside = np.zeros(samples.size, dtype=np.intp)
+    if reference is not None:
+        inside[reference] = 1
+    names, groups = (None, inside * 0) if samples.groups is None else np.unique(samples.groups, return_inverse=True)
+    codes = [samples.truth, samples.predicted, inside, groups, *(one.codes for one in columns)]
+    sizes = [len(source.labels)] * 2 + [2, 1 if names is None else names.size, *(len(one.values) for one in columns)]
+    if math.prod(sizes) > _MOST_CELLS:
+        return source, columns, reference
+    cells = np.ravel_multi_index(codes, sizes)
+    if math.prod(sizes) <= samples.size:
+        times = np.bincount(cells)
+        kept = np.flatnonzero(times)
+        times = times[kept]
+    else:
+        kept, times = np.unique(cells, return_counts=True)
+    truth, predicted, inside, groups, *others = np.unravel_index(kept, sizes)
+    entries = [replace(one, codes=own) for one, own in zip(columns, others, strict=True)]
+    attributes = Attributes({one.name: Attribute(one.codes, tuple(one.values)) for one in entries})
+    samples = Samples(
+        truth=truth.astype(np.int64),
+        predicted=predicted.astype(np.int64),
+        groups=None if names is None else names[groups],
+        tally=Tally(times.astype(np.int64)),
+        attributes=attributes,
+    )
+    held = None if reference is None else np.flatnonzero(inside)
+    return replace(source, samples=samples, fold_counts=None), entries, held
 
 
 def conditions_of(where: Where) -> Slice:

@@ -39,7 +39,7 @@ from app.services.slices.answers import (
 )
 from app.services.slices.differences import Gap, Held, Places, RateFacts, Side, Whole
 from app.services.slices.findings import findings_of
-from app.services.slices.parts import Column, Part, columns_of, conditions_of, crossed
+from app.services.slices.parts import Column, Part, columns_of, conditions_of, crossed, gathered
 
 # Slices times values of metrics in one answer.
 MOST_VALUES: Final = 20_000
@@ -152,10 +152,8 @@ class _Judged:
     """One request about one input."""
 
     def __init__(self, source: MatrixInput, asked: SlicesQuestion, identifier: UUID | None) -> None:
-        self.source, self.asked, self.identifier = source, asked, identifier
-        self.whole = Whole(source, asked.level)
-        self.total = self.whole.size
-        self.overall = Side(np.arange(self.total), self.total, source)
+        self.asked, self.identifier = asked, identifier
+        self._look_at(source)
         sought = () if asked.search is None else (asked.search.metric,)
         texts = asked.metrics or (() if sought else _usual(source))
         searched = self._understood(sought, "/search/metric")
@@ -166,6 +164,11 @@ class _Judged:
         self.values = [
             _Value(name, estimand, place) for estimand in self.estimands for place, name in enumerate(estimand.names)
         ]
+
+    def _look_at(self, source: MatrixInput) -> None:
+        self.source, self.whole = source, Whole(source, self.asked.level)
+        self.total = self.whole.size
+        self.overall = Side(np.arange(self.total), self.total, source)
 
     def _understood(self, texts: Sequence[str], pointer: str) -> tuple[Estimand, ...]:
         source = self.source
@@ -193,6 +196,9 @@ class _Judged:
         if len(columns) < asked.depth:
             detail = f"expected at least {asked.depth} attributes to cross, got {len(columns)}"
             raise InvalidInput.at("/depth", "out_of_range", detail)
+        if not any(map(self._of_samples, self.estimands)):
+            some, columns, reference = gathered(self.source, columns, reference)
+            self._look_at(some)
         parts, left_out = crossed(self.source, columns, asked.depth, asked.minimum_samples)
         alone = [one for one in parts if one.places.size == self.total]
         slices, ranges = self._slices([one for one in parts if one.places.size < self.total], reference)
