@@ -222,7 +222,7 @@ def refused(error: DomainError, revision: str) -> Recomputed:
 
 FORMAT: Final = "prevail-export"
 # Raised when a reader of the version before could not read it.
-VERSION: Final = 1
+VERSION: Final = 2
 MANIFEST: Final = "manifest.json"
 EVALUATIONS: Final = "evaluations"
 

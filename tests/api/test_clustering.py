@@ -309,6 +309,28 @@ def test_bad_input_says_where(client: httpx.Client, source: Json, pointer: str, 
     assert (fault["pointer"], fault["code"]) == (pointer, code)
 
 
+MANY = np.arange(1600) % 1100
+MOVED = np.where(np.arange(1600) % 4 == 0, np.random.default_rng(4).integers(0, 1400, 1600), MANY)
+
+
+def test_more_clusters_than_classes_may_be(client: httpx.Client) -> None:
+    """They are kept, read, listed, compared and written down as few are; the table, nearly all empty, is not shown."""
+    many = keep(client, "many", y_true=[f"c{code}" for code in MANY], y_pred=[f"k{code}" for code in MOVED])
+    whole = client.get(f"/v1/evaluations/{many['id']}").json()
+    assert whole["metrics"] == many["metrics"]
+    assert values(whole)["adjusted_rand"] == pytest.approx(sk.adjusted_rand_score(MANY, MOVED), rel=1e-12)
+    assert len(whole["input"]["clusters"]) == np.unique(MOVED).size
+    assert sum(whole["input"]["cluster_sizes"]) == 1600
+    assert "contingency" not in whole["input"]
+    problem = check_problem(client.get(f"/v1/evaluations/{many['id']}/plots/contingency.json"), 422, "no_figure")
+    assert f"got {np.unique(MANY).size} by {np.unique(MOVED).size}" in problem["detail"]
+    for form in ("text/html", "text/plain"):
+        assert client.get(f"/v1/evaluations/{many['id']}", headers={"Accept": form}).status_code == 200
+    columns = {"y_true": MANY, "y_pred": MOVED}
+    named_otherwise = _upload(client, _written("parquet", columns), {"kind": "clustering"}).json()
+    assert values(named_otherwise) == pytest.approx(values(whole), rel=1e-12)
+
+
 def test_what_has_no_meaning_for_clusterings(client: httpx.Client) -> None:
     made = keep(client, "meaningless", y_true=TRUTH, y_pred=THREE)
     check_problem(client.get(f"/v1/evaluations/{made['id']}/confusion-matrix"), 422, "not_for_this_kind")

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.kernel.matrix.contingency import Contingency
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.card import AnyMetric, Choice, DecisionName, Inputs, Number, Orientation, Parameter, Scope, Task
 from app.kernel.metrics.catalogue import Catalogue, catalogue
 from app.kernel.metrics.families import rate_means
 from app.kernel.metrics.references import REFERENCES
+from app.kernel.samples.contingency import Contingency, DecisionTable
 from app.kernel.samples.label_units import LabelScores, LabelSets
 from app.kernel.samples.points import ClusteredPoints
 from app.kernel.samples.scores import Scores
@@ -179,7 +179,7 @@ TAKES = {
     Inputs.OVERLAPS: Overlaps,
     Inputs.CLASS_OVERLAPS: Overlaps,
     Inputs.CONTINGENCY: Contingency,
-    Inputs.DECISIONS: Contingency,
+    Inputs.DECISIONS: DecisionTable,
     Inputs.FEATURES: ClusteredPoints,
 }
 

@@ -2,6 +2,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import orjson
 import pytest
 from alembic import command
@@ -15,6 +16,8 @@ from app import MIGRATIONS
 from app.domain.named_metrics import HEADLINE
 from app.store.database.engine import SchemaReadiness, create_engine, expected_revision, known_revisions
 from app.store.database.tables import metadata
+from app.store.evaluations.evaluations import PostgresEvaluationStore
+from tests.store.conftest import MakeRecord
 
 pytestmark = pytest.mark.anyio
 
@@ -197,6 +200,28 @@ async def test_stored_answers_name_evaluations_in_one_way(engine: AsyncEngine, c
     assert await stored() == before
     async with engine.begin() as connection:
         await connection.execute(text("TRUNCATE gate_checks, comparisons"))
+
+
+async def test_tables_of_clusterings_become_their_cells(
+    engine: AsyncEngine, config: Config, store: PostgresEvaluationStore, make_record: MakeRecord
+) -> None:
+    """And go back to what they were; those of other kinds stay."""
+    cells = np.array([[0, 1, 300], [1, 0, 2], [1, 2, 5]])
+    clustered = make_record(kind="clustering", extra={"clusters": ["x", "y", "z"]}, counts=cells)
+    for record in (clustered, make_record()):
+        await store.add("p", record)
+    command.downgrade(config, "0015_attributes")
+    async with engine.begin() as connection:
+        rows = await connection.execute(text("SELECT counts_type, counts FROM evaluations ORDER BY kind"))
+        tables = [np.frombuffer(row.counts, row.counts_type).tolist() for row in rows]
+        assert tables == [[0, 300, 0, 2, 0, 5], [5, 1, 2, 4]]
+    await engine.dispose()
+    command.upgrade(config, "head")
+    found = await store.get("p", clustered.id)
+    assert found is not None
+    np.testing.assert_array_equal(found.counts, cells)
+    async with engine.begin() as connection:
+        await connection.execute(text("TRUNCATE evaluations"))
 
 
 def test_migrations_have_dated_names() -> None:

@@ -26,6 +26,7 @@ from app.services.acting import act_as
 from app.services.ports import Archived, ArchiveKind
 from app.services.transfer import (
     EVALUATIONS,
+    VERSION,
     Checker,
     ColumnReader,
     Discrepancy,
@@ -252,7 +253,7 @@ async def test_what_is_damaged_is_refused_before_anything_is_kept(
         case "manifest":
             (tmp_path / "manifest.json").write_text("{}")
         case "version":
-            (tmp_path / "manifest.json").write_bytes(orjson.dumps({**content, "version": 2}))
+            (tmp_path / "manifest.json").write_bytes(orjson.dumps({**content, "version": VERSION + 1}))
         case "elsewhere":
             content["parts"][0]["file"] = "../outside.ndjson"
             (tmp_path / "manifest.json").write_bytes(orjson.dumps(content))

@@ -27,7 +27,9 @@ def contingency(given: FigureData) -> Figure:
     given_input = given.run.report["input"]
     table: Table | None = given_input.get("contingency")
     if table is None:
-        raise NoFigure(f"expected a clustering whose classes are known, got {given_input['kind']} without them")
+        names = (len(given_input["labels"]), len(given_input.get("clusters", ())))
+        got = f"{names[0]} by {names[1]}" if all(names) else f"{given_input['kind']} without them"
+        raise NoFigure(f"expected a clustering with known classes, and a table small enough to be seen, got {got}")
     classes, clusters = apart(given_input["labels"]), apart([str(one) for one in given_input["clusters"]])
     sizes = [sum(column) for column in zip(*table, strict=True)]
     order = _by_leading_class(table, sizes)

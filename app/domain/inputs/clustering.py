@@ -1,7 +1,7 @@
 """Clusterings, with known classes or with features, or with both."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,7 +12,7 @@ from app.domain.findings import Finding
 from app.domain.inputs.columns import BESIDE, Rows, check_range, facts_beside, read_table, samples_of
 from app.domain.inputs.content import CLUSTERS_FACT, FEATURES_FACT, Content
 from app.domain.inputs.kind import (
-    LABELS,
+    GROUPINGS,
     POINTS,
     Facts,
     File,
@@ -29,20 +29,18 @@ from app.domain.inputs.kind import (
     option,
 )
 from app.domain.inputs.labels import Column, encode
-from app.domain.inputs.matrices import MatrixInput, check_entries, check_labels, names_of
+from app.domain.inputs.matrices import MOST_SAMPLES, MatrixInput, check_entries, check_labels, names_of
 from app.domain.inputs.samples import Samples
 from app.domain.wording import names, number
-from app.kernel.matrix.contingency import Contingency, cross_tabulated
-from app.kernel.matrix.table import at_equal_prevalence
 from app.kernel.metrics.card import INPUTS_OF, Inputs, Task
 from app.kernel.metrics.expression import Subject
 from app.kernel.metrics.families.agreement import adjusted_rand
 from app.kernel.metrics.families.clusterings import completeness, homogeneity, purity, silhouette, v_measure
-from app.kernel.numerics.arrays import silently
+from app.kernel.samples.contingency import CellPlaces, Contingency
 from app.kernel.uncertainty.units import CellUnits, ClusterUnits, Units
 
-# Classes times clusters: a table of so many counts, of which resamples make a thousand.
-MOST_CELLS = 250_000
+# Classes times clusters: larger tables are mostly empty, and no answer has them.
+_MOST_SHOWN = 250_000
 # Samples times features: doubles, of which several copies are held at once.
 MOST_ENTRIES = 50_000_000
 # Squares of larger ones leave no room for their sum.
@@ -73,28 +71,73 @@ def _cluster_units(source: MatrixInput) -> Units:
     if samples is None:
         if FEATURES_FACT in source.facts:
             raise ValueError("expected the features of the samples")
-        return CellUnits(source.counts.astype(np.float64))
+        return CellUnits(*_table(source))
     classes = samples.truth.astype(np.intp, copy=False) if source.labels else None
     clusters = samples.predicted.astype(np.intp, copy=False)
-    return ClusterUnits(classes, clusters, source.counts.shape, samples.outputs)
+    return ClusterUnits(classes, clusters, _size(source), samples.outputs)
+
+
+def _size(source: MatrixInput) -> tuple[int, int]:
+    """Rows and columns of the table; one row where no classes are known."""
+    return max(len(source.labels), 1), len(source.facts[CLUSTERS_FACT])
+
+
+def _table(source: MatrixInput) -> tuple[CellPlaces, NDArray[np.float64]]:
+    classes, clusters, samples = source.counts.T
+    return CellPlaces(classes, clusters, *_size(source)), samples.astype(np.float64)
+
+
+def _cluster_sizes(source: MatrixInput) -> NDArray[np.int64]:
+    _, clusters, samples = source.counts.T
+    return np.bincount(clusters, samples, _size(source)[1]).astype(np.int64)
 
 
 def _shown(source: MatrixInput) -> Facts:
-    table = {"contingency": source.counts.tolist()} if source.labels else {}
-    return {**table, "cluster_sizes": source.counts.sum(axis=0).tolist()}
+    sizes = {"cluster_sizes": _cluster_sizes(source).tolist()}
+    n_classes, n_clusters = _size(source)
+    if not source.labels or n_classes * n_clusters > _MOST_SHOWN:
+        return sizes
+    classes, clusters, samples = source.counts.T
+    table = np.zeros((n_classes, n_clusters), dtype=np.int64)
+    table[classes, clusters] = samples
+    return {"contingency": table.tolist(), **sizes}
+
+
+def _reordered(source: MatrixInput, labels: tuple[str, ...]) -> MatrixInput:
+    """An input with its classes in another order."""
+    if not labels:
+        return source
+    place = np.argsort([source.labels.index(label) for label in labels])
+    classes, clusters, times = source.counts.T
+    samples = source.samples
+    if samples is not None:
+        samples = replace(samples, truth=place[samples.truth])
+    return replace(source, labels=labels, counts=tallied(place[classes], clusters, times), samples=samples)
+
+
+def tallied(classes: NDArray[Any], clusters: NDArray[Any], times: NDArray[Any] | None = None) -> NDArray[np.int64]:
+    """Cells (C, 3) of a table that are not empty, in order: class, cluster, how many samples.
+
+    Args:
+        classes: (n) class of each sample.
+        clusters: (n) its cluster.
+        times: (n) samples that each entry stands for; None is 1 each.
+    """
+    width = int(clusters.max()) + 1
+    found, cell = np.unique(classes.astype(np.int64) * width + clusters, return_inverse=True)
+    sums = np.zeros(found.size, dtype=np.int64)
+    np.add.at(sums, cell, 1 if times is None else times)
+    return np.stack([*np.divmod(found, width), sums], axis=1)[sums > 0]
 
 
 def _twin(subject: Subject) -> Subject | None:
     table: Contingency | None = subject.parts.get(Inputs.CONTINGENCY)
-    if table is None:
-        return None
-    with silently():
-        return Subject({Inputs.CONTINGENCY: Contingency(at_equal_prevalence(table.counts))})
+    return None if table is None else Subject({Inputs.CONTINGENCY: table.at_equal_prevalence()})
 
 
 def _findings(source: MatrixInput, _: Subject, values: Values, __: PerClass) -> Iterator[Finding]:
     clusters = source.facts[CLUSTERS_FACT]
-    sizes = source.counts.sum(axis=0)
+    sizes = _cluster_sizes(source)
     if _NOISE in clusters:
         size = int(sizes[clusters.index(_NOISE)])
         yield Finding.note(
@@ -112,20 +155,22 @@ def _findings(source: MatrixInput, _: Subject, values: Values, __: PerClass) -> 
 
 
 def _against_classes(source: MatrixInput, values: Values) -> Iterator[Finding]:
-    counts = source.counts
-    if counts.size >= _SEVERAL_CELLS and 0 < counts.sum() < _FEW_FOR_A_CELL * counts.size:
+    (n_classes, n_clusters), (classes, clusters, samples) = _size(source), source.counts.T
+    cells, n = n_classes * n_clusters, int(samples.sum())
+    if cells >= _SEVERAL_CELLS and 0 < n < _FEW_FOR_A_CELL * cells:
         yield Finding.note(
             "information_limits_narrow",
-            f"With {int(counts.sum())} samples in {counts.size} cells of classes and clusters the limits of "
+            f"With {n} samples in {cells} cells of classes and clusters the limits of "
             f"{v_measure.key}, {homogeneity.key} and {completeness.key} are too narrow: chance adds to shared "
             "information where samples are few.",
-            samples=int(counts.sum()),
-            cells=counts.size,
+            samples=n,
+            cells=cells,
         )
-    leading = set(counts.argmax(axis=0)[counts.sum(axis=0) > 0].tolist())
-    members = counts.sum(axis=1).tolist()
-    without = [label for code, label in enumerate(source.labels) if members[code] and code not in leading]
-    if without and counts.shape[1] > 1:
+    # The largest class of each cluster, the first of equals.
+    order = np.lexsort((classes, -samples, clusters))
+    leading = classes[order[np.unique(clusters[order], return_index=True)[1]]]
+    without = [source.labels[code] for code in np.setdiff1d(classes, leading).tolist()]
+    if without and n_clusters > 1:
         yield Finding.warning(
             "classes_without_cluster",
             f"No cluster has more samples of {names(without)} than of any other class: "
@@ -133,12 +178,11 @@ def _against_classes(source: MatrixInput, values: Values) -> Iterator[Finding]:
             classes=without[:_MOST_NAMED],
         )
     pure, adjusted = values.get(purity.key), values.get(adjusted_rand.key)
-    many = counts.shape[1] > counts.shape[0]
-    if many and pure is not None and adjusted is not None and pure - adjusted > _OVERSTATED:
+    if n_clusters > n_classes and pure is not None and adjusted is not None and pure - adjusted > _OVERSTATED:
         yield Finding.warning(
             "purity_overstates",
-            f"Purity is {number(pure)}, and the adjusted Rand index {number(adjusted)}: with {counts.shape[1]} "
-            f"clusters for {counts.shape[0]} classes purity is high however the classes are split up.",
+            f"Purity is {number(pure)}, and the adjusted Rand index {number(adjusted)}: with {n_clusters} "
+            f"clusters for {n_classes} classes purity is high however the classes are split up.",
             purity=pure,
             adjusted_rand=adjusted,
         )
@@ -147,12 +191,14 @@ def _against_classes(source: MatrixInput, values: Values) -> Iterator[Finding]:
 _UNITS = UnitKind(
     task=Task.CLUSTERING,
     judged="clusters",
-    # Classes by clusters; one row where no classes are known. Distances need the samples.
-    shape=lambda n_classes, facts: (max(n_classes, 1), len(facts[CLUSTERS_FACT])),
+    # The cells that are not empty: class, cluster, samples. Distances need the samples themselves.
+    shape=lambda _, __: (-1, 3),
+    size=lambda counts: counts[:, 2].sum().item(),
     needs_samples=lambda facts: FEATURES_FACT in facts,
     inputs=_inputs,
     ranked=(adjusted_rand, silhouette),
     units=_cluster_units,
+    reordered=_reordered,
     shown=_shown,
     twin=_twin,
     findings=_findings,
@@ -170,8 +216,8 @@ class Clustering(Input):
     contingency: Table | None = option("Numbers of samples, classes x clusters, of any shape.")
     classes: GroupNames | None = option('Names of the rows; "0", "1", ... when left out.')
     clusters: GroupNames | None = option('Names of the columns; "0", "1", ... when left out.')
-    y_pred: Column | None = column(LABELS, "The cluster of every sample.", File("y_pred", needed=True))
-    y_true: Column | None = column(LABELS, "The class of every sample, where it is known.", File("y_true"))
+    y_pred: Column | None = column(GROUPINGS, "The cluster of every sample.", File("y_pred", needed=True))
+    y_true: Column | None = column(GROUPINGS, "The class of every sample, where it is known.", File("y_true"))
     features: Rows | None = column(
         POINTS,
         "n x d: where every sample lies, for measures of the shape of the clusters. In files the columns `feature.*`.",
@@ -203,14 +249,15 @@ class Clustering(Input):
         check_entries(table, where, lambda row, place: f"{where}/{row}/{place}")
         broken = np.argwhere(table != np.floor(table))
         if broken.size:
-            i, j = broken[0].tolist()
-            raise InvalidInput.at(
-                f"{where}/{i}/{j}", "not_a_count", f"expected a whole number of samples, got {table[i, j]:g}"
-            )
+            row, place = broken[0].tolist()
+            detail = f"expected a whole number of samples, got {table[row, place]:g}"
+            raise InvalidInput.at(f"{where}/{row}/{place}", "not_a_count", detail)
         n, m = table.shape
         classes = names_of(self.classes, n, f"names for {n} rows", f"{pointer}/classes", fewest=1)
         clusters = names_of(self.clusters, m, f"names for {m} columns", f"{pointer}/clusters", fewest=1)
-        return self._made(classes, clusters, table, None, {}, pointer)
+        found = Contingency.of_table(table)
+        cells = np.stack([found.places.classes, found.places.clusters, found.counts], axis=1)
+        return self._made(classes, clusters, cells.astype(np.int64), None, {})
 
     def _of_samples(self, pointer: str) -> MatrixInput:
         read = self.read_columns(pointer)
@@ -222,43 +269,30 @@ class Clustering(Input):
             )
         clusters, predicted = _coded(read, "y_pred", pointer)
         classes, truth = _coded(read, "y_true", pointer) if "y_true" in read else ((), np.zeros_like(predicted))
-        check_cells(classes, clusters, pointer)
         features, facts, samples = read.get("features"), facts_beside(read), None
         if features is not None:
             _check_features(features, f"{pointer}/features")
             facts[FEATURES_FACT] = features.shape[1]
         if features is not None or not read.keys().isdisjoint(BESIDE):
             samples = samples_of(read, truth, predicted, features)
-        table = cross_tabulated(truth, predicted, max(len(classes), 1), len(clusters))
-        return self._made(classes, clusters, table, samples, facts, pointer)
+        return self._made(classes, clusters, tallied(truth, predicted), samples, facts)
 
     def _made(
         self,
         classes: tuple[str, ...],
         clusters: tuple[str, ...],
-        table: NDArray[np.float64],
+        counts: NDArray[np.int64],
         samples: Samples | None,
         facts: Facts,
-        pointer: str,
     ) -> MatrixInput:
-        check_cells(classes, clusters, pointer)
-        facts, counts = {**facts, CLUSTERS_FACT: list(clusters)}, table.astype(np.int64)
+        facts = {**facts, CLUSTERS_FACT: list(clusters)}
         return MatrixInput(self.kind, classes, None, Content.counts, counts, facts=facts, samples=samples)
 
 
 def _coded(read: Mapping[str, Any], name: str, pointer: str) -> tuple[tuple[str, ...], NDArray[np.int64]]:
     """Names of the groups that occur in a column, and the code of each sample."""
-    coded = encode({name: read[name]}, None, pointer)
-    return check_labels(coded.labels, f"{pointer}/{name}", fewest=1), coded.codes[name]
-
-
-def check_cells(classes: Sequence[str], clusters: Sequence[str], pointer: str) -> None:
-    """Raises TooLarge: there are more classes times clusters than a table may have."""
-    size, width = max(len(classes), 1), len(clusters)
-    if size * width > MOST_CELLS:
-        raise TooLarge(
-            f"expected at most {MOST_CELLS} classes times clusters, got {size} times {width}", pointer=pointer
-        )
+    coded = encode({name: read[name]}, None, pointer, most=MOST_SAMPLES)
+    return check_labels(coded.labels, f"{pointer}/{name}", fewest=1, most=MOST_SAMPLES), coded.codes[name]
 
 
 def _check_features(features: NDArray[np.float64], pointer: str) -> None:

@@ -102,6 +102,8 @@ _SET = {**_ROW, "uniqueItems": True}
 _IDS = _any_of({"type": "string", "maxLength": LONGEST_NAME}, _WHOLE)
 # Entries of one type: integers sort by value, texts by alphabet.
 LABELS = Form(_any_of(LABEL_TEXT, _WHOLE, _BOOLEAN), "labels", as_labels)
+# Of which there may be as many as samples.
+GROUPINGS = Form(LABELS.schema, "ids", as_labels)
 IDS = Form({**_IDS, "uniqueItems": True}, "ids", read_ids)
 NAMES_OF_GROUPS = Form(_IDS, "ids", read_groups)
 WEIGHTS = Form(_each(**_AMOUNT), "numbers", read_weights)

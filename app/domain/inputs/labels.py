@@ -145,10 +145,10 @@ def encode(
             value = entry.as_py()
             text = _spelled(value, declared)
             if text not in found:
-                where = f"{pointer}/{name}/{int(np.argmax(codes == place))}"
-                if declared is not None:
-                    raise unknown_label(where, value if isinstance(value, str) else text, declared)
-                if len(found) == most:
+                if declared is not None or len(found) == most:
+                    where = f"{pointer}/{name}/{int(np.argmax(codes == place))}"
+                    if declared is not None:
+                        raise unknown_label(where, value if isinstance(value, str) else text, declared)
                     detail = f"expected at most {most} classes, here is one more"
                     raise InvalidInput.at(where, "too_many_classes", detail)
                 found[text] = text if isinstance(value, str) else value

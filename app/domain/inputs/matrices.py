@@ -107,10 +107,12 @@ class MatrixInput:
         return WEIGHTS_FACT in self.facts
 
 
-def check_labels(labels: Sequence[Label], pointer: str, *, fewest: int = 2) -> tuple[str, ...]:
-    """Labels as text: at least two, or as few as may be, at most 1,000, all different."""
+def check_labels(
+    labels: Sequence[Label], pointer: str, *, fewest: int = 2, most: int = MOST_CLASSES
+) -> tuple[str, ...]:
+    """Labels as text: at least two, or as few as may be, at most 1,000, or as many as may be, all different."""
     texts = tuple(label_text(label) for label in labels)
-    check_class_count(len(texts), pointer, fewest=fewest)
+    check_class_count(len(texts), pointer, fewest=fewest, most=most)
     seen: set[str] = set()
     for index, text in enumerate(texts):
         if text in seen:
@@ -132,12 +134,12 @@ def names_of(given: Sequence[Label] | None, count: int, what: str, pointer: str,
     return check_labels([str(place) for place in range(count)] if given is None else given, pointer, fewest=fewest)
 
 
-def check_class_count(count: int, pointer: str, *, fewest: int = 2) -> None:
-    """Refuse fewer than 2 or more than 1,000 classes; fewer are allowed for kinds that say so."""
+def check_class_count(count: int, pointer: str, *, fewest: int = 2, most: int = MOST_CLASSES) -> None:
+    """Refuse fewer than 2 or more than 1,000 classes; fewer or more are allowed for kinds that say so."""
     if count < fewest:
         raise InvalidInput.at(pointer, "too_few_classes", f"expected at least {fewest} classes, got {count}")
-    if count > MOST_CLASSES:
-        raise InvalidInput.at(pointer, "too_many_classes", f"expected at most {MOST_CLASSES} classes, got {count}")
+    if count > most:
+        raise InvalidInput.at(pointer, "too_many_classes", f"expected at most {most} classes, got {count}")
 
 
 def positive_index(positive: Label | None, labels: Sequence[str], pointer: str) -> int | None:

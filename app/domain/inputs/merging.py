@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from app.domain.errors import IncomparableLabels, IncomparableRuns, InvalidInput, NoSamples, NotForKind, TooLarge
 from app.domain.inputs.classified import MOST_TOLERANCE, SUM_TOLERANCE
-from app.domain.inputs.clustering import check_cells
+from app.domain.inputs.clustering import tallied
 from app.domain.inputs.columns import group_facts
 from app.domain.inputs.content import (
     CLUSTERS_FACT,
@@ -215,18 +215,22 @@ def _counted(parts: Sequence[MatrixInput], labels: tuple[str, ...]) -> MatrixInp
     """The sum of the counts."""
     first = parts[0]
     columns, facts = labels, _shared_facts(parts)
+    if first.task is Task.CLUSTERING:
+        columns = _all_names([tuple(part.facts[CLUSTERS_FACT]) for part in parts])
+        facts[CLUSTERS_FACT] = list(columns)
+        rows = [_places(part.labels, labels)[part.counts[:, 0]] for part in parts]
+        clusters = [_places(part.facts[CLUSTERS_FACT], columns)[part.counts[:, 1]] for part in parts]
+        times = np.concatenate([part.counts[:, 2] for part in parts])
+        cells = tallied(np.concatenate(rows), np.concatenate(clusters), times)
+        return MatrixInput(first.kind, labels, None, Content.counts, cells, facts=facts)
     if DECISIONS_FACT in first.facts:
         columns = tuple(first.facts[DECISIONS_FACT])
         facts[DECISIONS_FACT] = list(columns)
-    elif first.task is Task.CLUSTERING:
-        columns = _all_names([tuple(part.facts[CLUSTERS_FACT]) for part in parts])
-        facts[CLUSTERS_FACT] = list(columns)
-        check_cells(labels, columns, _PLACE)
     check_class_count(len(labels), _PLACE, fewest=min(len(labels), 2))
     whole = all(part.content is Content.counts for part in parts)
     counts = np.zeros((max(len(labels), 1), len(columns)), dtype=np.int64 if whole else np.float64)
     for part in parts:
-        own = part.facts.get(DECISIONS_FACT) or part.facts.get(CLUSTERS_FACT) or part.labels
+        own = part.facts.get(DECISIONS_FACT) or part.labels
         counts[np.ix_(_places(part.labels, labels), _places(own, columns))] += part.counts
     positive = None if first.positive is None or len(labels) > 2 else labels.index(first.labels[first.positive])
     content = Content.counts if whole else Content.weights

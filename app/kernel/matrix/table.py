@@ -191,6 +191,11 @@ class Counts:
         return total(self.joint_margins)
 
     @lazy
+    def squares(self) -> Array:
+        """Sum n_ij^2."""
+        return total(np.vecdot(self.counts, self.counts))
+
+    @lazy
     def actual_squares(self) -> Array:
         """Sum P^2."""
         return inner(self.actual, self.actual)
@@ -575,7 +580,7 @@ def unified_performance_reciprocals(tp: Array, tn: Array, errors: Array) -> Arra
 
 
 def at_equal_prevalence(counts: Array) -> Array:
-    """Matrices (..., K, K), or tables of any shape, with every row scaled to the same total, n kept.
+    """Matrices (..., K, K) with every row scaled to the same total, n kept.
 
     All NaN when a row is empty: no factor equalises it.
     """

@@ -115,10 +115,81 @@ def matching(worth: Array) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     return rows, columns
 
 
-def best_matching(worth: Array) -> Array:
-    """Largest sum (...) of entries of each table (..., R, S) of which no two share a row or a column."""
-    tables = worth.reshape(-1, *worth.shape[-2:])
-    return np.array([one[matching(one)].sum() for one in tables]).reshape(worth.shape[:-2])
+# Rows for which the search for a matching takes about a second: it grows with their square.
+_MOST_ROWS = 20_000
+
+
+def best_matching(rows: NDArray[np.intp], columns: NDArray[np.intp], worth: Array) -> NDArray[np.intp] | None:
+    """Places of the entries (C) of a sparse table with the largest sum of which no two share a row or a column.
+
+    An entry that is worth at least what the next best of its row and of its column are together belongs to a best
+    matching. These are taken first, until none is left; what is not decided so is a problem of assignment. None where
+    too many rows are left for that.
+
+    Args:
+        rows: Row (C) of each entry; no entry is there twice.
+        columns: Its column.
+        worth: (C), 0 or more.
+    """
+    left, chosen = np.flatnonzero(worth > 0), [np.empty(0, dtype=np.intp)]
+    while left.size:
+        own = worth[left]
+        sure = own >= _next_best(rows[left], own) + _next_best(columns[left], own)
+        # Of equals in a row or a column the first is taken.
+        sure[sure] = _first_of(rows[left][sure]) & _first_of(columns[left][sure])
+        if not sure.any():
+            break
+        taken = left[sure]
+        chosen.append(taken)
+        free_row, free_column = np.ones(rows.max() + 1, np.bool_), np.ones(columns.max() + 1, np.bool_)
+        free_row[rows[taken]] = free_column[columns[taken]] = False
+        left = left[free_row[rows[left]] & free_column[columns[left]]]
+    if left.size:
+        found = _assigned(rows[left], columns[left], worth[left])
+        if found is None:
+            return None
+        chosen.append(left[found])
+    return np.concatenate(chosen)
+
+
+def _next_best(codes: NDArray[np.intp], worth: Array) -> Array:
+    """Return for each entry (C) the largest other one of its code, 0 where there is none."""
+    order = np.lexsort((-worth, codes))
+    ordered, sizes = codes[order], worth[order]
+    first = np.append(True, ordered[1:] != ordered[:-1])
+    start = np.flatnonzero(first)[np.cumsum(first) - 1]
+    second = np.minimum(start + 1, codes.size - 1)
+    runner_up = np.where(ordered[second] == ordered, sizes[second], 0.0) * (second > start)
+    found = np.empty_like(worth)
+    found[order] = np.where(first, runner_up, sizes[start])
+    return found
+
+
+def _first_of(codes: NDArray[np.intp]) -> NDArray[np.bool_]:
+    first = np.zeros(codes.size, dtype=np.bool_)
+    first[np.unique(codes, return_index=True)[1]] = True
+    return first
+
+
+def _assigned(rows: NDArray[np.intp], columns: NDArray[np.intp], worth: Array) -> NDArray[np.intp] | None:
+    """Places of the entries (C) of a best matching by shortest augmenting paths."""
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import min_weight_full_bipartite_matching
+
+    (names, row), (others, column) = (np.unique(codes, return_inverse=True) for codes in (rows, columns))
+    if names.size > _MOST_ROWS:
+        return None
+    # A column of its own for every row, worth nothing, lets it go without a match. A cost of 0 would be no entry.
+    alone, highest = np.arange(names.size), 2.0 * float(worth.max())
+    costs = np.concatenate([highest - worth, np.full(names.size, highest)])
+    places = np.concatenate([row, alone]), np.concatenate([column, others.size + alone])
+    graph = coo_array((costs, places), shape=(names.size, others.size + names.size)).tocsr()
+    matched = np.stack(min_weight_full_bipartite_matching(graph))
+    matched = matched[:, matched[1] < others.size]
+    key = row * others.size + column
+    order = np.argsort(key)
+    found: NDArray[np.intp] = order[np.searchsorted(key[order], matched[0] * others.size + matched[1])]
+    return found
 
 
 def find_integers(

@@ -8,12 +8,12 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from app.kernel.matrix.contingency import Contingency
 from app.kernel.matrix.table import LabelTable, Table
 from app.kernel.metrics.card import Inputs
 from app.kernel.metrics.expression import Subject
 from app.kernel.metrics.proportion import Rate
 from app.kernel.numerics.arrays import Array, Mask
+from app.kernel.samples.contingency import CellPlaces, Contingency, DecisionTable
 from app.kernel.samples.label_units import LabelPairs, LabelScores, LabelSets
 from app.kernel.samples.losses import Codes, sums_by_code
 from app.kernel.samples.points import ClusteredPoints
@@ -365,13 +365,19 @@ def subject_of(table: Contingency | None, points: ClusteredPoints | None) -> Sub
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CellUnits(Units):
-    """The cells of a table (R, S) of numbers of samples: each stands for as many as it holds."""
+    """The cells of a table of classes by clusters: each stands for as many samples as it holds.
 
+    Attributes:
+        places: The C cells.
+        counts: Samples (C) in each.
+    """
+
+    places: CellPlaces
     counts: Array
 
     @property
     def n_units(self) -> int:
-        """R S."""
+        """C."""
         return self.counts.size
 
     @property
@@ -382,33 +388,35 @@ class CellUnits(Units):
 
     @property
     def multiplicities(self) -> Array:
-        """Samples (R S) of each cell."""
-        return self.counts.ravel()
+        """Samples (C) of each cell."""
+        return self.counts
 
     def subject(self, weights: Array | None = None) -> Subject:
-        """The table, or tables (..., R, S) of resamples."""
-        return subject_of(self.table(weights), None)
-
-    def table(self, weights: Array | None = None) -> Contingency:
-        """Return the contingency table."""
-        counts = self.counts if weights is None else weights.reshape(*weights.shape[:-1], *self.counts.shape)
-        return Contingency(counts)
+        """The table, or tables of resamples (..., C)."""
+        return subject_of(Contingency(self.places, self.counts if weights is None else weights), None)
 
     def part(self, chosen: Codes) -> Self:
         """Some of the cells, the others being empty."""
         kept = np.zeros(self.counts.size)
-        kept[chosen] = self.multiplicities[chosen]
-        return replace(self, counts=kept.reshape(self.counts.shape))
+        kept[chosen] = self.counts[chosen]
+        return replace(self, counts=kept)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class DecisionUnits(CellUnits):
+class DecisionUnits(Units):
     """The cells of a table (K, M) of classes and what was decided about them; drawn within the classes."""
 
-    def subject(self, weights: Array | None = None) -> Subject:
-        """The table, or tables (..., K, M) of resamples."""
-        table = self.table(weights)
-        return Subject({Inputs.MATRIX: table, Inputs.DECISIONS: table})
+    counts: Array
+
+    @property
+    def n_units(self) -> int:
+        """K M."""
+        return self.counts.size
+
+    @property
+    def width(self) -> int:
+        """A cell is one number."""
+        return 1
 
     @property
     def strata(self) -> Codes:
@@ -419,6 +427,23 @@ class DecisionUnits(CellUnits):
     def n_strata(self) -> int:
         """K."""
         return len(self.counts)
+
+    @property
+    def multiplicities(self) -> Array:
+        """Samples (K M) of each cell."""
+        return self.counts.ravel()
+
+    def subject(self, weights: Array | None = None) -> Subject:
+        """The table, or tables (..., K, M) of resamples."""
+        counts = self.counts if weights is None else weights.reshape(*weights.shape[:-1], *self.counts.shape)
+        table = DecisionTable(counts)
+        return Subject({Inputs.MATRIX: table, Inputs.DECISIONS: table})
+
+    def part(self, chosen: Codes) -> Self:
+        """Some of the cells, the others being empty."""
+        kept = np.zeros(self.counts.size)
+        kept[chosen] = self.multiplicities[chosen]
+        return replace(self, counts=kept.reshape(self.counts.shape))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -436,7 +461,7 @@ class ClusterUnits(Units):
     clusters: Codes
     shape: tuple[int, int]
     features: Array | None = None
-    _known: dict[str, ClusteredPoints] = field(default_factory=dict, init=False, repr=False)
+    _known: dict[str, Any] = field(default_factory=dict, init=False, repr=False)
 
     @property
     def n_units(self) -> int:
@@ -456,20 +481,31 @@ class ClusterUnits(Units):
         """The class of each sample."""
         return self.classes
 
+    @property
+    def _cells(self) -> tuple[CellPlaces, Codes] | None:
+        """The cells in which samples lie, and that (n) of each."""
+        if self.classes is None:
+            return None
+        if "cells" not in self._known:
+            self._known["cells"] = CellPlaces.of(self.classes, self.clusters, *self.shape)
+        found: tuple[CellPlaces, Codes] = self._known["cells"]
+        return found
+
     def subject(self, weights: Array | None = None) -> Subject:
         """Table and points."""
         table = None
-        if self.classes is not None:
-            size, width = self.shape
+        if self._cells is not None:
+            places, cell = self._cells
             mass = np.ones(self.n_units) if weights is None else weights
-            counts = sums_by_code(self.classes * width + self.clusters, mass, size * width)
-            table = Contingency(counts.reshape(*counts.shape[:-1], size, width))
+            table = Contingency(places, sums_by_code(cell, mass, places.classes.size))
         return subject_of(table, self._points(weights))
 
     def _points(self, weights: Array | None) -> ClusteredPoints | None:
         if self.features is None:
             return None
-        points = self._known.setdefault("points", ClusteredPoints(self.clusters, self.features))
+        if "points" not in self._known:
+            self._known["points"] = ClusteredPoints(self.clusters, self.features)
+        points: ClusteredPoints = self._known["points"]
         return points if weights is None else points.with_weights(weights)
 
     def part(self, chosen: Codes) -> "ClusterUnits":

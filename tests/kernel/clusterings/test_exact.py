@@ -7,12 +7,14 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from scipy.optimize import linear_sum_assignment
 
-from app.kernel.matrix.contingency import Contingency, expected_information, relative_information
 from app.kernel.metrics.card import Metric
 from app.kernel.metrics.families import clusterings
 from app.kernel.metrics.families.agreement import adjusted_rand
+from app.kernel.numerics import scipy_bridge
 from app.kernel.numerics.arrays import silently
+from app.kernel.samples.contingency import CellPlaces, Contingency, expected_information, relative_information
 from app.kernel.samples.points import ClusteredPoints
 from tests.bank import each
 from tests.kernel.clusterings import exact
@@ -58,7 +60,7 @@ def same(got: float, want: float) -> bool:
 
 @each("table", tables(), ids=lambda table: "x".join(map(str, table.shape)))
 def test_tables_against_exact_arithmetic(table: NDArray[np.int64]) -> None:
-    found = Contingency(table)
+    found = Contingency.of_table(table)
     for name, want in exact.values(table.tolist()).items():
         key, _, parameter = name.partition(" ")
         parameters: dict[str, Any] = {}
@@ -91,11 +93,47 @@ def labelled(n: int, classes: int, clusters: int) -> tuple[NDArray[np.int64], ND
 @each(("n", "classes", "clusters"), [(60, 2, 3), (400, 6, 4), (900, 3, 20)])
 def test_tables_against_scikit_learn(key: str, n: int, classes: int, clusters: int) -> None:
     y, p = labelled(n, classes, clusters)
-    found = Contingency(sk.cluster.contingency_matrix(y, p))
+    found = Contingency.of_table(sk.cluster.contingency_matrix(y, p))
     assert same(value(OF_TABLES[key], found), SKLEARN[key](y, p))
     if key.endswith("mutual_information") and key != "mutual_information":
         for average in ("geometric", "min", "max"):
             assert same(value(OF_TABLES[key], found, average=average), SKLEARN[key](y, p, average_method=average))
+
+
+@each("width", [40, 1500])
+def test_tables_of_many_clusters_against_scikit_learn(width: int) -> None:
+    """Most cells of a large table are empty and nowhere written down."""
+    rng = np.random.default_rng(width)
+    y = rng.integers(0, width, 6_000)
+    p = np.where(rng.random(y.size) < 0.6, y, rng.integers(0, 2 * width, y.size))
+    places, cell = CellPlaces.of(y, p, width, 2 * width)
+    found = Contingency(places, np.bincount(cell))
+    table = sk.cluster.contingency_matrix(y, p, sparse=True)
+    for key, witness in SKLEARN.items():
+        assert value(OF_TABLES[key], found) == pytest.approx(witness(y, p), rel=1e-9), key
+    assert value(clusterings.purity, found) == table.max(axis=0).sum() / y.size
+    assert value(clusterings.inverse_purity, found) == table.max(axis=1).sum() / y.size
+
+
+@each("seed", range(6))
+def test_the_best_matching_against_that_of_whole_tables(seed: int) -> None:
+    """With ties, rows and columns that stay alone, and what is plain beside what is not."""
+    rng = np.random.default_rng(seed)
+    size = int(rng.integers(2, 30)), int(rng.integers(2, 30))
+    table = rng.integers(0, 4, size) * (rng.random(size) < 0.3) + np.eye(*size) * rng.integers(0, 6, size)
+    wanted = table[linear_sum_assignment(table, maximize=True)].sum()
+    assert Contingency.of_table(table).matched == wanted
+
+
+def test_a_matching_that_takes_too_long_has_no_value(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scipy_bridge, "_MOST_ROWS", 3)
+    plain, open_to_all = Contingency.of_table(np.eye(9) * 5.0), Contingency.of_table(np.ones((5, 5)))
+    assert value(clusterings.cluster_accuracy, plain) == 1
+    for key in ("cluster_accuracy", "pair_sets_index", "normalized_clustering_accuracy"):
+        metric = OF_TABLES[key]
+        assert np.isnan(value(metric, open_to_all))
+        assert metric.card.undefined[-1].code == "matching_too_large"
+        assert metric.card.undefined[-1].holds(open_to_all)
 
 
 # Computed once by genieclust 1.3.0: pair_sets_index, adjusted_fm_score and, of square tables, NCA.
@@ -118,14 +156,14 @@ GENIECLUST: list[tuple[list[list[int]], list[float]]] = [
 def test_tables_against_genieclust(table: list[list[int]], values: list[float]) -> None:
     keys = ("pair_sets_index", "adjusted_fowlkes_mallows", "normalized_clustering_accuracy")
     for key, want in zip(keys, values, strict=False):
-        assert value(OF_TABLES[key], Contingency(table)) == pytest.approx(want, rel=1e-11, abs=1e-14), key
+        assert value(OF_TABLES[key], Contingency.of_table(table)) == pytest.approx(want, rel=1e-11, abs=1e-14), key
 
 
 def test_purity_against_a_majority_vote() -> None:
     """Of the survey's eq. 25: every cluster predicts its most frequent class."""
     y, p = labelled(400, 6, 4)
     votes = {cluster: np.bincount(y[p == cluster]).argmax() for cluster in range(4)}
-    found = Contingency(sk.cluster.contingency_matrix(y, p))
+    found = Contingency.of_table(sk.cluster.contingency_matrix(y, p))
     assert value(clusterings.purity, found) == sk.accuracy_score(y, [votes[cluster] for cluster in p])
 
 
@@ -139,7 +177,7 @@ def test_expected_information_of_all_shufflings(rows: list[int], columns: list[i
     y, p = np.repeat(np.arange(len(rows)), rows), np.repeat(np.arange(len(columns)), columns)
     cells = y * len(columns) + np.array(list(permutations(p.tolist())))
     shuffled = (cells[:, :, None] == np.arange(len(rows) * len(columns))).sum(axis=1)
-    mean = Contingency(shuffled.reshape(-1, len(rows), len(columns))).information.mean()
+    mean = Contingency.of_table(shuffled.reshape(-1, len(rows), len(columns))).information.mean()
     got = float(expected_information(np.array(rows, dtype=float), np.array(columns, dtype=float)))
     assert got == pytest.approx(mean, rel=1e-12, abs=1e-15)
 
@@ -291,7 +329,7 @@ NO_VALUE: list[tuple[str, Any, str]] = [
 
 @each(("key", "table", "code"), NO_VALUE)
 def test_what_has_no_value_says_why(key: str, table: Any, code: str) -> None:
-    metric, found = OF_TABLES[key], Contingency(table)
+    metric, found = OF_TABLES[key], Contingency.of_table(table)
     assert np.isnan(value(metric, found))
     with silently():
         assert next(one.code for one in metric.card.undefined if np.all(one.holds(found))) == code
@@ -301,14 +339,15 @@ def test_what_has_no_value_says_why(key: str, table: Any, code: str) -> None:
 @pytest.mark.parametrize("table", [[[2, 3]], [[2], [3]]])
 def test_a_bound_of_zero_is_no_bound(average: str, table: Any) -> None:
     for key in ("normalized_mutual_information", "adjusted_mutual_information"):
-        assert np.isnan(value(OF_TABLES[key], Contingency(table), average=average))
-        assert value(OF_TABLES[key], Contingency(table)) == 0
-    assert np.isnan(value(clusterings.adjusted_mutual_information, Contingency([[1, 1, 0], [0, 0, 1]]), average="min"))
+        assert np.isnan(value(OF_TABLES[key], Contingency.of_table(table), average=average))
+        assert value(OF_TABLES[key], Contingency.of_table(table)) == 0
+    least = Contingency.of_table([[1, 1, 0], [0, 0, 1]])
+    assert np.isnan(value(clusterings.adjusted_mutual_information, least, average="min"))
 
 
 def test_one_class_is_homogeneous_and_one_cluster_complete() -> None:
     """By definition (Rosenberg & Hirschberg 2007)."""
-    one_class, one_cluster, both = Contingency([[2, 3]]), Contingency([[2], [3]]), Contingency([[5]])
+    one_class, one_cluster, both = map(Contingency.of_table, ([[2, 3]], [[2], [3]], [[5]]))
     assert (value(clusterings.homogeneity, one_class), value(clusterings.completeness, one_class)) == (1, 0)
     assert (value(clusterings.homogeneity, one_cluster), value(clusterings.completeness, one_cluster)) == (0, 1)
     assert value(clusterings.v_measure, one_class) == value(clusterings.v_measure, one_cluster) == 0
@@ -363,8 +402,8 @@ REPLICATED: list[tuple[str, list[list[int]], list[int], float, float]] = [
 @pytest.mark.parametrize(("key", "table", "times", "before", "after"), REPLICATED)
 def test_class_sizes_by_hand(key: str, table: list[list[int]], times: list[int], before: float, after: float) -> None:
     replicated = np.array(table) * np.array(times)[:, None]
-    assert value(OF_TABLES[key], Contingency(table)) == pytest.approx(before, rel=1e-14, abs=1e-15)
-    assert value(OF_TABLES[key], Contingency(replicated)) == pytest.approx(after, rel=1e-14, abs=1e-15)
+    assert value(OF_TABLES[key], Contingency.of_table(table)) == pytest.approx(before, rel=1e-14, abs=1e-15)
+    assert value(OF_TABLES[key], Contingency.of_table(replicated)) == pytest.approx(after, rel=1e-14, abs=1e-15)
 
 
 @each("key", OF_TABLES)

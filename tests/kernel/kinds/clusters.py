@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from app.kernel.matrix.contingency import Contingency
 from app.kernel.metrics.card import AnyMetric
 from app.kernel.numerics.arrays import Array
+from app.kernel.samples.contingency import Contingency, DecisionTable
 from app.kernel.samples.points import ClusteredPoints
 from tests.kernel.closeness import CANCELLING
 from tests.kernel.kinds.kind import Kind
@@ -36,8 +36,8 @@ class OfTables(Kind):
             "right": np.diag([3.0, 4.0, 5.0]),
         }
 
-    def data(self, example: Counts) -> Contingency:
-        return Contingency(example)
+    def data(self, example: Counts) -> Contingency | DecisionTable:
+        return Contingency.of_table(example)
 
     def replicated(self, example: Counts, times: Sequence[int]) -> Counts:
         return np.asarray(example * np.array(times)[:, None])
@@ -59,6 +59,9 @@ class OfTables(Kind):
 
 class OfDecisions(OfTables):
     """The same, with the rarest decision in front: it is looked at where none is asked for."""
+
+    def data(self, example: Counts) -> DecisionTable:
+        return DecisionTable(example)
 
     def degenerate(self) -> Mapping[str, Counts]:
         found = super().degenerate()

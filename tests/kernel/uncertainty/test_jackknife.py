@@ -11,6 +11,7 @@ from app.kernel.metrics.card import Inputs
 from app.kernel.metrics.expression import Subject, compute
 from app.kernel.metrics.families.proper_scores import balanced_brier_score
 from app.kernel.numerics.arrays import Array
+from app.kernel.samples.contingency import Contingency
 from app.kernel.samples.losses import Codes
 from app.kernel.samples.scores import Scores
 from app.kernel.uncertainty.draws import generator
@@ -104,7 +105,8 @@ def test_whole_groups_are_blocks() -> None:
 
 def test_cells_have_the_variance_of_their_samples() -> None:
     counts = np.array([[30.0, 5.0, 2.0], [4.0, 20.0, 9.0]])
-    cells = CellUnits(counts)
+    table = Contingency.of_table(counts)
+    cells = CellUnits(table.places, table.counts)
     rand = functional("rand_index", 2)
     whole = np.arange(6), 6
     found = unit_influences(cells, [rand], whole)[0][0]

@@ -510,9 +510,8 @@ def _rand_parts(t: Table) -> tuple[Array, Array]:
 
     They are sums of squares, exact while n^2 < 2^53, where the binomials less their expectation lose digits.
     """
-    squares = total(np.vecdot(t.counts, t.counts))
-    both, apart = squares - t.n, t.pairs + squares - t.actual_squares - t.predicted_squares
-    only_actual, only_predicted = t.actual_squares - squares, t.predicted_squares - squares
+    both, apart = t.squares - t.n, t.pairs + t.squares - t.actual_squares - t.predicted_squares
+    only_actual, only_predicted = t.actual_squares - t.squares, t.predicted_squares - t.squares
     spread = (both + only_actual) * (only_actual + apart) + (both + only_predicted) * (only_predicted + apart)
     return 2.0 * (both * apart - only_actual * only_predicted), spread
 

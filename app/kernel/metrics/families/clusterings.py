@@ -5,10 +5,9 @@ from functools import partial
 
 import numpy as np
 
-from app.kernel.matrix.contingency import Contingency
 from app.kernel.metrics.card import Choice, Condition, Inputs, Number, Orientation, Prevalence, Scope, metric
-from app.kernel.numerics.arrays import Array, Mask, each, ratio, total
-from app.kernel.numerics.scipy_bridge import best_matching
+from app.kernel.numerics.arrays import Array, Mask, ratio, total
+from app.kernel.samples.contingency import Contingency
 from app.kernel.samples.points import ClusteredPoints
 
 
@@ -26,6 +25,16 @@ _ALONE_IN_CLUSTER = overall(
     "every_sample_alone", "every sample is a cluster of its own", lambda c: np.equal(c.predicted_squares, c.n)
 )
 _ALL_TOGETHER = overall("trivial_grouping", "all samples are of one class and in one cluster", lambda c: c.all_together)
+
+
+def _too_large(matched: Callable[[Contingency], Array]) -> Condition[Contingency]:
+    return overall(
+        "matching_too_large",
+        "there are too many classes whose best cluster is not plain to find the best matching",
+        lambda c: np.isnan(matched(c)),
+    )
+
+
 _contingency = partial(metric, scope=Scope.OVERALL, inputs=Inputs.CONTINGENCY, prevalence=Prevalence.SENSITIVE)
 _matched = partial(_contingency, undefined=(NO_SAMPLES,), references=("zhao2004", "beddar2025"), headline=True)
 
@@ -37,7 +46,7 @@ _matched = partial(_contingency, undefined=(NO_SAMPLES,), references=("zhao2004"
     "enough for 1.",
 )
 def purity(c: Contingency) -> Array:
-    return total(np.maximum.reduce(c.counts, axis=-2)) / c.n
+    return c.largest_of(c.places.by_cluster) / c.n
 
 
 @_matched(
@@ -47,7 +56,7 @@ def purity(c: Contingency) -> Array:
     "enough for 1.",
 )
 def inverse_purity(c: Contingency) -> Array:
-    return total(np.maximum.reduce(c.counts, axis=-1)) / c.n
+    return c.largest_of(c.places.by_class) / c.n
 
 
 @_contingency(
@@ -58,13 +67,13 @@ def inverse_purity(c: Contingency) -> Array:
     aliases=("clustering_accuracy",),
     elsewhere={"torchmetrics": "ClusterAccuracy"},
     differs={"torchmetrics": "takes as many clusters as classes, which its argument num_classes names"},
-    undefined=(NO_SAMPLES,),
+    undefined=(NO_SAMPLES, _too_large(lambda c: c.matched)),
     symmetric=True,
     references=("kuhn1955",),
     on_request=True,
 )
 def cluster_accuracy(c: Contingency) -> Array:
-    return best_matching(c.counts) / c.n
+    return c.matched / c.n
 
 
 _UNEQUAL = overall(
@@ -84,16 +93,15 @@ _ONE_CLASS = overall("one_class", "all samples are of one class", lambda c: np.e
     "cluster for all gives: every class counts the same. It needs as many clusters as classes.",
     prevalence=Prevalence.INSENSITIVE,
     elsewhere={"genieclust": "normalized_clustering_accuracy"},
-    undefined=(NO_SAMPLES, _ONE_CLASS, _UNEQUAL),
+    undefined=(NO_SAMPLES, _ONE_CLASS, _UNEQUAL, _too_large(lambda c: c.matched_recalls)),
     chance_corrected=True,
     references=("gagolewski2025",),
     on_request=True,
 )
 def normalized_clustering_accuracy(c: Contingency) -> Array:
     k = c.filled_classes
-    recalls = np.where(each(c.actual) > 0, ratio(c.counts, each(c.actual)), 0.0)
     defined = (k == c.filled_clusters) & (k > 1)
-    return np.where(defined, ratio(best_matching(recalls) - 1.0, k - 1.0), np.nan)
+    return np.where(defined, ratio(c.matched_recalls - 1.0, k - 1.0), np.nan)
 
 
 @_contingency(
@@ -103,21 +111,19 @@ def normalized_clustering_accuracy(c: Contingency) -> Array:
     sentence="Overlap of each class with the cluster matched to it over the larger of the two, summed and corrected for "
     "what sizes alone give: small classes count as much as large ones. 0 where chance gives as much or more.",
     elsewhere={"genieclust": "pair_sets_index"},
-    undefined=(NO_SAMPLES, _ALL_TOGETHER),
+    undefined=(NO_SAMPLES, _ALL_TOGETHER, _too_large(lambda c: c.matched_overlaps)),
     chance_corrected=True,
     symmetric=True,
     references=("rezaei2016",),
     on_request=True,
 )
 def pair_sets_index(c: Contingency) -> Array:
-    larger = np.maximum(each(c.actual), c.predicted[..., None, :])
-    found = best_matching(np.where(larger > 0, ratio(c.counts, larger), 0.0))
     # Sizes of the groups in falling order, those that one side lacks being empty.
-    width = min(c.n_classes, c.n_clusters)
+    width = min(c.places.n_classes, c.places.n_clusters)
     classes, clusters = (-np.sort(-sizes, axis=-1)[..., :width] for sizes in (c.actual, c.predicted))
     expected = total(np.minimum(classes, clusters)) / c.n
     most = np.maximum(c.filled_classes, c.filled_clusters)
-    return np.where(c.all_together, np.nan, np.maximum(ratio(found - expected, most - expected), 0.0))
+    return np.where(c.all_together, np.nan, np.maximum(ratio(c.matched_overlaps - expected, most - expected), 0.0))
 
 
 _bcubed = partial(_contingency, undefined=(NO_SAMPLES,), on_request=True, references=("bagga1998", "amigo2009"))
@@ -130,7 +136,7 @@ _bcubed = partial(_contingency, undefined=(NO_SAMPLES,), on_request=True, refere
     "samples.",
 )
 def bcubed_precision(c: Contingency) -> Array:
-    return _squares_over(c, c.predicted[..., None, :]) / c.n
+    return _squares_over(c, c.cluster_sizes) / c.n
 
 
 @_bcubed(
@@ -140,7 +146,7 @@ def bcubed_precision(c: Contingency) -> Array:
     "samples.",
 )
 def bcubed_recall(c: Contingency) -> Array:
-    return _squares_over(c, each(c.actual)) / c.n
+    return _squares_over(c, c.class_sizes) / c.n
 
 
 @_bcubed(
@@ -156,7 +162,7 @@ def bcubed_f1(c: Contingency) -> Array:
 
 def _squares_over(c: Contingency, sizes: Array) -> Array:
     """Sum n_ij^2 / size (...); empty groups count for nothing."""
-    return total(total(np.where(sizes > 0, ratio(c.counts * c.counts, sizes), 0.0)))
+    return total(np.where(sizes > 0, ratio(c.counts * c.counts, sizes), 0.0))
 
 
 @_contingency(
@@ -361,8 +367,8 @@ def mutual_information(c: Contingency) -> Array:
     on_request=True,
 )
 def variation_of_information(c: Contingency) -> Array:
-    left = ratio(each(c.actual), c.counts) * ratio(c.predicted[..., None, :], c.counts)
-    return total(total(np.where(c.counts > 0, c.counts * np.log(np.where(c.counts > 0, left, 1.0)), 0.0))) / c.n
+    left = ratio(c.class_sizes, c.counts) * ratio(c.cluster_sizes, c.counts)
+    return total(np.where(c.counts > 0, c.counts * np.log(np.where(c.counts > 0, left, 1.0)), 0.0)) / c.n
 
 
 @_information(

@@ -8,7 +8,6 @@ from functools import partial
 
 import numpy as np
 
-from app.kernel.matrix.contingency import Contingency
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.card import (
     COSTS,
@@ -35,6 +34,7 @@ from app.kernel.metrics.card import (
 from app.kernel.metrics.conditions import NO_ACTUAL, NO_SAMPLES, NO_WEIGHT, NOT_PROBABILITIES, ONE_ACTUAL_CLASS
 from app.kernel.metrics.proportion import ConfusionCells
 from app.kernel.numerics.arrays import Array, each, ratio, total
+from app.kernel.samples.contingency import DecisionTable
 from app.kernel.samples.influence import Parameters, mean_of
 from app.kernel.samples.losses import Codes
 from app.kernel.samples.scores import Scores
@@ -92,7 +92,7 @@ def _relative(t: Table, costs: Costs) -> Array:
     return relative_cost(t.counts, t.actual, matrix_of_costs(costs, t.n_classes))
 
 
-_Counted = Callable[[Contingency, Decision], tuple[Array, Array]]
+_Counted = Callable[[DecisionTable, Decision], tuple[Array, Array]]
 _DECISION = DecisionName(
     "decision", "what is decided, by its name among the decisions of the matrix; it has to be given"
 )
@@ -102,17 +102,17 @@ _BETTER = Choice(
     "which values are better, for comparisons and leaderboards: it is good to treat the ill and bad to treat others",
     tuple(one.value for one in Better),
 )
-_NEVER_DECIDED: Condition[Contingency] = Condition(
+_NEVER_DECIDED: Condition[DecisionTable] = Condition(
     "never_decided", "this is never decided", lambda t: (t.predicted == 0).any(axis=-1), overall=True
 )
 
 
-def _share(among: ConfusionCells, **facts: object) -> Callable[[_Counted], Metric[Contingency]]:
+def _share(among: ConfusionCells, **facts: object) -> Callable[[_Counted], Metric[DecisionTable]]:
     """Turn a function that counts into a metric, the ratio of what it counts."""
 
-    def declare(counted: _Counted) -> Metric[Contingency]:
+    def declare(counted: _Counted) -> Metric[DecisionTable]:
         # The direction that is better does not affect the value.
-        def compute(t: Contingency, decision: Decision = NO_DECISION, better: str = _BETTER.default) -> Array:  # noqa: ARG001
+        def compute(t: DecisionTable, decision: Decision = NO_DECISION, better: str = _BETTER.default) -> Array:  # noqa: ARG001
             return ratio(*counted(t, decision))
 
         compute.__name__ = counted.__name__
@@ -126,7 +126,7 @@ def _share(among: ConfusionCells, **facts: object) -> Callable[[_Counted], Metri
             better_by=_BETTER.name,
             part=Part(lambda t, decision, **_: counted(t, decision), among),
         )
-        declared: Metric[Contingency] = declare_one(**facts)(compute)
+        declared: Metric[DecisionTable] = declare_one(**facts)(compute)
         return declared
 
     return declare
@@ -141,7 +141,7 @@ def _share(among: ConfusionCells, **facts: object) -> Callable[[_Counted], Metri
     sentence="Share of all samples about which this is decided.",
     undefined=(NO_SAMPLES,),
 )
-def decision_share(t: Contingency, decision: Decision) -> tuple[Array, Array]:
+def decision_share(t: DecisionTable, decision: Decision) -> tuple[Array, Array]:
     return t.predicted[..., decision.place], t.n
 
 
@@ -154,7 +154,7 @@ def decision_share(t: Contingency, decision: Decision) -> tuple[Array, Array]:
     sentence="Share of the samples of the class about which this is decided.",
     undefined=(NO_ACTUAL,),
 )
-def decision_share_of_class(t: Contingency, decision: Decision) -> tuple[Array, Array]:
+def decision_share_of_class(t: DecisionTable, decision: Decision) -> tuple[Array, Array]:
     return t.counts[..., decision.place], t.actual
 
 
@@ -167,7 +167,7 @@ def decision_share_of_class(t: Contingency, decision: Decision) -> tuple[Array, 
     sentence="Share of the samples about which this is decided that are of the class.",
     undefined=(_NEVER_DECIDED,),
 )
-def class_share_of_decision(t: Contingency, decision: Decision) -> tuple[Array, Array]:
+def class_share_of_decision(t: DecisionTable, decision: Decision) -> tuple[Array, Array]:
     hits = t.counts[..., decision.place]
     return hits, each(t.predicted[..., decision.place]) + 0.0 * hits
 

@@ -146,7 +146,9 @@ def _few_effective(linear: Linearisation) -> float | None:
 
 def resampling_plan(run: RunData, draws: int) -> Plan | None:
     """Return the numbers of resamples and of samples in each, from the run alone; None when even few take long."""
-    return plan(run.units.n_units, run.units.width, draws, whole=run.grouping is not None)
+    # Of cells all are drawn at once: a part of them is no part of the samples.
+    whole = run.grouping is not None or run.units.multiplicities is not None
+    return plan(run.units.n_units, run.units.width, draws, whole=whole)
 
 
 def work_of(estimand: Estimand, run: RunData, settings: LimitSettings) -> float:

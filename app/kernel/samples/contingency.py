@@ -1,5 +1,5 @@
-"""Contingency tables of classes and clusters, and the mutual information of two groupings with its expectation by
-chance.
+"""Tables of classes and clusters, and of classes and decisions, and the mutual information of two groupings with its
+expectation by chance.
 
 Mutual information and its expectation are sums of e/n g(x/e - 1) over cells with e expected and x observed samples,
 g(d) = (1 + d) ln(1 + d) - d. No term is negative, so nothing cancels near independence: the linear part of d sums to 0
@@ -7,12 +7,15 @@ over all cells, and over all shufflings.
 """
 
 import math
-from typing import Any
+from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from app.kernel.numerics.arrays import ABOVE_MINUS_ONE, TINY, Array, Mask, cells, each, inner, lazy, silently, total
+from app.kernel.numerics.arrays import ABOVE_MINUS_ONE, TINY, Array, Mask, each, inner, lazy, silently, total
+from app.kernel.numerics.scipy_bridge import best_matching
+from app.kernel.samples.losses import Codes, sums_by_code
 
 # Above this distance the formula of g keeps its digits; below it the series does.
 _NEAR = 0.03
@@ -34,19 +37,6 @@ def relative_information(distance: Array) -> Array:
     for power in range(_TERMS + 1, 1, -1):
         series = 1.0 / (power * (power - 1)) - small * series
     return np.where(near, small * small * series, direct)
-
-
-def table_information(counts: Array, actual: Array, predicted: Array, n: Array) -> Array:
-    """Mutual information (...) of tables (..., R, S) with these margins. NaN without samples.
-
-    Vinh, Epps & Bailey (2010), eq. 4.
-    """
-    product = actual[..., :, None] * predicted[..., None, :]
-    distance = (counts * cells(n) - product) / product
-    # An empty margin contributes 0.
-    parts = np.where(product > 0, relative_information(np.where(product > 0, distance, 0.0)) * product, 0.0)
-    information: Array = total(total(parts)) / (n * n)
-    return information
 
 
 def expected_information(actual: Array, predicted: Array) -> Array:
@@ -144,39 +134,121 @@ def _of_cells(a: Array, b: Array, n: float, below: Array, above: Array) -> Array
 _HALF = 0.5
 
 
-class Contingency:
-    """Contingency tables of shape (..., R, S): rows are the classes, columns the clusters, in no order.
+@dataclass(frozen=True, eq=False)
+class CellPlaces:
+    """Places of the cells of tables of classes by clusters that are listed; all others are empty.
 
-    Leading axes are a batch. Entries are numbers of samples; non-negative, finite and already checked. Empty rows and
-    columns count for nothing.
-
-    Raises:
-        ValueError: there are fewer than two axes, or one of the last two is empty.
+    Attributes:
+        classes: (C) row of each cell, C >= 1.
+        clusters: (C) its column. No cell is listed twice.
+        n_classes: R.
+        n_clusters: S.
     """
 
-    def __init__(self, counts: ArrayLike) -> None:
+    classes: Codes
+    clusters: Codes
+    n_classes: int
+    n_clusters: int
+
+    @classmethod
+    def of(cls, classes: Codes, clusters: Codes, n_classes: int, n_clusters: int) -> tuple[Self, Codes]:
+        """The cells in which samples (n) lie, by row and column, and the cell (n) of each sample."""
+        found, cell = np.unique(classes * n_clusters + clusters, return_inverse=True)
+        return cls(*np.divmod(found, n_clusters), n_classes, n_clusters), cell
+
+    @lazy
+    def by_class(self) -> tuple[Codes, Codes]:
+        """Cells (C) put in the order of their rows, and where in it each row begins that has any."""
+        return _in_order(self.classes)
+
+    @lazy
+    def by_cluster(self) -> tuple[Codes, Codes]:
+        """Cells (C) put in the order of their columns, and where in it each column begins that has any."""
+        return _in_order(self.clusters)
+
+
+def _in_order(codes: Codes) -> tuple[Codes, Codes]:
+    order = np.argsort(codes, kind="stable")
+    ordered = codes[order]
+    return order, np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1]))
+
+
+class Contingency:
+    """Contingency tables of R classes by S clusters, in no order, by the cells that are not empty.
+
+    Leading axes are a batch of tables with the same cells. Entries are numbers of samples; non-negative, finite and
+    already checked. Empty classes and clusters count for nothing.
+
+    Args:
+        places: The C cells.
+        counts: Samples in each, shape (..., C).
+
+    Raises:
+        ValueError: counts are not as many as cells.
+    """
+
+    def __init__(self, places: CellPlaces, counts: ArrayLike) -> None:
+        self.places = places
         self.counts: Array = np.asarray(counts, dtype=np.float64)
-        shape = self.counts.shape
-        if len(shape) < 2 or 0 in shape[-2:]:
-            raise ValueError(f"contingency tables need shape (..., R, S), neither of them 0, got {shape}")
-        self.n_classes: int = shape[-2]
-        self.n_clusters: int = shape[-1]
+        if self.counts.shape[-1:] != places.classes.shape:
+            raise ValueError(f"{places.classes.size} cells need as many counts, got shape {self.counts.shape}")
+
+    @classmethod
+    def of_table(cls, table: ArrayLike) -> Self:
+        """Return tables (..., R, S) by the cells that are filled in one of them, or one cell where none is.
+
+        Raises:
+            ValueError: there are fewer than two axes, or one of the last two is empty.
+        """
+        dense = np.asarray(table, dtype=np.float64)
+        if dense.ndim < 2 or 0 in dense.shape[-2:]:
+            raise ValueError(f"contingency tables need shape (..., R, S), neither of them 0, got {dense.shape}")
+        filled: Mask = np.logical_or.reduce(dense.reshape(-1, *dense.shape[-2:]), axis=0)
+        filled[0, 0] |= not filled.any()
+        classes, clusters = np.nonzero(filled)
+        return cls(CellPlaces(classes, clusters, *dense.shape[-2:]), dense[..., classes, clusters])
 
     @lazy
     def actual(self) -> Array:
         """Members of each class (..., R)."""
-        return total(self.counts)
+        return sums_by_code(self.places.classes, self.counts, self.places.n_classes)
 
     @lazy
     def predicted(self) -> Array:
         """Members of each cluster (..., S)."""
-        columns: Array = np.add.reduce(self.counts, axis=-2)
-        return columns
+        return sums_by_code(self.places.clusters, self.counts, self.places.n_clusters)
 
     @lazy
     def n(self) -> Array:
         """All samples (...)."""
         return total(self.actual)
+
+    # Of each cell (..., C).
+
+    @lazy
+    def class_sizes(self) -> Array:
+        """P_i of its class."""
+        return self.actual.take(self.places.classes, axis=-1)
+
+    @lazy
+    def cluster_sizes(self) -> Array:
+        """T_j of its cluster."""
+        return self.predicted.take(self.places.clusters, axis=-1)
+
+    def largest_of(self, places: tuple[Codes, Codes]) -> Array:
+        """Sum (...) of the largest cell of each class or of each cluster, by the order of the cells."""
+        order, starts = places
+        return total(np.maximum.reduceat(self.counts.take(order, axis=-1), starts, axis=-1))
+
+    def at_equal_prevalence(self) -> Self:
+        """Tables with every class scaled to the same total, n kept.
+
+        All NaN when one is empty: no factor equalises it.
+        """
+        with silently():
+            scale = each(self.n) / self.places.n_classes / self.actual
+        scale = np.where(np.isfinite(scale).all(axis=-1, keepdims=True), scale, np.nan)
+        return type(self)(self.places, self.counts * scale.take(self.places.classes, axis=-1))
 
     # Groups that have members.
 
@@ -200,6 +272,30 @@ class Contingency:
         """Every sample is a class of its own and a cluster of its own (...)."""
         return np.asarray((self.filled_classes == self.n) & (self.filled_clusters == self.n))
 
+    # Sums (...) over cells of which no two share a class or a cluster; NaN where finding them takes too long.
+
+    @lazy
+    def matched(self) -> Array:
+        """Largest sum of n_ij."""
+        return self._matched(self.counts)
+
+    @lazy
+    def matched_recalls(self) -> Array:
+        """Largest sum of n_ij / P_i."""
+        return self._matched(np.where(self.class_sizes > 0, self.counts / self.class_sizes, 0.0))
+
+    @lazy
+    def matched_overlaps(self) -> Array:
+        """Largest sum of n_ij / max(P_i, T_j)."""
+        larger = np.maximum(self.class_sizes, self.cluster_sizes)
+        return self._matched(np.where(larger > 0, self.counts / larger, 0.0))
+
+    def _matched(self, worth: Array) -> Array:
+        rows = worth.reshape(-1, worth.shape[-1])
+        found = [best_matching(self.places.classes, self.places.clusters, row) for row in rows]
+        sums = [np.nan if chosen is None else row[chosen].sum() for row, chosen in zip(rows, found, strict=True)]
+        return np.array(sums).reshape(worth.shape[:-1])
+
     # Ordered pairs of samples (...), exact while n^2 < 2^53.
 
     @lazy
@@ -210,7 +306,7 @@ class Contingency:
     @lazy
     def squares(self) -> Array:
         """Sum n_ij^2."""
-        return total(np.vecdot(self.counts, self.counts))
+        return inner(self.counts, self.counts)
 
     @lazy
     def actual_squares(self) -> Array:
@@ -246,8 +342,17 @@ class Contingency:
 
     @lazy
     def information(self) -> Array:
-        """Sum n_ij/n ln(n n_ij / (P_i T_j))."""
-        return table_information(self.counts, self.actual, self.predicted, self.n)
+        """Sum n_ij/n ln(n n_ij / (P_i T_j)); NaN without samples.
+
+        Vinh, Epps & Bailey (2010), eq. 4. Of an empty cell g is 1, so all of them add what filled ones leave of n^2.
+        """
+        product = self.class_sizes * self.cluster_sizes
+        distance = (self.counts * each(self.n) - product) / product
+        # An empty margin contributes 0.
+        parts = np.where(product > 0, relative_information(np.where(product > 0, distance, 0.0)) * product, 0.0)
+        empty = np.maximum(self.pairs - total(product), 0.0)
+        information: Array = (total(parts) + empty) / self.pairs
+        return information
 
     @lazy
     def expected_information(self) -> Array:
@@ -255,12 +360,23 @@ class Contingency:
         return expected_information(self.actual, self.predicted)
 
 
-def cross_tabulated(
-    classes: NDArray[np.integer[Any]], clusters: NDArray[np.integer[Any]], size: int, width: int
-) -> Array:
-    """Numbers of samples (R, S) from codes (n) of their classes and clusters."""
-    cells = classes * width + clusters
-    return np.bincount(cells, minlength=size * width).reshape(size, width).astype(np.float64)
+class DecisionTable:
+    """Numbers of samples (..., K, M) of classes and of what was decided about them.
+
+    Attributes:
+        counts: The same.
+        n_classes: K.
+        actual: Samples of each class (..., K).
+        predicted: Samples about which each was decided (..., M).
+        n: All samples (...).
+    """
+
+    def __init__(self, counts: ArrayLike) -> None:
+        self.counts: Array = np.asarray(counts, dtype=np.float64)
+        self.n_classes: int = self.counts.shape[-2]
+        self.actual: Array = total(self.counts)
+        self.predicted: Array = np.add.reduce(self.counts, axis=-2)
+        self.n: Array = total(self.actual)
 
 
 def _entropy(sizes: Array, n: Array) -> Array:
