@@ -100,6 +100,17 @@ def test_refusals(client: httpx.Client, weeks: tuple[str, list[str]]) -> None:
     assert reply.json()["items"][0]["metrics"]["recall@nothing"]["reason"]
 
 
+def test_an_address_of_a_history_removes_no_model(client: httpx.Client) -> None:
+    """Names of models may have slashes, so that this was the address of a model `NAME/history` to other methods."""
+    name = uuid4().hex
+    keep(client, EARLIER, f"{name}/history", 1)
+    reply = client.delete(f"/v1/models/{name}/history")
+    check_problem(reply, 405, "method_not_allowed")
+    assert reply.headers["allow"] == "GET, HEAD, OPTIONS"
+    assert len(client.get("/v1/evaluations", params={"model": f"{name}/history"}).json()["items"]) == 1
+    assert client.get(f"/v1/models/{name}").status_code == 404
+
+
 def test_windows_that_overlap_are_refused_and_one_test_set_is_not(client: httpx.Client) -> None:
     name = uuid4().hex
     for start in (0, 50, 100):

@@ -54,7 +54,7 @@ ADDRESSES = {
     "/v1/models": "GET",
     "/v1/plots": "GET",
     "/v1/models/m": "GET DELETE",
-    "/v1/models/m/history": "GET DELETE",
+    "/v1/models/m/history": "GET",
     "/v1/webhooks": "GET",
     "/v1/webhooks/w": "GET PUT DELETE",
     "/v1/webhooks/w/deliveries": "GET",

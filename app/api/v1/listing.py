@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 from uuid import UUID
 
 from fastapi import Depends, Path, Query
+from starlette.convertors import PathConvertor, register_url_convertor
 from starlette.responses import Response
 
 from app.api.answers import answers, json_response
@@ -272,6 +273,13 @@ class MetricFilters:
 UseMetricFilters = Annotated[MetricFilters, Depends()]
 
 
+class _ModelName(PathConvertor):
+    """The name of a model within an address; what ends like the address of its history is that and nothing else."""
+
+    regex = r"(?!.*/history$).+"
+
+
+register_url_convertor("model", _ModelName())
 _DESCRIPTION = "Its name. What is not a letter or digit is percent-encoded; a slash may stay as it is."
 NounName = Annotated[str, Path(min_length=1, max_length=256, description=_DESCRIPTION), SOUGHT_IN_PATH]
 
@@ -301,7 +309,7 @@ async def list_datasets(context: UseContext, paging: Annotated[Paging, paging_of
 
 
 @router.get(
-    "/models/{name:path}",
+    "/models/{name:model}",
     responses=answers(ModelFacts),
     operation_id="getModel",
 )
@@ -311,7 +319,7 @@ async def get_model(name: NounName, context: UseContext) -> Response:
 
 
 @router.delete(
-    "/models/{name:path}",
+    "/models/{name:model}",
     responses=answers(Removal),
     operation_id="deleteModel",
 )
