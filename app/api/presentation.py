@@ -23,6 +23,7 @@ from app.api.documents.check import check_document
 from app.api.documents.comparison import comparison_document
 from app.api.documents.document import Document
 from app.api.documents.evaluation import evaluation_document
+from app.api.documents.history import history_document
 from app.api.documents.leaderboard import leaderboard_document
 from app.api.documents.markdown import write_csv, write_markdown
 from app.api.documents.slices import slices_document
@@ -32,6 +33,7 @@ from app.api.report import HEADERS, write_page
 from app.services.compare.answers import ModelComparison, RunComparison
 from app.services.evaluate.evaluations import Evaluation, EvaluationHeadline
 from app.services.gate import CheckAnswer
+from app.services.history import HistoryAnswer
 from app.services.rank import Leaderboard
 from app.services.slices.answers import Slices
 
@@ -87,6 +89,7 @@ COMPARISON = Kind((RunComparison, ModelComparison), comparison_document, ("id",)
 CHECK = Kind((CheckAnswer,), check_document, ("id", "verdict", "exit_code"))
 LEADERBOARD = Kind((Leaderboard,), leaderboard_document, ())
 SLICES = Kind((Slices,), slices_document, ("findings",))
+HISTORY = Kind((HistoryAnswer,), history_document, ("changes",))
 
 
 def written_as(kind: Kind, documented: Documented | None = None) -> Documented:
@@ -111,15 +114,20 @@ AS_USUAL = FormatQuery()
 _MOST_CLASSES_AT_ONCE: Final = 64
 
 
+def _drawn(
+    style: Annotated[Characters, Query(description="What the pictures of a text are made of.")] = Characters.ASCII,
+    width: Annotated[int, Query(ge=NARROWEST, le=WIDEST, description="Columns of a text.")] = USUAL,
+) -> FormatQuery:
+    return FormatQuery(style=Style(width, style is Characters.UNICODE))
+
+
 def _asked_of(kind: Kind) -> Callable[..., FormatQuery]:
     """The parameters that routes with such an answer share."""
 
     def asked(
-        fields: Annotated[str | None, fields_of(kind.members)] = None,
-        style: Annotated[Characters, Query(description="What the pictures of a text are made of.")] = Characters.ASCII,
-        width: Annotated[int, Query(ge=NARROWEST, le=WIDEST, description="Columns of a text.")] = USUAL,
+        drawn: Annotated[FormatQuery, Depends(_drawn)], fields: Annotated[str | None, fields_of(kind.members)] = None
     ) -> FormatQuery:
-        return FormatQuery(fields, Style(width, style is Characters.UNICODE))
+        return drawn._replace(fields=fields)
 
     return asked
 
@@ -150,6 +158,8 @@ MembersOfEvaluation = Annotated[FormatQuery, Depends(_members_alone)]
 FormatOfComparison = Annotated[FormatQuery, Depends(_asked_of(COMPARISON))]
 FormatOfCheck = Annotated[FormatQuery, Depends(_asked_of(CHECK))]
 FormatOfLeaderboard = Annotated[FormatQuery, Depends(_asked_of(LEADERBOARD))]
+# `fields` of a list chooses members of its items.
+FormatOfHistory = Annotated[FormatQuery, Depends(_drawn)]
 FormatOfSlices = Annotated[FormatQuery, Depends(_asked_of(SLICES))]
 
 

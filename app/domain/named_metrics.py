@@ -33,4 +33,6 @@ RECALL: Final = "recall"
 SPECIFICITY: Final = "specificity"
 PRECISION: Final = "precision"
 F1: Final = "f1"
+# The part of all samples that a class has.
+SHARE: Final = "prevalence"
 LOSSES_SHOWN: Final = ("log_loss", "brier_score", "expected_calibration_error")

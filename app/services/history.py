@@ -22,7 +22,7 @@ from app.kernel.metrics.card import Inputs
 from app.kernel.metrics.expression import is_list
 from app.kernel.numerics.arrays import Array
 from app.kernel.uncertainty.intervals import two_sided_z
-from app.services.estimands import Estimand, make_estimand, ranked_by
+from app.services.estimands import Better, Estimand, make_estimand, ranked_by
 from app.services.estimates.estimate import Estimate, LimitSettings
 from app.services.estimates.estimates import estimate, work_of
 from app.services.estimates.run_data import run_data
@@ -332,7 +332,7 @@ def _change(
     gap = change.since - change.before
     day = since[0].created_at.date().isoformat()
     moved = f"{'rose' if gap > 0 else 'fell'} from {number(change.before)} to {number(change.since)}"
-    message = f"From {day} {metric} {moved}."
+    message = f"From {day} {_itself(estimands[change.after], gap)}{metric} {moved}."
     causes = None
     if has_causes(estimands[change.after]):
         causes, said = _causes(metric, before, since, estimands[change.after])
@@ -350,6 +350,14 @@ def _change(
     )
 
 
+def _itself(estimand: Estimand, gap: float) -> str:
+    """Say that it is the model, where the metric does not move with prevalence."""
+    better = estimand.preference.better if estimand.insensitive and estimand.preference is not None else Better.NEAREST
+    if better is Better.NEAREST:
+        return ""
+    return f"the model itself got {'better' if (gap > 0) is (better is Better.HIGHER) else 'worse'}: "
+
+
 def _causes(
     metric: str, before: Sequence[EvaluationRecord], since: Sequence[EvaluationRecord], estimand: Estimand
 ) -> tuple[Causes | None, str | None]:
@@ -365,6 +373,9 @@ def _causes(
     sums = [_summed(aligned.counts[: len(before)]), _summed(aligned.counts[len(before) :])]
     both = Runs.align([replace(first, counts=one, fold_counts=None) for one in sums])
     causes = causes_of(both, (1, 0), estimand, 0, LEVEL)
+    if causes.items and not any(one.value for one in causes.items[1:]):
+        # Of a class share there is no more to say than that it moved.
+        return causes, None
     return causes, said_causes(causes, both, (1, 0), estimand, metric, between="")
 
 

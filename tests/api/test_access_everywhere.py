@@ -107,6 +107,9 @@ OPERATIONS: dict[str, Ask] = {
     "listChecks": Ask("missing", named={"name": SECRET}),
     "listAllChecks": Ask("empty"),
     "getCheck": Ask("missing", named={"name": SECRET, "identifier": "$check"}),
+    "getHistoryPlot": Ask(
+        "missing", named={"model": f"{SECRET}-m", "name": "history", "form": "json"}, params={"dataset": "common"}
+    ),
     "getHistory": Ask("missing", named={"name": f"{SECRET}-m"}, params={"dataset": "common"}),
     "getLeaderboard": Ask("empty", params={"dataset": "common", "metric": "h_mean"}),
     "projectEvaluation": Ask("missing", {"prevalence": {"1": 0.5}}, named={"identifier": "$run"}),

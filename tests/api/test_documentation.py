@@ -123,12 +123,16 @@ def test_answers_are_as_documented(client: httpx.Client, path: str) -> None:
     if path.startswith("/v1/jobs/"):
         names["identifier"] = _computed_later(client)
     # What a route cannot do without.
-    needed = {"/v1/leaderboard": {"dataset": "d", "metric": "h_mean"}, "/v1/models/{name}/history": {"dataset": "kept"}}
+    needed = {"/v1/leaderboard": {"dataset": "d", "metric": "h_mean"}}
+    if "/history" in path:
+        needed[path] = {"dataset": "kept"}
     if path.startswith("/v1/webhooks/"):
         hook = {"url": "https://hooks.example:9/", "events": ["job.finished"]}
         assert client.put("/v1/webhooks/kept", json=hook).status_code in (200, 201)
     if "{form}" in path:
-        names |= {"gate": "kept", "name": "verdict" if "/checks/" in path else "confusion", "form": "json"}
+        figures = {"checks": "verdict", "history": "history"}
+        name = next((name for part, name in figures.items() if f"/{part}/" in path), "confusion")
+        names |= {"gate": "kept", "model": "kept", "name": name, "form": "json"}
     reply = client.get(path.format(**names), params=needed.get(path))
     assert reply.status_code == 200
     if path.endswith("/report"):

@@ -53,14 +53,16 @@ MEANT: Final = {
     ("webhooks", "name"): "hook",
     ("webhooks", "identifier"): "delivery",
     ("models", "name"): "model",
+    ("models", "model"): "model",
     ("datasets", "name"): "dataset",
 }
 # What belongs to nobody.
 COMMON: Final = {"curve": "roc", "form": "json", "key": "h_mean", "code": "not_found"}
-FIGURES: Final = {"evaluations": "confusion", "comparisons": "differences", "gates": "verdict"}
+FIGURES: Final = {"evaluations": "confusion", "comparisons": "differences", "gates": "verdict", "models": "history"}
 QUERIES: Final = {
     "getLeaderboard": {"dataset": "dataset"},
     "getHistory": {"dataset": "dataset"},
+    "getHistoryPlot": {"dataset": "dataset"},
     "deleteEvaluations": {"model": "filtered"},
 }
 # As the examples name them.

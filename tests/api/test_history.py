@@ -1,5 +1,7 @@
 """The history of a model: values in order, where they were expected, changes with their causes, pages."""
 
+import csv
+from io import StringIO
 from typing import Any
 from uuid import uuid4
 
@@ -10,6 +12,7 @@ from app.api.answers import answer_model
 from app.api.v1.history import HistoryPage
 from tests.api.answers import Json, check_problem, create, evaluation, matrix_input
 from tests.api.decisions import keep_labels
+from tests.api.plots.world import check_specification
 
 EARLIER = [[819, 91], [18, 72]]
 LATER = [[864, 96], [10, 30]]
@@ -109,6 +112,47 @@ def test_an_address_of_a_history_removes_no_model(client: httpx.Client) -> None:
     assert reply.headers["allow"] == "GET, HEAD, OPTIONS"
     assert len(client.get("/v1/evaluations", params={"model": f"{name}/history"}).json()["items"]) == 1
     assert client.get(f"/v1/models/{name}").status_code == 404
+
+
+def test_a_history_in_words(client: httpx.Client, weeks: tuple[str, list[str]]) -> None:
+    """Texts, CSV and pages say the same numbers and the sentence of the change."""
+    name, kept = weeks
+    where, asked = f"/v1/models/{name}/history", {"dataset": "weeks", "metric": ["precision@1", "recall@1"]}
+    (change,) = client.get(where, params=asked).json()["changes"]
+    found = {kind: client.get(where, params=asked, headers={"Accept": kind}) for kind in ("text/plain", "text/html")}
+    for kind, reply in found.items():
+        assert reply.headers["content-type"] == f"{kind}; charset=utf-8"
+        for said in ("class prevalence", "precision@1 fell", "one error rate of 5 %", "12 evaluations"):
+            assert said in reply.text, (kind, said)
+    assert change["message"][:40] in found["text/plain"].text
+    assert change["message"] in found["text/html"].text
+    assert "<svg" in found["text/html"].text
+    reply = client.get(where, params=asked, headers={"Accept": "text/csv"})
+    lines = list(csv.DictReader(StringIO(reply.text)))
+    assert [one["evaluation_id"] for one in lines[::2]] == kept
+    assert [float(lines[place]["value"]) for place in (0, -2)] == [72 / 163, 30 / 126]
+    assert [one["evaluation_id"] for one in lines if one["change"]] == [change["to"]]
+    refused = client.get(where, params={**asked, "fields": "metrics"}, headers={"Accept": "text/csv"})
+    (fault,) = check_problem(refused, 422, "invalid_query")["errors"]
+    assert (fault["parameter"], fault["code"]) == ("fields", "not_json")
+
+
+def test_a_history_as_a_figure(client: httpx.Client, weeks: tuple[str, list[str]]) -> None:
+    """The figure has the values, where they were expected, and the change between two evaluations."""
+    where, params = f"/v1/models/{weeks[0]}/history/plots", {"dataset": "weeks", "metric": "precision@1"}
+    answer = history(client, weeks[0], metric="precision@1")
+    drawn = check_specification(client.get(f"{where}/history.json", params=params))
+    layers = {one["name"]: one["data"]["values"] for one in drawn["vconcat"][0]["layer"] if "name" in one}
+    values = [one["metrics"]["precision@1"] for one in answer["items"]]
+    assert [row["value"] for row in layers["values_0"]] == [one["value"] for one in values]
+    assert [row["low"] for row in layers["expected_0"]] == [one["expected"]["low"] for one in values if one["expected"]]
+    assert layers["changes_0"] == [{"at": 6.5, "said": "0.442 to 0.238"}]
+    assert "precision@1 changed from 0.442 to 0.238" in drawn["description"]
+    assert client.get(f"{where}/history.svg", params=params).headers["content-type"] == "image/svg+xml"
+    problem = check_problem(client.get(f"{where}/roc.json", params=params), 422, "invalid_path")
+    assert problem["errors"][0]["parameter"] == "name"
+    reply = client.delete(f"{where}/history.svg")
+    assert (reply.status_code, reply.headers["allow"]) == (405, "GET, HEAD, OPTIONS")
 
 
 def test_windows_that_overlap_are_refused_and_one_test_set_is_not(client: httpx.Client) -> None:

@@ -80,6 +80,7 @@ METHODS = {
     "getEvaluationPlot": "plot",
     "getComparisonPlot": "comparison_plot",
     "getCheckPlot": "check_plot",
+    "getHistoryPlot": "history_plot",
     "getEvaluationReport": "page",
     "getComparisonReport": "comparison_page",
     "listJobs": "jobs",

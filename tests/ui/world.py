@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import urlencode
 
 import httpx
 import numpy as np
@@ -46,6 +47,9 @@ class World:
         found["simulator of two"] = f"/ui/evaluations/{self.runs['two']}/simulator"
         found["simulator of hostile"] = f"/ui/evaluations/{self.runs['hostile']}/simulator"
         runs = self.runs
+        found["history"] = "/ui/history?model=tumor-rf&dataset=hartwig&split=test&metric=recall@D&metric=accuracy"
+        hostile = urlencode({"model": HOSTILE[0], "dataset": NAMES[4]})
+        found["history hostile"] = f"/ui/history?{hostile}"
         found["compared"] = f"/ui/compare?run={runs['four']}&run={runs['better']}"
         found["compared hostile"] = "/ui/compare?run=" + "&run=".join(runs[f"hostile{n}"] for n in ("", " 2", " 3"))
         found |= {f"comparison of {name}": f"/ui/comparisons/{one}" for name, one in self.comparisons.items()}

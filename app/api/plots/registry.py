@@ -30,6 +30,7 @@ class Subject(StrEnum):
     EVALUATION = "evaluation"
     COMPARISON = "comparison"
     CHECK = "check"
+    HISTORY = "history"
 
 
 class Needs(Enum):
@@ -46,6 +47,7 @@ class Needs(Enum):
     COMPARISON = "comparison", Subject.COMPARISON, "a comparison of runs"
     TOURNAMENT = "tournament", Subject.COMPARISON, "a comparison of models across datasets"
     CHECK = "check", Subject.CHECK, "a check of an evaluation by a gate"
+    HISTORY = "history", Subject.HISTORY, "the evaluations of a model on a dataset"
     UNITS = "units", Subject.EVALUATION, "an evaluation of rankings or sets whose samples are kept"
     CLUSTERS = "clusters", Subject.EVALUATION, "an evaluation of a clustering whose classes are known"
 
@@ -95,6 +97,7 @@ class FigureData:
         runs: The run it is of, and those to be drawn with it; none for a comparison.
         comparison: As it is answered.
         check: Likewise.
+        history: Likewise.
     """
 
     look: Look = field(default_factory=Look)
@@ -102,6 +105,7 @@ class FigureData:
     runs: Sequence[Run] = ()
     comparison: Json = field(default_factory=dict)
     check: Json = field(default_factory=dict)
+    history: Json = field(default_factory=dict)
 
     @property
     def run(self) -> Run:

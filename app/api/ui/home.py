@@ -240,6 +240,7 @@ async def _block(context: Context, board: Json) -> dict[str, Any]:
         "best": [one["evaluation"]["id"] for one in lines[:MOST_RUNS]],
         "newest": newest["evaluation"]["id"],
         "named": dataset_query(dataset),
+        "model": newest["model"]["name"],
     }
 
 

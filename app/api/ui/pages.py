@@ -21,7 +21,7 @@ from app.api.plots.registry import FigureData, Subject, as_answered
 from app.api.presentation import EVALUATION, Media, View, evaluation_answer
 from app.api.problems import InvalidQuery
 from app.api.report import Picture, view
-from app.api.ui import compare, gates, home, simulator
+from app.api.ui import compare, gates, history, home, simulator
 from app.api.ui.web import Web, attached, install_files, install_forms, page_routes, render, respond, write
 from app.api.v1.figures import comparison_page, evaluation_page, pictures_of, pictures_of_evaluation
 from app.api.v1.listing import MetricFilters, Task, UseMetricFilters
@@ -307,5 +307,5 @@ def install(app: FastAPI) -> None:
     """Serve the pages."""
     install_files(app)
     install_forms(app)
-    for each in (home.router, compare.router, simulator.router, gates.router, router):
+    for each in (home.router, compare.router, simulator.router, gates.router, history.router, router):
         app.include_router(each)

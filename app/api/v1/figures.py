@@ -178,7 +178,7 @@ _OF_PICTURES = {
     "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; sandbox",
     "X-Content-Type-Options": "nosniff",
 }
-_FIGURE: dict[int | str, dict[str, Any]] = {
+FIGURE: dict[int | str, dict[str, Any]] = {
     200: {
         "description": "A Vega-Lite specification with its data inside, or a picture of it.",
         "content": {
@@ -222,7 +222,7 @@ class _Asked:
     others: Sequence[UUID]
 
 
-def _figure_named(subject: Subject, name: str) -> Plot:
+def figure_named(subject: Subject, name: str) -> Plot:
     """A figure of the registry.
 
     Raises:
@@ -238,7 +238,7 @@ def _figure_named(subject: Subject, name: str) -> Plot:
 
 
 def _asked(name: str, label: str | None, others: str | None) -> _Asked:
-    plot = _figure_named(Subject.EVALUATION, name)
+    plot = figure_named(Subject.EVALUATION, name)
     if label is not None and not plot.by_class:
         raise InvalidQuery.at("class", "not_for_this_plot", f"expected none for {plot.name}, which shows all classes")
     found = identifiers_in(others)
@@ -255,7 +255,7 @@ async def list_plots() -> Response:
 
 @router.get(
     "/evaluations/{identifier}/plots/{name}.{form}",
-    responses=_FIGURE | NO_SAMPLES | NOT_INSTALLED,
+    responses=FIGURE | NO_SAMPLES | NOT_INSTALLED,
     operation_id="getEvaluationPlot",
 )
 async def get_evaluation_plot(
@@ -284,12 +284,12 @@ async def get_evaluation_plot(
     given = FigureData(look=look, label=asked.label, runs=runs)
     if asked.plot.needs is Needs.SWEEP:
         given = await swept(context, given)
-    return await _answer(context, asked.plot, given, form)
+    return await drawn_answer(context, asked.plot, given, form)
 
 
 @router.get(
     "/comparisons/{identifier}/plots/{name}.{form}",
-    responses=_FIGURE | NOT_INSTALLED,
+    responses=FIGURE | NOT_INSTALLED,
     operation_id="getComparisonPlot",
 )
 async def get_comparison_plot(
@@ -300,16 +300,16 @@ async def get_comparison_plot(
     look: AskedLook,
 ) -> Response:
     """Read a figure of a comparison."""
-    plot = _figure_named(Subject.COMPARISON, name)
+    plot = figure_named(Subject.COMPARISON, name)
     answer = as_answered(await context.services.comparisons.read(context.project, identifier))
     if ("average_ranks" in answer) != (plot.needs is Needs.TOURNAMENT):
         raise NoFigure(f"{plot.name} is a figure of another kind of comparison: GET /v1/plots says of which")
-    return await _answer(context, plot, FigureData(look=look, comparison=answer), form)
+    return await drawn_answer(context, plot, FigureData(look=look, comparison=answer), form)
 
 
 @router.get(
     "/gates/{gate}/checks/{identifier}/plots/{name}.{form}",
-    responses=_FIGURE | NOT_INSTALLED,
+    responses=FIGURE | NOT_INSTALLED,
     operation_id="getCheckPlot",
 )
 async def get_check_plot(
@@ -321,12 +321,12 @@ async def get_check_plot(
     look: AskedLook,
 ) -> Response:
     """Read a figure of a check by a gate."""
-    plot = _figure_named(Subject.CHECK, name)
+    plot = figure_named(Subject.CHECK, name)
     answer = as_answered(await context.services.gates.read_check(context.project, gate, identifier))
-    return await _answer(context, plot, FigureData(look=look, check=answer), form)
+    return await drawn_answer(context, plot, FigureData(look=look, check=answer), form)
 
 
-async def _answer(context: Context, plot: Plot, given: FigureData, form: Form) -> Response:
+async def drawn_answer(context: Context, plot: Plot, given: FigureData, form: Form) -> Response:
     """The figure. It is made where heavy arithmetic is made, and drawn where pictures are."""
     specification = await context.services.compute.run(partial(drawn, plot.needs.of, plot.name, given))
     if form is Form.JSON:

@@ -1,24 +1,31 @@
-"""The route of the history of a model on a dataset."""
+"""The routes of the history of a model: as an answer, and as a figure."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC
-from typing import Annotated
+from typing import Annotated, Any
 from uuid import UUID
 
-from fastapi import Query
+from fastapi import Depends, Path, Query, Request
 from starlette.responses import Response
 
 from app.api.answers import answers, json_response
 from app.api.cursors import Pages, Paging, kept_members, paging_of
-from app.api.deps import UseContext, routes
+from app.api.deps import Context, UseContext, routes
+from app.api.documentation import NOT_INSTALLED
+from app.api.documents.history import history_document
+from app.api.plots.catalogue import names_of
+from app.api.plots.registry import FigureData, Subject, as_answered
+from app.api.presentation import AS_USUAL, HISTORY, FormatOfHistory, Media, view_of, written_as
 from app.api.problems import InvalidQuery
+from app.api.report import Picture, write_page
+from app.api.v1.figures import FIGURE, AskedLook, Form, drawn_answer, figure_named, pictures_of
 from app.api.v1.listing import NounName
 from app.api.v1.requests.fields import SOUGHT, Moment, SoughtExpression
 from app.domain.errors import IncomparableRuns, InvalidExpression, OutOfReach
 from app.domain.evaluation import DatasetRef, Page
 from app.domain.members import members
-from app.services.history import HistoryChange, HistoryItem, HistoryQuery
+from app.services.history import MOST_POINTS, HistoryAnswer, HistoryChange, HistoryItem, HistoryQuery
 
 router = routes("evaluations")
 Name = Annotated[str, Query(min_length=1, max_length=256), SOUGHT]
@@ -28,16 +35,14 @@ Name = Annotated[str, Query(min_length=1, max_length=256), SOUGHT]
 class HistoryPage:
     """A page of a series, and the changes of all of it; `next_cursor` is null on the last page."""
 
+    model: str
+    dataset: DatasetRef
     items: Sequence[HistoryItem]
     changes: Sequence[HistoryChange]
     next_cursor: str | None
 
 
-@router.get("/models/{name:path}/history", responses=answers(HistoryPage), operation_id="getHistory")
-async def get_history(
-    name: NounName,
-    context: UseContext,
-    paging: Annotated[Paging, paging_of(HistoryItem)],
+def asked_history(
     dataset: Annotated[Name, Query(description="Name of the dataset.")],
     dataset_version: Annotated[
         str | None, Query(max_length=256, description="All versions when left out."), SOUGHT
@@ -48,33 +53,98 @@ async def get_history(
         Query(max_length=10, description="Expressions with one value; that of leaderboards when left out."),
     ] = None,
     created_after: Annotated[Moment | None, Query(description="The series begins at this moment.")] = None,
+) -> HistoryQuery:
+    """The series that a request asks for, all of it, without the name of the model."""
+    return HistoryQuery(
+        model="",
+        dataset=DatasetRef(dataset, dataset_version, split),
+        metrics=tuple(metric or ()),
+        created_after=None if created_after is None else created_after.astimezone(UTC),
+        limit=MOST_POINTS,
+    )
+
+
+AskedHistory = Annotated[HistoryQuery, Depends(asked_history)]
+
+
+@router.get(
+    "/models/{name:path}/history", responses=written_as(HISTORY, answers(HistoryPage)), operation_id="getHistory"
+)
+async def get_history(
+    name: NounName,
+    request: Request,
+    context: UseContext,
+    paging: Annotated[Paging, paging_of(HistoryItem)],
+    asked: AskedHistory,
+    form: FormatOfHistory = AS_USUAL,
 ) -> Response:
     """Read the evaluations of a model on a dataset, the oldest first, with where each value was expected had nothing
     changed, and the changes of the whole series, claimed with one error rate of 5 %. At most 1,000 evaluations.
     """
-    ranked = DatasetRef(dataset, dataset_version, split)
-    moment = None if created_after is None else created_after.astimezone(UTC)
-    filters = {"list": "history", "model": name, "dataset": ranked, "metric": metric, "after": moment}
+    view = view_of(request, HISTORY, form)
+    if paging.members is not None and view.media is not Media.JSON:
+        raise InvalidQuery.at("fields", "not_json", f"fields chooses members of JSON, and {view.media} was asked for")
+    filters: dict[str, Any] = {
+        "list": "history",
+        "model": name,
+        "dataset": asked.dataset,
+        "metric": asked.metrics,
+        "after": asked.created_after,
+    }
     pages: Pages[UUID] = Pages(filters, (UUID,))
-    query = HistoryQuery(
-        model=name,
-        dataset=ranked,
-        metrics=tuple(metric or ()),
-        created_after=moment,
-        limit=paging.limit,
-        after=pages.after(paging.cursor),
+    found = await read_history(
+        context, replace(asked, model=name, limit=paging.limit, after=pages.after(paging.cursor))
     )
+    listed = pages.listed(Page(tuple(found.items), found.next_position))
+    answer = HistoryPage(name, asked.dataset, found.items, found.changes, listed.next_cursor)
+    if view.media is Media.PAGE:
+        written = as_answered(answer)
+        return view.response(write_page(history_document(written), await pictures_of_history(context, written)))
+    if paging.members is None:
+        return view.answer(answer)
+    items = [kept_members(one, paging.members) for one in found.items]
+    return json_response({**members(answer), "items": items})
+
+
+@router.get(
+    "/models/{model:path}/history/plots/{name}.{form}", responses=FIGURE | NOT_INSTALLED, operation_id="getHistoryPlot"
+)
+async def get_history_plot(
+    model: NounName,
+    name: Annotated[str, Path(max_length=64, json_schema_extra={"enum": names_of(Subject.HISTORY)})],
+    form: Form,
+    context: UseContext,
+    look: AskedLook,
+    asked: AskedHistory,
+) -> Response:
+    """Read a figure of a history."""
+    drawn = figure_named(Subject.HISTORY, name)
+    answer = await whole_history(context, replace(asked, model=model))
+    return await drawn_answer(context, drawn, FigureData(look=look, history=as_answered(answer)), form)
+
+
+async def whole_history(context: Context, query: HistoryQuery) -> HistoryPage:
+    """Return the answer with all evaluations of a series. Raises as `read_history` does."""
+    found = await read_history(context, query)
+    return HistoryPage(query.model, query.dataset, found.items, found.changes, None)
+
+
+async def read_history(context: Context, query: HistoryQuery) -> HistoryAnswer:
+    """Return a page of a series.
+
+    Raises:
+        InvalidQuery: there is no such metric, or the series is none.
+    """
     try:
-        found = await context.services.history.read(context.project, query)
+        return await context.services.history.read(context.project, query)
     except (OutOfReach, IncomparableRuns) as error:
         where = error.pointer if isinstance(error.pointer, str) else "created_after"
         raise InvalidQuery.at(where, error.code, error.detail) from None
     except InvalidExpression as error:
         error.pointer = "metric"
         raise
-    listed = pages.listed(Page(tuple(found.items), found.next_position))
-    answer = HistoryPage(found.items, found.changes, listed.next_cursor)
-    if paging.members is None:
-        return json_response(answer)
-    items = [kept_members(one, paging.members) for one in found.items]
-    return json_response({**members(answer), "items": items})
+
+
+async def pictures_of_history(context: Context, answer: Any) -> list[Picture]:
+    """Return the figure of a page about a history."""
+    return await pictures_of(context, Subject.HISTORY, ["history"], FigureData(history=answer))

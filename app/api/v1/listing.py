@@ -274,9 +274,9 @@ UseMetricFilters = Annotated[MetricFilters, Depends()]
 
 
 class _ModelName(PathConvertor):
-    """The name of a model within an address; what ends like the address of its history is that and nothing else."""
+    """The name of a model within an address; what ends like an address of its history is that and nothing else."""
 
-    regex = r"(?!.*/history$).+"
+    regex = r"(?!.*/history(/plots/[^/]*)?$).*"
 
 
 register_url_convertor("model", _ModelName())

@@ -287,5 +287,6 @@ LEADERBOARDS = [
     keep("week-1", of_matrix([[90, 10], [2, 8]]), "watched/1", "weeks"),
     keep("week-2", of_matrix([[88, 12], [3, 7]]), "watched/2", "weeks"),
     get("history", "/v1/models/watched/history", dataset="weeks", metric="precision@1"),
+    get("history-drawn", "/v1/models/watched/history/plots/history.json", dataset="weeks", metric="precision@1"),
     get("history-of-nothing", "/v1/models/watched/history", dataset="nothing"),
 ]

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from prevail.operations.asking import Asking, segment
-from prevail.operations.naming import Run
+from prevail.operations.naming import Name, Run, dataset_ref
 from prevail.results.listing import Figure, Listing
 from prevail.wire.exchange import exchange
 from prevail.wire.steps import Call, Flow, operation
@@ -39,6 +39,14 @@ class Drawing(Asking):
         """Return a figure of a check by a gate, as a Vega-Lite specification."""
         path = f"/v1/gates/{segment(gate)}/checks/{segment(identifier)}/plots/{name}.json"
         return (yield from self._drawn(path, options))
+
+    @operation
+    def history_plot(self, /, model: str, dataset: Name, *metrics: str, **options: Any) -> Flow[Figure]:
+        """Return the history of a model on a data set as a Vega-Lite specification."""
+        path = f"/v1/models/{segment(model)}/history/plots/history.json"
+        place = dataset_ref(dataset) or {}
+        names = {"dataset": place.get("name"), "dataset_version": place.get("version"), "split": place.get("split")}
+        return (yield from self._drawn(path, {**names, "metric": list(metrics), **options}))
 
     @operation
     def page(self, /, run: Run, *, theme: str | None = None) -> Flow[str]:

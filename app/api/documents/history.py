@@ -1,0 +1,162 @@
+"""The history of a model as a document: what changed and why, then every evaluation with where it was expected."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from app.api.documents.comparison import cause_row
+from app.api.documents.document import (
+    Cell,
+    Column,
+    Document,
+    Estimate,
+    Figures,
+    Group,
+    Json,
+    Kind,
+    Link,
+    Name,
+    Records,
+    Said,
+    Section,
+    Table,
+)
+from app.api.documents.reading import interval_words
+from app.domain.wording import PAGE, dataset_name, p_value, percent, printable, whole
+
+# Level of the limits of a history, and the share of series without a change of which any is claimed.
+LEVEL, _ALPHA = 0.95, 0.05
+_SHORT: Final = 40
+# Changes that are said in front.
+_SAID: Final = 3
+_CAUSES: Final = (
+    "Each change is split exactly into class prevalence and how each class is recognised; the parts add up. All "
+    "evaluations from the change before up to the claim are taken together."
+)
+_METHOD: Final = (
+    "What is expected holds over the whole series and not at each point: of 100 series without a change at most 5 "
+    "would show any, however often they are looked at."
+)
+_HEADS: Final = (
+    *("created_at", "version", "evaluation_id", "n_samples", "metric", "value", "low", "high"),
+    *("expected_low", "expected_high", "reason", "change"),
+)
+
+
+def history_document(answer: Json) -> Document:
+    """Return the document of the history of a model.
+
+    Args:
+        answer: As it is answered in JSON.
+    """
+    items, changes = answer["items"], answer["changes"]
+    return Document(
+        title=(Name(printable(answer["model"])),),
+        on=("on ", Name(dataset_name(answer["dataset"], version=True))),
+        facts=[("", one) for one in _facts(answer)],
+        opening=[Said("result", _said(answer)), *(Said("note", one["message"]) for one in changes[_SAID:])],
+        sections=[
+            Section("figures", "Over time", [Figures()], says=_heading(answer)),
+            *([Section("changes", "Why it changed", [_changes(changes)], _CAUSES)] if changes else []),
+            Section("evaluations", "All evaluations", [_evaluations(items, changes)]),
+        ],
+        method=[_METHOD],
+        records=Records(_HEADS, list(_records(items, changes))),
+    )
+
+
+def _facts(answer: Json) -> Iterator[str]:
+    items = answer["items"]
+    yield f"{whole(len(items))} evaluation{'' if len(items) == 1 else 's'}"
+    sizes = {item["n_samples"] for item in items}
+    if len(sizes) == 1:
+        yield f"{whole(sizes.pop())} samples each"
+    if items:
+        first, last = (day(items[place]) for place in (0, -1))
+        yield first if first == last else f"{first} to {last}"
+    yield f"changes claimed with one error rate of {percent(_ALPHA, None)} over the series"
+
+
+def day(item: Json) -> str:
+    """Return the day on which an evaluation was made."""
+    return str(item["created_at"])[:10]
+
+
+def _said(answer: Json) -> str:
+    changes = answer["changes"]
+    if not changes:
+        return "Nothing changed beyond chance."
+    if len(changes) > _SAID:
+        return f"{len(changes)} changes. The first: {changes[0]['message']}"
+    return " ".join(one["message"] for one in changes)
+
+
+def _heading(answer: Json) -> tuple[str, ...]:
+    """Return until when each metric held."""
+    days = {item["evaluation"]: day(item) for item in answer["items"]}
+    first = {one["metric"]: days.get(one["to"], "") for one in reversed(answer["changes"])}
+    held = [part for metric, at in first.items() if at for part in (Name(printable(metric)), f" held until {at}", ", ")]
+    return tuple(held[:-1])
+
+
+def _changes(changes: Sequence[Json]) -> Table:
+    """Return each change with its parts."""
+    columns = [Column("cause", Kind.NAME), Column("change", Kind.ESTIMATE, style="strong"), Column("p", Kind.NUMBER)]
+    groups = []
+    for one in changes:
+        size = one["difference"]
+        total = Estimate(size["value"], size["low"], size["high"], sign=True)
+        rows: list[list[Cell]] = [["before", Estimate(one["before"]), ""]]
+        causes = one.get("causes")
+        if causes is not None and causes["items"] is not None and any(part["value"] for part in causes["items"][1:]):
+            rows += [[*cause_row(each), ""] for each in causes["items"]]
+        rows += [["after", Estimate(one["after"]), ""], ["change", total, p_value(size["p_adjusted"])]]
+        groups.append(Group(rows, one["message"]))
+    return Table("Changes with their causes", columns, groups, interval_words(LEVEL), short=_SHORT, rest="causes")
+
+
+def _evaluations(items: Sequence[Json], changes: Sequence[Json]) -> Table:
+    """Return the evaluations, the newest first."""
+    metrics = list(dict.fromkeys(name for item in items for name in item["metrics"]))
+    columns = [Column("evaluation", Kind.NAME, style="nw"), Column("version"), Column("samples", Kind.NUMBER)]
+    for metric in metrics:
+        columns += [Column((Name(metric),), Kind.ESTIMATE, style="strong"), Column("expected", style="ci nw")]
+    said = claims(changes)
+    rows = [
+        [
+            Link(day(item), f"ui/evaluations/{item['evaluation']}"),
+            (Name(printable(item["version"] or "")),),
+            whole(item["n_samples"]),
+            *(cell for metric in metrics for cell in _value(item["metrics"][metric])),
+            said.get(item["evaluation"], ""),
+        ]
+        for item in reversed(items)
+    ]
+    columns.append(Column("change"))
+    return Table("Evaluations, the newest first", columns, [Group(rows)], interval_words(LEVEL), _SHORT, "evaluations")
+
+
+def _value(one: Json) -> Iterator[Cell]:
+    yield Estimate(one["value"], one["low"], one["high"], note=one.get("reason") or "")
+    band = one["expected"]
+    yield "" if band is None else PAGE.estimate(one["value"], band["low"], band["high"])[1]
+
+
+def claims(changes: Sequence[Json]) -> Mapping[str, str]:
+    """Return which metrics changed at an evaluation, by its id: the first one after the change."""
+    found: dict[str, list[str]] = {}
+    for one in changes:
+        moved = "rose" if one["difference"]["value"] > 0 else "fell"
+        found.setdefault(one["to"], []).append(f"{printable(one['metric'])} {moved}")
+    return {identifier: ", ".join(said) for identifier, said in found.items()}
+
+
+def _records(items: Sequence[Json], changes: Sequence[Json]) -> Iterator[tuple[str | float | int | None, ...]]:
+    said = {(one["to"], one["metric"]): one["message"] for one in changes}
+    for item in items:
+        for metric, one in item["metrics"].items():
+            band = one["expected"] or {}
+            yield (
+                *(item["created_at"], item["version"], item["evaluation"], item["n_samples"], metric),
+                *(one["value"], one["low"], one["high"], band.get("low"), band.get("high")),
+                *(one.get("reason"), said.get((item["evaluation"], metric))),
+            )
