@@ -21,7 +21,7 @@ KNOWN = ("kernel/metrics/families/", "domain/advice/", "domain/named_metrics.py"
 EXAMPLES = "api/v1/requests/"
 # Members of requests and answers that are called like a metric: the four cells, the shares of the classes and the
 # demands of a rule. Columns of tables and designs too.
-MEMBERS = {"tp", "fn", "fp", "tn", "prevalence", "mean", "min", "max", "range"}
+MEMBERS = {"tp", "fn", "fp", "tn", "prevalence", "mean", "min", "max", "range", "ratio"}
 # What is called like a metric and is something else.
 OTHERS = {
     "api/plots/rates.py": {

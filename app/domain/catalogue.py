@@ -303,7 +303,7 @@ def combinations() -> tuple[Combination, ...]:
             sentence=card.sentence,
             orientation=card.orientation,
             range=None if card.range is None else Ends(*card.range),
-            non_negative_parts=card.mean_of_positives is not None,
+            non_negative_parts=card.of_positives is not None,
             parts=card.arity,
             weighted=card.weighted is not None,
             parameters=[_parameter(parameter) for parameter in card.parameters],

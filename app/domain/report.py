@@ -158,6 +158,7 @@ class SectionName(StrEnum):
     GROUPS = "groups"
     UNITS = "units"
     WEIGHTS = "weights"
+    SLICES = "slices"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

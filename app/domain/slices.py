@@ -1,16 +1,14 @@
-"""Slices of an input: conditions on the attributes of its samples, and the input of the samples that satisfy them."""
+"""Slices of an input: the samples that satisfy conditions on their attributes, and the input of these alone."""
 
-import json
-import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from app.domain.errors import InvalidExpression, InvalidInput
-from app.domain.expressions.syntax import WORD, Literal, TokenKind, quote, read_conditions
+from app.domain.expressions.conditions import Condition, Slice, written
 from app.domain.inputs.attributes import Attribute, Value, value_key
 from app.domain.inputs.classified import decide
 from app.domain.inputs.columns import group_facts, weight_facts
@@ -21,6 +19,7 @@ from app.domain.inputs.matrices import MatrixInput
 from app.domain.inputs.samples import DecidedBy
 from app.domain.wording import did_you_mean, nearest_labels, shown
 from app.kernel.matrix.table import confusion_counts
+from app.kernel.metrics.expression import Combination, Expression, Measure, Sliced
 
 Places = NDArray[np.intp]
 # What was counted of all samples, and is not known of some.
@@ -28,54 +27,6 @@ _OF_ALL: Final = frozenset(
     {WEIGHTS_FACT, GROUPS_FACT, IGNORED_FACT, REPEATS_FACT, MIXED_FACT, "renormalized", "ties", "fold_kind"}
 )
 _EQUAL, _UNEQUAL = "=", "!="
-
-
-@dataclass(frozen=True, slots=True)
-class Condition:
-    """A condition on one attribute.
-
-    Attributes:
-        name: Of the attribute.
-        operator: `=`, which is one of the values, `!=`, `<`, `<=`, `>` or `>=`.
-        values: One or, with `=`, several.
-    """
-
-    name: str
-    operator: str
-    values: tuple[Value, ...]
-
-
-Slice = tuple[Condition, ...]
-_WORDS: Final[Mapping[str, Value]] = {"null": None, "true": True, "false": False}
-
-
-def read_slice(text: str) -> Slice:
-    """Conditions of a slice, such as `site="B", age<50`.
-
-    Raises:
-        InvalidExpression: the text is none.
-    """
-    return tuple(
-        Condition(normalized(one.name), one.operator, tuple(map(_value, one.values))) for one in read_conditions(text)
-    )
-
-
-def _value(literal: Literal) -> Value:
-    if literal.kind is TokenKind.QUOTED:
-        return normalized(literal.text)
-    if literal.kind is TokenKind.WORD:
-        if literal.text not in _WORDS:
-            raise InvalidExpression(
-                f"expected a number, true, false, null or a text in quotes, got {literal.text}; did you mean "
-                f"{quote(literal.text)}? (at character {literal.position + 1})",
-                position=literal.position,
-                suggestions=[quote(literal.text)],
-            )
-        return _WORDS[literal.text]
-    number = float(literal.text)
-    if not math.isfinite(number):
-        raise InvalidExpression(f"expected a finite number, got {literal.text}", position=literal.position)
-    return int(number) if number.is_integer() else number
 
 
 def places_of(source: MatrixInput, where: Slice, pointer: str) -> Places:
@@ -102,6 +53,23 @@ def samples_at(source: MatrixInput, places: Places) -> int:
     return places.size if times is None else int(times[places].sum())
 
 
+def refuse_unknown_slices(expression: Expression, source: MatrixInput) -> None:
+    """Refuse an expression of slices that the samples of an input do not have.
+
+    Raises:
+        InvalidExpression: they have no such attribute or value, or none is in the slice.
+    """
+    try:
+        while not isinstance(expression, Measure | Combination):
+            if isinstance(expression, Sliced):
+                places_of(source, expression.where, "")
+            else:
+                attribute_named(attributes_of(source, ""), expression.by, "")
+            expression = expression.part
+    except InvalidInput as error:
+        raise InvalidExpression(error.detail, suggestions=error.faults[0].suggestions) from None
+
+
 def attributes_of(source: MatrixInput, pointer: str) -> Mapping[str, Attribute]:
     """Attributes of the samples by name.
 
@@ -116,11 +84,12 @@ def attributes_of(source: MatrixInput, pointer: str) -> Mapping[str, Attribute]:
 
 
 def attribute_named(known: Mapping[str, Attribute], name: str, pointer: str) -> Attribute:
-    """Return one of the attributes.
+    """Return one of the attributes, whose names are in one form of Unicode.
 
     Raises:
         InvalidInput: there is none of that name.
     """
+    name = normalized(name)
     if name not in known:
         near = nearest_labels(name, [*known])
         detail = (
@@ -155,24 +124,6 @@ def _satisfied(one: Condition, attribute: Attribute, pointer: str) -> NDArray[np
     compare = {"<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal}[one.operator]
     found: NDArray[np.bool_] = compare(numbers, float(bound))
     return found
-
-
-def written(value: Value) -> str:
-    """A value as it stands in a condition."""
-    if isinstance(value, str):
-        return quote(value)
-    return json.dumps(value)
-
-
-def text_of(where: Slice) -> str:
-    """The conditions as `read_slice` takes them back."""
-    return ", ".join(map(_condition_text, where))
-
-
-def _condition_text(one: Condition) -> str:
-    name = one.name if WORD.fullmatch(one.name) else quote(one.name)
-    values = [*map(written, one.values)]
-    return f"{name} in ({', '.join(values)})" if values[1:] else f"{name}{one.operator}{values[0]}"
 
 
 def _unknown_value(name: str, value: Value, values: Sequence[Value], pointer: str) -> InvalidInput:

@@ -1,7 +1,7 @@
 """Metric expressions as things to be simulated and compared: their names, their values, and which are better."""
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
 
@@ -21,11 +21,15 @@ from app.kernel.metrics.expression import (
     Every,
     Expression,
     Measure,
+    OverSlices,
+    Sliced,
     Subject,
     bounds,
     compute,
     is_insensitive,
     is_list,
+    is_of_slices,
+    of_each_class,
     of_probabilities,
 )
 from app.kernel.metrics.proportion import Rate
@@ -97,6 +101,11 @@ class Estimand:
         return self.task is not None or of_probabilities(self.expression)
 
     @property
+    def is_of_slices(self) -> bool:
+        """Is it of slices, which attributes of the samples make?"""
+        return is_of_slices(self.expression)
+
+    @property
     def is_list(self) -> bool:
         """Has it one value per class?"""
         return len(self.names) > 1
@@ -115,6 +124,7 @@ def parse_estimands(
     inputs: Collection[Inputs] = MATRICES,
     task: Task | None = None,
     decisions: Sequence[str] | None = None,
+    sliceable: bool = False,
     pointer: str = "/metrics",
 ) -> tuple[Estimand, ...]:
     """Expressions for the classes of some evaluation; what is asked twice is answered once.
@@ -126,6 +136,7 @@ def parse_estimands(
         inputs: What there is to compute from.
         task: What is judged, where that is more than classes.
         decisions: What can be decided, where these are no classes.
+        sliceable: Can they be of slices?
         pointer: JSON pointer of the texts.
 
     Raises:
@@ -135,7 +146,7 @@ def parse_estimands(
     return tuple(
         all_understood(
             dict.fromkeys(texts),
-            lambda text: make_estimand(text, labels, positive, inputs, task, decisions),
+            lambda text: make_estimand(text, labels, positive, inputs, task, decisions, sliceable=sliceable),
             lambda text: pointer_to(pointer, texts, text),
         )
     )
@@ -153,13 +164,15 @@ def make_estimand(
     inputs: Collection[Inputs] = MATRICES,
     task: Task | None = None,
     decisions: Sequence[str] | None = None,
+    *,
+    sliceable: bool = False,
 ) -> Estimand:
     """One expression.
 
     Raises:
         InvalidExpression: it is none.
     """
-    expression = parse(text, labels, positive, inputs=inputs, task=task, decisions=decisions)
+    expression = parse(text, labels, positive, inputs=inputs, task=task, decisions=decisions, sliceable=sliceable)
     return estimand_of(expression, text, labels, task=task)
 
 
@@ -173,10 +186,10 @@ def estimand_of(
 ) -> Estimand:
     """A parsed expression as a estimand; names of the values of a list are made unless they are known."""
     outcomes = len(labels) if task is None else task.outcomes(len(labels))
-    if not (isinstance(expression, Measure) and is_list(expression)):
+    if not is_list(expression):
         names = (text,)
     elif names is None:
-        names = tuple(render(replace(expression, of=index), labels) for index in range(len(labels)))
+        names = tuple(render(one, labels) for one in of_each_class(expression, len(labels)))
     return Estimand(
         text=text,
         names=names,
@@ -188,6 +201,11 @@ def estimand_of(
         rates=_rates(expression, len(labels)) if task is None else _rates_of_labels(expression, len(labels), task),
         task=task,
     )
+
+
+def part_of(estimand: Estimand, expression: Sliced | OverSlices, labels: Sequence[str]) -> Estimand:
+    """The estimand of which an expression has the values in slices."""
+    return estimand_of(expression.part, render(expression.part, labels), labels, task=estimand.task)
 
 
 def stored_key(expression: Expression) -> str | None:
@@ -216,9 +234,12 @@ def preference(expression: Expression) -> Preference | None:
     """Return the direction in which an expression is better; None if it does not say."""
     if isinstance(expression, Measure):
         return _preference(expression.metric.card.orientation_with(expression.parameters), expression.metric.card.ideal)
+    if isinstance(expression, Sliced):
+        return preference(expression.part)
     if expression.card.orientation is not None:
         return _preference(expression.card.orientation)
-    parts = {preference(part) for part in expression.parts}
+    inside = (expression.part,) if isinstance(expression, OverSlices) else expression.parts
+    parts = {preference(part) for part in inside}
     found = parts.pop() if len(parts) == 1 else None
     return None if found is None or found.better is Better.NEAREST else found
 

@@ -35,18 +35,20 @@ from app.kernel.compare.gates import (
     verdict_of,
 )
 from app.kernel.matrix.table import Table
+from app.kernel.metrics.expression import is_of_slices
 from app.kernel.uncertainty.draws import Alternative, seed_of
 from app.services.acting import made_id
 from app.services.admission import Admission
 from app.services.estimands import Better, Estimand, make_estimand
 from app.services.estimates.estimate import Estimates, LimitSettings, NoLimits
 from app.services.estimates.estimates import estimate
+from app.services.estimates.over_slices import slice_findings, why_undefined
 from app.services.estimates.report_intervals import limit_findings
 from app.services.estimates.run_data import RunData, run_data
 from app.services.ports import EvaluationStore, GateStore, PairedLabels
 from app.services.processes.compute import ComputePool
 from app.services.processes.worker import progressed
-from app.services.reasons import why_missing
+from app.services.reasons import gap_of
 from app.services.runs.aligned import Runs
 from app.services.runs.comparison import Comparison, improper_preferences
 from app.services.runs.draws.matrices import CommonPrevalence, InferenceSettings
@@ -267,7 +269,9 @@ def rule_estimands(definition: Definition, runs: Runs) -> list[Estimand]:
     for index, rule in enumerate(definition.rules):
         try:
             if rule.metric not in known:
-                known[rule.metric] = make_estimand(rule.metric, runs.labels, runs.positive, inputs, *runs.judged)
+                known[rule.metric] = make_estimand(
+                    rule.metric, runs.labels, runs.positive, inputs, *runs.judged, sliceable=True
+                )
                 refuse_about_sample(known[rule.metric].expression, rule.metric)
         except InvalidExpression as error:
             error.pointer = f"/rules/{index}/metric"
@@ -312,7 +316,11 @@ class RuleEstimates:
     def findings(self) -> list[Finding]:
         """Why limits are rough."""
         of_differences = self._both.findings if self._both.estimands else []
-        return [*of_differences, *limit_findings(self._measured, self._candidate)]
+        return [
+            *of_differences,
+            *limit_findings(self._measured, self._candidate),
+            *slice_findings(self._measured, self._candidate),
+        ]
 
     def values(self, estimand: Estimand, settings: LimitSettings) -> list[RuleEstimate]:
         """The values of the candidate, with limits by one of the settings for the rule."""
@@ -337,8 +345,7 @@ class RuleEstimates:
         """Why a value of the candidate is missing; nothing where it is there."""
         if not isnan(value):
             return ""
-        subject = self._candidate.subject if estimand.scored else self._candidate.table
-        return f": {why_missing(estimand.expression, subject, self._runs.labels, place)}"
+        return f": {why_undefined(estimand.expression, self._candidate, place)[1]}"
 
     def _why_incomparable(self, estimand: Estimand, place: int, values: Sequence[float]) -> str:
         """Say which run lacks a value that a difference needs, and why; empty where both are there."""
@@ -346,8 +353,11 @@ class RuleEstimates:
         if missing is None:
             return ""
         runs = self._runs
-        subject = runs.scored[missing].run.subject() if estimand.scored else Table(runs.counts[missing])
-        reason = why_missing(estimand.expression, subject, self._runs.labels, place)
+        if is_of_slices(estimand.expression):
+            _, reason = why_undefined(estimand.expression, RunData(runs.source(missing)), place)
+        else:
+            subject = runs.scored[missing].run.subject() if estimand.scored else Table(runs.counts[missing])
+            _, reason = gap_of(estimand.expression, subject, self._runs.labels, place)
         return f" as that of the {('candidate', 'baseline')[missing]} is: {reason}"
 
     def differences(self, estimand: Estimand, settings: LimitSettings) -> list[RuleEstimate]:
@@ -487,7 +497,12 @@ def check_gate(definition: Definition, estimands: Sequence[Estimand], runs: Runs
 
     Raises:
         NotComparable: candidate and baseline cannot be compared on a metric.
+        InvalidExpression: a metric is of slices that a run does not have.
     """
+    for index, (rule, estimand) in enumerate(zip(definition.rules, estimands, strict=True)):
+        if estimand.is_of_slices:
+            looked_at = runs if rule.demand.needs_baseline else runs.alone(0)
+            looked_at.refuse_unknown_slices(estimand.expression, f"/rules/{index}/metric")
     estimates = RuleEstimates(definition, estimands, runs)
     results: list[RuleResult | SamplesResult] = []
     for rule, estimand in zip(definition.rules, estimands, strict=True):
@@ -918,16 +933,19 @@ class GateService:
     async def _paired(self, project: str, definition: Definition, estimands: Sequence[Estimand], runs: Runs) -> Runs:
         """The runs with what the rules need of their samples."""
         scored = [
-            (estimand.text, rule.demand.needs_baseline)
+            (estimand.text, rule.demand.needs_baseline, estimand.scored)
             for rule, estimand in zip(definition.rules, estimands, strict=True)
-            if estimand.scored
+            if estimand.scored or estimand.is_of_slices
         ]
         if not scored:
             return runs.pair(await read_labels(self.labels, project, runs.records))
         # The baseline's are needed only where it is compared by them.
-        metric, compared = next((one for one in scored if one[1]), scored[0])
+        compared = any(one[1] for one in scored)
+        metric, _, of_scores = max(scored, key=lambda one: (one[1], one[2]))
         looked_at = runs.records if compared else runs.records[:1]
-        kept = await read_outputs(self.labels, project, looked_at, metric, pointers=("/evaluation", "/baseline"))
+        kept = await read_outputs(
+            self.labels, project, looked_at, metric, scored=of_scores, pointers=("/evaluation", "/baseline")
+        )
         if len(looked_at) < len(runs):
             kept = KeptSamples((await read_labels(self.labels, project, runs.records)).labels, kept.outputs)
         return runs.pair(kept)

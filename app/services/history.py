@@ -184,9 +184,11 @@ class HistoryService:
 
     async def _samples(self, project: str, records: Sequence[EvaluationRecord], metrics: Sequence[str]) -> KeptSamples:
         for metric in metrics:
-            known = [_estimand(metric, record) for record in records]
-            if any(isinstance(one, Estimand) and one.scored for one in known):
-                return await read_outputs(self.labels, project, records, metric, pointers=["metric"] * len(records))
+            known = [one for record in records if isinstance((one := _estimand(metric, record)), Estimand)]
+            scored = any(one.scored for one in known)
+            if scored or any(one.is_of_slices for one in known):
+                pointers = ["metric"] * len(records)
+                return await read_outputs(self.labels, project, records, metric, scored=scored, pointers=pointers)
         return await read_labels(self.labels, project, records)
 
 
@@ -199,7 +201,9 @@ def _check(metric: str) -> None:
 
 def _estimand(metric: str, record: EvaluationRecord) -> Estimand | str:
     try:
-        return make_estimand(metric, record.labels, record.positive, inputs_of_all([record]), *record.judged)
+        return make_estimand(
+            metric, record.labels, record.positive, inputs_of_all([record]), *record.judged, sliceable=True
+        )
     except InvalidExpression as error:
         return error.detail
 

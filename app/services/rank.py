@@ -25,12 +25,13 @@ from app.domain.expressions.expressions import parse_for_any_classes, refuse_abo
 from app.domain.inputs.kinds import KINDS
 from app.domain.members import LEFT_OUT, number
 from app.domain.named_metrics import HEADLINE, RANKED
+from app.domain.slices import refuse_unknown_slices
 from app.domain.wording import did_you_mean
 from app.domain.wording import number as worded
 from app.kernel.compare.rankings import level_of_largest, may_be_best, winner_optimism
 from app.kernel.metrics.card import Inputs, Task
 from app.kernel.metrics.catalogue import catalogue
-from app.kernel.metrics.expression import Every, Measure, is_improper, of_probabilities
+from app.kernel.metrics.expression import is_improper, is_list, is_of_slices, of_probabilities
 from app.kernel.numerics.arrays import Array
 from app.kernel.uncertainty.draws import Alternative
 from app.kernel.uncertainty.intervals import ProportionInterval
@@ -229,7 +230,9 @@ def rank_candidates(
 def _estimand(metric: str, record: EvaluationRecord) -> Estimand | str:
     """The metric for the classes of a run, or why it has none."""
     try:
-        estimand = make_estimand(metric, record.labels, record.positive, inputs_of_all([record]), *record.judged)
+        estimand = make_estimand(
+            metric, record.labels, record.positive, inputs_of_all([record]), *record.judged, sliceable=True
+        )
     except InvalidExpression as error:
         return error.detail
     return "a list over the classes has no order" if estimand.is_list else estimand
@@ -242,6 +245,10 @@ def _value(candidate: Candidate, estimand: Estimand | str, run: RunData) -> tupl
     if not candidate.stored:
         if estimand.scored and not run.has_outputs:
             return None, f"{estimand.text} {missing_outputs(candidate.record)}"
+        try:
+            refuse_unknown_slices(estimand.expression, run.source)
+        except InvalidExpression as error:
+            return None, error.detail
         computed = float(run.values(estimand)[0])
         value = computed if np.isfinite(computed) else None
     if value is not None:
@@ -334,6 +341,8 @@ def _judged(
     scores = comparison.drawn_scores(0, 0)
     if scores is None:
         why = "of too many samples or classes to be resampled" if drawn is None else "undefined in too many draws"
+        if drawn is None and entrants[0].estimand.is_of_slices:
+            why = "picked from several slices, of which nothing is drawn"
         return replace(board, notes=(*board.notes, f"which runs may be the best is not known: the metric is {why}"))
     return _best(board, better, entrants, scores, settings)
 
@@ -470,7 +479,7 @@ class LeaderboardService:
         better = preference(expression)
         if better is None:
             raise NotComparable(f"{query.metric} only describes, or mixes opposite directions: it cannot rank runs")
-        if isinstance(expression, Measure) and isinstance(expression.of, Every):
+        if is_list(expression):
             raise NotComparable(
                 f"{query.metric} is one value for each class, which has no order: name a class, or take "
                 f"min({query.metric}) or mean({query.metric})"
@@ -495,8 +504,10 @@ class LeaderboardService:
         records = await self.store.get_many(project, identifiers)
         candidates = _candidates(standings, records, stored=key is not None)
         kept = KeptSamples()
-        if of_probabilities(expression) or any(record.task is not None for record in records.values()):
-            kept = await self._outputs(project, query.metric, candidates, needed=key is None)
+        sliced = is_of_slices(expression)
+        if of_probabilities(expression) or sliced or any(record.task is not None for record in records.values()):
+            whole = [one for one in records.values() if sliced or is_scored(one)]
+            kept = await self._outputs(project, query.metric, whole, needed=key is None)
         else:
             kept = await read_labels(self.labels, project, list(records.values()))
         board = await self.compute.run(partial(rank_candidates, query, better, candidates, kept))
@@ -526,10 +537,9 @@ class LeaderboardService:
         return f"there is no dataset {dataset.name!r}" + did_you_mean([*map(repr, near)])
 
     async def _outputs(
-        self, project: str, metric: str, candidates: Sequence[Candidate], *, needed: bool
+        self, project: str, metric: str, records: Sequence[EvaluationRecord], *, needed: bool
     ) -> KeptSamples:
-        """Probabilities of the runs that have some; without them when there are too many to look at."""
-        records = [candidate.record for candidate in candidates if is_scored(candidate.record)]
+        """Samples of runs that have some; without them when there are too many to look at."""
         entries = entries_of(records)
         if entries <= MOST_ENTRIES:
             return KeptSamples.of(await self.labels.read_outputs(project, [record.id for record in records]))

@@ -66,9 +66,9 @@ def requested_of_streamed(
     return answers, gaps
 
 
-def why_missing(expression: Expression, subject: Table | Subject, labels: Sequence[str], index: int) -> str:
-    """Why the value at this place of an expression does not exist."""
-    return _why(expression, subject, {}, labels, index if is_list(expression) else None)[1]
+def gap_of(expression: Expression, subject: Table | Subject, labels: Sequence[str], index: int) -> tuple[str, str]:
+    """Code and reason of the value at this place of an expression that does not exist."""
+    return _why(expression, subject, {}, labels, index if is_list(expression) else None)
 
 
 def _why(

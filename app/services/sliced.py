@@ -8,10 +8,11 @@ from uuid import UUID
 
 from app.domain.errors import NoSamples
 from app.domain.evaluation import EvaluationRecord
+from app.domain.expressions.conditions import Slice, text_of
 from app.domain.inputs.content import SLICE_FACT, SliceFacts
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.inputs.samples import Samples
-from app.domain.slices import Slice, attributes_of, places_of, restricted, text_of
+from app.domain.slices import attributes_of, places_of, restricted
 from app.services.ports import EvaluationStore
 from app.services.stored import stored_input
 

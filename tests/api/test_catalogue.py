@@ -34,14 +34,14 @@ def cards(client: httpx.Client) -> list[dict[str, Any]]:
 def test_functions_of_metrics_are_listed_beside_the_metrics(client: httpx.Client) -> None:
     listed = {one["key"]: one for one in client.get("/v1/metrics", params={"q": "h_mean"}).json()["combinations"]}
     assert list(listed) == [
-        "gps", "gps_sd", "mean", "gmean", "wgps", "wmean", "wgmean", "stolarsky", "min", "max", "range",
+        "gps", "gps_sd", "mean", "gmean", "wgps", "wmean", "wgmean", "stolarsky", "min", "max", "range", "ratio",
     ]  # fmt: skip
     assert listed["range"]["orientation"] == "lower_is_better"
     assert listed["range"]["range"] == {"minimum": 0.0, "maximum": None}
     assert listed["mean"]["orientation"] is None
     assert listed["mean"]["range"] is None
     assert [key for key, one in listed.items() if one["non_negative_parts"]] == [
-        "gps", "gps_sd", "gmean", "wgps", "wgmean", "stolarsky",
+        "gps", "gps_sd", "gmean", "wgps", "wgmean", "stolarsky", "ratio",
     ]  # fmt: skip
     assert listed["gps"]["references"][0].startswith("Mart")
 

@@ -105,6 +105,13 @@ def test_an_evaluation_of_named_data_reads_it_again(client: httpx.Client, folder
     check_problem(other, 409, "no_samples_kept")
 
 
+def test_an_evaluation_of_named_data_has_no_values_of_slices(client: httpx.Client, folder: Path) -> None:
+    job = keep(client, named(folder / "few.parquet", NAMED), options={"metrics": ["min(recall@sick, by=site)"]}).json()
+    (fault,) = ended(client, job)["problem"]["errors"]
+    assert fault["pointer"] == "/options/metrics/0"
+    assert "expected samples with attributes" in fault["detail"]
+
+
 @pytest.mark.parametrize(
     ("source", "pointer", "code"),
     [

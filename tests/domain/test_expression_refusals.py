@@ -226,7 +226,7 @@ def test_of_many_classes_the_nearest_are_offered() -> None:
 def test_harmonic_and_geometric_means_refuse_what_can_be_negative(function: str, inside: str, culprit: str) -> None:
     error = refusal(f"{function}({inside})")
     assert f"{function} cannot take {culprit}" in error.detail
-    assert f"{COMBINATIONS[function].mean_of_positives} mean of mixed signs is undefined" in error.detail
+    assert f"{COMBINATIONS[function].of_positives} of mixed signs is undefined" in error.detail
     assert error.position is not None
 
 

@@ -78,7 +78,7 @@ def test_functions_take_lists_single_values_and_each_other() -> None:
     )
 
 
-NON_NEGATIVE = {key for key, card in COMBINATIONS.items() if card.mean_of_positives is not None}
+NON_NEGATIVE = {key for key, card in COMBINATIONS.items() if card.of_positives is not None}
 
 
 # Those that take any number of parts; `test_weights.py` has what is said of the others.

@@ -14,6 +14,7 @@ def parameters(text: str, labels: tuple[str, ...] = LABELS) -> dict[str, object]
     expression = parse(text, labels, None)
     again = render(expression, labels)
     assert parse(again, labels, None) == expression
+    assert isinstance(expression, Measure | Combination)
     return dict(expression.parameters)
 
 
@@ -114,7 +115,10 @@ def test_a_class_that_does_not_exist_cannot_have_a_weight() -> None:
 def test_functions_without_weights_name_the_one_that_has_them() -> None:
     assert "mean takes no weights; wmean does" in refusal('mean(recall@*, weights="1,1,1")').detail
     assert "gps takes no weights; wgps does" in refusal('gps(recall@*, weights="1,1,1")').detail
-    assert "max takes metrics and no parameter 'weights'" in refusal('max(recall@*, weights="1,1,1")').detail
+    assert (
+        "max takes metrics, by and minimum_samples, and no parameter 'weights'"
+        in refusal('max(recall@*, weights="1,1,1")').detail
+    )
 
 
 @pytest.mark.parametrize(

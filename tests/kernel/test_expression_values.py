@@ -83,6 +83,7 @@ def exact(function: str, parts: list[Fraction]) -> float:
         "min": float(min(parts)),
         "max": float(max(parts)),
         "range": float(max(parts) - min(parts)),
+        "ratio": float(min(parts) / max(parts)),
     }
     return answers[function]
 
@@ -164,7 +165,7 @@ def test_slopes_are_derivatives(key: str) -> None:
 @each("key", OF_ANY)
 def test_values_keep_to_the_bounds(key: str) -> None:
     """Lists count with all their values, metrics of several ranges with theirs."""
-    signed = () if COMBINATIONS[key].mean_of_positives is not None else (measure("mcc"), measure("informedness", 0))
+    signed = () if COMBINATIONS[key].of_positives is not None else (measure("mcc"), measure("informedness", 0))
     parts = (EVERY_RECALL, measure("likelihood_ratio_positive", 1), measure("error_rate"), *signed)
     random = np.random.default_rng(4)
     for chosen in ((0,), (0, 1), (2, 0), (len(parts) - 1, 2), tuple(range(len(parts)))):

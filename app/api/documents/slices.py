@@ -21,8 +21,8 @@ from app.api.documents.document import (
     Tag,
 )
 from app.api.documents.reading import counted, interval_words
+from app.domain.division import slice_text
 from app.domain.wording import p_value, rounded, whole
-from app.services.slices.findings import slice_text
 
 _TAGS: Final = {
     "worse": Tag("fail", "worse", "worse"),

@@ -1,12 +1,14 @@
 """Expressions of metrics: parsed, checked, named."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from difflib import SequenceMatcher, get_close_matches
 from functools import cache
 from types import MappingProxyType
 from typing import Any, Final
 
 from app.domain.errors import InvalidExpression, InvalidParameter, NotComparable, UnknownLabel, UnknownMetric
+from app.domain.expressions.conditions import text_of, understood
 from app.domain.expressions.foreign import from_elsewhere
 from app.domain.expressions.parameters import Context, describe, parameters_of, value_of
 from app.domain.expressions.syntax import WORD, Assignment, Call, Literal, Selector, quote, read, write_label
@@ -19,9 +21,12 @@ from app.kernel.metrics.expression import (
     Every,
     Expression,
     Measure,
+    OverSlices,
+    Sliced,
     bounds,
     is_about_sample,
     is_list,
+    is_of_slices,
     measures,
 )
 from app.kernel.metrics.families.combinations import COMBINATIONS, CombinationCard
@@ -81,6 +86,10 @@ def _near(name: str, names: Collection[str]) -> list[str]:
 
 _MATRIX_ONLY: Final = frozenset({Inputs.MATRIX})
 _WEIGHTS: Final = "weights"
+# Of functions over slices: the attribute, and how many samples a slice needs to take part.
+_BY: Final = "by"
+_FEWEST: Final = Number("minimum_samples", 30.0, "samples of a slice that takes part", minimum=1.0, integral=True)
+_OVER_SLICES: Final = tuple(card.key for card in COMBINATIONS.values() if card.over_slices)
 # More labels than this are not listed in a message.
 _MOST_LISTED: Final = 10
 
@@ -95,6 +104,7 @@ def parse(
     task: Task | None = None,
     assumed: Mapping[str, Any] = MappingProxyType({}),
     decisions: Sequence[str] | None = None,
+    sliceable: bool = False,
 ) -> Expression:
     """Tree of an expression for the classes of one evaluation.
 
@@ -107,6 +117,7 @@ def parse(
         task: What is judged, where that is more than classes; metrics that make no sense for it are refused.
         assumed: Values of parameters, by name, where the text gives none.
         decisions: What can be decided, in the order of the columns, where these are no classes.
+        sliceable: Can it be of slices? Whether there are such attributes is said by ``refuse_unknown_slices``.
 
     Raises:
         UnknownMetric: a name is neither metric nor function.
@@ -114,7 +125,7 @@ def parse(
         InvalidParameter: a metric does not take the parameter, or the parameter not the value.
         InvalidExpression: anything else.
     """
-    return _bind(read(text), Context(labels, positive, inputs, complete, task, assumed, decisions))
+    return _bind(read(text), Context(labels, positive, inputs, complete, task, assumed, decisions, sliceable))
 
 
 def render(expression: Expression, labels: Sequence[str]) -> str:
@@ -123,8 +134,15 @@ def render(expression: Expression, labels: Sequence[str]) -> str:
 
     ``parse(render(expression, labels), labels, positive) == expression`` for whatever ``parse`` gave.
     """
-    if isinstance(expression, Combination):
-        return f"{expression.function}({', '.join(_render_arguments(expression, labels))})"
+    match expression:
+        case Combination():
+            return f"{expression.function}({', '.join(_render_arguments(expression, labels))})"
+        case Sliced(part=part, where=where):
+            return f"{render(part, labels)}[{text_of(where)}]"
+        case OverSlices(function=function, part=part, by=by, fewest=fewest):
+            by = by if WORD.fullmatch(by) else quote(by)
+            smaller = "" if fewest == _FEWEST.default else f", {_FEWEST.name}={fewest}"
+            return f"{function}({render(part, labels)}, {_BY}={by}{smaller})"
     card = expression.metric.card
     given = [
         f"{parameter.name}={write_value(expression.parameters[parameter.name])}"
@@ -165,6 +183,26 @@ def write_value(value: Any) -> str:
 
 
 def _bind(call: Call, context: Context) -> Expression:
+    if not call.where:
+        return _whole(call, context)
+    position = call.where[0].position
+    _require_sliceable(context, position)
+    found, where = _whole(call, context), understood(call.where)
+    # A slice of a slice satisfies the conditions of both.
+    return replace(found, where=(*found.where, *where)) if isinstance(found, Sliced) else Sliced(found, where)
+
+
+def _require_sliceable(context: Context, position: int) -> None:
+    if not context.sliceable:
+        raise InvalidExpression(
+            "values of slices are not known here: evaluations, gates, comparisons, leaderboards and histories have "
+            "them, and ?slice= of the address has all of one slice",
+            position=position,
+        )
+
+
+def _whole(call: Call, context: Context) -> Expression:
+    """The expression without the conditions behind it."""
     if call.name in COMBINATIONS:
         return _combination(call, context)
     metric = catalogue().named(call.name, context.task)
@@ -193,7 +231,7 @@ def _bind(call: Call, context: Context) -> Expression:
     return Measure(metric, parameters_of(metric.card, call, context), _class(metric, call, context))
 
 
-def _combination(call: Call, context: Context) -> Combination:
+def _combination(call: Call, context: Context) -> Combination | OverSlices:
     card = COMBINATIONS[call.name]
     example = _example(card)
     if call.arguments is None:
@@ -212,9 +250,14 @@ def _combination(call: Call, context: Context) -> Combination:
         raise InvalidExpression(
             f"{call.name} needs at least one metric: write for example {example}", position=call.position
         )
-    if card.mean_of_positives is not None:
+    over = _over_slices(card, written, given, parts, context)
+    if over is None:
+        _refuse_slices_inside(card, given, parts)
+    if card.of_positives is not None:
         for argument, part in zip(given, parts, strict=True):
             _require_non_negative(card, part, argument.position)
+    if over is not None:
+        return over
     values = _values(parts, context)
     if card.arity is not None and values is not None and len(values) != card.arity:
         raise InvalidExpression(
@@ -222,6 +265,44 @@ def _combination(call: Call, context: Context) -> Combination:
             position=call.position,
         )
     return Combination(call.name, parts, _numbers_of(card, call, written, values, context))
+
+
+def _over_slices(
+    card: CombinationCard,
+    written: Mapping[str, Assignment],
+    given: Sequence[Call | Literal],
+    parts: Sequence[Expression],
+    context: Context,
+) -> OverSlices | None:
+    """The function over the slices of an attribute; None where it is one of its parts."""
+    if _BY not in written:
+        if _FEWEST.name in written:
+            raise InvalidParameter(
+                f"{_FEWEST.name} is about slices: write {card.key}(..., {_BY}=<attribute>, {_FEWEST.name}=...)",
+                position=written[_FEWEST.name].position,
+            )
+        return None
+    _require_sliceable(context, written[_BY].position)
+    if len(parts) != 1 or is_list(parts[0]):
+        raise InvalidExpression(
+            f"{card.key} over slices takes one value of each slice: write {card.key}(recall@A, {_BY}=...), and "
+            "min(recall@*) for the smallest of all classes",
+            position=given[1].position if len(parts) > 1 else given[0].position,
+        )
+    fewest = _FEWEST.default
+    if _FEWEST.name in written:
+        fewest = value_of(card.key, _FEWEST, written[_FEWEST.name].value, context)
+    return OverSlices(card.key, parts[0], written[_BY].value.text, int(fewest))
+
+
+def _refuse_slices_inside(card: CombinationCard, given: Sequence[Call | Literal], parts: Sequence[Expression]) -> None:
+    for argument, part in zip(given, parts, strict=True):
+        if is_of_slices(part):
+            raise InvalidExpression(
+                f"{card.key} takes values of the same samples: the brackets stand behind it, as in "
+                f'{card.key}(recall@*)[site="B"], and {", ".join(_OVER_SLICES)} take {_BY}=<attribute>',
+                position=argument.position,
+            )
 
 
 def _example(card: CombinationCard) -> str:
@@ -245,6 +326,7 @@ def _values(parts: Sequence[Expression], context: Context) -> list[int | None] |
 def _assignments(card: CombinationCard, call: Call) -> Mapping[str, Assignment]:
     """Return the ``name=value`` arguments by name, each of which must be known and given once."""
     known = {parameter.name for parameter in card.parameters} | ({_WEIGHTS} if card.weighted is not None else set())
+    known |= {_BY, _FEWEST.name} if card.over_slices else set()
     written: dict[str, Assignment] = {}
     for argument in call.arguments or ():
         if not isinstance(argument, Assignment):
@@ -285,6 +367,10 @@ def _no_parameter(card: CombinationCard, name: str) -> str:
     weighted = next((one.key for one in COMBINATIONS.values() if one.weighted == card.key), None)
     if name == _WEIGHTS and weighted is not None:
         return f"{card.key} takes no weights; {weighted} does"
+    if card.over_slices:
+        return f"{card.key} takes metrics, {_BY} and {_FEWEST.name}, and no parameter {shown(name)}"
+    if name in (_BY, _FEWEST.name):
+        return f"{card.key} takes no {name}; {', '.join(_OVER_SLICES)} do"
     if not card.parameters:
         return f"{card.key} takes metrics and no parameter {shown(name)}"
     accepted = ", ".join(f"{one.name} ({describe(one)})" for one in card.parameters)
@@ -314,8 +400,8 @@ def _require_non_negative(function: CombinationCard, part: Expression, position:
     card = next(leaf for leaf in measures(part) if _can_be_negative(leaf)).metric.card
     lowest = "without a lower end" if card.range[0] is None else f"as low as {card.range[0]:g}"
     raise InvalidExpression(
-        f"{function.key} cannot take {card.key}: its values go {lowest}, and a {function.mean_of_positives} mean of "
-        "mixed signs is undefined",
+        f"{function.key} cannot take {card.key}: its values go {lowest}, and a {function.of_positives} of mixed "
+        "signs is undefined",
         position=position,
     )
 
@@ -379,7 +465,7 @@ def parse_for_any_classes(text: str, *, inputs: Collection[Inputs] = frozenset({
         InvalidExpression: it makes no sense whatever the classes are.
     """
     named = dict.fromkeys(_labels(read(text)))
-    return parse(text, (*named, "\n0", "\n1"), 0, inputs=inputs, complete=False)
+    return parse(text, (*named, "\n0", "\n1"), 0, inputs=inputs, complete=False, sliceable=True)
 
 
 def refuse_about_sample(expression: Expression, text: str, *, pointer: str | None = None) -> None:
@@ -415,7 +501,9 @@ def _follows_from_proportions(expression: Expression) -> bool:
             return _follows_from_proportions(parse_for_any_classes(fact.same_as))
         of_counts = not (fact.proportion is None and fact.part is None and fact.overlap is None)
         return of_counts or (fact.influence is not None and fact.influence.is_share)
-    return expression.card.picks is not None and all(map(_follows_from_proportions, expression.parts))
+    if isinstance(expression, Combination):
+        return expression.card.picks is not None and all(map(_follows_from_proportions, expression.parts))
+    return _follows_from_proportions(expression.part)
 
 
 def _labels(call: Call) -> Iterator[str]:

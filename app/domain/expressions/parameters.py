@@ -39,6 +39,7 @@ class Context:
     task: Task | None
     assumed: Mapping[str, Any]
     decisions: Sequence[str] | None
+    sliceable: bool
 
 
 def parameters_of(card: Card, call: Call, context: Context) -> Mapping[str, Any]:

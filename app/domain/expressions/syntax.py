@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cache, lru_cache
 from pathlib import Path
@@ -20,7 +20,7 @@ DEEPEST: Final = 32
 _REMEMBERED: Final = 4096
 # Words and labels that need no quotes, as in the grammar.
 WORD: Final = re.compile(r"[^\W\d][\w.-]*")
-_BARE: Final = re.compile(r"""[^\s(),"'@\\*][^\s(),"'@\\]*""")
+_BARE: Final = re.compile(r"""[^\s(),\[\]"'@\\*][^\s(),\[\]"'@\\]*""")
 _GRAMMAR: Final = Path(__file__).with_name("grammar.lark")
 _ESCAPES: Final = {"n": "\n", "r": "\r", "t": "\t"}
 # Quoted text is skipped, so that brackets in labels do not count.
@@ -33,6 +33,7 @@ _EXPECTED: Final = {
     "QUOTED": "quoted text",
     "LPAR": "'('",
     "RPAR": "')'",
+    "RSQB": "']'",
     "COMMA": "','",
     "EQUAL": "'='",
     "COMPARED": "=, !=, <, <=, > or >=",
@@ -76,16 +77,6 @@ class Selector:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
-    """A name with what stands in its brackets (None when there are none) and behind its ``@``."""
-
-    name: str
-    arguments: "tuple[Argument, ...] | None"
-    selector: Selector | None
-    position: int
-
-
-@dataclass(frozen=True, slots=True)
 class Compared:
     """A condition on an attribute as written; several values are those of `in`, whose operator is `=`."""
 
@@ -93,6 +84,17 @@ class Compared:
     operator: str
     values: tuple[Literal, ...]
     position: int
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A name with what stands in its brackets (None when there are none), behind its ``@``, and in square brackets."""
+
+    name: str
+    arguments: "tuple[Argument, ...] | None"
+    selector: Selector | None
+    position: int
+    where: tuple[Compared, ...] = ()
 
 
 Argument = Call | Assignment | Literal
@@ -195,6 +197,9 @@ class _Build(Transformer[Token, Call]):
 
     def called(self, name: Token, arguments: tuple[Argument, ...] | None, selector: Token | None) -> Call:
         return Call(str(name), arguments or (), _selector(selector), _at(name))
+
+    def sliced(self, call: Call, conditions: tuple[Compared, ...]) -> Call:
+        return replace(call, where=(*call.where, *conditions))
 
     def arguments(self, *arguments: Argument) -> tuple[Argument, ...]:
         return arguments

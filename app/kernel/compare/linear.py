@@ -13,7 +13,7 @@ import numpy as np
 from app.kernel.compare.differences import StudentDifferences
 from app.kernel.compare.paired.tests import ChiSquared
 from app.kernel.metrics.card import Scale
-from app.kernel.metrics.expression import Every, Expression, Measure
+from app.kernel.metrics.expression import Combination, Every, Expression, Measure
 from app.kernel.numerics.arrays import Array, kish_effective_n, silently
 from app.kernel.numerics.scipy_bridge import chi_squared_upper_tail
 from app.kernel.samples.influence import LinearMethod, Strata
@@ -58,8 +58,8 @@ def linearised(expression: Expression, of: Linear) -> list[Linearisation] | None
         found = [of.of(metric, code, parameters=expression.parameters) for code in classes]
         known = [one for one in found if one is not None]
         return known if len(known) == len(found) else None
-    slopes = expression.card.slopes
-    if slopes is None:
+    slopes = expression.card.slopes if isinstance(expression, Combination) else None
+    if not isinstance(expression, Combination) or slopes is None:
         return None
     parts: list[Linearisation] = []
     for part in expression.parts:

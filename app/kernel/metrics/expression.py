@@ -5,7 +5,7 @@ matrix as on a batch of a million, because its leaves are batch functions.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from math import inf, isfinite
 from types import MappingProxyType
@@ -77,19 +77,60 @@ class Combination:
         return COMBINATIONS[self.function]
 
 
-Expression = Measure | Combination
+@dataclass(frozen=True, slots=True)
+class Sliced:
+    """An expression of the samples in one slice alone; ``where`` are its conditions, known to whom knows attributes."""
+
+    part: "Expression"
+    where: tuple[Any, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class OverSlices:
+    """A named function of the one value that a part has in every slice of an attribute of so many samples."""
+
+    function: str
+    part: "Expression"
+    by: str
+    fewest: int
+
+    @property
+    def card(self) -> CombinationCard:
+        """Facts of the function."""
+        return COMBINATIONS[self.function]
+
+
+Expression = Measure | Combination | Sliced | OverSlices
 Bounds = tuple[float | None, float | None]
 
 
 def is_list(expression: Expression) -> bool:
     """True if the expression has one value per class."""
+    if isinstance(expression, Sliced):
+        return is_list(expression.part)
     return isinstance(expression, Measure) and expression.of is Every.CLASS
+
+
+def of_each_class(expression: Expression, n_classes: int) -> list[Expression]:
+    """The expressions of one value that a list is made of."""
+    if isinstance(expression, Sliced):
+        return [replace(expression, part=one) for one in of_each_class(expression.part, n_classes)]
+    if not isinstance(expression, Measure):
+        raise TypeError("a list is a metric of every class")
+    return [replace(expression, of=index) for index in range(n_classes)]
+
+
+def is_of_slices(expression: Expression) -> bool:
+    """True if the expression is of slices, which samples fall into by their attributes. Means are of no slices."""
+    return isinstance(expression, Sliced | OverSlices)
 
 
 def measures(expression: Expression) -> tuple[Measure, ...]:
     """Leaves of the expression, left to right."""
     if isinstance(expression, Measure):
         return (expression,)
+    if isinstance(expression, Sliced | OverSlices):
+        return measures(expression.part)
     return tuple(leaf for part in expression.parts for leaf in measures(part))
 
 
@@ -102,7 +143,13 @@ def is_smooth(expression: Expression) -> bool:
     """True if the expression has derivatives by the counts. Extremes and spreads have none where values are equal."""
     if isinstance(expression, Measure):
         return True
-    return expression.card.slopes is not None and all(is_smooth(part) for part in expression.parts)
+    if isinstance(expression, Sliced):
+        return is_smooth(expression.part)
+    return (
+        isinstance(expression, Combination)
+        and expression.card.slopes is not None
+        and all(is_smooth(part) for part in expression.parts)
+    )
 
 
 def is_about_sample(expression: Expression) -> bool:
@@ -113,9 +160,9 @@ def is_about_sample(expression: Expression) -> bool:
 def is_improper(expression: Expression) -> bool:
     """True if the expression scores the probabilities of all samples without being best for the true ones.
 
-    A single class is no such score: its gain may be a loss of others.
+    A single class, or a slice, is no such score: its gain may be a loss of others.
     """
-    if isinstance(expression, Measure) and isinstance(expression.of, int):
+    if is_of_slices(expression) or (isinstance(expression, Measure) and isinstance(expression.of, int)):
         return False
     return all(leaf.metric.card.inference.proper is False for leaf in measures(expression))
 
@@ -140,11 +187,22 @@ def _compute(expression: Expression, subject: Table | Subject) -> Array:
     if isinstance(expression, Measure):
         values = expression.metric.compute(data_of(expression.metric, subject), **expression.parameters)
         return values[..., expression.of] if isinstance(expression.of, int) else values
+    if not isinstance(expression, Combination):
+        raise TypeError("slices are made of samples with attributes, each as data of its own")
     parts = [_compute(part, subject) for part in expression.parts]
     columns = [
         part if is_list(source) else part[..., None] for part, source in zip(parts, expression.parts, strict=True)
     ]
     return expression.card.compute(np.concatenate(columns, axis=-1), **expression.parameters)
+
+
+def value_over_slices(expression: OverSlices, values: Array) -> Array:
+    """Value (...) of a function of the values (..., S) of slices; NaN of none, and of one where two are compared."""
+    fewest = 1 if expression.card.ends is None else 2
+    if values.shape[-1] < fewest:
+        return np.full(values.shape[:-1], np.nan)
+    with silently():
+        return expression.card.compute(values)
 
 
 def data_of(metric: AnyMetric, subject: Table | Subject) -> Any:
@@ -164,10 +222,13 @@ def bounds(expression: Expression) -> Bounds:
     """Range of the values of an expression."""
     if isinstance(expression, Measure):
         return expression.metric.card.range_with(expression.parameters)
+    if isinstance(expression, Sliced):
+        return bounds(expression.part)
     card = expression.card
     if card.range is not None:
         return card.range
-    lows, highs = zip(*(bounds(part) for part in expression.parts), strict=True)
+    parts = (expression.part,) if isinstance(expression, OverSlices) else expression.parts
+    lows, highs = zip(*map(bounds, parts), strict=True)
     low = card.lowest([-inf if end is None else end for end in lows])
     high = card.highest([inf if end is None else end for end in highs])
     return (low if isfinite(low) else None, high if isfinite(high) else None)

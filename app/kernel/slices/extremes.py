@@ -1,7 +1,7 @@
 """The range and the ratio of the values of S disjoint slices, with limits that hold though the slices were picked for
-their values.
+their values, and the levels at which limits of the smallest and the largest do.
 
-Both follow from the limits of the single slices, by whatever method these are made: at the level that is asked
+All follow from the limits of the single slices, by whatever method these are made: at the level that is asked
 for, and further out at a level of their own where the slice that came out first was not known beforehand.
 """
 
@@ -15,6 +15,11 @@ from app.kernel.uncertainty.intervals import Limits, ValueWithEnds, ratio_limits
 
 # Points of the integral over the smallest of several normals, and where these end.
 _POINTS, _FAR = 2001, 9.0
+
+
+def level_of_any(level: float, count: int) -> float:
+    """Two-sided level of each of ``count`` independent values, so that one side holds for all at once: Šidák (1967)."""
+    return float(2.0 * (0.5 + level / 2.0) ** (1.0 / count) - 1.0)
 
 
 @lru_cache(maxsize=256)

@@ -32,7 +32,7 @@ from app.services.compare.streamed import (
     read_again,
     streamed_queries,
 )
-from app.services.estimands import Estimand, parse_estimands, require_comparable, usual_metrics
+from app.services.estimands import Estimand, parse_estimands, pointer_to, require_comparable, usual_metrics
 from app.services.ports import EvaluationStore
 from app.services.processes.compute import ComputePool
 from app.services.runs.aligned import Runs
@@ -99,6 +99,11 @@ class AskedComparison:
         costs = self.new.besides.costs
         best = "best_thresholds" if costs is not None and costs.best_thresholds else None
         return next((estimand.text for estimand in self.estimands if estimand.scored), best)
+
+    @property
+    def sliced(self) -> str | None:
+        """The first metric of slices; None without any."""
+        return next((estimand.text for estimand in self.estimands if estimand.is_of_slices), None)
 
 
 async def fetch_runs(store: EvaluationStore, project: str, identifiers: Sequence[UUID]) -> list[EvaluationRecord]:
@@ -190,8 +195,10 @@ class ComparisonService(KeptAnswers):
     async def _samples(self, project: str, asked: AskedComparison) -> KeptSamples:
         records, scored = asked.runs.records, asked.scored
         elsewhere = {record.id for record in asked.elsewhere}
-        if scored is not None:
-            return await read_outputs(self.labels, project, records, scored, elsewhere=elsewhere)
+        metric = scored or asked.sliced
+        if metric is not None:
+            of_scores = scored is not None
+            return await read_outputs(self.labels, project, records, metric, scored=of_scores, elsewhere=elsewhere)
         alone = not any(record.is_weighted or record.is_grouped for record in records)
         if asked.new.paired is PairingMode.FALSE and alone:
             return KeptSamples()
@@ -231,7 +238,9 @@ def understood(new: NewComparison, runs: Runs) -> tuple[Estimand, ...]:
     inputs = inputs_of_all(runs.records)
     metrics = new.metrics or (COMPARED if runs.task is None else usual_metrics(runs.task, inputs))
     task, decisions = runs.judged
-    estimands = parse_estimands(metrics, runs.labels, runs.positive, inputs=inputs, task=task, decisions=decisions)
+    estimands = parse_estimands(
+        metrics, runs.labels, runs.positive, inputs=inputs, task=task, decisions=decisions, sliceable=True
+    )
     require_comparable(estimands, metrics)
     check_costs(new.besides.costs, runs)
     pairs = len(runs) - 1 if new.baseline is not None else len(runs) * (len(runs) - 1) // 2
@@ -334,6 +343,8 @@ def compare(asked: AskedComparison, kept: KeptSamples, *, identifier: UUID, runs
     if new.paired is PairingMode.TRUE and not runs.pairing.paired:
         why = runs.pairing.reason.partition(";")[0]
         raise IncomparableRuns(f"the runs cannot be paired: {why}", pointer="/paired")
+    for estimand in (one for one in estimands if one.is_of_slices):
+        runs.refuse_unknown_slices(estimand.expression, pointer_to("/metrics", new.metrics, estimand.text))
     lacking = runs.lacking_weights
     if lacking is not None:
         raise IncomparableRuns(

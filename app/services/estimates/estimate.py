@@ -86,6 +86,8 @@ def canonical(expression: Expression, labels: Sequence[str]) -> Expression:
         known = _combinations().get(expression.metric.key)
         plain = dict(expression.parameters) == expression.metric.card.defaults
         return known if known is not None and known.card.picks is not None and plain else expression
+    if not isinstance(expression, Combination):
+        return expression
     expression = _without_equal_weights(expression)
     if expression.parameters:
         return expression
@@ -140,6 +142,7 @@ class NoLimits(StrEnum):
     UNDEFINED_DRAWS = f"the metric is undefined in more than {MOST_UNDEFINED:.0%} of the simulated matrices"
     UNDEFINED_RESAMPLES = f"the metric is undefined in more than {MOST_UNDEFINED:.0%} of the resamples"
     FIXED = "the value follows from the class counts, which are taken as fixed"
+    FEW_SLICES = "too few slices have enough samples and a value"
     DEGENERATE = "its estimated variance is zero, which says nothing about its uncertainty"
     UNBOUNDED = "an end of the interval is infinite"
     ABOUT_SAMPLE = "the metric describes this sample and is no property of the classifier"

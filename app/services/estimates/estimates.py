@@ -1,29 +1,45 @@
 """The one way from estimands and a run to values with limits: which method a value has is decided here.
 
-In this order: nothing for what only describes the sample; for the smallest or largest of several values what follows
-from their own limits; the exact methods of rates; closed forms, unless simulation is preferred to approximations;
-simulation. At other class shares what prevalence does not move stays as it is; for what it moves the
-order is the same.
+What is of slices follows from runs of these alone. For all else in this order: nothing for what only describes the
+sample; for the smallest or largest of several values what follows from their own limits; the exact methods of rates;
+closed forms, unless simulation is preferred to approximations; simulation. At other class shares what prevalence does
+not move stays as it is; for what it moves the order is the same.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from math import isnan
+from math import isfinite, isnan
 
 import numpy as np
 
 from app.domain.expressions.expressions import render
 from app.domain.options import IntervalMethod
-from app.kernel.metrics.expression import Combination, is_about_sample, is_biased, measures, needs_counts
+from app.kernel.metrics.expression import (
+    Combination,
+    Expression,
+    OverSlices,
+    Sliced,
+    is_about_sample,
+    is_biased,
+    is_of_slices,
+    measures,
+    needs_counts,
+    value_over_slices,
+)
+from app.kernel.metrics.families.combinations import Ends
 from app.kernel.numerics.arrays import Array
+from app.kernel.slices.extremes import level_of_any, level_of_pairs, range_of, ratio_of
 from app.kernel.uncertainty.closed_forms import Given, Method
-from app.services.estimands import Estimand, estimand_of
+from app.kernel.uncertainty.draws import Alternative
+from app.kernel.uncertainty.intervals import Limits, ProportionInterval, ValueWithEnds
+from app.services.estimands import Estimand, estimand_of, part_of
 from app.services.estimates.estimate import ClassShares, Estimate, Estimates, LimitSettings, NoLimits, canonical
 from app.services.estimates.methods import of_labels, of_matrix, of_samples, of_streamed, shifted
 from app.services.estimates.run_data import RunData
 
 _DEFAULTS = LimitSettings()
 Picks = Callable[[Iterable[float]], float]
+OfPairs = Callable[[Array, Limits, Limits], ValueWithEnds]
 _PICKED = (
     "The {one} of several values is another quantity than the value that came out {one}: which one would was not known "
     "beforehand. So its {far} limit holds for all of them together, and lies further out than that of one value that "
@@ -33,6 +49,13 @@ _NOTES: Mapping[Picks, str] = {
     min: _PICKED.format(one="lowest", far="upper"),
     max: _PICKED.format(one="highest", far="lower"),
 }
+
+
+_OF_PAIRS: Mapping[Ends | None, OfPairs] = {Ends.DISTANCE: range_of, Ends.RATIO: ratio_of}
+_NOTE_OF_PAIRS = (
+    "Which two of several values lie furthest apart was not known beforehand: so the limit on the side of equal values "
+    "holds for all pairs together."
+)
 
 
 def estimate(estimands: Sequence[Estimand], run: RunData, settings: LimitSettings = _DEFAULTS) -> list[Estimates]:
@@ -102,6 +125,13 @@ def values_at_shares(estimand: Estimand, run: RunData, shares: ClassShares) -> A
 
 def work_of(estimand: Estimand, run: RunData, settings: LimitSettings = _DEFAULTS) -> float:
     """Return the time that the limits of an estimand take, as a part of the longest that anyone waits."""
+    expression = estimand.expression
+    if isinstance(expression, Sliced):
+        return work_of(part_of(estimand, expression, run.source.labels), run.slice(expression.where), settings)
+    if isinstance(expression, OverSlices):
+        inside = part_of(estimand, expression, run.source.labels)
+        # Each has limits at two levels.
+        return 2.0 * sum(work_of(inside, one, settings) for one in run.slices(expression).runs)
     if _without_simulation(_in_one_form(estimand, run), run, settings) is not None:
         return 0.0
     if not estimand.scored:
@@ -116,6 +146,8 @@ def _in_one_form(estimand: Estimand, run: RunData) -> Estimand:
 
 def _without_simulation(estimand: Estimand, run: RunData, settings: LimitSettings) -> Estimates | None:
     """The values of an estimand with limits that need no simulation; None where they do."""
+    if is_of_slices(estimand.expression):
+        return _of_slices(estimand, estimand.expression, run, settings)
     reason = _refusal(estimand, run)
     if reason is not None:
         return values_alone(estimand, run, settings, reason)
@@ -201,6 +233,53 @@ def _picked(
     return (_pick(estimand, pick, float(run.values(estimand)[0]), alone, of_any, settings),)
 
 
+def _of_slices(estimand: Estimand, expression: Expression, run: RunData, settings: LimitSettings) -> Estimates:
+    """The values of one slice are those of its samples; what is picked from several follows from theirs."""
+    if isinstance(expression, Sliced):
+        return estimate([part_of(estimand, expression, run.source.labels)], run.slice(expression.where), settings)[0]
+    if not isinstance(expression, OverSlices):
+        raise TypeError("expected an expression of slices")
+    return (over_slices(estimand, expression, run.slices(expression).runs, settings),)
+
+
+def over_slices(
+    estimand: Estimand, expression: OverSlices, runs: Sequence[RunData], settings: LimitSettings
+) -> Estimate:
+    """A function of the values that disjoint slices have, from their own limits.
+
+    Args:
+        estimand: What is asked for.
+        expression: The same as a tree.
+        runs: The slices.
+        settings: Of the limits.
+    """
+    card, level = expression.card, settings.level_of_each
+    plain = replace(
+        settings,
+        level=level,
+        together=1,
+        alternative=Alternative.TWO_SIDED,
+        proportions=settings.proportions_of_each,
+    )
+    inside = part_of(estimand, expression, runs[0].source.labels) if runs else estimand
+    each = [(run, estimate([inside], run, plain)[0][0]) for run in runs]
+    known = [(run, one) for run, one in each if isfinite(one.value)]
+    values, alone = np.array([one.value for _, one in known]), tuple(one for _, one in known)
+    value = float(value_over_slices(expression, values))
+    if isnan(value):
+        form = Estimate(value=value, level=settings.level, method=Method.SIMULTANEOUS.value, given=Given.SAMPLES.value)
+        enough = len(known) > (1 if card.picks is None else 0)
+        return form.without_limits(NoLimits.UNDEFINED if enough else NoLimits.FEW_SLICES)
+    if card.picks is not None:
+        far = replace(plain, level=level_of_any(level, len(known)), proportions=ProportionInterval.CLOPPER_PEARSON)
+    else:
+        far = replace(plain, level=level_of_pairs(level, len(known)))
+    further = tuple(estimate([inside], run, far)[0][0] for run, _ in known)
+    if card.picks is not None:
+        return replace(_pick(estimand, card.picks, value, alone, further, settings), level=settings.level)
+    return _of_pairs(estimand, _OF_PAIRS[card.ends], value, alone, further, settings)
+
+
 def _parts(estimand: Estimand, expression: Combination, run: RunData) -> list[Estimand]:
     labels = run.source.labels
     return [estimand_of(part, render(part, labels), labels, task=estimand.task) for part in expression.parts]
@@ -223,12 +302,38 @@ def _pick(
     if len(alone) == 1:
         return alone[0]
     lower, upper = (alone, together) if pick is min else (together, alone)
+    ends = pick(one.low for one in lower), pick(one.high for one in upper)
+    return _from_several(estimand, (value, *ends), alone, together, settings, _NOTES[pick])
+
+
+def _of_pairs(
+    estimand: Estimand, of_pairs: OfPairs, value: float, alone: Estimates, together: Estimates, settings: LimitSettings
+) -> Estimate:
+    """The distance or the ratio of the largest and the smallest of P values."""
+    _, low, high = of_pairs(np.array([one.value for one in alone]), *map(_limits, (alone, together)))
+    return _from_several(estimand, (value, float(low), float(high)), alone, together, settings, _NOTE_OF_PAIRS)
+
+
+def _limits(found: Estimates) -> Limits:
+    return np.array([one.low for one in found]), np.array([one.high for one in found])
+
+
+def _from_several(
+    estimand: Estimand,
+    of: tuple[float, float, float],
+    alone: Estimates,
+    together: Estimates,
+    settings: LimitSettings,
+    note: str,
+) -> Estimate:
+    """A value with its limits, as they were made of those of several values."""
+    value, low, high = of
     simulated = next((one for one in alone if one.seed is not None), None)
     errors = [one.monte_carlo_error for one in (*alone, *together) if one.monte_carlo_error is not None]
     found = Estimate(
         value=value,
-        low=pick(one.low for one in lower),
-        high=pick(one.high for one in upper),
+        low=low,
+        high=high,
         level=settings.level,
         method=Method.SIMULTANEOUS.value,
         given=", ".join(sorted({one.given for one in alone if one.given is not None})),
@@ -236,7 +341,7 @@ def _pick(
         seed=None if simulated is None else simulated.seed,
         draws=None if simulated is None else simulated.draws,
         monte_carlo_error=max(errors, default=None),
-        note=_NOTES[pick],
+        note=note,
     )
     reason = next((one.reason for one in (*alone, *together) if one.reason is not None), None)
     if isnan(found.value):

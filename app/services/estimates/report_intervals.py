@@ -22,7 +22,16 @@ from app.domain.wording import classes, names, samples
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.card import AnyMetric, Scope, Task
 from app.kernel.metrics.catalogue import catalogue
-from app.kernel.metrics.expression import Bounds, Every, Expression, Measure, is_biased, measures, needs_counts
+from app.kernel.metrics.expression import (
+    Bounds,
+    Every,
+    Expression,
+    Measure,
+    is_biased,
+    is_of_slices,
+    measures,
+    needs_counts,
+)
 from app.kernel.metrics.families.score_ranking import roc_auc, roc_auc_ovr_macro
 from app.kernel.numerics.arrays import Array
 from app.kernel.samples.scores import Scores
@@ -422,6 +431,7 @@ def limit_findings(found: Mapping[Estimand, Estimates], run: RunData) -> list[Fi
     """Return the warnings of a report about the limits of some values, each with the metrics that it bears on."""
     if run.source.task is not None:
         return []
+    found = {one: estimates for one, estimates in found.items() if not is_of_slices(one.expression)}
     of_matrix = [one for one in found if not one.scored and one.rates is None]
     simulated = [one for one in of_matrix if any(each.seed is not None for each in found[one])]
     closed = [one for one in of_matrix if one not in simulated and not _is_overlap(one)]

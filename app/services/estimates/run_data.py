@@ -1,20 +1,31 @@
 """One run as its limits are made from it: counts, and its samples and groups where they are at hand."""
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from app.domain.division import Part, conditions_of, divided
 from app.domain.evaluation import EvaluationRecord
+from app.domain.expressions.conditions import Slice, text_of
 from app.domain.inputs.content import Content
 from app.domain.inputs.kinds import UNIT_KINDS, units_of
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.inputs.samples import Samples
+from app.domain.slices import Places, places_of, restricted
 from app.kernel.matrix.table import Table, WeightedCounts, at_equal_prevalence
 from app.kernel.metrics.card import Inputs, Metric
-from app.kernel.metrics.expression import Subject, compute
+from app.kernel.metrics.expression import (
+    Expression,
+    OverSlices,
+    Sliced,
+    Subject,
+    compute,
+    of_probabilities,
+    value_over_slices,
+)
 from app.kernel.numerics.arrays import Array, silently
 from app.kernel.samples.areas import area_variance
 from app.kernel.samples.calibration import ErrorByChance
@@ -50,6 +61,8 @@ class RunData:
         self.source, self._units, self.streamed = source, units, streamed
         self._closed_forms: dict[float, Headlines] = {}
         self._at_equal_shares: dict[float, tuple[OverallInterval, ...]] = {}
+        self._slices: dict[str, RunData] = {}
+        self._divided: dict[tuple[str, int], SlicesOfRun] = {}
         self._chances: dict[tuple[Any, ...], ErrorByChance] = {}
 
     @property
@@ -146,8 +159,44 @@ class RunData:
 
         Raises:
             ValueError: it needs probabilities or scores, and there are none.
+            InvalidInput: it is of slices that there are not.
         """
-        return np.atleast_1d(compute(estimand.expression, self.subject if estimand.scored else self.table))
+        return self.of(estimand.expression)
+
+    def of(self, expression: Expression) -> Array:
+        """Values (V) of an expression. Raises as `values` does."""
+        match expression:
+            case Sliced(part=part, where=where):
+                return self.slice(where).of(part)
+            case OverSlices(part=part):
+                values = np.array([one.of(part)[0] for one in self.slices(expression).runs])
+                return np.atleast_1d(value_over_slices(expression, values[np.isfinite(values)]))
+        scored = self.source.task is not None or of_probabilities(expression)
+        return np.atleast_1d(compute(expression, self.subject if scored else self.table))
+
+    def slice(self, where: Slice) -> "RunData":
+        """The samples in one slice, as a run of their own.
+
+        Raises:
+            InvalidInput: there is no such slice.
+        """
+        text = text_of(where)
+        if text not in self._slices:
+            self._slices[text] = RunData(restricted(self.source, places_of(self.source, where, text)))
+        return self._slices[text]
+
+    def slices(self, over: OverSlices) -> "SlicesOfRun":
+        """The slices that an expression is over, each as a run of its own.
+
+        Raises:
+            InvalidInput: there is no such attribute.
+        """
+        asked = over.by, over.fewest
+        if asked not in self._divided:
+            parts, small = divided(self.source, *asked)
+            runs = [RunData(restricted(self.source, one.places)) for one in parts]
+            self._divided[asked] = SlicesOfRun(parts, runs, small)
+        return self._divided[asked]
 
     @cached_property
     def influences(self) -> Influences | UnitInfluences:
@@ -267,6 +316,27 @@ class RunData:
             whole = {name: int(value) for name, value in parameters.items()}
             self._chances[asked] = simulate(self.scores, **whole, draws=draws, seed=seed)
         return self._chances[asked]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SlicesOfRun:
+    """The slices of an attribute.
+
+    Attributes:
+        parts: Those of enough samples.
+        runs: The samples of each.
+        small: Those of too few samples.
+    """
+
+    parts: Sequence[Part]
+    runs: Sequence[RunData]
+    small: Sequence[Part]
+
+
+def in_all_runs(slices: Sequence[SlicesOfRun]) -> list[list[Places]]:
+    """For each slice that all runs have, the places of its samples in each."""
+    known = [{text_of(conditions_of(part.where)): part.places for part in one.parts} for one in slices]
+    return [[one[text] for one in known] for text in known[0] if all(text in one for one in known)]
 
 
 def run_data(record: EvaluationRecord, samples: Samples | None = None) -> RunData:

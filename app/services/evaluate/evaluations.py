@@ -22,6 +22,7 @@ from app.domain.evaluation import (
     Position,
     ShownValue,
 )
+from app.domain.expressions.conditions import Slice
 from app.domain.findings import Finding, FindingMark, Severity
 from app.domain.identifiers import id_at
 from app.domain.inputs.content import DATA_FACT, MERGED_FACT, DataFacts
@@ -31,7 +32,6 @@ from app.domain.inputs.merging import merged
 from app.domain.members import LEFT_OUT, SPREAD, typed
 from app.domain.options import Options, Retain
 from app.domain.report import Headline, Report, Section, SectionName, Value
-from app.domain.slices import Slice
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.numerics.arrays import Array, ratio, silently
 from app.services.acting import made_id
@@ -507,7 +507,7 @@ class EvaluationService:
 
     async def _report_again(self, project: str, record: EvaluationRecord, options: Options) -> Report:
         source, _ = stored_request(record)
-        if not _needs_samples(source):
+        if not _needs_samples(source, options):
             return await self._reports.make(source, options)
         if options.retain is Retain.FULL:
             return await self._reports.make(await self._with_samples(project, source, record.id), options)
@@ -632,11 +632,13 @@ def record_of(
 
 def keeps_sections(new: NewEvaluation) -> bool:
     """Is what was said of the samples kept in their place?"""
-    return new.options.retain is not Retain.FULL and _needs_samples(new.source)
+    return new.options.retain is not Retain.FULL and _needs_samples(new.source, new.options)
 
 
-def _needs_samples(source: MatrixInput) -> bool:
+def _needs_samples(source: MatrixInput, options: Options) -> bool:
     """Does the report say more than what follows from the matrix?"""
+    if options.metrics and ask(source, options).of_slices:
+        return True
     if source.task is not None:
         form = units_of(source.kind, source.facts)
         return form is not None and form.needs_samples(source.facts)

@@ -18,7 +18,7 @@ from app.domain.members import numbers
 from app.domain.named_metrics import HEADLINE
 from app.domain.options import FEWEST_DRAWS, Costs, IntervalChoice, IntervalMethod, Options, Sampling
 from app.kernel.metrics.card import COSTS, Choice, MatrixOf, Task
-from app.kernel.metrics.expression import Expression, measures, of_probabilities
+from app.kernel.metrics.expression import Expression, is_of_slices, measures, of_probabilities
 from app.kernel.metrics.families.decisions import (
     cheapest_decisions,
     cost_savings,
@@ -152,12 +152,17 @@ class Question:
     @property
     def of_matrix(self) -> list[tuple[str, Expression]]:
         """The expressions that need no probabilities, by their text."""
-        return [(text, expression) for text, expression in self._asked if not of_probabilities(expression)]
+        return [(text, one) for text, one in self._asked if not (of_probabilities(one) or is_of_slices(one))]
 
     @property
     def of_probabilities(self) -> list[tuple[str, Expression]]:
         """The expressions that need probabilities or scores."""
-        return [(text, expression) for text, expression in self._asked if of_probabilities(expression)]
+        return [(text, one) for text, one in self._asked if of_probabilities(one) and not is_of_slices(one)]
+
+    @property
+    def of_slices(self) -> list[tuple[str, Expression]]:
+        """The expressions of slices, which need the attributes of samples."""
+        return [(text, one) for text, one in self._asked if is_of_slices(one)]
 
     @property
     def _asked(self) -> list[tuple[str, Expression]]:
@@ -212,8 +217,8 @@ class Question:
         return len(self.source.labels), self.quick_level
 
 
-def ask(source: MatrixInput, options: Options) -> Question:
-    """Understand what is asked.
+def ask(source: MatrixInput, options: Options, *, sliceable: bool = True) -> Question:
+    """Understand what is asked; ``sliceable``: also of slices, which samples that were streamed do not fall into.
 
     Raises:
         InvalidExpression: one of ``options.metrics`` is none; its pointer names which.
@@ -237,10 +242,10 @@ def ask(source: MatrixInput, options: Options) -> Question:
     if options.costs is not None:
         costs = checked(options.costs, source)
         options = replace(options, costs=costs, metrics=asked_of(costs, options.metrics, source))
-    return Question(source, options, _parsed(options, source))
+    return Question(source, options, _parsed(options, source, sliceable=sliceable))
 
 
-def _parsed(options: Options, source: MatrixInput) -> tuple[Expression, ...]:
+def _parsed(options: Options, source: MatrixInput, *, sliceable: bool) -> tuple[Expression, ...]:
     inputs = inputs_of(source)
     assumed = {} if options.costs is None else assumed_costs(options.costs)
 
@@ -253,6 +258,7 @@ def _parsed(options: Options, source: MatrixInput) -> tuple[Expression, ...]:
             task=source.task,
             assumed=assumed,
             decisions=source.decisions,
+            sliceable=sliceable,
         )
         if options.costs is not None:
             refuse_no_classes(expression, options.costs, source)

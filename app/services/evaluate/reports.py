@@ -64,6 +64,7 @@ from app.services.evaluate.sections.matrix import (
     with_slow_intervals,
 )
 from app.services.evaluate.sections.probability import probability_section
+from app.services.evaluate.sections.slices import slice_section
 from app.services.evaluate.sections.unit import unit_section
 from app.services.observing import Observers, Tally, share, tally
 from app.services.processes.compute import ComputePool
@@ -120,8 +121,8 @@ def headline_alone(question: Question) -> Headline | None:
 def is_quick(question: Question) -> bool:
     """Is the headline less work than the report?"""
     source = question.source
-    beyond = source.task is not None or source.is_grouped
-    return not (beyond or question.has_slow_intervals or question.limits_beyond or question.of_probabilities)
+    beyond = source.task is not None or source.is_grouped or question.of_probabilities or question.of_slices
+    return not (beyond or question.has_slow_intervals or question.limits_beyond)
 
 
 def headlines_of(found: BatchValues) -> list[Headline]:
@@ -241,12 +242,20 @@ def report_alone(question: Question, kept: Mapping[SectionName, Section] | None 
             kept[SectionName.WEIGHTS] = weight_section(question, run)
         if source.is_scored:
             kept[SectionName.PROBABILITIES] = probability_section(question, run)
+        if question.of_slices:
+            kept[SectionName.SLICES] = slice_section(question, run)
     return build_report(question, of_matrix, kept)
 
 
 def unit_report(question: Question, task: Task, run: RunData, kept: Mapping[SectionName, Section] | None) -> Report:
     """The report of what is more than a matrix of classes: all of it is one section."""
-    section = unit_section(question, task, run) if kept is None else kept[SectionName.UNITS]
+    if kept is None:
+        kept = {SectionName.UNITS: unit_section(question, task, run)}
+        if question.of_slices:
+            kept[SectionName.SLICES] = slice_section(question, run)
+    section = kept[SectionName.UNITS]
+    if SectionName.SLICES in kept:
+        section = _joined(section, kept[SectionName.SLICES])
     # What was chosen for the answer to the first request is no part of what was requested.
     requested = {text: section.requested[text] for text in question.options.metrics}
     kind = UNIT_KINDS[task]
@@ -258,7 +267,7 @@ def unit_report(question: Question, task: Task, run: RunData, kept: Mapping[Sect
         input=summary,
         headline=headline_of(summary, replace(section, requested=requested), leading),
         **_said(replace(section, requested=requested)),
-        of_samples={SectionName.UNITS: section},
+        of_samples=kept,
         queries=section.details.get("queries"),
         decisions=section.details.get("decisions"),
         weights=section.details.get("weights"),
@@ -277,7 +286,7 @@ def is_light(question: Question) -> bool:
     source = question.source
     entries = source.counts.size + (0 if source.fold_counts is None else source.fold_counts.size)
     beyond_matrix = source.is_scored or source.is_grouped or source.is_weighted or source.task is not None
-    slow = question.has_slow_intervals or bool(question.limits_beyond)
+    slow = question.has_slow_intervals or bool(question.limits_beyond or question.of_slices)
     return not (beyond_matrix or slow or entries > HEAVY_ENTRIES)
 
 
@@ -295,7 +304,7 @@ def passes(questions: Sequence[Question]) -> Iterator[list[int]]:
 def build_report(question: Question, of_matrix: Section, of_samples: Mapping[SectionName, Section]) -> Report:
     """The report of all sections together; of groups and weights it speaks before it does of probabilities."""
     whole = of_matrix
-    for name in (SectionName.GROUPS, SectionName.WEIGHTS, SectionName.PROBABILITIES):
+    for name in (SectionName.GROUPS, SectionName.WEIGHTS, SectionName.PROBABILITIES, SectionName.SLICES):
         if name in of_samples:
             whole = _joined(whole, of_samples[name])
     if of_samples:
@@ -516,7 +525,7 @@ def _after(turns: int, function: Callable[[], None]) -> None:
 
 
 # Sections beside that of the probabilities, which stands for itself.
-_NESTED = (SectionName.GROUPS, SectionName.WEIGHTS, SectionName.UNITS)
+_NESTED = (SectionName.GROUPS, SectionName.WEIGHTS, SectionName.UNITS, SectionName.SLICES)
 
 
 def sections_as_json(sections: Mapping[SectionName, Section]) -> dict[str, Any]:

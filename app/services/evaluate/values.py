@@ -10,7 +10,15 @@ from app.domain.expressions.expressions import render
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.options import IntervalChoice, Options, Retain
 from app.domain.report import Group, GroupedMetrics, Report
-from app.kernel.metrics.expression import Expression, Measure, is_insensitive, is_list, of_probabilities
+from app.kernel.metrics.expression import (
+    Expression,
+    Measure,
+    is_insensitive,
+    is_list,
+    is_of_slices,
+    of_each_class,
+    of_probabilities,
+)
 from app.services.estimates.estimate import NoLimits
 from app.services.evaluate.questions import Question, ask
 from app.services.evaluate.reports import report_alone
@@ -37,7 +45,7 @@ def with_chosen(source: MatrixInput, options: Options, chosen: Sequence[str], *,
     more = [
         text
         for text, expression in zip(chosen, understood, strict=True)
-        if samples or (source.task is None and not of_probabilities(expression))
+        if samples or not (source.task is not None or of_probabilities(expression) or is_of_slices(expression))
     ]
     return replace(options, metrics=tuple(dict.fromkeys((*options.metrics, *more))))
 
@@ -107,9 +115,8 @@ class _Table:
         if not is_list(expression):
             yield self._row(text, expression, None)
             return
-        for place in range(len(self._labels)):
-            # A list is a measure of every class.
-            yield self._row(text, replace(expression, of=place), place)  # type: ignore[arg-type]
+        for place, one in enumerate(of_each_class(expression, len(self._labels))):
+            yield self._row(text, one, place)
 
     def _row(self, text: str, expression: Expression, place: int | None) -> tuple[str, ShownValue]:
         name = render(expression, self._labels)

@@ -10,10 +10,10 @@ import numpy as np
 
 from app.domain.errors import Fault, InvalidInput, NeedsScores, NoSamples, NotForKind, NotFound
 from app.domain.evaluation import EvaluationRecord
+from app.domain.expressions.conditions import Slice
 from app.domain.inputs.labels import unknown_label
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.inputs.samples import Samples
-from app.domain.slices import Slice
 from app.domain.wording import significant
 from app.kernel.matrix.prevalence import crossings, sweep_shares
 from app.kernel.metrics.card import Task

@@ -8,18 +8,20 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from app.domain.errors import IncomparableLabels, IncomparableRuns
+from app.domain.errors import IncomparableLabels, IncomparableRuns, InvalidExpression
 from app.domain.evaluation import EvaluationRecord
 from app.domain.inputs.content import GROUPS_FACT, MIXED_FACT, REPEATS_FACT, WEIGHTS_FACT, Content
 from app.domain.inputs.kinds import UNIT_KINDS
 from app.domain.inputs.labels import listed
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.inputs.samples import Samples, in_order
+from app.domain.slices import Places, refuse_unknown_slices, restricted
 from app.kernel.compare.paired.joint import JointCounts, combine
 from app.kernel.compare.streamed import StreamedRuns
 from app.kernel.matrix.prevalence import importance
 from app.kernel.matrix.table import WeightedCounts
 from app.kernel.metrics.card import Task
+from app.kernel.metrics.expression import Expression
 from app.kernel.numerics.arrays import Array
 from app.kernel.samples.scores import Scores
 from app.kernel.uncertainty.groups import Grouping
@@ -130,6 +132,7 @@ class Runs:
         pairing: What the runs have in common.
         kept: What is known of their samples.
         streamed: Metrics of probabilities of samples that were streamed.
+        asked: How they were to be paired, and the share of samples that they must have in common.
     """
 
     records: tuple[EvaluationRecord, ...]
@@ -138,6 +141,7 @@ class Runs:
     pairing: Pairing = _ALONE
     kept: KeptSamples = field(default_factory=KeptSamples)
     streamed: StreamedRuns | None = None
+    asked: tuple[PairingMode, float] = (PairingMode.AUTO, 1.0)
 
     @cached_property
     def labels(self) -> tuple[str, ...]:
@@ -199,7 +203,44 @@ class Runs:
         each = range(len(self))
         units = [runs._paired_units(run) for run in each]
         found = pair(self.records, [runs._margins(run) for run in each], units, mode, minimum_matched)
-        return replace(runs, pairing=found)
+        return replace(runs, pairing=found, asked=(mode, minimum_matched))
+
+    def within(self, places: Sequence[Places]) -> "Runs":
+        """The runs on some samples of each alone, paired anew in the way in which these were."""
+        sources = [restricted(self.source(run), own) for run, own in enumerate(places)]
+        records = [
+            replace(
+                record,
+                labels=source.labels,
+                positive=source.positive,
+                kind=source.kind,
+                content=source.content,
+                counts=source.counts,
+                fold_counts=None,
+                extra=source.facts,
+            )
+            for record, source in zip(self.records, sources, strict=True)
+        ]
+        samples = {
+            record.id: source.samples
+            for record, source in zip(records, sources, strict=True)
+            if source.samples is not None
+        }
+        mode, minimum = self.asked
+        return Runs.align(records).pair(KeptSamples.of(samples), mode, minimum_matched=minimum)
+
+    def refuse_unknown_slices(self, expression: Expression, pointer: str) -> None:
+        """Refuse an expression of slices that a run does not have.
+
+        Raises:
+            InvalidExpression: one has no such attribute or value, or no sample in the slice.
+        """
+        for run, record in enumerate(self.records):
+            try:
+                refuse_unknown_slices(expression, self.source(run))
+            except InvalidExpression as error:
+                detail = f"{record.id} ({record.model.name}): {error.detail}"
+                raise InvalidExpression(detail, pointer=pointer, suggestions=error.suggestions) from None
 
     def joined(self, pairing: Pairing, streamed: StreamedRuns | None) -> Self:
         """Return the runs with a known pairing, and nothing else of their samples."""
@@ -471,9 +512,10 @@ class Runs:
             return None
         counts = np.stack(folds).astype(np.float64)
         found = _of_matrices(counts, estimands)
-        of_samples = [estimand for estimand in estimands if estimand.scored]
+        of_samples = [estimand for estimand in estimands if estimand.scored or estimand.is_of_slices]
         if of_samples:
             found |= {id(one): np.full((*counts.shape[:2], len(one.names)), np.nan) for one in of_samples}
+        of_samples = [estimand for estimand in of_samples if not estimand.is_of_slices]
         if of_samples and all(len(run.fold_sizes or ()) == counts.shape[1] for run in self.whole):
             by_run = [[fold.values(of_samples) for fold in run.folds()] for run in self.whole]
             for place, estimand in enumerate(of_samples):
@@ -483,7 +525,7 @@ class Runs:
 
 def _of_matrices(counts: Array, estimands: Sequence[Estimand], shares: Array | None = None) -> dict[int, Array]:
     """Values of the metrics of matrices among the estimands, by the identity of these."""
-    chosen = [estimand for estimand in estimands if not estimand.scored]
+    chosen = [estimand for estimand in estimands if not (estimand.scored or estimand.is_of_slices)]
     return {id(one): values for one, values in zip(chosen, values_at(counts, chosen, shares), strict=True)}
 
 

@@ -74,7 +74,7 @@ class Causes:
 def has_causes(estimand: Estimand) -> bool:
     """Return whether differences of a metric are split: of one of matrices of classes that prevalence moves."""
     of_matrices = all(is_of_matrices(leaf.metric) for leaf in measures(estimand.expression))
-    return estimand.task is None and of_matrices and not estimand.insensitive
+    return estimand.task is None and of_matrices and not (estimand.insensitive or estimand.is_of_slices)
 
 
 def causes_of(runs: Runs, pair: tuple[int, int], estimand: Estimand, place: int, level: float) -> Causes:

@@ -1,21 +1,25 @@
 """Runs compared: values at one prevalence, joint draws, differences of any two."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
 from app.domain.findings import Finding
+from app.domain.slices import places_of
 from app.domain.wording import number
 from app.kernel.metrics.card import INPUTS_OF_CLASSES, Scope
 from app.kernel.metrics.catalogue import catalogue
-from app.kernel.metrics.expression import is_improper
+from app.kernel.metrics.expression import OverSlices, Sliced, is_improper, value_over_slices
 from app.kernel.numerics.arrays import Array
 from app.kernel.uncertainty.draws import Alternative
-from app.services.estimands import Estimand, parse_estimands
+from app.services.estimands import Estimand, parse_estimands, part_of
+from app.services.estimates.estimate import LimitSettings, NoLimits
+from app.services.estimates.estimates import over_slices
+from app.services.estimates.run_data import RunData, in_all_runs
 from app.services.runs.aligned import Runs
-from app.services.runs.differences import RunDifference, Test, gap_bounds, why_no_difference
+from app.services.runs.differences import RunDifference, Test, gap_bounds, mover_tests, why_no_difference
 from app.services.runs.draws.linear import LinearDifferences
 from app.services.runs.draws.matrices import (
     CommonPrevalence,
@@ -143,6 +147,7 @@ class Comparison:
         prevalence: CommonPrevalence | None = None,
     ) -> None:
         self.runs, self.estimands, self.settings, self.pairs = runs, tuple(estimands), settings, tuple(pairs)
+        self._given_prevalence = prevalence
         self.prevalence = CommonPrevalence.of_runs(runs) if prevalence is None else prevalence
         self._setup = Setup(runs, self.prevalence, settings, self.pairs)
 
@@ -164,17 +169,37 @@ class Comparison:
     @cached_property
     def observed(self) -> list[Array]:
         """Values (R, V) of each estimand as the runs are."""
-        return self.runs.values(self.estimands)
+        found = iter(self.runs.values([one for one in self.estimands if not one.is_of_slices]))
+        return [
+            self._sliced[index].observed if estimand.is_of_slices else next(found)
+            for index, estimand in enumerate(self.estimands)
+        ]
+
+    @cached_property
+    def _sliced(self) -> "dict[int, SliceDifferences]":
+        """By place the estimands of slices."""
+
+        def compared(runs: Runs, inside: Estimand) -> Comparison:
+            return Comparison(runs, [inside], self.settings, pairs=self.pairs, prevalence=self._given_prevalence)
+
+        return {
+            index: SliceDifferences(self._setup, estimand, compared)
+            for index, estimand in enumerate(self.estimands)
+            if estimand.is_of_slices
+        }
 
     @cached_property
     def values(self) -> list[Array]:
         """Values (R, V) of each estimand at the common prevalence; NaN where the runs cannot be brought there."""
         shares = self.prevalence.shares if self.prevalence.reachable else None
-        found = self.observed if shares is None else self.runs.values(self.estimands, shares)
-        return [
-            values if self.prevalence.reaches(estimand) else np.full(values.shape, np.nan)
-            for estimand, values in zip(self.estimands, found, strict=True)
-        ]
+        plain = [(index, one) for index, one in enumerate(self.estimands) if not one.is_of_slices]
+        of_plain = [self.observed[index] for index, _ in plain]
+        if shares is not None:
+            of_plain = self.runs.values([one for _, one in plain], shares)
+        found = {index: way.values[0] for index, way in self._sliced.items()}
+        for (index, estimand), values in zip(plain, of_plain, strict=True):
+            found[index] = values if self.prevalence.reaches(estimand) else np.full(values.shape, np.nan)
+        return [found[index] for index in range(len(self.estimands))]
 
     @cached_property
     def ways(self) -> tuple[Resampling, ...]:
@@ -185,15 +210,15 @@ class Comparison:
     @cached_property
     def _places(self) -> list[tuple[Resampling, int]]:
         """For each estimand, how it is resampled, and its place there."""
-        indices = range(len(self.estimands))
-        made: dict[int, tuple[Resampling, int]] = {}
+        indices = [index for index, estimand in enumerate(self.estimands) if not estimand.is_of_slices]
+        made: dict[int, tuple[Resampling, int]] = {index: (way, 0) for index, way in self._sliced.items()}
         of_matrices = [index for index in indices if not (self.estimands[index].scored or self.grouped)]
         rest = [index for index in indices if index not in of_matrices]
         for chosen, kind in ((of_matrices, MatrixDraws), (rest, LinearDifferences)):
             if chosen:
                 way: Resampling = kind(*self._given(chosen))
                 made |= {index: (way, place) for place, index in enumerate(chosen)}
-        return [made[index] for index in indices]
+        return [made[index] for index in range(len(self.estimands))]
 
     def _given(self, chosen: Sequence[int]) -> tuple[Setup, list[Estimand], list[Array]]:
         return self._setup, [self.estimands[index] for index in chosen], [self.values[index] for index in chosen]
@@ -285,3 +310,94 @@ class Comparison:
         """Do two paired runs predict the same class for every sample?"""
         joint = self.runs.pairing.joint
         return joint is not None and np.array_equal(*joint.predictions[[*pair]])
+
+
+class SliceDifferences(Resampling):
+    """An estimand of slices. In one slice runs are compared as runs of its samples alone are. Of what is picked from
+    several slices differences have limits by MOVER over those of each run.
+
+    Args:
+        setup: The runs.
+        estimand: What they are compared on.
+        compared: Compares runs of the samples in one slice.
+
+    Attributes:
+        observed: Values (R, V) as the runs are.
+    """
+
+    name = "slices"
+
+    def __init__(self, setup: Setup, estimand: Estimand, compared: Callable[[Runs, Estimand], Comparison]) -> None:
+        expression, whole = estimand.expression, [RunData(setup.runs.source(run)) for run in range(len(setup.runs))]
+        self._over: OverSlices | None = None
+        if isinstance(expression, OverSlices):
+            self._over = expression
+            chosen = in_all_runs([run.slices(expression) for run in whole])
+        elif isinstance(expression, Sliced):
+            chosen = [[places_of(run.source, expression.where, "/metrics") for run in whole]]
+        else:
+            raise TypeError("expected an expression of slices")
+        inside = part_of(estimand, expression, setup.runs.labels)
+        self._slices = [compared(setup.runs.within(places), inside) for places in chosen]
+        self.observed = self._made_of([one.observed[0] for one in self._slices])
+        super().__init__(setup, [estimand], [self._made_of([one.values[0] for one in self._slices])])
+
+    def _made_of(self, values: Sequence[Array]) -> Array:
+        """Values (R, V) from those of each slice."""
+        if self._over is None:
+            return values[0]
+        known = [one[:, 0] for one in values if np.isfinite(one).all()]
+        return value_over_slices(self._over, np.array(known).reshape(len(known), -1).T.reshape(-1, len(known)))[:, None]
+
+    @property
+    def drawn(self) -> list[Array | None]:
+        """Draws of one slice. Draws of what is picked from several would move the values to one side."""
+        return [self._slices[0].drawn(0) if self._over is None else None]
+
+    @property
+    def design(self) -> ResamplingDesign:
+        """The design of one slice."""
+        return self._slices[0].design if self._over is None else ResamplingDesign()
+
+    @property
+    def notes(self) -> list[str]:
+        """Notes of one slice, and which slices take part."""
+        text = self.estimands[0].text
+        if self._over is None:
+            one = self._slices[0]
+            return [*one.notes, f"{text} is of {one.runs.n_common:g} samples: {one.runs.pairing.reason}."]
+        return [
+            f"{text} is over the {len(self._slices)} slices that have at least {self._over.fewest} samples in every "
+            "run. Its differences take the runs as independent: of paired runs limits are wider than they need be."
+        ]
+
+    @property
+    def findings(self) -> list[Finding]:
+        """Why limits of one slice are rough."""
+        return self._slices[0].findings if self._over is None else []
+
+    def without(self, index: int) -> str | None:
+        """Why there is no value, where one slice or too few of them have one."""
+        if self._over is not None:
+            return NoLimits.FEW_SLICES if np.isnan(self.values[index]).any() else None
+        way, own = self._slices[0].way(0)
+        return way.without(own)
+
+    def omnibus(self, index: int, place: int) -> OmnibusTest | None:
+        """A test of one slice."""
+        return self._slices[0].omnibus(index, place) if self._over is None else None
+
+    def tests(self, index: int, level: float) -> list[list[Test]]:
+        """Return the tests of one slice, or of what is picked from several."""
+        if self._over is None:
+            way, own = self._slices[0].way(0)
+            return way.tests(own, level)
+        settings = LimitSettings(level=level, seed=self.settings.seed)
+        known = [one for one in self._slices if np.isfinite(one.values[0]).all()]
+        own_limits = [
+            over_slices(self.estimands[0], self._over, [RunData(one.runs.source(run)) for one in known], settings)
+            for run in range(len(self.runs))
+        ]
+        pairs = self.setup.pairs
+        gaps = [self.gaps(index, pair) for pair in pairs]
+        return [[one] for one in mover_tests(own_limits, pairs, gaps, level=level, rope=self.settings.rope)]

@@ -19,8 +19,9 @@ from app.kernel.numerics.arrays import Array, silently
 from app.kernel.samples.influence import LinearMethod
 from app.kernel.uncertainty.designs import WeightedRate
 from app.kernel.uncertainty.draws import Alternative
-from app.kernel.uncertainty.intervals import wilson
+from app.kernel.uncertainty.intervals import two_sided_z, wilson
 from app.services.estimands import Better, Preference
+from app.services.estimates.estimate import Estimate
 from app.services.runs.pairing import Pairing, PairingDesign
 
 # What the weights of the samples of each run add to its matrix; None for a run without weights.
@@ -268,6 +269,44 @@ def _of_independent(pairs: Sequence[tuple[int, int]], worth: Array, *, level: fl
     first, second = ([pair[side] for pair in pairs] for side in (0, 1))
     found = HybridDifferences(rates[first] - rates[second], reach.take(first), reach.take(second))
     return read_off(found, level=level, rope=ropes, method="newcombe")
+
+
+# The deviate up to which limits are extended that are known at one level.
+_FURTHEST = 40.0
+
+
+def mover_tests(
+    own: Sequence[Estimate],
+    pairs: Sequence[tuple[int, int]],
+    gaps: Sequence[Array],
+    *,
+    level: float,
+    rope: float,
+) -> list[Test]:
+    """Tests of one value by MOVER over the limits of each run (Zou & Donner 2008).
+
+    Paired runs are taken as independent, which makes limits wider than they need be.
+
+    Args:
+        own: The value of each run (R) with its limits at the level.
+        pairs: Places of two runs each.
+        gaps: For each pair the difference (1).
+        level: Of the limits.
+        rope: Half width of the region of equivalence.
+    """
+    # Known at one level; at others in proportion to the deviate.
+    deviates = np.array([two_sided_z(level), _FURTHEST])
+    scale = (deviates / deviates[0])[:, None]
+    reaches = [Reach(deviates, scale * (one.value - one.low), scale * (one.high - one.value)) for one in own]
+    found = []
+    for pair, gap in zip(pairs, gaps, strict=True):
+        reason = next((own[run].reason for run in pair if own[run].reason is not None), None)
+        if reason is not None:
+            found.append(Test(reason=reason))
+        else:
+            difference = HybridDifferences(gap, *(reaches[run] for run in pair))
+            found += read_off(difference, level=level, rope=rope, method="mover")
+    return found
 
 
 _LINEAR_NAMES = {LinearMethod.DELONG_LOGIT: "delong", LinearMethod.T: "t", LinearMethod.JACKKNIFE: "jackknife_t"}

@@ -355,12 +355,14 @@ async def read_outputs(
     records: Sequence[EvaluationRecord],
     metric: str,
     *,
+    scored: bool = True,
     pointers: Sequence[str] | None = None,
     elsewhere: Collection[UUID] = (),
 ) -> KeptSamples:
-    """The samples of runs that are to be judged by a metric of probabilities.
+    """The samples of runs that are to be judged by a metric of probabilities, or of slices.
 
-    The samples of those ``elsewhere`` are not kept, and read by somebody else.
+    The samples of those ``elsewhere`` are not kept, and read by somebody else. Unless ``scored`` they need no
+    probabilities.
 
     Raises:
         IncomparableRuns: a run came without probabilities and scores, or they were not kept.
@@ -368,7 +370,7 @@ async def read_outputs(
     """
     check_entries([record for record in records if record.id not in elsewhere], metric)
     found = await port.read_outputs(project, [record.id for record in records if record.id not in elsewhere])
-    for index, record in enumerate(records):
+    for index, record in enumerate(records if scored else ()):
         is_elsewhere = record.id in elsewhere
         if not is_scored(record) if is_elsewhere else _lacks_outputs(record, found.get(record.id)):
             where = f"/evaluations/{index}" if pointers is None else pointers[index]

@@ -2,15 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 from uuid import UUID
 
 from app.domain.decisions import PairVerdict
+from app.domain.division import Where
 from app.domain.findings import Finding
 from app.domain.members import LEFT_OUT
-
-# A slice by its conditions: a value of each attribute, or `from` and `to` of a number.
-Where = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,9 +13,10 @@ from typing import Final, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from app.domain.division import Where
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.inputs.samples import Samples
-from app.domain.slices import attributes_of, samples_at
+from app.domain.slices import Places, attributes_of, samples_at
 from app.kernel.compare.differences import Differences
 from app.kernel.compare.linear import linearised
 from app.kernel.matrix.table import Table
@@ -40,7 +41,6 @@ from app.services.estimates.estimate import ClassShares
 from app.services.estimates.estimates import values_at_shares
 from app.services.estimates.run_data import RunData
 from app.services.seeds import chosen_seed
-from app.services.slices.answers import Where
 
 # With fewer samples tails of differences that are no rates are not those of Student's t (false discovery rates of .07
 # to .08 in place of .05 were seen with 30).
@@ -54,7 +54,6 @@ _COUNTED = "a number of samples is no property that slices of different sizes sh
 _FORMLESS = "the metric has no derivatives and is no sum over the samples, so differences of it have no limits"
 _LACKING = "class_not_in_slice: the slice has no samples of a class that its reference has"
 _UNDEFINED = "a side has no value of the metric"
-Places = NDArray[np.intp]
 _Each = TypeVar("_Each")
 _NO_VARIANCE = "the difference does not vary over the samples, so nothing tells how sure it is"
 

@@ -1,9 +1,9 @@
 """Sentences about slices: for whom it is worse and how many are lost there, what prevalence does, what is too small."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 from app.domain.decisions import PairVerdict
+from app.domain.division import Where, slice_text
 from app.domain.findings import Finding
 from app.domain.wording import p_said, percent, rounded, whole
 from app.services.slices.answers import (
@@ -12,32 +12,10 @@ from app.services.slices.answers import (
     SliceOfRun,
     SlicesSearched,
     SliceValue,
-    Where,
 )
 
 # Slices that are told of, the largest losses first.
 _MOST_TOLD = 20
-
-
-def slice_text(where: Where) -> str:
-    """Name a slice in a sentence: site B, age 30 to 50, no site."""
-    return ", ".join(_condition(name, value) for name, value in where.items())
-
-
-def _condition(name: str, value: Any) -> str:
-    if value is None:
-        return f"no {name}"
-    if not isinstance(value, Mapping):
-        return f"{name} {str(value).lower() if isinstance(value, bool) else value}"
-    low, high = (None if end is None else _end(end) for end in (value.get("from"), value.get("to")))
-    if low is None:
-        return f"{name} below {high}"
-    return f"{name} from {low}" if high is None else f"{name} {low} to {high}"
-
-
-def _end(end: float) -> str:
-    """Write an end of a bin."""
-    return f"{end:g}"
 
 
 def findings_of(

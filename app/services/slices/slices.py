@@ -9,12 +9,13 @@ from uuid import UUID
 import numpy as np
 
 from app.domain.decisions import PairVerdict
+from app.domain.division import Column, Part, Where, columns_of, conditions_of, crossed, gathered
 from app.domain.errors import InvalidInput, OutOfReach
 from app.domain.inputs.kinds import inputs_of
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.members import number
 from app.domain.named_metrics import SLICED, SLICED_OF_TWO
-from app.domain.slices import attributes_of, places_of, restricted
+from app.domain.slices import Places, attributes_of, places_of, restricted
 from app.kernel.compare.rankings import Adjustment, adjust
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.expression import is_smooth, needs_counts
@@ -35,11 +36,9 @@ from app.services.slices.answers import (
     Slices,
     SlicesSearched,
     SliceValue,
-    Where,
 )
-from app.services.slices.differences import Gap, Held, Places, RateFacts, Side, Whole
+from app.services.slices.differences import Gap, Held, RateFacts, Side, Whole
 from app.services.slices.findings import findings_of
-from app.services.slices.parts import Column, Part, columns_of, conditions_of, crossed, gathered
 
 # Slices times values of metrics in one answer.
 MOST_VALUES: Final = 20_000
@@ -199,9 +198,11 @@ class _Judged:
         if not any(map(self._of_samples, self.estimands)):
             some, columns, reference = gathered(self.source, columns, reference)
             self._look_at(some)
-        parts, left_out = crossed(self.source, columns, asked.depth, asked.minimum_samples)
+        parts, small = crossed(self.source, columns, asked.depth, asked.minimum_samples)
         alone = [one for one in parts if one.places.size == self.total]
         slices, ranges = self._slices([one for one in parts if one.places.size < self.total], reference)
+        why = f"fewer than {asked.minimum_samples} samples"
+        left_out = [SliceLeftOut(one.where, one.size, why) for one in small]
         left_out += [SliceLeftOut(one.where, self.overall.size, _ALONE) for one in alone]
         return self._answer(slices, ranges, left_out)
 
@@ -466,7 +467,8 @@ class _Judged:
             level=1.0 - self.asked.level,
         )
         parts = [
-            Part(
+            Part.of(
+                self.source,
                 {columns[column].name: columns[column].values[code] for column, code in one.conditions},
                 np.flatnonzero(
                     np.logical_and.reduce([columns[column].codes == code for column, code in one.conditions])

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from enum import Enum
 
 import numpy as np
 
@@ -66,6 +67,13 @@ def _log_sinhc_slope(z: Array) -> Array:
     return np.where(np.abs(z) < _SMALL, series, 1.0 / np.tanh(z) - 1.0 / z)
 
 
+class Ends(Enum):
+    """Comparison of the largest and the smallest of several values."""
+
+    DISTANCE = "distance"
+    RATIO = "ratio"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CombinationCard:
     """Facts of one function of metrics.
@@ -79,10 +87,11 @@ class CombinationCard:
         range: Range of the values; None for between the ends of the parts.
         lowest: Gives the lower end of the values from those of the parts.
         highest: Gives the upper end of the values from those of the parts.
-        mean_of_positives: Name of the mean, if parts below 0 leave it undefined.
+        of_positives: What it is of them, if parts below 0 leave it undefined.
         slopes: Derivatives (P) by the parts (P), where they exist, with the same parameters.
         picks: ``min`` or ``max`` if it selects one of the parts. The limits of a part selected by its value hold for
             all parts together.
+        ends: What it says of the largest and the smallest part, if it compares these.
     """
 
     key: str
@@ -97,10 +106,16 @@ class CombinationCard:
     range: tuple[float | None, float | None] | None = None
     lowest: Callable[[Iterable[float]], float] = min
     highest: Callable[[Iterable[float]], float] = max
-    mean_of_positives: str | None = None
+    of_positives: str | None = None
     slopes: Callable[..., Array] | None = None
     picks: Callable[[Iterable[float]], float] | None = None
+    ends: Ends | None = None
     references: tuple[str, ...] = ()
+
+    @property
+    def over_slices(self) -> bool:
+        """Does it take `by`? Limits of what was picked from slices are known."""
+        return self.picks is not None or self.ends is not None
 
 
 GPS = CombinationCard(
@@ -109,7 +124,7 @@ GPS = CombinationCard(
     formula=r"\frac{m}{\sum_i 1/x_i}",
     sentence="Harmonic mean of the parts: low as soon as one of them is.",
     compute=harmonic_mean,
-    mean_of_positives="harmonic",
+    of_positives="harmonic mean",
     slopes=lambda parts: harmonic_mean(parts) ** 2 / (parts.size * parts**2),
     references=("martin2022",),
 )
@@ -121,7 +136,7 @@ GPS_SD = CombinationCard(
     compute=dispersion,
     orientation=Orientation.LOWER,
     range=(0.0, None),
-    mean_of_positives="harmonic",
+    of_positives="harmonic mean",
     references=("martin2022",),
 )
 MEAN = CombinationCard(
@@ -138,7 +153,7 @@ GMEAN = CombinationCard(
     formula=r"\left(\prod_i x_i\right)^{1/m}",
     sentence="Geometric mean of the parts; 0 when one of them is.",
     compute=geometric_mean,
-    mean_of_positives="geometric",
+    of_positives="geometric mean",
     slopes=lambda parts: geometric_mean(parts) / (parts.size * parts),
 )
 WGPS = CombinationCard(
@@ -148,7 +163,7 @@ WGPS = CombinationCard(
     sentence="Harmonic mean in which every part weighs what it is given.",
     compute=lambda parts, weights: weighted_harmonic_mean(parts, np.array(weights)),
     weighted=GPS.key,
-    mean_of_positives="harmonic",
+    of_positives="harmonic mean",
     slopes=lambda parts, weights: (
         weighted_harmonic_mean(parts, np.array(weights)) ** 2 * np.array(weights) / (sum(weights) * parts**2)
     ),
@@ -171,7 +186,7 @@ WGMEAN = CombinationCard(
     sentence="Geometric mean in which every part weighs what it is given; 0 when one of them is 0.",
     compute=lambda parts, weights: weighted_geometric_mean(parts, np.array(weights)),
     weighted=GMEAN.key,
-    mean_of_positives="geometric",
+    of_positives="geometric mean",
     slopes=lambda parts, weights: (
         weighted_geometric_mean(parts, np.array(weights)) * np.array(weights) / (sum(weights) * parts)
     ),
@@ -189,7 +204,7 @@ STOLARSKY = CombinationCard(
         Number("q", 0.0, "second power; the two can change places", minimum=-1000.0, maximum=1000.0),
     ),
     arity=2,
-    mean_of_positives="Stolarsky",
+    of_positives="Stolarsky mean",
     references=("stolarsky1975", "czinder2006", "aguilar2025"),
 )
 MIN = CombinationCard(
@@ -218,6 +233,20 @@ RANGE = CombinationCard(
     compute=lambda parts: np.maximum.reduce(parts, axis=-1) - np.minimum.reduce(parts, axis=-1),
     orientation=Orientation.LOWER,
     range=(0.0, None),
+    ends=Ends.DISTANCE,
+)
+RATIO = CombinationCard(
+    key="ratio",
+    name="ratio",
+    formula=r"\frac{\min_i x_i}{\max_i x_i}",
+    sentence="The smallest part over the largest: 1 where all are equal, undefined where all are 0.",
+    compute=lambda parts: np.minimum.reduce(parts, axis=-1) / np.maximum.reduce(parts, axis=-1),
+    orientation=Orientation.HIGHER,
+    range=(0.0, 1.0),
+    of_positives="ratio",
+    ends=Ends.RATIO,
 )
 
-COMBINATIONS = {card.key: card for card in (GPS, GPS_SD, MEAN, GMEAN, WGPS, WMEAN, WGMEAN, STOLARSKY, MIN, MAX, RANGE)}
+COMBINATIONS = {
+    card.key: card for card in (GPS, GPS_SD, MEAN, GMEAN, WGPS, WMEAN, WGMEAN, STOLARSKY, MIN, MAX, RANGE, RATIO)
+}

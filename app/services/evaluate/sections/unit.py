@@ -69,7 +69,7 @@ def unit_section(question: Question, task: Task, run: RunData) -> Section:
         per_class=per_class,
         # What is called like a metric of classes and is another one cannot stand in lists beside it.
         values={one.name: values[one.name] for one in listed if _has_its_name(one.metric)},
-        requested={text: requested[text] for text in question.options.metrics},
+        requested=requested,
         intervals=intervals,
         undefined=(*found.undefined(), *gaps),
         findings=tuple(findings),

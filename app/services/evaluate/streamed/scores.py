@@ -79,7 +79,7 @@ def streamed_scores(
         samples = _decided(rows, f"d{read.rule}", weighted=weighted, grouped=grouped)
         whole = replace(whole, facts={**whole.facts, **({GROUPS_FACT: n_groups} if grouped else {})})
         whole = _weighed(whole, samples) if weighted else whole
-    question = ask(whole, first.options)
+    question = ask(whole, first.options, sliceable=False)
     scores = StreamedScores(
         rows.where("w > 0") if weighted else rows,
         len(source.labels),

@@ -91,7 +91,7 @@ class StreamedParts:
 
     def question(self, source: MatrixInput) -> Question:
         """Return the question about an input."""
-        return ask(source, self._first.options)
+        return ask(source, self._first.options, sliceable=False)
 
     def samples(self) -> Iterator[Samples]:
         """Samples of all parts, to be gone through once."""

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from app.domain.findings import Finding
 from app.domain.inputs.kinds import UNIT_KINDS
 from app.domain.inputs.matrices import MatrixInput
-from app.kernel.compare.differences import HybridDifferences, Reach, SameDifferences
+from app.kernel.compare.differences import SameDifferences
 from app.kernel.compare.linear import Linear, LinearRuns, hits_of, join_runs, linearised
 from app.kernel.compare.paired.joint import combine
 from app.kernel.compare.rankings import cochran_q
@@ -30,7 +30,6 @@ from app.kernel.uncertainty.closed_forms import cell_sensitivities
 from app.kernel.uncertainty.draws import generator, seed_of
 from app.kernel.uncertainty.groups import Grouping
 from app.kernel.uncertainty.influence import Influences, Linearisation, UnitInfluences
-from app.kernel.uncertainty.intervals import two_sided_z
 from app.kernel.uncertainty.jackknife import blocks_of, unit_influences
 from app.kernel.uncertainty.units import Run, Units
 from app.services.estimands import Estimand, make_estimand
@@ -40,7 +39,7 @@ from app.services.estimates.methods.of_matrix import affordable_draws
 from app.services.estimates.run_data import RunData
 from app.services.reasons import requested_values
 from app.services.runs.aligned import Runs, ScoredRun
-from app.services.runs.differences import NOT_FOLDED, Test, linear_test, proportion_tests, read_off
+from app.services.runs.differences import NOT_FOLDED, Test, linear_test, mover_tests, proportion_tests
 from app.services.runs.draws.matrices import (
     ChiSquaredTest,
     OmnibusTest,
@@ -322,9 +321,8 @@ def _skewness(parts: Sequence[Linearisation], *, paired: bool) -> Array:
     return found
 
 
-# Rates at a threshold that is chosen anew in every sample, and the deviate up to which their limits are extended.
+# Rates at a threshold that is chosen anew in every sample.
 _AT_RATES = (recall_at, specificity_at, precision_at)
-_FURTHEST = 40.0
 _ALONE_AT_RATE = "limits of a rate at a rate are known for the rate alone, and not for what is made of several"
 
 
@@ -477,30 +475,17 @@ class LinearDifferences(Resampling):
     def _at_rates(self, estimand: Estimand, place: int, level: float, known: Sequence[Test]) -> list[Test]:
         """Tests of a rate at a rate: MOVER over the limits of each run (Zou & Donner 2008).
 
-        How a threshold varies that a rate chooses is no sum over samples, so derivatives miss most of it. Paired runs
-        are taken as independent, which makes limits wider than they need be.
+        How a threshold varies that a rate chooses is no sum over samples, so derivatives miss most of it.
         """
         if not isinstance(estimand.expression, Measure):
             return [one if one.identical else Test(reason=_ALONE_AT_RATE) for one in known]
         settings = LimitSettings(level=level, seed=self.settings.seed)
         sources = [_by_id(self.runs.source(run)) for run in range(len(self.runs))]
         own = [estimate([estimand], RunData(source), settings)[0][place] for source in sources]
-        # Known at one level; at others in proportion to the deviate.
-        deviates = np.array([two_sided_z(level), _FURTHEST])
-        scale = (deviates / deviates[0])[:, None]
-        reaches = [Reach(deviates, scale * (one.value - one.low), scale * (one.high - one.value)) for one in own]
-        found = []
-        for pair, test in zip(self.setup.pairs, known, strict=True):
-            reason = next((own[run].reason for run in pair if own[run].reason is not None), None)
-            if test.identical:
-                found.append(test)
-            elif reason is not None:
-                found.append(Test(reason=reason))
-            else:
-                gap = self.gaps(self.estimands.index(estimand), pair)[place : place + 1]
-                difference = HybridDifferences(gap, *(reaches[run] for run in pair))
-                found += read_off(difference, level=level, rope=self.settings.rope, method="mover")
-        return found
+        index = self.estimands.index(estimand)
+        gaps = [self.gaps(index, pair)[place : place + 1] for pair in self.setup.pairs]
+        found = mover_tests(own, self.setup.pairs, gaps, level=level, rope=self.settings.rope)
+        return [test if test.identical else made for test, made in zip(known, found, strict=True)]
 
     def _tests_with(self, form: LinearForm, estimand: Estimand, level: float) -> list[Test]:
         if form.too_few:

@@ -9,16 +9,17 @@ from typing import Any, Final
 import numpy as np
 
 from app.domain.errors import InvalidInput, OutOfReach
+from app.domain.expressions.conditions import Condition, Slice
 from app.domain.inputs.attributes import Attribute, Attributes
 from app.domain.inputs.labels import normalized
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.inputs.samples import Samples, Tally
-from app.domain.slices import Condition, Slice, attribute_named, attributes_of, samples_at
-from app.services.slices.answers import SliceLeftOut, Where
-from app.services.slices.differences import Places
+from app.domain.slices import Places, attribute_named, attributes_of, samples_at
 
 # Slices that samples are divided into, however small.
 MOST_SLICES: Final = 20_000
+# A slice by its conditions: a value of each attribute, or `from` and `to` of a number.
+Where = Mapping[str, Any]
 # Numbers with more different values are divided into quarters where no bins are asked for.
 _MANY_NUMBERS, _QUARTERS = 20, 4
 # What samples can say, so that it has a number.
@@ -46,23 +47,28 @@ class Part:
 
     Attributes:
         where: Its conditions.
-        places: Which samples are in it, rising.
+        places: Which entries of samples are in it, rising.
+        size: How many samples.
     """
 
     where: Where
     places: Places
+    size: int
+
+    @classmethod
+    def of(cls, source: MatrixInput, where: Where, places: Places) -> "Part":
+        """Make it of some samples of an input."""
+        return cls(where, places, samples_at(source, places))
 
 
-def crossed(
-    source: MatrixInput, columns: Sequence[Column], depth: int, fewest: int
-) -> tuple[list[Part], list[SliceLeftOut]]:
+def crossed(source: MatrixInput, columns: Sequence[Column], depth: int, fewest: int) -> tuple[list[Part], list[Part]]:
     """Slices with so many conditions, of different columns, and those of too few samples.
 
     Raises:
         OutOfReach: they are too many.
     """
     parts: list[Part] = []
-    small: list[SliceLeftOut] = []
+    small: list[Part] = []
     for chosen in combinations(columns, depth):
         cells = np.zeros(chosen[0].codes.size, dtype=np.intp)
         for column in chosen:
@@ -78,11 +84,8 @@ def crossed(
         for cell, places in zip(found.tolist(), np.split(order, starts[1:]), strict=True):
             codes = np.unravel_index(cell, shape)
             where = {column.name: column.values[int(code)] for column, code in zip(chosen, codes, strict=True)}
-            size = samples_at(source, places)
-            if size >= fewest:
-                parts.append(Part(where, places))
-            else:
-                small.append(SliceLeftOut(where, size, f"fewer than {fewest} samples"))
+            one = Part.of(source, where, places)
+            (parts if one.size >= fewest else small).append(one)
     return parts, small
 
 
@@ -154,6 +157,36 @@ def conditions_of(where: Where) -> Slice:
             if operator == "=" or end is not None
         ]
     return tuple(found)
+
+
+def divided(source: MatrixInput, by: str, fewest: int) -> tuple[list[Part], list[Part]]:
+    """The slices of one attribute, numbers of many values in quarters, and those of too few samples.
+
+    Raises:
+        InvalidInput: there is no such attribute.
+    """
+    return crossed(source, columns_of(source, [by], {}), 1, fewest)
+
+
+def slice_text(where: Where) -> str:
+    """Name a slice in a sentence: site B, age 30 to 50, no site."""
+    return ", ".join(_condition(name, value) for name, value in where.items())
+
+
+def _condition(name: str, value: Any) -> str:
+    if value is None:
+        return f"no {name}"
+    if not isinstance(value, Mapping):
+        return f"{name} {str(value).lower() if isinstance(value, bool) else value}"
+    low, high = (None if end is None else _end(end) for end in (value.get("from"), value.get("to")))
+    if low is None:
+        return f"{name} below {high}"
+    return f"{name} from {low}" if high is None else f"{name} {low} to {high}"
+
+
+def _end(end: float) -> str:
+    """Write an end of a bin."""
+    return f"{end:g}"
 
 
 def _column(name: str, attribute: Attribute, bins: Sequence[float] | int | None) -> Column:

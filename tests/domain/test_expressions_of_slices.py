@@ -1,0 +1,128 @@
+"""Brackets behind expressions, and functions over the slices of an attribute."""
+
+import pytest
+
+from app.domain.errors import InvalidExpression
+from app.domain.expressions.conditions import Condition, read_slice
+from app.domain.expressions.expressions import parse, render
+from app.domain.slices import refuse_unknown_slices
+from app.kernel.metrics.card import Inputs
+from app.kernel.metrics.expression import Combination, Expression, Measure, OverSlices, Sliced, bounds, is_list
+from app.services.estimands import Better, preference
+from tests.bank import each
+from tests.services.slicing import LABELS, clinic
+
+
+def of(text: str) -> Expression:
+    return parse(text, LABELS, 1, inputs=frozenset(Inputs), sliceable=True)
+
+
+def refusal(text: str, *, sliceable: bool = True) -> InvalidExpression:
+    with pytest.raises(InvalidExpression) as caught:
+        parse(text, LABELS, 1, sliceable=sliceable)
+    return caught.value
+
+
+def test_brackets_hold_conditions_of_the_whole_behind_which_they_stand() -> None:
+    found = of('gps(recall@*, precision@D)[site="B", age<50]')
+    assert isinstance(found, Sliced)
+    assert isinstance(found.part, Combination)
+    assert found.where == (Condition("site", "=", ("B",)), Condition("age", "<", (50,)))
+    assert of('(recall@D[site="B"])[age < 50]') == of('recall@D[site="B",age<50]')
+    assert of('PPV[sex in ("f", null)]') == of('precision@D[sex in ("f", null)]')
+
+
+def test_over_slices_a_function_has_one_part_an_attribute_and_a_size() -> None:
+    found = of("min(recall@D[age<50], by=site, minimum_samples=5)[sex=null]")
+    assert isinstance(found, Sliced)
+    assert isinstance(found.part, OverSlices)
+    assert (found.part.function, found.part.by, found.part.fewest) == ("min", "site", 5)
+    assert isinstance(found.part.part, Sliced)
+    plain = of('range(recall, by="my site")')
+    assert isinstance(plain, OverSlices)
+    assert (plain.by, plain.fewest) == ("my site", 30)
+
+
+@each(
+    "text",
+    [
+        'recall@D[site="B"]',
+        'recall@*[age<50, sex!="f"]',
+        "h_mean[site=null]",
+        'f_beta(beta=2)@D["my site" in ("A", "B", 3, true)]',
+        'min(mean(recall@healthy, precision@D), by="a b", minimum_samples=7)[x>=-1.5]',
+        "ratio(recall@D, by=site)",
+        "range(min(recall@*), by=site)",
+        "max(roc_auc@D, by=site)",
+    ],
+)
+def test_the_canonical_text_is_read_as_the_same(text: str) -> None:
+    assert render(of(text), LABELS) == text
+    assert of(render(of(text), LABELS)) == of(text)
+
+
+def test_facts_follow_from_the_metric_inside() -> None:
+    assert bounds(of("min(mcc, by=site)")) == bounds(of("mcc")) == (-1.0, 1.0)
+    assert bounds(of("range(mcc, by=site)")) == (0.0, None)
+    assert bounds(of("ratio(recall, by=site)")) == (0.0, 1.0)
+    assert is_list(of("recall@*[age<50]"))
+    directions = {text: preference(of(text)) for text in ("recall[age<50]", "max(fpr, by=x)", "range(recall, by=x)")}
+    assert [one and one.better for one in directions.values()] == [Better.HIGHER, Better.LOWER, Better.LOWER]
+
+
+@each(
+    ("text", "words"),
+    [
+        ('mean(recall[site="B"], recall)', "mean takes values of the same samples: the brackets stand behind it"),
+        ("min(recall[age<5], recall[age>5])", "min takes values of the same samples"),
+        ("min(recall@*, by=site)", "min over slices takes one value of each slice"),
+        ("min(recall, precision, by=site)", "min over slices takes one value of each slice"),
+        ("mean(recall, by=site)", "mean takes no by; min, max, range, ratio do"),
+        ("min(recall, minimum_samples=3)", "minimum_samples is about slices"),
+        ("min(recall, by=site, minimum_samples=0)", "minimum_samples of min is a whole number from 1, not '0'"),
+        ("range(recall, where=site)", "range takes metrics, by and minimum_samples, and no parameter 'where'"),
+        ("ratio(mcc, by=site)", "ratio cannot take mcc: its values go as low as -1, and a ratio of mixed signs"),
+        ("recall[]", "at character 8, got ']'"),
+        ("recall[site]", "at character 12, got ']'"),
+        ("recall[site=B]", 'expected a number, true, false, null or a text in quotes, got B; did you mean "B"?'),
+        ("min(by=site)", "min needs at least one metric"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_in_words(text: str, words: str) -> None:
+    assert words in refusal(text).detail
+
+
+def test_where_slices_are_not_known_brackets_are_refused() -> None:
+    for text in ('recall[site="B"]', "min(recall, by=site)"):
+        assert "values of slices are not known here" in refusal(text, sliceable=False).detail
+
+
+def test_a_label_with_brackets_stands_in_quotes() -> None:
+    labels = ("a[1]", "b")
+    assert render(parse('recall@"a[1]"', labels, None), labels) == 'recall@"a[1]"'
+    assert isinstance(parse('recall@"a[1]"[x=1]', labels, None, sliceable=True), Sliced)
+
+
+@each(
+    ("text", "words"),
+    [
+        ('recall[sit="B"]', "expected one of the attributes 'site', 'sex', 'age', got 'sit'; did you mean 'site'?"),
+        ("min(recall, by=sit)", "got 'sit'; did you mean 'site'?"),
+        ('min(recall, by=sit)[site="A"]', "got 'sit'; did you mean 'site'?"),
+        ('recall[site="X"]', 'expected a value of site, which are "A", "B", "C", "F"; got "X"'),
+        ("recall[age<5]", "expected a slice with samples, got one without any"),
+        ("recall[site<5]", "expected numbers on both sides of <"),
+    ],
+)
+def test_slices_that_the_samples_do_not_have_are_named(text: str, words: str) -> None:
+    with pytest.raises(InvalidExpression, match="expected") as caught:
+        refuse_unknown_slices(of(text), clinic(200))
+    assert words in caught.value.detail
+
+
+def test_a_slice_is_the_same_in_an_address_and_in_brackets() -> None:
+    text = 'site in ("A", "B"), age>=30'
+    found = of(f"recall[{text}]")
+    assert isinstance(found, Sliced)
+    assert isinstance(found.part, Measure)
+    assert found.where == read_slice(text)

@@ -1,0 +1,326 @@
+"""Values of slices in expressions: in reports, comparisons, gates and leaderboards."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from app.domain.errors import InvalidExpression
+from app.domain.evaluation import DatasetRef, EvaluationRecord
+from app.domain.inputs.matrices import MatrixInput
+from app.domain.inputs.multilabel import Multilabel
+from app.domain.inputs.ranking import Ranking
+from app.domain.inputs.samples import Samples
+from app.domain.options import Options
+from app.domain.rules import definition_of
+from app.domain.slices import restricted
+from app.kernel.compare.gates import Verdict
+from app.kernel.numerics.arrays import Mask
+from app.kernel.uncertainty.draws import Alternative
+from app.services.estimands import parse_estimands, preference
+from app.services.estimates.estimate import LimitSettings
+from app.services.estimates.estimates import estimate
+from app.services.estimates.run_data import RunData
+from app.services.evaluate.reports import evaluate
+from app.services.gate import check_gate, rule_estimands
+from app.services.rank import Candidate, LeaderboardQuery, rank_candidates
+from app.services.runs.aligned import Runs
+from app.services.runs.comparison import Comparison
+from app.services.runs.draws.matrices import InferenceSettings
+from app.services.runs.pairing import KeptSamples
+from app.services.stored import inputs_of_all
+from tests.bank import each
+from tests.services.records import record_of
+from tests.services.slicing import attributes_of, classified, clinic
+
+CLINIC = clinic()
+# Of four sites so many of 100 members of D are found: worked in the paper of methods.
+HITS = (90, 85, 70, 92)
+
+
+def reported(source: MatrixInput, *texts: str, **options: Any) -> Any:
+    return evaluate(source, Options(metrics=texts, **options))
+
+
+def alone(source: MatrixInput, mask: Mask) -> MatrixInput:
+    return restricted(source, np.flatnonzero(mask))
+
+
+def worked() -> MatrixInput:
+    """400 members of D at four sites, and as many others who are all told apart."""
+    site = np.repeat(["A", "B", "C", "E"], 200)
+    truth = np.tile(np.repeat([True, False], 100), 4)
+    predicted = np.concatenate([np.arange(200) < hits for hits in HITS])
+    return classified(truth, predicted, {"site": site})
+
+
+# --- values and limits -----------------------------------------------------------------------------------------------
+
+
+def with_scores(source: MatrixInput) -> MatrixInput:
+    """The same patients, with probabilities."""
+    random, samples = np.random.default_rng(8), source.samples
+    assert samples is not None
+    high = np.clip(0.6 * samples.predicted + 0.4 * random.random(samples.size), 0.01, 0.99)
+    return classified(samples.truth, samples.predicted, attributes_of(source), outputs=np.stack([1 - high, high], 1))
+
+
+def again(**more: Any) -> MatrixInput:
+    """The same patients, with weights or groups."""
+    assert CLINIC.samples is not None
+    return classified(CLINIC.samples.truth, CLINIC.samples.predicted, attributes_of(CLINIC), **more)
+
+
+WEIGHTED = again(weights=np.random.default_rng(4).uniform(0.5, 2.0, 3000))
+GROUPED = again(groups=np.arange(3000) // 4)
+PLAIN = ("recall@D", "precision@D", "h_mean", "mcc", "gps(recall@*, precision@D)", "recall@*", "min(recall@*)")
+
+
+@each(
+    ("source", "names"),
+    [
+        (CLINIC, PLAIN),
+        (with_scores(CLINIC), ("roc_auc@D", "brier_score", "gps(recall@*)")),
+        (WEIGHTED, PLAIN[:3]),
+        (GROUPED, PLAIN[:3]),
+    ],
+)
+def test_a_value_in_brackets_has_value_and_limits_of_the_slice_by_itself(
+    source: MatrixInput, names: Sequence[str]
+) -> None:
+    where, known = 'site="C", sex!="m", age<60', attributes_of(source)
+    mask = (known["site"] == "C") & (known["sex"] != "m") & (known["age"].astype(float) < 60)
+    whole, itself = reported(source, *(f"{name}[{where}]" for name in names)), reported(alone(source, mask), *names)
+    for name in names:
+        assert whole.requested[f"{name}[{where}]"] == itself.requested[name], name
+        assert estimates_of(source, f"{name}[{where}]") == estimates_of(alone(source, mask), name), name
+
+
+def estimates_of(source: MatrixInput, text: str) -> Any:
+    inputs = inputs_of_all([kept(source)[0]])
+    (one,) = parse_estimands([text], source.labels, source.positive, inputs=inputs, sliceable=True)
+    return estimate([one], RunData(source), LimitSettings())[0]
+
+
+@each("text", ["min(recall@D, by=site)", "max(mcc, by=site)", "range(h_mean, by=sex)", "ratio(precision@D, by=age)"])
+def test_over_slices_a_function_is_of_the_values_of_each(text: str) -> None:
+    function, _, rest = text.partition("(")
+    inside, _, by = rest.rstrip(")").rpartition(", by=")
+    column = attributes_of(CLINIC)[by]
+    # Ages come in quarters.
+    edges = np.quantile(column.astype(float), [0.25, 0.5, 0.75], method="inverted_cdf") if by == "age" else None
+    codes = column if edges is None else np.searchsorted(edges, column.astype(float), side="right")
+    masks = [codes == code for code in np.unique(codes)]
+    values = [reported(alone(CLINIC, mask), inside).requested[inside] for mask in masks if mask.sum() >= 30]
+    wanted = {
+        "min": min(values),
+        "max": max(values),
+        "range": max(values) - min(values),
+        "ratio": min(values) / max(values),
+    }[function]
+    assert reported(CLINIC, text).requested[text] == wanted
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("min(recall@D, by=site)", (0.70, 0.604151, 0.807974)),
+        ("max(miss_rate@D, by=site)", (0.30, 0.192026, 0.395849)),
+        ("range(recall@D, by=site)", (0.22, 0.063669, 0.323444)),
+        ("ratio(recall@D, by=site)", (0.760870, 0.653088, 0.924491)),
+    ],
+)
+def test_limits_hold_though_a_slice_was_picked(text: str, wanted: tuple[float, float, float]) -> None:
+    report = reported(worked(), text)
+    found = report.intervals[text]
+    assert (report.requested[text], found["low"], found["high"]) == pytest.approx(wanted, abs=5e-7)
+    assert found["method"] == "simultaneous"
+    # The headline shows the same.
+    assert report.headline["requested"][text]["low"] == found["low"]
+
+
+def test_an_answer_says_which_slices_took_part() -> None:
+    text = "min(recall@D, by=site)"
+    (one,) = (found for found in reported(CLINIC, text).findings if found.code == "over_slices")
+    assert one.evidence["smallest"] == {"site": "C"}
+    assert one.evidence["slices"] == 3
+    assert one.evidence["left_out"] == [{"where": {"site": "F"}, "n_samples": 9, "reason": "fewer than 30"}]
+    assert "Left out: site F (9 samples, fewer than 30)." in one.message
+    # A slice without the class has no value, and takes no part either.
+    truth, site = np.arange(200) < 50, np.repeat(["A", "B"], 100)
+    (gap,) = reported(classified(truth, truth, {"site": site}), "min(recall, by=site)").findings[-1:]
+    assert gap.evidence["left_out"] == [{"where": {"site": "B"}, "n_samples": 100, "reason": "no value"}]
+
+
+def test_what_does_not_exist_is_null_with_a_reason() -> None:
+    nothing = classified(np.arange(120) % 4 == 0, np.zeros(120), {"site": np.repeat(["A", "B"], 60)})
+    zeros, few, empty = (
+        "ratio(recall@D, by=site)",
+        "range(recall@D, by=site, minimum_samples=90)",
+        'precision@D[site="A"]',
+    )
+    report = reported(nothing, zeros, few, empty)
+    assert [*report.requested.values()] == [None, None, None]
+    reasons = {one.metric: (one.code, one.reason) for one in report.undefined}
+    assert reasons[zeros] == ("undefined", "recall@D by site: all values are 0")
+    assert reasons[few] == ("few_slices", "recall@D by site: too few slices have enough samples and a value")
+    assert "never predicted" in reasons[empty][1]
+    assert '(of the samples with site="A")' in reasons[empty][1]
+
+
+def test_labels_and_queries_have_slices_too() -> None:
+    site = ["A", "B"] * 60
+    random = np.random.default_rng(3)
+    truth, said = (random.random((120, 3)) < 0.4 for _ in range(2))
+    labels = Multilabel(
+        y_true=truth.tolist(), y_pred=said.tolist(), labels=["x", "y", "z"], attributes={"site": site}
+    ).read("/input")
+    texts = ('micro_f1[site="A"]', 'recall@x[site="A"]', "min(micro_f1, by=site)")
+    whole, itself = reported(labels, *texts), reported(alone(labels, np.array(site) == "A"), "micro_f1", "recall@x")
+    assert [whole.requested[text] for text in texts[:2]] == [*itself.requested.values()]
+    other = reported(alone(labels, np.array(site) == "B"), "micro_f1").requested["micro_f1"]
+    assert whole.requested[texts[2]] == min(other, itself.requested["micro_f1"])
+    queries = Ranking(
+        query_ids=np.repeat(np.arange(80), 5).tolist(),
+        relevance=(random.random(400) < 0.4).astype(int).tolist(),
+        scores=random.random(400).tolist(),
+        attributes={"device": np.repeat(["web", "app"], 200).tolist()},
+    ).read("/input")
+    found = reported(queries, 'ndcg[device="web"]', "range(ndcg, by=device)")
+    each_device = [
+        reported(alone(queries, mask), "ndcg").requested["ndcg"] for mask in np.eye(2, dtype=bool).repeat(40, 1)
+    ]
+    assert found.requested['ndcg[device="web"]'] == each_device[0]
+    assert found.requested["range(ndcg, by=device)"] == abs(each_device[0] - each_device[1])
+
+
+def test_an_input_without_attributes_is_refused_with_what_it_has() -> None:
+    matrix = MatrixInput("confusion_matrix", CLINIC.labels, 1, CLINIC.content, CLINIC.counts)
+    with pytest.raises(InvalidExpression, match="samples with attributes") as caught:
+        reported(matrix, "accuracy", 'recall[site="B"]')
+    assert caught.value.pointer == "/options/metrics/1"
+    with pytest.raises(InvalidExpression, match="expected one of the attributes 'site', 'sex', 'age', got 'town'"):
+        reported(CLINIC, "min(recall, by=town)")
+
+
+def test_a_limit_on_one_side_is_that_of_the_two_sided_level() -> None:
+    text = "range(recall@D, by=sex)"
+    one = reported(CLINIC, text, alternative=Alternative.GREATER).intervals[text]
+    assert one["low"] == reported(CLINIC, text, level=0.9).intervals[text]["low"]
+    assert one["high"] is None
+
+
+# --- several runs ----------------------------------------------------------------------------------------------------
+
+
+def kept(source: MatrixInput, ids: NDArray[Any] | None = None) -> tuple[EvaluationRecord, Samples]:
+    """A run as it is stored, with its samples."""
+    assert source.samples is not None
+    record = record_of(source.counts, source.content, None, source.labels, source.positive, source.kind, source.facts)
+    return record, replace(source.samples, ids=ids)
+
+
+def runs_of(*sources: MatrixInput, ids: NDArray[Any] | None = None) -> Runs:
+    known = [kept(source, ids) for source in sources]
+    return Runs.align([one for one, _ in known]).pair(KeptSamples.of({one.id: samples for one, samples in known}))
+
+
+def second(seed: int = 9, worse: str = "B") -> MatrixInput:
+    """Another model on the patients of the clinic, which misses more of those at one site."""
+    assert CLINIC.samples is not None
+    random, known, truth = np.random.default_rng(seed), attributes_of(CLINIC), CLINIC.samples.truth == 1
+    found = random.random(truth.size) < np.where(known["site"] == worse, 0.5, 0.8)
+    return classified(truth, np.where(truth, found, random.random(truth.size) < 0.1), known)
+
+
+def compared(runs: Runs, *texts: str) -> Comparison:
+    estimands = parse_estimands(texts, runs.labels, runs.positive, inputs=inputs_of_all(runs.records), sliceable=True)
+    return Comparison(runs, estimands, InferenceSettings(), pairs=[(0, 1)])
+
+
+IDS = np.arange(3000)
+
+
+@pytest.mark.parametrize("ids", [IDS, None])
+def test_in_one_slice_runs_are_compared_as_their_samples_alone_are(ids: NDArray[Any] | None) -> None:
+    names, where = ("recall@D", "h_mean", "recall@*", "precision@D"), 'site="B"'
+    both = CLINIC, second()
+    mask = attributes_of(CLINIC)["site"] == "B"
+    whole = compared(runs_of(*both, ids=ids), *(f"{name}[{where}]" for name in names))
+    itself = compared(runs_of(*(alone(one, mask) for one in both), ids=None if ids is None else ids[mask]), *names)
+    for index in range(len(names)):
+        assert whole.differences(index) == itself.differences(index)
+        np.testing.assert_array_equal(whole.values[index], itself.values[index])
+        np.testing.assert_array_equal(whole.drawn(index), itself.drawn(index))
+
+
+def test_over_slices_differences_are_mover_over_the_limits_of_each_run() -> None:
+    text = "min(recall@D, by=site)"
+    runs = runs_of(CLINIC, second(), ids=IDS)
+    ((found,),) = compared(runs, text).differences(0)
+    own = [estimates_of(one, text)[0] for one in (CLINIC, second())]
+    gap = own[0].value - own[1].value
+    assert found.value == pytest.approx(gap, abs=1e-15)
+    assert found.test.low == pytest.approx(
+        gap - np.hypot(own[0].value - own[0].low, own[1].high - own[1].value), abs=1e-9
+    )
+    assert found.test.high == pytest.approx(
+        gap + np.hypot(own[0].high - own[0].value, own[1].value - own[1].low), abs=1e-9
+    )
+    assert found.test.method == "mover"
+
+
+def test_a_slice_takes_part_in_a_comparison_where_all_runs_have_it() -> None:
+    known = attributes_of(CLINIC)
+    assert CLINIC.samples is not None
+    town = np.where(known["site"] == "C", "B", known["site"])
+    other = classified(CLINIC.samples.truth, CLINIC.samples.predicted, {**known, "site": town})
+    comparison = compared(runs_of(CLINIC, other), "min(recall@D, by=site)")
+    assert "over the 2 slices" in " ".join(comparison.notes)
+    assert comparison.values[0][1, 0] == min(
+        reported(alone(other, town == one), "recall@D").requested["recall@D"] for one in ("A", "B")
+    )
+
+
+def test_gates_hold_a_run_to_its_worst_slice() -> None:
+    rules = [
+        {"metric": "min(recall@D, by=site)", "min": 0.5, "bound": "lower", "level": 0.95},
+        {"metric": 'recall@D[site="B"]', "min": 0.9, "bound": "lower", "level": 0.95},
+        {"metric": "range(recall@D, by=sex)", "max": 0.1, "bound": "lower", "level": 0.95},
+        {
+            "metric": "min(recall@D, by=site)",
+            "not_worse_than": "baseline",
+            "margin": 0.01,
+            "bound": "lower",
+            "level": 0.95,
+        },
+    ]
+    definition, runs = definition_of({"rules": rules}), runs_of(CLINIC, second(), ids=IDS)
+    checked = check_gate(definition, rule_estimands(definition, runs), runs)
+    verdicts = [one.verdict for one in checked.results]
+    assert verdicts == [Verdict.PASS, Verdict.INCONCLUSIVE, Verdict.FAIL, Verdict.INCONCLUSIVE]
+    assert "site C" in " ".join(one.message for one in checked.findings)
+    lacking = definition_of({"rules": [{**rules[0], "metric": "min(recall@D, by=town)"}]})
+    with pytest.raises(InvalidExpression, match="'town'") as caught:
+        check_gate(lacking, rule_estimands(lacking, runs), runs)
+    assert caught.value.pointer == "/rules/0/metric"
+
+
+def test_leaderboards_rank_by_the_worst_slice_and_say_who_has_none() -> None:
+    assert CLINIC.samples is not None
+    bare = replace(CLINIC, samples=replace(CLINIC.samples, attributes=None))
+    known = [kept(one, IDS) for one in (second(), CLINIC, bare)]
+    samples = KeptSamples.of({record.id: some for record, some in known})
+    for text in ("min(recall@D, by=site)", 'recall@D[site="B"]'):
+        query = LeaderboardQuery(dataset=DatasetRef("d"), metric=text, limit=10)
+        (one,) = parse_estimands([text], CLINIC.labels, 1, sliceable=True)
+        better = preference(one.expression)
+        assert better is not None
+        board = rank_candidates(query, better, [Candidate(record, None, stored=False) for record, _ in known], samples)
+        assert [line.rank for line in board.items] == [1, 2, None]
+        assert board.items[0].value == estimates_of(CLINIC, text)[0].value
+        assert "samples with attributes" in str(board.items[2].reason)
+        assert board.items[1].separable_from_best is not None
