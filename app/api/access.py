@@ -4,8 +4,7 @@ import hmac
 from dataclasses import dataclass
 from typing import Final
 
-from app.domain.identifiers import PROJECT_NAME
-from app.domain.operations import Scope
+from app.domain.operations import PROJECT_NAME, Scope
 
 SECURITY_SCHEME: Final = {
     "key": {

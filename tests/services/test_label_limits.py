@@ -22,7 +22,7 @@ SIZE = 150
 ASKED = (
     *("recall@cat", "precision@dog", "balanced_accuracy", "g_mean", "h_mean", "macro_f1", "micro_f_beta(beta=1)"),
     *("subset_accuracy", "hamming_loss", "samples_f1", "label_ranking_average_precision", "one_error"),
-    *("roc_auc@cat", "roc_auc_ovr_macro", "mean(roc_auc@cat, roc_auc@dog)"),
+    *("roc_auc@cat", "roc_auc_ovr_macro", "mean(roc_auc@cat, roc_auc@dog)", "f1@dog", "jaccard@cat"),
 )
 RANDOM = np.random.default_rng(5)
 TRUTH = RANDOM.random((SIZE, 4)) < [0.5, 0.3, 0.2, 0.4]
@@ -96,6 +96,18 @@ def test_areas_of_labels_have_the_limits_of_each_alone() -> None:
         assert found.value == pytest.approx(areas[1], rel=1e-12)
         assert (found.low, found.high) == pytest.approx(logit_limits(float(areas[1]), half), rel=1e-12)
         assert found.method == "delong_logit"
+
+
+def test_f1_of_a_label_has_the_limits_of_the_share_of_both_among_either() -> None:
+    from statsmodels.stats.proportion import proportion_confint
+
+    predicted = OUTPUTS >= 0.5
+    (found,) = estimate([estimand("f1@*")], RunData(source()))
+    for code, one in enumerate(found):
+        both, either = (TRUTH & predicted)[:, code].sum(), (TRUTH | predicted)[:, code].sum()
+        low, high = (2.0 * end / (1.0 + end) for end in proportion_confint(both, either, method="wilson"))
+        assert (one.value, one.low, one.high) == pytest.approx((2 * both / (either + both), low, high), rel=1e-12)
+        assert (one.method, one.seed) == ("wilson", None)
 
 
 @pytest.mark.parametrize("n_labels", [2, 4])

@@ -35,6 +35,7 @@ class ConfusionCells(Flag):
     RIGHT = TP | TN
     WRONG = FN | FP
     ALL = RIGHT | WRONG
+    UNION = TP | WRONG
 
     @property
     def column(self) -> str:
@@ -72,6 +73,7 @@ _COLUMNS = {
     ConfusionCells.RIGHT: "correct_ovr",
     ConfusionCells.WRONG: "errors",
     ConfusionCells.ALL: "n_each",
+    ConfusionCells.UNION: "union",
 }
 _PLACES = {
     ConfusionCells.TP: ConfusionCells.TN,

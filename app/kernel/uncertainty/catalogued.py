@@ -30,6 +30,7 @@ GIVEN = {
     ConfusionCells.REST: Given.ACTUAL,
     ConfusionCells.PREDICTED: Given.PREDICTED,
     ConfusionCells.PREDICTED_REST: Given.PREDICTED,
+    ConfusionCells.UNION: Given.SAMPLES,
 }
 
 

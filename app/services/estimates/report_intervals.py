@@ -291,13 +291,11 @@ def unit_metrics(metrics: Sequence[Reported], task: Task, options: Options) -> l
     everything = sorted(metrics, key=lambda one: one.card.scope is Scope.CLASS)
     if options.intervals is IntervalChoice.ALL:
         return everything
-    rates = catalogue_rates().keys
+    rates = catalogue_rates().limited
     return [
         metric
         for metric in everything
-        if metric.metric.key in rates
-        or metric.card.inference.terms is not None
-        or (metric.card.inference.leads(task) and metric.card.scope is Scope.OVERALL)
+        if metric.metric.key in rates or metric.card.inference.terms is not None or metric.card.inference.leads(task)
     ]
 
 

@@ -1,6 +1,6 @@
 """Limits of metrics of samples with labels that need no resampling: rates of single labels, and functions of all."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from math import hypot, isfinite, isnan, nan
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from app.kernel.metrics.card import Part
 from app.kernel.metrics.expression import Measure
-from app.kernel.metrics.proportion import ITSELF, ConfusionCells, LinearMap, Rate
+from app.kernel.metrics.proportion import ITSELF, ConfusionCells, Rate
 from app.kernel.numerics.arrays import Array, silently
 from app.kernel.uncertainty.closed_forms import GIVEN, Given, Method
 from app.kernel.uncertainty.influence import LabelInfluences
@@ -23,12 +23,16 @@ def in_closed_form(estimand: Estimand, run: RunData, settings: LimitSettings) ->
     """An estimand of labels of independent samples; None for all else."""
     if run.grouping is not None:
         return None
-    part = estimand.expression.metric.card.inference.part if isinstance(estimand.expression, Measure) else None
-    if part is not None:
-        return _of_part(estimand, part, run, settings)
+    expression = estimand.expression
+    if isinstance(expression, Measure):
+        fact = expression.metric.card.inference
+        if fact.part is not None:
+            return _of_part(estimand, expression, fact.part, run, settings)
+        if fact.overlap is not None and dict(expression.parameters) == expression.metric.card.defaults:
+            return _of_overlaps(estimand, expression, fact.overlap, run, settings)
     if estimand.rates is not None:
         return _of_rates(estimand, estimand.rates, run, settings)
-    influences, expression = run.label_influences, estimand.expression
+    influences = run.label_influences
     of_one_label = isinstance(expression, Measure) and expression.of is not None
     # What went by cannot be resampled.
     simulated = settings.simulate and run.units.at_hand
@@ -43,32 +47,44 @@ def _of_rates(estimand: Estimand, rates: Sequence[Rate], run: RunData, settings:
     A label is there or not in every sample, so its rates are those of two classes, with the same limits.
     """
     counted = _counted(rates, run, settings.level_of_each)
-    return _of_counts(estimand, counted, rates[0].line, rates[0].among, run, settings)
+    return _of_counts(estimand, counted, rates[0].line.limits, rates[0].among, run, settings)
 
 
-def _of_part(estimand: Estimand, part: Part, run: RunData, settings: LimitSettings) -> Estimates:
+def _of_overlaps(
+    estimand: Estimand, expression: Measure, overlap: Callable[[Array], Array], run: RunData, settings: LimitSettings
+) -> Estimates:
+    """F1 or the Jaccard index of labels, from the share of samples with a label, actual or predicted, that are both."""
+    labels = [expression.of] if isinstance(expression.of, int) else range(run.n_classes)
+    rates = [Rate(ConfusionCells.TP, ConfusionCells.UNION, label) for label in labels]
+    counted = _counted(rates, run, settings.level_of_each)
+
+    def ends(low: Array, high: Array) -> tuple[Array, Array]:
+        return overlap(low), overlap(high)
+
+    return _of_counts(estimand, counted, ends, ConfusionCells.UNION, run, settings)
+
+
+def _of_part(estimand: Estimand, expression: Measure, part: Part, run: RunData, settings: LimitSettings) -> Estimates:
     """Return the limits of the share of one part."""
-    expression = estimand.expression
-    assert isinstance(expression, Measure)  # noqa: S101 - others are no parts
     subject = run.subject
     counted = part.of(subject.parts[expression.metric.card.inputs], **expression.parameters)
     chosen = [expression.of] if isinstance(expression.of, int) else slice(None)
     hits, among = (np.atleast_1d(one)[chosen] for one in counted)
-    return _of_counts(estimand, (hits, among), ITSELF, part.among, run, settings)
+    return _of_counts(estimand, (hits, among), ITSELF.limits, part.among, run, settings)
 
 
 def _of_counts(
     estimand: Estimand,
     counts: tuple[Array, Array],
-    line: LinearMap,
+    ends_of: Callable[[Array, Array], tuple[Array, Array]],
     of: ConfusionCells,
     run: RunData,
     settings: LimitSettings,
 ) -> Estimates:
-    """Values that follow by a line from so many samples among so many (V), by the limits of proportions."""
+    """Values (V) whose limits follow from those of the shares of so many samples among so many."""
     found, chosen = [], settings.proportions_of_each
     lows, highs = proportion_limits(*counts, settings.level_of_each, chosen)
-    ends = zip(*line.limits(lows, highs), strict=True)
+    ends = zip(*ends_of(lows, highs), strict=True)
     method, given = f"{_prefix(run)}{Method(chosen.value).value}", GIVEN[of].value
     for value, (low, high) in zip(run.values(estimand).tolist(), ends, strict=True):
         reason = NoLimits.UNDEFINED if isnan(value) else None if low < high else NoLimits.DEGENERATE
