@@ -12,7 +12,8 @@ from uuid import UUID
 import httpx
 from pydantic import TypeAdapter
 
-from app.domain.operations import DEFAULT_PROJECT, Actor, KeyFacts, KeyMade, NewKey, Scope, is_project_name
+from app.domain.identifiers import is_project_name
+from app.domain.operations import DEFAULT_PROJECT, Actor, KeyFacts, KeyMade, NewKey, Scope
 from app.services.access import KeyService
 from app.services.acting import act_as
 from app.store.database.engine import create_engine

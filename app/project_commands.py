@@ -11,8 +11,9 @@ from typing import Final, NamedTuple
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from app.domain.errors import DomainError
+from app.domain.identifiers import is_project_name
 from app.domain.inputs.matrices import MatrixInput
-from app.domain.operations import DEFAULT_PROJECT, Actor, is_project_name
+from app.domain.operations import DEFAULT_PROJECT, Actor
 from app.domain.options import IntervalChoice, Options
 from app.kernel.metrics.catalogue import catalogue
 from app.services.acting import act_as

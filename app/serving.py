@@ -19,7 +19,6 @@ from importlib import import_module
 from multiprocessing.process import BaseProcess
 from typing import Any, Final
 
-from app.api.wire.middleware import LineHandler
 from app.services.processes.worker import fork_from_here, keep_freed_memory
 from app.settings import Settings
 
@@ -43,12 +42,6 @@ class CannotListen(RuntimeError):
 def configure_logging() -> None:
     """Lines of our own with the time; uvicorn has its handlers for its own."""
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-    # Nothing but JSON on standard output, for what collects it.
-    requests = logging.getLogger("prevail.requests")
-    if not requests.handlers:
-        requests.addHandler(LineHandler(sys.stdout))
-        requests.setLevel(logging.INFO)
-        requests.propagate = False
     # It warns of every form that is none, which the client is told.
     logging.getLogger("python_multipart").setLevel(logging.ERROR)
 
@@ -294,7 +287,16 @@ def create_application() -> Any:
     """Build the ASGI application in a server process; a worker first ties its life to that of its parent."""
     from uvicorn.importer import import_from_string
 
+    # The routes are known by now; commands that serve nothing do without them.
+    from app.api.wire.middleware import LineHandler
+
     configure_logging()
+    # Nothing but JSON on standard output, for what collects it.
+    requests = logging.getLogger("prevail.requests")
+    if not requests.handlers:
+        requests.addHandler(LineHandler(sys.stdout))
+        requests.setLevel(logging.INFO)
+        requests.propagate = False
     # An answer is some 70 kB, a batch of them 70 MB.
     keep_freed_memory()
     parent = multiprocessing.parent_process()

@@ -24,7 +24,7 @@ from pydantic import (
 )
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
-from app.domain.operations import is_project_name
+from app.domain.identifiers import is_project_name
 from app.outbound.data import read_prefix
 
 DRIVER_SCHEME = "postgresql+asyncpg"

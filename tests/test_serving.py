@@ -37,3 +37,9 @@ def test_as_many_files_may_be_open_as_the_settings_need() -> None:
         assert limits == after, case
         assert said in "".join(warnings), case
         assert bool(said) == bool(warnings), case
+
+
+def test_a_command_that_serves_nothing_loads_no_service() -> None:
+    """Else a health check every few seconds takes a second of a processor."""
+    looked = "import sys, app.cli; print(*sorted({'fastapi', 'numpy', 'sqlalchemy'} & sys.modules.keys()))"
+    assert subprocess.run([sys.executable, "-c", looked], capture_output=True, text=True, check=True).stdout == "\n"

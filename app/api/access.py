@@ -4,7 +4,8 @@ import hmac
 from dataclasses import dataclass
 from typing import Final
 
-from app.domain.operations import PROJECT_NAME, Scope
+from app.domain.identifiers import PROJECT_NAME
+from app.domain.operations import Scope
 
 SECURITY_SCHEME: Final = {
     "key": {

@@ -26,7 +26,8 @@ from app.api.problems import InvalidQuery, NotAcceptable, near, request_id
 from app.domain.errors import Fault, InvalidExpression, InvalidInput, PreconditionFailed
 from app.domain.expressions.conditions import read_slice
 from app.domain.expressions.syntax import LONGEST
-from app.domain.operations import DEFAULT_PROJECT, Scope, is_project_name
+from app.domain.identifiers import is_project_name
+from app.domain.operations import DEFAULT_PROJECT, Scope
 from app.domain.wording import did_you_mean
 from app.services.access import Caller, Guard, KeyService, Quotas
 from app.services.acting import act_as

@@ -1,10 +1,17 @@
-"""Time-ordered identifiers: UUID version 7 (RFC 9562, section 5.7), which the standard library has from Python 3.14."""
+"""Names of projects, and time-ordered identifiers: UUID version 7 (RFC 9562, section 5.7), which the standard library
+has from Python 3.14.
+"""
 
 import os
+import re
 import threading
 import time
 from datetime import UTC, datetime, timedelta
+from typing import Final
 from uuid import UUID
+
+PROJECT_NAME: Final = r"^[a-z0-9][a-z0-9._-]{0,63}$"
+_PROJECT = re.compile(PROJECT_NAME)
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
@@ -18,6 +25,11 @@ _FIRST_BEYOND = (datetime(9999, 1, 1, tzinfo=UTC) - _EPOCH) // _MILLISECOND
 
 _lock = threading.Lock()
 _previous = 0
+
+
+def is_project_name(name: str) -> bool:
+    """Can a project be called so?"""
+    return _PROJECT.fullmatch(name) is not None
 
 
 def new_id() -> UUID:

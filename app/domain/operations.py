@@ -1,6 +1,5 @@
 """Records of operation: API keys, repeated requests, jobs, usage, webhooks."""
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -12,13 +11,6 @@ from app.domain.identifiers import time_of
 from app.domain.members import LEFT_OUT, SPREAD
 
 DEFAULT_PROJECT: Final = "default"
-PROJECT_NAME: Final = r"^[a-z0-9][a-z0-9._-]{0,63}$"
-_PROJECT = re.compile(PROJECT_NAME)
-
-
-def is_project_name(name: str) -> bool:
-    """Can a project be called so?"""
-    return _PROJECT.fullmatch(name) is not None
 
 
 class Scope(StrEnum):

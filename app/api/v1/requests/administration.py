@@ -8,7 +8,8 @@ from pydantic_core import PydanticCustomError
 
 from app.api.bodies.parsing import Wire
 from app.api.v1.requests.fields import Name
-from app.domain.operations import PROJECT_NAME, NewKey, Scope
+from app.domain.identifiers import PROJECT_NAME
+from app.domain.operations import NewKey, Scope
 from app.services.webhooks import is_secret
 
 KEYS: dict[str, Any] = {
