@@ -1,4 +1,4 @@
-"""Rules of a gate: bounds on a metric, or on its difference to a baseline."""
+"""Rules of a gate: bounds on a metric, on its difference to a baseline, or that its history shows no change."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,7 +7,12 @@ from typing import Any
 
 from app.domain.errors import Fault, InvalidExpression, InvalidInput
 from app.domain.evaluation import DatasetRef, ModelRef, Reference
-from app.domain.expressions.expressions import parse_for_any_classes, refuse_about_sample, refuse_unless_proportion
+from app.domain.expressions.expressions import (
+    parse_for_any_classes,
+    refuse_about_sample,
+    refuse_list,
+    refuse_unless_proportion,
+)
 from app.domain.wording import significant
 from app.kernel.compare.gates import Bound as Bound
 from app.kernel.metrics.card import Inputs
@@ -24,11 +29,12 @@ class Demand(StrEnum):
     NOT_WORSE = "not_worse_than"
     BETTER = "better_than"
     EQUIVALENT = "equivalent_to"
+    UNCHANGED = "not_changed_since"
 
     @property
     def needs_baseline(self) -> bool:
         """Is it about the difference to a baseline?"""
-        return self not in (Demand.MIN, Demand.MAX)
+        return self in (Demand.NOT_WORSE, Demand.BETTER, Demand.EQUIVALENT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +42,8 @@ class Rule:
     """One rule.
 
     Attributes:
-        limit: The floor or ceiling, or the margin (0 or more) of a demand on the difference to the baseline.
+        limit: The floor or ceiling, or the margin (0 or more) of a demand on the difference to the baseline; 0 of one
+            on the history.
         bound: Which end of the interval is held against the limit.
         level: Of the interval; half of what it leaves is the one-sided error, and all of it of a limit on one side.
         proportion_interval: Limits of a metric that is a proportion.
@@ -71,6 +78,11 @@ class Definition:
         """Does a rule compare with a baseline?"""
         return any(rule.demand.needs_baseline for rule in self.rules)
 
+    @property
+    def watched(self) -> tuple[Rule, ...]:
+        """Return the rules on the history of the model, which share the error of a claim."""
+        return tuple(rule for rule in self.rules if rule.demand is Demand.UNCHANGED)
+
 
 def definition_of(stated: Mapping[str, Any]) -> Definition:
     """A definition from its stored JSON."""
@@ -95,7 +107,7 @@ def _rule(stated: Mapping[str, Any]) -> Rule:
     return Rule(
         metric=stated["metric"],
         demand=demand,
-        limit=stated.get("margin", 0.0) if demand.needs_baseline else stated[demand],
+        limit=stated[demand] if demand in (Demand.MIN, Demand.MAX) else stated.get("margin", 0.0),
         bound=Bound(stated["bound"]),
         level=stated["level"],
         alternative=Alternative(stated.get("alternative", Alternative.TWO_SIDED)),
@@ -117,7 +129,10 @@ def check_rules(definition: Definition) -> None:
             refuse_about_sample(expression, rule.metric)
             if rule.proportion_interval is not ProportionInterval.WILSON:
                 refuse_unless_proportion(expression, rule.metric)
-            faults += _beyond_range(rule, bounds(expression), f"/rules/{index}")
+            if rule.demand is Demand.UNCHANGED:
+                refuse_list(expression, rule.metric)
+            else:
+                faults += _beyond_range(rule, bounds(expression), f"/rules/{index}")
         except InvalidExpression as error:
             faults.append(Fault(f"/rules/{index}/metric", error.code, error.detail, error.suggestions))
     if faults:

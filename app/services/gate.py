@@ -45,6 +45,7 @@ from app.services.estimates.estimates import estimate
 from app.services.estimates.over_slices import slice_findings, why_undefined
 from app.services.estimates.report_intervals import limit_findings
 from app.services.estimates.run_data import RunData, run_data
+from app.services.history import Held, HistoryService
 from app.services.ports import EvaluationStore, GateStore, PairedLabels
 from app.services.processes.compute import ComputePool
 from app.services.processes.worker import progressed
@@ -301,7 +302,7 @@ class RuleEstimates:
         self._measured = {
             estimand: self._alone[self.settings.reported(rule), estimand.text]
             for rule, estimand in asked
-            if not rule.demand.needs_baseline
+            if not rule.demand.needs_baseline and rule.demand is not Demand.UNCHANGED
         }
         compared = _distinct(estimand for rule, estimand in asked if rule.demand.needs_baseline)
         self._without_limits = _without_limits(runs) if len(runs) > 1 and compared else ""
@@ -449,7 +450,8 @@ def _fails_never(rule: Rule, estimand: Estimand) -> bool:
 
 def _chances(rule: Rule, estimand: Estimand) -> int:
     """Return the number of ends of intervals that can fail a rule by chance; 0 for an estimate without limits."""
-    if _fails_never(rule, estimand):
+    if rule.demand is Demand.UNCHANGED or _fails_never(rule, estimand):
+        # Claims of a change have an error rate of their own.
         return 0
     return len(estimand.names) * (2 if rule.demand is Demand.EQUIVALENT else 1)
 
@@ -460,7 +462,7 @@ def _of_the_candidate(
     """Estimate the rules without a baseline; all with the same settings see the same draws."""
     alike: dict[LimitSettings, dict[str, Estimand]] = {}
     for rule, estimand in asked:
-        if not rule.demand.needs_baseline:
+        if not rule.demand.needs_baseline and rule.demand is not Demand.UNCHANGED:
             alike.setdefault(settings_of.reported(rule), {})[estimand.text] = estimand
     return {
         (settings, text): found
@@ -487,13 +489,14 @@ class Checked:
     findings: Sequence[Finding]
 
 
-def check_gate(definition: Definition, estimands: Sequence[Estimand], runs: Runs) -> Checked:
+def check_gate(definition: Definition, estimands: Sequence[Estimand], runs: Runs, held: Sequence[Held] = ()) -> Checked:
     """Hold a run against all rules.
 
     Args:
         definition: The rules.
         estimands: What each of them is about.
         runs: The candidate, and after it the baseline if there is one, paired.
+        held: What the history of the model says, for each rule on it.
 
     Raises:
         NotComparable: candidate and baseline cannot be compared on a metric.
@@ -503,10 +506,11 @@ def check_gate(definition: Definition, estimands: Sequence[Estimand], runs: Runs
         if estimand.is_of_slices:
             looked_at = runs if rule.demand.needs_baseline else runs.alone(0)
             looked_at.refuse_unknown_slices(estimand.expression, f"/rules/{index}/metric")
-    estimates = RuleEstimates(definition, estimands, runs)
+    estimates, watched = RuleEstimates(definition, estimands, runs), iter(held)
     results: list[RuleResult | SamplesResult] = []
     for rule, estimand in zip(definition.rules, estimands, strict=True):
-        results.append(_judged(rule, estimand, estimates))
+        unchanged = rule.demand is Demand.UNCHANGED
+        results.append(_watched(rule, next(watched)) if unchanged else _judged(rule, estimand, estimates))
         progressed(len(results), len(estimands))
     if definition.minimum_samples:
         results.append(_enough(definition.minimum_samples, runs.records[0]))
@@ -525,6 +529,39 @@ def _enough(minimum: int, record: EvaluationRecord) -> SamplesResult:
         value=record.n_rows if counted else None,
         needed_samples=None if enough else minimum,
         message=f"{minimum} samples are asked for" + ("" if enough else ", and there are fewer") + ".",
+    )
+
+
+_EXPECTED = "where the value was expected had nothing changed since the last change"
+
+
+def _watched(rule: Rule, held: Held) -> RuleResult:
+    """Judge a rule on the history: it fails where a change is claimed, and that is where a value is unexpected."""
+    one, band = held.value, held.value.expected
+    verdict = Verdict.INCONCLUSIVE if band is None else Verdict.PASS if held.change is None else Verdict.FAIL
+    low, high = (None, None) if band is None else (band.low, band.high)
+    value, ends = PLAIN.estimate(one.value, low, high)
+    said = f"{rule.metric} is {value}"
+    if held.change is not None:
+        message = f"{said}, and {ends} was expected had nothing changed. {held.change.message}"
+    elif band is not None:
+        message = f"{said}, within the {ends} that was expected had nothing changed since the last change."
+    elif one.value is None or one.low is None:
+        message = f"{said}, of which no change can be told: {one.reason}."
+    else:
+        message = f"{said}, the first value since the last change: there is nothing yet to hold it against."
+    return RuleResult(
+        rule=rule.stated,
+        verdict=verdict,
+        quantity="value",
+        value=one.value,
+        low=one.low,
+        high=one.high,
+        level=rule.level,
+        decided_on=DecidedOn(low=low, high=high, level=rule.level, reason=_EXPECTED),
+        method=None,
+        needed_samples=None,
+        message=message,
     )
 
 
@@ -742,6 +779,7 @@ class GateService:
     gates: GateStore
     _: KW_ONLY
     labels: PairedLabels
+    history_of: HistoryService
     compute: ComputePool
     admission: Admission
 
@@ -889,7 +927,9 @@ class GateService:
                 raise GateIsForOtherData(f"the gate is for {at}; {record.id} is of {own}", pointer=pointer)
         estimands = rule_estimands(definition, aligned)
         runs = await self._paired(project, definition, estimands, aligned)
-        return runs, await self.compute.run(partial(check_gate, definition, estimands, runs))
+        levels = [(rule.metric, rule.level) for rule in definition.watched]
+        held = await self.history_of.held(project, runs.records[0], levels) if levels else ()
+        return runs, await self.compute.run(partial(check_gate, definition, estimands, runs, held))
 
     async def read_check(self, project: str, name: str, identifier: UUID) -> Mapping[str, Any]:
         """A check as it was answered."""

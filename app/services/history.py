@@ -10,16 +10,15 @@ from uuid import UUID
 
 import numpy as np
 
-from app.domain.errors import IncomparableRuns, InvalidExpression, NotComparable, NotFound, OutOfReach
+from app.domain.errors import IncomparableRuns, InvalidExpression, NotFound, OutOfReach
 from app.domain.evaluation import DatasetRef, EvaluationQuery, EvaluationRecord
-from app.domain.expressions.expressions import parse_for_any_classes, refuse_about_sample
+from app.domain.expressions.expressions import parse_for_any_classes, refuse_about_sample, refuse_list
 from app.domain.inputs.content import Content
 from app.domain.members import LEFT_OUT, named
 from app.domain.wording import number
 from app.kernel.history import Change, History
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.card import Inputs
-from app.kernel.metrics.expression import is_list
 from app.kernel.numerics.arrays import Array
 from app.kernel.uncertainty.intervals import two_sided_z
 from app.services.estimands import Better, Estimand, make_estimand, ranked_by
@@ -140,6 +139,18 @@ class HistoryAnswer:
 
 
 @dataclass(frozen=True, slots=True)
+class Held:
+    """What the series before it says of an evaluation.
+
+    Attributes:
+        change: That is claimed at it.
+    """
+
+    value: HistoryValue
+    change: HistoryChange | None
+
+
+@dataclass(frozen=True, slots=True)
 class HistoryService:
     """Reads the evaluations of a model on a dataset as one series."""
 
@@ -159,6 +170,38 @@ class HistoryService:
         """
         for metric in query.metrics:
             _check(metric)
+        records = await self._records(project, query)
+        metrics = query.metrics or (ranked_by(stored_input(records[-1])),)
+        kept = await self._samples(project, records, metrics)
+        return await self.compute.run(partial(series, replace(query, metrics=metrics), records, kept))
+
+    async def held(self, project: str, record: EvaluationRecord, levels: Sequence[tuple[str, float]]) -> Sequence[Held]:
+        """Hold an evaluation against those before it: did it change since the last change?
+
+        Args:
+            project: Whose evaluations these are.
+            record: The evaluation. Its series are those of its model on the same split of its dataset.
+            levels: Metrics with one value, each with the level of its claims. All of them share the error.
+
+        Raises:
+            OutOfReach: the series has too many evaluations, or samples.
+            IncomparableRuns: neighbours share a part of their samples, so that nothing is known of chance.
+        """
+        query = HistoryQuery(
+            model=record.model.name, dataset=DatasetRef(record.dataset.name, None, record.dataset.split)
+        )
+        records = [one for one in await self._records(project, query) if one.dataset.split == record.dataset.split]
+        records = [one for one in records if one.id <= record.id]
+        kept = await self._samples(project, records, [metric for metric, _ in levels])
+        return await self.compute.run(partial(_held, levels, records, kept))
+
+    async def _records(self, project: str, query: HistoryQuery) -> list[EvaluationRecord]:
+        """Return the evaluations of a series, the oldest first.
+
+        Raises:
+            NotFound: there is none.
+            OutOfReach: there are too many.
+        """
         wanted = EvaluationQuery(
             model=query.model,
             dataset=query.dataset.name,
@@ -177,10 +220,7 @@ class HistoryService:
                 "created_after"
             )
         found = await self.store.get_many(project, [one.id for one in page.items])
-        records = [found[one.id] for one in page.items if one.id in found]
-        metrics = query.metrics or (ranked_by(stored_input(records[-1])),)
-        kept = await self._samples(project, records, metrics)
-        return await self.compute.run(partial(series, replace(query, metrics=metrics), records, kept))
+        return [found[one.id] for one in page.items if one.id in found]
 
     async def _samples(self, project: str, records: Sequence[EvaluationRecord], metrics: Sequence[str]) -> KeptSamples:
         for metric in metrics:
@@ -195,8 +235,7 @@ class HistoryService:
 def _check(metric: str) -> None:
     expression = parse_for_any_classes(metric, inputs=frozenset(Inputs))
     refuse_about_sample(expression, metric)
-    if is_list(expression):
-        raise NotComparable(f"{metric} is one value for each class: name a class, or take min({metric})")
+    refuse_list(expression, metric)
 
 
 def _estimand(metric: str, record: EvaluationRecord) -> Estimand | str:
@@ -240,6 +279,19 @@ def series(query: HistoryQuery, records: Sequence[EvaluationRecord], kept: KeptS
     places = {record.id: place for place, record in enumerate(records)}
     changes.sort(key=lambda one: places[one.to])
     return HistoryAnswer(items=items, changes=changes, next_position=items[-1].evaluation if more else None)
+
+
+def _held(
+    levels: Sequence[tuple[str, float]], records: Sequence[EvaluationRecord], kept: KeptSamples
+) -> Sequence[Held]:
+    """Return what each metric says of the last evaluation of a series."""
+    _refuse_windows(records, kept)
+    found, last = list[Held](), len(records) - 1
+    for metric, level in levels:
+        known, alpha = _estimates(metric, records, kept), (1.0 - level) / len(levels)
+        (value,), changes = _judged(metric, records, known, alpha, range(last, last + 1))
+        found.append(Held(value, next((one for one in changes if one.claimed_at == records[last].id), None)))
+    return found
 
 
 def _refuse_windows(records: Sequence[EvaluationRecord], kept: KeptSamples) -> None:

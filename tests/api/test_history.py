@@ -155,6 +155,51 @@ def test_a_history_as_a_figure(client: httpx.Client, weeks: tuple[str, list[str]
     assert (reply.status_code, reply.headers["allow"]) == (405, "GET, HEAD, OPTIONS")
 
 
+def held(client: httpx.Client, rule: Json, evaluation: str) -> Json:
+    gate = f"gate-{uuid4().hex[:10]}"
+    assert client.put(f"/v1/gates/{gate}", json={"rules": [rule]}).status_code == 201
+    reply = client.post(f"/v1/gates/{gate}/checks", json={"evaluation": evaluation})
+    assert reply.status_code == 201, reply.text
+    answer: Json = reply.json()
+    return answer
+
+
+def test_a_gate_fails_where_a_change_is_claimed(client: httpx.Client, weeks: tuple[str, list[str]]) -> None:
+    """And nowhere else: before it the level holds, after it the new one does, and of a first value nothing is known."""
+    name, kept = weeks
+    answer = history(client, name, metric="precision@1")
+    (change,) = answer["changes"]
+    rule = {"metric": "precision@1", "not_changed_since": "last_change"}
+    for place, item in enumerate(answer["items"]):
+        check = held(client, rule, kept[place])
+        (result,) = check["results"]
+        claimed = kept[place] == change["claimed_at"]
+        expected = item["metrics"]["precision@1"]["expected"]
+        assert check["verdict"] == ("inconclusive" if place == 0 else "fail" if claimed else "pass"), place
+        assert result["value"] == item["metrics"]["precision@1"]["value"]
+        decided = {end: result["decided_on"][end] for end in ("low", "high")}
+        assert decided == ({"low": None, "high": None} if expected is None else pytest.approx(expected))
+        assert (change["message"] in result["message"]) is claimed
+    assert held(client, {**rule, "metric": "recall@1"}, change["claimed_at"])["verdict"] == "pass"
+    # Two rules share the error, so that each needs more evidence: the same value, a wider band.
+    gate = f"gate-{uuid4().hex[:10]}"
+    client.put(f"/v1/gates/{gate}", json={"rules": [rule, {**rule, "metric": "recall@1"}]})
+    both = client.post(f"/v1/gates/{gate}/checks", json={"evaluation": kept[5]}).json()["results"][0]["decided_on"]
+    alone = held(client, rule, kept[5])["results"][0]["decided_on"]
+    assert both["low"] < alone["low"] < alone["high"] < both["high"]
+    text = client.post(f"/v1/gates/{gate}/checks", json={"evaluation": kept[5]}, headers={"Accept": "text/plain"}).text
+    assert "precision@1 not changed since the last change" in " ".join(text.split())
+
+
+def test_rules_on_a_history_that_make_no_sense(client: httpx.Client) -> None:
+    rule = {"metric": "recall@*", "not_changed_since": "last_change"}
+    (fault,) = check_problem(client.put("/v1/gates/no", json={"rules": [rule]}), 422, "invalid_input")["errors"]
+    assert (fault["pointer"], fault["code"]) == ("/rules/0/metric", "not_comparable")
+    for more in ({"bound": "upper"}, {"margin": 0.1}, {"min": 0.5}, {"alternative": "less"}):
+        reply = client.put("/v1/gates/no", json={"rules": [{**rule, "metric": "accuracy", **more}]})
+        assert check_problem(reply, 422, "invalid_request")["errors"][0]["pointer"] == "/rules/0"
+
+
 def test_windows_that_overlap_are_refused_and_one_test_set_is_not(client: httpx.Client) -> None:
     name = uuid4().hex
     for start in (0, 50, 100):

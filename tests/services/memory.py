@@ -38,6 +38,7 @@ from app.services.compare.answers import RunComparison
 from app.services.compare.comparisons import ComparisonService, NewComparison
 from app.services.evaluate.evaluations import EvaluationService, NewEvaluation
 from app.services.gate import CheckAnswer, GateService
+from app.services.history import HistoryService
 from app.services.ports import SampleLabels
 from app.services.processes.compute import ComputePool
 from app.services.processes.worker import Limits
@@ -265,6 +266,7 @@ class Bench:
         service = GateService(
             self.memory,  # type: ignore[arg-type]
             Gates(self.memory),  # type: ignore[arg-type]
+            history_of=HistoryService(self.memory, labels=self.memory, compute=self.compute),  # type: ignore[arg-type]
             **self._parts(),
         )
 

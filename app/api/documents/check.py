@@ -110,6 +110,8 @@ def rule_words(rule: Json) -> Words:
         return (f"at least {whole(rule['minimum_samples'])} samples",)
     demand = next(one for one in Demand if one in rule)
     bound, metric = Bound(rule["bound"]), Name(rule["metric"])
+    if demand is Demand.UNCHANGED:
+        return (metric, " not changed since the last change")
     by_value = ", by its value alone" if bound is Bound.VALUE else ""
     if demand in _SIGNS:
         if bound is Bound.UPPER:
@@ -238,6 +240,9 @@ def limits_of(one: Json) -> list[tuple[float, bool | None]]:
     if "minimum_samples" in rule:
         return [(rule["minimum_samples"], True)]
     demand = next(each for each in Demand if each in rule)
+    if demand is Demand.UNCHANGED:
+        band = one["decided_on"]
+        return [] if band["low"] is None else [(band["low"], True), (band["high"], False)]
     if one["quantity"] != "difference":
         return [(rule[demand], demand is Demand.MIN)]
     margin = rule.get("margin", 0.0)

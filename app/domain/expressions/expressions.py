@@ -482,6 +482,16 @@ def refuse_about_sample(expression: Expression, text: str, *, pointer: str | Non
         )
 
 
+def refuse_list(expression: Expression, text: str) -> None:
+    """Refuse what has one value per class where one value is asked for.
+
+    Raises:
+        NotComparable: it is a list.
+    """
+    if is_list(expression):
+        raise NotComparable(f"{text} is one value for each class: name a class, or take min({text})")
+
+
 def refuse_unless_proportion(expression: Expression, text: str) -> None:
     """Refuse another method for limits of proportions where the limits are of something else.
 

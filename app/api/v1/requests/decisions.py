@@ -245,6 +245,9 @@ class RuleField(Wire):
     not_worse_than: Baseline | None = Field(None, description="Worse than the baseline by less than the margin.")
     better_than: Baseline | None = Field(None, description="Better than the baseline by more than the margin.")
     equivalent_to: Baseline | None = Field(None, description="Different from the baseline by less than the margin.")
+    not_changed_since: Literal["last_change"] | None = Field(
+        None, description="No change of the model is claimed at the evaluation: see its history."
+    )
     margin: float | None = Field(None, ge=0, description="With a baseline, in units of the metric; 0 when left out.")
     bound: Literal["value", "lower", "upper"] = Field(
         "lower",
@@ -271,6 +274,8 @@ class RuleField(Wire):
         if len(given) != 1:
             raise ValueError(f"expected exactly one of {', '.join(Demand)}, got {' and '.join(given) or 'none'}")
         demand = given[0]
+        if demand is Demand.UNCHANGED and (self.bound != "lower" or self.alternative or self.proportion_interval):
+            raise ValueError("expected no bound, alternative or proportion_interval with not_changed_since")
         if not demand.needs_baseline and self.margin is not None:
             raise ValueError(f"expected no margin with {demand}: it belongs to rules with a baseline")
         if demand is Demand.EQUIVALENT and not self.margin:

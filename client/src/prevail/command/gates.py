@@ -73,6 +73,13 @@ def _add_rules(parser: argparse.ArgumentParser) -> None:
         "--not-worse", action="append", default=[], metavar="METRIC=X", help="shown to be within X of the baseline"
     )
     parser.add_argument("--guard", action="append", default=[], metavar="METRIC=X", help="not worse by X for certain")
+    parser.add_argument(
+        "--unchanged",
+        action="append",
+        default=[],
+        metavar="METRIC",
+        help="no change of the model is claimed at the run",
+    )
 
 
 def add_outputs(parser: argparse.ArgumentParser) -> None:
@@ -124,6 +131,7 @@ def _definition(chosen: Namespace) -> Any:
         *(_rule(one, "--max", max=...) for one in chosen.max),
         *(_rule(one, "--not-worse", not_worse_than="baseline", margin=...) for one in chosen.not_worse),
         *(_rule(one, "--guard", not_worse_than="baseline", margin=..., bound="upper") for one in chosen.guard),
+        *({"metric": one, "not_changed_since": "last_change"} for one in chosen.unchanged),
     ]
     if bool(rules) == bool(chosen.file):
         raise UsageError("expected either a file or rules, such as --min h_mean=0.8")

@@ -11,7 +11,7 @@ from prevail.results.html import table_html
 from prevail.results.listing import Facts, table_text
 
 Verdict = Literal["pass", "fail", "inconclusive"]
-_DEMANDS = {"min": ">= {}", "max": "<= {}"}
+_DEMANDS = {"min": ">= {}", "max": "<= {}", "not_changed_since": "not changed since the last change"}
 
 
 @dataclass(frozen=True, slots=True)
