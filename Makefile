@@ -7,7 +7,7 @@ WORKERS ?= 2
 
 PY   := $(VENV)/bin/python
 # What writes a committed file: each module writes it, and with --check only says whether it is fresh.
-GENERATORS := scripts.openapi scripts.metric_pages scripts.generate_settings
+GENERATORS := scripts.openapi scripts.metric_pages scripts.generate_settings scripts.client_methods
 # The rooms that need no database.
 FAST_TESTS := $(wildcard tests/kernel tests/domain tests/services)
 
@@ -69,9 +69,10 @@ migrate: $(VENV)/.installed-run ## bring the database of PREVAIL_DATABASE_URL (o
 openapi: $(VENV)/.installed-dev ## write docs/openapi.json
 	$(PY) -m scripts.openapi
 
-docs: $(VENV)/.installed-dev ## write docs/metrics/ and docs/reference/settings.md
+docs: $(VENV)/.installed-dev ## write docs/metrics/, and docs/reference/settings.md and client-methods.md
 	$(PY) -m scripts.metric_pages
 	$(PY) -m scripts.generate_settings
+	$(PY) -m scripts.client_methods
 
 site: $(VENV)/.installed-slow ## the documentation as a site, into build/site; nothing is fetched
 	$(PY) -m sphinx -W --keep-going -b html docs build/site

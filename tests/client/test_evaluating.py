@@ -195,6 +195,18 @@ def test_what_cannot_be_meant_is_said_before_anything_is_sent(wrong: dict[str, A
         client.evaluate(**wrong)
 
 
+def test_names_of_scikit_learn(pv: prevail.Client) -> None:
+    y_true, y_pred = [0, 1, 1, 0, 1, 0], [0, 1, 0, 0, 1, 1]
+    patients = ["a", "a", "b", "b", "c", "c"]
+    ours = pv.evaluate(y_true, y_pred, positive=0, group_ids=patients)
+    assert ours.data["input"]["n_groups"] == 3
+    assert ours.data["input"]["positive"] == "0"
+    assert pv.evaluate(y_true, y_pred, pos_label=0, groups=patients).data == ours.data
+    for twice in ({"pos_label": 0, "positive": 0}, {"groups": patients, "group_ids": patients}):
+        with pytest.raises(prevail.InvalidInput, match="got both"):
+            pv.evaluate(y_true, y_pred, **twice)
+
+
 def test_files_are_sent_as_they_are(pv: prevail.Client, tmp_path: Path) -> None:
     frame = pd.DataFrame({"label": TRUE, "guess": GUESS, "row": range(6)})
     frame.to_csv(tmp_path / "a.csv", index=False)

@@ -3,6 +3,7 @@
 import ast
 import inspect
 import json
+import re
 import tomllib
 from pathlib import Path
 
@@ -181,3 +182,12 @@ def test_the_service_is_called_by_its_own_name() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert project["name"] == "prevail-server"
     assert "scripts" not in project
+
+
+def test_the_page_of_methods_has_all_of_them_with_their_arguments() -> None:
+    """As they are called: without the types, and with what each argument is."""
+    page = (ROOT / "docs" / "reference" / "client-methods.md").read_text()
+    named = {name for part in prevail.Client.__mro__ for name, one in vars(part).items() if isinstance(one, Operation)}
+    assert set(re.findall(r"(?m)^### (\w+)$", page)) == named
+    assert "\ncheck(gate, run, baseline=None, *, dataset=None, split=None) -> Check\n" in page
+    assert "\n- `pos_label, groups`: What scikit-learn calls `positive` and `group_ids`.\n" in page

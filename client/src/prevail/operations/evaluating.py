@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from prevail.errors import InvalidInput, PrevailError, problem_error
 from prevail.operations.asking import Asking
@@ -50,7 +50,7 @@ class Evaluating(Asking):
         request: dict[str, Any] = {name: value for name, value in names.items() if value is not None}
         request |= {"tags": dict(tags)} if tags else {}
         request |= {"options": chosen} if chosen else {}
-        source = Given(file=None if file is None else Path(file), **given)
+        source = Given(file=None if file is None else Path(file), **_once_named(given))
         json, parts, headers = prepared(request, source, watcher(progress))
         params = {} if keep else {"store": False}
         return Call("POST", "/v1/evaluations", params, json, parts, headers, _PATIENCE if parts is not None else None)
@@ -75,6 +75,8 @@ class Evaluating(Asking):
         group_ids: Any = None,
         sample_weight: Any = None,
         attributes: Any = None,
+        pos_label: Any = None,
+        groups: Any = None,
         model: Name | None = None,
         dataset: Name | None = None,
         split: str | None = None,
@@ -105,7 +107,9 @@ class Evaluating(Asking):
             labels: The classes in order. A mapping translates codes into names.
             renormalize: Divide every row of probabilities by its sum: for rounded ones.
             sample_ids: One per sample: runs on the same samples are compared pair by pair.
+            group_ids: What samples have in common, such as the patient: samples of one group are not independent.
             attributes: What slices are made of, such as ``df[["sex", "site"]]``: a data frame, or columns by name.
+            pos_label, groups: What scikit-learn calls ``positive`` and ``group_ids``.
             model, dataset: ``"name"`` or ``"name:version"``.
             metrics: Metric expressions, such as ``min(recall@*)``.
             options: Further ``options`` as the service takes them.
@@ -411,6 +415,22 @@ class Evaluating(Asking):
         identifier = yield from self._identified(run)
         path = f"{_READ.format(identifier)}/confusion-matrix"
         return (yield from self._facts("GET", path, normalized=normalized))
+
+
+# What scikit-learn calls them.
+_ALSO_CALLED: Final = {"pos_label": "positive", "groups": "group_ids"}
+
+
+def _once_named(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return arguments under the names of the service."""
+    found = {name: value for name, value in given.items() if name not in _ALSO_CALLED}
+    for other, name in _ALSO_CALLED.items():
+        if given.get(other) is None:
+            continue
+        if found.get(name) is not None:
+            raise InvalidInput(f"{other}: expected it or {name}, got both", code="one_of")
+        found[name] = given[other]
+    return found
 
 
 def _options(
