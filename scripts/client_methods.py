@@ -1,4 +1,4 @@
-"""Write `docs/reference/client-methods.md` from the methods of the client, or with `--check` say whether it is fresh."""
+"""Write `docs/reference/client-methods.md` from the client, or with `--check` say whether it is fresh."""
 
 import argparse
 import inspect
@@ -15,8 +15,9 @@ TARGET: Final = Path(__file__).resolve().parent.parent / "docs" / "reference" / 
 HEADER: Final = """\
 # Methods of the client
 
-`prevail.Client` has these methods; of `prevail.AsyncClient` they are coroutines. A run is an evaluation, its id, `"model:version"` or `"tag=value"`. Names of models and data sets may be `"name:version"`.
-Written by `make docs` from the docstrings in `client/src/prevail/operations`: edit there. [How the client is used](../client.md).
+`prevail.Client` has these methods; of `prevail.AsyncClient` they are coroutines. A run is an evaluation, its id,
+`"model:version"` or `"tag=value"`. Names of models and data sets may be `"name:version"`. Written by `make docs` from
+the docstrings in `client/src/prevail/operations`: edit there. [How the client is used](../client.md).
 """
 _ENTRY: Final = re.compile(r"(?P<names>\*{0,2}\w+(?:, \*{0,2}\w+)*): (?P<text>.*)")
 
