@@ -29,7 +29,7 @@ from app.services.compare.comparisons import ComparisonService
 from app.services.evaluate.evaluations import EvaluationService
 from app.services.evaluate.reports import warm_up
 from app.services.gate import GateService
-from app.services.history import HistoryService
+from app.services.history import ChangeWatch, HistoryService
 from app.services.idempotency import IdempotencyService
 from app.services.inventory import InventoryService, Retention
 from app.services.jobs import JobRunner, JobService, Requests
@@ -215,7 +215,9 @@ async def build_services(
                 poster = _PosterWhenNeeded(private=settings.webhook_private_addresses)
                 sender = Sender(webhooks, poster, telemetry.observers)
                 keep = timedelta(days=settings.webhook_keep_days)
-                on_deliveries = work_on_deliveries(webhooks, sender.send, keep=keep)
+                on_deliveries = work_on_deliveries(
+                    webhooks, sender.send, ChangeWatch(apart.history, webhooks).look, keep=keep
+                )
                 worker = _worker(url, settings, DELIVERIES, _DELIVERIES_AT_ONCE, job_grace_seconds)
                 await stack.enter_async_context(_at_work(worker, on_deliveries))
             # Data that is named is read by jobs only.

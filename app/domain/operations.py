@@ -404,6 +404,7 @@ class Event(StrEnum):
     EVALUATION_CREATED = "evaluation.created"
     GATE_CHECKED = "gate.checked"
     JOB_FINISHED = "job.finished"
+    MODEL_CHANGED = "model.changed"
     WEBHOOK_TEST = "webhook.test"
 
 
@@ -412,7 +413,8 @@ class WebhookEvent:
     """An event, as webhooks receive it.
 
     Attributes:
-        id: Of what it happened to, which happens once: receivers know by it what they were told already.
+        id: Of what it happened to, or made of that, the same each time: receivers know by it what they were told
+            already.
         text: What happened in a sentence, for people.
         data: What is told of it, as JSON.
     """

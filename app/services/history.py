@@ -6,16 +6,17 @@ from datetime import datetime
 from functools import partial
 from itertools import pairwise
 from math import isfinite
-from uuid import UUID
+from uuid import UUID, uuid5
 
 import numpy as np
 
 from app.domain.errors import IncomparableRuns, InvalidExpression, NotFound, OutOfReach
-from app.domain.evaluation import DatasetRef, EvaluationQuery, EvaluationRecord
+from app.domain.evaluation import DatasetRef, EvaluationName, EvaluationQuery, EvaluationRecord
 from app.domain.expressions.expressions import parse_for_any_classes, refuse_about_sample, refuse_list
 from app.domain.inputs.content import Content
-from app.domain.members import LEFT_OUT, named
-from app.domain.wording import number
+from app.domain.members import LEFT_OUT, as_json, named
+from app.domain.operations import Event, WebhookEvent
+from app.domain.wording import number, run_title
 from app.kernel.history import Change, History
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.card import Inputs
@@ -25,7 +26,7 @@ from app.services.estimands import Better, Estimand, make_estimand, ranked_by
 from app.services.estimates.estimate import Estimate, LimitSettings
 from app.services.estimates.estimates import estimate, work_of
 from app.services.estimates.run_data import run_data
-from app.services.ports import EvaluationStore, PairedLabels
+from app.services.ports import Announcer, EvaluationStore, PairedLabels
 from app.services.processes.compute import ComputePool
 from app.services.runs.aligned import Runs
 from app.services.runs.causes import Causes, causes_of, has_causes, said_causes
@@ -279,6 +280,39 @@ def series(query: HistoryQuery, records: Sequence[EvaluationRecord], kept: KeptS
     places = {record.id: place for place, record in enumerate(records)}
     changes.sort(key=lambda one: places[one.to])
     return HistoryAnswer(items=items, changes=changes, next_position=items[-1].evaluation if more else None)
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeWatch:
+    """Looks at evaluations after they were stored, and tells of a change of their model that is claimed at them."""
+
+    history: HistoryService
+    announcer: Announcer
+
+    async def look(self, project: str, identifier: UUID) -> None:
+        """Tell of a change of the metric of leaderboards that is claimed at an evaluation, if there is one."""
+        record = (await self.history.store.get_many(project, [identifier])).get(identifier)
+        if record is None:
+            # It was removed meanwhile.
+            return
+        metric = ranked_by(stored_input(record))
+        try:
+            (held,) = await self.history.held(project, record, [(metric, LEVEL)])
+        except (IncomparableRuns, OutOfReach):
+            # The evaluations are no series in which a change could be told; who asks for its history is told why.
+            return
+        if held.change is None:
+            return
+        name = EvaluationName.of(record)
+        happening = WebhookEvent(
+            event=Event.MODEL_CHANGED,
+            # Not that of the evaluation, by which the same webhook may have been told that it was made.
+            id=uuid5(record.id, Event.MODEL_CHANGED),
+            at=record.created_at,
+            text=f"{run_title(as_json(name))}: {held.change.message}",
+            data={"project": project, "evaluation": name, "change": held.change},
+        )
+        await self.announcer.tell(project, happening)
 
 
 def _held(

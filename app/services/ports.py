@@ -419,6 +419,14 @@ class WebhookStore(Protocol):
         ...
 
 
+class Announcer(Protocol):
+    """Tells webhooks of what was found after the transaction that it is about."""
+
+    async def tell(self, project: str, happening: WebhookEvent) -> None:
+        """Let the webhooks of a project that listen to it be told, once of each id."""
+        ...
+
+
 class Outbox(Protocol):
     """Deliveries to the webhooks of all projects."""
 

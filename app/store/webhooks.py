@@ -179,6 +179,11 @@ class PostgresWebhookStore:
                 await note(connection, project, Change.CREATED, Kind.DELIVERY, happening.id)
         return told > 0
 
+    async def tell(self, project: str, happening: WebhookEvent) -> None:
+        """Let the webhooks of a project that listen to it be told of something that was found later."""
+        async with writing(self._engine) as connection:
+            await announce(connection, project, happening)
+
     async def event_of(self, project: str, name: str, identifier: UUID) -> Event | None:
         """Return what a delivery tells of; None when there is none."""
         async with reading(self._engine) as connection:
@@ -224,17 +229,40 @@ class PostgresWebhookStore:
 
 
 def work_on_deliveries(
-    store: PostgresWebhookStore, send: Callable[[Order], Awaitable[None]], *, keep: timedelta
+    store: PostgresWebhookStore,
+    send: Callable[[Order], Awaitable[None]],
+    look: Callable[[str, UUID], Awaitable[None]],
+    *,
+    keep: timedelta,
 ) -> Work:
-    """Return the work of the delivery queue; finished deliveries are deleted after ``keep``."""
+    """Return the work of the delivery queue: what is sent, and evaluations that are looked at for something to tell.
+
+    Args:
+        store: Finished deliveries are deleted from it after ``keep``.
+        send: Sends one.
+        look: Looks at an evaluation of a project.
+        keep: How long finished deliveries are kept.
+    """
 
     async def do(given: queue.Given) -> None:
+        if _LOOKED_AT in given:
+            await look(given["project"], UUID(given[_LOOKED_AT]))
+            return
         await send(Order(**dict(given) | {"id": UUID(given["id"])}))
 
     async def forget() -> None:
         await store.purge(keep)
 
     return Work(do=do, forget=forget)
+
+
+# Who takes one from the queue knows by it that nothing is to be sent yet.
+_LOOKED_AT: Final = "looked_at"
+
+
+async def look_at(connection: AsyncConnection, project: str, evaluation: UUID) -> None:
+    """Let somebody look, when this transaction is done, whether an evaluation tells of a change of its model."""
+    await queue.add(connection, queue.DELIVERIES, {"project": project, _LOOKED_AT: str(evaluation)})
 
 
 async def announce(connection: AsyncConnection, project: str, happening: WebhookEvent) -> None:

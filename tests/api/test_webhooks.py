@@ -119,6 +119,30 @@ def create(client: httpx.Client, there: dict[str, str], **members: Any) -> Json:
     return made
 
 
+def test_a_change_of_a_model_is_told_at_the_evaluation_where_it_is_claimed(
+    client: httpx.Client, there: dict[str, str], receiver: Receiver
+) -> None:
+    """Once, with the words of the history; a model that stays as it is tells nothing."""
+    put(client, there, receiver.url, "model.changed", "evaluation.created")
+    steady, worse = [[450, 50], [50, 450]], [[450, 50], [150, 350]]
+    kept = []
+    for place in range(8):
+        for model in ("steady", "worse"):
+            matrix = worse if model == "worse" and place > 3 else steady
+            given = {"kind": "confusion_matrix", "labels": ["0", "1"], "matrix": matrix}
+            kept.append(create(client, there, model=model, dataset="weeks", input=given)["id"])
+    (change,) = client.get("/v1/models/worse/history", params={"dataset": "weeks"}, headers=there).json()["changes"]
+    wait_for(lambda: len(receiver.told) == len(kept) + 1)
+    said = [(headers["webhook-id"], json.loads(body)) for headers, body in receiver.told]
+    assert len({one for one, _ in said}) == len(said)
+    ((_, told),) = [one for one in said if one[1]["type"] == "model.changed"]
+    assert told["data"]["evaluation"]["id"] == change["claimed_at"]
+    assert told["data"]["change"] == change
+    assert told["text"].startswith("worse")
+    assert "the model itself got worse: h_mean fell" in told["text"]
+    assert not client.get("/v1/models/steady/history", params={"dataset": "weeks"}, headers=there).json()["changes"]
+
+
 def deliveries(client: httpx.Client, there: dict[str, str], **filters: str) -> list[Json]:
     reply = client.get("/v1/webhooks/hook/deliveries", headers=there, params=filters)
     assert reply.status_code == 200, reply.text

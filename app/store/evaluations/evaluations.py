@@ -55,7 +55,7 @@ from app.store.samples import (
     read_report,
     remove_samples,
 )
-from app.store.webhooks import Listeners, announce
+from app.store.webhooks import Listeners, announce, look_at
 
 _COUNT_TYPES = tuple((np.dtype(name), int(np.iinfo(name).max)) for name in ("<u1", "<u2", "<u4"))
 _WIDEST_COUNT = np.dtype("<i8")
@@ -333,7 +333,8 @@ class PostgresEvaluationStore:
         """Keep a record; on return it is durable."""
         require_room(self._engine)
         told = await self._listeners.want(project, Event.EVALUATION_CREATED)
-        if record.samples is not None or record.part is not None or told:
+        watched = await self._listeners.want(project, Event.MODEL_CHANGED)
+        if record.samples is not None or record.part is not None or told or watched:
             return await self.add_all(project, [record])
         row, mark = await self._row(project, record), present_mark()
         try:
@@ -372,6 +373,7 @@ class PostgresEvaluationStore:
             None if record.samples is None else await asyncio.to_thread(pack_samples, record.samples)
             for record, _ in records
         ]
+        watched = await self._listeners.want(project, Event.MODEL_CHANGED)
         async with writing(self._engine, sum(one.size for one in packed if one is not None)) as connection:
             for (record, row), samples in zip(records, packed, strict=True):
                 await keep_result(connection, Kind.EVALUATION, record.id)
@@ -383,6 +385,8 @@ class PostgresEvaluationStore:
                 # The same statement as the writer's, within the transaction that the lines above began.
                 await driver.execute(INSERT.sql, *(row[name] for name in INSERT.columns))
                 await announce(connection, project, _happening(project, record))
+                if watched:
+                    await look_at(connection, project, record.id)
 
     async def read_samples(self, project: str, identifier: UUID) -> Samples | None:
         """Return what is kept of the samples of an evaluation."""

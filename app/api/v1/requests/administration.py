@@ -75,7 +75,7 @@ WEBHOOKS: dict[str, Any] = {
     "checks of gates": {"url": "https://hooks.example/prevail", "events": ["gate.checked"]},
     "all there is": {
         "url": "https://hooks.example:8443/in?team=risk",
-        "events": ["evaluation.created", "gate.checked", "job.finished"],
+        "events": ["evaluation.created", "gate.checked", "job.finished", "model.changed"],
         "secret": "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
     },
 }
@@ -83,7 +83,7 @@ _MOST_URL = 2000
 
 
 # All events but the test.
-Subscribed = Literal["evaluation.created", "gate.checked", "job.finished"]
+Subscribed = Literal["evaluation.created", "gate.checked", "job.finished", "model.changed"]
 
 
 class WebhookRequest(Wire):
@@ -95,7 +95,7 @@ class WebhookRequest(Wire):
         pattern=r"^https?://[!-~]+$",
         description="The address that events are sent to, by POST: `https`, or `http` inside a network that you trust.",
     )
-    events: list[Subscribed] = Field(min_length=1, max_length=3, description="Which events are sent.")
+    events: list[Subscribed] = Field(min_length=1, max_length=4, description="Which events are sent.")
     secret: str | None = Field(
         None,
         max_length=100,

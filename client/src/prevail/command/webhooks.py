@@ -12,7 +12,7 @@ from prevail.command.output import emit, put
 COMMANDS: Final = ("webhook",)
 # Seconds in which a first attempt has an outcome: a receiver has 15 to answer.
 _ARRIVES: Final = 20.0
-_EVENTS: Final = ("evaluation.created", "gate.checked", "job.finished")
+_EVENTS: Final = ("evaluation.created", "gate.checked", "job.finished", "model.changed")
 
 
 def add_commands(commands: Any, common: argparse.ArgumentParser) -> None:

@@ -149,8 +149,8 @@ class Looking(Asking):
 
     @operation
     def put_webhook(self, name: str, url: str, events: list[str], *, secret: str | None = None) -> Flow[Facts]:
-        """Register an address for ``evaluation.created``, ``gate.checked`` or ``job.finished``. The secret of a new
-        webhook is answered only now.
+        """Register an address for ``evaluation.created``, ``gate.checked``, ``job.finished`` or ``model.changed``. The
+        secret of a new webhook is answered only now.
         """
         body = {"url": url, "events": list(events), **({} if secret is None else {"secret": secret})}
         return (yield from self._facts("PUT", f"/v1/webhooks/{segment(name)}", body))
