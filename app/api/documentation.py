@@ -16,6 +16,7 @@ from pydantic.json_schema import models_json_schema
 from app.api.access import ADMINISTRATION, IDEMPOTENCY_KEY, LONGEST_KEY, SECURITY_SCHEME, keeps, needed_scope
 from app.api.answers import Documented, answer_model, answer_models, answers
 from app.api.problems import ProblemValue
+from app.domain.inputs.kind import LABEL_SCHEMA
 
 # Of every answer, and of those that say when to try again.
 _REQUEST_ID = {
@@ -231,6 +232,8 @@ def install(app: FastAPI) -> None:
                     _complete(path, method, operation, components)
             for model in components.values():
                 _drop_titles(model)
+            _name_labels(components)
+            components["Label"] = LABEL_SCHEMA
             _show_answers(schema)
             _share(schema)
             app.openapi_schema = schema
@@ -336,6 +339,17 @@ def _drop_titles(schema: Any) -> None:
             # Members are by name in these, and one may be called "title".
             for part in one.values() if key in ("properties", "$defs") else (one,):
                 _drop_titles(part)
+
+
+def _name_labels(schema: Any) -> None:
+    """Refer to the schema of a label, which many members have."""
+    if not isinstance(schema, dict | list):
+        return
+    for key, one in schema.items() if isinstance(schema, dict) else enumerate(schema):
+        if one == LABEL_SCHEMA:
+            schema[key] = {"$ref": "#/components/schemas/Label"}
+        else:
+            _name_labels(one)
 
 
 def _share(document: dict[str, Any]) -> None:

@@ -24,6 +24,7 @@ from app.api.documents.document import (
     Words,
 )
 from app.api.documents.reading import sentence
+from app.domain.division import slice_text
 from app.domain.wording import (
     MOST_NAMED,
     chance,
@@ -35,6 +36,7 @@ from app.domain.wording import (
     rounded,
     run_name,
     run_names,
+    whole,
 )
 from app.domain.wording import names as listed_names
 
@@ -155,6 +157,7 @@ def _of_runs(answer: Json) -> Document:
                 f"that {'the first' if pair else 'a run'} is better, the same, or worse.",
             ),
             *_causes(answer, names),
+            *_slices(answer, names),
             Section("figures", "Figures", [Figures()]),
         ],
         path=f"comparisons/{answer['id']}",
@@ -245,6 +248,27 @@ def cause_row(cause: Json) -> list[Cell]:
     if cause["class"] is None:
         return [("recognition of the other classes",), part]
     return [("recognition of ", Name(cause["class"])), part]
+
+
+def _slices(answer: Json, names: Sequence[str]) -> list[Section]:
+    """Return the differences in each slice where they were asked for, metric by metric."""
+    slices, pair = answer.get("slices") or (), len(names) == _PAIR
+    if not slices:
+        return []
+    name_of = dict(zip((run["id"] for run in answer["evaluations"]), names, strict=True))
+    groups = []
+    for key in slices[0]["metrics"]:
+        rows: list[list[Cell]] = []
+        for one in slices:
+            for compared in one["metrics"][key]["differences"]:
+                between = () if pair else (", ", Name(name_of[compared["a"]]), " less ", Name(name_of[compared["b"]]))
+                size = whole(min(one["n_samples"]))
+                rows.append([(Name(slice_text(one["where"])), *between), size, *_compared(compared)])
+        groups.append(Group(rows, _named(key, slices[0]["metrics"][key])))
+    columns = [Column("slice", Kind.NAME, cut=36), Column("samples", Kind.NUMBER), *_COMPARED]
+    interval = f"{percent(answer['design']['level'], None)} interval"
+    lede = "The runs on the samples in each slice alone. p is adjusted over all slices."
+    return [Section("slices", "Slices", [Table("Slices", columns, groups, interval, _SHORT, "slices")], lede)]
 
 
 _COMPARED: Final = (

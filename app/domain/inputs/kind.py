@@ -93,6 +93,8 @@ def numbers(lowest: float = -math.inf, highest: float = math.inf, missing: float
 
 
 LABEL_TEXT = {"type": "string", "minLength": 1, "maxLength": LONGEST_NAME, "format": "visible-text"}
+# Of one label, where any may stand.
+LABEL_SCHEMA: dict[str, Any] = {"anyOf": [LABEL_TEXT, {"type": "integer"}, {"type": "boolean"}]}
 _WHOLE = {"type": "integer", "minimum": -(2**63), "maximum": 2**63 - 1}
 _BOOLEAN = {"type": "boolean"}
 _NUMBER = {"type": "number"}

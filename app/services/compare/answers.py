@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar
 from uuid import UUID
 
 from app.domain.decisions import ComparisonKind, ComparisonRecord, PairVerdict
@@ -152,6 +152,21 @@ class ComparedMetric:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ComparedSlice:
+    """The runs on the samples in one slice alone.
+
+    Attributes:
+        where: Its conditions.
+        n_samples: Of each run.
+        metrics: As those of all samples; p is adjusted over all slices.
+    """
+
+    where: Mapping[str, Any]
+    n_samples: Sequence[int]
+    metrics: Mapping[str, ComparedMetric]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RankAgreement:
     """Kendall's tau-b between the orders that the metrics give."""
 
@@ -223,6 +238,7 @@ class RunComparison:
         recall_orders: Do all means of the recalls agree on a pair of runs?
         paired_tests: Of runs on the same samples, pair by pair, what tests of counts say beside the differences.
         cost_ranges: Of two classes, pair by pair, at which ratios of costs which run is cheaper.
+        slices: By the attributes that were asked for, the runs in each slice with 30 or more samples of every run.
         findings: Where a score that is not proper prefers the run that a proper one finds worse, where it is not known
             how often a cross-validation was repeated, and where asked for the main cause of each difference.
     """
@@ -240,6 +256,7 @@ class RunComparison:
     recall_orders: Sequence[RecallOrder] | None = field(default=None, metadata=LEFT_OUT)
     paired_tests: Sequence[PairedTests] | None = field(default=None, metadata=LEFT_OUT)
     cost_ranges: Sequence[CostComparison] | None = field(default=None, metadata=LEFT_OUT)
+    slices: Sequence[ComparedSlice] | None = field(default=None, metadata=LEFT_OUT)
     findings: Sequence[Finding] | None = field(default=None, metadata=LEFT_OUT)
     notes: Sequence[str]
 

@@ -157,6 +157,23 @@ class Besides:
     explain: bool = False
 
 
+def compared_metrics(comparison: Comparison, adjustment: Adjustment) -> dict[str, ComparedMetric]:
+    """What is said of each value of each metric."""
+    folds = comparison.runs.fold_values(comparison.estimands)
+    differences = []
+    for index in range(len(comparison.estimands)):
+        differences.append(comparison.differences(index))
+        # What is said of all of them together is a step too.
+        progressed(index + 1, len(comparison.estimands) + 1)
+    adjusted, found = _adjusted(comparison, differences, adjustment), {}
+    for value in compared_values(comparison):
+        index, place = value.estimand, value.place
+        of_folds = None if folds is None else folds[index][:, :, place]
+        pairs = _pairs(comparison, value, differences[index][place], adjusted[index][place], of_folds)
+        found[value.name] = _metric(comparison, value, pairs)
+    return found
+
+
 def comparison_answer(
     comparison: Comparison,
     identifier: UUID,
@@ -171,20 +188,8 @@ def comparison_answer(
         OutOfReach: tests of counts are asked for and would take too long.
     """
     records, counted = comparison.runs.records, tests_counts(comparison, asked=asked.paired_tests)
-    values = compared_values(comparison)
-    folds = comparison.runs.fold_values(comparison.estimands)
-    metrics: dict[str, ComparedMetric] = {}
-    differences = []
-    for index in range(len(comparison.estimands)):
-        differences.append(comparison.differences(index))
-        # What is said of all of them together is a step too.
-        progressed(index + 1, len(comparison.estimands) + 1)
-    adjusted = _adjusted(comparison, differences, adjustment)
-    for value in values:
-        index, place = value.estimand, value.place
-        of_folds = None if folds is None else folds[index][:, :, place]
-        pairs = _pairs(comparison, value, differences[index][place], adjusted[index][place], of_folds)
-        metrics[value.name] = _metric(comparison, value, pairs)
+    values, folds = compared_values(comparison), comparison.runs.fold_values(comparison.estimands)
+    metrics = compared_metrics(comparison, adjustment)
     explained = _explained(comparison, values, metrics) if asked.explain else []
     improper = improper_preferences(comparison.runs, comparison.estimands, comparison.pairs, comparison.prevalence)
     return RunComparison(

@@ -24,6 +24,7 @@ from app.services.compare.comparison_answer import Besides as Besides
 from app.services.compare.comparison_answer import comparison_answer
 from app.services.compare.pairs import CostQuestion as CostQuestion
 from app.services.compare.pairs import check_costs
+from app.services.compare.sliced import compare_slices
 from app.services.compare.streamed import (
     Rereading,
     can_be_paired,
@@ -63,6 +64,7 @@ class NewComparison:
         minimum_matched: Share of the samples that paired runs must have in common.
         alternative: Limits and p on both sides, or of differences above or below 0.
         besides: What is asked beside differences of metrics.
+        by: Attributes, in whose slices runs are compared too.
     """
 
     evaluations: tuple[Named, ...]
@@ -77,6 +79,7 @@ class NewComparison:
     seed: int | None = None
     draws: int = 4000
     besides: Besides = field(default_factory=Besides)
+    by: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -102,8 +105,10 @@ class AskedComparison:
 
     @property
     def sliced(self) -> str | None:
-        """The first metric of slices; None without any."""
-        return next((estimand.text for estimand in self.estimands if estimand.is_of_slices), None)
+        """The first metric of slices, or attribute whose slices are compared; None without any."""
+        return next(
+            (estimand.text for estimand in self.estimands if estimand.is_of_slices), next(iter(self.new.by), None)
+        )
 
 
 async def fetch_runs(store: EvaluationStore, project: str, identifiers: Sequence[UUID]) -> list[EvaluationRecord]:
@@ -364,5 +369,9 @@ def compare(asked: AskedComparison, kept: KeptSamples, *, identifier: UUID, runs
     answer = comparison_answer(
         comparison, identifier, baseline=baseline, adjustment=new.multiplicity, asked=new.besides
     )
+    if new.by:
+        found = compare_slices(comparison, answer.metrics, new.by, new.multiplicity)
+        said = [*(answer.findings or ()), *found.findings] or None
+        answer = replace(answer, slices=found.slices, findings=said, notes=[*answer.notes, *found.notes])
     pairable = new.paired is PairingMode.AUTO and not runs.pairing.paired and can_be_paired(runs.records, kept)
     return replace(answer, notes=[*answer.notes, _CAN_BE_PAIRED]) if pairable else answer

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from app.domain.division import Part, conditions_of, divided
+from app.domain.division import Part, Where, conditions_of, divided
 from app.domain.evaluation import EvaluationRecord
 from app.domain.expressions.conditions import Slice, text_of
 from app.domain.inputs.content import Content
@@ -333,10 +333,14 @@ class SlicesOfRun:
     small: Sequence[Part]
 
 
-def in_all_runs(slices: Sequence[SlicesOfRun]) -> list[list[Places]]:
-    """For each slice that all runs have, the places of its samples in each."""
-    known = [{text_of(conditions_of(part.where)): part.places for part in one.parts} for one in slices]
-    return [[one[text] for one in known] for text in known[0] if all(text in one for one in known)]
+def in_all_runs(parts: Sequence[Sequence[Part]]) -> list[tuple[Where, list[Places]]]:
+    """Each slice that all runs have, with the places of its samples in each."""
+    known = [{text_of(conditions_of(part.where)): part for part in own} for own in parts]
+    return [
+        (one.where, [own[text].places for own in known])
+        for text, one in known[0].items()
+        if all(text in own for own in known)
+    ]
 
 
 def run_data(record: EvaluationRecord, samples: Samples | None = None) -> RunData:

@@ -332,7 +332,7 @@ class SliceDifferences(Resampling):
         self._over: OverSlices | None = None
         if isinstance(expression, OverSlices):
             self._over = expression
-            chosen = in_all_runs([run.slices(expression) for run in whole])
+            chosen = [places for _, places in in_all_runs([run.slices(expression).parts for run in whole])]
         elif isinstance(expression, Sliced):
             chosen = [[places_of(run.source, expression.where, "/metrics") for run in whole]]
         else:

@@ -103,6 +103,9 @@ class ComparisonRequest(Wire):
     explain: bool = Field(
         default=False, description="Split differences of metrics that prevalence moves by their causes."
     )
+    by: list[Name] = Field(
+        default_factory=list, max_length=10, description="Attributes of samples, in whose slices runs are compared too."
+    )
 
     @model_validator(mode="after")
     def check_runs(self) -> Self:
@@ -115,6 +118,8 @@ class ComparisonRequest(Wire):
         check_one_sided(self.level, self.alternative)
         if self.multiplicity == "max_t" and self.alternative != "two-sided":
             raise ValueError("expected another multiplicity: max_t adjusts two-sided p")
+        if self.multiplicity == "max_t" and self.by:
+            raise ValueError("expected another multiplicity: max_t is not known over slices")
         return self
 
     def to_domain(self) -> NewComparison:
@@ -136,6 +141,7 @@ class ComparisonRequest(Wire):
                 paired_tests=self.paired_tests,
                 explain=self.explain,
             ),
+            by=tuple(dict.fromkeys(self.by)),
         )
 
 

@@ -24,6 +24,7 @@ from pydantic_core import PydanticCustomError
 
 from app.api.bodies.parsing import ID_TAG, REFERENCE_TAG, TEXT_TAG, Wire
 from app.domain.evaluation import MOST_TAGS, DatasetRef, ModelRef, Reference
+from app.domain.inputs.kind import LABEL_SCHEMA
 from app.domain.inputs.labels import LONGEST_NAME, declared_label, normalized, unseen_character
 
 # In the path of a request.
@@ -182,8 +183,6 @@ ChangedTags = Annotated[
     BeforeValidator(_distinct_keys),
 ]
 Identifier = Annotated[UUID, PlainValidator(_identifier), WithJsonSchema({"type": "string", "format": "uuid"})]
-LABEL_TEXT = {"type": "string", "minLength": 1, "maxLength": LONGEST_NAME, "format": "visible-text"}
-LABEL_SCHEMA = {"anyOf": [LABEL_TEXT, {"type": "integer"}, {"type": "boolean"}]}
 LabelField = Annotated[str | int, PlainValidator(_label), WithJsonSchema(LABEL_SCHEMA)]
 
 

@@ -78,6 +78,7 @@ def add_commands(commands: Any, common: argparse.ArgumentParser) -> None:
     compare.add_argument(
         "--explain", action="store_true", default=None, help="how much of a difference is class prevalence"
     )
+    compare.add_argument("--by", metavar="NAME,NAME", help="attributes of samples: in each of their slices too")
     _add_place(compare)
     compare.set_defaults(carry_out=_compare)
 
@@ -368,6 +369,7 @@ def _compare(client: Client, chosen: Namespace) -> int:
         level=chosen.level,
         paired=paired,
         explain=chosen.explain,
+        by=chosen.by and chosen.by.split(","),
         dataset=chosen.dataset,
         split=chosen.split,
     )

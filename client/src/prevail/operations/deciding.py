@@ -28,6 +28,7 @@ class Deciding(Asking):
         level: float | None = None,
         paired: str | bool | None = None,
         explain: bool | None = None,
+        by: Sequence[str] | None = None,
         dataset: Name | None = None,
         split: str | None = None,
         **options: Any,
@@ -42,6 +43,7 @@ class Deciding(Asking):
             paired: By sample ids: where they are known (``"auto"``), always (True) or never. True has samples of data
                 that was named by its address read again by a job, whose end is waited for.
             explain: Split differences of metrics that prevalence moves by their causes: ``data`` has them.
+            by: Attributes of samples, in whose slices runs are compared too: ``data["slices"]``.
             options: Further members of the body of ``POST /v1/comparisons``.
         """
         named = [run_ref(one, dataset, split) for one in runs]
@@ -49,7 +51,7 @@ class Deciding(Asking):
         if reference is not None and reference not in named:
             named.append(reference)
         body = _given(evaluations=named, baseline=reference, metrics=metrics, rope=rope, level=level, paired=paired)
-        body |= _given(explain=explain)
+        body |= _given(explain=explain, by=None if by is None else list(by))
         return (
             yield from self._made(Comparison, Call("POST", "/v1/comparisons", {}, {**body, **options}), _COMPARISON)
         )
