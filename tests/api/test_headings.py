@@ -63,3 +63,17 @@ def test_what_moves_most() -> None:
 def test_the_worst_query() -> None:
     queries = {"lowest": [{"query_id": 7, "value": 0.25}]}
     assert said(headings.of_queries(queries, "Precision at k")) == "Query 7 fails worst: its precision at k is 0.250"
+
+
+def test_where_it_is_worse() -> None:
+    def one(value: float, verdict: str) -> dict[str, Any]:
+        return {"value": value, "reference": 0.75, "difference": {"verdict": verdict}}
+
+    slices = [("site B", one(0.5, "worse")), ("site C", one(0.7, "undecided"))]
+    assert said(headings.of_slices(slices, "recall@D", "the rest")) == (
+        "site B is worse: recall@D 0.500 there, 0.750 in the rest"
+    )
+    assert said(headings.of_slices([*slices, ("f", one(0.6, "worse"))], "recall", "all samples")).startswith(
+        "site B and 1 more are worse: recall 0.500 there, 0.750 in all samples"
+    )
+    assert said(headings.of_slices(slices[1:], "recall", "the rest")) == "No slice has a worse recall beyond chance"

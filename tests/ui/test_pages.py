@@ -210,8 +210,12 @@ def test_what_there_is_not_is_said(web: httpx.Client) -> None:
 
 
 def test_a_leaderboard_is_by_what_its_runs_have(web: httpx.Client) -> None:
-    """Clusterings are not ranked by recalls where nobody says so."""
+    """Clusterings are not ranked by recalls where nobody says so, and conditions are on what they have."""
     page = check_page(web.get("/ui?dataset=genes"))
+    (condition,) = [one for one in page.named("input") if one.get("name") == "where"]
+    assert (condition["placeholder"] or "").startswith("adjusted_rand")
+    # A column is left out where no run has anything in it.
+    assert "Value" not in [text.strip() for text in page.texts]
     assert "by adjusted_rand" in page.text
     assert "has no meaning" not in page.text
 

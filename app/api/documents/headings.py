@@ -77,3 +77,20 @@ def of_queries(queries: Json, name: str) -> Words:
     """Say which query fails worst."""
     worst, called = queries["lowest"][0], f"{name[:1].lower()}{name[1:]}"
     return ("Query ", Name(str(worst["query_id"])), f" fails worst: its {called} is {PAGE.value(worst['value'])}")
+
+
+def of_slices(slices: Sequence[tuple[str, Json]], metric: str, against: str) -> Words:
+    """Say where a metric is worse than it is elsewhere, beyond chance.
+
+    Args:
+        slices: Their names and values, the largest losses first.
+        metric: The expression.
+        against: What they are held against, in words.
+    """
+    worse = [(name, one) for name, one in slices if one["difference"].get("verdict") == "worse"]
+    if not worse:
+        return ("No slice has a worse ", Name(metric), " beyond chance")
+    name, value = worse[0]
+    others = f" and {len(worse) - 1} more are" if len(worse) > 1 else " is"
+    here = f" {PAGE.value(value['value'])} there, {PAGE.value(value['reference'])} in {against}"
+    return (Name(name), f"{others} worse: ", Name(metric), here)

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from app.api.documents import headings
 from app.api.documents.document import (
     ALL,
     TEXT,
@@ -19,7 +20,9 @@ from app.api.documents.document import (
     Section,
     Table,
     Tag,
+    Words,
 )
+from app.api.documents.evaluation import metric_card
 from app.api.documents.reading import counted, interval_words
 from app.domain.division import slice_text
 from app.domain.wording import p_value, rounded, whole
@@ -55,7 +58,16 @@ def slices_document(answer: Json) -> Document:
         identifier=answer["evaluation_id"],
         opening=[Said(one["severity"], one["message"]) for one in answer["findings"]],
         sections=[
-            *(Section(f"slices-{place}", name, [_table(answer, name)], _LEDE) for place, name in enumerate(metrics)),
+            *(
+                Section(
+                    f"slices-{place}",
+                    metric_card(name, None)[0],
+                    [_table(answer, name)],
+                    _LEDE,
+                    _says(answer, name, against),
+                )
+                for place, name in enumerate(metrics)
+            ),
             *([Section("ranges", "Ranges", [_ranges(answer)])] if answer["ranges"] else []),
         ],
         method=[
@@ -86,6 +98,12 @@ def _table(answer: Json, metric: str) -> Table:
     return Table(
         f"{metric} by slice", columns, [Group(rows)], interval_words(answer["level"]), short=_SHORT, rest="slices"
     )
+
+
+def _says(answer: Json, metric: str, against: str) -> Words:
+    known = [(one, one["metrics"][metric]) for one in answer["slices"] if metric in one["metrics"]]
+    known.sort(key=lambda one: _order(one[1]), reverse=True)
+    return headings.of_slices([(slice_text(one["where"]), value) for one, value in known], metric, against)
 
 
 def _order(value: Json) -> tuple[float, float]:
