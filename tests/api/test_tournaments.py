@@ -92,7 +92,7 @@ def test_the_latest_evaluation_counts(client: httpx.Client) -> None:
     assert answer["values"] == [[0.9, 0.6], *[[0.5, 0.6]] * 5]
     assert answer["average_ranks"] == pytest.approx([11 / 6, 7 / 6])
     assert any("Only 6 datasets" in note for note in answer["notes"])
-    assert any("class mixes" in note for note in answer["notes"])
+    assert any("differ in class prevalence" in note for note in answer["notes"])
 
 
 def test_versions_and_splits(client: httpx.Client) -> None:
@@ -128,7 +128,7 @@ def test_expressions(client: httpx.Client, demsar: tuple[list[str], list[str]]) 
     models, datasets = demsar
     answer = judge(client, metric="min(recall@*)", models=models, datasets=datasets[:9])
     assert len(answer["values"]) == 9
-    assert not any("class mixes" in note for note in answer["notes"])
+    assert not any("differ in class prevalence" in note for note in answer["notes"])
 
 
 def test_missing_evaluations(client: httpx.Client, demsar: tuple[list[str], list[str]]) -> None:

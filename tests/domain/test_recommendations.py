@@ -273,7 +273,7 @@ def test_advice_says_that_a_score_is_not_proper() -> None:
 def test_disagreements_and_sources_are_given() -> None:
     answer = recommend(Request(answers={"classes": "binary", "balanced": False}))
     by_key = {advice.metric: advice for advice in answer.metrics}
-    assert "class shares alone" in (by_key["mcc"].disagreement or "")
+    assert "class prevalence alone" in (by_key["mcc"].disagreement or "")
     assert "unsuitable under extreme imbalance" in (by_key["balanced_accuracy"].disagreement or "")
     assert by_key["h_mean"].source.reference == "aguilar2025"
     assert [alternative.metric for alternative in by_key["h_mean"].alternatives] == [

@@ -337,8 +337,8 @@ def _classes(answer: Json, interval: str) -> list[Section]:
         many.capitalize(),
         [table],
         "Lowest recall first. Recall does not move with prevalence; precision and F1 do, and ◆ is their value at equal "
-        f"shares. Each interval is that of its {one} alone, chosen beforehand; the lowest of all recalls has a higher "
-        "upper limit.",
+        f"prevalence. Each interval is that of its {one} alone, chosen beforehand; the lowest of all recalls has a "
+        "higher upper limit.",
         headings.of_classes(answer),
     )
     if counts is None:

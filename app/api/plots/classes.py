@@ -52,7 +52,9 @@ def _part(order: Sequence[str], word: str) -> str:
     return f"; {_MOST} of {len(order)} {word}" if len(order) > _MOST else ""
 
 
-_HEADER = f"datum.value === '{RECALL}' ? '● recall, same at any class mix' : '○ precision, moves with the mix'"
+_HEADER = (
+    f"datum.value === '{RECALL}' ? '● recall, does not move with prevalence' : '○ precision, moves with prevalence'"
+)
 
 
 def _rates(report: Json, label: str, said: str) -> list[Row]:

@@ -237,7 +237,7 @@ def _mixes(given: FigureData, swept: Sequence[RecallSweep]) -> dict[str, Sequenc
     """Accuracy of every run at its own class shares; of one alone also at equal shares."""
     found = [as_answered(one)[ACCURACY] for one in swept]
     if len(found) == 1:
-        return {"accuracy, shares of this data": found[0][0], "accuracy, equal shares": found[0][1]}
+        return {"accuracy, prevalence of this data": found[0][0], "accuracy, equal prevalence": found[0][1]}
     return {caption: one[0] for caption, one in zip(given.names, found, strict=True)}
 
 
@@ -417,11 +417,14 @@ def prevalence(given: FigureData) -> Figure:
     if not rows:
         raise NoFigure("there is nothing to be shown: no metric has a value at these shares of the class")
     sweep = given.run.sweep["sweep"]
-    marked: list[Row] = [{"x": sweep["observed"], "said": "this data"}, {"x": sweep["equal"], "said": "equal shares"}]
+    marked: list[Row] = [
+        {"x": sweep["observed"], "said": "this data"},
+        {"x": sweep["equal"], "said": "equal prevalence"},
+    ]
     low = min([0.0, *(row["low"] for row in rows if row["low"] is not None), *(row["y"] for row in rows)])
     return Figure(
         title=f"If class {called(label)} were rarer, or more frequent",
-        subtitle=(given.heading, f"{_what(given)}; shaded: limits; level lines do not move with the class shares"),
+        subtitle=(given.heading, f"{_what(given)}; shaded: limits; level lines do not move with class prevalence"),
         text=sentences(
             f"{'Metrics' if single else 'Accuracy'} at shares of class {called(label)} from "
             f"{said_share(rows[0]['x'])} to {said_share(rows[-1]['x'])}.",

@@ -152,7 +152,7 @@ async def _metrics(context: Context, identifier: UUID, label: str) -> dict[str, 
     except OutOfReach as error:
         return {"reason": f"{sentence(error.detail)}."}
     found = as_answered(projected)
-    named = {found["sweep"]["observed"]: "this data", found["sweep"]["equal"]: "equal shares"}
+    named = {found["sweep"]["observed"]: "this data", found["sweep"]["equal"]: "equal prevalence"}
     return {
         "reason": "",
         "names": [sentence(describe_metric(metric_by_name(key)).name) for key in found["metrics"]],

@@ -133,7 +133,7 @@ async def _pictures_at_shares(context: Context, answer: Json, first: int) -> lis
     try:
         found = await swept(context, FigureData(runs=[Run(of=answer, report=answer)]))
     except OutOfReach as error:
-        return [Picture("prevalence", "At other class shares", (), "", reason=_sentence(error.detail))]
+        return [Picture("prevalence", "At another prevalence", (), "", reason=_sentence(error.detail))]
     return await pictures_of(context, Subject.EVALUATION, ["prevalence"], found, first)
 
 

@@ -30,7 +30,7 @@ router = routes("what-if")
 )
 @deferrable(requests.ProjectionRequest)
 async def project_evaluation(identifier: UUID, request: Request, context: UseSlice) -> Response:
-    """Compute metrics at other class shares: given ones, uncertain ones, a range, or a sweep of one class."""
+    """Compute metrics at another class prevalence: a given one, an uncertain one, a range, or a sweep of one class."""
     asked = parse_body(await read_body(request), requests.ProjectionRequest)
     answer = await context.services.what_if.project(
         context.project, identifier, tuple(asked.metrics), asked.to_domain(), asked.against
@@ -46,7 +46,7 @@ async def project_evaluation(identifier: UUID, request: Request, context: UseSli
 )
 @deferrable(requests.InputProjectionRequest, large=True)
 async def project_an_input(request: Request, context: UseContext) -> Response:
-    """Compute metrics of an input at other class shares; nothing is kept."""
+    """Compute metrics of an input at another class prevalence; nothing is kept."""
     return await answered_apart(request, context.services.compute, requests.InputProjectionRequest, _projection)
 
 
@@ -62,7 +62,7 @@ def _projection(asked: requests.InputProjectionRequest) -> bytes:
 )
 @deferrable(requests.EstimateRequest, large=True)
 async def estimate_prevalence(identifier: UUID, request: Request, context: UseContext) -> Response:
-    """Estimate the class shares where a model is used, from its predictions on samples without labels."""
+    """Estimate class prevalence where a model is used, from its predictions on samples without labels."""
     async with receive(request, parse=parse_body) as body:
         if isinstance(body, LargeBody):
             seen = await context.services.compute.run(partial(_read_unlabelled, body.read), body.file)

@@ -18,13 +18,13 @@ IMCP: Final = Source("aguilar2024", "introduction and discussion")
 PROPER_SCORES: Final = Source("gneiting2007", "sections 1 and 3")
 
 MOVES_WITH_PREVALENCE: Final = (
-    "Aguilar-Ruiz (2025, section 2): it moves with the class shares alone, so it does not compare "
+    "Aguilar-Ruiz (2025, section 2): it moves with class prevalence alone, so it does not compare "
     "models across datasets; "
     "its twin at balanced prevalence does."
 )
 
 PROPER_AT_ITS_SHARES: Final = (
-    "It moves with the class shares: across datasets compare it at common shares. The averages over the classes "
+    "It moves with class prevalence: across datasets compare it at a common one. The averages over the classes "
     "(balanced_log_loss, balanced_brier_score) do not move, but are proper only where all classes are equally frequent."
 )
 
@@ -219,7 +219,7 @@ WEIGHTED_KAPPA: Final = Advice(
 
 KAPPA: Final = Advice(
     metric="cohen_kappa",
-    reason="Agreement beyond what the class shares give by chance.",
+    reason="Agreement beyond what class prevalence gives by chance.",
     source=IMBALANCED_BINARY,
     disagreement=(
         "Prevalence paradox: with a rare class it can be near 0 at a very high accuracy "
@@ -229,7 +229,7 @@ KAPPA: Final = Advice(
 )
 SCOTT: Final = Advice(
     metric="scott_pi",
-    reason="As kappa, with the class shares of data and predictions pooled.",
+    reason="As kappa, with class prevalence in data and predictions pooled.",
     source=IMBALANCED_BINARY,
 )
 MCC_MULTICLASS: Final = Advice(
@@ -297,7 +297,7 @@ ROC_PAIRS: Final = Advice(
     curve="roc",
     alternatives=(
         Alternative(
-            "roc_auc_ovr_macro", "each class against the rest; beyond two classes it moves with the class shares"
+            "roc_auc_ovr_macro", "each class against the rest; beyond two classes it moves with class prevalence"
         ),
     ),
     disagreement=(
@@ -338,7 +338,7 @@ LOG_LOSS: Final = Advice(
     reason="Proper: best on average for the true probabilities alone. A confident mistake costs most.",
     source=PROPER_SCORES,
     inputs=Inputs.PROBABILITIES,
-    alternatives=(Alternative("brier_skill_score", "the Brier score with 0 for always naming the class shares"),),
+    alternatives=(Alternative("brier_skill_score", "the Brier score with 0 for always naming class prevalence"),),
     disagreement=PROPER_AT_ITS_SHARES,
 )
 BRIER: Final = Advice(
@@ -412,9 +412,9 @@ EVEN_CHANCE: Final = (
     "scores 0.875 and 0.933, where a value that is corrected for chance is 0."
 )
 SHARES_CHANGE: Final = (
-    "Balanced test data say nothing of the class shares in use. Means of recalls stay the same "
+    "Balanced test data say nothing of class prevalence in use. Means of recalls stay the same "
     "there; for other metrics "
-    "project the matrix to the shares that are expected."
+    "project the matrix to the prevalence that is expected."
 )
 TWO_CLASSES: Final = "For two classes a ROC curve serves as well; IMCP is made for more (Aguilar-Ruiz & Michalak 2024)."
 

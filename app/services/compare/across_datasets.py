@@ -248,7 +248,7 @@ def _notes(datasets: int, *, insensitive: bool) -> list[str]:
         notes.append(f"Only {datasets} datasets: the chi-squared approximations are rough.")
     if not insensitive:
         notes.append(
-            "Prevalence moves this metric, and the datasets have class mixes of their own: the same difference does "
+            "Prevalence moves this metric, and datasets differ in class prevalence: the same difference does "
             "not mean the same on all of them. Ranks are not affected."
         )
     return notes

@@ -442,19 +442,19 @@ def _notes(comparison: Comparison) -> list[str]:
     others = ", ".join(estimand.text for estimand in moved if not prevalence.reaches(estimand))
     if reached:
         notes.append(
-            "The runs have different class mixes. Metrics that prevalence does not move are compared as they are; "
+            "The runs differ in class prevalence. Metrics that prevalence does not move are compared as they are; "
             f"{reached} at one prevalence, the mean of the runs' (design.common_prevalence), assuming that "
             "how each class is predicted does not depend on how frequent it is. The values as they were are in "
             "observed_values."
         )
     if others and prevalence.reachable:
         notes.append(
-            f"The runs have different class mixes. Not compared: {others}. These depend on the number of samples, "
+            f"The runs differ in class prevalence. Not compared: {others}. These depend on the number of samples, "
             "which runs brought to one prevalence no longer have."
         )
     elif others:
         notes.append(
-            f"The runs have different class mixes. Not compared: {others}. Some run has no samples of a class, so the "
+            f"The runs differ in class prevalence. Not compared: {others}. Some run has no samples of a class, so the "
             "runs cannot be brought to one prevalence."
         )
     common = comparison.runs.pairing.n_common

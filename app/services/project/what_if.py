@@ -162,7 +162,7 @@ def _projectable(metrics: tuple[str, ...], record: EvaluationRecord, scenario: S
         if scenario.recalibrate:
             raise NotForKind("decisions alone have no probabilities that could be fitted", pointer="/recalibrate")
     else:
-        refuse_kind(record, "other class shares")
+        refuse_kind(record, "another class prevalence")
     estimands = parse_estimands(
         metrics, record.labels, record.positive, inputs=inputs_of_all([record]), task=task, decisions=decisions
     )
@@ -308,8 +308,8 @@ def _check_projectable(metrics: Sequence[str], estimands: Sequence[Estimand]) ->
         Fault(
             pointer_to("/metrics", metrics, estimand.text),
             "needs_counts",
-            f"expected metrics that can be projected: {estimand.text} depends on the number of samples, and at other "
-            "class shares there are weights instead",
+            f"expected metrics that can be projected: {estimand.text} depends on the number of samples, and at "
+            "another class prevalence there are weights instead",
         )
         for estimand in estimands
         if needs_counts(estimand.expression)

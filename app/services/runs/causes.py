@@ -28,7 +28,7 @@ from app.services.runs.pairing import PairingDesign
 _NOISE = 1e-12
 _COUNTED = "the metric depends on the number of samples, which mixtures of two runs do not have"
 _LACKING = "one of the runs has no samples of class {!r}, so how it recognises that class is not known"
-_UNDEFINED = "the metric is undefined for a mixture of class shares and recognition of the two runs"
+_UNDEFINED = "the metric is undefined for a mixture of class prevalence and recognition of the two runs"
 _TOO_MANY = "too many classes for all mixtures of two runs"
 
 

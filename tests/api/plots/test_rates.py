@@ -51,8 +51,8 @@ def test_a_weak_recall_pulls_h_down_and_hardly_moves_the_accuracy(client: httpx.
         assert a[r] == pytest.approx((r + 3) / 4, abs=1e-12)
         assert g[r] == pytest.approx(r**0.25, abs=1e-12)
         assert h[r] == pytest.approx(4 * r / (1 + 3 * r), abs=1e-12)
-        assert mixes["accuracy, shares of this data"][r] == pytest.approx(0.95 + 0.05 * r, abs=1e-12)
-        assert mixes["accuracy, equal shares"][r] == pytest.approx(a[r], abs=1e-12)
+        assert mixes["accuracy, prevalence of this data"][r] == pytest.approx(0.95 + 0.05 * r, abs=1e-12)
+        assert mixes["accuracy, equal prevalence"][r] == pytest.approx(a[r], abs=1e-12)
     assert mixes["H, harmonic mean"] == h
 
 

@@ -87,9 +87,9 @@ def test_the_share_of_a_rare_class_is_not_rounded_to_none(client: httpx.Client) 
     ("sizes", "expected"),
     [
         # Close together at the left, close together further right, and far apart.
-        ([900, 900, 40, 40, 40, 40, 40], {("this data, equal shares", "left")}),
-        ([40, 60], {("this data", "right"), ("equal shares", "left")}),
-        ([10, 90], {("this data", "left"), ("equal shares", "left")}),
+        ([900, 900, 40, 40, 40, 40, 40], {("this data, equal prevalence", "left")}),
+        ([40, 60], {("this data", "right"), ("equal prevalence", "left")}),
+        ([10, 90], {("this data", "left"), ("equal prevalence", "left")}),
     ],
 )
 def test_names_of_marked_shares_are_not_crossed(client: httpx.Client, sizes: list[int], expected: Any) -> None:

@@ -278,11 +278,11 @@ def test_the_page_says_why_the_lowest_recall_has_another_interval(client: httpx.
 
 
 def test_a_page_has_the_words_of_its_task(client: httpx.Client) -> None:
-    """Rankings have no class shares, and a name that is two metrics is the one of the task."""
+    """Rankings have no class prevalence, and a name that is two metrics is the one of the task."""
     ranking = {"kind": "ranking", "query_ids": ["q", "q"], "relevance": [1, 0], "scores": [2.0, 1.0]}
     run = create(client, evaluation(input=ranking))
     text = report(client, run["id"]).text
-    assert "class shares" not in text
+    assert "class prevalence" not in text
     assert "with its rows" not in text
     assert "Precision at k (k=10)" in text
     labels = {"kind": "multilabel", "y_true": [["a"], ["b"], ["a", "b"]], "y_pred": [["a"], ["a"], ["b"]]}

@@ -158,7 +158,7 @@ class TournamentRequest(Wire):
     datasets: list[DatasetName] = Field(
         min_length=1, max_length=100, description="Names, or name, version and split; at least five."
     )
-    level: Level = Field(0.95, gt=0.5)
+    level: Annotated[Level, Field(gt=0.5)] = 0.95
     rope: float = Field(0.01, ge=0, description="Differences up to this are practically none, in units of the metric.")
     multiplicity: Multiplicity = "holm"
     zeros: Literal["split", "drop"] = Field("split", description="What Wilcoxon's test does with differences of 0.")

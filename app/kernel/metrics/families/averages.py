@@ -66,7 +66,7 @@ def _exact_macro_f_beta(m: Confusion, beta: Quantity) -> Quantity:
     name="mean of macro recall and macro specificity",
     prevalence=Prevalence.INSENSITIVE_BINARY,
     formula=r"\frac{1}{2}\left(TPR_{macro}+TNR_{macro}\right)",
-    sentence="The survey's multiclass balanced accuracy. For K > 2 it depends on the class mix, unlike the mean of "
+    sentence="The survey's multiclass balanced accuracy. For K > 2 it depends on class prevalence, unlike the mean of "
     "the recalls.",
     aliases=("aunu",),
     elsewhere={"pycm": "AUNU"},

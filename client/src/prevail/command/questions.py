@@ -25,7 +25,7 @@ def add_commands(commands: Any, common: argparse.ArgumentParser) -> None:
     for name, words in (("models", "the models that have evaluations"), ("datasets", "the data sets")):
         commands.add_parser(name, parents=[common], help=words).set_defaults(carry_out=_names)
 
-    project = _of_run(commands, common, "what-if", "metrics at other class shares", _project, "project")
+    project = _of_run(commands, common, "what-if", "metrics at another class prevalence", _project, "project")
     project.add_argument("shares", nargs="+", metavar="CLASS=SHARE")
     project.add_argument("-m", "--metric", action="append", metavar="EXPRESSION")
     threshold = _of_run(commands, common, "threshold", "the decision rule that is best for an objective", _threshold)

@@ -17,13 +17,13 @@ class Wondering(Asking):
     def project(
         self, /, run: Run, *, dataset: Name | None = None, split: str | None = None, **scenario: Any
     ) -> Flow[Facts]:
-        """Metrics at other class shares: ``prevalence={"D": 0.01}``, ``prevalence_range=…`` or ``sweep=…``."""
+        """Metrics at another class prevalence: ``prevalence={"D": 0.01}``, ``prevalence_range=…`` or ``sweep=…``."""
         identifier = yield from self._identified(run, dataset, split)
         return (yield from self._facts("POST", f"/v1/evaluations/{segment(identifier)}/projections", scenario))
 
     @operation
     def project_input(self, /, input: Mapping[str, Any], **scenario: Any) -> Flow[Facts]:
-        """Project the metrics of an input to other class shares; nothing is stored."""
+        """Project the metrics of an input to another class prevalence; nothing is stored."""
         return (yield from self._facts("POST", "/v1/projections", {"input": dict(input), **scenario}))
 
     @operation
@@ -112,7 +112,7 @@ class Wondering(Asking):
 
     @operation
     def estimate_prevalence(self, /, run: Run, **options: Any) -> Flow[Facts]:
-        """The class shares where a model is used, from ``predicted={…}`` or ``probabilities=[…]`` without labels."""
+        """Class prevalence where a model is used, from ``predicted={…}`` or ``probabilities=[…]`` without labels."""
         identifier = yield from self._identified(run)
         return (yield from self._facts("POST", f"/v1/evaluations/{segment(identifier)}/prevalence-estimates", options))
 
