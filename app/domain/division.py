@@ -106,7 +106,7 @@ def columns_of(source: MatrixInput, names: Sequence[str], bins: Mapping[str, Seq
 def gathered(
     source: MatrixInput, columns: list[Column], reference: Places | None
 ) -> tuple[MatrixInput, list[Column], Places | None]:
-    """The same samples, those that say the same as one entry, for metrics of a matrix: a slice costs what its entries
+    """Return samples that say the same as one entry, for metrics of a matrix: a slice costs what its entries
     do. Weighted samples stay as they are, since sums of weights would change in their last digits.
 
     Args:

@@ -141,7 +141,7 @@ class HistoryAnswer:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """What the series before it says of an evaluation.
+    """A verdict on an evaluation by the series before it.
 
     Attributes:
         change: That is claimed at it.

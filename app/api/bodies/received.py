@@ -158,7 +158,7 @@ async def answered_apart(
 async def computed_apart(
     body: Body | LargeBody, compute: ComputePool, model: type[Any], answer: Callable[[Any], bytes]
 ) -> bytes:
-    """What a function makes of a body that was received. Raises as `answered_apart`."""
+    """Return the bytes that a function makes of a body that was received. Raises as `answered_apart`."""
     if isinstance(body, LargeBody):
         return await compute.run(partial(_answered, answer, body.read, model), body.file)
     return await compute.run(partial(answer, parse_body(body, model)))

@@ -58,7 +58,7 @@ async def slice_evaluation(
 
 
 async def admit_slices(context: Context, body: Body) -> "_Elsewhere | None":
-    """What a request names, and what can be refused at once is refused; None if it names nothing.
+    """Return the data that a request names, and refuse at once what can be; None if it names nothing.
 
     Raises:
         MalformedRequest, InvalidInput: it is of another form, or the data does not fit and lies on this machine.
@@ -99,7 +99,7 @@ def _of_input(view: View, asked: requests.InputSlicesRequest) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class _Judged:
-    """What is asked of an input, how the answer is written, and the evaluation that it is of."""
+    """A question about an input, how its answer is written, and the evaluation that it is of."""
 
     question: SlicesQuestion
     view: View

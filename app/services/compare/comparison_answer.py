@@ -158,7 +158,7 @@ class Besides:
 
 
 def compared_metrics(comparison: Comparison, adjustment: Adjustment) -> dict[str, ComparedMetric]:
-    """What is said of each value of each metric."""
+    """Return the answer about each value of each metric."""
     folds = comparison.runs.fold_values(comparison.estimands)
     differences = []
     for index in range(len(comparison.estimands)):

@@ -133,7 +133,7 @@ def counted(
 
 
 def _sums(*, weighted: bool) -> tuple[dict[str, str], dict[str, str]]:
-    """What is summed over rows that say the same, and of what the smallest is taken."""
+    """Return the sums over rows that say the same, and those columns whose smallest value is taken."""
     if not weighted:
         return {"times": "1"}, {}
     sums = {"times": "1", "used": "(weight > 0)::INT", _WEIGHT: _WEIGHT, "squares": "weight * weight"}
