@@ -287,6 +287,35 @@ def of_designs() -> Iterator[Design]:
                 yield Design(f"weights {told}, first class {share:.0%}", f"{classes} classes, 1000", own, draw)
 
 
+# Slices.
+
+OVER_SLICES = ("min", "range", "ratio")
+SLICE_RECALLS: dict[str, Callable[[int], Floats]] = {
+    "recalls all .90": lambda n: np.full(n, 0.90),
+    "recalls one .70, rest .90": lambda n: np.where(np.arange(n) == 0, 0.70, 0.90),
+    "recalls .80 to .99": lambda n: np.linspace(0.80, 0.99, n),
+}
+
+
+def drawn_slices(recalls: Floats, size: int, random: np.random.Generator) -> Input:
+    """Members of class 1 at as many sites as there are recalls, so many at each."""
+    site = np.repeat(np.arange(len(recalls)), size)
+    found = (random.random(site.size) < recalls[site]).astype(np.int64)
+    return predictions(
+        np.ones(site.size, np.int64), found, labels=[0, 1], positive=1, attributes={"site": site.tolist()}
+    )
+
+
+def of_slices() -> Iterator[Design]:
+    for name, recalls in SLICE_RECALLS.items():
+        for count in (2, 5, 20, 50):
+            true = recalls(count)
+            truths = dict(zip(OVER_SLICES, (true.min(), np.ptp(true), true.min() / true.max()), strict=True))
+            own = {f"{function}(recall@1, by=site)": float(truth) for function, truth in truths.items()}
+            for size in (30, 300, 3000):
+                yield Design(f"slices, {name}", f"{count} of {size}", own, partial(drawn_slices, true, size))
+
+
 # Labels, queries, clusterings.
 
 
@@ -454,7 +483,7 @@ def equal_runs() -> Iterator[EqualRuns]:
             yield EqualRuns(f"leaderboard of 12 runs {told}", str(size), ("accuracy", "h_mean"), draw)
 
 
-DESIGNS = (of_matrices, of_probabilities, of_scores, of_designs, of_units)
+DESIGNS = (of_matrices, of_probabilities, of_scores, of_designs, of_slices, of_units)
 
 
 def main() -> None:

@@ -221,7 +221,8 @@ def index(metrics: Sequence[AnyMetric]) -> str:
         (f"`{card.key}(...)`", card.name, card.sentence, f"${card.formula}$") for card in COMBINATIONS.values()
     ]
     parts.append(
-        "## Functions of metrics\n\nIn [expressions](../expressions.md), of parts $x_1 \\dots x_m$.\n\n"
+        "## Functions of metrics\n\nIn [expressions](../expressions.md), of parts $x_1 \\dots x_m$. Over the slices of "
+        "an attribute they are criteria of [fairness by their names](../slices.md#names-in-the-literature).\n\n"
         + table(("function", "name", "sentence", "formula"), functions)
     )
     return "\n\n".join(parts) + "\n"

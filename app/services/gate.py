@@ -870,13 +870,14 @@ class GateService:
         among: Reference,
         *,
         latest: int,
+        alone: UUID | None = None,
         baseline: Named | None,
         beside: str | None,
     ) -> GateTrial:
-        """Check rules against the latest evaluations; nothing is stored.
+        """Check rules against the latest evaluations, or one ``alone``; nothing is stored.
 
         Raises:
-            NotFound: there is no such gate.
+            NotFound: there is no such gate or evaluation.
             InvalidInput: a metric makes no sense.
         """
         definitions = [definition_of(stated)]
@@ -884,10 +885,15 @@ class GateService:
         gate = None if beside is None else await self._get(project, beside)
         if gate is not None:
             definitions.append(definition_of(gate.definition))
-        page = await self.store.page(project, replace(query_of(among), limit=latest))
-        records = await self.store.get_many(project, [one.id for one in page.items])
+        identifiers = [alone] if alone is not None else []
+        if alone is None:
+            page = await self.store.page(project, replace(query_of(among), limit=latest))
+            identifiers = [one.id for one in page.items]
+        records = await self.store.get_many(project, identifiers)
+        if alone is not None and not records:
+            raise NotFound(f"there is no evaluation {alone}", pointer="/evaluations/id")
         items = []
-        for record in (records[one.id] for one in page.items if one.id in records):
+        for record in (records[one] for one in identifiers if one in records):
             tried, *saved = [await self._tried(project, one, record, baseline) for one in definitions]
             items.append(
                 TriedRun(

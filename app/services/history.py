@@ -6,6 +6,7 @@ from datetime import datetime
 from functools import partial
 from itertools import pairwise
 from math import isfinite
+from typing import NamedTuple
 from uuid import UUID, uuid5
 
 import numpy as np
@@ -16,16 +17,17 @@ from app.domain.expressions.expressions import parse_for_any_classes, refuse_abo
 from app.domain.inputs.content import Content
 from app.domain.members import LEFT_OUT, as_json, named
 from app.domain.operations import Event, WebhookEvent
+from app.domain.slices import refuse_unknown_slices
 from app.domain.wording import number, run_title
 from app.kernel.history import Change, History
-from app.kernel.matrix.table import Table
 from app.kernel.metrics.card import Inputs
+from app.kernel.metrics.expression import Sliced
 from app.kernel.numerics.arrays import Array
 from app.kernel.uncertainty.intervals import two_sided_z
-from app.services.estimands import Better, Estimand, make_estimand, ranked_by
+from app.services.estimands import Better, Estimand, make_estimand, part_of, ranked_by
 from app.services.estimates.estimate import Estimate, LimitSettings
 from app.services.estimates.estimates import estimate, work_of
-from app.services.estimates.run_data import run_data
+from app.services.estimates.run_data import RunData, run_data
 from app.services.ports import Announcer, EvaluationStore, PairedLabels
 from app.services.processes.compute import ComputePool
 from app.services.runs.aligned import Runs
@@ -224,12 +226,13 @@ class HistoryService:
         return [found[one.id] for one in page.items if one.id in found]
 
     async def _samples(self, project: str, records: Sequence[EvaluationRecord], metrics: Sequence[str]) -> KeptSamples:
-        for metric in metrics:
-            known = [one for record in records if isinstance((one := _estimand(metric, record)), Estimand)]
-            scored = any(one.scored for one in known)
-            if scored or any(one.is_of_slices for one in known):
-                pointers = ["metric"] * len(records)
-                return await read_outputs(self.labels, project, records, metric, scored=scored, pointers=pointers)
+        known = [(metric, _estimand(metric, record)) for metric in metrics for record in records]
+        estimands = [(metric, one) for metric, one in known if isinstance(one, Estimand)]
+        needing = [(one.scored, metric) for metric, one in estimands if one.scored or one.is_of_slices]
+        if needing:
+            scored, metric = max(needing)
+            pointers = ["metric"] * len(records)
+            return await read_outputs(self.labels, project, records, metric, scored=scored, pointers=pointers)
         return await read_labels(self.labels, project, records)
 
 
@@ -344,12 +347,18 @@ def _refuse_windows(records: Sequence[EvaluationRecord], kept: KeptSamples) -> N
             )
 
 
-def _estimates(
-    metric: str, records: Sequence[EvaluationRecord], kept: KeptSamples
-) -> list[tuple[Estimand, Estimate] | str]:
+class _Measured(NamedTuple):
+    """A value of a run with its limits, and the samples behind it."""
+
+    estimand: Estimand
+    found: Estimate
+    size: float
+
+
+def _estimates(metric: str, records: Sequence[EvaluationRecord], kept: KeptSamples) -> list[_Measured | str]:
     """Return the value of each record, or why it has none."""
-    settings, found = LimitSettings(level=LEVEL), list[tuple[Estimand, Estimate] | str]()
-    pairs = [(_estimand(metric, one), run_data(one, kept.samples(one.id))) for one in records]
+    settings, found = LimitSettings(level=LEVEL), list[_Measured | str]()
+    pairs = [_with_run(metric, one, run_data(one, kept.samples(one.id))) for one in records]
     work = sum(work_of(one, run, settings) for one, run in pairs if isinstance(one, Estimand))
     if work > 1.0:
         raise OutOfReach(
@@ -357,50 +366,66 @@ def _estimates(
             "metric",
             pointer="metric",
         )
-    for one, run in pairs:
-        found.append(one if isinstance(one, str) else (one, estimate([one], run, settings)[0][0]))
+    for record, (one, run) in zip(records, pairs, strict=True):
+        if isinstance(one, str):
+            found.append(one)
+        else:
+            found.append(_Measured(one, estimate([one], run, settings)[0][0], _size(one, run) or record.n_rows))
     return found
+
+
+def _with_run(metric: str, record: EvaluationRecord, run: RunData) -> tuple[Estimand | str, RunData]:
+    known = _estimand(metric, record)
+    try:
+        if isinstance(known, Estimand):
+            refuse_unknown_slices(known.expression, run.source)
+    except InvalidExpression as error:
+        return error.detail, run
+    return known, run
 
 
 def _judged(
     metric: str,
     records: Sequence[EvaluationRecord],
-    known: Sequence[tuple[Estimand, Estimate] | str],
+    known: Sequence[_Measured | str],
     alpha: float,
     shown: range,
 ) -> tuple[list[HistoryValue], list[HistoryChange]]:
     """Return the shown values of a metric, and its changes. What has no limits is not looked at."""
-    measured = [
-        (place, *one) for place, one in enumerate(known) if not isinstance(one, str) and one[1].high > one[1].low
-    ]
-    places = {place: at for at, (place, _, _) in enumerate(measured)}
-    errors = np.array([(one.high - one.low) / 2.0 for _, _, one in measured]) / two_sided_z(LEVEL)
-    sizes = np.array([_size(records[place], estimand) for place, estimand, _ in measured])
-    history = History(np.array([one.value for _, _, one in measured]), errors, sizes, alpha=alpha)
+    measured = {
+        place: one for place, one in enumerate(known) if not isinstance(one, str) and one.found.high > one.found.low
+    }
+    places = {place: at for at, place in enumerate(measured)}
+    estimates = [one.found for one in measured.values()]
+    errors = np.array([(one.high - one.low) / 2.0 for one in estimates]) / two_sided_z(LEVEL)
+    sizes = np.array([one.size for one in measured.values()])
+    history = History(np.array([one.value for one in estimates]), errors, sizes, alpha=alpha)
     changes = history.changes if measured else ()
     said = [
-        _change(metric, [records[place] for place, _, _ in measured], [one for _, one, _ in measured], change)
+        _change(metric, [records[place] for place in measured], [one.estimand for one in measured.values()], change)
         for change in changes
     ]
     values = [_value(known[place], None if place not in places else history.band(places[place])) for place in shown]
     return values, said
 
 
-def _size(record: EvaluationRecord, estimand: Estimand) -> float:
-    """Return the samples behind a value: of a rate those of its denominator."""
-    if record.task is not None or estimand.rates is None:
-        return record.n_rows
-    return float(estimand.rates[0].counts(Table(record.counts.astype(np.float64)))[1])
+def _size(estimand: Estimand, run: RunData) -> float | None:
+    """Return the samples behind a value that are not all of the run: of a rate those of its denominator."""
+    if isinstance(estimand.expression, Sliced):
+        inside, some = part_of(estimand, estimand.expression, run.source.labels), run.slice(estimand.expression.where)
+        return _size(inside, some) or some.source.n_samples
+    if run.source.task is not None or estimand.rates is None:
+        return None
+    return float(estimand.rates[0].counts(run.table)[1])
 
 
-def _value(known: tuple[Estimand, Estimate] | str, band: tuple[float, float] | None) -> HistoryValue:
+def _value(known: _Measured | str, band: tuple[float, float] | None) -> HistoryValue:
     if isinstance(known, str):
         return HistoryValue(value=None, low=None, high=None, expected=None, reason=known)
-    estimand, one = known
-    expected = None
+    one, expected = known.found, None
     if band is not None:
         # A value keeps to its range.
-        bottom, top = (end if bound is None else bound for bound, end in zip(estimand.bounds, band, strict=True))
+        bottom, top = (end if bound is None else bound for bound, end in zip(known.estimand.bounds, band, strict=True))
         expected = Expected(low=max(band[0], bottom), high=min(band[1], top))
     return HistoryValue(
         value=_known(one.value),

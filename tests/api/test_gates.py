@@ -473,6 +473,10 @@ def test_rules_are_tried_and_nothing_is_kept(client: httpx.Client, name: str) ->
     items = client.post("/v1/gates/trials", json=strange).json()["items"]
     assert [one["tried"]["verdict"] for one in items] == ["pass", None, None, None]
     assert "2" in items[1]["tried"]["reason"]
+    (one,) = client.post("/v1/gates/trials", json={**body, "evaluations": {"id": runs[0]}}).json()["items"]
+    assert one == found["items"][3]
+    for evaluations, status in (({"id": str(uuid4())}, 404), ({"id": runs[0], "latest": 3}, 422)):
+        assert client.post("/v1/gates/trials", json={**body, "evaluations": evaluations}).status_code == status
     few = client.post("/v1/gates/trials", json={**body, "evaluations": {"latest": 1, "dataset": {"name": data}}})
     assert len(few.json()["items"]) == 1
     check_problem(client.post("/v1/gates/trials", json={**body, "gate": "nobody-has-put-it"}), 404, "not_found")

@@ -75,6 +75,15 @@ def test_slices_by_attributes_with_bins_and_a_search(pv: prevail.Client, command
     assert code == 0
     assert out.startswith("slice,n_samples,metric")
     assert command("slices", "sliced:1", "--by", "age", "--bins", "age=x")[0] == 3
+    asked = ("slices", "sliced:1", "--by", "site")
+    code, out, _ = command(*asked, "--min", "min(recall@D, by=site, minimum_samples=20)=0.9")
+    assert code == 1
+    assert "fail: min(recall@D, by=site, minimum_samples=20) is 0." in out
+    assert command(*asked, "--min", "accuracy=0.1", "--max", "range(recall@D, by=site, minimum_samples=20)=1")[0] == 0
+    code, out, err = command(*asked, "--min", "min(recall@D, by=town)=0.9", "-o", "csv")
+    assert (code, out.startswith("slice,")) == (5, True)
+    assert "got 'town'" in err
+    assert command(*asked, "--min", "recall@D")[0] == 3
 
 
 def test_the_verdict_is_the_exit_code(gated: prevail.Client, command: Command) -> None:

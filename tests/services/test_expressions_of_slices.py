@@ -26,6 +26,7 @@ from app.services.estimates.estimates import estimate
 from app.services.estimates.run_data import RunData
 from app.services.evaluate.reports import evaluate
 from app.services.gate import check_gate, rule_estimands
+from app.services.history import HistoryQuery, series
 from app.services.rank import Candidate, LeaderboardQuery, rank_candidates
 from app.services.runs.aligned import Runs
 from app.services.runs.comparison import Comparison
@@ -307,6 +308,19 @@ def test_gates_hold_a_run_to_its_worst_slice() -> None:
     with pytest.raises(InvalidExpression, match="'town'") as caught:
         check_gate(lacking, rule_estimands(lacking, runs), runs)
     assert caught.value.pointer == "/rules/0/metric"
+
+
+def test_the_history_of_a_slice_is_that_of_its_samples_alone() -> None:
+    known = attributes_of(CLINIC)
+    weeks = [second(seed, worse) for seed, worse in enumerate("AAAABBBB")]
+    alike = [[kept(one) for one in weeks], [kept(alone(one, known["site"] == "B")) for one in weeks]]
+    found = []
+    for text, runs in zip(('recall@D[site="B"]', "recall@D"), alike, strict=True):
+        query = HistoryQuery(model="m", dataset=DatasetRef("d"), metrics=(text,), limit=10)
+        answer = series(query, [one for one, _ in runs], KeptSamples.of({one.id: some for one, some in runs}))
+        found.append(([one.metrics[text] for one in answer.items], [one.difference for one in answer.changes]))
+    assert found[0] == found[1]
+    assert found[0][1]
 
 
 def test_leaderboards_rank_by_the_worst_slice_and_say_who_has_none() -> None:

@@ -125,6 +125,7 @@ async def tried(context: Context, body: requests.TrialRequest) -> GateTrial:
         body.definition(),
         Reference(None if model is None else model.to_domain(), None if dataset is None else dataset.to_domain()),
         latest=body.evaluations.latest,
+        alone=body.evaluations.id,
         baseline=None if body.baseline is None else named(body.baseline),
         beside=body.gate,
     )

@@ -129,9 +129,10 @@ def work_of(estimand: Estimand, run: RunData, settings: LimitSettings = _DEFAULT
     if isinstance(expression, Sliced):
         return work_of(part_of(estimand, expression, run.source.labels), run.slice(expression.where), settings)
     if isinstance(expression, OverSlices):
-        inside = part_of(estimand, expression, run.source.labels)
+        inside, slices = part_of(estimand, expression, run.source.labels), run.slices(expression).runs
+        largest = max(slices, key=lambda one: one.source.n_samples, default=run)
         # Each has limits at two levels.
-        return 2.0 * sum(work_of(inside, one, settings) for one in run.slices(expression).runs)
+        return 2.0 * len(slices) * work_of(inside, largest, settings)
     if _without_simulation(_in_one_form(estimand, run), run, settings) is not None:
         return 0.0
     if not estimand.scored:

@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import studentized_range
 
 from app.kernel.numerics.arrays import Array
-from app.kernel.slices.extremes import level_of_pairs, range_cdf, range_of, ratio_of
+from app.kernel.slices.extremes import level_of_any, level_of_pairs, range_cdf, range_of, ratio_of
 from app.kernel.uncertainty.intervals import Limits, wilson
 
 _HITS, _SIZES = np.array([90.0, 85.0, 70.0, 92.0]), np.full(4, 100.0)
@@ -46,6 +46,12 @@ def test_where_all_values_are_0_there_is_no_ratio() -> None:
 def test_the_range_of_normals_is_distributed_as_scipy_says(count: int) -> None:
     for q in (0.5, 2.0, 3.7, 5.5):
         assert range_cdf(q, count) == pytest.approx(studentized_range.cdf(q, count, np.inf), abs=1e-10)
+
+
+@pytest.mark.parametrize("count", [1, 2, 20, 200])
+def test_limits_of_any_slice_hold_for_all_with_half_of_the_error(count: int) -> None:
+    one_sided = (1.0 + level_of_any(0.95, count)) / 2.0
+    assert one_sided**count == pytest.approx(0.975, abs=1e-13)
 
 
 def test_levels_of_two_slices() -> None:

@@ -311,11 +311,19 @@ class GateRequest(Wire):
 
 
 class TriedField(Wire):
-    """The latest evaluations of a model or a dataset."""
+    """The latest evaluations of a model or a dataset, or one."""
 
+    id: UUID | None = Field(None, description="One alone, of which nothing else is said.")
     latest: int = Field(20, ge=1, le=100, description="How many.")
     model: ModelField | None = None
     dataset: DatasetField | None = None
+
+    @model_validator(mode="after")
+    def check_alone(self) -> Self:
+        """Nothing else beside an id."""
+        if self.id is not None and len(self.model_fields_set) > 1:
+            raise ValueError("expected an id alone, or the latest of a model or a dataset")
+        return self
 
 
 class TrialRequest(Wire):

@@ -5,6 +5,7 @@ from typing import Final
 from prevail.errors import NoAnswer, NotAllowed, NotFound, Overloaded, PrevailError, ServerFault
 
 DONE: Final = 0
+VERDICTS: Final = {"pass": 0, "fail": 1, "inconclusive": 2}
 USAGE: Final = 3
 NOT_ALLOWED: Final = 4
 REFUSED: Final = 5

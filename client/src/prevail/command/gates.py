@@ -8,14 +8,13 @@ from pathlib import Path
 from typing import Any, Final
 
 from prevail.client import Client
-from prevail.command.codes import DONE, UsageError
+from prevail.command.codes import DONE, VERDICTS, UsageError
 from prevail.command.junit import junit
 from prevail.command.output import emit, put, write_file, written
 from prevail.operations.naming import dataset_ref
 from prevail.results.decisions import Check, rule_text
 
 COMMANDS: Final = ("gate",)
-_MAPPED: Final = {"pass": 0, "fail": 1}
 
 
 def add_commands(commands: Any, common: argparse.ArgumentParser) -> None:
@@ -101,7 +100,7 @@ def judged(client: Client, check: Check, chosen: Namespace, *, quietly: str | No
     else:
         put(quietly, chosen)
     if check.verdict == "inconclusive" and chosen.inconclusive:
-        return _MAPPED[chosen.inconclusive]
+        return VERDICTS[chosen.inconclusive]
     return check.exit_code
 
 
@@ -113,7 +112,12 @@ def _check(client: Client, chosen: Namespace) -> int:
     return judged(client, check, chosen)
 
 
-def _rule(text: str, option: str, **demand: Any) -> dict[str, Any]:
+def rule(text: str, option: str, **demand: Any) -> dict[str, Any]:
+    """A rule of an option such as ``--min h_mean=0.8``; ``...`` stands for the number.
+
+    Raises:
+        UsageError: it is none.
+    """
     metric, _, number = text.rpartition("=")
     try:
         value = float(number)
@@ -127,10 +131,10 @@ def _rule(text: str, option: str, **demand: Any) -> dict[str, Any]:
 def _definition(chosen: Namespace) -> Any:
     """The rules of the options, or the definition in a file."""
     rules = [
-        *(_rule(one, "--min", min=...) for one in chosen.min),
-        *(_rule(one, "--max", max=...) for one in chosen.max),
-        *(_rule(one, "--not-worse", not_worse_than="baseline", margin=...) for one in chosen.not_worse),
-        *(_rule(one, "--guard", not_worse_than="baseline", margin=..., bound="upper") for one in chosen.guard),
+        *(rule(one, "--min", min=...) for one in chosen.min),
+        *(rule(one, "--max", max=...) for one in chosen.max),
+        *(rule(one, "--not-worse", not_worse_than="baseline", margin=...) for one in chosen.not_worse),
+        *(rule(one, "--guard", not_worse_than="baseline", margin=..., bound="upper") for one in chosen.guard),
         *({"metric": one, "not_changed_since": "last_change"} for one in chosen.unchanged),
     ]
     if bool(rules) == bool(chosen.file):

@@ -7,7 +7,8 @@ from argparse import Namespace
 from typing import Any, Final
 
 from prevail.client import Client
-from prevail.command.codes import DONE, UsageError
+from prevail.command.codes import DONE, REFUSED, VERDICTS, UsageError
+from prevail.command.gates import rule
 from prevail.command.output import emit, put
 from prevail.command.runs import pairs
 
@@ -44,6 +45,10 @@ def add_commands(commands: Any, common: argparse.ArgumentParser) -> None:
     slices.add_argument("-m", "--metric", action="append", metavar="EXPRESSION")
     slices.add_argument("--against", metavar="rest|overall", help="what a slice is held against (default: rest)")
     slices.add_argument("--search", metavar="EXPRESSION", help="look through all slices for those that are worse")
+    for option, words in (("--min", 'as of a gate: "min(recall@D, by=site)=0.8"'), ("--max", "the same from above")):
+        slices.add_argument(
+            option, action="append", default=[], metavar="METRIC=X", help=f"{words}; sets the exit code"
+        )
     curve = _of_run(commands, common, "curve", "the points of a curve", _curve)
     curve.add_argument("name", metavar="NAME", help="roc, pr, det, mcp, imcp, calibration, decision, cost, gain, …")
     curve.add_argument("--class", dest="of", metavar="LABEL")
@@ -149,8 +154,24 @@ def _slices(client: Client, chosen: Namespace) -> int:
     }
     options = {name: value for name, value in given.items() if value is not None}
     by = [name for name in chosen.by.split(",") if name]
+    rules = [*(rule(one, "--min", min=...) for one in chosen.min), *(rule(one, "--max", max=...) for one in chosen.max)]
     emit(client, client.slices(chosen.run, by, **_place(chosen), **options), chosen)
-    return DONE
+    return _tried(client, rules, chosen) if rules else DONE
+
+
+def _tried(client: Client, rules: list[dict[str, Any]], chosen: Namespace) -> int:
+    """Hold the run against rules of which no gate is made; returns the exit code."""
+    (found,) = client.try_gate(rules, chosen.dataset, run=chosen.run, split=chosen.split)["items"]
+    tried = found["tried"]
+    if tried["verdict"] is None:
+        print(f"prevail: {tried['reason']}", file=sys.stderr)
+        return REFUSED
+    text = "\n".join(f"{one['verdict']}: {one['message']}" for one in tried["results"])
+    if chosen.output == "text":
+        put(text, chosen)
+    else:
+        print(text, file=sys.stderr)
+    return VERDICTS[tried["verdict"]]
 
 
 def _edges(text: str) -> list[float] | int:

@@ -226,27 +226,34 @@ class Deciding(Asking):
         rules: Sequence[Mapping[str, Any]],
         dataset: Name | None = None,
         *,
+        run: Run | None = None,
         model: Name | None = None,
         split: str | None = None,
         latest: int = 20,
         baseline: Run | None = None,
         gate: str | None = None,
     ) -> Flow[Facts]:
-        """Try rules on the latest evaluations of a dataset or a model; nothing is kept.
+        """Try rules on the latest evaluations of a dataset or a model, or on one run; nothing is kept.
 
         Args:
             rules: As of `put_gate`.
             dataset: Its name, also ``name/version/split``.
+            run: One alone.
             model: Its name, also ``name:version``.
             split: Of the dataset.
             latest: How many evaluations.
             baseline: Needed when a rule compares with one.
             gate: A gate whose rules are tried beside these.
         """
-        among = _given(
-            latest=latest,
-            dataset=None if dataset is None else dataset_ref(dataset, split),
-            model=None if model is None else model_ref(model),
+        identifier = None if run is None else (yield from self._identified(run, dataset, split))
+        among: dict[str, Any] = (
+            {"id": identifier}
+            if run is not None
+            else _given(
+                latest=latest,
+                dataset=None if dataset is None else dataset_ref(dataset, split),
+                model=None if model is None else model_ref(model),
+            )
         )
         body = _given(
             rules=[dict(one) for one in rules],
