@@ -31,7 +31,7 @@ from app.services.estimates.run_data import RunData, run_data
 from app.services.ports import Announcer, EvaluationStore, PairedLabels
 from app.services.processes.compute import ComputePool
 from app.services.runs.aligned import Runs
-from app.services.runs.causes import Causes, causes_of, has_causes, said_causes
+from app.services.runs.causes import NOISE, Causes, causes_of, has_causes, said_causes
 from app.services.runs.pairing import KeptSamples, read_labels, read_outputs
 from app.services.stored import inputs_of_all, stored_input
 
@@ -488,7 +488,7 @@ def _causes(
     sums = [_summed(aligned.counts[: len(before)]), _summed(aligned.counts[len(before) :])]
     both = Runs.align([replace(first, counts=one, fold_counts=None) for one in sums])
     causes = causes_of(both, (1, 0), estimand, 0, LEVEL)
-    if causes.items and not any(one.value for one in causes.items[1:]):
+    if causes.items and not any(abs(one.value) > NOISE for one in causes.items[1:]):
         # Of a class share there is no more to say than that it moved.
         return causes, None
     return causes, said_causes(causes, both, (1, 0), estimand, metric, between="")

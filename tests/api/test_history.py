@@ -10,6 +10,7 @@ import pytest
 
 from app.api.answers import answer_model
 from app.api.v1.history import HistoryPage
+from examples import history as example
 from tests.api.answers import Json, check_problem, create, evaluation, matrix_input
 from tests.api.decisions import keep_labels
 from tests.api.plots.world import check_specification
@@ -153,6 +154,24 @@ def test_a_history_as_a_figure(client: httpx.Client, weeks: tuple[str, list[str]
     assert problem["errors"][0]["parameter"] == "name"
     reply = client.delete(f"{where}/history.svg")
     assert (reply.status_code, reply.headers["allow"]) == (405, "GET, HEAD, OPTIONS")
+
+
+@pytest.mark.slow
+def test_the_story_of_the_example(client: httpx.Client) -> None:
+    """Of one test the sick became rarer, the other got worse; each is told as what it is, and nothing else."""
+    found = {}
+    for name in ("rarer", "worse"):
+        kept = [create(client, body)["id"] for body in example.weeks(name)]
+        found[name] = history(client, name, dataset="tumours", metric=example.METRICS)["changes"]
+        assert {kept.index(one["to"]) for one in found[name]} <= {example.CHANGE, example.CHANGE + 1}
+    said = {one["metric"]: one for one in found["rarer"]}
+    assert {*said} == {"precision@malignant", "prevalence@malignant"}
+    prevalence, *others = (abs(one["value"]) for one in said["precision@malignant"]["causes"]["items"])
+    assert prevalence > 5 * sum(others)
+    assert "because malignant became rarer (30 % to 5 %" in said["precision@malignant"]["message"]
+    assert said["prevalence@malignant"]["message"].endswith("prevalence@malignant fell from 0.303 to 0.048.")
+    (worse,) = found["worse"]
+    assert "the model itself got worse: recall@malignant fell from" in worse["message"]
 
 
 def held(client: httpx.Client, rule: Json, evaluation: str) -> Json:

@@ -107,7 +107,7 @@ def _changes(changes: Sequence[Json]) -> Table:
         total = Estimate(size["value"], size["low"], size["high"], sign=True)
         rows: list[list[Cell]] = [["before", Estimate(one["before"]), ""]]
         causes = one.get("causes")
-        if causes is not None and causes["items"] is not None and any(part["value"] for part in causes["items"][1:]):
+        if causes is not None and causes["items"] is not None:
             rows += [[*cause_row(each), ""] for each in causes["items"]]
         rows += [["after", Estimate(one["after"]), ""], ["change", total, p_value(size["p_adjusted"])]]
         groups.append(Group(rows, one["message"]))

@@ -25,7 +25,7 @@ from app.services.runs.aligned import Runs
 from app.services.runs.pairing import PairingDesign
 
 # Parts below this are what arithmetic left over.
-_NOISE = 1e-12
+NOISE = 1e-12
 _COUNTED = "the metric depends on the number of samples, which mixtures of two runs do not have"
 _LACKING = "one of the runs has no samples of class {!r}, so how it recognises that class is not known"
 _UNDEFINED = "the metric is undefined for a mixture of class prevalence and recognition of the two runs"
@@ -195,7 +195,7 @@ def said_causes(
         between: What it is said to lie between; the names of the runs where None.
     """
     gap = causes.difference
-    if gap is None or not causes.items or abs(gap) <= _NOISE:
+    if gap is None or not causes.items or abs(gap) <= NOISE:
         return None
     sign = 1.0 if gap > 0 else -1.0
     lead = max(causes.items, key=lambda one: sign * one.value)
@@ -203,7 +203,7 @@ def said_causes(
         return None
     because, rest = _because(lead, runs, pair, estimand), abs(lead.value) - abs(gap)
     part = f"{number(abs(lead.value))} of it because {because}"
-    if rest > _NOISE:
+    if rest > NOISE:
         part = f"that {because} alone takes {number(abs(lead.value))}, and the other causes give {number(rest)} back"
     direction = "rose" if gap > 0 else "fell"
     between = f" from {runs.name(pair[1])} to {runs.name(pair[0])}" if between is None else between
