@@ -92,7 +92,7 @@ def _table(answer: Json, metric: str) -> Table:
         Column("less reference", Kind.VALUE),
         Column("at its prevalence", Kind.VALUE),
         Column("p", Kind.NUMBER, style="nw"),
-        Column("", Kind.WORDS),
+        Column("verdict"),
     ]
     rows = [_row(one, one["metrics"][metric]) for one in ordered]
     return Table(
