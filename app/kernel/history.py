@@ -23,6 +23,8 @@ _ALL_TO, _STEP = 60, 0.05
 _GEOMETRIC = 0.02
 _ROWS = 1024
 _HALVINGS = 45
+# Ends are exact to so many standard errors; a step looks so far beside a straight line, as a part of what is left.
+_FINE, _NEAR = 1e-11, 0.01
 _MOST_DOUBLED = 60
 
 
@@ -109,11 +111,13 @@ class History:
         own, size = self._stretch(start, place), float(self._sizes[place])
         known = float(self._sums[place] - self._sums[start])
 
-        def evidence(values: Array) -> Array:
-            return own.evidence(known + size * values)
+        threshold = np.log(self._threshold(stretch))
 
-        scale = (own.variance / size) ** 0.5
-        return _ends(evidence, known / (own.n - size), scale, self._threshold(stretch))
+        def excess(values: Array) -> Array:
+            above: Array = own.log_evidence(known + size * values) - threshold
+            return above
+
+        return _ends(excess, known / (own.n - size), (own.variance / size) ** 0.5)
 
     def _threshold(self, stretch: int) -> float:
         return stretch * (stretch + 1.0) / self.alpha
@@ -129,6 +133,7 @@ class History:
             total=float(sums),
             variance=float(variances / n),
             first=float(self._sizes[start]),
+            odds=_odds(places),
         )
 
     def _first_claim(self, start: int, stretch: int) -> int | None:
@@ -171,11 +176,15 @@ class History:
         since = (own.total - float(every.before[place])) / rest
         later = np.maximum(own.before_n - before_n, 0.0)
 
-        def evidence(shifts: Array) -> Array:
-            return own.evidence(own.total - shifts * rest, own.before - shifts[:, None] * later)
+        threshold = np.log(self._threshold(stretch))
+
+        def excess(shifts: Array) -> Array:
+            moved = own.log_evidence(own.total - shifts * rest, own.before - shifts[:, None] * later)
+            above: Array = moved - threshold
+            return above
 
         scale = float(np.sqrt(own.variance * (1.0 / before_n + 1.0 / rest)))
-        low, high = _ends(evidence, since - before, scale, self._threshold(stretch))
+        low, high = _ends(excess, since - before, scale)
         p = min(1.0, stretch * (stretch + 1.0) / float(own.evidence(here)[0]))
         return Change(start, start + split - 1, claimed, before, since, low, high, p)
 
@@ -192,6 +201,7 @@ class _Stretch:
         total: All samples times values.
         variance: Of one sample, pooled.
         first: Samples of the first value.
+        odds: (C) weights of the places.
     """
 
     places: NDArray[np.intp]
@@ -201,6 +211,7 @@ class _Stretch:
     total: float
     variance: float
     first: float
+    odds: Array
 
     def logs(self, totals: Array, before: Array) -> Array:
         """Logarithms (X, C) of the likelihood ratios times the weights of their places, at other sums (X)."""
@@ -210,33 +221,50 @@ class _Stretch:
         squares = gaps * gaps / (spread * self.variance)
         ratios = (_SIZES**2)[:, None, None] / (self.first * spread)
         each = 0.5 * (squares * ratios / (1.0 + ratios) - np.log1p(ratios))
-        logs: Array = np.logaddexp.reduce(each, axis=0) + np.log(_odds(self.places) / len(_SIZES))
+        logs: Array = np.logaddexp.reduce(each, axis=0) + np.log(self.odds / len(_SIZES))
         return logs
 
-    def evidence(self, totals: Array, before: Array | None = None) -> Array:
+    def log_evidence(self, totals: Array, before: Array | None = None) -> Array:
+        """Logarithm (X) of E against no change."""
+        logs = self.logs(totals, self.before if before is None else before)
+        found: Array = np.logaddexp(np.logaddexp.reduce(logs, axis=-1), np.log1p(-float(self.odds.sum())))
+        return found
+
+    def evidence(self, totals: Array) -> Array:
         """E (X) against no change; infinite beyond what a float64 holds."""
         with silently():
-            found = np.exp(self.logs(totals, self.before if before is None else before)).sum(axis=-1)
-        total: Array = found + (1.0 - float(_odds(self.places).sum()))
-        return total
+            found: Array = np.exp(self.log_evidence(totals))
+        return found
 
 
-def _ends(evidence: Callable[[Array], Array], middle: float, scale: float, threshold: float) -> tuple[float, float]:
-    """Return both ends of where a convex function is below a threshold."""
-    if evidence(np.array([middle]))[0] >= threshold:
-        middle = _lowest(evidence, middle, scale)
+def _ends(excess: Callable[[Array], Array], middle: float, scale: float) -> tuple[float, float]:
+    """Return both ends of where a convex function is below 0.
+
+    Each step looks at the middle of what is left and at both sides of where a straight line reaches 0, which comes
+    near in a few steps.
+    """
+    if excess(np.array([middle]))[0] >= 0.0:
+        middle = _lowest(excess, middle, scale)
     sides = np.array([-1.0, 1.0])
-    outside = np.full(2, scale)
+    inside, outside = np.zeros(2), np.full(2, 4.0 * scale)
+    below, beyond = np.repeat(excess(np.array([middle])), 2), excess(middle + sides * outside)
     for _ in range(_MOST_DOUBLED):
-        beyond = evidence(middle + sides * outside) >= threshold
-        if beyond.all():
+        if (beyond >= 0.0).all():
             break
-        outside = np.where(beyond, outside, 2.0 * outside)
-    inside = np.zeros(2)
+        outside = np.where(beyond >= 0.0, outside, 2.0 * outside)
+        beyond = excess(middle + sides * outside)
     for _ in range(_HALVINGS):
-        between = (inside + outside) / 2.0
-        below = evidence(middle + sides * between) < threshold
-        inside, outside = np.where(below, between, inside), np.where(below, outside, between)
+        width = outside - inside
+        if (width <= _FINE * scale).all():
+            break
+        with silently():
+            line = np.nan_to_num(below / (below - beyond), nan=0.5)
+        parts = np.array([np.full(2, 0.5), line - _NEAR, line + _NEAR]).clip(0.0, 1.0)
+        known = np.array([inside, outside, *(inside + width * parts)])
+        found = np.array([below, beyond, *excess((middle + sides * known[2:]).ravel()).reshape(3, 2)])
+        least = np.where(found < 0.0, known, -np.inf).argmax(axis=0), (0, 1)
+        most = np.where(found < 0.0, np.inf, known).argmin(axis=0), (0, 1)
+        inside, outside, below, beyond = known[least], known[most], found[least], found[most]
     low, high = (middle + sides * inside).tolist()
     return low, high
 

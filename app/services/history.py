@@ -49,6 +49,7 @@ class HistoryQuery:
     Attributes:
         metrics: None are those that such runs are ranked by.
         after: The last evaluation of the page before.
+        newest: The last evaluations are shown, and not those from the first on.
     """
 
     model: str
@@ -57,6 +58,7 @@ class HistoryQuery:
     created_after: datetime | None = None
     limit: int = 50
     after: UUID | None = None
+    newest: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -264,9 +266,12 @@ def series(query: HistoryQuery, records: Sequence[EvaluationRecord], kept: KeptS
     values: dict[str, list[HistoryValue]] = {}
     changes: list[HistoryChange] = []
     start = next((place + 1 for place, one in enumerate(records) if one.id == query.after), 0)
+    if query.newest:
+        start = max(0, len(records) - query.limit)
     shown = range(start, min(start + query.limit, len(records)))
+    runs = _runs(records, kept)
     for metric in dict.fromkeys(query.metrics):
-        known = _estimates(metric, records, kept)
+        known = _estimates(metric, records, runs)
         values[metric], claimed = _judged(metric, records, known, alpha, shown)
         changes += claimed
     items = [
@@ -323,9 +328,10 @@ def _held(
 ) -> Sequence[Held]:
     """Return what each metric says of the last evaluation of a series."""
     _refuse_windows(records, kept)
+    runs = _runs(records, kept)
     found, last = list[Held](), len(records) - 1
     for metric, level in levels:
-        known, alpha = _estimates(metric, records, kept), (1.0 - level) / len(levels)
+        known, alpha = _estimates(metric, records, runs), (1.0 - level) / len(levels)
         (value,), changes = _judged(metric, records, known, alpha, range(last, last + 1))
         found.append(Held(value, next((one for one in changes if one.claimed_at == records[last].id), None)))
     return found
@@ -355,10 +361,15 @@ class _Measured(NamedTuple):
     size: float
 
 
-def _estimates(metric: str, records: Sequence[EvaluationRecord], kept: KeptSamples) -> list[_Measured | str]:
+def _runs(records: Sequence[EvaluationRecord], kept: KeptSamples) -> list[RunData]:
+    """Return the runs of a series: what several metrics need of each is computed once."""
+    return [run_data(one, kept.samples(one.id)) for one in records]
+
+
+def _estimates(metric: str, records: Sequence[EvaluationRecord], runs: Sequence[RunData]) -> list[_Measured | str]:
     """Return the value of each record, or why it has none."""
     settings, found = LimitSettings(level=LEVEL), list[_Measured | str]()
-    pairs = [_with_run(metric, one, run_data(one, kept.samples(one.id))) for one in records]
+    pairs = [_with_run(metric, one, run) for one, run in zip(records, runs, strict=True)]
     work = sum(work_of(one, run, settings) for one, run in pairs if isinstance(one, Estimand))
     if work > 1.0:
         raise OutOfReach(

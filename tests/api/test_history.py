@@ -156,6 +156,19 @@ def test_a_history_as_a_figure(client: httpx.Client, weeks: tuple[str, list[str]
     assert (reply.status_code, reply.headers["allow"]) == (405, "GET, HEAD, OPTIONS")
 
 
+def test_a_figure_has_the_newest_evaluations_and_the_changes_of_all(
+    client: httpx.Client, weeks: tuple[str, list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.api.v1.history._DRAWN", 8)
+    answer, params = history(client, weeks[0], metric="precision@1"), {"dataset": "weeks", "metric": "precision@1"}
+    drawn = check_specification(client.get(f"/v1/models/{weeks[0]}/history/plots/history.json", params=params))
+    layers = {one["name"]: one["data"]["values"] for one in drawn["vconcat"][0]["layer"] if "name" in one}
+    last = [one["metrics"]["precision@1"] for one in answer["items"][-8:]]
+    assert [row["value"] for row in layers["values_0"]] == [one["value"] for one in last]
+    assert [row["low"] for row in layers["expected_0"]] == [one["expected"]["low"] for one in last]
+    assert layers["changes_0"] == [{"at": 2.5, "said": "0.442 to 0.238"}]
+
+
 @pytest.mark.slow
 def test_the_story_of_the_example(client: httpx.Client) -> None:
     """Of one test the sick became rarer, the other got worse; each is told as what it is, and nothing else."""

@@ -11,7 +11,7 @@ from app.api.plots.registry import FigureData, Needs, figure
 from app.domain.errors import NoFigure
 from app.domain.wording import PAGE, dataset_name, percent, printable, whole
 
-_WIDTH, _HEIGHT, _MOST = 860, 130, 200
+_WIDTH, _HEIGHT = 860, 130
 _TICKS, _NARROW, _MARGIN = 6, 60, 0.08
 
 
@@ -19,8 +19,7 @@ _TICKS, _NARROW, _MARGIN = 6, 60, 0.08
 def history(given: FigureData) -> Figure:
     """Each metric over the evaluations of a model: values with limits, where they were expected, and changes."""
     answer = given.history
-    every = answer["items"]
-    items = every[-_MOST:]
+    items = answer["items"]
     metrics = [name for name in items[0]["metrics"] if any(one["metrics"][name]["value"] is not None for one in items)]
     if not metrics:
         raise NoFigure("expected an evaluation with a value, and none has one")
@@ -31,7 +30,6 @@ def history(given: FigureData) -> Figure:
             f"{printable(answer['model'])} on {dataset_name(answer['dataset'], version=True)}",
             f"lines: {percent(LEVEL, None)} limits; grey: where a value would lie had nothing changed since the last "
             "change, held over the whole series",
-            *([f"the newest {len(items)} of {whole(len(every))} evaluations"] if len(items) < len(every) else []),
         ),
         text=sentences(
             *(_in_words(items, metric) for metric in metrics),

@@ -13,7 +13,7 @@ from app.api.documents.history import history_document
 from app.api.plots.registry import as_answered
 from app.api.report import Picture, view
 from app.api.ui.web import Web, page_routes, respond, write
-from app.api.v1.history import asked_history, pictures_of_history, whole_history
+from app.api.v1.history import asked_history, newest_of, pictures_of_history
 from app.api.v1.requests.fields import SOUGHT
 from app.domain.evaluation import EvaluationQuery
 from app.domain.expressions.syntax import write_label
@@ -32,7 +32,7 @@ async def show_history(
 ) -> Response:
     """Show a model over time: did it change, when, and is it the model or the world?"""
     metrics = asked.metrics or await _usual(context, model, asked)
-    answer = as_answered(await whole_history(context, replace(asked, model=model, metrics=metrics)))
+    answer = as_answered(await newest_of(context, replace(asked, model=model, metrics=metrics)))
     pictures = await pictures_of_history(context, answer)
     return respond(await context.services.compute.run(partial(_written, answer, pictures, Web.of(request, "runs"))))
 

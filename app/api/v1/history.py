@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 from uuid import UUID
 
 from fastapi import Depends, Path, Query, Request
@@ -25,9 +25,11 @@ from app.api.v1.requests.fields import SOUGHT, Moment, SoughtExpression
 from app.domain.errors import IncomparableRuns, InvalidExpression, OutOfReach
 from app.domain.evaluation import DatasetRef, Page
 from app.domain.members import members
-from app.services.history import MOST_POINTS, HistoryAnswer, HistoryChange, HistoryItem, HistoryQuery
+from app.services.history import HistoryAnswer, HistoryChange, HistoryItem, HistoryQuery
 
 router = routes("evaluations")
+# Evaluations of a figure and of a page, the newest ones.
+_DRAWN: Final = 200
 Name = Annotated[str, Query(min_length=1, max_length=256), SOUGHT]
 
 
@@ -54,13 +56,14 @@ def asked_history(
     ] = None,
     created_after: Annotated[Moment | None, Query(description="The series begins at this moment.")] = None,
 ) -> HistoryQuery:
-    """The series that a request asks for, all of it, without the name of the model."""
+    """The series that a request asks for, its newest part, without the name of the model."""
     return HistoryQuery(
         model="",
         dataset=DatasetRef(dataset, dataset_version, split),
         metrics=tuple(metric or ()),
         created_after=None if created_after is None else created_after.astimezone(UTC),
-        limit=MOST_POINTS,
+        limit=_DRAWN,
+        newest=True,
     )
 
 
@@ -93,7 +96,7 @@ async def get_history(
     }
     pages: Pages[UUID] = Pages(filters, (UUID,))
     found = await read_history(
-        context, replace(asked, model=name, limit=paging.limit, after=pages.after(paging.cursor))
+        context, replace(asked, model=name, limit=paging.limit, after=pages.after(paging.cursor), newest=False)
     )
     listed = pages.listed(Page(tuple(found.items), found.next_position))
     answer = HistoryPage(name, asked.dataset, found.items, found.changes, listed.next_cursor)
@@ -119,12 +122,12 @@ async def get_history_plot(
 ) -> Response:
     """Read a figure of a history."""
     drawn = figure_named(Subject.HISTORY, name)
-    answer = await whole_history(context, replace(asked, model=model))
+    answer = await newest_of(context, replace(asked, model=model))
     return await drawn_answer(context, drawn, FigureData(look=look, history=as_answered(answer)), form)
 
 
-async def whole_history(context: Context, query: HistoryQuery) -> HistoryPage:
-    """Return the answer with all evaluations of a series. Raises as `read_history` does."""
+async def newest_of(context: Context, query: HistoryQuery) -> HistoryPage:
+    """Return the answer with the newest evaluations of a series. Raises as `read_history` does."""
     found = await read_history(context, query)
     return HistoryPage(query.model, query.dataset, found.items, found.changes, None)
 
