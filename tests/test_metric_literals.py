@@ -44,6 +44,7 @@ OTHERS = {
     },
     "kernel/samples/curves.py": {"accuracy", "lift", "precision", "recall"},  # axes and a curve
     "services/evaluate/sections/findings.py": {"auc"},  # a member of an evidence
+    "api/documents/headings.py": {"recall"},  # a member of the weakest class
 }
 EXPRESSION = re.compile(r"(\w+)(?:[@(].*)?", re.DOTALL)
 

@@ -403,13 +403,7 @@ def test_all_expressions_that_are_none_are_named_at_once(client: httpx.Client) -
 
 
 @pytest.mark.parametrize(
-    ("level", "said"),
-    [
-        (95, "expected at most 0.999999999, got 95: for 95 % write 0.95"),
-        (-1, "got -1"),
-        (1 - 1e-12, "got 0.999999999999"),
-        (1000, "got 1000"),
-    ],
+    ("level", "said"), [(95, "expected less than 1, got 95: for 95 % write 0.95"), (-1, "got -1"), (1000, "got 1000")]
 )
 def test_the_value_that_came_is_said(client: httpx.Client, level: float, said: str) -> None:
     source = {"kind": "confusion_matrix", "matrix": [[5, 1], [2, 4]]}

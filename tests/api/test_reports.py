@@ -197,7 +197,8 @@ def test_no_intervals_when_none_are_wanted(client: httpx.Client) -> None:
 @each("level", [5e-324, 1e-300, 1e-9, 0.5, 0.999999, 1 - 1e-12, 1 - 2**-53])
 @each("matrix", [MATRICES["binary"], MATRICES["perfect"], MATRICES["empty row"]])
 def test_levels_at_the_ends(client: httpx.Client, level: float, matrix: list[list[Any]]) -> None:
-    answer = compute(client, matrix_input(matrix), level=level)
+    answer = compute(client, matrix_input(matrix), level=level, metrics=["min(recall@*)"], draws=200)
+    assert "min(recall@*)" in answer["intervals"]
     for interval in answer["intervals"].values():
         assert interval["level"] == level
         assert (interval["low"] is None) == (interval["high"] is None) == ("reason" in interval)

@@ -312,8 +312,7 @@ def _fault(entry: ErrorDetails, model: type[BaseModel]) -> Fault:
     if kind == "too_long" and place.endswith("/matrix"):
         return Fault(place, "too_many_classes", f"expected at most {context['max_length']} classes, got more rows")
     detail = worded(kind, entry["msg"], context, entry.get("input", UNKNOWN))
-    in_percent = kind == "less_than_equal" and place.endswith("/level") and isinstance(given, int | float)
-    if in_percent and 1 <= given <= _PERCENT:
+    if kind == "less_than" and place.endswith("/level") and isinstance(given, int | float) and given <= _PERCENT:
         detail += f": for {given:g} % write {given / _PERCENT:g}"
     suggestions = alternatives(kind, context, given)
     if kind == "extra_forbidden":

@@ -68,9 +68,10 @@ def of_classes(answer: Json) -> Words:
     weakest = answer["headline"].get("weakest_class")
     if weakest is None or len(known) < 2 or known.count(min(known)) > 1:
         return ""
-    counted = answer["input"]["content"] == Content.counts and weakest["n"] is not None
-    found = f"in {whole(weakest['recall'] * weakest['n'])} of {whole(weakest['n'])} cases" if counted else ""
-    return (Name(weakest["label"]), f" is recognised least often: {found or PAGE.value(weakest['recall'])}")
+    recall, size = weakest["recall"], weakest["n"]
+    counted = answer["input"]["content"] == Content.counts and size is not None
+    found = f"in {whole(recall * size)} of {whole(size)} cases" if counted else PAGE.value(recall)
+    return (Name(weakest["label"]), f" is recognised least often: {found}")
 
 
 def of_queries(queries: Json, name: str) -> Words:

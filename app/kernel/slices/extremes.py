@@ -11,7 +11,7 @@ import numpy as np
 
 from app.kernel.numerics.arrays import Array, last_inside, silently
 from app.kernel.numerics.scipy_bridge import normal_cdf
-from app.kernel.uncertainty.intervals import Limits, ValueWithEnds, ratio_limits
+from app.kernel.uncertainty.intervals import Limits, ValueWithEnds, below_one, ratio_limits
 
 # Points of the integral over the smallest of several normals, and where these end.
 _POINTS, _FAR = 2001, 9.0
@@ -19,7 +19,7 @@ _POINTS, _FAR = 2001, 9.0
 
 def level_of_any(level: float, count: int) -> float:
     """Two-sided level of each of ``count`` independent values, so that one side holds for all at once: Šidák (1967)."""
-    return float(2.0 * (0.5 + level / 2.0) ** (1.0 / count) - 1.0)
+    return below_one(2.0 * (0.5 + level / 2.0) ** (1.0 / count) - 1.0)
 
 
 @lru_cache(maxsize=256)
@@ -34,7 +34,7 @@ def level_of_pairs(level: float, count: int) -> float:
         return range_cdf(q, count) < wanted
 
     q = last_inside(below, 0.0, 4.0 * _FAR)
-    return 1.0 - 2.0 * float(normal_cdf(-q / np.sqrt(2.0)))
+    return below_one(1.0 - 2.0 * float(normal_cdf(-q / np.sqrt(2.0))))
 
 
 def range_cdf(q: float, count: int) -> float:

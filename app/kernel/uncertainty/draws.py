@@ -11,7 +11,7 @@ import numpy as np
 
 from app.kernel.matrix.table import Table
 from app.kernel.numerics.arrays import Array, Mask, inner, ratio, silently, total
-from app.kernel.uncertainty.intervals import two_sided_z
+from app.kernel.uncertainty.intervals import below_one, two_sided_z
 
 
 class ClassCounts(StrEnum):
@@ -314,7 +314,7 @@ def quantile_error(draws: int, level: float) -> float:
 
 def bonferroni_level(level: float, count: int) -> float:
     """Level of each of ``count`` intervals that together hold with at least ``level``."""
-    return 1.0 - (1.0 - level) / count
+    return below_one(1.0 - (1.0 - level) / count)
 
 
 def pseudo_counts(counts: Array, prior: Prior = Prior.EDGE, custom: Array | None = None) -> Array:

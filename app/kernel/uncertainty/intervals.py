@@ -29,6 +29,15 @@ Limits = tuple[Array, Array]
 _LARGEST_EXPONENT = 700.0
 
 
+# The last double before 1.
+_HIGHEST_LEVEL = 1.0 - 2.0**-53
+
+
+def below_one(level: float) -> float:
+    """A level of one of many, which may round to 1 where the level of all is near it."""
+    return min(level, _HIGHEST_LEVEL)
+
+
 @lru_cache(maxsize=256)
 def two_sided_z(level: float) -> float:
     """Normal quantile that leaves (1 - level)/2 on each side. Raises ValueError unless 0 < level < 1."""

@@ -156,8 +156,7 @@ SoughtCondition = Annotated[
 ]
 SoughtTag = Annotated[Sought, WithJsonSchema({"type": "string", "pattern": "^[^:]+:"})]
 Name = Annotated[str, StringConstraints(min_length=1, max_length=LONGEST_NAME), AfterValidator(_name), _SEEN]
-# Of a level nearer to 1 half of what is left is nothing, as doubles are.
-Level = Annotated[float, Field(gt=0, le=1 - 1e-9)]
+Level = Annotated[float, Field(gt=0, lt=1)]
 Expression = Annotated[
     str,
     StringConstraints(min_length=1, max_length=2000),
