@@ -301,9 +301,9 @@ def drawn_slices(recalls: Floats, size: int, random: np.random.Generator) -> Inp
     """Members of class 1 at as many sites as there are recalls, so many at each."""
     site = np.repeat(np.arange(len(recalls)), size)
     found = (random.random(site.size) < recalls[site]).astype(np.int64)
-    return predictions(
-        np.ones(site.size, np.int64), found, labels=[0, 1], positive=1, attributes={"site": site.tolist()}
-    )
+    # Texts: many numbers would be divided into quarters.
+    names = np.char.add("site ", site.astype(str)).tolist()
+    return predictions(np.ones(site.size, np.int64), found, labels=[0, 1], positive=1, attributes={"site": names})
 
 
 def of_slices() -> Iterator[Design]:

@@ -72,6 +72,24 @@ def test_gates_comparisons_and_leaderboards_have_them(client: httpx.Client, kept
     assert series.json()["items"][0]["metrics"][WORST]["value"] == 0.4
 
 
+def test_models_are_compared_across_datasets_by_their_worst_slice(client: httpx.Client) -> None:
+    names = [f"{DATASET}-{place}" for place in range(5)]
+    items = [
+        {**sent(model=model, input=right), "dataset": {"name": name}}
+        for name in names
+        for model, right in (("first", {"y_pred": [*["D", "healthy"] * 10]}), ("second", {}))
+    ]
+    kept = client.post("/v1/evaluations/batch", json={"evaluations": items})
+    assert {item["status"] for item in kept.json()["items"]} == {201}
+    body = {"metric": WORST, "models": ["first", "second"], "datasets": names}
+    found = client.post("/v1/comparisons/across-datasets", json=body)
+    assert found.status_code == 201, found.text
+    assert found.json()["average_ranks"] == [1.0, 2.0]
+    refused = client.post("/v1/comparisons/across-datasets", json={**body, "metric": "min(recall, by=town)"})
+    assert refused.status_code == 422
+    assert "got 'town'" in refused.json()["detail"]
+
+
 def test_where_there_are_no_slices_one_sentence_says_so(client: httpx.Client, kept: str) -> None:
     matrix = {"kind": "confusion_matrix", "matrix": [[5, 1], [2, 7]]}
     for body, words in (

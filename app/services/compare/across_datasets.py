@@ -11,9 +11,10 @@ from uuid import UUID
 import numpy as np
 
 from app.domain.decisions import ComparisonKind
-from app.domain.errors import IncomparableRuns
+from app.domain.errors import IncomparableRuns, InvalidExpression
 from app.domain.evaluation import DatasetRef, EvaluationName, EvaluationQuery, EvaluationRecord, ModelRef
 from app.domain.expressions.expressions import parse_for_any_classes
+from app.domain.slices import refuse_unknown_slices
 from app.kernel.compare.over_datasets import (
     FEW,
     FEWEST,
@@ -28,7 +29,7 @@ from app.kernel.compare.over_datasets import (
 from app.kernel.compare.over_datasets import ZeroRule as ZeroRule
 from app.kernel.compare.rankings import Adjustment, adjust
 from app.kernel.metrics.card import Inputs
-from app.kernel.metrics.expression import of_probabilities
+from app.kernel.metrics.expression import is_of_slices, of_probabilities
 from app.kernel.numerics.arrays import Array
 from app.kernel.uncertainty.draws import generator, seed_of
 from app.services.acting import made_id
@@ -148,7 +149,7 @@ def _values(
     for row, records in enumerate(grid):
         for column, record in enumerate(records):
             estimand = make_estimand(
-                asked.metric, record.labels, record.positive, inputs_of_all([record]), *record.judged
+                asked.metric, record.labels, record.positive, inputs_of_all([record]), *record.judged, sliceable=True
             )
             require_comparable([estimand], [asked.metric], "/metric")
             if estimand.is_list or estimand.preference is None:
@@ -169,7 +170,12 @@ def _values(
 def _value(estimand: Estimand, record: EvaluationRecord, kept: KeptSamples) -> float:
     key = stored_key(estimand.expression)
     if not estimand.scored or key is None:
-        return float(run_data(record, (kept.outputs or {}).get(record.id)).values(estimand)[0])
+        run = run_data(record, (kept.outputs or {}).get(record.id))
+        try:
+            refuse_unknown_slices(estimand.expression, run.source)
+        except InvalidExpression as error:
+            raise IncomparableRuns(f"{record.id} ({record.model.name}): {error.detail}", pointer="/metric") from None
+        return float(run.values(estimand)[0])
     if not is_scored(record):
         raise IncomparableRuns(f"{estimand.text} {missing_outputs(record)}", pointer="/metric")
     found = record.values.get(key)
@@ -273,10 +279,10 @@ class TournamentService(KeptAnswers):
         datasets, complete = _complete(asked, grid)
         samples = KeptSamples()
         records = [record for row in complete for record in row]
-        of_samples = of_probabilities(expression) or any(record.task is not None for record in records)
-        if of_samples and stored_key(expression) is None:
+        scored = of_probabilities(expression) or any(record.task is not None for record in records)
+        if (scored or is_of_slices(expression)) and stored_key(expression) is None:
             pointers = ["/metric"] * len(records)
-            samples = await read_outputs(self.labels, project, records, asked.metric, pointers=pointers)
+            samples = await read_outputs(self.labels, project, records, asked.metric, scored=scored, pointers=pointers)
 
         compared = partial(compare_models, asked, datasets, complete, samples, identifier=made_id())
         return await self.compute_and_keep(project, ComparisonKind.ACROSS_DATASETS, compared)
