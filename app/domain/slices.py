@@ -30,10 +30,22 @@ _EQUAL, _UNEQUAL = "=", "!="
 
 
 def places_of(source: MatrixInput, where: Slice, pointer: str) -> Places:
+    """Places of the samples or queries that satisfy all conditions, rising; at least one.
+
+    Raises:
+        InvalidInput: as `places_in`, or there is no such sample.
+    """
+    found = places_in(source, where, pointer)
+    if not found.size:
+        raise InvalidInput.at(pointer, "no_such_slice", "expected a slice with samples, got one without any")
+    return found
+
+
+def places_in(source: MatrixInput, where: Slice, pointer: str) -> Places:
     """Places of the samples or queries that satisfy all conditions, rising.
 
     Raises:
-        InvalidInput: there are no attributes, none of that name, no such value, or no such sample.
+        InvalidInput: there are no attributes, none of that name, or no such value.
     """
     known = attributes_of(source, pointer)
     mask = np.ones(1, dtype=np.bool_)
@@ -42,8 +54,6 @@ def places_of(source: MatrixInput, where: Slice, pointer: str) -> Places:
         own = f"{pointer}/{one.name}" if pointer.startswith("/") else pointer
         attribute = attribute_named(known, one.name, own)
         mask = mask & _satisfied(one, attribute, own)[attribute.codes]
-    if not mask.any():
-        raise InvalidInput.at(pointer, "no_such_slice", "expected a slice with samples, got one without any")
     return np.flatnonzero(mask)
 
 
@@ -57,12 +67,12 @@ def refuse_unknown_slices(expression: Expression, source: MatrixInput) -> None:
     """Refuse an expression of slices that the samples of an input do not have.
 
     Raises:
-        InvalidExpression: they have no such attribute or value, or none is in the slice.
+        InvalidExpression: they have no such attribute or value.
     """
     try:
         while not isinstance(expression, Measure | Combination):
             if isinstance(expression, Sliced):
-                places_of(source, expression.where, "")
+                places_in(source, expression.where, "")
             else:
                 attribute_named(attributes_of(source, ""), expression.by, "")
             expression = expression.part

@@ -423,8 +423,10 @@ def _judged(
 def _size(estimand: Estimand, run: RunData) -> float | None:
     """Return the samples behind a value that are not all of the run: of a rate those of its denominator."""
     if isinstance(estimand.expression, Sliced):
-        inside, some = part_of(estimand, estimand.expression, run.source.labels), run.slice(estimand.expression.where)
-        return _size(inside, some) or some.source.n_samples
+        some = run.slice(estimand.expression.where)
+        if some is None:
+            return None
+        return _size(part_of(estimand, estimand.expression, run.source.labels), some) or some.source.n_samples
     if run.source.task is not None or estimand.rates is None:
         return None
     return float(estimand.rates[0].counts(run.table)[1])

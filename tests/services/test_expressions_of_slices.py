@@ -158,18 +158,23 @@ def test_an_answer_says_which_slices_took_part() -> None:
 
 def test_what_does_not_exist_is_null_with_a_reason() -> None:
     nothing = classified(np.arange(120) % 4 == 0, np.zeros(120), {"site": np.repeat(["A", "B"], 60)})
-    zeros, few, empty = (
-        "ratio(recall@D, by=site)",
-        "range(recall@D, by=site, minimum_samples=90)",
-        'precision@D[site="A"]',
-    )
-    report = reported(nothing, zeros, few, empty)
-    assert [*report.requested.values()] == [None, None, None]
+    zeros, empty, nobody = "ratio(recall@D, by=site)", 'precision@D[site="A"]', 'recall@*[site="A", site="B"]'
+    few = "range(recall@D, by=site, minimum_samples=90)"
+    report = reported(nothing, zeros, few, empty, nobody)
+    assert [*report.requested.values()] == [None, None, None, {"healthy": None, "D": None}]
     reasons = {one.metric: (one.code, one.reason) for one in report.undefined}
     assert reasons[zeros] == ("undefined", "recall@D by site: all values are 0")
     assert reasons[few] == ("few_slices", "recall@D by site: too few slices have enough samples and a value")
     assert "never predicted" in reasons[empty][1]
     assert '(of the samples with site="A")' in reasons[empty][1]
+    assert reasons[nobody] == ("empty_slice", 'there are no samples with site="A", site="B"')
+
+
+def test_what_is_asked_of_one_slice_keeps_no_other_from_being_read() -> None:
+    some = alone(CLINIC, attributes_of(CLINIC)["site"] == "A")
+    report = reported(some, 'recall@D[site="B"]', 'min(recall@D[site="B"], by=sex)', "min(recall@D, by=site)")
+    assert [*report.requested.values()] == [None, None, estimates_of(some, "recall@D")[0].value]
+    assert report.intervals['recall@D[site="B"]']["reason"] == "there are no samples"
 
 
 def test_labels_and_queries_have_slices_too() -> None:

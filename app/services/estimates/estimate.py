@@ -142,6 +142,7 @@ class NoLimits(StrEnum):
     UNDEFINED_DRAWS = f"the metric is undefined in more than {MOST_UNDEFINED:.0%} of the simulated matrices"
     UNDEFINED_RESAMPLES = f"the metric is undefined in more than {MOST_UNDEFINED:.0%} of the resamples"
     FIXED = "the value follows from the class counts, which are taken as fixed"
+    EMPTY_SLICE = "there are no samples"
     FEW_SLICES = "too few slices have enough samples and a value"
     DEGENERATE = "its estimated variance is zero, which says nothing about its uncertainty"
     UNBOUNDED = "an end of the interval is infinite"

@@ -8,7 +8,7 @@ not move stays as it is; for what it moves the order is the same.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from math import isfinite, isnan
+from math import isfinite, isnan, nan
 
 import numpy as np
 
@@ -127,7 +127,8 @@ def work_of(estimand: Estimand, run: RunData, settings: LimitSettings = _DEFAULT
     """Return the time that the limits of an estimand take, as a part of the longest that anyone waits."""
     expression = estimand.expression
     if isinstance(expression, Sliced):
-        return work_of(part_of(estimand, expression, run.source.labels), run.slice(expression.where), settings)
+        some = run.slice(expression.where)
+        return 0.0 if some is None else work_of(part_of(estimand, expression, some.source.labels), some, settings)
     if isinstance(expression, OverSlices):
         inside, slices = part_of(estimand, expression, run.source.labels), run.slices(expression).runs
         largest = max(slices, key=lambda one: one.source.n_samples, default=run)
@@ -237,10 +238,18 @@ def _picked(
 def _of_slices(estimand: Estimand, expression: Expression, run: RunData, settings: LimitSettings) -> Estimates:
     """The values of one slice are those of its samples; what is picked from several follows from theirs."""
     if isinstance(expression, Sliced):
-        return estimate([part_of(estimand, expression, run.source.labels)], run.slice(expression.where), settings)[0]
+        some = run.slice(expression.where)
+        if some is None:
+            return _without_slices(settings, NoLimits.EMPTY_SLICE).of_values(run.values(estimand))
+        return estimate([part_of(estimand, expression, some.source.labels)], some, settings)[0]
     if not isinstance(expression, OverSlices):
         raise TypeError("expected an expression of slices")
     return (over_slices(estimand, expression, run.slices(expression).runs, settings),)
+
+
+def _without_slices(settings: LimitSettings, reason: NoLimits) -> Estimate:
+    form = Estimate(value=nan, level=settings.level, method=Method.SIMULTANEOUS.value, given=Given.SAMPLES.value)
+    return form.without_limits(reason)
 
 
 def over_slices(
@@ -268,9 +277,8 @@ def over_slices(
     values, alone = np.array([one.value for _, one in known]), tuple(one for _, one in known)
     value = float(value_over_slices(expression, values))
     if isnan(value):
-        form = Estimate(value=value, level=settings.level, method=Method.SIMULTANEOUS.value, given=Given.SAMPLES.value)
         enough = len(known) > (1 if card.picks is None else 0)
-        return form.without_limits(NoLimits.UNDEFINED if enough else NoLimits.FEW_SLICES)
+        return _without_slices(settings, NoLimits.UNDEFINED if enough else NoLimits.FEW_SLICES)
     if card.picks is not None:
         far = replace(plain, level=level_of_any(level, len(known)), proportions=ProportionInterval.CLOPPER_PEARSON)
     else:

@@ -25,10 +25,11 @@ _ALL_ZERO: Final = "all values are 0"
 def slice_findings(estimands: Iterable[Estimand], run: RunData) -> Iterator[Finding]:
     """For each value that is over slices: in which it is smallest and largest, and which take no part."""
     for estimand in estimands:
-        expression, some = estimand.expression, run
+        expression = estimand.expression
+        some: RunData | None = run
         if isinstance(expression, Sliced):
             some, expression = run.slice(expression.where), expression.part
-        if isinstance(expression, OverSlices):
+        if isinstance(expression, OverSlices) and some is not None:
             yield _finding(estimand, expression, some)
 
 
@@ -64,7 +65,10 @@ def why_undefined(expression: Expression, run: RunData, place: int) -> tuple[str
     """Code and reason of a value that does not exist, of one class of a list if it is one."""
     labels = run.source.labels
     if isinstance(expression, Sliced):
-        code, why = why_undefined(expression.part, run.slice(expression.where), place)
+        some = run.slice(expression.where)
+        if some is None:
+            return "empty_slice", f"{NoLimits.EMPTY_SLICE} with {text_of(expression.where)}"
+        code, why = why_undefined(expression.part, some, place)
         return code, f"{why} (of the samples with {text_of(expression.where)})"
     if isinstance(expression, OverSlices):
         values = np.array([one.of(expression.part)[0] for one in run.slices(expression).runs])

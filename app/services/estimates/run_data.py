@@ -14,7 +14,7 @@ from app.domain.inputs.content import Content
 from app.domain.inputs.kinds import UNIT_KINDS, units_of
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.inputs.samples import Samples
-from app.domain.slices import Places, places_of, restricted
+from app.domain.slices import Places, places_in, restricted
 from app.kernel.matrix.table import Table, WeightedCounts, at_equal_prevalence
 from app.kernel.metrics.card import Inputs, Metric
 from app.kernel.metrics.expression import (
@@ -23,6 +23,7 @@ from app.kernel.metrics.expression import (
     Sliced,
     Subject,
     compute,
+    is_list,
     of_probabilities,
     value_over_slices,
 )
@@ -61,7 +62,7 @@ class RunData:
         self.source, self._units, self.streamed = source, units, streamed
         self._closed_forms: dict[float, Headlines] = {}
         self._at_equal_shares: dict[float, tuple[OverallInterval, ...]] = {}
-        self._slices: dict[str, RunData] = {}
+        self._slices: dict[str, RunData | None] = {}
         self._divided: dict[tuple[str, int], SlicesOfRun] = {}
         self._chances: dict[tuple[Any, ...], ErrorByChance] = {}
 
@@ -167,22 +168,24 @@ class RunData:
         """Values (V) of an expression. Raises as `values` does."""
         match expression:
             case Sliced(part=part, where=where):
-                return self.slice(where).of(part)
+                some = self.slice(where)
+                return np.full(self.n_classes if is_list(part) else 1, np.nan) if some is None else some.of(part)
             case OverSlices(part=part):
                 values = np.array([one.of(part)[0] for one in self.slices(expression).runs])
                 return np.atleast_1d(value_over_slices(expression, values[np.isfinite(values)]))
         scored = self.source.task is not None or of_probabilities(expression)
         return np.atleast_1d(compute(expression, self.subject if scored else self.table))
 
-    def slice(self, where: Slice) -> "RunData":
-        """The samples in one slice, as a run of their own.
+    def slice(self, where: Slice) -> "RunData | None":
+        """The samples in one slice, as a run of their own; None where there are none.
 
         Raises:
-            InvalidInput: there is no such slice.
+            InvalidInput: there are no such attributes or values.
         """
         text = text_of(where)
         if text not in self._slices:
-            self._slices[text] = RunData(restricted(self.source, places_of(self.source, where, text)))
+            places = places_in(self.source, where, text)
+            self._slices[text] = RunData(restricted(self.source, places)) if places.size else None
         return self._slices[text]
 
     def slices(self, over: OverSlices) -> "SlicesOfRun":
