@@ -64,6 +64,15 @@ def test_texts_and_a_page_say_the_same(client: httpx.Client, kept: str) -> None:
     # A reader of the screen says the head of every column.
     assert '<th scope="col"></th>' not in read.text
     assert page.named("form")
+    more = {name: column * 4 for name, column in SLICED.items() if isinstance(column, list) and name != "labels"}
+    sites = {"site": SLICED["attributes"]["site"] * 4}
+    large = create(client, evaluation(input={**SLICED, **more, "attributes": sites}, dataset="large"))["id"]
+    linked = f"/ui/evaluations/{large}?slice=site%3D%22A%22"
+    assert linked in client.get(f"/ui/evaluations/{large}/slices", params={"by": "site"}).text
+    reply = client.get(f"/ui/evaluations/{kept}", params={"slice": 'site="A"'})
+    check_page(reply)
+    assert "10 of 20 samples" in reply.text
+    assert f"/ui/evaluations/{kept}/figures?slice=site%3D%22A%22" in reply.text
 
 
 def test_large_bodies_are_read_as_small_ones(client: httpx.Client) -> None:

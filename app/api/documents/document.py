@@ -5,7 +5,7 @@ in their format, so a new noun is one function that makes a document, and a new 
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Final
 
@@ -72,10 +72,11 @@ class Tag:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A name with the address under ``/ui`` that a page of the service leads to."""
+    """A name with the address that a page of the service leads to, and the parameters of that."""
 
     name: str
     path: str
+    query: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from app.api.documents.document import (
     Group,
     Json,
     Kind,
+    Link,
     Name,
     Records,
     Said,
@@ -24,7 +25,8 @@ from app.api.documents.document import (
 )
 from app.api.documents.evaluation import metric_card
 from app.api.documents.reading import counted, interval_words
-from app.domain.division import slice_text
+from app.domain.division import conditions_of, slice_text
+from app.domain.expressions.conditions import text_of
 from app.domain.wording import p_value, rounded, whole
 
 _TAGS: Final = {
@@ -94,7 +96,7 @@ def _table(answer: Json, metric: str) -> Table:
         Column("p", Kind.NUMBER, style="nw"),
         Column("verdict"),
     ]
-    rows = [_row(one, one["metrics"][metric]) for one in ordered]
+    rows = [_row(one, one["metrics"][metric], answer["evaluation_id"]) for one in ordered]
     return Table(
         f"{metric} by slice", columns, [Group(rows)], interval_words(answer["level"]), short=_SHORT, rest="slices"
     )
@@ -113,7 +115,7 @@ def _order(value: Json) -> tuple[float, float]:
     return (counts["beyond"] or 0.0, 0.0) if counts is not None else (0.0, verdict * abs(gap or 0.0))
 
 
-def _row(one: Json, value: Json) -> list[Cell]:
+def _row(one: Json, value: Json, run: str | None) -> list[Cell]:
     counts, difference, at = value.get("counts"), value["difference"], value.get("at_reference_prevalence")
     own = Estimate(
         value["value"],
@@ -123,8 +125,9 @@ def _row(one: Json, value: Json) -> list[Cell]:
         moves=at is not None,
         against=value["reference"],
     )
+    name, where = slice_text(one["where"]), text_of(conditions_of(one["where"]))
     return [
-        (Name(slice_text(one["where"])),),
+        (Name(name),) if run is None else Link(name, f"ui/evaluations/{run}", {"slice": where}),
         counted(one["n_samples"]),
         None if counts is None else f"{whole(counts['hits'])} of {whole(counts['among'])}",
         None if counts is None or counts["beyond"] is None else _signed(counts["beyond"]),

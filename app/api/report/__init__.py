@@ -320,7 +320,7 @@ def _cell(cell: Cell, at: At) -> Markup:
         case Tag():
             return _macro("tag", cell.kind, cell.word, cell.icon or None)
         case Link() if at is not None:
-            return Markup('<a href="{}"><bdi>{}</bdi></a>').format(at(cell.path), printable(cell.name))
+            return Markup('<a href="{}"><bdi>{}</bdi></a>').format(at(cell.path, **cell.query), printable(cell.name))
         case Link():
             return Markup("<bdi>{}</bdi>").format(printable(cell.name))
         case Term():

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cache, partial
 from importlib import import_module
 from typing import Annotated, Any, Final, Literal
@@ -12,7 +13,7 @@ from markupsafe import Markup
 from starlette.responses import Response
 
 from app.api.cursors import Cursor, Pages
-from app.api.deps import UseContext
+from app.api.deps import UseContext, UseSlice
 from app.api.documents.comparison import comparison_document
 from app.api.documents.document import Document, Json
 from app.api.documents.evaluation import evaluation_document
@@ -34,6 +35,7 @@ from app.domain.inputs.matrices import MatrixInput
 from app.domain.members import rfc3339
 from app.domain.slices import attributes_of
 from app.domain.wording import dataset_name, printable, run_name
+from app.services.sliced import SLICE
 from app.services.slices.slices import SlicesQuestion, judge_slices
 
 router = page_routes()
@@ -43,19 +45,27 @@ _SLICED_BY: Final = 3
 
 
 @router.get("/evaluations/{identifier}")
-async def show_evaluation(identifier: UUID, request: Request, context: UseContext) -> Response:
-    """Show an evaluation: what was found, metrics with limits, the matrix, classes."""
+async def show_evaluation(identifier: UUID, request: Request, context: UseSlice) -> Response:
+    """Show an evaluation, or one slice of it: what was found, metrics with limits, the matrix, classes."""
     answer = as_answered(await context.services.evaluations.read(context.project, identifier))
-    sliceable = await context.services.evaluations.is_sliceable(context.project, identifier)
+    where = _slice_of(request)
+    sliceable = where is not None or await context.services.evaluations.is_sliceable(context.project, identifier)
+    written = partial(_written_run, answer, Web.of(request, "runs"), sliceable=sliceable, where=where)
     # A page of many classes takes longer to write than a loop should wait.
-    return respond(
-        await context.services.compute.run(partial(_written_run, answer, Web.of(request, "runs"), sliceable=sliceable))
-    )
+    return respond(await context.services.compute.run(written))
 
 
-def _written_run(answer: Json, web: Web, *, sliceable: bool) -> bytes:
+def _slice_of(request: Request) -> str | None:
+    return request.query_params.get(SLICE)
+
+
+def _written_run(answer: Json, web: Web, *, sliceable: bool, where: str | None) -> bytes:
     document, dataset = evaluation_document(answer), home.dataset_query(answer["dataset"])
-    return write("run.html", web, **view(document, web.at), answer=answer, dataset=dataset, sliceable=sliceable)
+    if where is not None:
+        # It asks what the whole would do elsewhere.
+        document = replace(document, sections=[one for one in document.sections if one.id != "simulator"])
+    said = {"answer": answer, "dataset": dataset, "sliceable": sliceable, "where": where}
+    return write("run.html", web, **view(document, web.at), **said)
 
 
 def _written(document: Callable[[Json], Document], answer: Json, web: Web, pictures: Sequence[Picture] = ()) -> bytes:
@@ -63,13 +73,13 @@ def _written(document: Callable[[Json], Document], answer: Json, web: Web, pictu
 
 
 @router.get("/evaluations/{identifier}/figures")
-async def show_figures(identifier: UUID, request: Request, context: UseContext) -> Response:
+async def show_figures(identifier: UUID, request: Request, context: UseSlice) -> Response:
     """Show the figures of an evaluation. Its page loads them behind everything else."""
     answer = as_answered(await context.services.evaluations.read(context.project, identifier))
     pictures = await pictures_of_evaluation(context, identifier, answer)
     page = {"id": str(identifier), "title": run_name(answer["model"]), "on": f"on {dataset_name(answer['dataset'])}"}
     drawn = any(one.svg is not None for one in pictures)
-    return render(request, "figures.html", "runs", page=page, pictures=pictures, drawn=drawn)
+    return render(request, "figures.html", "runs", page=page, pictures=pictures, drawn=drawn, where=_slice_of(request))
 
 
 @router.get("/evaluations/{identifier}/slices")
@@ -109,7 +119,7 @@ _FORMS: Final = {"json": Media.JSON, "csv": Media.CSV, "md": Media.MARKDOWN, "tx
 
 @router.get("/evaluations/{identifier}/report")
 async def download_report(
-    identifier: UUID, context: UseContext, form: Literal["html", "json", "csv", "md", "txt"] = "html"
+    identifier: UUID, context: UseSlice, form: Literal["html", "json", "csv", "md", "txt"] = "html"
 ) -> Response:
     """Give the report as one file, which can be attached to a ticket."""
     if form == "html":
