@@ -459,6 +459,16 @@ def equal_rankings(n_queries: int, random: np.random.Generator) -> Sequence[Inpu
     return [{**made, "scores": grades + spread * random.normal(size=grades.size)} for _ in range(2)]
 
 
+def equal_slices(recalls: Floats, size: int, random: np.random.Generator, *, known: bool) -> Sequence[Input]:
+    """Two runs with these recalls of sites; with ids they are on the same samples, and agree by chance or in 70 %."""
+    first, second = (drawn_slices(recalls, size, random) for _ in range(2))
+    if not known:
+        return [first, second]
+    alike = random.random(len(first["y_true"])) < 0.7
+    second["y_pred"] = np.where(alike, first["y_pred"], second["y_pred"])
+    return [{**one, "sample_ids": np.arange(alike.size)} for one in (first, second)]
+
+
 def equal_runs() -> Iterator[EqualRuns]:
     for size in (6, 20, 50, 200):
         yield EqualRuns("rankings", f"{size} queries", ("ndcg_at_k(k=5)",), partial(equal_rankings, size))
@@ -473,6 +483,12 @@ def equal_runs() -> Iterator[EqualRuns]:
                 told = "with ids" if known else "without ids"
                 draw = partial(equal_predictions, share, size, 2, known=known)
                 yield EqualRuns(f"predictions {told}, class of {share:.0%}", str(size), shares, draw)
+    for name, recalls in SLICE_RECALLS.items():
+        for known in (True, False):
+            told = "with ids" if known else "without ids"
+            draw = partial(equal_slices, recalls(5), 300, known=known)
+            own = tuple(f"{function}(recall@1, by=site)" for function in ("min", "range"))
+            yield EqualRuns(f"slices {told}, {name}", "5 of 300", own, draw)
     for groups in (5, 20, 100):
         draw = partial(equal_predictions, 0.5, 600, 2, known=True, groups=groups)
         yield EqualRuns("predictions in groups", f"{groups} groups of 600", ("h_mean", "accuracy"), draw)
