@@ -6,8 +6,9 @@ import pytest
 
 from app.api.answers import answer_model
 from app.services.compare.answers import RunComparison
-from tests.api.answers import Json, check_problem
+from tests.api.answers import Json, check_problem, create, evaluation
 from tests.api.decisions import compare, keep, keep_labels, only
+from tests.api.test_probabilities import make
 
 BEFORE = [[819, 91], [18, 72]]
 AFTER = [[864, 96], [10, 30]]
@@ -73,6 +74,45 @@ def test_of_the_same_samples_prevalence_is_no_cause_and_pairs_make_limits_narrow
     of_groups = only(explained(client, *grouped, metrics=["macro_f1"]), "macro_f1")["causes"]["items"][3]
     assert of_groups["value"] == pytest.approx(paired["items"][3]["value"])
     assert of_groups["high"] - of_groups["low"] == pytest.approx(narrow, rel=0.5)
+
+
+def probabilities(seed: int, share: float, slope: float) -> Json:
+    """A run of two classes: its share of the positive one, and by how much it is sure of itself."""
+    rng = np.random.default_rng(seed)
+    hit = rng.random(400) < share
+    chance = 1 / (1 + np.exp(-slope * (1.5 * hit - 0.75 + rng.normal(size=400))))
+    return {
+        "kind": "probabilities",
+        "labels": ["no", "yes"],
+        "positive": "yes",
+        "y_true": np.where(hit, "yes", "no").tolist(),
+        "probabilities": np.column_stack([1 - chance, chance]).tolist(),
+    }
+
+
+def test_a_loss_is_split_into_prevalence_calibration_and_refinement(client: httpx.Client) -> None:
+    sure, usual = (
+        str(create(client, evaluation(model=name, input=given))["id"])
+        for name, given in (("sure", probabilities(1, 0.25, 4.0)), ("usual", probabilities(2, 0.4, 2.5)))
+    )
+    answer = explained(client, sure, usual, metrics=["log_loss", "brier_score"], baseline=usual)
+    for metric in ("log_loss", "brier_score"):
+        causes, values = only(answer, metric)["causes"], answer["metrics"][metric]["observed_values"]
+        assert (causes["kind"], causes["difference"]) == ("loss", pytest.approx(values[0] - values[1], abs=1e-12))
+        assert [one["factor"] for one in causes["items"]] == ["prevalence", "calibration", "refinement"]
+        assert sum(one["value"] for one in causes["items"]) == pytest.approx(causes["difference"], abs=1e-12)
+        lead = causes["items"][1]
+        assert 0 < lead["low"] < lead["value"] < lead["high"]
+    said = [one["message"] for one in answer["findings"] if one["code"] == "cause_of_difference"]
+    assert "because errors of calibration cost more" in said[0] or "errors of calibration cost more alone" in said[0]
+    text = client.get(f"/v1/comparisons/{answer['id']}", headers={"Accept": "text/plain"}).text
+    assert "refinement" in text
+    three = [
+        str(create(client, evaluation(model=f"three {place}", input=make(n=60, seed=place)))["id"]) for place in (1, 2)
+    ]
+    why = only(explained(client, *three, metrics=["log_loss"]), "log_loss")["causes"]
+    assert (why["kind"], why["items"]) == ("loss", None)
+    assert "two classes" in why["reason"]
 
 
 def test_what_cannot_be_split_says_why(client: httpx.Client) -> None:

@@ -234,8 +234,8 @@ def _causes(answer: Json, names: Sequence[str]) -> list[Section]:
     interval = f"{percent(answer['design']['level'], None)} interval"
     tables = [Table("Causes", columns, groups, interval, _SHORT, "causes")] if groups else []
     lede = (
-        "Each difference as observed, split into class prevalence and how each class is recognised: Shapley values, "
-        "which add up to it."
+        "Each difference as observed, split into class prevalence and how each class is recognised, that of a loss "
+        "into class prevalence, calibration and refinement: parts that add up to it."
     )
     return [Section("causes", "Causes", [*tables, *(Said("note", note) for note in notes)], lede)]
 
@@ -245,6 +245,8 @@ def cause_row(cause: Json) -> list[Cell]:
     part = Estimate(cause["value"], cause["low"], cause["high"], sign=True)
     if cause["factor"] == "prevalence":
         return [("class prevalence",), part]
+    if cause["factor"] != "recognition":
+        return [(cause["factor"],), part]
     if cause["class"] is None:
         return [("recognition of the other classes",), part]
     return [("recognition of ", Name(cause["class"])), part]

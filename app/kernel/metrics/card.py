@@ -6,7 +6,7 @@ units.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from enum import IntEnum, StrEnum
+from enum import Enum, IntEnum, StrEnum
 from functools import wraps
 from types import MappingProxyType
 from typing import Any, Concatenate, Generic, NamedTuple, TypeGuard, TypeVar
@@ -325,6 +325,13 @@ class Part:
     among: ConfusionCells
 
 
+class Recalibration(Enum):
+    """Functions by which probabilities are recalibrated: a line in log odds, or any rising function."""
+
+    LINE = "line"
+    RISING = "rising"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inference:
     """Facts that decide how a metric is estimated, tested and shown.
@@ -355,6 +362,7 @@ class Inference:
         influence: Influence of each sample on a metric of probabilities that is a sum over samples.
         terms: Numerator and denominator of each unit, for a ratio of two sums over independent units or a mean.
         is_share: The terms are 1 or 0 per unit, so the limits are those of a proportion.
+        recalibrated: By what a loss of two classes is split into calibration and refinement, if it is.
         exact: The metric as arithmetic on counts, for testing reported values against all possible matrices.
     """
 
@@ -377,6 +385,7 @@ class Inference:
     influence: InfluenceForm | None = None
     terms: Callable[..., Terms] | None = None
     is_share: bool = False
+    recalibrated: Recalibration | None = None
     exact: Exact | None = None
 
     def leads(self, task: Task) -> bool:

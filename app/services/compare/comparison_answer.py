@@ -50,7 +50,7 @@ from app.services.compare.pairs import (
 )
 from app.services.estimands import Better
 from app.services.processes.worker import progressed
-from app.services.runs.causes import causes_of, has_causes, said_causes
+from app.services.runs.causes import causes_of, has_causes, has_loss_causes, loss_causes_of, said_causes
 from app.services.runs.comparison import Comparison, improper_preferences
 from app.services.runs.differences import RunDifference
 from app.services.runs.draws.matrices import ChiSquaredTest, OmnibusTest
@@ -224,11 +224,16 @@ def _explained(
     runs, found = comparison.runs, []
     for value in values:
         estimand, metric = comparison.estimands[value.estimand], metrics[value.name]
-        if not has_causes(estimand):
+        of_loss = has_loss_causes(estimand)
+        if not (of_loss or has_causes(estimand)):
             continue
         pairs = []
         for pair, compared in zip(comparison.pairs, metric.differences, strict=True):
-            causes = causes_of(runs, pair, estimand, value.place, comparison.settings.level)
+            level = comparison.settings.level
+            if of_loss:
+                causes = loss_causes_of(runs, pair, estimand, level)
+            else:
+                causes = causes_of(runs, pair, estimand, value.place, level)
             pairs.append(replace(compared, causes=causes))
             said = said_causes(causes, runs, pair, estimand, value.name)
             if said is not None:

@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from math import isfinite
+from math import isfinite, nan
+from typing import Literal
 
 import numpy as np
 
@@ -13,8 +14,9 @@ from app.domain.wording import share as share_of
 from app.kernel.causes import Sensitivities, Split, of_gradient, of_rate, split
 from app.kernel.compare.differences import StudentDifferences
 from app.kernel.compare.linear import join_runs
+from app.kernel.loss_causes import split_loss
 from app.kernel.matrix.table import Table
-from app.kernel.metrics.card import Scale, is_of_matrices
+from app.kernel.metrics.card import Recalibration, Scale, is_of_matrices
 from app.kernel.metrics.expression import Measure, measures, needs_counts
 from app.kernel.numerics.arrays import Array, silently
 from app.kernel.samples.influence import LinearMethod, Strata
@@ -33,10 +35,12 @@ _TOO_MANY = "too many classes for all mixtures of two runs"
 
 
 class Factor(StrEnum):
-    """Factors of a matrix."""
+    """Factors of a matrix: prevalence and recognition; of a loss of probabilities: prevalence and the others."""
 
     PREVALENCE = "prevalence"
     RECOGNITION = "recognition"
+    CALIBRATION = "calibration"
+    REFINEMENT = "refinement"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,11 +65,12 @@ class Causes:
     """Shapley values of class prevalence and of how each class is recognised: parts that add up to a difference.
 
     Attributes:
+        kind: `matrix`, or `loss`, whose parts are class prevalence, calibration and refinement.
         difference: Of the values as observed, which the parts add up to.
         items: `null` where `reason` says why.
     """
 
-    kind: str = "matrix"
+    kind: Literal["matrix", "loss"] = "matrix"
     difference: float | None
     items: Sequence[Cause] | None
     reason: str | None = field(default=None, metadata=LEFT_OUT)
@@ -115,6 +120,59 @@ def causes_of(runs: Runs, pair: tuple[int, int], estimand: Estimand, place: int,
         for (factor, label), (value, low, high) in zip(factors, parts, strict=True)
     ]
     return Causes(difference=gap, items=items)
+
+
+_LOSS = (Factor.PREVALENCE, Factor.CALIBRATION, Factor.REFINEMENT)
+_OF_TWO = "losses are split for two classes with probabilities of samples that are at hand, without weights and groups"
+_SEPARATED = "no line in log odds recalibrates probabilities that a threshold separates by class"
+
+
+def has_loss_causes(estimand: Estimand) -> bool:
+    """Return whether differences of a metric are split as those of a loss."""
+    return _recalibration(estimand) is not None
+
+
+def _recalibration(estimand: Estimand) -> Recalibration | None:
+    expression = estimand.expression
+    if not isinstance(expression, Measure) or dict(expression.parameters) != expression.metric.card.defaults:
+        return None
+    return expression.metric.card.inference.recalibrated if estimand.task is None else None
+
+
+def loss_causes_of(runs: Runs, pair: tuple[int, int], estimand: Estimand, level: float) -> Causes:
+    """Split the difference of a loss of two runs, first less second.
+
+    Args:
+        runs: As they are paired.
+        pair: Which of them.
+        estimand: What ``has_loss_causes``.
+        level: Of the limits.
+    """
+    kind = _recalibration(estimand)
+    plain = kind is not None and runs.streamed is None and runs.n_classes == 2 and not runs.groupings
+    scored = [runs.scored[run] for run in pair] if plain else []
+    if kind is None or not scored or any(run.weights is not None for run in scored):
+        return Causes(kind="loss", difference=None, items=None, reason=_OF_TWO)
+    stated = scored[0].scores.columns[1], scored[1].scores.columns[1]
+    hit = scored[0].scores.y == 1, scored[1].scores.y == 1
+    gap = float(estimand.functional(scored[0].run.subject())) - float(estimand.functional(scored[1].run.subject()))
+    lacking = next((label for label, one in enumerate((False, True)) for own in hit if not (own == one).any()), None)
+    if lacking is not None:
+        return Causes(kind="loss", difference=None, items=None, reason=_LACKING.format(runs.labels[lacking]))
+    found = split_loss(kind, stated, hit)
+    if found is None:
+        return Causes(kind="loss", difference=gap, items=None, reason=_SEPARATED)
+    paired = runs.pairing.paired
+    items = []
+    for place, (factor, value) in enumerate(zip(_LOSS, found.values, strict=True)):
+        first, second = (own[place] for own in found.influences)
+        joined = join_runs([_linear(value, first), _linear(0.0, -second)], [], paired=paired, same_items=False)
+        ends = joined.difference(0, 1).limits(level)
+        low, high = (float(end[0]) for end in ends)
+        if factor is Factor.CALIBRATION and found.near:
+            low = high = nan
+        items.append(Cause(factor=factor, label=None, value=value, low=_known(low), high=_known(high)))
+    return Causes(kind="loss", difference=gap, items=items)
 
 
 def _closed_form(estimand: Estimand, place: int) -> Sensitivities | None:
@@ -210,8 +268,16 @@ def said_causes(
     return f"{name} {direction} by {number(abs(gap))}{between}; {part}."
 
 
+_MADE_WORSE = {
+    Factor.CALIBRATION: "errors of calibration cost {}",
+    Factor.REFINEMENT: "what recalibrated probabilities leave open costs {}",
+}
+
+
 def _because(lead: Cause, runs: Runs, pair: tuple[int, int], estimand: Estimand) -> str:
     after, before = runs.counts[[*pair]]
+    if lead.factor in _MADE_WORSE:
+        return _MADE_WORSE[lead.factor].format("more" if lead.value > 0 else "less")
     if lead.factor is Factor.PREVALENCE:
         of, sizes, totals = _moved_class(estimand, after, before), (before, after), (before.sum(), after.sum())
         hits, among = [float(one[of].sum()) for one in sizes], [float(one) for one in totals]

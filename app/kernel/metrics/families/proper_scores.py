@@ -4,7 +4,7 @@ from functools import partial
 
 import numpy as np
 
-from app.kernel.metrics.card import Inputs, Number, Orientation, Prevalence, Scope, metric
+from app.kernel.metrics.card import Inputs, Number, Orientation, Prevalence, Recalibration, Scope, metric
 from app.kernel.metrics.conditions import NO_ACTUAL, NO_WEIGHT, NOT_PROBABILITIES, ONE_ACTUAL_CLASS, RULED_OUT
 from app.kernel.numerics.arrays import Array, mean, ratio, total, x_log_x
 from app.kernel.samples.influence import Parameters, mean_of, mean_of_class_means, share_saved
@@ -66,6 +66,7 @@ def _log_loss_sums(s: Scores, clip: float) -> Array:
     references=("good1952", "gneiting2007"),
     headline=True,
     influence=mean_of(_log_losses),
+    recalibrated=Recalibration.LINE,
     details=lambda s: {"clipped": np.asarray(s.clipped), "below": CLIP},
 )
 def log_loss(s: Scores, clip: float = CLIP) -> Array:
@@ -98,6 +99,7 @@ def _ranked_errors(s: Scores, _: Parameters) -> Array:
     references=("brier1950", "gneiting2007", "beddar2025"),
     headline=True,
     influence=mean_of(_squared_error),
+    recalibrated=Recalibration.RISING,
 )
 def brier_score(s: Scores) -> Array:
     return ratio(total(s.losses.squared_error), s.n)
