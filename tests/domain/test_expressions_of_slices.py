@@ -97,10 +97,19 @@ def test_where_slices_are_not_known_brackets_are_refused() -> None:
         assert "values of slices are not known here" in refusal(text, sliceable=False).detail
 
 
-def test_a_label_with_brackets_stands_in_quotes() -> None:
-    labels = ("a[1]", "b")
-    assert render(parse('recall@"a[1]"', labels, None), labels) == 'recall@"a[1]"'
-    assert isinstance(parse('recall@"a[1]"[x=1]', labels, None, sliceable=True), Sliced)
+def test_brackets_without_a_condition_belong_to_a_label() -> None:
+    labels = ("a[1]", "[b", "[x=1]", "c")
+    for text in (
+        "recall@a[1]",
+        'recall@"[b"',
+        'recall@"[x=1]"',
+        "recall@a[1][x=1]",
+        "recall@c[x=1]",
+        'recall@"[b"[x=1]',
+    ):
+        found = parse(text, labels, None, sliceable=True)
+        assert render(found, labels) == text
+        assert isinstance(found, Sliced) is text.endswith("[x=1]")
 
 
 @each(

@@ -20,7 +20,8 @@ DEEPEST: Final = 32
 _REMEMBERED: Final = 4096
 # Words and labels that need no quotes, as in the grammar.
 WORD: Final = re.compile(r"[^\W\d][\w.-]*")
-_BARE: Final = re.compile(r"""[^\s(),\[\]"'@\\*][^\s(),\[\]"'@\\]*""")
+_BRACKETED: Final = r"""\[[^\s(),\[\]"'@\\=<>!]*\]"""
+_BARE: Final = re.compile(rf"""(?:[^\s(),\[\]"'@\\*]|{_BRACKETED})(?:[^\s(),\[\]"'@\\]|{_BRACKETED})*""")
 _GRAMMAR: Final = Path(__file__).with_name("grammar.lark")
 _ESCAPES: Final = {"n": "\n", "r": "\r", "t": "\t"}
 # Quoted text is skipped, so that brackets in labels do not count.
