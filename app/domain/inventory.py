@@ -72,6 +72,7 @@ class DatasetFacts:
 
     Attributes:
         n_evaluations: How many there are, of all versions and splits.
+        n_models: How many versions of models were judged on it: the best of so many is partly the luckiest.
         splits: All that have an evaluation, by name; evaluations that name none are not among them.
         n_versions: How many pairs of a version and a split have an evaluation.
         versions: Of these the 1,000 with the newest evaluations, newest first.
@@ -80,6 +81,7 @@ class DatasetFacts:
     name: str
     n_evaluations: int
     newest: NewestEvaluation
+    n_models: int
     splits: Sequence[str]
     n_versions: int
     versions: Sequence[DatasetPartFacts]

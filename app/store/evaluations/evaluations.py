@@ -228,6 +228,7 @@ class PostgresInventory:
     async def dataset(self, project: str, name: str) -> DatasetFacts | None:
         async with reading(self._engine) as connection:
             rows = await _fetch_used(connection, datasets, evaluations.c.dataset_id, project, name)
+            judged = await connection.scalar(_count_models(project, name))
         if not rows:
             return None
         parts = [
@@ -238,6 +239,7 @@ class PostgresInventory:
             name=name,
             n_evaluations=sum(one.n_evaluations for one in parts),
             newest=parts[0].newest,
+            n_models=judged or 0,
             splits=sorted({one.split for one in parts if one.split is not None}),
             n_versions=len(parts),
             versions=parts[:_MOST_VERSIONS],
@@ -298,6 +300,13 @@ def _select_used(table: Table, used_in: Any, project: str, name: str) -> Select[
         .where(table.c.project == project, table.c.name == name)
         .order_by(last.c.newest.desc())
     )
+
+
+def _count_models(project: str, name: str) -> Select[Any]:
+    """Count the versions of models that have an evaluation on a dataset."""
+    judged = evaluations.join(datasets, evaluations.c.dataset_id == datasets.c.id)
+    of_name = datasets.c.project == project, datasets.c.name == name
+    return select(func.count(evaluations.c.model_id.distinct())).select_from(judged).where(*of_name)
 
 
 def _newest(row: Row[Any]) -> NewestEvaluation:

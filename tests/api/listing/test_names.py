@@ -40,6 +40,7 @@ def test_what_there_is_of_a_dataset(shelf: httpx.Client, shelved: list[Json]) ->
     mine = [run for run in shelved if run["dataset"]["name"] == DATASET]
     found = reply.json()
     assert (found["name"], found["n_evaluations"], found["newest"]) == (DATASET, 16, newest(mine))
+    assert found["n_models"] == len({(run["model"]["name"], run["model"]["version"]) for run in mine})
     assert found["splits"] == ["test", "train"]
     assert found["n_versions"] == 2
     for part in found["versions"]:
