@@ -365,9 +365,7 @@ def of_units() -> Iterator[Design]:
         truths = values(clustering(np.round(cells * INFINITE)), keys)
         for size in (50, 200, 1000):
             draw = partial(drawn_clusters, cells, size)
-            yield Design(
-                f"clusterings, {right:.0%} right", f"{classes} classes, {size}", truths, draw, options=ALL, slow=4
-            )
+            yield Design(f"clusterings, {right:.0%} right", f"{classes} classes, {size}", truths, draw, options=ALL)
 
 
 # Runs that are equal in truth, on the same test set.

@@ -157,7 +157,7 @@ def _findings(source: MatrixInput, _: Subject, values: Values, __: PerClass) -> 
 def _against_classes(source: MatrixInput, values: Values) -> Iterator[Finding]:
     (n_classes, n_clusters), (classes, clusters, samples) = _size(source), source.counts.T
     cells, n = n_classes * n_clusters, int(samples.sum())
-    if cells >= _SEVERAL_CELLS and 0 < n < _FEW_FOR_A_CELL * cells:
+    if cells >= _SEVERAL_CELLS and cells <= n < _FEW_FOR_A_CELL * cells:
         yield Finding.note(
             "information_limits_narrow",
             f"With {n} samples in {cells} cells of classes and clusters the limits of "

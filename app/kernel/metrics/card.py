@@ -360,6 +360,7 @@ class Inference:
         details: Gives values shown beside a metric of probabilities, by name: a number each, or one per class (K) for a
             metric of one class.
         influence: Influence of each sample on a metric of probabilities that is a sum over samples.
+        sums: Sums of a table of classes by clusters that it is a smooth function of, by their names in `Contingency`.
         terms: Numerator and denominator of each unit, for a ratio of two sums over independent units or a mean.
         is_share: The terms are 1 or 0 per unit, so the limits are those of a proportion.
         recalibrated: By what a loss of two classes is split into calibration and refinement, if it is.
@@ -383,6 +384,7 @@ class Inference:
     by_chance: Callable[..., ErrorByChance] | None = None
     details: Callable[[Scores], Mapping[str, Array | float]] | None = None
     influence: InfluenceForm | None = None
+    sums: tuple[str, ...] = ()
     terms: Callable[..., Terms] | None = None
     is_share: bool = False
     recalibrated: Recalibration | None = None

@@ -7,13 +7,14 @@ over all cells, and over all shufflings.
 """
 
 import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from app.kernel.numerics.arrays import ABOVE_MINUS_ONE, TINY, Array, Mask, each, inner, lazy, silently, total
+from app.kernel.numerics.arrays import ABOVE_MINUS_ONE, TINY, Array, Mask, each, inner, lazy, ratio, silently, total
 from app.kernel.numerics.scipy_bridge import best_matching
 from app.kernel.samples.losses import Codes, sums_by_code
 
@@ -59,21 +60,45 @@ def _of_margins(actual: Array, predicted: Array) -> float:
         return math.nan
     sizes, times = np.unique(actual[actual > 0], return_counts=True)
     others, other_times = np.unique(predicted[predicted > 0], return_counts=True)
+    return float(times @ _expected_parts(sizes, others, n) @ other_times)
+
+
+def _expected_parts(sizes: Array, others: Array, n: float) -> Array:
+    """Parts (A, B) of the expectation in cells of a class and a cluster of these sizes (A) and (B)."""
     a, b = (grid.ravel() for grid in np.meshgrid(sizes, others, indexing="ij"))
-    weights = np.multiply.outer(times, other_times).ravel() * (a * b / (n * n))
+    return _expected_in(a, b, n).reshape(sizes.size, others.size)
+
+
+def _expected_in(a: Array, b: Array, n: float) -> Array:
+    """Parts (c) of the expectation of single cells."""
     below, above = _reach(a, b, n)
     # Cells of similar width are computed together, so that few entries are wasted.
     order = np.argsort(below + above)
-    mean = 0.0
+    found = np.empty(a.size)
     start = 0
     with silently():
         while start < order.size:
             # Widths rise, so the last cell of a piece is its widest.
             stop = _piece(below[order] + above[order], start)
             chosen = order[start:stop]
-            mean += float(weights[chosen] @ _of_cells(a[chosen], b[chosen], n, below[chosen], above[chosen]))
+            found[chosen] = _of_cells(a[chosen], b[chosen], n, below[chosen], above[chosen])
             start = stop
-    return mean
+    return found * (a * b / (n * n))
+
+
+def _expected_moves(sizes: Array, others: Array, n: float) -> Array:
+    """Change (A) of the expectation with one more member of a class or cluster of each size (A), by those of one more
+    and of one less, n kept; ``others`` (B) are the sizes on the other side.
+    """
+    different, place = np.unique(sizes, return_inverse=True)
+    on_other_side, times = np.unique(others[others > 0], return_counts=True)
+    above, below = np.minimum(different + 1.0, n), np.maximum(different - 1.0, 0.0)
+    near, back = np.unique(np.concatenate([above, below]), return_inverse=True)
+    sums = np.zeros(near.size)
+    sums[near > 0] = _expected_parts(near[near > 0], on_other_side, n) @ times
+    up, down = np.split(sums[back], 2)
+    moves: Array = ((up - down) / (above - below))[place]
+    return moves
 
 
 def _piece(widths: Array, start: int) -> int:
@@ -182,13 +207,14 @@ class Contingency:
     Args:
         places: The C cells.
         counts: Samples in each, shape (..., C).
+        cell: The cell (n) of each sample that was counted; None where the cells are all that is known.
 
     Raises:
         ValueError: counts are not as many as cells.
     """
 
-    def __init__(self, places: CellPlaces, counts: ArrayLike) -> None:
-        self.places = places
+    def __init__(self, places: CellPlaces, counts: ArrayLike, cell: Codes | None = None) -> None:
+        self.places, self.cell = places, cell
         self.counts: Array = np.asarray(counts, dtype=np.float64)
         if self.counts.shape[-1:] != places.classes.shape:
             raise ValueError(f"{places.classes.size} cells need as many counts, got shape {self.counts.shape}")
@@ -235,11 +261,6 @@ class Contingency:
         """T_j of its cluster."""
         return self.predicted.take(self.places.clusters, axis=-1)
 
-    def largest_of(self, places: tuple[Codes, Codes]) -> Array:
-        """Sum (...) of the largest cell of each class or of each cluster, by the order of the cells."""
-        order, starts = places
-        return total(np.maximum.reduceat(self.counts.take(order, axis=-1), starts, axis=-1))
-
     def at_equal_prevalence(self) -> Self:
         """Tables with every class scaled to the same total, n kept.
 
@@ -272,6 +293,21 @@ class Contingency:
         """Every sample is a class of its own and a cluster of its own (...)."""
         return np.asarray((self.filled_classes == self.n) & (self.filled_clusters == self.n))
 
+    # Sums (...) over the largest cells.
+
+    @lazy
+    def largest_in_clusters(self) -> Array:
+        """Samples in the largest cell of each cluster."""
+        return self._largest(*self.places.by_cluster)
+
+    @lazy
+    def largest_in_classes(self) -> Array:
+        """Samples in the largest cell of each class."""
+        return self._largest(*self.places.by_class)
+
+    def _largest(self, order: Codes, starts: Codes) -> Array:
+        return total(np.maximum.reduceat(self.counts.take(order, axis=-1), starts, axis=-1))
+
     # Sums (...) over cells of which no two share a class or a cluster; NaN where finding them takes too long.
 
     @lazy
@@ -280,21 +316,51 @@ class Contingency:
         return self._matched(self.counts)
 
     @lazy
+    def recalls(self) -> Array:
+        """Shares n_ij / P_i of the class that each cell holds (..., C)."""
+        return np.where(self.class_sizes > 0, ratio(self.counts, self.class_sizes), 0.0)
+
+    @lazy
+    def overlaps(self) -> Array:
+        """Shares n_ij / max(P_i, T_j) of the larger one that each cell holds (..., C)."""
+        larger = np.maximum(self.class_sizes, self.cluster_sizes)
+        return np.where(larger > 0, ratio(self.counts, larger), 0.0)
+
+    @lazy
     def matched_recalls(self) -> Array:
         """Largest sum of n_ij / P_i."""
-        return self._matched(np.where(self.class_sizes > 0, self.counts / self.class_sizes, 0.0))
+        return self._matched(self.recalls)
 
     @lazy
     def matched_overlaps(self) -> Array:
         """Largest sum of n_ij / max(P_i, T_j)."""
-        larger = np.maximum(self.class_sizes, self.cluster_sizes)
-        return self._matched(np.where(larger > 0, self.counts / larger, 0.0))
+        return self._matched(self.overlaps)
 
     def _matched(self, worth: Array) -> Array:
         rows = worth.reshape(-1, worth.shape[-1])
-        found = [best_matching(self.places.classes, self.places.clusters, row) for row in rows]
+        found = [self.matching(row) for row in rows]
         sums = [np.nan if chosen is None else row[chosen].sum() for row, chosen in zip(rows, found, strict=True)]
         return np.array(sums).reshape(worth.shape[:-1])
+
+    def matching(self, worth: Array) -> Codes | None:
+        """Cells with the largest sum of worth (C), no two of one class or one cluster; None: too long to find."""
+        return best_matching(self.places.classes, self.places.clusters, worth)
+
+    @lazy
+    def expected_overlaps(self) -> Array:
+        """Sum of the smaller one of the k-th largest class and the k-th largest cluster, over n."""
+        classes, clusters = _ranked(self.actual, self.predicted)
+        return total(np.minimum(classes, clusters)) / self.n
+
+    @lazy
+    def squares_by_cluster(self) -> Array:
+        """Sum n_ij^2 / T_j."""
+        return total(np.where(self.cluster_sizes > 0, ratio(self.counts * self.counts, self.cluster_sizes), 0.0))
+
+    @lazy
+    def squares_by_class(self) -> Array:
+        """Sum n_ij^2 / P_i."""
+        return total(np.where(self.class_sizes > 0, ratio(self.counts * self.counts, self.class_sizes), 0.0))
 
     # Ordered pairs of samples (...), exact while n^2 < 2^53.
 
@@ -355,9 +421,149 @@ class Contingency:
         return information
 
     @lazy
+    def open_information(self) -> Array:
+        """Sum n_ij/n ln(P_i T_j / n_ij^2): what class and cluster leave open of each other."""
+        left = ratio(self.class_sizes, self.counts) * ratio(self.cluster_sizes, self.counts)
+        filled = self.counts > 0
+        return total(np.where(filled, self.counts * np.log(np.where(filled, left, 1.0)), 0.0)) / self.n
+
+    @lazy
     def expected_information(self) -> Array:
         """Expected mutual information of random clusterings with the same cluster sizes."""
         return expected_information(self.actual, self.predicted)
+
+    # What a single sample changes.
+
+    def influence(self, function: Callable[[Self], Array], sums: Sequence[str]) -> Array:
+        """Part of each sample (n), or cell (C), in the sampling error of a smooth function of sums of one table.
+
+        The derivative by the samples of a cell, about its mean, with m / (m - 1) for m samples; of a cell times the
+        root of the samples that it stands for. The sum of squares is the variance.
+
+        Args:
+            function: Of a table.
+            sums: Names of the attributes that it is a function of.
+        """
+        known = {name: getattr(self, name) for name in (*_SIZES, *sums)}
+        moves = np.zeros(self.counts.size)
+        for name in sums:
+            step = _STEP * abs(float(known[name]))
+            if step:
+                up, down = (float(function(self._with({**known, name: known[name] + one}))) for one in (step, -step))
+                moves += (up - down) / (2.0 * step) * _MOVES[name](self)
+        moves -= self.counts @ moves / self.n
+        moves *= np.sqrt(self.n / (self.n - 1.0))
+        return moves * np.sqrt(self.counts) if self.cell is None else moves.take(self.cell)
+
+    def bias(self, function: Callable[[Self], Array], sums: Sequence[str]) -> float:
+        """By how much noise raises a function of information and entropies of one table; infinite where that is not
+        known: with fewer samples than cells it is more than it varies.
+
+        Entropies of C filled cells are too small by (C - 1) / 2n (Miller 1955).
+        """
+        if self.n < self.filled_classes * self.filled_clusters:
+            return math.inf
+        classes, clusters, filled = self.filled_classes, self.filled_clusters, np.count_nonzero(self.counts)
+        raised: dict[str, Array | float] = {
+            "information": filled - classes - clusters + 1.0,
+            "class_entropy": 1.0 - classes,
+            "cluster_entropy": 1.0 - clusters,
+            "open_information": classes + clusters - 2.0 * filled,
+            "expected_information": 0.0,
+        }
+        less = {name: getattr(self, name) - raised[name] / (2.0 * self.n) for name in sums}
+        known: dict[str, Array] = {name: getattr(self, name) for name in _SIZES}
+        return float(function(self) - function(self._with({**known, **less})))
+
+    def _with(self, known: Mapping[str, Array]) -> Self:
+        other = type(self)(self.places, self.counts)
+        vars(other).update(known)
+        return other
+
+
+# Relative change of a sum for its derivative.
+_STEP = 1e-5
+_SIZES = ("n", "actual", "predicted", "filled_classes", "filled_clusters", "all_together", "all_alone")
+
+
+def _ranked(*sides: Array) -> list[Array]:
+    """Sizes of classes and of clusters in falling order, as many as there are on both sides."""
+    width = min(side.shape[-1] for side in sides)
+    return [-np.sort(-side, axis=-1)[..., :width] for side in sides]
+
+
+def _of_largest(order: Codes, starts: Codes, counts: Array) -> Array:
+    """Return 1 for the first largest cell (C) of each row or column, else 0."""
+    group = np.repeat(np.arange(starts.size), np.diff(np.append(starts, order.size)))
+    by_size = np.lexsort((-counts[order], group))
+    found = np.zeros(counts.size)
+    found[order[by_size[starts]]] = 1.0
+    return found
+
+
+def _chosen(c: Contingency, worth: Array) -> Codes:
+    chosen = c.matching(worth)
+    if chosen is None:
+        raise ValueError("expected a matching that does not take too long")
+    return chosen
+
+
+def _of_matched(c: Contingency, worth: Array, by_class: Mask) -> Array:
+    """Moves (C) of a sum of n_ij / size over the matched cells; the size is that of the class or of the cluster."""
+    chosen = _chosen(c, worth)
+    sizes = np.where(by_class, c.class_sizes, c.cluster_sizes)
+    found, of_class, of_cluster = np.zeros(worth.size), np.zeros(c.actual.size), np.zeros(c.predicted.size)
+    found[chosen] = 1.0 / sizes[chosen]
+    lost = c.counts[chosen] / sizes[chosen] ** 2
+    of_class[c.places.classes[chosen]] = np.where(by_class[chosen], lost, 0.0)
+    of_cluster[c.places.clusters[chosen]] = np.where(by_class[chosen], 0.0, lost)
+    moves: Array = found - of_class[c.places.classes] - of_cluster[c.places.clusters]
+    return moves
+
+
+def _of_ranks(c: Contingency) -> Array:
+    """Moves (C) of the expected overlap: the smaller one of a rank counts, of equals each a half."""
+    classes, clusters = _ranked(c.actual, c.predicted)
+    parts = (
+        np.where(classes == clusters, 0.5, classes < clusters),
+        np.where(classes == clusters, 0.5, classes > clusters),
+    )
+    moves = np.zeros(c.counts.size)
+    for part, sizes, codes in zip(parts, (c.actual, c.predicted), (c.places.classes, c.places.clusters), strict=True):
+        each_one = np.zeros(sizes.size)
+        each_one[np.argsort(-sizes, kind="stable")[: part.size]] = part
+        moves += each_one[codes]
+    return moves / c.n
+
+
+def _of_squares(c: Contingency, codes: Codes, sizes: Array, groups: int) -> Array:
+    lost = sums_by_code(codes, c.counts * c.counts / (sizes * sizes), groups)
+    moves: Array = 2.0 * c.counts / sizes - lost[codes]
+    return moves
+
+
+# Derivatives (C) of sums of a table by the samples in each of its cells, up to what is the same for all cells.
+_MOVES: Mapping[str, Callable[[Contingency], Array]] = {
+    "squares": lambda c: 2.0 * c.counts,
+    "actual_squares": lambda c: 2.0 * c.class_sizes,
+    "predicted_squares": lambda c: 2.0 * c.cluster_sizes,
+    "largest_in_clusters": lambda c: _of_largest(*c.places.by_cluster, c.counts),
+    "largest_in_classes": lambda c: _of_largest(*c.places.by_class, c.counts),
+    "matched": lambda c: np.bincount(_chosen(c, c.counts), minlength=c.counts.size).astype(np.float64),
+    "squares_by_cluster": lambda c: _of_squares(c, c.places.clusters, c.cluster_sizes, c.places.n_clusters),
+    "squares_by_class": lambda c: _of_squares(c, c.places.classes, c.class_sizes, c.places.n_classes),
+    "class_entropy": lambda c: -np.log(c.class_sizes) / c.n,
+    "cluster_entropy": lambda c: -np.log(c.cluster_sizes) / c.n,
+    "information": lambda c: (np.log(c.counts) - np.log(c.class_sizes) - np.log(c.cluster_sizes)) / c.n,
+    "open_information": lambda c: (np.log(c.class_sizes) + np.log(c.cluster_sizes) - 2.0 * np.log(c.counts)) / c.n,
+    "expected_information": lambda c: (
+        _expected_moves(c.actual, c.predicted, float(c.n))[c.places.classes]
+        + _expected_moves(c.predicted, c.actual, float(c.n))[c.places.clusters]
+    ),
+    "expected_overlaps": _of_ranks,
+    "matched_recalls": lambda c: _of_matched(c, c.recalls, np.ones(c.counts.size, np.bool_)),
+    "matched_overlaps": lambda c: _of_matched(c, c.overlaps, c.class_sizes >= c.cluster_sizes),
+}
 
 
 class DecisionTable:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -14,6 +15,7 @@ from app.kernel.numerics.arrays import Array, kish_effective_n, last_inside, sil
 from app.kernel.numerics.scipy_bridge import student_quantile
 from app.kernel.numerics.weighted_units import Terms
 from app.kernel.samples.areas import hanley_mcneil_error
+from app.kernel.samples.contingency import Contingency
 from app.kernel.samples.influence import Influence, LinearMethod, Strata, WeightedSamples
 from app.kernel.samples.label_units import CELLS, LabelPairs
 from app.kernel.samples.losses import sums_by_code
@@ -45,6 +47,8 @@ class Linearisation:
         n_samples: How many samples there are, where their influence was added up.
         n_groups: How many groups of one size are worth as many as there are, where the influence is that of groups.
         about: (G) samples of each group that have any influence, where the influence is that of groups (G).
+        bias: How far noise moves the value upwards, taken off before limits are made; infinite where it is not known,
+            and then there are none.
         design_effect: How many times larger the variance is than that of as many samples of one weight, where the
             influence of weighted samples was added up before.
     """
@@ -62,6 +66,7 @@ class Linearisation:
     n_groups: float | None = None
     about: Array | None = None
     design_effect: float | None = None
+    bias: float = 0.0
 
     @property
     def variance(self) -> float:
@@ -175,7 +180,7 @@ def limits(
     of Newcombe (2006), method 5.
     """
     value, method, spread = linearisation.value, linearisation.method, linearisation.variance
-    if not np.isfinite(value) or np.isnan(spread):
+    if not np.isfinite(value) or np.isnan(spread) or np.isinf(linearisation.bias):
         return None
     if method is LinearMethod.WILSON:
         below, above = map(float, proportion_limits(*linearisation.as_counts(level), level, share))
@@ -193,8 +198,9 @@ def limits(
 
 def limits_on_scale(linearisation: Linearisation, half_width: float) -> tuple[float, float] | None:
     """Ends value -+ half_width on the scale of the metric, within its range; None where the logit scale has none."""
-    value, (low, high) = linearisation.value, linearisation.bounds
-    if linearisation.scale is Scale.LOGIT and low is not None and high is not None:
+    value, (low, high) = linearisation.value - linearisation.bias, linearisation.bounds
+    inside = not linearisation.bias or (low is not None and high is not None and low < value < high)
+    if linearisation.scale is Scale.LOGIT and low is not None and high is not None and inside:
         return logit_limits(value, half_width, low, high)
     lowest, highest = -np.inf if low is None else low, np.inf if high is None else high
     return max(value - half_width, lowest), min(value + half_width, highest)
@@ -288,17 +294,21 @@ class UnitInfluences:
     def of(
         self, metric: Metric[Any], class_index: int | None = None, *, parameters: Mapping[str, Any] | None = None
     ) -> Linearisation | None:
-        """A metric whose card has ``terms`` as a sum over the units; None for others, and for those of one class.
+        """A metric whose card has ``terms`` or ``sums`` as a sum over the units; None for others.
+
+        Of those with ``terms`` also None for one class.
 
         A ratio a / b of two sums has the influence (a_u - value b_u) / b (the delta method); of a mean over the m units
         that have a value these are the deviations from it, and m / (m - 1) makes their sum of squares the unbiased
         variance. Of units in weights both sums are weighted, and so is the influence of each.
         """
         card = metric.card
-        terms = card.inference.terms
+        terms, data = card.inference.terms, self.subject.parts[card.inputs]
+        if isinstance(data, Contingency) and card.inference.sums:
+            return self._of_table(metric, data, {**card.defaults, **(parameters or {})})
         if terms is None or class_index is not None:
             return None
-        found: Terms = terms(self.subject.parts[card.inputs], **{**card.defaults, **(parameters or {})})
+        found: Terms = terms(data, **{**card.defaults, **(parameters or {})})
         each = np.ones(self.n_units) if self.weights is None else self.weights
         counted = each[(found.below != 0) & (each > 0)]
         known, worth = counted.size, self.worth_of(counted)
@@ -311,6 +321,30 @@ class UnitInfluences:
         if known < 2:
             influence = np.full(influence.size, np.nan)
         return self._of_mean(metric, value, influence, known, worth)
+
+    def _of_table(
+        self, metric: Metric[Contingency], table: Contingency, parameters: Mapping[str, Any]
+    ) -> Linearisation:
+        """A metric of classes by clusters."""
+        card, n = metric.card, float(table.n)
+        with silently():
+            value, influence, bias = float(metric.compute(table, **parameters)), np.full(self.n_units, np.nan), 0.0
+            if np.isfinite(value) and n > 1:
+                function = partial(metric.compute, **parameters)
+                influence = table.influence(function, card.inference.sums)
+                bias = table.bias(function, card.inference.sums) if card.inference.biased else 0.0
+        logit = card.inference.scale is Scale.LOGIT
+        method = LinearMethod.INFLUENCE_LOGIT if logit else LinearMethod.INFLUENCE
+        return Linearisation(
+            value,
+            influence,
+            card.inference.scale,
+            Strata.WHOLE,
+            method,
+            card.range,
+            freedom=max(n - 1.0, 1.0),
+            bias=bias,
+        )
 
     def _of_mean(
         self, metric: Metric[Any], value: float, influence: Array, known: int, worth: tuple[int, float] | None = None

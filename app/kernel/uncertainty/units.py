@@ -497,7 +497,7 @@ class ClusterUnits(Units):
         if self._cells is not None:
             places, cell = self._cells
             mass = np.ones(self.n_units) if weights is None else weights
-            table = Contingency(places, sums_by_code(cell, mass, places.classes.size))
+            table = Contingency(places, sums_by_code(cell, mass, places.classes.size), cell)
         return subject_of(table, self._points(weights))
 
     def _points(self, weights: Array | None) -> ClusteredPoints | None:

@@ -157,6 +157,9 @@ class NoLimits(StrEnum):
     NO_WEIGHTS = "limits need the weight of every sample, and these are not known here"
     NO_GROUPS = "the samples come in groups, and which of them belong together is not known here"
     BIASED = "noise biases the value to one side, and resampling adds the same bias again"
+    FEW_FOR_CELLS = (
+        "there are fewer samples than cells of classes and clusters, and noise moves the value by more than it varies"
+    )
     TOO_MANY_POINTS = "so many points with so many samples or classes cannot be simulated in reasonable time"
     TOO_MANY_CLASSES = "there are too many classes for simulating the matrix in reasonable time"
     TOO_MANY_RUNS = "there are too many runs with so many samples or classes for simulating each in reasonable time"

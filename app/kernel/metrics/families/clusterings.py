@@ -5,7 +5,7 @@ from functools import partial
 
 import numpy as np
 
-from app.kernel.metrics.card import Choice, Condition, Inputs, Number, Orientation, Prevalence, Scope, metric
+from app.kernel.metrics.card import Choice, Condition, Inputs, Number, Orientation, Prevalence, Scale, Scope, metric
 from app.kernel.numerics.arrays import Array, Mask, ratio, total
 from app.kernel.samples.contingency import Contingency
 from app.kernel.samples.points import ClusteredPoints
@@ -35,6 +35,8 @@ def _too_large(matched: Callable[[Contingency], Array]) -> Condition[Contingency
     )
 
 
+_SQUARES = ("squares", "actual_squares", "predicted_squares")
+_INFORMATION = ("information", "class_entropy", "cluster_entropy")
 _contingency = partial(metric, scope=Scope.OVERALL, inputs=Inputs.CONTINGENCY, prevalence=Prevalence.SENSITIVE)
 _matched = partial(_contingency, undefined=(NO_SAMPLES,), references=("zhao2004", "beddar2025"), headline=True)
 
@@ -44,9 +46,11 @@ _matched = partial(_contingency, undefined=(NO_SAMPLES,), references=("zhao2004"
     formula=r"\frac{1}{n}\sum_j\max_i n_{ij}",
     sentence="Share of the samples that belong to the most frequent class of their cluster; many small clusters are "
     "enough for 1.",
+    sums=("largest_in_clusters",),
+    scale=Scale.LOGIT,
 )
 def purity(c: Contingency) -> Array:
-    return c.largest_of(c.places.by_cluster) / c.n
+    return c.largest_in_clusters / c.n
 
 
 @_matched(
@@ -54,9 +58,11 @@ def purity(c: Contingency) -> Array:
     formula=r"\frac{1}{n}\sum_i\max_j n_{ij}",
     sentence="Share of the samples that are in the cluster which holds most of their class; one cluster for all is "
     "enough for 1.",
+    sums=("largest_in_classes",),
+    scale=Scale.LOGIT,
 )
 def inverse_purity(c: Contingency) -> Array:
-    return c.largest_of(c.places.by_class) / c.n
+    return c.largest_in_classes / c.n
 
 
 @_contingency(
@@ -71,6 +77,8 @@ def inverse_purity(c: Contingency) -> Array:
     symmetric=True,
     references=("kuhn1955",),
     on_request=True,
+    sums=("matched",),
+    scale=Scale.LOGIT,
 )
 def cluster_accuracy(c: Contingency) -> Array:
     return c.matched / c.n
@@ -97,6 +105,7 @@ _ONE_CLASS = overall("one_class", "all samples are of one class", lambda c: np.e
     chance_corrected=True,
     references=("gagolewski2025",),
     on_request=True,
+    sums=("matched_recalls",),
 )
 def normalized_clustering_accuracy(c: Contingency) -> Array:
     k = c.filled_classes
@@ -116,12 +125,11 @@ def normalized_clustering_accuracy(c: Contingency) -> Array:
     symmetric=True,
     references=("rezaei2016",),
     on_request=True,
+    sums=("matched_overlaps", "expected_overlaps"),
+    scale=Scale.LOGIT,
 )
 def pair_sets_index(c: Contingency) -> Array:
-    # Sizes of the groups in falling order, those that one side lacks being empty.
-    width = min(c.places.n_classes, c.places.n_clusters)
-    classes, clusters = (-np.sort(-sizes, axis=-1)[..., :width] for sizes in (c.actual, c.predicted))
-    expected = total(np.minimum(classes, clusters)) / c.n
+    expected = c.expected_overlaps
     most = np.maximum(c.filled_classes, c.filled_clusters)
     return np.where(c.all_together, np.nan, np.maximum(ratio(c.matched_overlaps - expected, most - expected), 0.0))
 
@@ -134,9 +142,11 @@ _bcubed = partial(_contingency, undefined=(NO_SAMPLES,), on_request=True, refere
     formula=r"\frac1n\sum_{ij}\frac{n_{ij}^2}{T_j}",
     sentence="Share of the samples in a sample's cluster that are of its class, itself included, averaged over the "
     "samples.",
+    sums=("squares_by_cluster",),
+    scale=Scale.LOGIT,
 )
 def bcubed_precision(c: Contingency) -> Array:
-    return _squares_over(c, c.cluster_sizes) / c.n
+    return c.squares_by_cluster / c.n
 
 
 @_bcubed(
@@ -144,9 +154,11 @@ def bcubed_precision(c: Contingency) -> Array:
     formula=r"\frac1n\sum_{ij}\frac{n_{ij}^2}{P_i}",
     sentence="Share of the samples of a sample's class that are in its cluster, itself included, averaged over the "
     "samples.",
+    sums=("squares_by_class",),
+    scale=Scale.LOGIT,
 )
 def bcubed_recall(c: Contingency) -> Array:
-    return _squares_over(c, c.class_sizes) / c.n
+    return c.squares_by_class / c.n
 
 
 @_bcubed(
@@ -154,15 +166,12 @@ def bcubed_recall(c: Contingency) -> Array:
     formula=r"\frac{2\,\text{precision}\cdot\text{recall}}{\text{precision}+\text{recall}}\ \text{(B-cubed)}",
     sentence="Harmonic mean of B-cubed precision and B-cubed recall.",
     symmetric=True,
+    sums=("squares_by_cluster", "squares_by_class"),
+    scale=Scale.LOGIT,
 )
 def bcubed_f1(c: Contingency) -> Array:
     precision, recall = bcubed_precision(c), bcubed_recall(c)
     return 2.0 * precision * recall / (precision + recall)
-
-
-def _squares_over(c: Contingency, sizes: Array) -> Array:
-    """Sum n_ij^2 / size (...); empty groups count for nothing."""
-    return total(np.where(sizes > 0, ratio(c.counts * c.counts, sizes), 0.0))
 
 
 @_contingency(
@@ -177,6 +186,8 @@ def _squares_over(c: Contingency, sizes: Array) -> Array:
     symmetric=True,
     degree=None,
     references=("rand1971", "beddar2025"),
+    sums=_SQUARES,
+    scale=Scale.LOGIT,
 )
 def rand_index(c: Contingency) -> Array:
     return (c.together + c.apart) / (c.pairs - c.n)
@@ -194,6 +205,8 @@ def rand_index(c: Contingency) -> Array:
     symmetric=True,
     degree=None,
     references=("fowlkes1983", "beddar2025"),
+    sums=_SQUARES,
+    scale=Scale.LOGIT,
 )
 def pair_fowlkes_mallows(c: Contingency) -> Array:
     return np.sqrt(c.together / (c.actual_squares - c.n)) * np.sqrt(c.together / (c.predicted_squares - c.n))
@@ -210,6 +223,8 @@ _of_pairs = partial(_contingency, degree=None, on_request=True, references=("man
     formula=r"\frac{TP}{TP+FP}\ \text{of pairs}",
     sentence="Share of the pairs of samples in one cluster that are of one class.",
     undefined=(NO_PAIR, _ALONE_IN_CLUSTER),
+    sums=("squares", "predicted_squares"),
+    scale=Scale.LOGIT,
 )
 def pair_precision(c: Contingency) -> Array:
     return c.together / (c.predicted_squares - c.n)
@@ -220,6 +235,8 @@ def pair_precision(c: Contingency) -> Array:
     formula=r"\frac{TP}{TP+FN}\ \text{of pairs}",
     sentence="Share of the pairs of samples of one class that are in one cluster.",
     undefined=(NO_PAIR, _ALONE_IN_CLASS),
+    sums=("squares", "actual_squares"),
+    scale=Scale.LOGIT,
 )
 def pair_recall(c: Contingency) -> Array:
     return c.together / (c.actual_squares - c.n)
@@ -231,6 +248,8 @@ def pair_recall(c: Contingency) -> Array:
     sentence="Harmonic mean of the precision and the recall of pairs of samples.",
     undefined=(NO_PAIR, _ALL_ALONE),
     symmetric=True,
+    sums=_SQUARES,
+    scale=Scale.LOGIT,
 )
 def pair_f1(c: Contingency) -> Array:
     return 2.0 * c.together / (c.actual_squares + c.predicted_squares - 2.0 * c.n)
@@ -242,6 +261,8 @@ def pair_f1(c: Contingency) -> Array:
     sentence="Pairs of samples of one class and in one cluster, over the pairs for which at least one of the two holds.",
     undefined=(NO_PAIR, _ALL_ALONE),
     symmetric=True,
+    sums=_SQUARES,
+    scale=Scale.LOGIT,
 )
 def pair_jaccard(c: Contingency) -> Array:
     return c.together / (c.actual_squares + c.predicted_squares - c.n - c.squares)
@@ -265,6 +286,7 @@ def pair_jaccard(c: Contingency) -> Array:
     degree=None,
     references=("fowlkes1983", "hubert1985"),
     on_request=True,
+    sums=_SQUARES,
 )
 def adjusted_fowlkes_mallows(c: Contingency) -> Array:
     geometric = np.sqrt(c.actual_squares - c.n) * np.sqrt(c.predicted_squares - c.n)
@@ -296,6 +318,8 @@ def _share(information: Array, entropy: Array) -> Array:
     "of one class only, and by definition if there is but one class.",
     elsewhere={"sklearn": "homogeneity_score", "torchmetrics": "HomogeneityScore"},
     headline=True,
+    sums=("information", "class_entropy"),
+    scale=Scale.LOGIT,
 )
 def homogeneity(c: Contingency) -> Array:
     return _defined(_share(c.information, c.class_entropy), c)
@@ -309,6 +333,8 @@ def homogeneity(c: Contingency) -> Array:
     "cluster only, and by definition if there is but one cluster.",
     elsewhere={"sklearn": "completeness_score", "torchmetrics": "CompletenessScore"},
     headline=True,
+    sums=("information", "cluster_entropy"),
+    scale=Scale.LOGIT,
 )
 def completeness(c: Contingency) -> Array:
     return _defined(_share(c.information, c.cluster_entropy), c)
@@ -323,6 +349,8 @@ def completeness(c: Contingency) -> Array:
     elsewhere={"sklearn": "v_measure_score", "torchmetrics": "VMeasureScore"},
     parameters=(Number("beta", 1.0, "weight of completeness against homogeneity", above=0.0),),
     headline=True,
+    sums=_INFORMATION,
+    scale=Scale.LOGIT,
 )
 def v_measure(c: Contingency, beta: float = 1.0) -> Array:
     # Without quotients, which do not exist where an entropy is 0.
@@ -345,6 +373,7 @@ def _defined(values: Array, c: Contingency) -> Array:
     elsewhere={"sklearn": "mutual_info_score", "torchmetrics": "MutualInfoScore"},
     symmetric=True,
     references=("vinh2010",),
+    sums=("information",),
 )
 def mutual_information(c: Contingency) -> Array:
     return c.information
@@ -365,10 +394,10 @@ def mutual_information(c: Contingency) -> Array:
     symmetric=True,
     references=("meila2007",),
     on_request=True,
+    sums=("open_information",),
 )
 def variation_of_information(c: Contingency) -> Array:
-    left = ratio(c.class_sizes, c.counts) * ratio(c.cluster_sizes, c.counts)
-    return total(np.where(c.counts > 0, c.counts * np.log(np.where(c.counts > 0, left, 1.0)), 0.0)) / c.n
+    return c.open_information
 
 
 @_information(
@@ -387,6 +416,8 @@ def variation_of_information(c: Contingency) -> Array:
     symmetric=True,
     references=("strehl2002", "vinh2010"),
     headline=True,
+    sums=_INFORMATION,
+    scale=Scale.LOGIT,
 )
 def normalized_mutual_information(c: Contingency, average: str = "arithmetic") -> Array:
     bound = _bound(c, average)
@@ -411,6 +442,7 @@ def normalized_mutual_information(c: Contingency, average: str = "arithmetic") -
     symmetric=True,
     degree=None,
     references=("vinh2010",),
+    sums=(*_INFORMATION, "expected_information"),
 )
 def adjusted_mutual_information(c: Contingency, average: str = "arithmetic") -> Array:
     expected = c.expected_information

@@ -130,6 +130,8 @@ def of_sum(linear: Linearisation, run: RunData, settings: LimitSettings) -> Esti
         return replace(form, low=ends.low, high=ends.high, method=summed.name_of(ends.method), effective_samples=few)
     if not isfinite(linear.value):
         return form.without_limits(NoLimits.UNDEFINED_FOR_SAMPLES)
+    if np.isinf(summed.bias):
+        return form.without_limits(NoLimits.FEW_FOR_CELLS)
     known = np.isfinite(summed.influence).all()
     return form.without_limits(NoLimits.DEGENERATE if known else NoLimits.ONE_GROUP)
 

@@ -169,8 +169,6 @@ def _influences(runs: Runs, run: ScoredRun) -> Linear:
 
 
 def _closed_form(setup: Setup, estimand: Estimand, influences: Sequence[Linear]) -> tuple[LinearForm, ...] | None:
-    if any(run.run.multiplicities is not None for run in setup.runs.scored):
-        return None
     parts: list[list[Linearisation]] = []
     for of in influences:
         values = linearised(estimand.expression, of)

@@ -1,0 +1,58 @@
+"""What each sample adds to measures of tables, against small changes of its weight, and how far noise raises them."""
+
+import numpy as np
+import pytest
+
+from app.kernel.metrics.card import Inputs
+from app.kernel.metrics.families import clusterings
+from app.kernel.numerics.arrays import silently
+from app.kernel.samples.contingency import Contingency
+from app.kernel.uncertainty.influence import UnitInfluences, limits
+from app.kernel.uncertainty.jackknife import unit_influences
+from app.kernel.uncertainty.units import CellUnits, ClusterUnits
+from tests.bank import each
+from tests.kernel.clusterings.test_exact import OF_TABLES
+
+SIZE = 300
+RNG = np.random.default_rng(1)
+# Classes of sizes that no cluster has: of two equal ones either could be the smaller.
+CLASSES = np.repeat(np.arange(5), [31, 47, 58, 73, 91])
+CLUSTERS = np.where(RNG.random(SIZE) < 0.4, RNG.integers(0, 5, SIZE), CLASSES)
+UNITS = ClusterUnits(CLASSES, CLUSTERS, (5, 5))
+TABLE = UNITS.subject().parts[Inputs.CONTINGENCY]
+
+
+@each("key", OF_TABLES)
+def test_influences_against_small_changes_of_weights(key: str) -> None:
+    """The outside witness knows the values alone."""
+    metric = OF_TABLES[key]
+    found = UnitInfluences(UNITS.subject(), SIZE, 5).of(metric)
+    assert found is not None
+    one_by_one = np.arange(SIZE), SIZE
+    (wanted,) = unit_influences(UNITS, [lambda one: metric.compute(one.parts[Inputs.CONTINGENCY])], one_by_one)
+    np.testing.assert_allclose(found.influence, wanted[0], rtol=1e-3, atol=1e-6)
+    cells = CellUnits(TABLE.places, TABLE.counts)
+    of_cells = UnitInfluences(cells.subject(), cells.n_units, 5).of(metric)
+    assert of_cells is not None
+    assert of_cells.variance == pytest.approx(found.variance, rel=1e-9)
+
+
+def test_noise_that_raises_information_is_taken_off() -> None:
+    """It is (R - 1)(S - 1) / 2n nats (Miller 1955): here against the mean of tables drawn from one without any."""
+    shares = np.full((3, 4), 1 / 12)
+    drawn = Contingency.of_table(RNG.multinomial(240, shares.ravel(), 400).reshape(400, 3, 4))
+    assert drawn.information.mean() == pytest.approx(6 / 480, rel=0.1)
+    whole = Contingency.of_table(np.full((3, 4), 20))
+    assert whole.bias(clusterings.mutual_information.compute, ("information",)) == pytest.approx(6 / 480)
+
+
+def test_with_fewer_samples_than_cells_information_has_no_limits() -> None:
+    few = Contingency.of_table(np.eye(5) * 4 + np.eye(5, k=1))
+    influences = UnitInfluences(CellUnits(few.places, few.counts).subject(), few.counts.size, 5)
+    found, plain = influences.of(clusterings.v_measure), influences.of(clusterings.purity)
+    assert found is not None
+    assert plain is not None
+    with silently():
+        assert np.isinf(found.bias)
+        assert limits(found) is None
+        assert limits(plain) is not None
