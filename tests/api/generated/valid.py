@@ -300,7 +300,8 @@ def _comparison(case: Case, kept: Kept) -> None:
     _on_one_side(case.body)
     if case.body.get("alternative") in ("greater", "less"):
         case.body["multiplicity"] = "holm"
-    # And they are matrices, whose thresholds are what they are.
+    # And they are matrices, whose thresholds are what they are, and which have no slices.
+    case.body.pop("by", None)
     if case.body.get("cost_ranges"):
         case.body["cost_ranges"].pop("best_thresholds", None)
 
@@ -340,7 +341,7 @@ def _gate(case: Case, _: Kept) -> None:
         demand = next((name for name in _DEMANDS if rule.get(name) is not None), "min")
         value = rule.get(demand) if rule.get(demand) is not None else 0.5
         margin = rule.get("margin")
-        for name in (*_DEMANDS, "margin"):
+        for name in (*_DEMANDS, "margin", "not_changed_since"):
             rule.pop(name, None)
         # Within the range of every metric that has one.
         rule[demand] = min(max(value, 0.0), 1.0) if demand in ("min", "max") else value
@@ -480,6 +481,8 @@ def _trial(case: Case, kept: Kept) -> None:
     _gate(case, kept)
     case.body.pop("gate", None)
     case.body["baseline"] = kept.runs[1]
+    if case.body["evaluations"].get("id") is not None:
+        case.body["evaluations"] = {"id": kept.runs[0]}
 
 
 _CHANGES: Final[Mapping[str, Callable[[Case, Kept], None]]] = {
