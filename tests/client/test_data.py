@@ -46,8 +46,13 @@ def test_it_is_evaluated_and_kept(pv: prevail.Client, folder: Path) -> None:
     some = pv.evaluate("label", probabilities=["p_a", "p_b"], labels=["a", "b"], data=where)
     assert (some.id, some.data["input"]["n_samples"]) == (None, 20)
     assert "20 samples" in str(some)
-    sliced = pv.evaluate("label", "guess", attributes={"early": "part"}, data=str(where["uri"]), model="m", dataset="e")
-    found = pv.slices(sliced, by=["early"], bins={"early": [40]}, metrics=["accuracy"])
+
+
+@pytest.mark.slow
+def test_its_slices_are_made_of_the_rows_again(pv: prevail.Client, folder: Path) -> None:
+    names = {"early": "part"}
+    run = pv.evaluate("label", "guess", attributes=names, data=f"{folder}/all.parquet", model="m", dataset="e")
+    found = pv.slices(run, by=["early"], bins={"early": [40]}, metrics=["accuracy"])
     assert [one["n_samples"] for one in found.data["slices"]] == [40, 40]
 
 
