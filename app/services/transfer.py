@@ -22,6 +22,7 @@ from app.domain.errors import DomainError
 from app.domain.evaluation import DatasetRef, EvaluationRecord, ModelRef
 from app.domain.identifiers import read_id
 from app.domain.inputs.attributes import Attributes
+from app.domain.inputs.clustering import Clustering
 from app.domain.inputs.content import Content
 from app.domain.inputs.kinds import shape_of, task_of
 from app.domain.inputs.samples import Samples
@@ -223,6 +224,8 @@ def refused(error: DomainError, revision: str) -> Recomputed:
 FORMAT: Final = "prevail-export"
 # Raised when a reader of the version before could not read it.
 VERSION: Final = 2
+# In which clusterings are whole tables.
+_WHOLE_TABLES: Final = 1
 MANIFEST: Final = "manifest.json"
 EVALUATIONS: Final = "evaluations"
 
@@ -257,6 +260,7 @@ class Manifest:
     Attributes:
         newest: The newest evaluation when it began; later ones are no part of it. None when there was none.
         done: Kinds of which all is there.
+        version: Of the format.
     """
 
     project: str
@@ -265,6 +269,7 @@ class Manifest:
     parts: list[FilePart] = field(default_factory=list)
     done: list[str] = field(default_factory=list)
     complete: bool = False
+    version: int = VERSION
 
     def of(self, kind: str) -> list[FilePart]:
         """The files of a kind."""
@@ -288,10 +293,10 @@ def read_manifest(folder: Path) -> Manifest | None:
         found: Mapping[str, Any] = orjson.loads(path.read_bytes())
         if found["format"] != FORMAT:
             raise KeyError("format")
-        if found["version"] != VERSION:
+        if found["version"] not in (_WHOLE_TABLES, VERSION):
             raise TransferError(
-                f"expected version {VERSION} of the format in {path}, got {found['version']}: use the release that "
-                "wrote it, or a newer one"
+                f"expected version {VERSION} of the format in {path}, or one before, got {found['version']}: use the "
+                "release that wrote it, or a newer one"
             )
         newest = found["newest"]
         return Manifest(
@@ -301,6 +306,7 @@ def read_manifest(folder: Path) -> Manifest | None:
             parts=[FilePart(**part) for part in found["parts"]],
             done=found["done"],
             complete=found["complete"],
+            version=found["version"],
         )
     except (KeyError, TypeError, ValueError) as error:
         raise TransferError(f"expected the manifest of an export in {path}, got something else") from error
@@ -308,7 +314,7 @@ def read_manifest(folder: Path) -> Manifest | None:
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:
     """Put a manifest into a folder: the one before stays until the new one is whole."""
-    content = {"format": FORMAT, "version": VERSION, **asdict(manifest)}
+    content = {"format": FORMAT, **asdict(manifest)}
     write_whole(folder / MANIFEST, orjson.dumps(content, option=orjson.OPT_INDENT_2))
 
 
@@ -367,8 +373,8 @@ def write_evaluation(one: Archived) -> bytes:
     return orjson.dumps(line, option=orjson.OPT_UTC_Z | orjson.OPT_APPEND_NEWLINE)
 
 
-def read_evaluation(line: bytes) -> Archived:
-    """The reverse of `write_evaluation`.
+def read_evaluation(line: bytes, version: int = VERSION) -> Archived:
+    """The reverse of `write_evaluation`, also of lines of a version before.
 
     Raises:
         AttributeError, KeyError, TypeError, ValueError: the line is none of ours.
@@ -376,7 +382,10 @@ def read_evaluation(line: bytes) -> Archived:
     found: Mapping[str, Any] = orjson.loads(line)
     content, labels, extra = Content(found["content"]), tuple(found["labels"]), found["extra"]
     shape = shape_of(found["kind"], len(labels), extra)
-    folds = found["fold_counts"]
+    folds, entries = found["fold_counts"], found["counts"]
+    if version == _WHOLE_TABLES and found["kind"] == Clustering.kind:
+        table = np.array(entries, dtype=np.int64)
+        entries = [[*place, table[place]] for place in zip(*np.nonzero(table), strict=True)]
     record = EvaluationRecord(
         id=read_id(found["id"]),
         model=ModelRef(**found["model"]),
@@ -384,7 +393,7 @@ def read_evaluation(line: bytes) -> Archived:
         kind=found["kind"],
         labels=labels,
         content=content,
-        counts=_counts(found["counts"], content, shape),
+        counts=_counts(entries, content, shape),
         revision=found["revision"],
         values={key: None if value is None else float(value) for key, value in found["values"].items()},
         positive=found["positive"],
@@ -579,6 +588,11 @@ class Exporter:
             write_manifest(folder, manifest)
         if manifest.project != project:
             raise TransferError(f"expected an export of {project} in {folder}, got one of {manifest.project}")
+        if manifest.version != VERSION and not manifest.complete:
+            raise TransferError(
+                f"expected an export of version {VERSION} to go on with in {folder}, got one of {manifest.version}: "
+                "begin anew in an empty folder"
+            )
         return manifest
 
     async def _evaluations(self, manifest: Manifest, folder: Path) -> None:
@@ -730,7 +744,7 @@ class Importer:
         for part in manifest.of(EVALUATIONS):
             for lines in _pieces(folder / part.file):
                 try:
-                    found = [read_evaluation(line) for line in lines]
+                    found = [read_evaluation(line, manifest.version) for line in lines]
                 except _NOT_OURS as error:
                     raise TransferError(f"expected evaluations in {part.file}, got something else: {error}") from error
                 added += await self.archive.add_evaluations(project, found, column)

@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
@@ -16,6 +17,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from app.domain.evaluation import DatasetRef, EvaluationRecord, ModelRef
 from app.domain.identifiers import new_id
+from app.domain.inputs.clustering import Clustering
 from app.domain.inputs.content import Content
 from app.domain.inputs.samples import Samples
 from app.domain.operations import Actor
@@ -24,6 +26,7 @@ from app.project_commands import recompute
 from app.services import transfer
 from app.services.acting import act_as
 from app.services.ports import Archived, ArchiveKind
+from app.services.stored import unkept_record
 from app.services.transfer import (
     EVALUATIONS,
     VERSION,
@@ -313,6 +316,23 @@ async def test_no_digit_is_lost(engine: AsyncEngine, project: str, records: list
         assert again.record.counts.dtype == one.record.counts.dtype
         assert (again.record.counts == one.record.counts).all()
         assert (again.columns, again.fold_sizes) == (one.columns, one.fold_sizes)
+
+
+def test_clusterings_of_version_1_are_whole_tables() -> None:
+    source = Clustering(y_true=["a", "a", "b", "b"], y_pred=["x", "y", "y", "y"]).read("/input")
+    record = replace(unkept_record(source), id=new_id(), model=ModelRef("m"), dataset=DatasetRef("d"))
+    line = write_evaluation(Archived(record, {}, None))
+    older = orjson.dumps({**orjson.loads(line), "counts": [[1, 1], [0, 2]]})
+    assert read_evaluation(older, version=1).record.counts.tolist() == [[0, 0, 1], [0, 1, 1], [1, 1, 2]]
+    assert (read_evaluation(line).record.counts == record.counts).all()
+
+
+async def test_an_unfinished_export_of_version_1_is_not_gone_on_with(
+    engine: AsyncEngine, project: str, tmp_path: Path
+) -> None:
+    write_manifest(tmp_path, Manifest(project, None, "now", version=1))
+    with pytest.raises(TransferError, match="to go on with"):
+        await Exporter(PostgresArchive(engine)).export(project, tmp_path)
 
 
 async def check(engine: AsyncEngine, project: str) -> tuple[Verdict, list[Discrepancy]]:
