@@ -78,9 +78,9 @@ def faults(service: Service, idle: int, cases: list[Case]) -> list[str]:
     return [*faults(service, idle, cases[:middle]), *faults(service, idle, cases[middle:])]
 
 
-# Every third batch is sent in every run, the others are slow.
+# Every sixth batch is sent in every run, the others are slow.
 BATCHES = [
-    pytest.param(first, marks=[pytest.mark.slow] if first // BATCH % 3 else []) for first in range(0, len(USUAL), BATCH)
+    pytest.param(first, marks=[pytest.mark.slow] if first // BATCH % 6 else []) for first in range(0, len(USUAL), BATCH)
 ]
 
 

@@ -86,7 +86,7 @@ DESIGNS: dict[str, Json] = {
 # What goes wrong with weights or groups alone goes wrong with both.
 def is_slow(kind: str, design: str) -> bool:
     """Is it left to the slow tests? Rows with both weights and groups pass what those with one of them pass."""
-    return design in ("weights", "groups") or (design == "both" and kind.startswith(("scores", "probabilities of two")))
+    return design in ("weights", "groups") or (design == "both" and kind.startswith(("scores", "probabilities")))
 
 
 CASES = [
