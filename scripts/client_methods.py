@@ -1,6 +1,5 @@
 """Write `docs/reference/client-methods.md` from the client, or with `--check` say whether it is fresh."""
 
-import argparse
 import inspect
 import re
 import sys
@@ -10,6 +9,8 @@ from typing import Any, Final
 
 from prevail import Client
 from prevail.wire.steps import Operation
+
+from scripts.written import write_or_check
 
 TARGET: Final = Path(__file__).resolve().parent.parent / "docs" / "reference" / "client-methods.md"
 HEADER: Final = """\
@@ -75,16 +76,9 @@ def render() -> str:
 
 
 def main() -> int:
-    """Write or check the page; returns the exit code."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--check", action="store_true", help="only say whether the file is fresh")
-    page = render()
-    if not parser.parse_args().check:
-        TARGET.write_text(page, encoding="utf-8")
-    elif not TARGET.exists() or TARGET.read_text(encoding="utf-8") != page:
-        print(f"docs/reference/{TARGET.name} is not what the client says; run `make docs`", file=sys.stderr)
-        return 1
-    return 0
+    """Write or check the file; returns the exit code."""
+    stale = f"docs/reference/{TARGET.name} is not what the client says; run `make docs`"
+    return write_or_check(__doc__, TARGET, render(), stale)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,5 @@
 """Write `docs/reference/settings.md` from the settings model, or with `--check` say whether it is fresh."""
 
-import argparse
 import sys
 from pathlib import Path
 from typing import Any, Final
@@ -9,6 +8,7 @@ from annotated_types import BaseMetadata, Ge, Gt, Le, Lt
 from pydantic.fields import FieldInfo
 
 from app.settings import Settings
+from scripts.written import write_or_check
 
 TARGET: Final = Path(__file__).resolve().parent.parent / "docs" / "reference" / "settings.md"
 SIGNS: Final[dict[type[BaseMetadata], tuple[str, str]]] = {
@@ -54,17 +54,9 @@ def render() -> str:
 
 
 def main() -> int:
-    """Write or check the page; returns the exit code."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--check", action="store_true", help="only say whether the file is fresh")
-    page = render()
-    if not parser.parse_args().check:
-        TARGET.parent.mkdir(exist_ok=True)
-        TARGET.write_text(page, encoding="utf-8")
-    elif not TARGET.exists() or TARGET.read_text(encoding="utf-8") != page:
-        print(f"docs/{TARGET.name} is not what app/settings.py says; run `make docs`", file=sys.stderr)
-        return 1
-    return 0
+    """Write or check the file; returns the exit code."""
+    stale = f"docs/{TARGET.name} is not what app/settings.py says; run `make docs`"
+    return write_or_check(__doc__, TARGET, render(), stale)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,5 @@
 """Write docs/openapi.json from the application; with --check, fail when the committed file differs."""
 
-import argparse
 import sys
 from pathlib import Path
 
@@ -8,6 +7,7 @@ import orjson
 
 from app.main import create_app
 from app.settings import Settings
+from scripts.written import write_or_check
 
 TARGET = Path(__file__).parents[1] / "docs" / "openapi.json"
 
@@ -21,17 +21,8 @@ def render() -> str:
 
 
 def main() -> int:
-    """Write or check the file."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--check", action="store_true", help="write nothing; exit 1 when the file is not current")
-    check = parser.parse_args().check
-    text = render()
-    if not check:
-        TARGET.write_text(text)
-    elif not TARGET.exists() or TARGET.read_text() != text:
-        print(f"{TARGET.name} is not current: run `make openapi`", file=sys.stderr)
-        return 1
-    return 0
+    """Write or check the file; returns the exit code."""
+    return write_or_check(__doc__, TARGET, render(), f"{TARGET.name} is not current: run `make openapi`")
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ from app.domain.decisions import PairVerdict
 from app.domain.division import Where, divided, slice_text
 from app.domain.errors import OutOfReach
 from app.domain.findings import Finding
+from app.domain.slices import Places
 from app.domain.wording import names as names_of
 from app.kernel.compare.rankings import Adjustment, adjust
 from app.services.compare.answers import ComparedMetric, ComparedPair, ComparedSlice
@@ -73,7 +74,7 @@ def compare_slices(
     return SlicedComparison(_adjusted(slices, families, adjustment), findings, notes)
 
 
-def _divided(runs: Runs, name: str) -> tuple[list[tuple[Where, list[np.ndarray]]], list[str]]:
+def _divided(runs: Runs, name: str) -> tuple[list[tuple[Where, list[Places]]], list[str]]:
     """Slices that have enough samples in every run, with the places of these in each; and the names of all others."""
     found = [divided(runs.source(run), name, FEWEST) for run in range(len(runs))]
     parts = in_all_runs([enough for enough, _ in found])
@@ -102,7 +103,7 @@ def _with(pairs: Sequence[ComparedPair], adjusted: Sequence[float]) -> list[Comp
 
 
 def _turned(by: str, metrics: Mapping[str, ComparedMetric], slices: Sequence[ComparedSlice]) -> list[Finding]:
-    """Simpson's reversal: settled differences of two runs whose sign is the other one in every slice."""
+    """Settled differences of two runs whose sign is the other one in every slice: the reversal of Simpson (1951)."""
     found = []
     for name, metric in metrics.items():
         if len(slices) < 2 or metric.better is Better.NEAREST or name not in slices[0].metrics:

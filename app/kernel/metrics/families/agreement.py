@@ -498,6 +498,7 @@ def kappa_standard_error(t: Table) -> Array:
     degree=None,
     references=("hubert1985", "beddar2025"),
     sums=("squares", "actual_squares", "predicted_squares"),
+    scale=Scale.LOGIT,
     also=CLUSTERINGS,
     headline_of=CLUSTERINGS,
 )
