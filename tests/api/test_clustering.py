@@ -271,10 +271,18 @@ def test_paired_comparison(client: httpx.Client) -> None:
 
 def test_gate(client: httpx.Client) -> None:
     made = keep(client, "gated", y_true=TRUTH, y_pred=THREE)
-    rules = [{"metric": "adjusted_rand", "min": 0.8}, {"metric": "min(homogeneity, completeness)", "min": 0.99}]
+    rules = [
+        {"metric": "adjusted_rand", "min": 0.75},
+        # Its limits are those of a scale that ends at 1: they reach further down than up.
+        {"metric": "adjusted_rand", "min": 0.8},
+        {"metric": "min(homogeneity, completeness)", "min": 0.99},
+    ]
     assert client.put("/v1/gates/wine", json={"rules": rules}).status_code in (200, 201)
     answer = client.post("/v1/gates/wine/checks", json={"evaluation": made["id"]}).json()
-    assert [one["verdict"] for one in answer["results"]] == ["pass", "fail"]
+    assert [one["verdict"] for one in answer["results"]] == ["pass", "inconclusive", "fail"]
+    found = answer["results"][1]
+    assert found["value"] - found["low"] > found["high"] - found["value"]
+    assert 0.75 < found["low"] < 0.8
 
 
 # What is refused
