@@ -280,6 +280,10 @@ def _complete(path: str, method: str, operation: dict[str, Any], schemas: Mappin
     if versioned and keeps(operation["operationId"], method.upper()):
         _say_of_keys(operation)
     _say_of_members(operation, schemas)
+    for parameter in operation.get("parameters", ()):
+        # FastAPI says it of the parameter, and once more of its schema.
+        for said_again in ("description", "title"):
+            parameter["schema"].pop(said_again, None)
     for status, answer in answers.items():
         names = ["X-Request-ID"]
         # Before a key is known there is nothing to be said of its rate.
