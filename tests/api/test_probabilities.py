@@ -289,6 +289,24 @@ def test_renormalize_and_tolerance(client: httpx.Client) -> None:
     assert compute(client, {**near, "sum_tolerance": 0.01})["input"]["n_samples"] == 3
 
 
+def test_rounded_probabilities_are_taken_and_it_is_said(client: httpx.Client) -> None:
+    """Within half a unit of the last decimal of each number, or of 16-bit numbers: as `renormalize` would take them."""
+    exact = np.random.default_rng(5).dirichlet(np.ones(4), 50)
+    truth = exact.argmax(axis=1).tolist()
+    for rounded in (np.round(exact, 4), exact.astype(np.float16).astype(float)):
+        source = {"kind": "probabilities", "y_true": truth, "probabilities": rounded.tolist()}
+        found = compute(client, source)
+        count = int((abs(rounded.sum(axis=1) - 1) > 1e-6).sum())
+        assert found["input"]["renormalized"] == count > 0
+        assert f"{count} of 50 rows of probabilities did not sum to 1" in str(found["findings"])
+        assert all_values(found) == all_values(compute(client, {**source, "renormalize": True}))
+        # Who says how far a sum may lie from 1 is taken at the word.
+        assert refused(client, {**source, "sum_tolerance": 1e-7})["code"] == "row_sum"
+    shifted = np.round(exact, 4)
+    shifted[:, 3] += 0.0005
+    assert refused(client, {**source, "probabilities": shifted.tolist()})["code"] == "row_sum"
+
+
 @pytest.mark.parametrize("kind", ["probabilities", "scores"])
 def test_large_and_small_bodies_give_the_same(client: httpx.Client, kind: str) -> None:
     source = make(n=300) if kind == "probabilities" else make_scores(n=300)

@@ -1,16 +1,35 @@
 """What answers look like in a console, in a notebook and as tables; and what scikit-learn's users have as arguments."""
 
 import inspect
+import json
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import prevail
 import pytest
 from prevail.results.answer import Answer
+from prevail.results.decisions import Check, Comparison, History, Leaderboard, Tournament
+from prevail.results.evaluation import Evaluation
+from prevail.results.listing import Facts, Listing
+from prevail.results.slicing import Slices
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
 
+from tests.bank import each
 from tests.client.conftest import BETTER, MATRIX
+
+# An answer of every operation, as the document of the service shows them.
+EXAMPLES = json.loads((Path(__file__).resolve().parents[2] / "app" / "api" / "examples.json").read_text())
+KINDS = {
+    "CheckAnswer": Check,
+    "Evaluation": Evaluation,
+    "HistoryPage": History,
+    "Leaderboard": Leaderboard,
+    "ModelComparison": Tournament,
+    "RunComparison": Comparison,
+    "Slices": Slices,
+}
 
 ASKED: dict[str, Callable[[prevail.Client], Answer]] = {
     "project": lambda pv: pv.project("shown:1", dataset="shown", prevalence={"1": 0.4}),
@@ -48,6 +67,31 @@ def test_every_answer_has_a_text_a_view_and_a_table(pv: prevail.Client, name: st
     assert len(table) > 0
     assert len(table.columns) > 1
     assert answer._repr_html_()
+
+
+@each("name", EXAMPLES)
+def test_every_example_of_an_answer_has_words_a_view_and_a_table(name: str) -> None:
+    found = EXAMPLES[name]
+    is_page = "items" in found and name not in KINDS
+    answer = KINDS.get(name, Facts)(found) if not is_page else Listing(found["items"])
+    texts = [repr(answer), str(answer), answer.summary()]
+    assert all(text and not {"{'", "['", "}, {"} & {text[at : at + 2] for at in range(len(text))} for text in texts)
+    assert max(map(len, answer.summary().splitlines())) <= 400
+    table = answer.to_pandas()
+    assert [*table.columns] == [*answer.columns]
+    assert len(table) == len([*answer.rows()])
+    assert len(table) > 0 or not found.get("items", found.get("slices"))
+    assert "{'" not in (answer._repr_html_() or "-")
+
+
+def test_what_matters_stands_first() -> None:
+    said = Comparison(EXAMPLES["RunComparison"]).summary()
+    assert said.startswith("g-3 is best by accuracy, 0.787; g-1 may be as good\n")
+    assert Check(EXAMPLES["CheckAnswer"]).summary().startswith("pass: gate g, version 1, m\n")
+    assert repr(Leaderboard(EXAMPLES["Leaderboard"])) == "<Leaderboard mixed by h_mean, the best first>"
+    rule = {"metric": "accuracy", "not_worse_than": "baseline", "margin": 0.01, "bound": "lower", "level": 0.95}
+    gates = Listing([{"name": "g", "rules": [{"metric": "h_mean", "min": 0.8}, rule]}]).summary()
+    assert gates.endswith("h_mean >= 0.8; accuracy not worse than baseline, margin 0.01")
 
 
 def test_tables_are_those_that_one_would_draw(pv: prevail.Client) -> None:
@@ -100,9 +144,15 @@ def test_an_estimator_is_asked_for_the_best_that_it_has(pv: prevail.Client) -> N
     values = np.random.default_rng(1).normal(size=(90, 2))
     truth = np.array(["a", "b"])[(values[:, 0] > 0).astype(int)]
     for model, kind in ((LogisticRegression(), "probabilities"), (LinearSVC(), "scores")):
-        found = pv.evaluate_model(model.fit(values, truth), values, truth, positive="b")
+        found = pv.evaluate_model(model.fit(values, truth), values, truth, positive="b", model="linear:1")
         assert found.data["input"]["kind"] == kind
+        assert found.model == {"name": "linear", "version": "1"}
         assert float(found["accuracy"]) > 0.5
+        # What one asks of two classes stands in the view and in the text.
+        assert {"recall", "precision", "f1", "roc_auc"} <= {*found.leading()}
+        assert "roc_auc" in found._repr_html_()
+    with pytest.raises(TypeError, match="no argument 'name', 'colour' of an evaluation"):
+        pv.evaluate_model(model, values, truth, name="linear", colour="red")
 
 
 def test_other_kinds_have_arguments_too(pv: prevail.Client) -> None:

@@ -61,6 +61,7 @@ WHOLES: dict[str, tuple[type[Input], Mapping[str, Any], Mapping[str, Any]]] = {
         {"y_true": CLASSES[TRUE], "probabilities": SHARES * np.where(IDS % 3, 1.0, 2.0)[:, None], "sample_ids": IDS},
         {"renormalize": True, "sum_tolerance": 1e-5},
     ),
+    "rounded": (Probabilities, {"y_true": CLASSES[TRUE], "probabilities": np.round(SHARES, 3), **BESIDE}, {}),
     "threshold": (
         Probabilities,
         {"y_true": TRUE % 2, "probabilities": np.stack([SHARES[:, 0], 1.0 - SHARES[:, 0]], axis=1)},

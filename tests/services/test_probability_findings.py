@@ -182,5 +182,11 @@ def test_columns_in_another_order_are_found() -> None:
     mistaken = found_in(source_of(y, p[:, [1, 2, 0]]))[code]
     assert mistaken.evidence["labels"] == ["B", "C", "A"]
     assert mistaken.evidence["accuracy_in_that_order"] > 0.9 > 0.1 > mistaken.evidence["accuracy"]
-    assert "in the order B, C and A accuracy would be" in mistaken.message
+    assert "With the columns of A, B and C called B, C and A accuracy would be" in mistaken.message
     assert code not in found_in(source_of(y, random.permutation(p)))
+    # Two columns of many: accuracy as a whole is still high.
+    y, p = calibrated((0.2,) * 5, 600, random, apart=4.0)
+    swapped = found_in(source_of(y, p[:, [0, 3, 2, 1, 4]]))[code]
+    assert swapped.evidence["labels"] == ["D", "B"]
+    assert swapped.evidence["accuracy_in_that_order"] > swapped.evidence["accuracy"] + 0.15
+    assert code not in found_in(source_of(y, p))

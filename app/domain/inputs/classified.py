@@ -3,7 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,6 +52,12 @@ from app.kernel.matrix.table import confusion_counts
 
 SUM_TOLERANCE = 1e-6
 MOST_TOLERANCE = 0.1
+# Decimals by which rounding is known, and the relative rounding of 32-bit and of 16-bit numbers.
+_DECIMALS: Final = (6, 5, 4, 3)
+_SINGLE: Final = 2.0**-24
+_HALF: Final = 2.0**-11
+# The sum of many rounded numbers may lie further from 1, but then too much is lost to take it without a word.
+_MOST_ROUNDING: Final = 0.01
 _PERCENT = 100.0
 
 
@@ -203,7 +209,10 @@ class Probabilities(ClassifiedInput):
     sum_tolerance: Annotated[float, Limits({"ge": 0, "le": MOST_TOLERANCE})] = option(
         "How far the sum of a row may lie from 1.", SUM_TOLERANCE
     )
-    renormalize: bool = option("Divide rows that do not sum to 1 by their sum.", default=False)
+    renormalize: bool = option(
+        "Divide rows that do not sum to 1 by their sum. Rounding to 3 to 6 decimals or to float16 needs no word.",
+        default=False,
+    )
 
     def _read(self, read: Mapping[str, Any], pointer: str) -> MatrixInput:
         where = f"{pointer}/probabilities"
@@ -223,7 +232,7 @@ class Probabilities(ClassifiedInput):
         else:
             predicted = decide_by_threshold(matrix[:, positive or 0], self.threshold, positive or 0)
             facts |= {"rule": DecidedBy.THRESHOLD.value, "threshold": self.threshold}
-        if self.renormalize:
+        if self.renormalize or changed:
             facts["renormalized"] = changed
             if self.sum_tolerance != SUM_TOLERANCE:
                 facts["sum_tolerance"] = self.sum_tolerance
@@ -260,12 +269,18 @@ class Probabilities(ClassifiedInput):
             raise InvalidInput.at(
                 f"{pointer}/{row}", "all_zero_row", "expected probabilities that sum to 1, got nothing but zeros"
             )
-        wrong = np.abs(sums - 1.0) > tolerance
+        far = np.abs(sums - 1.0)
+        wrong = far > tolerance
         count = int(np.count_nonzero(wrong))
         if not count:
             return matrix, 0
-        row = int(np.argmax(wrong))
-        if not self.renormalize or not np.isfinite(sums).all():
+        refused = wrong.copy()
+        if self.renormalize:
+            refused = ~np.isfinite(sums)
+        elif tolerance == SUM_TOLERANCE:
+            refused[wrong] = far[wrong] > _rounding_of_sums(matrix[wrong])
+        row = int(np.argmax(refused))
+        if refused[row]:
             raise InvalidInput.at(
                 f"{pointer}/{row}",
                 "row_sum",
@@ -320,6 +335,21 @@ class Scores(ClassifiedInput):
         if self.threshold is None:
             facts["threshold_assumed"] = True
         return self._made(read, labels, positive, truth, predicted, facts, pointer, values)
+
+
+def _rounding_of_sums(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the distance from 1 (n) that the sums of rows (n, K) may have by the precision of their numbers: half a
+    unit of the last decimal for each, or of a 16-bit number; 0 where they are more precise than either.
+    """
+    most = np.zeros(len(matrix))
+    for decimals in _DECIMALS:
+        scaled = matrix * 10.0**decimals
+        # Numbers may have been 32-bit ones on their way.
+        written = (np.abs(scaled - np.rint(scaled)) <= _SINGLE * 10.0**decimals).all(axis=1)
+        most[written] = 0.5 * matrix.shape[1] * 10.0**-decimals
+    halves = (matrix == matrix.astype(np.float16)).all(axis=1)
+    most[halves] = np.maximum(most[halves], _HALF * matrix[halves].sum(axis=1))
+    return np.minimum(most, _MOST_ROUNDING) * (1.0 + _SINGLE)
 
 
 def _check_of_classes(matrix: NDArray[np.float64], pointer: str) -> None:

@@ -400,6 +400,8 @@ def _subject(matrix: _Margins, members: Sequence[int]) -> str:
 
 # Columns that are right so much more often under other names are hardly so by chance.
 OTHER_ORDER: Final = 0.3
+# Fewer samples of the columns that would change places are taken for chance.
+FEWEST_MOVED: Final = 20
 # How often a finding about probabilities that are right, or about rates that are not as it says, may come at most.
 ERROR_RATE: Final = 0.05
 # A miscalibration below this changes no decision, however sure it is.
@@ -425,6 +427,7 @@ def probability_findings(
         return found
     of_probabilities = [
         _columns_in_another_order(source),
+        _rounded(source),
         _confident_mistakes(scores),
         _miscalibrated(details["calibration"], scores, grouped=source.is_grouped),
         _unsure_classes(source, scores, by_class[median_phi.key]),
@@ -469,26 +472,42 @@ def findings_of_order(run: RunData, areas: Sequence[Value]) -> list[Finding]:
     return [finding for finding in found if finding is not None]
 
 
+def _rounded(source: MatrixInput) -> Finding | None:
+    """Rows that are not as they came, because their sums were not 1."""
+    count = source.facts.get("renormalized")
+    if not count:
+        return None
+    return Finding.note(
+        "renormalized",
+        f"{count:,} of {source.facts['rows']:,} rows of probabilities did not sum to 1 and were divided by their sum.",
+        renormalized=count,
+        n=source.facts["rows"],
+    )
+
+
 def _columns_in_another_order(source: MatrixInput) -> Finding | None:
-    """Columns that would be right much more often under each other's names."""
+    """Columns that would be right much more often under each other's names: all of them, or a few."""
     counts, labels = source.counts.astype(np.float64), source.labels
-    n, right = float(counts.sum()), float(counts.trace())
-    least = max(2.0 * right, right + OTHER_ORDER * n)
-    # No order is right more often than this, which nearly always settles it.
-    if counts.max(axis=1).sum() < least:
+    # Where every class is mostly taken for itself no order is right more often.
+    if (counts.argmax(axis=1) == np.arange(len(counts))).all():
         return None
     rows, columns = matching(counts)
-    best = float(counts[rows, columns].sum())
-    if best < least:
+    by_column = np.argsort(columns)
+    moved = np.flatnonzero(rows[by_column] != np.arange(len(rows)))
+    meant = rows[by_column][moved]
+    n, right, better = (float(one.sum()) for one in (counts[moved], counts[moved, moved], counts[meant, moved]))
+    if n < FEWEST_MOVED or better < max(2.0 * right, right + OTHER_ORDER * n):
         return None
-    order = [labels[row] for row in rows[np.argsort(columns)].tolist()]
+    whole, kept = float(counts.sum()), float(counts.trace())
+    now, then = kept / whole, (kept - right + better) / whole
+    columns_now, columns_then = ([labels[k] for k in order] for order in (moved, meant))
     return Finding.warning(
         "columns_in_another_order",
-        f"With the labels of the columns in the order {names(order)} accuracy would be {number(best / n)}, not "
-        f"{number(right / n)}: the columns may be in another order than `labels`.",
-        labels=order[:MOST_NAMED],
-        accuracy=right / n,
-        accuracy_in_that_order=best / n,
+        f"With the columns of {names(columns_now)} called {names(columns_then)} accuracy would be {number(then)}, not "
+        f"{number(now)}: the columns may be in another order than `labels`.",
+        labels=columns_then[:MOST_NAMED],
+        accuracy=now,
+        accuracy_in_that_order=then,
     )
 
 

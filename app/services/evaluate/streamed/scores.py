@@ -195,7 +195,11 @@ class _Read:
 
 def _together(whole: MatrixInput, part: MatrixInput) -> MatrixInput:
     facts: dict[str, Any] = {**whole.facts}
-    facts |= {name: whole.facts[name] + part.facts[name] for name in _COUNTED if name in part.facts}
+    facts |= {
+        name: whole.facts.get(name, 0) + part.facts.get(name, 0)
+        for name in _COUNTED
+        if name in whole.facts or name in part.facts
+    }
     return replace(whole, counts=whole.counts + part.counts, facts=facts)
 
 

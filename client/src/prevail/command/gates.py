@@ -12,7 +12,8 @@ from prevail.command.codes import DONE, VERDICTS, UsageError
 from prevail.command.junit import junit
 from prevail.command.output import emit, put, write_file, written
 from prevail.operations.naming import dataset_ref
-from prevail.results.decisions import Check, rule_text
+from prevail.results.decisions import Check
+from prevail.results.words import rule_text
 
 COMMANDS: Final = ("gate",)
 

@@ -2,7 +2,8 @@
 
 from xml.sax.saxutils import escape, quoteattr
 
-from prevail.results.decisions import Check, rule_text
+from prevail.results.decisions import Check
+from prevail.results.words import rule_text
 
 
 def junit(check: Check, *, tolerant: bool) -> str:

@@ -14,7 +14,8 @@ from prevail.client import Client
 from prevail.command import colours
 from prevail.command.codes import UsageError
 from prevail.results.answer import Answer
-from prevail.results.listing import Facts, Listing, table_text
+from prevail.results.listing import Facts, Listing
+from prevail.results.words import table_text
 
 MEDIA: Final[Mapping[str, str]] = {
     "text": "text/plain",

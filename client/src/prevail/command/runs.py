@@ -15,7 +15,7 @@ from prevail.command.gates import add_outputs, judged
 from prevail.command.output import MEDIA, emit, hint, put, style, written
 from prevail.errors import InvalidInput, NotFound
 from prevail.operations.naming import dataset_ref, run_ref
-from prevail.results.listing import table_text
+from prevail.results.words import table_text
 from prevail.uploads.inputs import column_names
 
 COMMANDS: Final = ("evaluate", "show", "list", "compare", "merge", "leaderboard", "history", "tag", "delete", "card")

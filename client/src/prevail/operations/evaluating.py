@@ -127,24 +127,20 @@ class Evaluating(Asking):
     def evaluate_model(
         self,
         /,
-        model: Any,
+        estimator: Any,
         X: Any,  # noqa: N803 - as scikit-learn names it
         y_true: Any,
-        *,
-        name: Name | None = None,
         **arguments: Any,
     ) -> Flow[Evaluation]:
         """Evaluate an estimator of scikit-learn, or what behaves like one: its probabilities, scores or predictions.
 
         Args:
-            model: Has ``predict_proba``, else ``decision_function``, else ``predict``; ``classes_`` are its labels.
+            estimator: Has ``predict_proba``, else ``decision_function``, else ``predict``; ``classes_`` are its labels.
             X: What it predicts from.
             y_true: The actual classes.
-            name: Under which it is kept: ``"name"`` or ``"name:version"``.
-            arguments: Further arguments of `evaluate`.
+            arguments: Further arguments of `evaluate`: ``model`` is the name under which it is kept.
         """
-        said = predicted(model, X)
-        call = self._evaluation_call(y_true=y_true, model=name, **{**said, **arguments})
+        call = self._evaluation_call(y_true=y_true, **{**predicted(estimator, X), **arguments})
         return (yield from self._made(Evaluation, call, _READ))
 
     @operation
@@ -422,7 +418,16 @@ _ALSO_CALLED: Final = {"pos_label": "positive", "groups": "group_ids"}
 
 
 def _once_named(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return arguments under the names of the service."""
+    """Return arguments under the names of the service.
+
+    Raises:
+        TypeError: there is no such argument.
+    """
+    unknown = [name for name in given if name not in {*_ALSO_CALLED, *Given.__dataclass_fields__}]
+    if unknown:
+        raise TypeError(
+            f"there is no argument {', '.join(map(repr, unknown))} of an evaluation: see help(Client.evaluate)"
+        )
     found = {name: value for name, value in given.items() if name not in _ALSO_CALLED}
     for other, name in _ALSO_CALLED.items():
         if given.get(other) is None:

@@ -1,10 +1,13 @@
 """Base of all answers: their JSON, a report as text, and tables."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from html import escape
+from itertools import islice
 from typing import Any, ClassVar, Final
 
 from prevail.errors import MissingPackage, PrevailError
 from prevail.results.html import table_html
+from prevail.results.words import table_text, visible
 from prevail.wire.steps import Call
 
 # Sends a request for a text and returns it.
@@ -89,12 +92,15 @@ class Answer:
         return self.text().rstrip("\n")
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} {self.summary().splitlines()[0]}>"
+        return f"<{type(self).__name__} {visible(self.title())}>"
+
+    def title(self) -> str:
+        """The answer in a line."""
+        return f"{sum(1 for _ in self.rows()):,} lines"
 
     def summary(self) -> str:
-        """A few lines, made of what is here."""
-        lines = ["  ".join("-" if cell is None else str(cell) for cell in row) for row in self.rows()]
-        return "\n".join(lines[:_MOST_SHOWN]) or str(self.data)[:200]
+        """The answer in a line, and the beginning of its table."""
+        return f"{visible(self.title())}\n{table_text(self.columns, islice(self.rows(), _MOST_SHOWN))}"
 
     def _repr_html_(self) -> str:
-        return table_html(self.columns, self.rows(), caption=type(self).__name__)
+        return f"<p><b>{escape(self.title())}</b></p>{table_html(self.columns, self.rows())}"

@@ -7,11 +7,11 @@ from typing import Any, ClassVar, Literal, Self
 
 from prevail.errors import GateFailed, GateInconclusive
 from prevail.results.answer import Answer
-from prevail.results.html import table_html
-from prevail.results.listing import Facts, table_text
+from prevail.results.html import shown, table_html
+from prevail.results.listing import Facts
+from prevail.results.words import rule_text, table_text
 
 Verdict = Literal["pass", "fail", "inconclusive"]
-_DEMANDS = {"min": ">= {}", "max": "<= {}", "not_changed_since": "not changed since the last change"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,15 +64,24 @@ class Comparison(Answer):
             for name, metric in self.data["metrics"].items()
         }
 
+    def title(self) -> str:
+        """The best run by the first metric, and those that may be as good."""
+        metric = self.data["headline"]["metric"]
+        found = self.data["metrics"][metric]
+        values = dict(zip(self.names, found["values"], strict=True))
+        best = found["best"]
+        if best is None:
+            return f"{' and '.join(self.names.values())}: {metric} has no value"
+        others = [self.names[one] for one in found["may_be_best"] if one != best]
+        rest = f"{' and '.join(others)} may be as good" if others else "no other may be as good"
+        return f"{self.names[best]} is best by {metric}, {shown(values[best])}; {rest}"
+
+    def _lines(self) -> Iterator[Sequence[Any]]:
+        return ((row[0], self.names[row[1]], self.names[row[2]], *row[3:8]) for row in self.rows())
+
     def summary(self) -> str:
-        """The result first, then a line for every difference, with the names of the runs."""
-        lines = [" and ".join(self.names.values())]
-        lines += [str(one.get("message", "")) for one in self.data.get("findings") or ()]
-        for name, a, b, *_, difference, low, high in (row[:8] for row in self.rows()):
-            limits = "" if low is None or high is None else f" ({low:+.3f} to {high:+.3f})"
-            value = "no value" if difference is None else f"{difference:+.3f}{limits}"
-            lines.append(f"  {name:26} {self.names[a]} less {self.names[b]}: {value}")
-        return "\n".join(lines)
+        """The verdict, then a line for every difference, with the names of the runs."""
+        return f"{self.title()}\n{table_text(self.columns[:8], self._lines())}"
 
     @property
     def names(self) -> dict[str, str]:
@@ -80,9 +89,7 @@ class Comparison(Answer):
         return {run["id"]: _run_name(run) for run in self.data["evaluations"]}
 
     def _repr_html_(self) -> str:
-        head, *_ = self.summary().split("\n  ", 1)
-        rows = ((row[0], self.names[row[1]], self.names[row[2]], *row[3:8]) for row in self.rows())
-        return f"<p>{escape(head)}</p>" + table_html(self.columns[:8], rows)
+        return f"<p><b>{escape(self.title())}</b></p>{table_html(self.columns[:8], self._lines())}"
 
     def rows(self) -> Iterator[Sequence[Any]]:
         """A line for every metric and pair of runs."""
@@ -112,6 +119,10 @@ class Tournament(Answer):
         """Id of the comparison."""
         return str(self.data["id"])
 
+    def title(self) -> str:
+        """Number of models and data sets."""
+        return f"{len(self.data['models'])} models on {len(self.data['datasets'])} data sets, by their average ranks"
+
     def rows(self) -> Iterator[Sequence[Any]]:
         """A line for every model."""
         for model, rank in zip(self.data["models"], self.data["average_ranks"], strict=True):
@@ -125,6 +136,10 @@ class Leaderboard(Answer):
         *("rank", "model", "version", "value", "low", "high"),
         *("n_samples", "evaluation_id", "reason"),
     )
+
+    def title(self) -> str:
+        """The data set and the metric."""
+        return f"{self.data['dataset']['name']} by {self.data['metric']}, the best first"
 
     @property
     def items(self) -> list[Mapping[str, Any]]:
@@ -214,6 +229,11 @@ class Check(Answer):
         """Result of each rule."""
         return list(self.data["results"])
 
+    def title(self) -> str:
+        """The verdict, and of what."""
+        run = _run_name(self.data["evaluation"])
+        return f"{self.verdict}: gate {self.gate}, version {self.data['gate']['version']}, {run}"
+
     def rows(self) -> Iterator[Sequence[Any]]:
         """A line for every rule."""
         for one in self.results:
@@ -229,15 +249,3 @@ class Check(Answer):
             return self
         kind = GateFailed if self.verdict == "fail" else GateInconclusive
         raise kind(str(self), code=f"gate_{self.verdict}", problem=self.data)
-
-
-def rule_text(rule: Mapping[str, Any]) -> str:
-    """A rule in a few words, such as ``h_mean >= 0.8``."""
-    if "minimum_samples" in rule:
-        return f"at least {rule['minimum_samples']:,} samples"
-    metric = rule.get("metric", "")
-    for demand, words in _DEMANDS.items():
-        if rule.get(demand) is not None:
-            return f"{metric} {words.format(rule[demand])}"
-    demand = next((one for one in ("not_worse_than", "better_than", "equivalent_to") if rule.get(one)), "")
-    return f"{metric} {demand.replace('_', ' ')} {rule.get(demand, '')}, margin {rule.get('margin') or 0}"

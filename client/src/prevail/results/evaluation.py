@@ -10,8 +10,11 @@ from typing import Any, ClassVar, Final
 from prevail.errors import UndefinedValue
 from prevail.results.answer import Answer
 from prevail.results.html import evaluation_html, shown
+from prevail.results.words import visible
 
 TWIN: Final = "at_balanced_prevalence"
+# What one asks of two classes beside the headline, in this order.
+_OF_TWO_CLASSES: Final = ("recall", "precision", "f1", "roc_auc", "average_precision")
 _PLAIN_LABEL: Final = re.compile(r"""[^\s(),"'@\\*][^\s(),"'@\\]*""")
 
 
@@ -201,15 +204,25 @@ class Evaluation(Answer):
         place = ", ".join(str(one) for one in (dataset.get("name"), dataset.get("split")) if one)
         return f"{said or 'an evaluation'} on {place}" if place else said or "an evaluation that is not kept"
 
-    def summary(self) -> str:
-        """The findings and the headline."""
+    def title(self) -> str:
+        """Model and data set, and how much it was judged on."""
         count = self.headline.get("n_samples")
         size = "" if count is None or not math.isfinite(count) else f", {count:,.0f} samples"
-        lines = [f"{self.name}{size}"]
+        return f"{self.name}{size}"
+
+    def leading(self) -> dict[str, Value]:
+        """The values that are shown first, by name; of two classes those of the positive class too."""
+        headline = {**self.headline.get("metrics", {}), **self.headline.get("requested", {})}
+        found = {name: Value(name, one["value"], one.get("low"), one.get("high")) for name, one in headline.items()}
+        of_two = _OF_TWO_CLASSES if len(self.labels) == 2 else ()
+        return found | {name: self[name] for name in of_two if name in self}
+
+    def summary(self) -> str:
+        """The findings and the leading values."""
+        lines = [visible(self.title())]
         lines += [f"{str(one.get('severity', '')).upper()}  {one.get('message', '')}" for one in self.findings]
-        for name, value in {**self.headline.get("metrics", {}), **self.headline.get("requested", {})}.items():
-            lines.append(f"  {name:26} {Value(name, value.get('value'), value.get('low'), value.get('high'))}")
+        lines += [f"  {name:26} {value}" for name, value in self.leading().items()]
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        return evaluation_html(self.name, self.data)
+        return evaluation_html(self.title(), self.data, self.leading())

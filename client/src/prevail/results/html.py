@@ -37,15 +37,13 @@ def _cell(value: Any) -> str:
     return f'<td style="{_CELL.format(side)}">{shown(value)}</td>'
 
 
-def evaluation_html(title: str, data: Mapping[str, Any]) -> str:
+def evaluation_html(title: str, data: Mapping[str, Any], values: Mapping[str, Any]) -> str:
     """Findings, the headline with a bar for each value, the matrix as a heat map."""
     findings = "".join(
         f"<li><b>{escape(str(one.get('severity', '')))}</b> {escape(str(one.get('message', '')))}</li>"
         for one in data.get("findings") or ()
     )
-    headline = data.get("headline") or {}
-    values = {**(headline.get("metrics") or {}), **(headline.get("requested") or {})}
-    lines = "".join(_line(name, value) for name, value in values.items())
+    lines = "".join(_line(name, value.value, value.low, value.high) for name, value in values.items())
     parts = [f"<h4>{escape(title)}</h4>", f"<ul>{findings}</ul>" if findings else "", f"<table>{lines}</table>"]
     matrix = (data.get("input") or {}).get("confusion_matrix")
     if matrix and len(matrix) <= _LARGEST_MATRIX:
@@ -53,8 +51,7 @@ def evaluation_html(title: str, data: Mapping[str, Any]) -> str:
     return "".join(parts)
 
 
-def _line(name: str, value: Mapping[str, Any]) -> str:
-    low, high, point = value.get("low"), value.get("high"), value.get("value")
+def _line(name: str, point: float | None, low: float | None, high: float | None) -> str:
     limits = "-" if low is None or high is None else f"{shown(low)} to {shown(high)}"
     cells = (f"<code>{escape(name)}</code>", shown(point), limits, _bar(point, low, high))
     return "<tr>" + "".join(f'<td style="{_CELL.format("left")}">{one}</td>' for one in cells) + "</tr>"

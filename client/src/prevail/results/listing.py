@@ -6,7 +6,8 @@ from typing import Any, Final
 
 from prevail.errors import PrevailError
 from prevail.results.answer import Answer
-from prevail.results.html import shown, table_html
+from prevail.results.html import table_html
+from prevail.results.words import cell_text, flattened, is_rule, rule_text, short, table_text
 from prevail.wire.steps import Call
 
 
@@ -37,23 +38,23 @@ class Facts(Answer):
     def facts(self) -> Iterator[Sequence[Any]]:
         """A line for every member that is no table."""
         inside = {name for names, _ in _tables(self.data) for name in names}
-        for name, value in self.data.items():
+        for name, value in flattened({name: one for name, one in self.data.items() if name not in inside}).items():
             if name not in inside:
-                for one, each in flattened({name: value}).items():
-                    yield one, each if isinstance(each, int | float | None) else _short(each)
+                yield name, value if isinstance(value, int | float | None) else short(value)
 
     def summary(self) -> str:
         """A line for every member, and its tables."""
         facts = [*self.facts()]
         width = max((len(str(name)) for name, _ in facts), default=0)
-        parts = ["\n".join(f"{name:{width}}  {visible(_plain(value))}" for name, value in facts)] if facts else []
+        parts = ["\n".join(f"{name:{width}}  {cell_text(value)}" for name, value in facts)] if facts else []
         for names, (columns, rows) in _tables(self.data):
             more = f"\nand {len(rows) - _MOST_LINES:,} more lines" if len(rows) > _MOST_LINES else ""
             parts.append(f"{', '.join(names)}:\n{table_text(columns, rows[:_MOST_LINES])}{more}")
         return "\n\n".join(parts)
 
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__} {', '.join(self.data)}>"
+    def title(self) -> str:
+        """The names of what it has."""
+        return ", ".join(self.data)
 
     def _repr_html_(self) -> str:
         html = table_html(("name", "value"), self.facts())
@@ -101,12 +102,16 @@ class Figure(Facts):
         values = data.get("values") if isinstance(data, Mapping) else None
         return [one for one in values if isinstance(one, Mapping)] if isinstance(values, list) else []
 
-    def summary(self) -> str:
+    def title(self) -> str:
         """The description of what it shows."""
         return str(self.data.get("description") or "a figure")
 
-    def __repr__(self) -> str:
-        return f"<Figure {self.summary()}>"
+    def summary(self) -> str:
+        """The description of what it shows."""
+        return self.title()
+
+    def __str__(self) -> str:
+        return self.title()
 
     def _repr_html_(self) -> str | None:  # type: ignore[override]
         return self.svg()
@@ -118,24 +123,45 @@ _MOST_LINES: Final = 20
 
 def _tables(data: Mapping[str, Any]) -> Iterator[tuple[Sequence[str], Table]]:
     """The tables in an answer, each with the names of the members that it is made of."""
-    series = {
-        name: value
-        for name, value in data.items()
-        if isinstance(value, list) and len(value) > 1 and all(isinstance(one, int | float | None) for one in value)
-    }
+    if len(data) > 1 and all(isinstance(one, Mapping) and "value" in one for one in data.values()):
+        yield [*data], _lines([{"name": name, **flattened(one)} for name, one in data.items()])
+        return
+    series = {name: value for name, value in _leaves(data) if _is_series(value)}
     longest = max(map(len, series.values()), default=0)
     columns = {name: value for name, value in series.items() if len(value) == longest}
     if len(columns) > 1:
         yield [*columns], ([*columns], [*zip(*columns.values(), strict=True)])
     for name, value in data.items():
-        lines: list[dict[str, Any]] = []
         if isinstance(value, list) and value and all(isinstance(one, Mapping) for one in value):
-            lines = [flattened(one) for one in value]
+            yield [name], _lines([_line(one) for one in value])
+        elif isinstance(value, list) and value and all(map(_is_series, value)):
+            labels = [*map(str, data.get("labels") or range(len(value[0])))]
+            yield [name, "labels"], (["", *labels], [[label, *row] for label, row in zip(labels, value, strict=True)])
         elif isinstance(value, Mapping) and value and all(isinstance(one, Mapping) for one in value.values()):
-            lines = [{name.removesuffix("s"): key, **flattened(one)} for key, one in value.items()]
-        if lines:
-            names = list(dict.fromkeys(one for line in lines for one in line))
-            yield [name], (names, [[line.get(one) for one in names] for line in lines])
+            yield [name], _lines([{name.removesuffix("s"): key, **flattened(one)} for key, one in value.items()])
+
+
+def _line(one: Mapping[str, Any]) -> dict[str, Any]:
+    """An item as a line; a rule is said first."""
+    return {"rule": rule_text(one), **flattened(one)} if is_rule(one) else flattened(one)
+
+
+def _lines(lines: list[dict[str, Any]]) -> Table:
+    names = list(dict.fromkeys(one for line in lines for one in line))
+    return names, [[line.get(one) for one in names] for line in lines]
+
+
+def _leaves(data: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """The members of an answer and of the objects in it, lists as they are."""
+    for name, value in data.items():
+        if isinstance(value, Mapping):
+            yield from ((f"{name}.{one}", each) for one, each in _leaves(value))
+        else:
+            yield name, value
+
+
+def _is_series(value: Any) -> bool:
+    return isinstance(value, list) and len(value) > 1 and all(isinstance(one, int | float | None) for one in value)
 
 
 class Listing(Answer):
@@ -171,52 +197,13 @@ class Listing(Answer):
             flat = flattened(one)
             yield [flat.get(name) for name in columns]
 
+    def title(self) -> str:
+        """Number of items."""
+        return f"{len(self.items):,} items" + ("" if self.is_complete else " and more: ask with a higher limit")
+
     def summary(self) -> str:
-        """The beginning as a table."""
+        """The items as a table."""
         if not self.items:
             return "nothing"
         lines = table_text(self.columns, self.rows())
-        return lines if self.is_complete else f"{lines}\nand more: ask with a higher limit"
-
-
-def flattened(item: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """The members of an item and of the objects in it, each with a name."""
-    found: dict[str, Any] = {}
-    for name, value in item.items():
-        if isinstance(value, Mapping) and value:
-            found |= flattened(value, f"{prefix}{name}.")
-        else:
-            found[prefix + name] = ", ".join(map(_words, value)) if isinstance(value, list) else value
-    return found
-
-
-def _words(one: Any) -> str:
-    """A member of a list; of an object its members, without the signs of a language."""
-    if isinstance(one, Mapping):
-        return " ".join(f"{name} {_words(value)}" for name, value in one.items())
-    return " ".join(map(_words, one)) if isinstance(one, list) else _short(one)
-
-
-def _short(value: Any) -> str:
-    text = " ".join(str(value).split())
-    return text if len(text) <= 100 else f"{text[:97]}..."
-
-
-def table_text(columns: Sequence[str], rows: Iterator[Sequence[Any]] | Sequence[Sequence[Any]]) -> str:
-    """A table for a terminal; what is the same everywhere and empty is left out."""
-    lines = [[visible(_plain(cell)) for cell in row] for row in rows]
-    kept = [place for place in range(len(columns)) if any(line[place] not in ("", "-") for line in lines)]
-    table = [[columns[place] for place in kept], *([line[place] for place in kept] for line in lines)]
-    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-    return "\n".join("  ".join(map(str.ljust, line, widths)).rstrip() for line in table)
-
-
-def _plain(cell: Any) -> str:
-    if isinstance(cell, float):
-        return shown(cell)
-    return "-" if cell is None else _short(cell)
-
-
-def visible(text: str) -> str:
-    """Text with what is not seen written out: names are data, and do nothing to a terminal."""
-    return "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in text)
+        return lines if self.is_complete else f"{lines}\n{self.title()}"

@@ -36,10 +36,11 @@ class Slices(Answer):
             if any(value["difference"].get("verdict") == "worse" for value in one["metrics"].values())
         ]
 
-    def summary(self) -> str:
-        """Return what was found."""
-        said = [str(one["message"]) for one in self.data["findings"]]
-        return "\n".join([f"{len(self.data['slices'])} slices", *said])
+    def title(self) -> str:
+        """Number of slices, and the findings."""
+        return " ".join(
+            [f"{len(self.data['slices'])} slices.", *(str(one["message"]) for one in self.data["findings"])]
+        )
 
 
 def _condition(value: Any) -> str:

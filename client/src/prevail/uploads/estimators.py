@@ -26,7 +26,7 @@ def predicted(model: Any, X: Any) -> dict[str, Any]:  # noqa: N803 - as scikit-l
     if labels is not None and hasattr(model, "decision_function"):
         return {"scores": model.decision_function(X), "labels": labels}
     if not hasattr(model, "predict"):
-        raise InvalidInput(f"model: expected an estimator, got {type(model).__name__}", code="array_type")
+        raise InvalidInput(f"estimator: expected one of scikit-learn, got {type(model).__name__}", code="array_type")
     return {"y_pred": model.predict(X), **({} if labels is None else {"labels": labels})}
 
 

@@ -1,0 +1,84 @@
+"""Words and tables for a terminal: what is said of members of an answer, without the signs of a language."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from prevail.results.html import shown
+
+_DEMANDS: Final = {"min": ">= {}", "max": "<= {}", "not_changed_since": "not changed since the last change"}
+_BY_RUN: Final = ("not_worse_than", "better_than", "equivalent_to")
+_LONGEST_CELL: Final = 100
+# Columns of a text; a table has all of them.
+_WIDEST: Final = 250
+
+
+def rule_text(rule: Mapping[str, Any]) -> str:
+    """A rule in a few words, such as ``h_mean >= 0.8``."""
+    if "minimum_samples" in rule:
+        return f"at least {rule['minimum_samples']:,} samples"
+    metric = rule.get("metric", "")
+    for demand, words in _DEMANDS.items():
+        if rule.get(demand) is not None:
+            return f"{metric} {words.format(rule[demand])}"
+    demand = next((one for one in _BY_RUN if rule.get(one)), "")
+    return f"{metric} {demand.replace('_', ' ')} {rule.get(demand, '')}, margin {rule.get('margin') or 0}"
+
+
+def is_rule(one: Mapping[str, Any]) -> bool:
+    """Is it a rule of a gate?"""
+    return "metric" in one and any(demand in one for demand in (*_DEMANDS, *_BY_RUN))
+
+
+def flattened(item: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """The members of an item and of the objects in it, each with a name."""
+    found: dict[str, Any] = {}
+    for name, value in item.items():
+        if isinstance(value, Mapping) and value:
+            found |= flattened(value, f"{prefix}{name}.")
+        else:
+            found[prefix + name] = _words(value) if isinstance(value, list) else value
+    return found
+
+
+def _words(one: Any) -> str:
+    """A member of a list; of an object its members, and rules as they are said."""
+    if isinstance(one, Mapping):
+        if "verdict" in one and isinstance(one.get("rule"), Mapping):
+            return f"{rule_text(one['rule'])}: {one['verdict']}"
+        if is_rule(one):
+            return rule_text(one)
+        return " ".join(f"{name} {_words(value)}" for name, value in one.items())
+    if isinstance(one, list):
+        said = [*map(_words, one)]
+        return ("; " if any(", " in each for each in said) else ", ").join(said)
+    return short(one)
+
+
+def short(value: Any) -> str:
+    """The beginning of a text, in one line."""
+    text = " ".join(str(value).split())
+    return text if len(text) <= _LONGEST_CELL else f"{text[: _LONGEST_CELL - 3]}..."
+
+
+def visible(text: str) -> str:
+    """Text with what is not seen written out: names are data, and do nothing to a terminal."""
+    return "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in text)
+
+
+def cell_text(cell: Any) -> str:
+    """A value in a table."""
+    if isinstance(cell, float):
+        return shown(cell)
+    return "-" if cell is None else visible(short(cell))
+
+
+def table_text(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    """A table for a terminal. Columns that are empty are left out, and those at the end that no line has room for."""
+    lines = [[*map(cell_text, row)] for row in rows]
+    kept = [place for place in range(len(columns)) if any(line[place] not in ("", "-") for line in lines)]
+    table = [[visible(columns[place]) for place in kept], *([line[place] for place in kept] for line in lines)]
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    room = next((place for place in range(1, len(kept)) if sum(widths[: place + 1]) + 2 * place > _WIDEST), len(kept))
+    written = "\n".join("  ".join(map(str.ljust, line[:room], widths)).rstrip() for line in table)
+    left_out = len(kept) - room
+    return f"{written}\nand {left_out} more columns: to_pandas() and JSON have them" if left_out else written
