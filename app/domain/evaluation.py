@@ -4,12 +4,13 @@ The report of an evaluation is a pure function of its input and options, so the 
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import astuple, dataclass, field, fields
+from dataclasses import astuple, dataclass, field, fields, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, Final, Generic, Literal, Self, TypeVar
 from uuid import UUID
 
+import numpy as np
 from numpy.typing import NDArray
 
 from app.domain.errors import InvalidInput
@@ -161,6 +162,30 @@ class EvaluationRecord:
     def counts_independent(self) -> bool:
         """Entries are numbers of independent samples, from which their sampling error follows."""
         return self.content is Content.counts and not self.is_grouped
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AlikeEvaluations:
+    """Evaluations of one model on one split of a dataset that differ in its version, in when they were made and in what
+    was counted, and in nothing else.
+
+    Attributes:
+        first: Of them, without its tags and its values.
+        ids: (n, 2) halves of their ids, in order.
+        versions: (n) of the model.
+        counts: (n, K, K), or of another shape as `EvaluationRecord.counts`.
+    """
+
+    first: EvaluationRecord
+    ids: NDArray[np.uint64]
+    versions: Sequence[str | None]
+    counts: NDArray[Any]
+
+    def record(self, place: int) -> EvaluationRecord:
+        """Return one of them, likewise without tags and values."""
+        upper, lower = self.ids[place].tolist()
+        model = ModelRef(self.first.model.name, self.versions[place])
+        return replace(self.first, id=UUID(int=upper << 64 | lower), model=model, counts=self.counts[place])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

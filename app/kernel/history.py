@@ -6,8 +6,7 @@ time as long as nothing changes, so it reaches 1 / alpha with a probability of a
 (Ville 1939; Howard et al. 2021; Shin, Ramdas & Rinaldo 2022).
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final
 
@@ -21,11 +20,11 @@ _SIZES: Final = np.array([0.5, 1.0, 2.0, 4.0])
 # Places of a change: all up to the first, then in steps of so large a part.
 _ALL_TO, _STEP = 60, 0.05
 _GEOMETRIC = 0.02
-_ROWS = 1024
-_HALVINGS = 45
-# Ends are exact to so many standard errors; a step looks so far beside a straight line, as a part of what is left.
-_FINE, _NEAR = 1e-11, 0.01
-_MOST_DOUBLED = 60
+# Values that are looked at together, and such whose bands are made together.
+_ROWS, _BANDS = 1024, 64
+_HALVINGS, _MOST_STEPS = 60, 100
+# Ends are exact to so many standard errors.
+_FINE = 1e-11
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,43 +96,50 @@ class History:
             start = found[-1].after + 1
         return tuple(found)
 
-    def band(self, place: int) -> tuple[float, float] | None:
-        """Return where a value would lie had nothing changed since the last change; None of the first of a stretch.
-
-        A value is outside exactly where a change is claimed at it.
+    def bands(self, places: NDArray[np.intp]) -> Array:
+        """Return where values would lie (P, 2) had nothing changed since the last change; NaN of the first of a
+        stretch. A value is outside exactly where a change is claimed at it.
         """
-        start, stretch = 0, 1
-        for change in self.changes:
-            if place > change.claimed:
-                start, stretch = change.after + 1, stretch + 1
-        if place <= start:
-            return None
-        own, size = self._stretch(start, place), float(self._sizes[place])
-        known = float(self._sums[place] - self._sums[start])
-
-        threshold = np.log(self._threshold(stretch))
-
-        def excess(values: Array) -> Array:
-            above: Array = own.log_evidence(known + size * values) - threshold
-            return above
-
-        return _ends(excess, known / (own.n - size), (own.variance / size) ** 0.5)
+        found = np.full((places.size, 2), np.nan)
+        claimed = np.array([change.claimed for change in self.changes], np.intp)
+        before = np.searchsorted(claimed, places)
+        for stretch in np.unique(before).tolist():
+            start = self.changes[stretch - 1].after + 1 if stretch else 0
+            of_stretch = np.flatnonzero((before == stretch) & (places > start))
+            for first in range(0, of_stretch.size, _BANDS):
+                rows = of_stretch[first : first + _BANDS]
+                here, own = places[rows], self._evidence(start, places[rows])
+                sizes, values = self._sizes[here], np.diff(self._sums)[here] / self._sizes[here]
+                known = (self._sums[here] - self._sums[start]) / (self._n[here] - self._n[start])
+                ends = own.moved_by(sizes[:, None] / own.rest).ends(
+                    np.log(self._threshold(stretch + 1)), known - values, np.sqrt(own.variance / sizes)
+                )
+                found[rows] = values[:, None] + ends
+        return found
 
     def _threshold(self, stretch: int) -> float:
         return stretch * (stretch + 1.0) / self.alpha
 
-    def _stretch(self, start: int, last: int, places: NDArray[np.intp] | None = None) -> "_Stretch":
-        places = _places(last - start) if places is None else places
-        n, sums, variances = (one[last + 1] - one[start] for one in (self._n, self._sums, self._variances))
-        return _Stretch(
-            places=places,
-            before_n=self._n[start + places] - self._n[start],
-            before=self._sums[start + places] - self._sums[start],
-            n=float(n),
-            total=float(sums),
-            variance=float(variances / n),
-            first=float(self._sizes[start]),
-            odds=_odds(places),
+    def _evidence(self, start: int, lasts: NDArray[np.intp], places: NDArray[np.intp] | None = None) -> "_Evidence":
+        """Return the evidence at some values (P) of one stretch, of a change after one of the places (C)."""
+        places = _places(int(lasts.max()) - start) if places is None else places
+        n, sums, variances = (one[lasts + 1] - one[start] for one in (self._n, self._sums, self._variances))
+        before_n, before = (one[start + places] - one[start] for one in (self._n, self._sums))
+        known = places <= (lasts - start)[:, None]
+        rest, variance = np.where(known, n[:, None] - before_n, 1.0), variances / n
+        spread, odds = 1.0 / before_n + 1.0 / rest, np.where(known, _odds(places), 0.0)
+        ratios = (_SIZES**2)[:, None] / (float(self._sizes[start]) * spread)[:, None]
+        with silently():
+            heights = np.log(odds / len(_SIZES))[:, None] - 0.5 * np.log1p(ratios)
+        return _Evidence(
+            gaps=(sums[:, None] - before) / rest - before / before_n,
+            slopes=np.zeros(rest.shape),
+            curves=0.5 * ratios / (1.0 + ratios) / (spread * variance[:, None])[:, None],
+            heights=heights,
+            unchanged=np.log1p(-odds.sum(axis=1)),
+            before_n=before_n,
+            rest=rest,
+            variance=variance,
         )
 
     def _first_claim(self, start: int, stretch: int) -> int | None:
@@ -160,123 +166,112 @@ class History:
             with silently():
                 most = np.exp(squares[likely] * scales[rows][likely, None]) @ odds[: known.size]
             for row in likely[most >= threshold - 1.0].tolist():
-                own = self._stretch(start, start + first + row)
-                if own.evidence(np.array([own.total]))[0] >= threshold:
+                if self._evidence(start, np.array([start + first + row])).log()[0] >= np.log(threshold):
                     return start + first + int(row)
         return None
 
     def _change(self, start: int, claimed: int, stretch: int) -> Change:
-        own = self._stretch(start, claimed)
-        here = np.array([own.total])
+        last = np.array([claimed])
+        own = self._evidence(start, last)
         # Where it was is looked for among all places.
-        every = self._stretch(start, claimed, np.arange(1, claimed - start + 1))
-        place = int(np.argmax(every.logs(here, every.before)[0]))
-        split, before_n = int(every.places[place]), float(every.before_n[place])
-        before, rest = float(every.before[place]) / before_n, own.n - before_n
-        since = (own.total - float(every.before[place])) / rest
+        split = int(np.argmax(self._evidence(start, last, np.arange(1, claimed - start + 1)).logs()[0])) + 1
+        sums = [
+            (one[start + split] - one[start], one[claimed + 1] - one[start + split]) for one in (self._n, self._sums)
+        ]
+        (before_n, rest), totals = sums
+        before, since = (float(total / n) for total, n in zip(totals, sums[0], strict=True))
         later = np.maximum(own.before_n - before_n, 0.0)
-
-        threshold = np.log(self._threshold(stretch))
-
-        def excess(shifts: Array) -> Array:
-            moved = own.log_evidence(own.total - shifts * rest, own.before - shifts[:, None] * later)
-            above: Array = moved - threshold
-            return above
-
-        scale = float(np.sqrt(own.variance * (1.0 / before_n + 1.0 / rest)))
-        low, high = _ends(excess, since - before, scale)
-        p = min(1.0, stretch * (stretch + 1.0) / float(own.evidence(here)[0]))
+        moved = own.moved_by((later - rest) / own.rest + later / own.before_n)
+        scale = np.sqrt(own.variance * (1.0 / before_n + 1.0 / rest))
+        ((low, high),) = moved.ends(np.log(self._threshold(stretch)), np.array([since - before]), scale).tolist()
+        p = min(1.0, float(np.exp(np.log(stretch * (stretch + 1.0)) - own.log()[0])))
         return Change(start, start + split - 1, claimed, before, since, low, high, p)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Stretch:
-    """Values since the last change, as sums.
+class _Evidence:
+    """E against no change at P values, as a function of a number that moves the gaps at C places in straight lines: of
+    it the logarithm of every likelihood ratio is a quadratic, so that log E is convex.
 
     Attributes:
-        places: (C) values after which the level may have changed, from 1.
-        before_n: (C) samples up to there.
-        before: (C) samples times values up to there.
-        n: All samples.
-        total: All samples times values.
-        variance: Of one sample, pooled.
-        first: Samples of the first value.
-        odds: (C) weights of the places.
+        gaps: (P, C) mean after a place less mean before.
+        slopes: (P, C) what the number adds to them.
+        curves: (P, S, C) of the quadratics in the gaps, for each size of a change.
+        heights: (P, S, C) their values without a gap, with the weight of the place.
+        unchanged: (P) logarithm of the weight of no change so far.
+        before_n: (C) samples up to a place.
+        rest: (P, C) samples after it.
+        variance: (P) of one sample, pooled.
     """
 
-    places: NDArray[np.intp]
+    gaps: Array
+    slopes: Array
+    curves: Array
+    heights: Array
+    unchanged: Array
     before_n: Array
-    before: Array
-    n: float
-    total: float
-    variance: float
-    first: float
-    odds: Array
+    rest: Array
+    variance: Array
 
-    def logs(self, totals: Array, before: Array) -> Array:
-        """Logarithms (X, C) of the likelihood ratios times the weights of their places, at other sums (X)."""
-        rest = self.n - self.before_n
-        spread = 1.0 / self.before_n + 1.0 / rest
-        gaps = (totals[:, None] - before) / rest - before / self.before_n
-        squares = gaps * gaps / (spread * self.variance)
-        ratios = (_SIZES**2)[:, None, None] / (self.first * spread)
-        each = 0.5 * (squares * ratios / (1.0 + ratios) - np.log1p(ratios))
-        logs: Array = np.logaddexp.reduce(each, axis=0) + np.log(self.odds / len(_SIZES))
-        return logs
+    def moved_by(self, slopes: Array) -> "_Evidence":
+        """Return the same as a function of something else."""
+        return replace(self, slopes=slopes)
 
-    def log_evidence(self, totals: Array, before: Array | None = None) -> Array:
-        """Logarithm (X) of E against no change."""
-        logs = self.logs(totals, self.before if before is None else before)
-        found: Array = np.logaddexp(np.logaddexp.reduce(logs, axis=-1), np.log1p(-float(self.odds.sum())))
+    def logs(self) -> Array:
+        """Logarithms (P, C) of the likelihood ratios times the weights of their places."""
+        found: Array = np.logaddexp.reduce(self.curves * (self.gaps * self.gaps)[:, None] + self.heights, axis=1)
         return found
 
-    def evidence(self, totals: Array) -> Array:
-        """E (X) against no change; infinite beyond what a float64 holds."""
-        with silently():
-            found: Array = np.exp(self.log_evidence(totals))
-        return found
+    def log(self) -> Array:
+        """Logarithm (P) of E."""
+        return self._at(np.zeros(len(self.gaps)), slice(None))[0]
 
+    def _at(self, moves: Array, rows: slice | NDArray[np.intp]) -> tuple[Array, Array]:
+        """Logarithms (R) of E at a number for each of some rows, and their derivatives."""
+        slopes, curves = self.slopes[rows], self.curves[rows]
+        gaps = self.gaps[rows] + slopes * moves[:, None]
+        logs = curves * (gaps * gaps)[:, None] + self.heights[rows]
+        most = np.maximum(logs.max(axis=(1, 2)), self.unchanged[rows])
+        shares = np.exp(logs - most[:, None, None])
+        total = shares.sum(axis=(1, 2)) + np.exp(self.unchanged[rows] - most)
+        rising = ((shares * curves).sum(axis=1) * gaps * slopes).sum(axis=1)
+        return most + np.log(total), 2.0 * rising / total
 
-def _ends(excess: Callable[[Array], Array], middle: float, scale: float) -> tuple[float, float]:
-    """Return both ends of where a convex function is below 0.
+    def ends(self, threshold: float, middles: Array, scales: Array) -> Array:
+        """Return both ends (P, 2) of where log E is below a threshold, about middles (P), which are likely inside.
 
-    Each step looks at the middle of what is left and at both sides of where a straight line reaches 0, which comes
-    near in a few steps.
-    """
-    if excess(np.array([middle]))[0] >= 0.0:
-        middle = _lowest(excess, middle, scale)
-    sides = np.array([-1.0, 1.0])
-    inside, outside = np.zeros(2), np.full(2, 4.0 * scale)
-    below, beyond = np.repeat(excess(np.array([middle])), 2), excess(middle + sides * outside)
-    for _ in range(_MOST_DOUBLED):
-        if (beyond >= 0.0).all():
-            break
-        outside = np.where(beyond >= 0.0, outside, 2.0 * outside)
-        beyond = excess(middle + sides * outside)
-    for _ in range(_HALVINGS):
-        width = outside - inside
-        if (width <= _FINE * scale).all():
-            break
-        with silently():
-            line = np.nan_to_num(below / (below - beyond), nan=0.5)
-        parts = np.array([np.full(2, 0.5), line - _NEAR, line + _NEAR]).clip(0.0, 1.0)
-        known = np.array([inside, outside, *(inside + width * parts)])
-        found = np.array([below, beyond, *excess((middle + sides * known[2:]).ravel()).reshape(3, 2)])
-        least = np.where(found < 0.0, known, -np.inf).argmax(axis=0), (0, 1)
-        most = np.where(found < 0.0, np.inf, known).argmin(axis=0), (0, 1)
-        inside, outside, below, beyond = known[least], known[most], found[least], found[most]
-    low, high = (middle + sides * inside).tolist()
-    return low, high
+        Newton's steps from outside stay outside of what is convex, and come near in a few steps.
+        """
+        above = self._at(middles, slice(None))[0] >= threshold
+        if above.any():
+            middles = np.where(above, self._lowest(middles, scales), middles)
+            above = self._at(middles, slice(None))[0] >= threshold
+        sides = np.tile([-1.0, 1.0], len(middles))
+        rows, scales = np.repeat(np.arange(len(middles)), 2), np.repeat(scales, 2)
+        found, moves = np.repeat(middles, 2), 4.0 * scales
+        open_rows = np.flatnonzero(~np.repeat(above, 2))
+        inside = open_rows
+        for _ in range(_MOST_STEPS):
+            if not inside.size:
+                break
+            beyond = self._at(found[inside] + sides[inside] * moves[inside], rows[inside])[0] >= threshold
+            inside = inside[~beyond]
+            moves[inside] *= 2.0
+        found[open_rows] += (sides * moves)[open_rows]
+        for _ in range(_MOST_STEPS):
+            if not open_rows.size:
+                break
+            logs, rising = self._at(found[open_rows], rows[open_rows])
+            steps = np.maximum(logs - threshold, 0.0) / rising
+            found[open_rows] -= steps
+            open_rows = open_rows[np.abs(steps) > _FINE * scales[open_rows]]
+        return found.reshape(-1, 2)
 
-
-def _lowest(function: Callable[[Array], Array], middle: float, scale: float) -> float:
-    """Return where a convex function is lowest, by golden sections."""
-    low, high, part = middle - 20.0 * scale, middle + 20.0 * scale, (5.0**0.5 - 1.0) / 2.0
-    for _ in range(_HALVINGS):
-        ends = np.array([high - part * (high - low), low + part * (high - low)])
-        one, other = function(ends).tolist()
-        if one < other:
-            high = float(ends[1])
-        else:
-            low = float(ends[0])
-    return (low + high) / 2.0
+    def _lowest(self, middles: Array, scales: Array) -> Array:
+        """Return where log E is lowest (P), by halves."""
+        low, high = middles - 20.0 * scales, middles + 20.0 * scales
+        for _ in range(_HALVINGS):
+            half = (low + high) / 2.0
+            falling = self._at(half, slice(None))[1] < 0.0
+            low, high = np.where(falling, half, low), np.where(falling, high, half)
+        return (low + high) / 2.0

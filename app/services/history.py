@@ -5,28 +5,30 @@ from dataclasses import KW_ONLY, dataclass, field, replace
 from datetime import datetime
 from functools import partial
 from itertools import pairwise
-from math import isfinite
-from typing import NamedTuple
+from math import isfinite, isnan
+from typing import Self
 from uuid import UUID, uuid5
 
 import numpy as np
+from numpy.typing import NDArray
 
 from app.domain.errors import IncomparableRuns, InvalidExpression, NotFound, OutOfReach
-from app.domain.evaluation import DatasetRef, EvaluationName, EvaluationQuery, EvaluationRecord
+from app.domain.evaluation import AlikeEvaluations, DatasetRef, EvaluationName, EvaluationQuery, EvaluationRecord
 from app.domain.expressions.expressions import parse_for_any_classes, refuse_about_sample, refuse_list
-from app.domain.inputs.content import Content
+from app.domain.inputs.kinds import KINDS
 from app.domain.members import LEFT_OUT, as_json, named
 from app.domain.operations import Event, WebhookEvent
 from app.domain.slices import refuse_unknown_slices
 from app.domain.wording import number, run_title
 from app.kernel.history import Change, History
+from app.kernel.matrix.table import Table
 from app.kernel.metrics.card import Inputs
 from app.kernel.metrics.expression import Sliced
-from app.kernel.numerics.arrays import Array
+from app.kernel.numerics.arrays import Array, silently
 from app.kernel.uncertainty.intervals import two_sided_z
 from app.services.estimands import Better, Estimand, make_estimand, part_of, ranked_by
-from app.services.estimates.estimate import Estimate, LimitSettings
-from app.services.estimates.estimates import estimate, work_of
+from app.services.estimates.estimate import LimitSettings
+from app.services.estimates.estimates import estimate, limits_of_many, work_of
 from app.services.estimates.run_data import RunData, run_data
 from app.services.ports import Announcer, EvaluationStore, PairedLabels
 from app.services.processes.compute import ComputePool
@@ -35,8 +37,8 @@ from app.services.runs.causes import NOISE, Causes, causes_of, has_causes, said_
 from app.services.runs.pairing import KeptSamples, read_labels, read_outputs
 from app.services.stored import inputs_of_all, stored_input
 
-# Evaluations of one series: their limits are made within seconds.
-MOST_POINTS = 1000
+# Evaluations of one series, and of such whose limits are made one by one, within seconds.
+MOST_POINTS, _MOST_ALONE = 10_000, 1000
 LEVEL = 0.95
 # Neighbours that share more of their samples than the first and less than the second are windows that overlap.
 _SHARED, _SAME = 0.0, 0.9
@@ -175,10 +177,10 @@ class HistoryService:
         """
         for metric in query.metrics:
             _check(metric)
-        records = await self._records(project, query)
-        metrics = query.metrics or (ranked_by(stored_input(records[-1])),)
-        kept = await self._samples(project, records, metrics)
-        return await self.compute.run(partial(series, replace(query, metrics=metrics), records, kept))
+        whole = await self._series(project, query)
+        metrics = query.metrics or (ranked_by(stored_input(whole.record(-1))),)
+        kept = await self._samples(project, whole, metrics)
+        return await self.compute.run(partial(series, replace(query, metrics=metrics), whole, kept))
 
     async def held(self, project: str, record: EvaluationRecord, levels: Sequence[tuple[str, float]]) -> Sequence[Held]:
         """Hold an evaluation against those before it: did it change since the last change?
@@ -195,12 +197,11 @@ class HistoryService:
         query = HistoryQuery(
             model=record.model.name, dataset=DatasetRef(record.dataset.name, None, record.dataset.split)
         )
-        records = [one for one in await self._records(project, query) if one.dataset.split == record.dataset.split]
-        records = [one for one in records if one.id <= record.id]
-        kept = await self._samples(project, records, [metric for metric, _ in levels])
-        return await self.compute.run(partial(_held, levels, records, kept))
+        whole = (await self._series(project, query)).up_to(record)
+        kept = await self._samples(project, whole, [metric for metric, _ in levels])
+        return await self.compute.run(partial(_held, levels, whole, kept))
 
-    async def _records(self, project: str, query: HistoryQuery) -> list[EvaluationRecord]:
+    async def _series(self, project: str, query: HistoryQuery) -> "Series":
         """Return the evaluations of a series, the oldest first.
 
         Raises:
@@ -216,26 +217,81 @@ class HistoryService:
             descending=False,
             limit=MOST_POINTS + 1,
         )
-        page = await self.store.page(project, wanted)
-        if not page.items:
+        found = Series.of(await self.store.series(project, wanted))
+        if not len(found):
             raise NotFound(f"model {query.model!r} has no such evaluation on dataset {query.dataset.name!r}")
-        if len(page.items) > MOST_POINTS:
-            raise OutOfReach(
-                f"there are more than {MOST_POINTS} evaluations, which is what one series may have; take a later "
-                "created_after"
-            )
-        found = await self.store.get_many(project, [one.id for one in page.items])
-        return [found[one.id] for one in page.items if one.id in found]
+        if len(found) > MOST_POINTS:
+            raise _too_many(MOST_POINTS, "evaluations, which is what one series may have")
+        return found
 
-    async def _samples(self, project: str, records: Sequence[EvaluationRecord], metrics: Sequence[str]) -> KeptSamples:
-        known = [(metric, _estimand(metric, record)) for metric in metrics for record in records]
-        estimands = [(metric, one) for metric, one in known if isinstance(one, Estimand)]
-        needing = [(one.scored, metric) for metric, one in estimands if one.scored or one.is_of_slices]
-        if needing:
-            scored, metric = max(needing)
-            pointers = ["metric"] * len(records)
-            return await read_outputs(self.labels, project, records, metric, scored=scored, pointers=pointers)
-        return await read_labels(self.labels, project, records)
+    async def _samples(self, project: str, whole: "Series", metrics: Sequence[str]) -> KeptSamples:
+        known = [_estimand(metric, part.first) for metric in metrics for part in whole.parts]
+        needing = [
+            (one.scored, one.text) for one in known if isinstance(one, Estimand) if one.scored or one.is_of_slices
+        ]
+        columns = [
+            place for place, one in enumerate(whole.parts) if needing or any(KINDS[one.first.kind].all_columns())
+        ]
+        places = np.flatnonzero(np.isin(whole.part, columns)).tolist()
+        if len(places) > _MOST_ALONE:
+            raise _too_many(_MOST_ALONE, "evaluations of samples, which are looked at one by one")
+        records = [whole.record(place) for place in places]
+        if not needing:
+            return await read_labels(self.labels, project, records)
+        scored, metric = max(needing)
+        pointers = ["metric"] * len(records)
+        return await read_outputs(self.labels, project, records, metric, scored=scored, pointers=pointers)
+
+
+def _too_many(most: int, what: str) -> OutOfReach:
+    return OutOfReach(f"there are more than {most:,} {what}; take a later created_after", pointer="created_after")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Series:
+    """Evaluations, the oldest first.
+
+    Attributes:
+        parts: Those that are alike together.
+        ids: (n, 2) halves of their ids.
+        part: (n) of each the part that it is in.
+        place: (n) its place there.
+    """
+
+    parts: Sequence[AlikeEvaluations]
+    ids: NDArray[np.uint64]
+    part: NDArray[np.intp]
+    place: NDArray[np.intp]
+
+    @classmethod
+    def of(cls, parts: Sequence[AlikeEvaluations]) -> Self:
+        """Bring them into order."""
+        part = np.repeat(np.arange(len(parts)), [len(one.ids) for one in parts])
+        place = np.concatenate([np.arange(0), *(np.arange(len(one.ids)) for one in parts)])
+        ids = np.concatenate([np.empty((0, 2), np.uint64), *(one.ids for one in parts)])
+        order = np.lexsort(ids.T[::-1])
+        return cls(parts, ids[order], part[order], place[order])
+
+    def __len__(self) -> int:
+        return len(self.part)
+
+    def record(self, place: int) -> EvaluationRecord:
+        """Return one of them."""
+        own: EvaluationRecord = self.parts[int(self.part[place])].record(int(self.place[place]))
+        return own
+
+    def place_of(self, identifier: UUID) -> int | None:
+        """Return where one of them is."""
+        found = np.flatnonzero((self.ids == np.array(divmod(identifier.int, 1 << 64), np.uint64)).all(axis=1))
+        return int(found[0]) if found.size else None
+
+    def up_to(self, record: EvaluationRecord) -> Self:
+        """Return those up to one of them that are of the same split."""
+        same = [part for part, one in enumerate(self.parts) if one.first.dataset.split == record.dataset.split]
+        upper, lower = divmod(record.id.int, 1 << 64)
+        upto = (self.ids[:, 0] < upper) | ((self.ids[:, 0] == upper) & (self.ids[:, 1] <= lower))
+        upto &= np.isin(self.part, same)
+        return replace(self, ids=self.ids[upto], part=self.part[upto], place=self.place[upto])
 
 
 def _check(metric: str) -> None:
@@ -253,41 +309,40 @@ def _estimand(metric: str, record: EvaluationRecord) -> Estimand | str:
         return error.detail
 
 
-def series(query: HistoryQuery, records: Sequence[EvaluationRecord], kept: KeptSamples) -> HistoryAnswer:
+def series(query: HistoryQuery, whole: Series, kept: KeptSamples) -> HistoryAnswer:
     """Return a page of a series.
 
     Args:
         query: What is asked, with its metrics.
-        records: The series, the oldest first.
+        whole: The series.
         kept: What is known of the samples.
     """
-    _refuse_windows(records, kept)
+    _refuse_windows(whole, kept)
     alpha = (1.0 - LEVEL) / len(set(query.metrics))
     values: dict[str, list[HistoryValue]] = {}
-    changes: list[HistoryChange] = []
-    start = next((place + 1 for place, one in enumerate(records) if one.id == query.after), 0)
-    if query.newest:
-        start = max(0, len(records) - query.limit)
-    shown = range(start, min(start + query.limit, len(records)))
-    runs = _runs(records, kept)
+    changes: list[tuple[int, HistoryChange]] = []
+    after = None if query.after is None else whole.place_of(query.after)
+    start = max(0, len(whole) - query.limit) if query.newest else 0 if after is None else after + 1
+    shown = range(start, min(start + query.limit, len(whole)))
+    records, runs = [whole.record(place) for place in shown], dict[int, RunData]()
     for metric in dict.fromkeys(query.metrics):
-        known = _estimates(metric, records, runs)
-        values[metric], claimed = _judged(metric, records, known, alpha, shown)
+        known = _measured(metric, whole, kept, runs, shown)
+        values[metric], claimed = _judged(metric, whole, known, alpha, shown)
         changes += claimed
     items = [
         HistoryItem(
-            evaluation=records[place].id,
-            version=records[place].model.version,
-            created_at=records[place].created_at,
-            n_samples=records[place].n_rows,
-            metrics={metric: of_metric[place - start] for metric, of_metric in values.items()},
+            evaluation=record.id,
+            version=record.model.version,
+            created_at=record.created_at,
+            n_samples=record.n_rows,
+            metrics={metric: of_metric[place] for metric, of_metric in values.items()},
         )
-        for place in shown
+        for place, record in enumerate(records)
     ]
-    more = bool(items) and shown.stop < len(records)
-    places = {record.id: place for place, record in enumerate(records)}
-    changes.sort(key=lambda one: places[one.to])
-    return HistoryAnswer(items=items, changes=changes, next_position=items[-1].evaluation if more else None)
+    more = bool(items) and shown.stop < len(whole)
+    changes.sort(key=lambda one: one[0])
+    answered = [change for _, change in changes]
+    return HistoryAnswer(items=items, changes=answered, next_position=items[-1].evaluation if more else None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -323,101 +378,131 @@ class ChangeWatch:
         await self.announcer.tell(project, happening)
 
 
-def _held(
-    levels: Sequence[tuple[str, float]], records: Sequence[EvaluationRecord], kept: KeptSamples
-) -> Sequence[Held]:
+def _held(levels: Sequence[tuple[str, float]], whole: Series, kept: KeptSamples) -> Sequence[Held]:
     """Return what each metric says of the last evaluation of a series."""
-    _refuse_windows(records, kept)
-    runs = _runs(records, kept)
-    found, last = list[Held](), len(records) - 1
+    _refuse_windows(whole, kept)
+    found, last, runs = list[Held](), range(len(whole))[-1:], dict[int, RunData]()
     for metric, level in levels:
-        known, alpha = _estimates(metric, records, runs), (1.0 - level) / len(levels)
-        (value,), changes = _judged(metric, records, known, alpha, range(last, last + 1))
-        found.append(Held(value, next((one for one in changes if one.claimed_at == records[last].id), None)))
+        known, alpha = _measured(metric, whole, kept, runs, last), (1.0 - level) / len(levels)
+        (value,), changes = _judged(metric, whole, known, alpha, last)
+        identifier = whole.record(-1).id
+        found.append(Held(value, next((one for _, one in changes if one.claimed_at == identifier), None)))
     return found
 
 
-def _refuse_windows(records: Sequence[EvaluationRecord], kept: KeptSamples) -> None:
+def _refuse_windows(whole: Series, kept: KeptSamples) -> None:
     """Raises IncomparableRuns where neighbours share some of their samples: what is claimed of them is often false."""
-    ids = [kept.labels[record.id].ids if record.id in kept.labels else None for record in records]
-    for place, (one, other) in enumerate(pairwise(ids)):
-        if one is None or other is None or one.dtype.kind != other.dtype.kind:
+    if not kept.labels:
+        return
+    for one, other in pairwise(whole.record(place).id for place in range(len(whole))):
+        mine, next_ones = (None if each not in kept.labels else kept.labels[each].ids for each in (one, other))
+        if mine is None or next_ones is None or mine.dtype.kind != next_ones.dtype.kind:
             continue
-        shared = np.isin(one, other).sum() / min(one.size, other.size)
+        shared = np.isin(mine, next_ones).sum() / min(mine.size, next_ones.size)
         if _SHARED < shared < _SAME:
             raise IncomparableRuns(
-                f"evaluations {records[place].id} and {records[place + 1].id} share a part of their samples: changes "
-                "of windows that overlap cannot be told from chance; evaluate each sample once, or always the same "
-                "samples",
+                f"evaluations {one} and {other} share a part of their samples: changes of windows that overlap cannot "
+                "be told from chance; evaluate each sample once, or always the same samples",
                 pointer="dataset",
             )
 
 
-class _Measured(NamedTuple):
-    """A value of a run with its limits, and the samples behind it."""
+@dataclass(frozen=True, slots=True, eq=False)
+class _Measured:
+    """A metric of the evaluations (n) of a series.
 
-    estimand: Estimand
-    found: Estimate
-    size: float
+    Attributes:
+        values: NaN where there is none.
+        low: Of the limits; NaN where there are none, and so is `high`.
+        sizes: Samples behind each value.
+        estimands: Of each part; why it has none.
+        reasons: Why one that is shown has no value or no limits.
+    """
+
+    values: Array
+    low: Array
+    high: Array
+    sizes: Array
+    estimands: Sequence[Estimand | str]
+    reasons: Mapping[int, str]
 
 
-def _runs(records: Sequence[EvaluationRecord], kept: KeptSamples) -> list[RunData]:
-    """Return the runs of a series: what several metrics need of each is computed once."""
-    return [run_data(one, kept.samples(one.id)) for one in records]
+def _measured(
+    metric: str, whole: Series, kept: KeptSamples, runs: dict[int, RunData], shown: Sequence[int]
+) -> _Measured:
+    """Measure a metric: of matrices of independent samples all at once where its limits have a closed form, of others
+    one by one; what several metrics need of these is computed once, in ``runs``.
 
-
-def _estimates(metric: str, records: Sequence[EvaluationRecord], runs: Sequence[RunData]) -> list[_Measured | str]:
-    """Return the value of each record, or why it has none."""
-    settings, found = LimitSettings(level=LEVEL), list[_Measured | str]()
-    pairs = [_with_run(metric, one, run) for one, run in zip(records, runs, strict=True)]
-    work = sum(work_of(one, run, settings) for one, run in pairs if isinstance(one, Estimand))
+    Raises:
+        OutOfReach: too many are measured one by one, or it takes too long.
+    """
+    values, low, high, sizes = np.full((4, len(whole)), np.nan)
+    estimands, reasons, alone = list[Estimand | str](), dict[int, str](), list[int]()
+    for own, part in enumerate(whole.parts):
+        here = np.flatnonzero(whole.part == own)
+        estimands.append(estimand := _estimand(metric, part.first))
+        if isinstance(estimand, str):
+            reasons |= dict.fromkeys(here.tolist(), estimand)
+            continue
+        counts, found = part.counts[whole.place[here]].astype(np.float64), None
+        if not estimand.scored and part.first.counts_independent and not part.first.is_weighted:
+            found = limits_of_many(estimand, counts, part.first.labels, LimitSettings(level=LEVEL))
+        if found is None:
+            alone += here.tolist()
+        else:
+            values[here], low[here], high[here] = found
+            rates = estimand.rates
+            sizes[here] = counts.sum(axis=(1, 2)) if rates is None else rates[0].counts(Table(counts))[1]
+    if len(alone) > _MOST_ALONE:
+        raise _too_many(_MOST_ALONE, f"evaluations, and limits of {metric} are made one by one")
+    # Those that have no limits are asked why.
+    unknown = [place for place in shown if np.isnan(low[place]) and place not in reasons and place not in alone]
+    work, asked = 0.0, list[tuple[int, Estimand, RunData]]()
+    for place in (*alone, *unknown):
+        record, estimand = whole.record(place), estimands[whole.part[place]]
+        run = runs[place] = runs.get(place) or run_data(record, kept.samples(record.id))
+        try:
+            if isinstance(estimand, Estimand):
+                refuse_unknown_slices(estimand.expression, run.source)
+                work += work_of(estimand, run, LimitSettings(level=LEVEL))
+                asked.append((place, estimand, run))
+        except InvalidExpression as error:
+            reasons[place] = error.detail
     if work > 1.0:
         raise OutOfReach(
-            f"limits of {metric} of {len(records)} evaluations take too long; take a later created_after, or another "
+            f"limits of {metric} of {len(alone)} evaluations take too long; take a later created_after, or another "
             "metric",
             pointer="metric",
         )
-    for record, (one, run) in zip(records, pairs, strict=True):
-        if isinstance(one, str):
-            found.append(one)
-        else:
-            found.append(_Measured(one, estimate([one], run, settings)[0][0], _size(one, run) or record.n_rows))
-    return found
-
-
-def _with_run(metric: str, record: EvaluationRecord, run: RunData) -> tuple[Estimand | str, RunData]:
-    known = _estimand(metric, record)
-    try:
-        if isinstance(known, Estimand):
-            refuse_unknown_slices(known.expression, run.source)
-    except InvalidExpression as error:
-        return error.detail, run
-    return known, run
+    for place, estimand, run in asked:
+        one = estimate([estimand], run, LimitSettings(level=LEVEL))[0][0]
+        values[place], low[place], high[place] = one.value, one.low, one.high
+        sizes[place] = _size(estimand, run) or whole.record(place).n_rows
+        if one.reason is not None:
+            reasons[place] = str(one.reason)
+    return _Measured(values, low, high, sizes, estimands, reasons)
 
 
 def _judged(
-    metric: str,
-    records: Sequence[EvaluationRecord],
-    known: Sequence[_Measured | str],
-    alpha: float,
-    shown: range,
-) -> tuple[list[HistoryValue], list[HistoryChange]]:
-    """Return the shown values of a metric, and its changes. What has no limits is not looked at."""
-    measured = {
-        place: one for place, one in enumerate(known) if not isinstance(one, str) and one.found.high > one.found.low
-    }
-    places = {place: at for at, place in enumerate(measured)}
-    estimates = [one.found for one in measured.values()]
-    errors = np.array([(one.high - one.low) / 2.0 for one in estimates]) / two_sided_z(LEVEL)
-    sizes = np.array([one.size for one in measured.values()])
-    history = History(np.array([one.value for one in estimates]), errors, sizes, alpha=alpha)
-    changes = history.changes if measured else ()
-    said = [
-        _change(metric, [records[place] for place in measured], [one.estimand for one in measured.values()], change)
-        for change in changes
-    ]
-    values = [_value(known[place], None if place not in places else history.band(places[place])) for place in shown]
-    return values, said
+    metric: str, whole: Series, known: _Measured, alpha: float, shown: range
+) -> tuple[list[HistoryValue], list[tuple[int, HistoryChange]]]:
+    """Return the shown values of a metric, and its changes, each with the place of the first evaluation after it. What
+    has no limits is not looked at.
+    """
+    with silently():
+        looked_at = np.flatnonzero(known.high > known.low)
+    errors = (known.high - known.low)[looked_at] / 2.0 / two_sided_z(LEVEL)
+    history = History(known.values[looked_at], errors, known.sizes[looked_at], alpha=alpha)
+    changes = history.changes if looked_at.size else ()
+    bands = np.full((len(shown), 2), np.nan)
+    among = np.flatnonzero(np.isin(looked_at, shown))
+    if among.size:
+        bands[looked_at[among] - shown.start] = history.bands(among)
+    said = [(int(looked_at[one.after + 1]), _change(metric, whole, known, looked_at, one)) for one in changes]
+    return [
+        _value(known, known.estimands[whole.part[place]], place, *bands[place - shown.start].tolist())
+        for place in shown
+    ], said
 
 
 def _size(estimand: Estimand, run: RunData) -> float | None:
@@ -432,20 +517,18 @@ def _size(estimand: Estimand, run: RunData) -> float | None:
     return float(estimand.rates[0].counts(run.table)[1])
 
 
-def _value(known: _Measured | str, band: tuple[float, float] | None) -> HistoryValue:
-    if isinstance(known, str):
-        return HistoryValue(value=None, low=None, high=None, expected=None, reason=known)
-    one, expected = known.found, None
-    if band is not None:
+def _value(known: _Measured, estimand: Estimand | str, place: int, low: float, high: float) -> HistoryValue:
+    expected = None
+    if isinstance(estimand, Estimand) and not isnan(low):
         # A value keeps to its range.
-        bottom, top = (end if bound is None else bound for bound, end in zip(known.estimand.bounds, band, strict=True))
-        expected = Expected(low=max(band[0], bottom), high=min(band[1], top))
+        bottom, top = (end if bound is None else bound for bound, end in zip(estimand.bounds, (low, high), strict=True))
+        expected = Expected(low=max(low, bottom), high=min(high, top))
     return HistoryValue(
-        value=_known(one.value),
-        low=_known(one.low),
-        high=_known(one.high),
+        value=_known(float(known.values[place])),
+        low=_known(float(known.low[place])),
+        high=_known(float(known.high[place])),
         expected=expected,
-        reason=None if one.reason is None else str(one.reason),
+        reason=known.reasons.get(place),
     )
 
 
@@ -453,23 +536,24 @@ def _known(value: float) -> float | None:
     return value if isfinite(value) else None
 
 
-def _change(
-    metric: str, records: Sequence[EvaluationRecord], estimands: Sequence[Estimand], change: Change
-) -> HistoryChange:
-    before, since = records[change.start : change.after + 1], records[change.after + 1 : change.claimed + 1]
+def _change(metric: str, whole: Series, known: _Measured, looked_at: NDArray[np.intp], change: Change) -> HistoryChange:
+    before, since = looked_at[change.start : change.after + 1], looked_at[change.after + 1 : change.claimed + 1]
+    first, estimand = whole.record(since[0]), known.estimands[whole.part[before[-1]]]
+    if isinstance(estimand, str):
+        raise TypeError("expected values, and what has none has no change")
     gap = change.since - change.before
-    day = since[0].created_at.date().isoformat()
+    day = first.created_at.date().isoformat()
     moved = f"{'rose' if gap > 0 else 'fell'} from {number(change.before)} to {number(change.since)}"
-    message = f"From {day} {_itself(estimands[change.after], gap)}{metric} {moved}."
+    message = f"From {day} {_itself(estimand, gap)}{metric} {moved}."
     causes = None
-    if has_causes(estimands[change.after]):
-        causes, said = _causes(metric, before, since, estimands[change.after])
+    if has_causes(estimand):
+        causes, said = _causes(metric, whole, before, since, estimand)
         message = message if said is None else f"From {day} {said}"
     return HistoryChange(
         metric=metric,
-        first=before[-1].id,
-        to=since[0].id,
-        claimed_at=records[change.claimed].id,
+        first=whole.record(before[-1]).id,
+        to=first.id,
+        claimed_at=whole.record(since[-1]).id,
         before=change.before,
         after=change.since,
         difference=LevelDifference(value=gap, low=change.low, high=change.high, p_adjusted=change.p),
@@ -487,19 +571,20 @@ def _itself(estimand: Estimand, gap: float) -> str:
 
 
 def _causes(
-    metric: str, before: Sequence[EvaluationRecord], since: Sequence[EvaluationRecord], estimand: Estimand
+    metric: str, whole: Series, before: NDArray[np.intp], since: NDArray[np.intp], estimand: Estimand
 ) -> tuple[Causes | None, str | None]:
     """Return the causes of a change between the sums of both sides, and the sentence on them; None where these are no
     numbers of independent samples of the same classes.
     """
-    together = [*before, *since]
+    sides = [_summed(whole, side) for side in (before, since)]
+    together = [*sides[0], *sides[1]]
     first = together[0]
-    plain = all(one.content is Content.counts and not (one.is_weighted or one.is_grouped) for one in together)
+    plain = all(one.counts_independent and not one.is_weighted for one in together)
     if not plain or any(set(one.labels) != set(first.labels) for one in together):
         return None, None
-    aligned = Runs.align(together)
-    sums = [_summed(aligned.counts[: len(before)]), _summed(aligned.counts[len(before) :])]
-    both = Runs.align([replace(first, counts=one, fold_counts=None) for one in sums])
+    counts = Runs.align(together).counts
+    sums = [one.sum(axis=0) for one in (counts[: len(sides[0])], counts[len(sides[0]) :])]
+    both = Runs.align([replace(first, counts=one) for one in sums])
     causes = causes_of(both, (1, 0), estimand, 0, LEVEL)
     if causes.items and not any(abs(one.value) > NOISE for one in causes.items[1:]):
         # Of a class share there is no more to say than that it moved.
@@ -507,6 +592,10 @@ def _causes(
     return causes, said_causes(causes, both, (1, 0), estimand, metric, between="")
 
 
-def _summed(counts: Array) -> Array:
-    found: Array = counts.sum(axis=0)
-    return found
+def _summed(whole: Series, places: NDArray[np.intp]) -> list[EvaluationRecord]:
+    """Return the sums of those that are alike."""
+    parts = {number: whole.place[places[whole.part[places] == number]] for number in np.unique(whole.part[places])}
+    return [
+        replace(whole.parts[number].first, counts=whole.parts[number].counts[own].sum(axis=0))
+        for number, own in parts.items()
+    ]

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from app.domain.data import DataListing, DataReference
 from app.domain.decisions import CheckFilter, ComparisonFilter, ComparisonRecord, ComparisonSummary, Gate, GateCheck
 from app.domain.evaluation import (
+    AlikeEvaluations,
     DatasetRef,
     EvaluationQuery,
     EvaluationRecord,
@@ -137,6 +138,10 @@ class EvaluationStore(Protocol):
 
     async def page(self, project: str, query: EvaluationQuery) -> Page[EvaluationSummary, Position]:
         """Return up to `query.limit` summaries in the order asked for."""
+        ...
+
+    async def series(self, project: str, query: EvaluationQuery) -> Sequence[AlikeEvaluations]:
+        """Return the oldest `query.limit` evaluations that pass, those that are alike together."""
         ...
 
     async def change_tags(

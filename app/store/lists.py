@@ -18,22 +18,25 @@ from sqlalchemy import (
     Double,
     FromClause,
     Integer,
+    LargeBinary,
     Row,
     Select,
     Subquery,
     TableValuedAlias,
+    Text,
     UnaryExpression,
     Uuid,
     and_,
     cast,
     func,
     literal,
+    literal_column,
     null,
     select,
     true,
     tuple_,
 )
-from sqlalchemy.dialects.postgresql import distinct_on
+from sqlalchemy.dialects.postgresql import aggregate_order_by, distinct_on
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.domain.evaluation import Bound, EvaluationQuery, Position
@@ -197,6 +200,24 @@ def select_ids(scope: SearchScope, query: EvaluationQuery, limit: int, *, descen
     conditions = _conditions(scope, query)
     found = _search(scope, conditions, limit, value=None, descending=descending, indexed=True)
     return select(found.c.id).order_by(_directed(found.c.id, descending=descending))
+
+
+def select_series(scope: SearchScope, query: EvaluationQuery, limit: int) -> Select[Any]:
+    """Select the oldest evaluations that pass: those that are alike in one row, with all their ids and their counts."""
+    found = _search(scope, _conditions(scope, query), limit, value=None, descending=False, indexed=True)
+    alike = [evaluations.c[name] for name in ("n_classes", "positive", "kind", "content", "counts_type", "labels")]
+    texts = [cast(evaluations.c[name], Text).label(name) for name in ("extra", "options")]
+    nothing: ColumnElement[bytes] = literal_column("''::bytea")
+    joined = [
+        func.string_agg(entry, aggregate_order_by(nothing, evaluations.c.id), type_=LargeBinary).label(name)
+        for name, entry in (("ids", func.uuid_send(evaluations.c.id)), ("counts", evaluations.c.counts))
+    ]
+    versions = func.array_agg(aggregate_order_by(models.c.version, evaluations.c.id)).label("versions")
+    names = [name for name in NAMES if name.name != "model_version"]
+    match_id = and_(evaluations.c.project == scope.project, evaluations.c.id == found.c.id)
+    rows = _with_names(select(*alike, *texts, *names, *joined, versions), found.join(evaluations, match_id))
+    same_texts = [cast(evaluations.c[text.name], Text) for text in texts]
+    return rows.group_by(models.c.name, datasets.c.id, *alike, *same_texts)
 
 
 def select_count(scope: SearchScope, query: EvaluationQuery) -> Select[Any]:

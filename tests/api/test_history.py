@@ -69,6 +69,27 @@ def test_a_rarer_class_changes_precision_and_not_recall(client: httpx.Client, we
     assert all(one["metrics"]["recall@1"]["low"] >= 0 for one in answer["items"])
 
 
+def test_a_series_is_of_all_versions_kinds_and_orders_of_classes(client: httpx.Client) -> None:
+    """Each value is that of its own evaluation, and they stand in the order in which they were made."""
+    name, kept = uuid4().hex, []
+    for place, split in enumerate(("a", "b", "a", "a")):
+        body = evaluation(model=name, dataset="weeks", input=matrix_input([[80 - place, 20 + place], [10, 90]]))
+        body |= {"model": {"name": name, "version": None if place == 1 else str(place)}}
+        body["dataset"] |= {"version": split, "split": split}
+        if place == 2:
+            body["input"] |= {"matrix": [[90, 10], [22, 78]], "labels": ["1", "0"], "positive": "1"}
+        if place == 3:
+            body["input"] = {"kind": "predictions", "y_true": ["0", "1"] * 50, "y_pred": ["0", "1", "1", "1"] * 25}
+        kept.append(str(create(client, body)["id"]))
+    answer = history(client, name, metric="recall@0")
+    assert [one["evaluation"] for one in answer["items"]] == kept
+    assert [one["version"] for one in answer["items"]] == ["0", None, "2", "3"]
+    assert [one["metrics"]["recall@0"]["value"] for one in answer["items"]] == [0.8, 0.79, 0.78, 0.5]
+    assert [one["n_samples"] for one in answer["items"]] == [200, 200, 200, 100]
+    some = history(client, name, metric="recall@0", split="b")["items"]
+    assert [one["evaluation"] for one in some] == [kept[1]]
+
+
 def test_pages_have_the_changes_of_the_whole_series(client: httpx.Client, weeks: tuple[str, list[str]]) -> None:
     name, kept = weeks
     whole = history(client, name, metric="precision@1")

@@ -14,6 +14,7 @@ import numpy as np
 from app.api.answers import write_json
 from app.domain.decisions import ComparisonFilter, ComparisonRecord, ComparisonSummary, Gate, GateCheck
 from app.domain.evaluation import (
+    AlikeEvaluations,
     DatasetRef,
     EvaluationQuery,
     EvaluationRecord,
@@ -43,6 +44,7 @@ from app.services.ports import SampleLabels
 from app.services.processes.compute import ComputePool
 from app.services.processes.worker import Limits
 from app.services.rank import LeaderboardQuery, LeaderboardService
+from tests.services.records import alike
 
 Answer = TypeVar("Answer")
 Json = dict[str, Any]
@@ -90,6 +92,16 @@ class Memory:
             if _is_of(one.dataset, query.dataset, query.dataset_version, query.split)
         ]
         return Page(tuple(_summary(one) for one in found[: query.limit]), None)
+
+    async def series(self, project: str, query: EvaluationQuery) -> Sequence[AlikeEvaluations]:
+        self.calls.append("series")
+        found = [
+            one
+            for one in self.evaluations[project].values()
+            if query.model in (None, one.model.name)
+            if _is_of(one.dataset, query.dataset, query.dataset_version, query.split)
+        ]
+        return [alike([one]) for one in found]
 
     async def leaderboard(
         self,

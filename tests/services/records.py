@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from app.domain.evaluation import DatasetRef, EvaluationRecord, ModelRef
+from app.domain.evaluation import AlikeEvaluations, DatasetRef, EvaluationRecord, ModelRef
 from app.domain.identifiers import new_id
 from app.domain.inputs.content import GROUPS_FACT, Content
 from app.domain.inputs.samples import Samples
@@ -46,3 +46,11 @@ def scored(y: Codes, p: Array) -> tuple[EvaluationRecord, Samples]:
     counts = confusion_counts(y, predicted, p.shape[1])
     record = record_of(counts, kind="probabilities", positive=1 if p.shape[1] == 2 else None)
     return record, Samples(y, predicted, p)
+
+
+def alike(records: Sequence[EvaluationRecord]) -> AlikeEvaluations:
+    """Evaluations of a history that differ in nothing but versions and counts."""
+    ids = np.frombuffer(b"".join(one.id.bytes for one in records), ">u8").reshape(-1, 2).astype(np.uint64)
+    return AlikeEvaluations(
+        records[0], ids, [one.model.version for one in records], np.array([one.counts for one in records])
+    )

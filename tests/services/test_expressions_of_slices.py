@@ -26,7 +26,7 @@ from app.services.estimates.estimates import estimate
 from app.services.estimates.run_data import RunData
 from app.services.evaluate.reports import evaluate
 from app.services.gate import check_gate, rule_estimands
-from app.services.history import HistoryQuery, series
+from app.services.history import HistoryQuery, Series, series
 from app.services.rank import Candidate, LeaderboardQuery, rank_candidates
 from app.services.runs.aligned import Runs
 from app.services.runs.comparison import Comparison
@@ -34,7 +34,7 @@ from app.services.runs.draws.matrices import InferenceSettings
 from app.services.runs.pairing import KeptSamples
 from app.services.stored import inputs_of_all
 from tests.bank import each
-from tests.services.records import record_of
+from tests.services.records import alike, record_of
 from tests.services.slicing import attributes_of, classified, clinic
 
 CLINIC = clinic()
@@ -318,11 +318,12 @@ def test_gates_hold_a_run_to_its_worst_slice() -> None:
 def test_the_history_of_a_slice_is_that_of_its_samples_alone() -> None:
     known = attributes_of(CLINIC)
     weeks = [second(seed, worse) for seed, worse in enumerate("AAAABBBB")]
-    alike = [[kept(one) for one in weeks], [kept(alone(one, known["site"] == "B")) for one in weeks]]
+    runs_of = [[kept(one) for one in weeks], [kept(alone(one, known["site"] == "B")) for one in weeks]]
     found = []
-    for text, runs in zip(('recall@D[site="B"]', "recall@D"), alike, strict=True):
+    for text, runs in zip(('recall@D[site="B"]', "recall@D"), runs_of, strict=True):
         query = HistoryQuery(model="m", dataset=DatasetRef("d"), metrics=(text,), limit=10)
-        answer = series(query, [one for one, _ in runs], KeptSamples.of({one.id: some for one, some in runs}))
+        whole = Series.of([alike([one]) for one, _ in runs])
+        answer = series(query, whole, KeptSamples.of({one.id: some for one, some in runs}))
         found.append(([one.metrics[text] for one in answer.items], [one.difference for one in answer.changes]))
     assert found[0] == found[1]
     assert found[0][1]

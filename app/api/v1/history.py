@@ -82,7 +82,7 @@ async def get_history(
     form: FormatOfHistory = AS_USUAL,
 ) -> Response:
     """Read the evaluations of a model on a dataset, the oldest first, with where each value was expected had nothing
-    changed, and the changes of the whole series, claimed with one error rate of 5 %. At most 1,000 evaluations.
+    changed, and the changes of the whole series, claimed with one error rate of 5 %. At most 10,000 evaluations.
     """
     view = view_of(request, HISTORY, form)
     if paging.members is not None and view.media is not Media.JSON:

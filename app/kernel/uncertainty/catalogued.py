@@ -113,6 +113,9 @@ def catalogue_rates() -> CatalogueRates:
     )
 
 
+SmoothMetrics = tuple[tuple[Metric[Table], Gradient], ...]
+
+
 @dataclass(frozen=True, slots=True)
 class HeadlineMetrics:
     """The headline metrics of a matrix as a whole, by what gives them limits in closed form.
@@ -126,8 +129,8 @@ class HeadlineMetrics:
 
     shares: tuple[tuple[Metric[Table], Proportion], ...]
     means: tuple[tuple[Metric[Table], Mean], ...]
-    smooth: tuple[tuple[Metric[Table], Gradient], ...]
-    gradients: tuple[tuple[Metric[Table], Gradient], ...]
+    smooth: SmoothMetrics
+    gradients: SmoothMetrics
 
 
 @cache

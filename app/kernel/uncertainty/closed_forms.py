@@ -17,7 +17,7 @@ from app.kernel.numerics.arrays import Array, Mask, inner, ratio, silently, tota
 from app.kernel.uncertainty import intervals
 from app.kernel.uncertainty.catalogued import GIVEN as GIVEN
 from app.kernel.uncertainty.catalogued import Given as Given
-from app.kernel.uncertainty.catalogued import catalogue_rates, headline_metrics
+from app.kernel.uncertainty.catalogued import SmoothMetrics, catalogue_rates, headline_metrics
 from app.kernel.uncertainty.designs import Design
 from app.kernel.uncertainty.draws import ClassCounts, Functional, Prior, Summary, pseudo_counts
 from app.kernel.uncertainty.intervals import Limits, jeffreys, logit_limits, two_sided_z, wilson
@@ -251,11 +251,30 @@ def headlines(design: Design, level: float = 0.95) -> Headlines:
         limits_of_rates = rates.limits(*wilson(*design.rates(level), level))
         given = rates.given if design.given is None else (design.given,) * len(rates.given)
         recalls = jeffreys(*design.recalls(level), level)
-        gradients = stack([gradient(table) for _, gradient in headline_metrics().smooth])
-        smooth = _smooth_metrics(design, gradients, level, recalls)
+        known = headline_metrics().smooth
+        gradients = stack([gradient(table) for _, gradient in known])
+        smooth = _smooth_intervals(design, known, _smooth_ends(design, known, gradients, level, recalls))
         parts = (*_shares(design, level), *_recall_means(design, recalls), *smooth)
     of_rates = RateIntervals(rates.limited, given, *limits_of_rates, _method(Method.WILSON, design))
     return Headlines(level, tuple(zip(*parts, strict=True)), of_rates, recalls, gradients)
+
+
+def headline_limits(metric: AnyMetric, design: Design, level: float = 0.95) -> Limits | None:
+    """Limits (...) of one overall metric of each matrix of a design as `headlines` gives them, NaN where there are
+    none; None for what is no such mean of recalls or smooth metric.
+    """
+    with silently():
+        recalls = jeffreys(*design.recalls(level), level)
+        mean = next((kind for one, kind in headline_metrics().means if one is metric), None)
+        if mean is not None:
+            ends = intervals.mean_limits(design.table.recall[design.of], *recalls, spread=design.spread)
+            return ends[mean, 0], ends[mean, 1]
+        smooth = tuple(pair for pair in headline_metrics().smooth if pair[0] is metric)
+        if not smooth:
+            return None
+        (made,) = _smooth_ends(design, smooth, stack([smooth[0][1](design.table)]), level, recalls)
+    low, high = np.array([[one.low, one.high] for one in made]).T
+    return low, high
 
 
 def _method(method: Method, design: Design) -> str:
@@ -294,9 +313,9 @@ def _recall_means(design: Design, recalls: Limits) -> Iterator[list[OverallInter
         yield list(_intervals(metric, (ends[mean, 0], ends[mean, 1]), Method.MOVER, Given.ACTUAL, design))
 
 
-def _smooth_metrics(
-    design: Design, gradients: AdditiveGradient, level: float, recalls: Limits
-) -> Iterator[list[OverallInterval]]:
+def _smooth_ends(
+    design: Design, smooth: SmoothMetrics, gradients: AdditiveGradient, level: float, recalls: Limits
+) -> list[list["Ends"]]:
     """By the delta method, which does not see what is unknown of a class without any spread.
 
     A class of a few samples that are all right or all wrong adds nothing to a variance by derivatives. What the value
@@ -304,7 +323,7 @@ def _smooth_metrics(
     Where nothing varies at all, such as without a mistake, these moves of all classes at an edge are all there is.
     """
     table, of, size = design.table, design.of, design.table.n_classes
-    found = _by_derivatives(design, gradients, level)
+    found = _by_derivatives(design, smooth, gradients, level)
     counts = table.counts[of].reshape(-1, size, size)
     right, actual = (part[of].reshape(-1, size) for part in (table.tp, table.actual))
     worth = design.recalls(level)[1].reshape(-1, size)
@@ -314,11 +333,17 @@ def _smooth_metrics(
     refused = [any(isnan(one.low - one.value) for one in ends) for ends in zip(*found, strict=True)]
     for place in np.flatnonzero(few.any(axis=-1) | (at_edge.any(axis=-1) & refused)).tolist():
         own = [ends[place] for ends in found]
-        one = _with_edges(own, counts[place], at_edge[place], few[place], (low[place], high[place]))
+        one = _with_edges(own, smooth, counts[place], at_edge[place], few[place], (low[place], high[place]))
         for ends, moved in zip(found, one, strict=True):
             ends[place] = moved
-    empty = (actual == 0).any(axis=-1).tolist()
-    for (metric, _), ends in zip(headline_metrics().smooth, found, strict=True):
+    return found
+
+
+def _smooth_intervals(
+    design: Design, smooth: SmoothMetrics, found: list[list["Ends"]]
+) -> Iterator[list[OverallInterval]]:
+    empty = (design.table.actual[design.of].reshape(-1, design.table.n_classes) == 0).any(axis=-1).tolist()
+    for (metric, _), ends in zip(smooth, found, strict=True):
         made = [one.interval(metric.key, design) for one in ends]
         if metric.card.inference.over_classes:
             made = [
@@ -328,11 +353,14 @@ def _smooth_metrics(
         yield made
 
 
-def _with_edges(found: Sequence["Ends"], counts: Array, at_edge: Mask, few: Mask, limits: Limits) -> list["Ends"]:
+def _with_edges(
+    found: Sequence["Ends"], smooth: SmoothMetrics, counts: Array, at_edge: Mask, few: Mask, limits: Limits
+) -> list["Ends"]:
     """The smooth metrics of one matrix with what is unknown of the classes (K) at an edge.
 
     Args:
         found: Their limits by derivatives.
+        smooth: The metrics.
         counts: (K, K).
         at_edge: All right or all wrong (K).
         few: Of these, such as have few samples (K).
@@ -345,7 +373,7 @@ def _with_edges(found: Sequence["Ends"], counts: Array, at_edge: Mask, few: Mask
     # Groups that are equal by chance leave no variance where other classes have mistakes: nothing is known then.
     nothing_varies = bool(at_edge[counts.sum(axis=-1) > 0].all())
     kept = []
-    for ends, moves in zip(found, _moves(counts, rows, limits), strict=True):
+    for ends, moves in zip(found, _moves(smooth, counts, rows, limits), strict=True):
         seen = few[rows] if ends.refusal is None else np.isfinite(moves) & nothing_varies
         kept.append(ends.with_moves(moves[seen]))
     return kept
@@ -383,9 +411,11 @@ class Ends(NamedTuple):
         return OverallInterval(key, self.low, self.high, _method(self.method, design), given, self.refusal)
 
 
-def _by_derivatives(design: Design, gradients: AdditiveGradient, level: float) -> list[list[Ends]]:
+def _by_derivatives(
+    design: Design, smooth: SmoothMetrics, gradients: AdditiveGradient, level: float
+) -> list[list[Ends]]:
     """Limits value -+ half width, symmetric on the scale of the metric, matrix by matrix."""
-    smooth, table, of = headline_metrics().smooth, design.table, design.of
+    table, of = design.table, design.of
     half_widths = design.reach(level) * np.sqrt(design.variances(gradients))
     found = []
     for (metric, _), widths in zip(smooth, half_widths, strict=True):
@@ -397,7 +427,7 @@ def _by_derivatives(design: Design, gradients: AdditiveGradient, level: float) -
     return found
 
 
-def _moves(counts: Array, rows: NDArray[np.intp], limits: Limits) -> list[Array]:
+def _moves(smooth: SmoothMetrics, counts: Array, rows: NDArray[np.intp], limits: Limits) -> list[Array]:
     """Return the changes (R) of each smooth metric as the recalls of rows (R) of a matrix (K, K), all 0 or 1, move to
     their limits, (K) each.
     """
@@ -413,7 +443,7 @@ def _moves(counts: Array, rows: NDArray[np.intp], limits: Limits) -> list[Array]
     moved[at, rows] = (1.0 - recall)[:, None] * errors
     moved[at, rows, rows] = recall * actual
     table, whole = Table(moved), Table(counts)
-    return [metric(table) - metric(whole) for metric, _ in headline_metrics().smooth]
+    return [metric(table) - metric(whole) for metric, _ in smooth]
 
 
 def _is_signed(metric: Metric[Table]) -> bool:

@@ -14,6 +14,7 @@ import numpy as np
 
 from app.domain.expressions.expressions import render
 from app.domain.options import IntervalMethod
+from app.kernel.matrix.table import Table
 from app.kernel.metrics.expression import (
     Combination,
     Expression,
@@ -27,7 +28,7 @@ from app.kernel.metrics.expression import (
     value_over_slices,
 )
 from app.kernel.metrics.families.combinations import Ends
-from app.kernel.numerics.arrays import Array
+from app.kernel.numerics.arrays import Array, silently
 from app.kernel.slices.extremes import level_of_any, level_of_pairs, range_of, ratio_of
 from app.kernel.uncertainty.closed_forms import Given, Method
 from app.kernel.uncertainty.draws import Alternative
@@ -82,6 +83,20 @@ def estimate(estimands: Sequence[Estimand], run: RunData, settings: LimitSetting
         for estimand, estimates in zip(estimands, found, strict=True)
         if estimates is not None
     ]
+
+
+def limits_of_many(
+    estimand: Estimand, counts: Array, labels: Sequence[str], settings: LimitSettings = _DEFAULTS
+) -> tuple[Array, Array, Array] | None:
+    """Values with their limits (B) of one value of many matrices of independent samples (B, K, K), as `estimate` gives
+    them of each; NaN where there are none. None for what has no closed form.
+    """
+    table, one_form = Table(counts), replace(estimand, expression=canonical(estimand.expression, labels))
+    found = of_matrix.limits_of_many(one_form, table, settings)
+    if found is None:
+        return None
+    with silently():
+        return estimand.functional(table), *found
 
 
 def estimate_at(

@@ -7,6 +7,7 @@ from typing import Any, Final
 from uuid import UUID
 
 import numpy as np
+import orjson
 from asyncpg import UniqueViolationError
 from numpy.typing import NDArray
 from sqlalchemy import ARRAY, Row, RowMapping, Select, Table, Uuid, delete, func, literal, select, true, update
@@ -14,6 +15,7 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from app.domain.evaluation import (
+    AlikeEvaluations,
     DatasetRef,
     EvaluationName,
     EvaluationQuery,
@@ -115,6 +117,29 @@ def decode_record(row: RowMapping, keys: Mapping[int, str]) -> EvaluationRecord:
         options=row["options"] or {},
         extra=extra,
     )
+
+
+def decode_alike(row: RowMapping) -> AlikeEvaluations:
+    """Return the evaluations of a row; see `lists.select_series`."""
+    extra, options = (orjson.loads(row[name] or "{}") for name in ("extra", "options"))
+    content, ids = Content(row["content"]), np.frombuffer(row["ids"], ">u8").reshape(-1, 2).astype(np.uint64)
+    shape = (len(ids), *shape_of(row["kind"], row["n_classes"], extra))
+    counts = _from_bytes(row["counts"], np.dtype(row["counts_type"]), content, shape)
+    first = EvaluationRecord(
+        id=UUID(bytes=row["ids"][:16]),
+        model=ModelRef(row["model_name"], row["versions"][0]),
+        dataset=_dataset(row),
+        kind=row["kind"],
+        labels=tuple(row["labels"]),
+        content=content,
+        counts=counts[0],
+        revision="",
+        values={},
+        positive=row["positive"],
+        options=options,
+        extra=extra,
+    )
+    return AlikeEvaluations(first, ids, row["versions"], counts)
 
 
 def decode_summary(row: RowMapping, keys: Mapping[int, str]) -> EvaluationSummary:
@@ -468,6 +493,15 @@ class PostgresEvaluationStore:
         """Return up to `query.limit` summaries in the order asked for."""
         async with reading(self._engine) as connection:
             return await self._page(connection, project, query)
+
+    async def series(self, project: str, query: EvaluationQuery) -> Sequence[AlikeEvaluations]:
+        """Return the oldest `query.limit` evaluations that pass, those that are alike together."""
+        async with reading(self._engine) as connection:
+            scope = await find_scope(connection, self._names, project, query)
+            if scope is None:
+                return ()
+            rows = await _fetch(connection, lists.select_series(scope, query, query.limit))
+        return [decode_alike(row._mapping) for row in rows]
 
     async def _page(
         self, connection: AsyncConnection, project: str, query: EvaluationQuery

@@ -8,14 +8,16 @@ from typing import Final
 import numpy as np
 
 from app.domain.options import DRAWS, FEWEST_DRAWS, IntervalMethod, Sampling
-from app.kernel.metrics.expression import Every, Measure
+from app.kernel.matrix.table import Table
+from app.kernel.metrics.expression import Measure
 from app.kernel.metrics.proportion import Rate
 from app.kernel.numerics.arrays import Array, silently
 from app.kernel.uncertainty import simulation
-from app.kernel.uncertainty.closed_forms import GIVEN, Given, Method, Refusal, delta_interval
+from app.kernel.uncertainty.closed_forms import GIVEN, Given, Method, Refusal, delta_interval, headline_limits
+from app.kernel.uncertainty.designs import Design, Independent
 from app.kernel.uncertainty.draws import MOST_UNDEFINED, ClassCounts, Shares, Summary
 from app.kernel.uncertainty.groups import group_intervals
-from app.kernel.uncertainty.intervals import proportion_limits
+from app.kernel.uncertainty.intervals import Limits, proportion_limits
 from app.kernel.uncertainty.simulation import BootstrapInterval
 from app.services.estimands import Estimand
 from app.services.estimates.estimate import Estimate, Estimates, LimitSettings, NoLimits
@@ -105,10 +107,33 @@ def of_rates(estimand: Estimand, rates: Sequence[Rate], run: RunData, settings: 
 
 
 def _of_rate(rate: Rate, value: float, run: RunData, settings: LimitSettings) -> Estimate:
-    times = float(run.counts.sum()) if rate.counted else 1.0
-    counts = run.design.counts(rate, settings.level_of_each)
-    low, high = (times * end for end in rate.line.limits(*_limits(counts, settings)))
-    return _by_proportion(value, (low, high), GIVEN[rate.among], run, settings)
+    return _by_proportion(value, _rate_limits(rate, run.design, settings), GIVEN[rate.among], run, settings)
+
+
+def _rate_limits(rate: Rate, design: Design, settings: LimitSettings) -> Limits:
+    """Limits (...) of a rate of each matrix of a design."""
+    times = design.table.counts.sum(axis=(-2, -1)) if rate.counted else 1.0
+    low, high = rate.line.limits(*_limits(design.counts(rate, settings.level_of_each), settings))
+    return times * low, times * high
+
+
+def limits_of_many(estimand: Estimand, table: Table, settings: LimitSettings) -> Limits | None:
+    """Limits (B) of one value of many matrices of independent samples (B, K, K), as `of_rates` and `in_closed_form`
+    make them of each; NaN where there are none. None for what has no closed form.
+    """
+    design, expression = Independent(table), estimand.expression
+    with silently():
+        if estimand.rates is not None:
+            return _rate_limits(estimand.rates[0], design, settings)
+        if not isinstance(expression, Measure) or dict(expression.parameters) != expression.metric.card.defaults:
+            return None
+        inference = expression.metric.card.inference
+        if inference.overlap is not None and isinstance(expression.of, int):
+            return _overlap_limits(inference.overlap, expression.of, design, settings)
+        found = headline_limits(expression.metric, design, settings.level_of_each)
+    if found is not None and inference.over_classes:
+        found = np.where((table.actual == 0).any(axis=-1), nan, found[0]), found[1]
+    return found
 
 
 def _limits(counts: tuple[Array, Array], settings: LimitSettings) -> tuple[Array, Array]:
@@ -156,13 +181,21 @@ def _of_overlaps(
     estimand: Estimand, expression: Measure, overlap: Callable[[Array], Array], run: RunData, settings: LimitSettings
 ) -> Estimates:
     """F1 or the Jaccard index, of one class or of all, from the share of actual and predicted members that are both."""
-    of = slice(None) if isinstance(expression.of, Every) else [expression.of]
-    hits, among = run.design.rates(settings.level_of_each)
-    low, high = (overlap(end) for end in _limits((hits[-1][of], among[-1][of]), settings))
+    of = slice(None) if not isinstance(expression.of, int) else [expression.of]
+    low, high = _overlap_limits(overlap, of, run.design, settings)
     return tuple(
         _by_proportion(value, ends, Given.SAMPLES, run, settings)
         for value, ends in zip(run.values(estimand).tolist(), zip(low, high, strict=True), strict=True)
     )
+
+
+def _overlap_limits(
+    overlap: Callable[[Array], Array], of: int | slice | list[int], design: Design, settings: LimitSettings
+) -> Limits:
+    """Limits of what follows from the share of actual and predicted members that are both, of some classes."""
+    hits, among = design.rates(settings.level_of_each)
+    low, high = _limits((hits[-1][..., of], among[-1][..., of]), settings)
+    return overlap(low), overlap(high)
 
 
 def simulated(estimands: Sequence[Estimand], run: RunData, settings: LimitSettings) -> list[Estimates]:

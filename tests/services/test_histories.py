@@ -1,0 +1,93 @@
+"""Histories of many matrices: measured all at once as one by one, in time, and what is refused."""
+
+import time
+from typing import Any
+
+import numpy as np
+import pytest
+
+from app.domain.errors import OutOfReach
+from app.domain.evaluation import AlikeEvaluations, DatasetRef
+from app.services.estimands import make_estimand
+from app.services.estimates.estimates import estimate, limits_of_many
+from app.services.estimates.run_data import run_data
+from app.services.history import HistoryQuery, Series, series
+from app.services.runs.pairing import KeptSamples
+from tests.services.records import alike, record_of
+
+LABELS = ("a", "b", "c")
+METRICS = (
+    *("recall@b", "false_discovery_rate@b", "accuracy", "prevalence@a", "f1@c", "jaccard@a"),
+    *("h_mean", "balanced_accuracy", "g_mean", "mcc", "kappa", "f1_macro", "mean(recall@a, recall@b, recall@c)"),
+)
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_many_matrices_have_the_limits_that_each_has(metric: str) -> None:
+    """Also where classes are missed, flawless, rare or without samples, and where nothing is wrong."""
+    random = np.random.default_rng(5)
+    counts = random.poisson(np.array([[40, 3, 1], [2, 20, 1], [1, 0.5, 4]]), (30, 3, 3))
+    counts[0, 2] = 0
+    counts[1] = np.diag([9, 5, 3])
+    counts[2, :, 1] = 0
+    counts[3] = [[30, 1, 1], [0, 12, 0], [0, 0, 7]]
+    estimand = make_estimand(metric, LABELS, None)
+    found = limits_of_many(estimand, counts.astype(float), LABELS)
+    assert found is not None
+    each = [estimate([estimand], run_data(record_of(one, labels=LABELS)))[0][0] for one in counts]
+    for many, own in zip(found, ("value", "low", "high"), strict=True):
+        single = np.array([getattr(one, own) for one in each])
+        bare = np.isnan(found[1] + found[2])
+        assert (bare == [one.reason is not None for one in each]).all()
+        assert many[~bare] == pytest.approx(single[~bare], rel=1e-12)
+
+
+@pytest.mark.parametrize("metric", ["f_beta(beta=2)@a", "min(recall@a, recall@b)", "lift@a"])
+def test_what_has_no_closed_form_is_measured_one_by_one(metric: str) -> None:
+    assert limits_of_many(make_estimand(metric, LABELS, None), np.ones((2, 3, 3)), LABELS) is None
+
+
+def weeks(number: int, worse: int) -> AlikeEvaluations:
+    """Of 300 samples each, from one on worse."""
+    random = np.random.default_rng(8)
+    hits = random.binomial(100, np.where(np.arange(number) < worse, 0.8, 0.6))
+    alarms = random.binomial(200, 0.1, number)
+    counts = np.array([[200 - alarms, alarms], [100 - hits, hits]]).transpose(2, 0, 1)
+    ids = np.stack([np.arange(number) << 16, np.arange(number)[::-1]], axis=1).astype(np.uint64)
+    return AlikeEvaluations(record_of(counts[0], positive=1), ids, [None] * number, counts)
+
+
+def asked(*metrics: str, **members: Any) -> HistoryQuery:
+    return HistoryQuery(model="m", dataset=DatasetRef("d"), metrics=metrics, **members)
+
+
+def test_a_series_of_ten_thousand_takes_a_moment() -> None:
+    """100 ms on one core; allowed is twice that, for machines on which others work."""
+    whole, metrics = Series.of([weeks(10_000, 9_900)]), ("recall@B", "h_mean")
+    least = np.inf
+    for _ in range(2):
+        began = time.process_time()
+        answer = series(asked(*metrics, newest=True), whole, KeptSamples())
+        least = min(least, time.process_time() - began)
+    assert least < 0.2
+    assert len(answer.items) == 50
+    assert {one.metric for one in answer.changes} == {*metrics}
+    first = next(one for one in answer.changes if one.metric == "recall@B")
+    assert abs((whole.place_of(first.to) or 0) - 9_900) < 10
+    assert first.difference.high < 0
+
+
+def test_alike_or_each_alone_evaluations_are_one_series() -> None:
+    known = [weeks(40, 20).record(place) for place in range(40)]
+    parts = [[alike(known)], [alike([one]) for one in reversed(known)], [alike(known[::2]), alike(known[1::2])]]
+    answers = [series(asked("precision@B", "mcc", limit=15), Series.of(some), KeptSamples()) for some in parts]
+    assert answers[0].changes
+    assert answers[0] == answers[1] == answers[2]
+    rest = series(asked("mcc", after=answers[0].next_position, limit=40), Series.of(parts[2]), KeptSamples())
+    assert [one.evaluation for one in rest.items] == [one.id for one in known[15:]]
+
+
+def test_what_is_measured_one_by_one_may_be_a_thousand() -> None:
+    whole = Series.of([weeks(1_001, 0)])
+    with pytest.raises(OutOfReach, match="more than 1,000 evaluations, and limits of f_beta"):
+        series(asked("f_beta(beta=2)@B"), whole, KeptSamples())
