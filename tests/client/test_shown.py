@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import prevail
 import pytest
 from prevail.results.answer import Answer
@@ -155,10 +156,16 @@ def test_an_estimator_is_asked_for_the_best_that_it_has(pv: prevail.Client) -> N
         pv.evaluate_model(model, values, truth, name="linear", colour="red")
 
 
-def test_other_kinds_have_arguments_too(pv: prevail.Client) -> None:
+def test_other_kinds_have_arguments_too(pv: prevail.Client, tmp_path: Path) -> None:
     assert pv.evaluate_clusters([0, 0, 1, 1], [1, 1, 0, 0])["adjusted_rand"].value == pytest.approx(1)
-    labels = pv.evaluate_multilabel(np.array([[1, 0], [1, 1]]), np.array([[1, 0], [0, 1]]), labels=["a", "b"])
+    labels = pv.evaluate(np.array([[1, 0], [1, 1]]), np.array([[1, 0], [0, 1]]), labels=["a", "b"])
     assert labels["subset_accuracy"].value == pytest.approx(0.5)
+    lists = pv.evaluate([["a"], ["a", "b"]], [["a"], ["b"]], sample_ids=[7, 8], model="l:1", dataset="labels")
+    assert lists["subset_accuracy"] == labels["subset_accuracy"]
+    frame = pd.DataFrame([[1, 0], [1, 1]], columns=["a", "b"])
+    assert pv.evaluate(frame, probabilities=frame * 0.8).labels == ["a", "b"]
+    pv.evaluate([["a"], ["a", "b"]], [["a"], ["a"]], sample_ids=[7, 8], model="l:2", dataset="labels")
+    assert pv.compare("l:1", "l:2").data["design"]["paired"]
     sets = pv.evaluate_sets([["the", "cat"], ["a", "dog"]], [["the", "cat"], ["a", "bird"]])
     assert sets["samples_f1"].value == pytest.approx(0.75)
     ranking = pv.evaluate_ranking({"q": {"a": 1}}, {"q": {"a": 0.9, "b": 0.1}})
@@ -167,3 +174,9 @@ def test_other_kinds_have_arguments_too(pv: prevail.Client) -> None:
     # The first relevant item is second of two for q, and nothing was retrieved for r.
     assert missed["mean_reciprocal_rank"].value == pytest.approx(0.25)
     assert missed["mean_average_precision"].value == pytest.approx(0.125)
+    qrels, run = tmp_path / "qrels.txt", tmp_path / "my.run"
+    qrels.write_text("q 0 a 1\nq 0 c 1\nr 0 a 1\n")
+    run.write_text("q Q0 b 1 0.3 me\nq Q0 a 2 0.1 me\n")
+    assert pv.evaluate_ranking(qrels, str(run))["mean_average_precision"] == missed["mean_average_precision"]
+    with pytest.raises(prevail.InvalidInput, match=r"qrels.txt, line 1: expected 6 words with a number as number 5"):
+        pv.evaluate_ranking(qrels, qrels)

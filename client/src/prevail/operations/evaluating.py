@@ -10,8 +10,9 @@ from prevail.operations.asking import Asking
 from prevail.operations.naming import Name, Run, dataset_ref, model_ref, run_ref
 from prevail.results.evaluation import Evaluation
 from prevail.results.listing import Facts, Listing
+from prevail.uploads.arrays import listed
 from prevail.uploads.bodies import COLUMNS
-from prevail.uploads.estimators import as_list, by_query, predicted
+from prevail.uploads.estimators import ByQuery, by_query, predicted
 from prevail.uploads.inputs import KINDS, Given, prepared
 from prevail.uploads.progress import Watcher, watcher
 from prevail.wire.exchange import completed, exchange
@@ -94,12 +95,13 @@ class Evaluating(Asking):
         It is kept when a model and a data set are named, and only then; ``store`` says otherwise.
 
         Args:
-            y_true: The actual classes: a list, or an array of numpy, pandas, polars, Arrow, torch, JAX.
+            y_true: The actual classes: a list, or an array of numpy, pandas, polars, Arrow, torch, JAX. If a sample has
+                several labels, a table of 0 and 1 or lists of labels; then so is what was predicted.
             y_pred: The predicted classes.
             probabilities: n x K, columns in the order of ``labels``; a data frame names its columns itself.
             scores: Any numbers, higher for the positive class; or n x K.
             matrix: A confusion matrix of counts, rows actual.
-            input: In place of these an ``input`` as the service takes it: multilabel, rankings, clusterings, folds.
+            input: In place of these an ``input`` as the service takes it, such as folds.
             file: A Parquet, Arrow, CSV or NPZ file; the arguments above are then names of its columns.
             data: The address of files that the service reads itself, as ``s3://bucket/preds/*.parquet``, or a ``data``
                 as the service takes it, with a filter, a version or labels of other files; the arguments above are
@@ -146,23 +148,7 @@ class Evaluating(Asking):
     @operation
     def evaluate_clusters(self, /, y_true: Any, y_pred: Any, **arguments: Any) -> Flow[Evaluation]:
         """Evaluate a clustering: the actual classes, and the cluster of each sample."""
-        source = {"kind": "clustering", "y_true": as_list(y_true, "y_true"), "y_pred": as_list(y_pred, "y_pred")}
-        return (yield from self._made(Evaluation, self._evaluation_call(input=source, **arguments), _READ))
-
-    @operation
-    def evaluate_multilabel(
-        self, /, y_true: Any, y_pred: Any = None, *, probabilities: Any = None, **arguments: Any
-    ) -> Flow[Evaluation]:
-        """Evaluate several labels for each sample.
-
-        Args:
-            y_true: For each sample the list of its labels, or an indicator of 0 and 1 for every label.
-            y_pred: In the same form; or in its place
-            probabilities: For each sample a number for every label.
-            arguments: Further arguments of `evaluate`; ``labels`` names the columns.
-        """
-        names = {"y_true": y_true, "y_pred": y_pred, "probabilities": probabilities}
-        source = {"kind": "multilabel"} | {one: as_list(each, one) for one, each in names.items() if each is not None}
+        source = {"kind": "clustering", "y_true": listed(y_true, "y_true")[0], "y_pred": listed(y_pred, "y_pred")[0]}
         return (yield from self._made(Evaluation, self._evaluation_call(input=source, **arguments), _READ))
 
     @operation
@@ -177,20 +163,18 @@ class Evaluating(Asking):
             tagging: ``"BIO"`` where the tokens are tags of sentences, whose entities are compared.
             arguments: Further arguments of `evaluate`.
         """
-        source = {"kind": "sets", "y_true": as_list(y_true, "y_true"), "y_pred": as_list(y_pred, "y_pred")}
+        source = {"kind": "sets", "y_true": listed(y_true, "y_true")[0], "y_pred": listed(y_pred, "y_pred")[0]}
         source |= {} if tagging is None else {"tagging": tagging}
         return (yield from self._made(Evaluation, self._evaluation_call(input=source, **arguments), _READ))
 
     @operation
-    def evaluate_ranking(
-        self, /, judgements: Mapping[str, Mapping[str, float]], run: Mapping[str, Mapping[str, float]], **arguments: Any
-    ) -> Flow[Evaluation]:
+    def evaluate_ranking(self, /, judgements: ByQuery, run: ByQuery, **arguments: Any) -> Flow[Evaluation]:
         """Evaluate rankings, in the form of trec_eval.
 
         Args:
-            judgements: Relevance by query and item.
-            run: Scores by query and item. What has no judgement counts as not relevant, what is judged and not in it
-                as not retrieved, and a query that was judged and is not in it as 0.
+            judgements: Relevance by query and item, or the path of a file of qrels.
+            run: Scores by query and item, or the path of a run. What has no judgement counts as not relevant, what is
+                judged and not in it as not retrieved, and a query that was judged and is not in it as 0.
             arguments: Further arguments of `evaluate`.
         """
         source = {

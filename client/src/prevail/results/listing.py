@@ -136,7 +136,8 @@ def _tables(data: Mapping[str, Any]) -> Iterator[tuple[Sequence[str], Table]]:
             yield [name], _lines([_line(one) for one in value])
         elif isinstance(value, list) and value and all(map(_is_series, value)):
             labels = [*map(str, data.get("labels") or range(len(value[0])))]
-            yield [name, "labels"], (["", *labels], [[label, *row] for label, row in zip(labels, value, strict=True)])
+            made_of = [name, "labels"] if "labels" in data else [name]
+            yield made_of, (["", *labels], [[label, *row] for label, row in zip(labels, value, strict=True)])
         elif isinstance(value, Mapping) and value and all(isinstance(one, Mapping) for one in value.values()):
             yield [name], _lines([{name.removesuffix("s"): key, **flattened(one)} for key, one in value.items()])
 

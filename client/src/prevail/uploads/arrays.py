@@ -180,10 +180,19 @@ def _column_names(values: Any) -> list[Any] | None:
     return None
 
 
-def has_rows(values: Any) -> bool:
-    """Does it have several numbers per sample?"""
+def listed(values: Any, name: str) -> tuple[list[Any], list[str] | None]:
+    """An array of any library as a list; and the names of the columns, of a table that has them."""
     if _column_names(values) is not None:
-        return True
+        found, names = rows(values, name)
+        return found.part(0, len(found)), names
+    return _as_list(plain(values, name)), None
+
+
+def has_rows(values: Any) -> bool:
+    """Does it have several values per sample?"""
+    names = _column_names(values)
+    if names is not None:
+        return len(names) > 1
     shape = getattr(values, "shape", None)
     if shape is not None:
         return len(shape) == 2 and shape[1] > 1

@@ -1,16 +1,15 @@
 """Estimators of scikit-learn and rankings of trec_eval, as arguments of an evaluation."""
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
 
 from prevail.errors import InvalidInput
-from prevail.uploads.arrays import plain
+from prevail.uploads.arrays import listed
 
-
-def as_list(values: Any, name: str) -> list[Any]:
-    """An array of any library as a list."""
-    found = plain(values, name)
-    return list(found if isinstance(found, list) else found.tolist())
+ByQuery = Mapping[str, Mapping[str, float]] | str | Path
+# The place of the number in a line, and of how many words the line is: "q1 0 d7 1" and "q1 Q0 d7 1 12.5 name".
+_TREC: Final = {"relevance": (3, 4), "scores": (4, 6)}
 
 
 def predicted(model: Any, X: Any) -> dict[str, Any]:  # noqa: N803 - as scikit-learn names it
@@ -20,9 +19,13 @@ def predicted(model: Any, X: Any) -> dict[str, Any]:  # noqa: N803 - as scikit-l
         InvalidInput: it is no estimator.
     """
     classes = getattr(model, "classes_", None)
-    labels = None if classes is None else as_list(classes, "classes_")
+    labels = None if classes is None else listed(classes, "classes_")[0]
     if labels is not None and hasattr(model, "predict_proba"):
-        return {"probabilities": model.predict_proba(X), "labels": labels}
+        found = model.predict_proba(X)
+        if isinstance(found, list):
+            # Of several labels there is a table for each, whose second column is that of having it.
+            return {"probabilities": [[*row] for row in zip(*(one[:, 1].tolist() for one in found), strict=True)]}
+        return {"probabilities": found, "labels": labels}
     if labels is not None and hasattr(model, "decision_function"):
         return {"scores": model.decision_function(X), "labels": labels}
     if not hasattr(model, "predict"):
@@ -30,11 +33,35 @@ def predicted(model: Any, X: Any) -> dict[str, Any]:  # noqa: N803 - as scikit-l
     return {"y_pred": model.predict(X), **({} if labels is None else {"labels": labels})}
 
 
-def by_query(table: Mapping[str, Mapping[str, float]], member: str) -> dict[str, list[Any]]:
-    """Judgements or scores by query and item as columns, the numbers under the name of their member."""
-    items = [(query, item, float(value)) for query, own in table.items() for item, value in own.items()]
+def by_query(table: ByQuery, member: str) -> dict[str, list[Any]]:
+    """Judgements or scores by query and item, or in a file of trec_eval, as columns, the numbers under the name of
+    their member.
+
+    Raises:
+        InvalidInput: a line of the file is none of trec_eval's.
+    """
+    if isinstance(table, Mapping):
+        items = [(query, item, float(value)) for query, own in table.items() for item, value in own.items()]
+    else:
+        items = [*_trec_lines(Path(table), member)]
     return {
         "query_ids": [query for query, _, _ in items],
         "item_ids": [item for _, item, _ in items],
         member: [value for _, _, value in items],
     }
+
+
+def _trec_lines(path: Path, member: str) -> Iterator[tuple[str, str, float]]:
+    place, width = _TREC[member]
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+        words = line.split()
+        try:
+            if words and len(words) == width:
+                yield words[0], words[2], float(words[place])
+            elif words:
+                raise ValueError
+        except ValueError as error:
+            raise InvalidInput(
+                f"{path}, line {number}: expected {width} words with a number as number {place + 1}, got {line[:80]!r}",
+                code="trec_line",
+            ) from error

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from prevail.errors import InvalidInput
-from prevail.uploads.arrays import Data, Rows, column, has_rows, plain, rows
+from prevail.uploads.arrays import Data, Rows, column, has_rows, listed, plain, rows
 from prevail.uploads.bodies import (
     COLUMNS,
     STREAMED_CELLS,
@@ -64,6 +64,11 @@ class Given:
             "renormalize": self.renormalize,
         }
         return {name: value for name, value in found.items() if value is not None}
+
+    def beside(self) -> dict[str, Any]:
+        """Return the members of the input with one value per sample that stand beside it."""
+        given = {one: getattr(self, one) for one in _BESIDE}
+        return {one: listed(each, one)[0] for one, each in given.items() if each is not None} | self.attribute_columns()
 
     def attribute_columns(self) -> dict[str, Any]:
         """Return the member of the input with the attributes of samples; none without them."""
@@ -123,7 +128,7 @@ def prepared(request: Mapping[str, Any], given: Given, watch: Watcher | None) ->
     if not names:
         raise InvalidInput(f"expected one of {', '.join(what)}, a file or data; got none", code="one_of")
     if given.input is not None:
-        return {**request, "input": {**given.input, **given.facts(), **given.attribute_columns()}}, None, {}
+        return {**request, "input": {**given.input, **given.facts(), **given.beside()}}, None, {}
     if given.matrix is not None:
         found, table_labels = rows(given.matrix, "matrix")
         facts = {"labels": table_labels} if table_labels is not None else {}
@@ -135,6 +140,11 @@ def prepared(request: Mapping[str, Any], given: Given, watch: Watcher | None) ->
 def _of_arrays(request: Mapping[str, Any], given: Given, name: str, watch: Watcher | None) -> Prepared:
     if given.y_true is None:
         raise InvalidInput("y_true: expected the actual classes, got none", code="missing")
+    if has_rows(given.y_true) and name in ("y_pred", "probabilities"):
+        truth, labels = listed(given.y_true, "y_true")
+        said, _ = listed(getattr(given, name), name)
+        source = {"kind": "multilabel", **({} if labels is None else {"labels": labels}), **given.facts()}
+        return {**request, "input": {**source, "y_true": truth, name: said, **given.beside()}}, None, {}
     facts: dict[str, Any] = {"kind": KINDS[name], **given.facts()}
     columns: list[Data] = [column(_translated(given.y_true, given.labels, "y_true"), "y_true")]
     if name == "y_pred":
