@@ -148,6 +148,8 @@ CELLS: dict[str, Cell] = {
         probabilities,
         (
             "accuracy",
+            "micro_average_precision",
+            "class_reciprocal_rank",
             "log_loss",
             "roc_auc@1",
             "roc_auc_ovr_macro",
@@ -164,6 +166,9 @@ CELLS: dict[str, Cell] = {
         multilabel,
         (
             "subset_accuracy",
+            "weighted_average_precision",
+            "micro_average_precision",
+            "roc_auc_ovr_samples",
             "hamming_loss",
             "samples_f1",
             "macro_f1",

@@ -283,7 +283,7 @@ def _usual(metric: AnyMetric) -> str:
 
 def usual_metrics(task: Task, inputs: Collection[Inputs]) -> tuple[str, ...]:
     """Metrics to look at first where a task is judged, at default parameters, as expressions."""
-    reported = catalogue().reported.for_task(task, inputs).of_scope(Scope.OVERALL)
+    reported = catalogue().reported_of(task, inputs).of_scope(Scope.OVERALL)
     return tuple(_usual(one) for one in reported if one.card.inference.leads(task))
 
 

@@ -76,7 +76,14 @@ SKLEARN: dict[str, Callable[[LabelUnits], Any]] = {
     "roc_auc@*": _of_scores(sk.roc_auc_score, average=None),
     "average_precision@*": _of_scores(sk.average_precision_score, average=None),
     "roc_auc_ovr_macro": _of_scores(sk.roc_auc_score, average="macro"),
+    "roc_auc_score(average=weighted)": _of_scores(sk.roc_auc_score, average="weighted"),
+    "roc_auc_ovr_micro": _of_scores(sk.roc_auc_score, average="micro"),
     "macro_average_precision": _of_scores(sk.average_precision_score, average="macro"),
+    "average_precision_weighted": _of_scores(sk.average_precision_score, average="weighted"),
+    "micro_average_precision": _of_scores(sk.average_precision_score, average="micro"),
+    "weighted_specificity": lambda u: np.average(
+        sk.recall_score(~u.members, ~u.predicted, average=None), weights=u.members.sum(axis=0)
+    ),
     "label_ranking_average_precision": _of_scores(sk.label_ranking_average_precision_score),
     "label_ranking_loss": _of_scores(sk.label_ranking_loss),
     "coverage_error": _of_scores(sk.coverage_error),
@@ -142,6 +149,7 @@ def test_empty_sets() -> None:
 EXACT: dict[str, Callable[[set[int], set[int]], Fraction]] = {
     "samples_precision": lambda t, p: Fraction(len(t & p), len(p)) if p else Fraction(not t),
     "samples_recall": lambda t, p: Fraction(len(t & p), len(t)) if t else Fraction(not p),
+    "samples_specificity": lambda t, p: Fraction(4 - len(t | p), 4 - len(t)) if t < {0, 1, 2, 3} else Fraction(t == p),
     "samples_f1": lambda t, p: Fraction(2 * len(t & p), len(t) + len(p)) if t or p else Fraction(1),
     "samples_jaccard": lambda t, p: Fraction(len(t & p), len(t | p)) if t or p else Fraction(1),
     "samples_f_beta": lambda t, p: Fraction(2 * len(t & p), len(t) + len(p)) if t or p else Fraction(1),

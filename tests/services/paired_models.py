@@ -148,6 +148,8 @@ LOSSES = [
 # Averages over pairs of classes, and over all scores of all samples.
 PAIRS = ["roc_auc_ovo_macro", "roc_auc_ovo_weighted", "roc_auc_ovr_micro", "mean(roc_auc_ovo_macro, roc_auc_ovr_macro)"]
 
+PRECISIONS = ["macro_average_precision", "weighted_average_precision", "micro_average_precision"]
+
 AREAS = ["roc_auc@*", "roc_auc@c1", "roc_gini@c0", "roc_auc_ovr_macro", "roc_auc_ovr_weighted", "mean(roc_auc@*)"]
 
 

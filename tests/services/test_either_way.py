@@ -172,7 +172,7 @@ def differences_of_limits(name: str, own: Json, other: Json) -> list[str]:
     width, drawn = other["high"] - other["low"], own["method"].startswith("folded_")
     # Draws of their own, of which the gaps of calibration vary most.
     near = (0.4 if "inverted" in own["method"] else 0.25) if drawn else AREAS
-    if name.startswith("average_precision"):
+    if "average_precision" in name:
         # Precision between the points of a curve is interpolated.
         near = 1e-3
     # What is 0 but for a rounding has rounded limits.

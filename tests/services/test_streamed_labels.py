@@ -225,7 +225,7 @@ def test_labels_that_nobody_or_everybody_has_have_no_areas(what: str, tmp_path: 
 
 def test_all_metrics_of_samples_are_added_up() -> None:
     for inputs, metrics in ((Inputs.LABELS, OF_SETS), (Inputs.LABEL_SCORES, OF_ORDERS)):
-        known = catalogue().reported.for_task(Task.MULTILABEL, frozenset({inputs})).metrics
+        known = catalogue().reported_of(Task.MULTILABEL, frozenset({inputs})).metrics
         assert [metric.key for metric in metrics] == [metric.key for metric in known]
 
 

@@ -16,6 +16,7 @@ from tests.services.paired_models import (
     AREAS,
     LOSSES,
     PAIRS,
+    PRECISIONS,
     RANDOM,
     ROWS,
     asked_of,
@@ -41,16 +42,16 @@ def test_areas_are_compared_as_those_of_the_samples_in_memory(
     check_close(asdict(streamed(asked, runs, tmp_path)), asdict(expected))
 
 
-@pytest.mark.slow
+@pytest.mark.parametrize(("metrics", "rel"), [(PAIRS, 1e-4), (PRECISIONS, 1e-2)], ids=["areas", "precisions"])
 @pytest.mark.parametrize(("classes", "scores", "weighted"), [(2, 0, 0), (3, 0, 0), (3, 0, 1), (3, 1, 0), (5, 0, 1)])
 def test_areas_of_pairs_and_of_all_scores_are_compared_as_those_of_the_samples_in_memory(
-    tmp_path: Path, classes: int, scores: int, weighted: int
+    tmp_path: Path, classes: int, scores: int, weighted: int, metrics: list[str], rel: float
 ) -> None:
     weights = RANDOM.choice([0.0, 0.3, 1.7, 40.0], ROWS) if weighted else None
     runs = [one._replace(weights=weights) for one in models(classes, scores=bool(scores))]
-    asked, kept = asked_of(runs, PAIRS)
+    asked, kept = asked_of(runs, metrics)
     expected = compare(asked, kept, identifier=asked.runs.records[0].id)
-    check_close(asdict(streamed(asked, runs, tmp_path, 1 << 18)), asdict(expected), rel=1e-4)
+    check_close(asdict(streamed(asked, runs, tmp_path, 1 << 18)), asdict(expected), rel=rel)
 
 
 @pytest.mark.parametrize(("classes", "count"), [(2, 3), (3, 2), (10, 2)])

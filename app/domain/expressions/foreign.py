@@ -17,8 +17,11 @@ _WRITTEN: Final = re.compile(r"(?P<name>[^\W\d][\w .-]*?)\s*(?:\((?P<arguments>[
 # Functions of scikit-learn with an average, and its scorers, are a dimension of their own: `f1_score(average=macro)`,
 # `f1_macro`.
 _AVERAGED: Final = re.compile(
-    r"(?:sklearn\.(?:metrics\.)?)?(?P<of>f1|precision|recall|jaccard|specificity)_(?:score|(?P<how>macro|micro|weighted|samples))"
+    r"(?:sklearn\.(?:metrics\.)?)?(?P<of>f1|fbeta|precision|recall|jaccard|specificity|average_precision|roc_auc)"
+    r"_(?:score|(?P<how>macro|micro|weighted|samples))"
 )
+# What the average of these is called here, where it is not `macro_f1`.
+_CALLED: Final[Mapping[str, str]] = {"fbeta": "{}_f_beta", score_ranking.roc_auc.key: "roc_auc_ovr_{}"}
 # Other scorers. Those that begin with `neg_` mean the loss itself, with its own sign.
 _SCORERS: Final[Mapping[str, str]] = {
     "neg_brier_score": proper_scores.brier_score.key,
@@ -130,13 +133,15 @@ def resolve(name: str, given: Mapping[str, str], task: Task | None = None) -> Re
 
 def _averaged(name: str, given: Mapping[str, str], task: Task | None) -> Resolved | None:
     """The meaning of a scorer or an averaged function of scikit-learn for a task; None for other names."""
-    match = _AVERAGED.fullmatch(name)
+    match = None if given.get("multi_class") == "ovo" else _AVERAGED.fullmatch(name)
     average = (match["how"] or given.get("average")) if match else None
-    ours = _SCORERS.get(name) if match is None or average is None else f"{average}_{match['of']}"
+    ours = _SCORERS.get(name)
+    if match is not None and average is not None:
+        ours = _CALLED.get(match["of"], f"{{}}_{match['of']}").format(average)
     metric = catalogue().named(ours, task) if ours else None
     if metric is None:
         return None
-    return Resolved(metric.key, frozenset({"average"}), {metric.key: (f"sklearn as {name}",)})
+    return Resolved(metric.key, frozenset({"average", "multi_class"}), {metric.key: (f"sklearn as {name}",)})
 
 
 def _is_for(key: str, task: Task | None) -> bool:

@@ -410,6 +410,7 @@ class Card:
         degree: Effect of multiplying all counts: 0 leaves the value, 1 multiplies it too, None changes it in another
             way.
         on_request: No report shows it unless it is asked for.
+        on_request_of: Nor do those of these tasks, for which it takes an order of its own.
         also: Other tasks for which its function is the metric of the same name. None: no other, or multilabel for a
             one-vs-rest metric of matrices.
         of_labels: Its name means another metric for classes, so it is one of labels only.
@@ -436,6 +437,7 @@ class Card:
     symmetric: bool = False
     ordered: bool = False
     on_request: bool = False
+    on_request_of: frozenset[Task] = frozenset()
     also: frozenset[Task] | None = None
     of_labels: bool = False
     rising: tuple[str, ...] = ()

@@ -130,6 +130,11 @@ class Selection(Generic[_Kind]):
 class Catalogue(Selection[AnyMetric]):
     """All metrics, with the selections by kind of input."""
 
+    def reported_of(self, task: Task, inputs: Collection[Inputs]) -> Selection[AnyMetric]:
+        """Metrics that every report of a task shows that has these inputs."""
+        known = self.reported.for_task(task, inputs).metrics
+        return Selection(metric for metric in known if task not in metric.card.on_request_of)
+
     @cached_property
     def of_matrices(self) -> Selection[Metric[Table]]:
         """Metrics of a confusion matrix of classes."""

@@ -176,6 +176,12 @@ NO_WEIGHT_OF_SAMPLES: Condition[Any] = Condition(
     "no_samples", "all samples weigh nothing", lambda s: s.n == 0, overall=True
 )
 NO_WEIGHT = _of_samples("no_samples", "all samples weigh nothing", lambda s: s.n == 0)
+NO_MEMBERS: Condition[Any] = Condition(
+    "no_labels", "no sample has a label", lambda s: s.actual.sum(axis=-1) == 0, overall=True
+)
+NO_OTHERS: Condition[Any] = Condition(
+    "all_labels", "every sample has every label", lambda s: s.rest.sum(axis=-1) == 0, overall=True
+)
 ONE_SAMPLE = _of_samples(
     "one_sample", "a curve over samples needs at least two of them", lambda s: np.full(s.n.shape, s.n_samples < 2)
 )

@@ -10,10 +10,9 @@ from math import log
 import numpy as np
 
 from app.kernel.numerics.arrays import Array, Mask, silently
-from app.kernel.numerics.sorting import ascending_order
-from app.kernel.samples.losses import Codes, true_probabilities
+from app.kernel.samples.losses import Codes
 from app.kernel.samples.rankings import Ranking, Row, cumulative, last_of_ties, standardised
-from app.kernel.samples.scores import Scores
+from app.kernel.samples.scores import Places, Scores
 
 # Differences below this, relative to the values, are rounding.
 ROUNDING = 1e-12
@@ -76,33 +75,46 @@ def area_influences(scores: Scores) -> tuple[Array, Array]:
     """
     size = scores.n_classes
     areas, influence = np.full(size, np.nan), np.full((size, scores.n_samples), np.nan)
-    each = np.ones(scores.n_samples) if scores.weights is None else scores.weights
-    total = float(each.sum())
-    for code in range(size):
-        count = float(scores.actual[code])
-        others = total - count
-        if not count or not others > 0.0:
-            continue
-        order, below = _ordered(scores.columns[code])
-        members, weights = scores.members(code).take(order), each.take(order)
-        mass = np.where(members, 0.0, weights) / others, np.where(members, weights, 0.0) / count
-        placed = np.where(members, below(mass[0]), 1.0 - below(mass[1]))
-        given = None if scores.weights is None else weights
-        areas[code] = placed[members].mean() if given is None else weights[members] @ placed[members] / count
-        influence[code, order] = centred_by_class(placed, members.astype(np.intp), 2, given, 1.0)
+    for code in np.flatnonzero((scores.actual > 0) & (scores.rest > 0)).tolist():
+        members = scores.members(code)
+        placed = _placed(scores, code, float(scores.actual[code]), float(scores.rest[code]))
+        weights = None if scores.weights is None else scores.weights[members]
+        areas[code] = np.average(placed[members], weights=weights)
+        influence[code] = centred_by_class(placed, members.astype(np.intp), 2, scores.weights, 1.0)
     return areas, influence
 
 
-def precision_influence(scores: Scores, code: int) -> Array:
-    """Influence (n) of every sample on the average precision of a class; its shares are random too.
+def _placed(scores: Scores, code: int | None, members: float, others: float) -> Array:
+    """Share (n) of the others below each member of a class and of the members above each other sample, ties half, from
+    the weights of both sides; without a class (n K) of all entries, sample after sample.
+    """
+    order, below = _ordered(scores, code)
+    inside, mass = scores.members(code).take(order), _mass(scores, code).take(order)
+    placed = np.empty(order.size)
+    placed[order] = np.where(
+        inside,
+        below(np.where(inside, 0.0, mass) / others),
+        1.0 - below(np.where(inside, mass, 0.0) / members),
+    )
+    return placed
+
+
+def _mass(scores: Scores, code: int | None) -> Array:
+    """Weights (n) of the samples, 1 each where they have none; without a class (n K) of all entries."""
+    each = np.ones(scores.n_samples) if scores.weights is None else scores.weights
+    return each if code is not None else np.repeat(each, scores.n_classes)
+
+
+def precision_influence(scores: Scores, code: int | None) -> Array:
+    """Influence (n) of every sample on the average precision of a class, or of all n K entries without one; the shares
+    of the members are random too.
 
     A member counts by the precision at its own cut, and every sample moves the precision at all cuts that it is among:
     the derivatives of AP = sum_i w_i TP_i / (TP_i + FP_i) / P over the members by the weights, times these (the
     infinitesimal jackknife; the same linearisation as in Boyd, Eng & Page 2013), and sqrt(n / (n - 1)).
     """
-    order, rising = ascending_order(scores.columns[code])
-    members = scores.members(code).take(order)
-    weights = np.ones(order.size) if scores.weights is None else scores.weights.take(order)
+    order, rising = scores.ordered(code)
+    members, weights = scores.members(code).take(order), _mass(scores, code).take(order)
     ends = last_of_ties(rising)
     ends = np.arange(order.size) if ends is None else ends
     sizes = np.diff(ends, prepend=-1)
@@ -111,13 +123,14 @@ def precision_influence(scores: Scores, code: int) -> Array:
     count = float(held.sum())
     with silently():
         # Above all samples that weigh anything nothing is predicted: no member stands there.
-        precision, each = (np.where(held > 0.0, part, 0.0) for part in (tp / (tp + fp), held / (tp + fp) ** 2))
-    gained, lost = (np.repeat(np.cumsum(each * mass).take(ends), sizes) for mass in (fp, tp))
+        precision, steps = (np.where(held > 0.0, part, 0.0) for part in (tp / (tp + fp), held / (tp + fp) ** 2))
+    gained, lost = (np.repeat(np.cumsum(steps * mass).take(ends), sizes) for mass in (fp, tp))
     mean = float(held @ precision) / count
-    used = int(np.count_nonzero(weights))
-    moved = np.where(members, precision - mean + gained, -lost)
-    influence = np.empty(order.size)
-    influence[order] = weights * moved * float(np.sqrt(used / max(used - 1, 1))) / count
+    moved = np.empty(order.size)
+    moved[order] = np.where(members, precision - mean + gained, -lost) / count
+    each = _mass(scores, 0)
+    used = int(np.count_nonzero(each))
+    influence: Array = each * moved.reshape(each.size, -1).sum(axis=1) * float(np.sqrt(used / max(used - 1, 1)))
     return influence
 
 
@@ -135,7 +148,7 @@ def pair_influence(scores: Scores, weights: Array) -> tuple[Array, Array]:
     each = np.ones(scores.n_samples) if scores.weights is None else scores.weights
     placed, areas = np.zeros(scores.n_samples), np.zeros((size, size))
     for code in range(size):
-        order, below = _ordered(scores.columns[code])
+        order, below = _ordered(scores, code)
         codes = scores.y.take(order)
         members = codes == code
         mass = each.take(order)
@@ -148,36 +161,30 @@ def pair_influence(scores: Scores, weights: Array) -> tuple[Array, Array]:
 
 
 def micro_influence(scores: Scores) -> Array:
-    """Influence (n) on the area of all n K entries against the one-hot truth.
+    """Influence (n) on the area of all n K entries against the actual classes.
 
-    Every sample is a cluster of one entry of the actual class and K - 1 others (Obuchowski 1997). For two classes these
-    are p and 1 - p, so the place of one follows from that of the other, except for ties that the rounding of 1 - p
-    makes or breaks.
+    Every sample is a cluster of its entries (Obuchowski 1997). For two classes these are p and 1 - p, so the place of
+    one follows from that of the other, except for ties that the rounding of 1 - p makes or breaks.
     """
-    order, below = _ordered(scores.probabilities.ravel())
-    actual = (scores.y[:, None] == np.arange(scores.n_classes)).ravel()[order]
-    each = np.ones(scores.n_samples) if scores.weights is None else scores.weights
-    mass, total, others = np.repeat(each, scores.n_classes)[order], float(each.sum()), scores.n_classes - 1
-    placed = np.empty(order.size)
-    placed[order] = np.where(
-        actual,
-        below(np.where(actual, 0.0, mass) / (total * others)),
-        (1.0 - below(np.where(actual, mass, 0.0) / total)) / others,
-    )
-    by_sample = placed.reshape(scores.n_samples, -1)
+    members, others = float(scores.actual.sum()), float(scores.rest.sum())
+    placed, inside = _placed(scores, None, members, others), scores.members(None)
     if scores.is_mirrored:
-        return centred(2.0 * true_probabilities(by_sample, scores.y), scores.weights, 1.0)
-    return centred(by_sample.sum(axis=1), scores.weights, 1.0)
+        return centred(2.0 * placed[inside], scores.weights, 1.0)
+    # Of labels the numbers on both sides are random too.
+    away = (placed - float(scores.area_of_entries)) * float(scores.n) / np.where(inside, members, others)
+    return centred(away.reshape(scores.n_samples, -1).sum(axis=1), scores.weights, 1.0)
 
 
-def _ordered(values: Array) -> tuple[Codes, Callable[[Array], Array]]:
-    """Rising order of values (n), and a function that sums a mass (n) in that order below each value, ties half."""
-    order, ordered = ascending_order(values)
+def _ordered(scores: Scores, code: int | None) -> tuple[Places, Callable[[Array], Array]]:
+    """Rising order of the scores (n) of a class, and a function that sums a mass (n) in that order below each score,
+    ties half.
+    """
+    order, ordered = scores.ordered(code)
     starts = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
     ends = np.append(starts[1:], order.size)
 
     def below(mass: Array) -> Array:
-        sums = np.concatenate([[0.0], np.cumsum(mass)])
+        sums = cumulative(mass)
         if starts.size == order.size:
             return sums[:-1] + 0.5 * mass
         return np.repeat(0.5 * (sums.take(starts) + sums.take(ends)), ends - starts)

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from app.kernel.numerics.arrays import Array, kish_effective_n
-from app.kernel.samples.areas import area_influences, centred, centred_by_class
-from app.kernel.samples.losses import Codes
+from app.kernel.samples.areas import area_influences, centred, centred_by_class, precision_influence
+from app.kernel.samples.losses import sums_by_code
 from app.kernel.samples.scores import Scores
 
 
@@ -114,6 +114,20 @@ class WeightedSamples:
         """Areas (K) of the classes against the rest, and the influence (K, n) on them."""
         return area_influences(self.scores)
 
+    @cached_property
+    def precisions(self) -> tuple[Array, Array]:
+        """Average precision (K) of the classes, and the influence (K, n) on it; every class has members."""
+        codes = range(self.scores.n_classes)
+        values = np.array([float(self.scores.ranking(code).average_precision) for code in codes])
+        return values, np.stack([precision_influence(self.scores, code) for code in codes])
+
+    def freedom_of(self, influence: Array) -> float:
+        """Degrees of freedom of a sum of average precisions, from influences (K, n): of each class the smaller of both
+        sides carries the variance.
+        """
+        smaller = [min(self.sides(code)) for code in range(self.scores.n_classes)]
+        return welch(np.square(influence).sum(axis=1), np.array(smaller))
+
 
 Parameters = Mapping[str, Any]
 # Gives the values (n) of the samples whose mean a metric is, for these parameters.
@@ -151,7 +165,7 @@ class Skill:
 
 
 class AreaOf(StrEnum):
-    """Areas that are averaged, and their weights; ``PRECISION`` is that of one class under its steps of precision."""
+    """Areas that are averaged, and their weights."""
 
     ONE_CLASS = "one_class"
     CLASSES = "classes"
@@ -159,7 +173,6 @@ class AreaOf(StrEnum):
     PAIRS = "pairs"
     PAIR_SHARES = "pair_shares"
     ENTRIES = "entries"
-    PRECISION = "precision_steps"
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,10 +181,12 @@ class Area:
 
     Attributes:
         slope: Slope of the metric as a line of the area that is 1 where the area is 1.
+        of_precision: Areas are those under the steps of precision over recall, not under ROC curves.
     """
 
     of: AreaOf
     slope: float = 1.0
+    of_precision: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,7 +260,7 @@ def mean_of_class_means(values: Values, *, is_mean: bool = True) -> InfluenceFor
         y, size = of.scores.y, of.scores.n_classes
         shares = values(of.scores, parameters) / size
         influence = centred_by_class(shares, y, size, of.scores.weights)
-        freedom = _welch(influence, y, of.effective_members)
+        freedom = welch(sums_by_code(y, influence * influence, size), of.effective_members)
         return Influence(influence, LinearMethod.T, Strata.BY_CLASS, freedom=freedom)
 
     return InfluenceForm(LinearMethod.T, make, row_mean=RowMean(values, Over.CLASS_MEANS) if is_mean else None)
@@ -265,13 +280,11 @@ def mean_of_members(values: Values) -> InfluenceForm:
     return InfluenceForm(LinearMethod.T, make, row_mean=RowMean(values, Over.MEMBERS))
 
 
-def _welch(influence: Array, y: Codes, sizes: Array) -> float:
-    """Degrees of freedom of a sum of independent means (Welch 1947) of these numbers of samples (K); infinite where
-    none of them varies.
+def welch(parts: Array, sizes: Array) -> float:
+    """Degrees of freedom of a sum of means (Welch 1947) with these variances (K), of these numbers of samples (K);
+    infinite where none of them varies.
     """
-    parts = np.bincount(y, influence * influence, sizes.size)
-    spare = np.maximum(sizes - 1.0, 1.0)
-    per_freedom = float((parts**2 / spare).sum())
+    per_freedom = float((parts**2 / np.maximum(sizes - 1.0, 1.0)).sum())
     return float(parts.sum()) ** 2 / per_freedom if per_freedom else np.inf
 
 

@@ -91,11 +91,12 @@ class LabelScores(Scores, WeightedUnits):
             raise ValueError(f"expected two tables (n, L), got {self.truth.shape} and {self.probabilities.shape}")
         self.n_samples, self.n_classes = self.truth.shape
         WeightedUnits.__init__(self, self.n_samples, weights)
-        self._rankings = {}
+        self._rankings, self._orders = {}, {}
 
     def with_weights(self, weights: ArrayLike | None) -> "LabelScores":
         """Copy with other weights; the order of the labels of each sample is kept."""
         other = LabelScores(self.truth, self.probabilities, weights)
+        other._orders = self._orders
         other.__dict__.update({name: self.__dict__[name] for name in ("in_order", "_terms") if name in self.__dict__})
         return other
 
@@ -104,9 +105,14 @@ class LabelScores(Scores, WeightedUnits):
         """False: each of two labels has its own order."""
         return False
 
-    def members(self, code: int) -> Mask:
-        """Samples (n) with a label."""
-        return self.truth[:, code]
+    def members(self, code: int | None) -> Mask:
+        """Samples (n) with a label; without one the labels (n L) of all, sample after sample."""
+        return self.truth.ravel() if code is None else self.truth[:, code]
+
+    def of_members(self, values: Array) -> Array:
+        """Sum (n) of the values (L) of the labels of each sample."""
+        summed: Array = self.truth @ values
+        return summed
 
     @lazy
     def n(self) -> Array:
@@ -126,8 +132,13 @@ class LabelScores(Scores, WeightedUnits):
         return each(self.n) - self.actual
 
     def _rank(self, code: int) -> Ranking:
-        order, falling, weights = self._falling(self.columns[code])
-        return Ranking(falling, self.truth[:, code].take(order), weights)
+        order, falling = self._falling(code)
+        return Ranking(falling, self.truth[:, code].take(order), self._weights_in(order))
+
+    @lazy
+    def area_of_entries(self) -> Array:
+        """Area under the ROC curve of all labels of all samples, shape (...)."""
+        return self.entries.auc
 
     @lazy
     def in_order(self) -> "OrderedLabels":

@@ -21,6 +21,7 @@ from app.kernel.samples.rankings import Ranking, last_of_ties
 from app.kernel.samples.recalibration import lines_of
 
 Codes = NDArray[np.intp]
+Places = NDArray[np.int32]
 
 
 class Excess(NamedTuple):
@@ -98,6 +99,7 @@ class Scores:
         if self.weights is not None and self.weights.shape[-1:] != (self.n_samples,):
             raise ValueError(f"weights need {self.n_samples} as their last axis, got shape {self.weights.shape}")
         self._rankings: dict[int, Ranking] = {}
+        self._orders: dict[int | None, tuple[Places, Array]] = {}
 
     @classmethod
     def of_scores(cls, y: ArrayLike, scores: ArrayLike, weights: ArrayLike | None = None) -> Self:
@@ -117,7 +119,7 @@ class Scores:
     def with_weights(self, weights: ArrayLike | None) -> Self:
         """Return the samples with other weights, shape (..., n); None is 1 each."""
         other = type(self)(self.y, self.probabilities, weights)
-        other.are_probabilities = self.are_probabilities
+        other.are_probabilities, other._orders = self.are_probabilities, self._orders
         return other
 
     @property
@@ -125,10 +127,14 @@ class Scores:
         """True if the order by one column is the reverse of the order by the other."""
         return self.n_classes == 2
 
-    def members(self, code: int) -> Mask:
-        """Mask (n) of the samples of a class."""
-        members: Mask = self.y == code
+    def members(self, code: int | None) -> Mask:
+        """Mask (n) of the samples of a class; without one (n K) of the actual classes, sample after sample."""
+        members: Mask = self.y == code if code is not None else (self.y[:, None] == np.arange(self.n_classes)).ravel()
         return members
+
+    def of_members(self, values: Array) -> Array:
+        """Sum (n) of the values (K) of the classes of each sample."""
+        return values.take(self.y)
 
     # Totals.
 
@@ -154,6 +160,11 @@ class Scores:
     def prevalence(self) -> Array:
         """Share of the weight in each class, shape (..., K)."""
         return ratio(self.actual, self.n[..., None])
+
+    @lazy
+    def frequencies(self) -> Array:
+        """Weights of the classes in an average by how frequent they are, shape (..., K), which add up to 1."""
+        return ratio(self.actual, total(self.actual)[..., None])
 
     def share(self, mask: Mask) -> Array:
         """Share of the weight that lies on samples of a mask (n,), shape (...)."""
@@ -286,27 +297,56 @@ class Scores:
         """Samples ordered by the probability of each class."""
         return [self.ranking(code) for code in range(self.n_classes)]
 
+    def ordered(self, code: int | None) -> tuple[Places, Array]:
+        """Places (n) of the samples by rising score of a class, and the scores in that order, sorted once for all
+        weights; without a class of all n K entries, sample after sample.
+        """
+        made = self._orders.get(code)
+        if made is None:
+            order, rising = ascending_order(self.probabilities.ravel() if code is None else self.columns[code])
+            made = self._orders[code] = order.astype(np.int32), rising
+        return made
+
+    def _falling(self, code: int | None) -> tuple[Places, Array]:
+        order, rising = self.ordered(code)
+        return order[::-1], rising[::-1]
+
     def _rank(self, code: int) -> Ranking:
-        order, falling, weights = self._falling(self.columns[code])
+        order, falling = self._falling(code)
         codes = self.y.take(order)
-        made = Ranking(falling, codes == code, weights)
+        made = Ranking(falling, codes == code, self._weights_in(order))
         self._pair_losses[code] = made.losses_by_class(codes, self.n_classes)
         return made
+
+    @cached_property
+    def entries(self) -> Ranking:
+        """All n K entries in one order; members are those of the actual classes."""
+        order, falling = self._falling(None)
+        return Ranking(falling, self.members(None).take(order), self._weights_in(order // self.n_classes))
+
+    @lazy
+    def area_of_entries(self) -> Array:
+        """Area under the ROC curve of all entries, shape (...); NaN for scores that are no probabilities."""
+        if not self.are_probabilities:
+            return np.full(self.n.shape, np.nan)
+        above, _ = self.common_threshold
+        return 1.0 - ratio(above - 0.5 * self.n * self.n, self.n * self.n * (self.n_classes - 1))
+
+    @lazy
+    def precision_of_entries(self) -> Array:
+        """Average precision of all entries, shape (...); NaN for scores that are no probabilities."""
+        return self.entries.average_precision if self.are_probabilities else np.full(self.n.shape, np.nan)
 
     def falling(self, code: int | None) -> tuple[Ranking, Codes]:
         """Unweighted ranking by falling probability of a class, and the places (n) of the samples in it. Without a
         class: by the top probability, members being the correct predictions.
         """
-        values = self.confidence if code is None else self.columns[code]
         members = self.predicted == self.y if code is None else self.y == code
-        order, falling, _ = self._falling(values)
-        return Ranking(falling, members.take(order)), order
+        order, rising = ascending_order(self.confidence) if code is None else self.ordered(code)
+        return Ranking(rising[::-1], members.take(order[::-1])), order[::-1].astype(np.intp)
 
-    def _falling(self, values: Array) -> tuple[Codes, Array, Array | None]:
-        """Order of falling values (n,), the values in that order, and the weights in that order."""
-        order, rising = ascending_order(values)
-        order = order[::-1]
-        return order, rising[::-1], None if self.weights is None else self.weights.take(order, axis=-1)
+    def _weights_in(self, order: Codes | Places) -> Array | None:
+        return None if self.weights is None else self.weights.take(order, axis=-1)
 
     @cached_property
     def _pair_losses(self) -> dict[int, Array]:
@@ -324,8 +364,8 @@ class Scores:
     @cached_property
     def top_label(self) -> Ranking:
         """Samples ordered by their highest probability; members are the correct predictions."""
-        order, falling, weights = self._falling(self.confidence)
-        return Ranking(falling, (self.truth_rank == 0).take(order), weights)
+        order, rising = ascending_order(self.confidence)
+        return Ranking(rising[::-1], (self.truth_rank == 0).take(order[::-1]), self._weights_in(order[::-1]))
 
     def recalibrated(self, code: int, clip: float, *, sloped: bool) -> Array:
         """Coefficients a and b of logit P(member of a class) = a + b log odds, shape (..., 2); b is 1 unless it is

@@ -10,7 +10,7 @@ import numpy as np
 from app.kernel.metrics.card import Inputs, Metric
 from app.kernel.numerics.arrays import Array, Mask, silently
 from app.kernel.samples.areas import ROUNDING
-from app.kernel.samples.influence import AreaOf, InfluenceForm, LinearMethod, Over, Skill, Strata
+from app.kernel.samples.influence import InfluenceForm, LinearMethod, Over, Skill, Strata, welch
 from app.kernel.samples.losses import Codes
 from app.kernel.samples.scores import Scores
 from app.kernel.streamed.moments import ClassMoments, Moments
@@ -49,7 +49,8 @@ class Leaf:
         of_rows = self.form.row_mean or self.form.skill
         if of_rows is not None:
             return of_rows.values, *sorted(self.parameters.items())
-        return self.form.area and self.form.area.of, self.of
+        area = self.form.area
+        return area and (area.of, area.of_precision), self.of
 
     def in_rows(self, scores: Scores) -> Array:
         """The values (n), each the same wherever its row stands; NaN of scores that are no probabilities."""
@@ -58,6 +59,10 @@ class Leaf:
             return np.full(scores.n_samples, np.nan)
         with silently():
             return of_rows.values(scores, self.parameters)
+
+
+# Called with what was read, as scores of each run, and the values (R, V, b) of all leaves.
+Look = Callable[[Table, Sequence[Scores], Array], None]
 
 
 class Sampled(Protocol):
@@ -80,7 +85,7 @@ class Sampled(Protocol):
         """Effective members and others of one area; None of an average of several."""
 
     def freedom_of(self, leaf: Leaf) -> float:
-        """Degrees of freedom of an average precision, by the smaller of both sides of its class."""
+        """Degrees of freedom of average precisions, by the smaller of both sides of each class."""
 
     def values_of(self, leaf: Leaf, part: Table, scores: Scores) -> Array:
         """Values (b) of some samples; of an area their influence in each unit of weight."""
@@ -113,7 +118,7 @@ class RowSums:
         n_strata: int,
         n_groups: int = 0,
         together: Sequence[Sequence[Leaf]] = (),
-        look: Callable[[Table, Sequence[Scores], Array], None] | None = None,
+        look: Look | None = None,
     ) -> "RowSums":
         """Read samples once.
 
@@ -265,8 +270,8 @@ class RunInfluences:
         means, size = np.nan_to_num(self._read.moments.means[:, at]), self._read.moments.masses.size
         slope = 1.0 if leaf.form.area is None else leaf.form.area.slope
         made = _Made(self._run.value(leaf), np.full(size, slope), slope * means, sizes=self._run.area_sizes(leaf))
-        is_precision = leaf.form.area is not None and leaf.form.area.of is AreaOf.PRECISION
-        return made._replace(freedom=self._run.freedom_of(leaf)) if is_precision else made
+        of_precision = leaf.form.area is not None and leaf.form.area.of_precision
+        return made._replace(freedom=self._run.freedom_of(leaf)) if of_precision else made
 
 
 def _by_class(leaf: Leaf) -> bool:
@@ -308,8 +313,7 @@ def _of_class_means(_: Leaf, moments: ClassMoments, at: int) -> _Made:
     slopes = np.array([_scale(moments, inside) / n_classes for inside in np.eye(n_classes, dtype=np.bool_)])
     slopes = np.where(varies, slopes, 0.0)
     parts = np.where(varies, slopes**2 * squares, 0.0)
-    per_freedom = float((parts**2 / np.maximum(_effective(moments.masses, moments.squares) - 1.0, 1.0)).sum())
-    freedom = float(parts.sum()) ** 2 / per_freedom if per_freedom else np.inf
+    freedom = welch(parts, _effective(moments.masses, moments.squares))
     return _Made(float(means.mean()), slopes, np.zeros(n_classes), freedom)
 
 

@@ -10,7 +10,7 @@ from app.kernel.metrics.card import Metric
 from app.kernel.metrics.families import calibration, imcp, proper_scores, score_ranking
 from app.kernel.numerics.arrays import Array, silently
 from app.kernel.samples.calibration import ErrorByChance
-from app.kernel.samples.influence import AreaOf, LinearMethod, Strata
+from app.kernel.samples.influence import Area, AreaOf, LinearMethod, Strata
 from app.kernel.samples.losses import CLIP, sums_by_code
 from app.kernel.samples.scores import Scores
 from app.kernel.streamed.cells import Draw, at_class, at_cuts, at_top, cells_of, simulated_by_chance
@@ -96,7 +96,7 @@ STREAMED = (
     Streamed(score_ranking.partial_roc_auc, at_cuts),
     Streamed(score_ranking.average_precision, at_cuts),
     Streamed(score_ranking.pr_auc_trapezoid, at_cuts),
-    Streamed(score_ranking.macro_average_precision, at_cuts),
+    Streamed(score_ranking.macro_average_precision),
     Streamed(score_ranking.equal_error_rate, at_cuts),
     Streamed(score_ranking.ks_statistic, at_cuts),
     Streamed(score_ranking.h_measure, at_cuts),
@@ -109,7 +109,8 @@ STREAMED = (
     Streamed(calibration.class_calibration_error, at_class),
     Streamed(calibration.calibration_intercept, at_class, again=(2, np.inf)),
     Streamed(calibration.calibration_slope, at_class, again=(2, np.inf)),
-    Streamed(score_ranking.weighted_average_precision, at_cuts),
+    Streamed(score_ranking.weighted_average_precision),
+    Streamed(score_ranking.micro_average_precision, most=MOST_CLASSES, again=(2, 2)),
     Streamed(score_ranking.roc_auc_standard_error),
 )
 
@@ -179,10 +180,10 @@ def linearised(scores: StreamedScores, metric: Metric[Scores], class_index: int 
         error = leaf.form.area.slope * scores.ranking(code).area_variance ** 0.5
         known, sizes = _known(scores, metric, value, error), scores.area_sizes(leaf)
         return replace(known, sizes=sizes, strata=Strata.BY_CLASS, method=LinearMethod.DELONG_LOGIT)
-    if leaf.form.area is not None and leaf.form.area.of is AreaOf.PRECISION and not scores.grouped:
+    if leaf.form.area == Area(AreaOf.ONE_CLASS, of_precision=True) and not scores.grouped:
         error = scores.ranking(1 if class_index is None else class_index).curve.average_precision_variance ** 0.5
         return replace(_known(scores, metric, value, error), freedom=scores.freedom_of(leaf))
-    read = scores.row_sums.read([leaf])
+    read = scores.reading(leaf)
     part = None if read is None else read.of_run(0).of(of, class_index)
     return None if read is None or part is None else replace(read.alone(part, scores.n_samples), value=value)
 

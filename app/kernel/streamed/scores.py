@@ -12,7 +12,7 @@ from app.kernel.metrics.card import Metric
 from app.kernel.metrics.families import imcp, proper_scores, score_ranking
 from app.kernel.numerics.arrays import Array, Mask, lazy, silently
 from app.kernel.samples.areas import ROUNDING
-from app.kernel.samples.influence import AreaOf
+from app.kernel.samples.influence import AreaOf, welch
 from app.kernel.samples.losses import CLIP, Codes, Losses, sums_by_code
 from app.kernel.samples.rankings import (
     Ranking,
@@ -35,7 +35,7 @@ from app.kernel.streamed.along import (
     precision_placements,
 )
 from app.kernel.streamed.bins import LIMITS, BinSums, BothBins, ForecastSums, StreamedBins, TopSums
-from app.kernel.streamed.influences import Leaf, RowSums
+from app.kernel.streamed.influences import Leaf, Look, Read, RowSums
 from app.kernel.streamed.logistic import Fit, fitted
 from app.kernel.streamed.rows import BothWays, NotStreamed, Rows, Table
 
@@ -184,7 +184,7 @@ class StreamedScores(Scores):
         self._top = TopSums(self.whole.weight)
         self._fits: dict[tuple[int, float, bool], Fit] = {}
         self._pairs: dict[tuple[int, int], Along] = {}
-        self._true, self._placed = _TrueProbabilities(), dict[int, Array]()
+        self._true, self._placed = _TrueProbabilities(), dict[tuple[bool, int], Array]()
         self._placed_of: Table = {}
         self.__dict__["actual"] = np.array([side.weight for side in self.sides])
 
@@ -202,11 +202,11 @@ class StreamedScores(Scores):
     @cached_property
     def whole(self) -> Side:
         """All samples."""
-        return _together(self.sides)
+        return summed_sides(self.sides)
 
     def both_sides(self, code: int) -> tuple[Side, Side]:
         """The members of a class, and all others."""
-        return self.sides[code], _together([side for other, side in enumerate(self.sides) if other != code])
+        return self.sides[code], summed_sides([side for other, side in enumerate(self.sides) if other != code])
 
     @property
     def worth(self) -> tuple[int, float] | None:
@@ -397,6 +397,12 @@ class StreamedScores(Scores):
         """Statistics of all columns at the thresholds p_true, as ``Scores.common_threshold``."""
         return np.asarray(self.together.curve.lost + 0.5 * self.whole.weight**2), self.together.precision
 
+    @lazy
+    def precision_of_entries(self) -> Array:
+        """Average precision of all entries, as ``Scores.precision_of_entries``."""
+        members = self.together.curve.members.weight if self.have_entries else 0.0
+        return np.asarray(self.together.curve.precision / members if members else np.nan)
+
     # Recalibration.
 
     def fit(self, code: int, clip: float, *, sloped: bool) -> Fit:
@@ -451,8 +457,14 @@ class StreamedScores(Scores):
             leaves += [Leaf.made(metric, code) for metric in of_each for code in of_classes]
             leaves += [Leaf.made(metric, None) for metric in self._averages]
         known = [leaf for leaf in leaves if leaf is not None]
+        return self._summed_rows(known, self._true.look if self.are_probabilities else None)
+
+    def reading(self, leaf: Leaf) -> Read | None:
+        """Sums of what samples say for one metric; where it is not among those of all they are read again for it."""
+        return self.row_sums.read([leaf]) or self._summed_rows([leaf]).read([leaf])
+
+    def _summed_rows(self, known: Sequence[Leaf], look: Look | None = None) -> RowSums:
         parts = ((part, self.strata(part)) for part in self.in_parts(self.read_columns))
-        look = self._true.look if self.are_probabilities else None
         return RowSums.of(parts, [self], known, n_strata=self.n_strata, n_groups=self.n_groups, look=look)
 
     @property
@@ -502,23 +514,31 @@ class StreamedScores(Scores):
         if leaf.form.area is not None and self.area_sizes(leaf) is not None:
             area = float(self.ranking(1 if leaf.of is None else leaf.of).auc)
             return 1.0 - leaf.form.area.slope * (1.0 - area)
-        if leaf.form.area is not None and leaf.form.area.of is AreaOf.PRECISION:
-            return float(self.ranking(1 if leaf.of is None else leaf.of).average_precision)
         with silently():
-            return float(leaf.metric.compute(self, **leaf.parameters))
+            found = leaf.metric.compute(self, **leaf.parameters)
+        return float(found if not found.ndim else found[1 if leaf.of is None else leaf.of])
 
     def area_sizes(self, leaf: Leaf) -> tuple[float, float] | None:
         """Effective members and others of one area; None of an average of several."""
-        kind = leaf.form.area and leaf.form.area.of
-        if kind in (AreaOf.ENTRIES, AreaOf.PRECISION) or not (kind is AreaOf.ONE_CLASS or self.is_mirrored):
+        area = leaf.form.area
+        if area is None or area.of_precision or area.of is AreaOf.ENTRIES:
+            return None
+        if area.of is not AreaOf.ONE_CLASS and not self.is_mirrored:
             return None
         members, others = self.both_sides(1 if leaf.of is None else leaf.of)
         return members.effective, others.effective
 
     def freedom_of(self, leaf: Leaf) -> float:
-        """Degrees of freedom of an average precision, by the smaller of both sides of its class."""
-        sides = self.both_sides(1 if leaf.of is None else leaf.of)
-        return max(min(side.effective for side in sides) - 1.0, 1.0)
+        """Degrees of freedom of average precisions, as of `WeightedSamples.freedom_of`."""
+        area = leaf.form.area
+        if area is None or area.of is AreaOf.ENTRIES:
+            return max(self.effective_samples - 1.0, 1.0)
+        smaller = [min(side.effective for side in self.both_sides(code)) for code in range(self.n_classes)]
+        if area.of is AreaOf.ONE_CLASS:
+            return max(smaller[1 if leaf.of is None else leaf.of] - 1.0, 1.0)
+        each = self.frequencies if area.of is AreaOf.CLASS_SHARES else np.ones(self.n_classes)
+        parts = [self.ranking(code).curve.average_precision_variance for code in range(self.n_classes)]
+        return welch(each**2 * parts, np.array(smaller))
 
     def part(self, part: Table) -> Scores:
         """Some samples in memory."""
@@ -537,55 +557,68 @@ class StreamedScores(Scores):
             return leaf.in_rows(scores)
         if part is not self._placed_of:
             self._placed_of, self._placed = part, {}
-        if area.of is AreaOf.ENTRIES and not self.are_probabilities:
-            return np.full(scores.n_samples, np.nan)
         if area.of is AreaOf.ENTRIES:
-            return self._of_entries(part, scores.columns)
-        if area.of is AreaOf.PRECISION:
-            code = 1 if leaf.of is None else leaf.of
-            curve, own = self.ranking(code).curve, scores.columns[code]
-            known = curve.members.weight > 0
-            return precision_placements(curve, own, self.inside(part, code)) if known else np.full(own.size, np.nan)
-        if area.of is AreaOf.ONE_CLASS or self.is_mirrored:
-            return self._of_class(1 if leaf.of is None else leaf.of, part, scores.columns)
+            if not self.have_entries:
+                return np.full(scores.n_samples, np.nan)
+            of_entries = self._precision_of_entries if area.of_precision else self._of_entries
+            return of_entries(part, scores.columns)
+        if area.of is AreaOf.ONE_CLASS or (self.is_mirrored and not area.of_precision):
+            return self._of_class(
+                1 if leaf.of is None else leaf.of, part, scores.columns, of_precision=area.of_precision
+            )
         if area.of in (AreaOf.PAIRS, AreaOf.PAIR_SHARES):
             return self._of_pairs(part, scores.columns, by_shares=area.of is AreaOf.PAIR_SHARES)
-        each = [self._of_class(code, part, scores.columns) for code in range(self.n_classes)]
+        codes = range(self.n_classes)
+        each = [self._of_class(code, part, scores.columns, of_precision=area.of_precision) for code in codes]
         if area.of is AreaOf.CLASSES:
             return sum(each, np.zeros(1)) / self.n_classes
-        areas = np.array([self.ranking(code).curve.area for code in range(self.n_classes)])
-        return self.prevalence @ np.stack(each) + self._of_shares(areas).take(part["y"])
+        of_each = score_ranking.average_precision if area.of_precision else score_ranking.roc_auc
+        return self.frequencies @ np.stack(each) + self._of_shares(of_each.compute(self), part)
 
-    def _of_shares(self, values: Array) -> Array:
-        """Influence (K) of a sample of each class on the mean of values (K) by the shares of the classes."""
-        found: Array = (values - float(self.prevalence @ values)) * _more(self.whole) / self.whole.weight
-        return found
+    @property
+    def have_entries(self) -> bool:
+        """Do the scores of two classes compare with each other?"""
+        return self.are_probabilities
 
-    def _of_class(self, code: int, part: Table, columns: Array) -> Array:
-        # Of two classes that say the same of each other one order is that of both.
-        code = 1 if self.mirrored else code
-        if code not in self._placed:
+    def _of_shares(self, values: Array, part: Table) -> Array:
+        """Influence (b) of samples on the mean of values (K) by how frequent the classes are."""
+        away = (values - float(self.frequencies @ values)) * _more(self.whole) / float(self.actual.sum())
+        return sum((own * self.inside(part, code) for code, own in enumerate(away)), np.zeros(1))
+
+    def _of_class(self, code: int, part: Table, columns: Array, *, of_precision: bool) -> Array:
+        # Of two classes that say the same of each other one order is that of both, but for the precision.
+        code = 1 if self.mirrored and not of_precision else code
+        if (of_precision, code) not in self._placed:
             curve, own = self.ranking(code).curve, columns[code]
-            unknown = np.full(own.size, np.nan)
-            self._placed[code] = placements(curve, own, self.inside(part, code)) if curve.has_both else unknown
-        return self._placed[code]
+            known = curve.members.weight > 0 if of_precision else curve.has_both
+            place = precision_placements if of_precision else placements
+            found = place(curve, own, self.inside(part, code)) if known else np.full(own.size, np.nan)
+            self._placed[of_precision, code] = found
+        return self._placed[of_precision, code]
 
     def _of_entries(self, part: Table, columns: Array) -> Array:
-        joint, rest, whole = self.together.curve, self.n_classes - 1, self.whole
+        joint, whole = self.together.curve, self.whole
         if not any(joint.variances):
             return np.zeros(columns.shape[1])
-        inside = [self.inside(part, code) for code in range(self.n_classes)]
-        if rest == 1:
+        inside, places = [self.inside(part, code) for code in range(self.n_classes)], joint.places
+        if self.is_mirrored:
             # Of two classes one says what the other does, but for ties that the rounding of 1 - p makes or breaks.
-            sums = 2.0 * (1.0 - joint.places.lost(np.where(inside[1], columns[1], columns[0])))
-        else:
-            placed = [
-                np.where(members, 1.0 - joint.places.lost(own), joint.places.won(own) / rest)
-                for members, own in zip(inside, columns, strict=True)
-            ]
-            sums = np.sum(placed, axis=0)
-        found: Array = (sums - 2.0 * joint.area) * _more(whole) / whole.weight
-        return found
+            sums = 2.0 * (1.0 - places.lost(np.where(inside[1], columns[1], columns[0])) - joint.area)
+            return sums * _more(whole) / whole.weight
+        placed = [
+            np.where(
+                members,
+                (1.0 - places.lost(own) - joint.area) / joint.members.weight,
+                (places.won(own) - joint.area) / joint.others.weight,
+            )
+            for members, own in zip(inside, columns, strict=True)
+        ]
+        return sum(placed, np.zeros(1)) * _more(whole)
+
+    def _precision_of_entries(self, part: Table, columns: Array) -> Array:
+        joint = self.together.curve
+        placed = [precision_placements(joint, own, self.inside(part, code)) for code, own in enumerate(columns)]
+        return sum(placed, np.zeros(1)) * _more(self.whole) / _more(summed_sides([joint.members, joint.others]))
 
     def _of_pairs(self, part: Table, columns: Array, *, by_shares: bool) -> Array:
         """Influence on an average of the areas of ordered pairs of classes (Hand & Till 2001)."""
@@ -602,7 +635,7 @@ class StreamedScores(Scores):
             found[at] += each[one, other] * placements(curve, columns[one].take(at), members.take(at))
         if by_shares:
             # The shares of the classes are random too.
-            found += self._of_shares((areas.sum(axis=0) + areas.sum(axis=1)) / (2.0 * (size - 1))).take(part["y"])
+            found += self._of_shares((areas.sum(axis=0) + areas.sum(axis=1)) / (2.0 * (size - 1)), part)
         return found
 
     @property
@@ -691,7 +724,8 @@ def _sides_by_class(rows: Rows, n_classes: int, weight: str) -> list[Side]:
     return sides
 
 
-def _together(sides: Sequence[Side]) -> Side:
+def summed_sides(sides: Sequence[Side]) -> Side:
+    """All samples of several sides."""
     weights, squares, used = zip(*sides, strict=True)
     return Side(fsum(weights), fsum(squares), sum(used))
 

@@ -171,7 +171,7 @@ def _without_simulation(estimand: Estimand, run: RunData, settings: LimitSetting
     if isinstance(estimand.expression, Combination) and estimand.expression.card.picks is not None:
         return _picked(estimand, estimand.expression, estimand.expression.card.picks, run, settings)
     if estimand.task is not None:
-        return of_labels.in_closed_form(estimand, run, settings) or of_samples.of_sums(estimand, run, settings)
+        return of_labels.in_closed_form(estimand, run, settings) or of_samples.in_closed_form(estimand, run, settings)
     if estimand.scored:
         if run.streamed is not None:
             return of_streamed.in_closed_form(estimand, run, settings)

@@ -118,11 +118,14 @@ class RunData:
 
     @cached_property
     def scores(self) -> Scores:
-        """Its probabilities or scores.
+        """Its probabilities or scores, of classes or of labels.
 
         Raises:
             ValueError: it has none.
         """
+        if self.source.task is not None and Inputs.PROBABILITIES in self.subject.parts:
+            of_labels: Scores = self.subject.parts[Inputs.PROBABILITIES]
+            return of_labels
         return scores_of(self.source) if self.streamed is None else self.streamed
 
     def area_variance(self, ranking: Ranking) -> float:

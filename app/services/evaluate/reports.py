@@ -260,7 +260,7 @@ def unit_report(question: Question, task: Task, run: RunData, kept: Mapping[Sect
     requested = {text: section.requested[text] for text in question.options.metrics}
     kind = UNIT_KINDS[task]
     summary = InputSummary.of(question.source, section.per_class, kind.shown(question.source))
-    reported = catalogue().reported.for_task(task, kind.inputs(question.source)).of_scope(Scope.OVERALL)
+    reported = catalogue().reported_of(task, kind.inputs(question.source)).of_scope(Scope.OVERALL)
     shown = section.metrics["prevalence_insensitive"].keys() | section.metrics["prevalence_sensitive"]
     leading = headline_names(reported, task, [name for name in section.values if name in shown])
     return Report(

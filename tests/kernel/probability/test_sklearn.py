@@ -73,6 +73,13 @@ WITNESSES: dict[str, Witness] = {
         one_hot(y, p), p, average="weighted", sample_weight=w
     ),
     "macro_average_precision": lambda y, p, w: sk.average_precision_score(one_hot(y, p), p, sample_weight=w),
+    "micro_average_precision": lambda y, p, w: sk.average_precision_score(
+        one_hot(y, p), p, average="micro", sample_weight=w
+    ),
+    "class_reciprocal_rank": lambda y, p, w: sk.average_precision_score(
+        one_hot(y, p), p, average="samples", sample_weight=w
+    ),
+    "class_rank_auc": lambda y, p, w: sk.roc_auc_score(one_hot(y, p), p, average="samples", sample_weight=w),
     "pr_auc_trapezoid": per_class(pr_trapezoid),
     "log_loss": lambda y, p, w: sk.log_loss(y, p, sample_weight=w, labels=np.arange(p.shape[1])),
     "brier_score": brier,

@@ -1,14 +1,23 @@
-"""The mean area of streamed labels beside that of the samples in memory."""
+"""Areas of streamed labels and their averages beside those of the samples in memory."""
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
-from app.kernel.metrics.families.score_ranking import roc_auc_ovr_macro
+from app.kernel.metrics.families.score_ranking import (
+    micro_average_precision,
+    roc_auc_ovr_macro,
+    roc_auc_ovr_micro,
+    roc_auc_ovr_weighted,
+    weighted_average_precision,
+)
 from app.kernel.samples.areas import area_influences
+from app.kernel.samples.label_units import LabelScores
 from app.kernel.samples.scores import Scores
+from app.kernel.streamed.influences import Leaf
 from app.kernel.streamed.labels import LabelMoments, StreamedLabelScores
 from app.kernel.streamed.metrics import linearised
+from app.kernel.uncertainty.influence import Influences
 from app.services.ports import OpenEngine
 
 
@@ -21,7 +30,18 @@ def test_two_labels_are_not_taken_for_two_classes(engine: OpenEngine, n_labels: 
     moments.add(truth, scores > 0, None)
     columns = {f"p{code}": own for code, own in enumerate(scores.T)}
     table = pa.table(columns | {f"t{code}": own for code, own in enumerate(truth.T)})
-    found = linearised(StreamedLabelScores(engine.take(table.schema, table.to_batches()), moments), roc_auc_ovr_macro)
+    streamed = StreamedLabelScores(engine.take(table.schema, table.to_batches()), moments)
+    found = linearised(streamed, roc_auc_ovr_macro)
+    whole = LabelScores(truth, scores)
+    for metric in (roc_auc_ovr_weighted, roc_auc_ovr_micro, weighted_average_precision, micro_average_precision):
+        assert float(metric.compute(streamed)) == pytest.approx(float(metric.compute(whole)), rel=1e-12)
+        leaf, own = Leaf.made(metric, None), Influences(whole).of(metric)
+        assert leaf is not None
+        assert own is not None
+        values = np.concatenate([streamed.values_of(leaf, part, streamed.part(part)) for part, _ in streamed.read()])
+        # Places between two kept ones are interpolated.
+        assert [values @ values, values @ own.influence] == pytest.approx([own.variance] * 2, rel=3e-3)
+        assert streamed.freedom_of(leaf) == pytest.approx(own.freedom, rel=1e-6) or np.isinf(own.freedom)
     each = [
         area_influences(Scores.of_scores(own.astype(np.intp), column))[1][1]
         for own, column in zip(truth.T, scores.T, strict=True)

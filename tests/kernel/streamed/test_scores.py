@@ -91,8 +91,8 @@ def test_values_and_limits_are_those_of_the_samples(engine: OpenEngine, problem:
             assert own.unsure == pytest.approx(expected.unsure, rel=1e-12)
     for name, first, second in lines_of(found, Influences(Scores(problem.y, problem.rows, weights))):
         # Places between the points of a curve are interpolated.
-        exact = "ovr" not in name
-        rounding = 1e-9 if exact else 1e-3
+        exact = "ovr" not in name and "_average_precision" not in name
+        rounding = 1e-9 if exact else 2e-3
         assert first.variance == pytest.approx(second.variance, rel=rounding, abs=1e-14, nan_ok=True), name
         assert (first.method, first.strata, first.worth) == (second.method, second.strata, first.worth), name
         assert first.freedom == pytest.approx(second.freedom, rel=1e-6), name
@@ -100,7 +100,7 @@ def test_values_and_limits_are_those_of_the_samples(engine: OpenEngine, problem:
         assert (ends is None) == (others is None), name
         if ends is not None and others is not None:
             width = others.high - others.low
-            near = (1e-6 if exact else 1e-4) * width + 1e-11
+            near = (1e-6 if exact else 1e-3) * width + 1e-11
             assert (ends.low, ends.high) == pytest.approx((others.low, others.high), abs=near), name
 
 

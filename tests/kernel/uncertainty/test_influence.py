@@ -31,7 +31,8 @@ CLOSED = [
     "fraction_correct_certain", "fraction_uncertain", "fraction_incorrect_certain", "log_loss", "brier_score",
     "balanced_log_loss", "balanced_brier_score", "brier_skill_score", "spherical_score",
     "d2_log_loss", "ranked_probability_score", "calibration_intercept", "calibration_slope", "net_benefit_at",
-    "minimum_cost", "average_precision",
+    "minimum_cost", "average_precision", "macro_average_precision", "weighted_average_precision",
+    "micro_average_precision", "class_reciprocal_rank", "class_rank_auc",
 ]  # fmt: skip
 Problem = Callable[..., tuple[Codes, Array]]
 TRAPEZOIDS = {"au_imcp_trapezoid": "au_imcp", "au_mcp_trapezoid": "au_mcp"}

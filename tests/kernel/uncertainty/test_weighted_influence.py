@@ -71,7 +71,7 @@ def test_a_class_of_weight_0_changes_nothing(metric: Metric[Scores]) -> None:
 AREAS = [
     metric
     for metric in LINEAR
-    if getattr(metric.card.inference.influence, "area", None) is not None and metric.key != "average_precision"
+    if (form := metric.card.inference.influence) is not None and form.area is not None and not form.area.of_precision
 ]
 
 

@@ -428,7 +428,8 @@ def weighted_f_beta(t: Table, beta: float = 1.0, undefined: str = "strict") -> A
         "torchmetrics": "MulticlassSpecificity(average=weighted)",
     },
     parameters=(UNDEFINED,),
-    undefined=(NO_SAMPLES, ONE_CLASS),
+    undefined=(NO_LABELS, NO_SAMPLES, ONE_CLASS),
+    also=OVER_LABELS,
 )
 def weighted_specificity(t: Table, undefined: str = "strict") -> Array:
     return t.weighted_sum(filled(t.specificity, undefined)) / t.n

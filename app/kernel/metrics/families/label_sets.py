@@ -80,6 +80,17 @@ def samples_recall(s: LabelSets) -> Array:
     return _share(s.hits, s.actual, s.predicted_size)
 
 
+@_of_sets(
+    name="specificity averaged over samples",
+    formula=r"\frac{1}{n}\sum_i \frac{|\overline{Y_i} \cap \overline{\hat Y_i}|}{|\overline{Y_i}|}",
+    sentence="Share of the labels that a sample does not have that were not predicted, averaged over the samples.",
+    on_request=True,
+)
+def samples_specificity(s: LabelSets) -> Array:
+    absent = s.n_labels - s.actual
+    return _share(absent - s.predicted_size + s.hits, absent, s.n_labels - s.predicted_size)
+
+
 @_of_any_sets(
     name="F1 averaged over samples",
     formula=r"\frac{1}{n}\sum_i \frac{2|Y_i \cap \hat Y_i|}{|Y_i| + |\hat Y_i|}",

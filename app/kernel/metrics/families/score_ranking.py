@@ -7,10 +7,19 @@ from functools import partial
 import numpy as np
 
 from app.kernel.metrics.card import OVER_LABELS, Choice, Inputs, Number, Orientation, Prevalence, Scale, Scope, metric
-from app.kernel.metrics.conditions import NO_ACTUAL, NO_REST, NO_WEIGHT, NOT_PROBABILITIES, WEIGHTED
+from app.kernel.metrics.conditions import (
+    NO_ACTUAL,
+    NO_MEMBERS,
+    NO_OTHERS,
+    NO_REST,
+    NO_WEIGHT,
+    NOT_PROBABILITIES,
+    WEIGHTED,
+)
 from app.kernel.numerics.arrays import Array, mean, ratio, total
 from app.kernel.numerics.scipy_bridge import incomplete_beta
 from app.kernel.samples.areas import (
+    ROUNDING,
     area_between,
     area_between_recalls,
     centred,
@@ -28,16 +37,20 @@ from app.kernel.samples.influence import (
     Influence,
     InfluenceForm,
     LinearMethod,
+    Make,
     Parameters,
     WeightedSamples,
     line_of_area,
+    mean_of,
     mean_of_areas,
     share_of,
 )
+from app.kernel.samples.losses import true_probabilities
 from app.kernel.samples.rankings import standardised
 from app.kernel.samples.scores import Scores
 
 _BOTH_SIDES = (NO_ACTUAL, NO_REST)
+_OF_ENTRIES = (NOT_PROBABILITIES, NO_WEIGHT, NO_MEMBERS, NO_OTHERS)
 _per_class = partial(
     metric,
     scope=Scope.CLASS,
@@ -48,19 +61,43 @@ _per_class = partial(
 _overall = partial(metric, scope=Scope.OVERALL, inputs=Inputs.PROBABILITIES, prevalence=Prevalence.SENSITIVE)
 
 
+def _of_precision(make: Make, of: AreaOf) -> InfluenceForm:
+    return InfluenceForm(LinearMethod.INFLUENCE_LOGIT, make, area=Area(of, of_precision=True))
+
+
 def _stack(values: list[Array]) -> Array:
     return np.stack(values, axis=-1)
 
 
-def _weighted_areas(of: WeightedSamples) -> Array:
-    areas, influence = of.areas
-    # The class shares are random too.
-    weighted: Array = of.scores.prevalence @ influence + centred(areas[of.scores.y], of.scores.weights, 1.0)
+def _by_frequency(of: WeightedSamples, values: Array, influence: Array) -> Array:
+    """Influence (n) on the average of values (K) by how frequent the classes are, which is random too."""
+    scores = of.scores
+    away = scores.of_members(values - scores.frequencies @ values) * float(scores.n / scores.actual.sum())
+    weighted: Array = scores.frequencies @ influence + centred(away, scores.weights, 1.0)
     return weighted
 
 
 def _all_entries(of: WeightedSamples, _class: int | None, _: Parameters) -> Influence:
     return Influence(micro_influence(of.scores), LinearMethod.INFLUENCE_LOGIT)
+
+
+def _mean_precision(of: WeightedSamples, _class: int | None, _: Parameters) -> Influence:
+    influence = of.precisions[1] / of.scores.n_classes
+    return _of_precisions(of, influence.sum(axis=0), influence)
+
+
+def _weighted_precision(of: WeightedSamples, _class: int | None, _: Parameters) -> Influence:
+    return _of_precisions(of, _by_frequency(of, *of.precisions), of.scores.frequencies[:, None] * of.precisions[1])
+
+
+def _of_precisions(of: WeightedSamples, average: Array, parts: Array) -> Influence:
+    # Of equal scores the precisions of two classes make up 1, but for a rounding.
+    varies = np.abs(average).max() > ROUNDING * np.abs(parts).max()
+    return Influence(average * varies, LinearMethod.INFLUENCE_LOGIT, freedom=of.freedom_of(parts))
+
+
+def _precision_of_entries(of: WeightedSamples, _class: int | None, _: Parameters) -> Influence:
+    return Influence(precision_influence(of.scores, None), LinearMethod.INFLUENCE_LOGIT, freedom=of.freedom)
 
 
 def _pairs(of: WeightedSamples) -> Array:
@@ -133,10 +170,11 @@ def roc_auc_ovr_macro(s: Scores) -> Array:
     undefined=_BOTH_SIDES,
     references=("provost2000", "aguilar2024"),
     scale=Scale.LOGIT,
-    influence=mean_of_areas(_weighted_areas, AreaOf.CLASS_SHARES),
+    influence=mean_of_areas(lambda of: _by_frequency(of, *of.areas), AreaOf.CLASS_SHARES),
+    also=OVER_LABELS,
 )
 def roc_auc_ovr_weighted(s: Scores) -> Array:
-    return total(roc_auc.compute(s) * s.prevalence)
+    return total(roc_auc.compute(s) * s.frequencies)
 
 
 @_overall(
@@ -144,16 +182,15 @@ def roc_auc_ovr_weighted(s: Scores) -> Array:
     formula=r"\mathrm{AUC} \text{ of all } nK \text{ entries against the one-hot truth}",
     sentence="Chance that the probability of an actual class exceeds that of a class that is not, over all samples and classes.",
     elsewhere={"sklearn": 'roc_auc_score(average="micro")'},
-    undefined=(NOT_PROBABILITIES, NO_WEIGHT),
+    undefined=_OF_ENTRIES,
     references=("fawcett2006", "aguilar2024"),
     scale=Scale.LOGIT,
     influence=InfluenceForm(LinearMethod.INFLUENCE_LOGIT, _all_entries, area=Area(AreaOf.ENTRIES)),
+    also=OVER_LABELS,
+    on_request_of=OVER_LABELS,
 )
 def roc_auc_ovr_micro(s: Scores) -> Array:
-    if not s.are_probabilities:
-        return np.full(s.n.shape, np.nan)
-    above, _ = s.common_threshold
-    return 1.0 - ratio(above - 0.5 * s.n * s.n, s.n * s.n * (s.n_classes - 1))
+    return s.area_of_entries
 
 
 @_overall(
@@ -241,7 +278,7 @@ def roc_gini(s: Scores) -> Array:
     also=OVER_LABELS,
     headline=True,
     scale=Scale.LOGIT,
-    influence=InfluenceForm(LinearMethod.INFLUENCE_LOGIT, _precision, area=Area(AreaOf.PRECISION)),
+    influence=_of_precision(_precision, AreaOf.ONE_CLASS),
 )
 def average_precision(s: Scores) -> Array:
     return _stack([ranking.average_precision for ranking in s.rankings])
@@ -270,6 +307,8 @@ def pr_auc_trapezoid(s: Scores) -> Array:
     elsewhere={"sklearn": 'average_precision_score(average="macro")'},
     undefined=(NO_ACTUAL,),
     references=("davis2006", "beddar2025"),
+    scale=Scale.LOGIT,
+    influence=_of_precision(_mean_precision, AreaOf.CLASSES),
     also=OVER_LABELS,
 )
 def macro_average_precision(s: Scores) -> Array:
@@ -519,6 +558,75 @@ def roc_auc_standard_error(s: Scores) -> Array:
     elsewhere={"sklearn": 'average_precision_score(average="weighted")'},
     undefined=(NO_ACTUAL,),
     references=("davis2006", "beddar2025"),
+    scale=Scale.LOGIT,
+    influence=_of_precision(_weighted_precision, AreaOf.CLASS_SHARES),
+    also=OVER_LABELS,
 )
 def weighted_average_precision(s: Scores) -> Array:
-    return total(s.prevalence * average_precision.compute(s))
+    return total(s.frequencies * average_precision.compute(s))
+
+
+@_area(
+    name="micro average precision",
+    scope=Scope.OVERALL,
+    prevalence=Prevalence.SENSITIVE,
+    formula=r"\mathrm{AP} \text{ of all } nK \text{ entries against the one-hot truth}",
+    sentence="Average precision of all classes of all samples in one order of their probabilities.",
+    elsewhere={"sklearn": 'average_precision_score(average="micro")'},
+    undefined=_OF_ENTRIES,
+    references=("davis2006", "beddar2025"),
+    scale=Scale.LOGIT,
+    influence=_of_precision(_precision_of_entries, AreaOf.ENTRIES),
+    also=OVER_LABELS,
+)
+def micro_average_precision(s: Scores) -> Array:
+    return s.precision_of_entries
+
+
+def _places(s: Scores) -> tuple[Array, Array]:
+    """Number of classes (n) with less probability than the actual one, and of others with the same."""
+    own = true_probabilities(s.probabilities, s.y)
+    below, tied = np.zeros(s.n_samples), np.full(s.n_samples, -1.0)
+    for column in s.columns:
+        below += column < own
+        tied += column == own
+    return below, tied
+
+
+def _reciprocal_ranks(s: Scores, _: Parameters) -> Array:
+    return 1.0 / (s.n_classes - _places(s)[0])
+
+
+def _shares_below(s: Scores, _: Parameters) -> Array:
+    below, tied = _places(s)
+    return (below + 0.5 * tied) / (s.n_classes - 1.0)
+
+
+_of_rows = partial(_area, scope=Scope.OVERALL, prevalence=Prevalence.SENSITIVE, undefined=(NO_WEIGHT,))
+
+
+@_of_rows(
+    name="reciprocal rank of the actual class",
+    formula=r"\frac{1}{n} \sum_i \frac{1}{|\{k: p_{ik} \ge p_{i y_i}\}|}",
+    sentence="Average precision of the classes of each sample, averaged over the samples; of tied classes the actual one "
+    "is the last.",
+    aliases=("samples_average_precision",),
+    elsewhere={"sklearn": 'average_precision_score(average="samples")'},
+    references=("tsoumakas2010",),
+    influence=mean_of(_reciprocal_ranks),
+)
+def class_reciprocal_rank(s: Scores) -> Array:
+    return ratio(total(s.sums_of(_reciprocal_ranks(s, {}))), s.n)
+
+
+@_of_rows(
+    name="AUC of the classes of a sample",
+    formula=r"\frac{1}{n} \sum_i P(p_{i y_i} > p_{ik}) + \tfrac{1}{2} P(p_{i y_i} = p_{ik}),\ k \ne y_i",
+    sentence="Chance that the actual class of a sample has more probability than another class, averaged over the samples.",
+    aliases=("roc_auc_ovr_samples",),
+    elsewhere={"sklearn": "roc_auc_score(average=samples)"},
+    references=("tsoumakas2010",),
+    influence=mean_of(_shares_below),
+)
+def class_rank_auc(s: Scores) -> Array:
+    return ratio(total(s.sums_of(_shares_below(s, {}))), s.n)

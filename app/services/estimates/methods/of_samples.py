@@ -39,31 +39,31 @@ from app.services.seeds import chosen_seed
 FEW_EFFECTIVE: Final = 10
 # That many of all samples would carry it if none stood out: a third for values with a normal distribution.
 _USUAL_SHARE = 0.2
+# What follows from the order of one class, and needs no influences.
+_OF_ONE_ORDER: Final = (roc_auc, average_precision, recall_at, specificity_at)
 # So many metrics are as much work as all that have to be resampled of the catalogue.
 _METRICS_OF_A_LOAD = 8
 
 
 def in_closed_form(estimand: Estimand, run: RunData, settings: LimitSettings) -> Estimates | None:
-    """An estimand that is a sum over the samples; None for others."""
-    expression = estimand.expression
-    plain = run.grouping is None and run.scores.weights is None
-    if plain and isinstance(expression, Measure) and expression.metric is roc_auc:
-        classes = range(run.n_classes) if isinstance(expression.of, Every) else (expression.of,)
-        return tuple(areas([code for code in classes if code is not None], run, settings))
-    if plain and isinstance(expression, Measure) and expression.metric is average_precision:
-        classes = range(run.n_classes) if isinstance(expression.of, Every) else (expression.of,)
-        return tuple(_precision(code, run, settings) for code in classes if code is not None)
-    if plain and isinstance(expression, Measure) and expression.metric in (recall_at, specificity_at):
-        classes = range(run.n_classes) if isinstance(expression.of, Every) else (expression.of,)
-        values = zip(classes, run.values(estimand).tolist(), strict=True)
-        return tuple(_at_rate(expression, code, value, run, settings) for code, value in values if code is not None)
-    return of_sums(estimand, run, settings)
-
-
-def of_sums(estimand: Estimand, run: RunData, settings: LimitSettings) -> Estimates | None:
     """An estimand that is a sum over the samples, or over other units such as queries; None for others."""
-    found = linearised(estimand.expression, run.influences)
+    expression = estimand.expression
+    if isinstance(expression, Measure) and expression.metric in _OF_ONE_ORDER and _are_alike(run):
+        codes = range(run.n_classes) if isinstance(expression.of, Every) else (expression.of,)
+        classes = [code for code in codes if code is not None]
+        if expression.metric is roc_auc:
+            return tuple(areas(classes, run, settings))
+        if expression.metric is average_precision:
+            return tuple(_precision(code, run, settings) for code in classes)
+        values = zip(classes, run.values(estimand).tolist(), strict=True)
+        return tuple(_at_rate(expression, code, value, run, settings) for code, value in values)
+    found = linearised(expression, run.influences)
     return None if found is None else tuple(of_sum(linear, run, settings) for linear in found)
+
+
+def _are_alike(run: RunData) -> bool:
+    """Are its samples at hand, independent and of one weight?"""
+    return run.units.at_hand and run.grouping is None and run.scores.weights is None
 
 
 def _at_rate(expression: Measure, code: int, value: float, run: RunData, settings: LimitSettings) -> Estimate:
@@ -101,7 +101,7 @@ def areas(classes: Sequence[int], run: RunData, settings: LimitSettings) -> Iter
             yield one if low < high else one.without_limits(NoLimits.DEGENERATE)
             continue
         # With two classes both have the same order, one from above and one from below.
-        spread = run.area_variance(ranking) if spread is None or run.n_classes > 2 else spread
+        spread = run.area_variance(ranking) if spread is None or not run.scores.is_mirrored else spread
         value = float(ranking.auc)
         low, high, method = area_limits(value, spread, members, others, settings.level_of_each)
         yield replace(form, value=value, low=low, high=high, method=method)

@@ -87,7 +87,7 @@ def measures_of(question: Question, task: Task) -> list[Measure]:
 def _measured(source: MatrixInput, task: Task) -> tuple[Sequence[AnyMetric], list[Reported], list[Reported]]:
     """The metrics of an input, what the report says of them, and what is kept for lists."""
     kind = UNIT_KINDS[task]
-    metrics = catalogue().reported.for_task(task, kind.inputs(source)).metrics
+    metrics = catalogue().reported_of(task, kind.inputs(source)).metrics
     reported = [one for metric in metrics for one in kind.variants(source, metric)]
     listed = [one for metric in metrics for one in kind.listed(metric) if one.card.scope is Scope.OVERALL]
     return metrics, reported, listed
@@ -111,6 +111,7 @@ class _Found:
     ) -> None:
         self._reported, self._subject, self._twin = reported, subject, twin
         self._labels, self._outcomes, self._content = labels, task.outcomes(len(labels)), content
+        self._values: dict[str, Array] = {}
 
     def overall(self) -> GroupedMetrics:
         """Overall values by group."""
@@ -134,11 +135,11 @@ class _Found:
 
     def values(self, metrics: Sequence[Reported]) -> list[Array]:
         """Return the values; NaN where a metric needs numbers of samples and there are weights."""
-        counted = self._content is Content.counts
-        return [
-            value if counted or not metric.card.needs_counts else np.full_like(value, np.nan)
-            for metric, value in zip(metrics, _computed(metrics, self._subject), strict=True)
-        ]
+        counted, new = self._content is Content.counts, [one for one in metrics if one.name not in self._values]
+        for metric, value in zip(new, _computed(new, self._subject), strict=True):
+            known = counted or not metric.card.needs_counts
+            self._values[metric.name] = value if known else np.full_like(value, np.nan)
+        return [self._values[one.name] for one in metrics]
 
     def _twins(self, metrics: Sequence[Reported]) -> list[Reported]:
         """Return the metrics that have another value at balanced prevalence."""
