@@ -32,6 +32,7 @@ from app.services.runs.aligned import Runs
 from app.services.runs.comparison import Comparison
 from app.services.runs.draws.matrices import InferenceSettings
 from app.services.runs.pairing import KeptSamples
+from app.services.slices.slices import SlicesQuestion, judge_slices
 from app.services.stored import inputs_of_all
 from tests.bank import each
 from tests.services.records import alike, record_of
@@ -123,6 +124,22 @@ def test_over_slices_a_function_is_of_the_values_of_each(text: str) -> None:
         "ratio": min(values) / max(values),
     }[function]
     assert reported(CLINIC, text).requested[text] == wanted
+
+
+def test_ranges_of_slices_are_what_the_expressions_are() -> None:
+    metrics = ("recall@D", "f1@D", "h_mean", "mcc", "informedness@D", "prevalence@D")
+    for one in judge_slices(CLINIC, SlicesQuestion(by=("sex", "site"), metrics=metrics)).ranges:
+        (wanted,) = estimates_of(CLINIC, f"range({one.metric}, by={one.by})")
+        found = [one.difference, one.low, one.high]
+        assert found == [
+            None if np.isnan(value) else pytest.approx(value) for value in (wanted.value, wanted.low, wanted.high)
+        ]
+        if one.ratio is not None:
+            (wanted,) = estimates_of(CLINIC, f"ratio({one.metric}, by={one.by})")
+            assert one.ratio == pytest.approx(wanted.value)
+            assert [one.ratio_low, one.ratio_high] == [
+                None if np.isnan(value) else pytest.approx(value) for value in (wanted.low, wanted.high)
+            ]
 
 
 @pytest.mark.parametrize(

@@ -184,7 +184,7 @@ def at_reference_shares(counts: Array, reference: Array, functional: Functional)
     h = means[0] - means[1]
     of_shares = (h - (h @ shares)[:, None]) / total
     with silently():
-        first, second = (np.atleast_1d(functional(Table(matrix))) for matrix in (moved, reference))
+        first, second = functional(Table(np.stack([moved, reference]))).reshape(2, -1)
     return AtShares(first, second, slopes[0], np.where(reference > 0, of_shares[..., None] - slopes[1], 0.0))
 
 

@@ -1,6 +1,7 @@
 """Intervals of metrics of one matrix by simulation: Dirichlet posterior and multinomial bootstrap."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 
 import numpy as np
@@ -273,7 +274,29 @@ def estimates(counts: Array, functionals: Sequence[Functional]) -> list[Array]:
         return [np.atleast_1d(functional(table)) for functional in functionals]
 
 
-def posterior_intervals(
+@dataclass(frozen=True, slots=True, eq=False)
+class Posterior:
+    """Draws of every functional of one matrix, from which intervals of any level follow.
+
+    Attributes:
+        drawn: (D, V) of each functional.
+        observed: (V) its values themselves.
+        centers: (V) values at the mean of the matrices drawn; None where draws are not moved by curvature.
+    """
+
+    drawn: Sequence[Array]
+    observed: Sequence[Array]
+    centers: Sequence[Array | None]
+
+    def intervals(self, level: float = 0.95) -> list[Summary]:
+        """Posterior intervals of every functional, in the order given."""
+        return [
+            summarise(values, estimate, level, center=center)
+            for values, estimate, center in zip(self.drawn, self.observed, self.centers, strict=True)
+        ]
+
+
+def posterior(
     counts: Array,
     functionals: Sequence[Functional],
     *,
@@ -282,17 +305,16 @@ def posterior_intervals(
     prior: Prior = Prior.EDGE,
     custom: Array | None = None,
     shares: Shares = Shares.OBSERVED,
-    level: float = 0.95,
     squares: Array | None = None,
-) -> list[Summary]:
-    """Posterior intervals of every functional of one matrix of counts (K, K), in the order given; of weighted samples
-    with their sums of squared weights (K, K).
+) -> Posterior:
+    """Draw every functional of one matrix of counts (K, K); of weighted samples with their sums of squared weights
+    (K, K).
 
     With 5 or more classes limits are moved by what the curvature of a metric shifts its draws, see
-    ``draws.curvature_shift``. How matrices are drawn: see ``posterior.draw_matrices``.
+    ``draws.curvature_shift``. How matrices are drawn: see ``draw_matrices``.
 
     Raises:
-        ValueError: as ``posterior.draw_matrices``.
+        ValueError: as ``draw_matrices``.
     """
     batches = draw_matrices(
         counts, draws=draws, random=generator(seed), prior=prior, custom=custom, shares=shares, squares=squares
@@ -303,10 +325,7 @@ def posterior_intervals(
         middle = mean_matrix(counts, prior=prior, custom=custom, shares=shares, squares=squares)
         centers = estimates(middle, functionals)
     drawn = evaluate_draws(batches, functionals)
-    return [
-        summarise(values.reshape(draws, -1), estimate, level, center=center)
-        for values, estimate, center in zip(drawn, observed, centers, strict=True)
-    ]
+    return Posterior([values.reshape(draws, -1) for values in drawn], observed, centers)
 
 
 def bootstrap_intervals(

@@ -92,7 +92,8 @@ def limits_of_many(
     them of each; NaN where there are none. None for what has no closed form.
     """
     table, one_form = Table(counts), replace(estimand, expression=canonical(estimand.expression, labels))
-    found = of_matrix.limits_of_many(one_form, table, settings)
+    about_sample = is_about_sample(estimand.expression)
+    found = None if about_sample else of_matrix.limits_of_many(one_form, table, settings)
     if found is None:
         return None
     with silently():
@@ -270,12 +271,23 @@ def _without_slices(settings: LimitSettings, reason: NoLimits) -> Estimate:
 def over_slices(
     estimand: Estimand, expression: OverSlices, runs: Sequence[RunData], settings: LimitSettings
 ) -> Estimate:
+    """A function of the values that disjoint slices have, each a run of its own; see `picked_of`."""
+    inside = part_of(estimand, expression, runs[0].source.labels) if runs else estimand
+    return picked_of(estimand, expression, lambda one: [estimate([inside], run, one)[0][0] for run in runs], settings)
+
+
+def picked_of(
+    estimand: Estimand,
+    expression: OverSlices,
+    of_each: Callable[[LimitSettings], Sequence[Estimate]],
+    settings: LimitSettings,
+) -> Estimate:
     """A function of the values that disjoint slices have, from their own limits.
 
     Args:
         estimand: What is asked for.
         expression: The same as a tree.
-        runs: The slices.
+        of_each: The value of each slice with limits by some settings.
         settings: Of the limits.
     """
     card, level = expression.card, settings.level_of_each
@@ -286,11 +298,8 @@ def over_slices(
         alternative=Alternative.TWO_SIDED,
         proportions=settings.proportions_of_each,
     )
-    inside = part_of(estimand, expression, runs[0].source.labels) if runs else estimand
-    each = [(run, estimate([inside], run, plain)[0][0]) for run in runs]
-    known = [(run, one) for run, one in each if isfinite(one.value)]
-    values, alone = np.array([one.value for _, one in known]), tuple(one for _, one in known)
-    value = float(value_over_slices(expression, values))
+    known = tuple(one for one in of_each(plain) if isfinite(one.value))
+    value = float(value_over_slices(expression, np.array([one.value for one in known])))
     if isnan(value):
         enough = len(known) > (1 if card.picks is None else 0)
         return _without_slices(settings, NoLimits.UNDEFINED if enough else NoLimits.FEW_SLICES)
@@ -298,10 +307,10 @@ def over_slices(
         far = replace(plain, level=level_of_any(level, len(known)), proportions=ProportionInterval.CLOPPER_PEARSON)
     else:
         far = replace(plain, level=level_of_pairs(level, len(known)))
-    further = tuple(estimate([inside], run, far)[0][0] for run, _ in known)
+    further = tuple(one for one in of_each(far) if isfinite(one.value))
     if card.picks is not None:
-        return replace(_pick(estimand, card.picks, value, alone, further, settings), level=settings.level)
-    return _of_pairs(estimand, _OF_PAIRS[card.ends], value, alone, further, settings)
+        return replace(_pick(estimand, card.picks, value, known, further, settings), level=settings.level)
+    return _of_pairs(estimand, _OF_PAIRS[card.ends], value, known, further, settings)
 
 
 def _parts(estimand: Estimand, expression: Combination, run: RunData) -> list[Estimand]:

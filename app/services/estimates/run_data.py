@@ -1,6 +1,6 @@
 """One run as its limits are made from it: counts, and its samples and groups where they are at hand."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -40,6 +40,7 @@ from app.kernel.uncertainty.closed_forms import Headlines, OverallInterval, equa
 from app.kernel.uncertainty.designs import Design, Grouped, Independent, Weighted
 from app.kernel.uncertainty.groups import GroupedCounts, Grouping
 from app.kernel.uncertainty.influence import Influences, LabelInfluences, UnitInfluences
+from app.kernel.uncertainty.simulation import Posterior
 from app.kernel.uncertainty.units import LabelUnits, Run, Units
 from app.services.estimands import Estimand
 from app.services.stored import scores_of, stored_input
@@ -64,6 +65,8 @@ class RunData:
         self._at_equal_shares: dict[float, tuple[OverallInterval, ...]] = {}
         self._slices: dict[str, RunData | None] = {}
         self._divided: dict[tuple[str, int], SlicesOfRun] = {}
+        # What was drawn last: limits of several levels follow from it.
+        self._drawn: tuple[Any, Posterior] | None = None
         self._chances: dict[tuple[Any, ...], ErrorByChance] = {}
 
     @property
@@ -296,6 +299,12 @@ class RunData:
         if level not in self._closed_forms:
             self._closed_forms[level] = headlines(self.design, level)
         return self._closed_forms[level]
+
+    def drawn(self, asked: Any, draw: Callable[[], Posterior]) -> Posterior:
+        """Draws of its metrics, made anew where something else is asked for than the last time."""
+        if self._drawn is None or self._drawn[0] != asked:
+            self._drawn = asked, draw()
+        return self._drawn[1]
 
     def at_equal_shares(self, level: float) -> tuple[OverallInterval, ...]:
         """Limits of the usual metrics that prevalence moves, at equal class shares; none of weights or groups."""

@@ -279,7 +279,7 @@ class Whole:
         sides = (held.own, held.other)
         halves = [half_counted(side.run.counts) for side in sides]
         influences = [cell_influences(half, functional) for half in halves]
-        values = [functional(Table(side.run.counts)) for side in sides]
+        values = functional(Table(np.stack([side.run.counts for side in sides])))
         found = self._of_cells(values[0] - values[1], influences, halves, held)
         return _parted(estimands, self._read_off(values[0] - values[1], found, held, "influence"))
 

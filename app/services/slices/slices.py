@@ -1,7 +1,9 @@
 """Runs judged slice by slice: values with limits, differences from a reference, ranges, and what they say."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import groupby
 from math import isfinite, isnan, nan
 from typing import Final, Self
 from uuid import UUID
@@ -18,14 +20,15 @@ from app.domain.named_metrics import SLICED, SLICED_OF_TWO
 from app.domain.slices import Places, attributes_of, places_of, restricted
 from app.kernel.compare.rankings import Adjustment, adjust
 from app.kernel.matrix.table import Table
-from app.kernel.metrics.expression import is_smooth, needs_counts
+from app.kernel.metrics.expression import OverSlices, is_smooth, needs_counts, of_each_class
 from app.kernel.metrics.proportion import ConfusionCells, Rate
 from app.kernel.numerics.arrays import Array, Mask
-from app.kernel.slices.extremes import level_of_pairs, range_of, ratio_of
+from app.kernel.slices.extremes import level_of_pairs
 from app.kernel.slices.search import WeakSlice, find_weak
-from app.services.estimands import Better, Estimand, parse_estimands, usual_metrics
+from app.services.estimands import Better, Estimand, estimand_of, parse_estimands, usual_metrics
 from app.services.estimates.estimate import Estimate, LimitSettings, NoLimits
-from app.services.estimates.estimates import estimate, values_alone, work_of
+from app.services.estimates.estimates import estimate, limits_of_many, picked_of, values_alone, work_of
+from app.services.estimates.run_data import RunData
 from app.services.slices.answers import (
     AtReferencePrevalence,
     SliceCounts,
@@ -112,8 +115,14 @@ class _Value:
         estimand = self.estimand
         return estimand.rates[self.place] if estimand.rates is not None and estimand.task is None else None
 
+    def alone(self, labels: Sequence[str]) -> Estimand:
+        """Return the one value, if it is one of a list."""
+        if not self.estimand.is_list:
+            return self.estimand
+        return estimand_of(of_each_class(self.estimand.expression, len(labels))[self.place], self.name, labels)
 
-@dataclass(frozen=True, slots=True, eq=False)
+
+@dataclass(frozen=True, eq=False)
 class _Computed:
     """The matrix (K, K) of some samples, and the values of metrics of samples by their text."""
 
@@ -124,6 +133,11 @@ class _Computed:
     def of(cls, side: Side, scored: Sequence[Estimand]) -> Self:
         """Compute them of some samples."""
         return cls(side.run.counts, {one.text: side.run.values(one) for one in scored})
+
+    @cached_property
+    def table(self) -> Table:
+        """The table of the matrix."""
+        return Table(self.counts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -158,8 +172,7 @@ class _Judged:
         searched = self._understood(sought, "/search/metric")
         known = {one.text for one in searched}
         self.estimands = (*searched, *(one for one in self._understood(texts, "/metrics") if one.text not in known))
-        self._affordable: list[bool] | None = None
-        self._known_limits: dict[tuple[Side, float], list[Estimate]] = {}
+        self._affordable: list[tuple[Estimand, bool]] = []
         self.values = [
             _Value(name, estimand, place) for estimand in self.estimands for place, name in enumerate(estimand.names)
         ]
@@ -264,6 +277,7 @@ class _Judged:
         Raises:
             OutOfReach: they are too many for so many metrics.
         """
+        asked = self.asked
         if len(parts) * len(self.values) > MOST_VALUES:
             raise OutOfReach(
                 f"{len(parts)} slices with {len(self.values)} values each are more than {MOST_VALUES}; ask for fewer "
@@ -275,7 +289,18 @@ class _Judged:
         # What a slice is held against may be nearly all samples, so it is looked at and let go.
         measured = [self._measured(self._one_held(part, named)) for part in parts]
         own, other = (self._computed([getattr(one, side) for one in measured]) for side in ("own", "other"))
-        limits = self._limits([one.side for one in measured], self.asked.level)
+        work = [work_of(one, measured[0].side.run) * len(measured) for one in self.estimands]
+        self._affordable = [*zip(self.estimands, (np.cumsum(work) <= 1.0).tolist(), strict=True)]
+        limits: list[list[Estimate]] = []
+        ranges: list[SliceRange] = []
+        for by, each in groupby(enumerate(measured), key=lambda one: tuple(one[1].where)):
+            rows = [row for row, _ in each]
+            some = np.where(np.isfinite(own[rows]), own[rows], nan)
+            counts = np.unique((~np.isnan(some)).sum(axis=0)).tolist()
+            levels = {asked.level, *(level_of_pairs(asked.level, count) for count in counts if count > 1)}
+            found = self._limits([measured[row].side for row in rows], levels)
+            limits += found[asked.level]
+            ranges += self._ranges(", ".join(by), [measured[row].where for row in rows], some, found)
         gaps = self._gaps(measured)
         adjusted = _adjusted(gaps)
         slices = [
@@ -288,7 +313,7 @@ class _Judged:
                         value=number(own[row, place]),
                         low=number(limits[row][place].low),
                         high=number(limits[row][place].high),
-                        level=self.asked.level,
+                        level=asked.level,
                         reference=number(other[row, place]),
                         counts=_counts(value, one),
                         difference=self._difference(value, gaps[row][place], float(adjusted[row, place])),
@@ -300,7 +325,7 @@ class _Judged:
             )
             for row, one in enumerate(measured)
         ]
-        return slices, [*self._ranges(measured, own)]
+        return slices, ranges
 
     def _measured(self, held: Held) -> _Measured:
         """One slice, as far as it needs what it is held against."""
@@ -342,26 +367,39 @@ class _Judged:
         """Does it follow from samples, and not from a matrix of classes?"""
         return estimand.scored or self.source.task is not None
 
-    def _limits(self, sides: Sequence[Side], level: float) -> list[list[Estimate]]:
-        """Values (V) of each side with their limits; those of simulation only where that takes no long time."""
-        settings = LimitSettings(level=level)
-        if self._affordable is None:
-            work = [work_of(one, sides[0].run, settings) * len(sides) for one in self.estimands]
-            self._affordable = (np.cumsum(work) <= 1.0).tolist()
-        return [self._limits_of(side, settings) for side in sides]
+    def _limits(self, sides: Sequence[Side], levels: Collection[float]) -> dict[float, list[list[Estimate]]]:
+        """Values (V) of each side with their limits, by level; those of simulation only where that takes no long time.
 
-    def _limits_of(self, side: Side, settings: LimitSettings) -> list[Estimate]:
-        known = self._known_limits.get((side, settings.level))
-        if known is not None:
-            return known
-        choice = list(zip(self.estimands, self._affordable or [], strict=True))
-        made = iter(estimate([one for one, fits in choice if fits], side.run, settings))
-        found = [
-            each
-            for one, fits in choice
-            for each in (next(made) if fits else values_alone(one, side.run, settings, NoLimits.TOO_MANY_RUNS))
-        ]
-        self._known_limits[side, settings.level] = found
+        What has a closed form is computed of all at once, and asked for again where it does not exist, to know why.
+        """
+        made: dict[float, list[list[Estimate]]] = {level: [] for level in levels}
+        many = {level: self._of_many(sides, level) for level in levels}
+        for row, side in enumerate(sides):
+            # A run of its own, so that what is drawn of it is let go.
+            run = RunData(side.source)
+            for level, found in made.items():
+                known = many[level][row]
+                open_ones = [pair for pair in self._affordable if not known.keys() >= {*pair[0].names}]
+                settings = LimitSettings(level=level)
+                each = iter(estimate([one for one, fits in open_ones if fits], run, settings))
+                for one, fits in open_ones:
+                    values = next(each) if fits else values_alone(one, run, settings, NoLimits.TOO_MANY_RUNS)
+                    known.update(zip(one.names, values, strict=True))
+                found.append([known[value.name] for value in self.values])
+        return made
+
+    def _of_many(self, sides: Sequence[Side], level: float) -> list[dict[str, Estimate]]:
+        """Estimates of what has a closed form, made of all sides at once, by name."""
+        found: list[dict[str, Estimate]] = [{} for _ in sides]
+        if not self.whole.plain or self.source.task is not None:
+            return found
+        counts, labels = np.stack([one.run.counts for one in sides]), self.source.labels
+        for value in self.values:
+            made = limits_of_many(value.alone(labels), counts, labels, LimitSettings(level=level))
+            if made is not None:
+                for known, row in zip(found, zip(*(part.tolist() for part in made), strict=True), strict=True):
+                    if not isnan(row[1]):
+                        known[value.name] = Estimate(value=row[0], low=row[1], high=row[2], level=level)
         return found
 
     def _computed(self, sides: Sequence[_Computed]) -> Array:
@@ -414,39 +452,37 @@ class _Judged:
 
     # --- ranges ------------------------------------------------------------------------------------------------------
 
-    def _ranges(self, measured: Sequence[_Measured], values: Array) -> Iterator[SliceRange]:
-        """The largest and the smallest value of each metric over the slices of the same attributes."""
-        for by in dict.fromkeys(tuple(one.where) for one in measured):
-            rows = [row for row, one in enumerate(measured) if tuple(one.where) == by]
-            for place, value in enumerate(self.values):
-                some = [row for row in rows if isfinite(values[row, place])]
-                if len(some) > 1:
-                    own = [measured[row] for row in some]
-                    yield self._range(", ".join(by), value, place, own, values[some, place])
+    def _ranges(
+        self, by: str, slices: Sequence[Where], values: Array, limits: Mapping[float, Sequence[Sequence[Estimate]]]
+    ) -> Iterator[SliceRange]:
+        """The largest and the smallest of the values (S, V) of each metric over the slices of the same attributes."""
+        for place, value in enumerate(self.values):
+            if (~np.isnan(values[:, place])).sum() < 2:
+                continue
 
-    def _range(self, by: str, value: _Value, place: int, own: Sequence[_Measured], values: Array) -> SliceRange:
-        sides, settled = [one.side for one in own], level_of_pairs(self.asked.level, len(own))
-        made = [[row[place] for row in self._limits(sides, level)] for level in (self.asked.level, settled)]
-        alone, pairs = ((np.array([one.low for one in each]), np.array([one.high for one in each])) for each in made)
-        gap, low, high = map(float, range_of(values, alone, pairs))
-        ratio = ratio_low = ratio_high = nan
-        lowest = value.estimand.bounds[0]
-        if lowest is not None and lowest >= 0.0:
-            ratio, ratio_low, ratio_high = map(float, ratio_of(values, alone, pairs))
-        missing = next((one.reason for one in made[0] if one.reason is not None), None)
-        return SliceRange(
-            metric=value.name,
-            by=by,
-            largest=own[int(values.argmax())].where,
-            smallest=own[int(values.argmin())].where,
-            difference=number(gap),
-            low=number(low),
-            high=number(high),
-            ratio=number(ratio),
-            ratio_low=number(ratio_low),
-            ratio_high=number(ratio_high),
-            reason=None if missing is None else missing.value,
-        )
+            def of_each(settings: LimitSettings, place: int = place) -> list[Estimate]:
+                return [row[place] for row in limits[settings.level]]
+
+            settings = LimitSettings(level=self.asked.level)
+            gap, ratio = (
+                picked_of(value.estimand, OverSlices(name, value.estimand.expression, by, 0), of_each, settings)
+                for name in ("range", "ratio")
+            )
+            lowest = value.estimand.bounds[0]
+            has_ratio = lowest is not None and lowest >= 0.0
+            yield SliceRange(
+                metric=value.name,
+                by=by,
+                largest=slices[int(np.nanargmax(values[:, place]))],
+                smallest=slices[int(np.nanargmin(values[:, place]))],
+                difference=number(gap.value),
+                low=number(gap.low),
+                high=number(gap.high),
+                ratio=number(ratio.value) if has_ratio else None,
+                ratio_low=number(ratio.low) if has_ratio else None,
+                ratio_high=number(ratio.high) if has_ratio else None,
+                reason=None if gap.reason is None else gap.reason.value,
+            )
 
     # --- search ------------------------------------------------------------------------------------------------------
 
@@ -519,7 +555,7 @@ def _counts(value: _Value, one: _Measured) -> SliceCounts | None:
     if value.rate is None or value.rate.counted:
         return None
     (hits, among), (reference_hits, reference_among) = (
-        (float(part) for part in value.rate.counts(Table(side.counts))) for side in (one.own, one.other)
+        (float(part) for part in value.rate.counts(side.table)) for side in (one.own, one.other)
     )
     better, beyond = value.estimand.preference, nan
     if better is not None and reference_among:

@@ -20,7 +20,7 @@ from app.kernel.uncertainty.simulation import (
     BootstrapInterval,
     bootstrap_intervals,
     estimates,
-    posterior_intervals,
+    posterior,
 )
 
 THREE = np.array([[30.0, 5, 2], [4, 25, 6], [3, 0, 19]])
@@ -31,7 +31,7 @@ SOME = [catalogue().of_matrices.by_name[key].compute for key in KEYS]
 
 def test_every_metric_of_the_catalogue_has_an_interval_that_holds_it() -> None:
     functionals = [metric.compute for metric in METRICS]
-    found = posterior_intervals(THREE, functionals, seed=1, draws=500, shares=Shares.SAMPLED)
+    found = posterior(THREE, functionals, seed=1, draws=500, shares=Shares.SAMPLED).intervals()
     for metric, summary in zip(METRICS, found, strict=True):
         there = ~np.isnan(summary.estimate) & (summary.undefined <= 25)
         assert np.all(summary.low[there] <= summary.estimate[there]), metric.key
@@ -40,9 +40,9 @@ def test_every_metric_of_the_catalogue_has_an_interval_that_holds_it() -> None:
 
 
 def test_batches_do_not_change_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = posterior_intervals(THREE, SOME, seed=3, draws=1000)
+    whole = posterior(THREE, SOME, seed=3, draws=1000).intervals()
     monkeypatch.setattr(simulation, "CELLS_PER_BATCH", 9 * 70)
-    parts = posterior_intervals(THREE, SOME, seed=3, draws=1000)
+    parts = posterior(THREE, SOME, seed=3, draws=1000).intervals()
     for one, other in zip(whole, parts, strict=True):
         np.testing.assert_array_equal(one.low, other.low)
         np.testing.assert_array_equal(one.high, other.high)
@@ -50,7 +50,7 @@ def test_batches_do_not_change_the_answer(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_methods_agree_on_a_large_sample() -> None:
     counts = THREE * 20
-    bayes = posterior_intervals(counts, SOME, seed=1, shares=Shares.SAMPLED)
+    bayes = posterior(counts, SOME, seed=1, shares=Shares.SAMPLED).intervals()
     plain = bootstrap_intervals(counts, SOME, seed=1)
     corrected = bootstrap_intervals(counts, SOME, seed=1, method=BootstrapInterval.BCA)
     for position, functional in enumerate(SOME):
@@ -73,11 +73,11 @@ def test_priors_and_shares_reach_the_draws() -> None:
         catalogue().of_matrices.by_name["balanced_accuracy"].compute,
         catalogue().of_matrices.by_name["accuracy"].compute,
     ]
-    uniform = posterior_intervals(THREE, balanced, seed=1, prior=Prior.UNIFORM)
-    edge = posterior_intervals(THREE, balanced, seed=1)
+    uniform = posterior(THREE, balanced, seed=1, prior=Prior.UNIFORM).intervals()
+    edge = posterior(THREE, balanced, seed=1).intervals()
     assert uniform[0].high[0] < edge[0].high[0]
     fixed, random = (
-        posterior_intervals(THREE, balanced, seed=1, shares=one) for one in (Shares.OBSERVED, Shares.SAMPLED)
+        posterior(THREE, balanced, seed=1, shares=one).intervals() for one in (Shares.OBSERVED, Shares.SAMPLED)
     )
     assert fixed[1].deviation[0] < random[1].deviation[0]
 
@@ -93,7 +93,7 @@ def test_curvature_is_taken_out_of_the_limits() -> None:
     counts = ten_classes(25)
     keys = ("h_mean", "balanced_accuracy", "cramer_v", "max_recall")
     chosen = [catalogue().of_matrices.by_name[key].compute for key in keys]
-    found = posterior_intervals(counts, chosen, seed=1, draws=20_000)
+    found = posterior(counts, chosen, seed=1, draws=20_000).intervals()
     drawn = evaluate_draws(simulation.draw_matrices(counts, draws=20_000, random=generator(1)), chosen)
     plain = [summarise(values[:, None], one.estimate) for values, one in zip(drawn, found, strict=True)]
     # H of noisy recalls is too low, association too high; a mean of recalls is straight.
@@ -110,7 +110,7 @@ def test_curvature_is_taken_out_of_the_limits() -> None:
 def test_curvature_is_left_alone_where_it_does_not_show() -> None:
     chosen = [catalogue().of_matrices.by_name["h_mean"].compute]
     for counts in (ten_classes(1000), THREE):
-        found = posterior_intervals(counts, chosen, seed=1, draws=4000)[0]
+        found = posterior(counts, chosen, seed=1, draws=4000).intervals()[0]
         drawn = evaluate_draws(simulation.draw_matrices(counts, draws=4000, random=generator(1)), chosen)[0]
         plain = summarise(drawn[:, None], found.estimate)
         assert (found.low[0], found.high[0]) == (plain.low[0], plain.high[0])
@@ -129,7 +129,7 @@ def test_limits_stay_among_the_draws() -> None:
     counts = 12.0 * np.eye(6) + np.eye(6, k=1)
     for metric in METRICS:
         low, high = metric.card.range
-        for summary in posterior_intervals(counts, [metric.compute], seed=2, draws=300):
+        for summary in posterior(counts, [metric.compute], seed=2, draws=300).intervals():
             there = ~np.isnan(summary.low)
             assert low is None or np.all(summary.low[there] >= low - 1e-9), metric.key
             assert high is None or np.all(summary.high[there] <= high + 1e-9), metric.key

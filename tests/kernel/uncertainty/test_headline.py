@@ -20,7 +20,7 @@ from app.kernel.uncertainty.closed_forms import (
 )
 from app.kernel.uncertainty.designs import Independent
 from app.kernel.uncertainty.intervals import logit_limits, mean_limits, two_sided_z, undercovers, wilson
-from app.kernel.uncertainty.simulation import posterior_intervals
+from app.kernel.uncertainty.simulation import posterior
 from tests.bank import each
 
 FOUR = np.array([[800, 0, 0, 0], [0, 600, 0, 0], [0, 0, 500, 0], [40, 24, 20, 16]])
@@ -146,12 +146,12 @@ def test_mover_works_on_batches() -> None:
 def test_where_nothing_varies_limits_are_those_of_the_recalls(counts: Array) -> None:
     """The posterior, which draws the recalls themselves, is the witness."""
     found = overall(counts)
-    drawn = posterior_intervals(
+    drawn = posterior(
         counts.astype(float),
         [metric.compute for metric, _ in headline_metrics().smooth],
         seed=1,
         draws=20_000,
-    )
+    ).intervals()
     for key, summary in zip(SMOOTH, drawn, strict=True):
         assert found[key].method == Method.MOVER
         assert found[key].given is Given.ACTUAL

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from math import isfinite, isnan, nan
 from typing import Final
 
@@ -160,10 +161,10 @@ def in_closed_form(estimand: Estimand, run: RunData, settings: LimitSettings) ->
     expression = estimand.expression
     if not isinstance(expression, Measure) or dict(expression.parameters) != expression.metric.card.defaults:
         return None
-    overlap = expression.metric.card.inference.overlap
-    if overlap is not None:
-        return _of_overlaps(estimand, expression, overlap, run, settings)
-    form = run.closed_forms(settings.level_of_each).of(expression.metric)
+    inference = expression.metric.card.inference
+    if inference.overlap is not None:
+        return _of_overlaps(estimand, expression, inference.overlap, run, settings)
+    form = run.closed_forms(settings.level_of_each).of(expression.metric) if inference.headline else None
     if form is None:
         return None
     found = Estimate(
@@ -280,7 +281,8 @@ def _summaries(
         return group_intervals(run.groups, functionals, seed=form.seed, draws=form.draws, level=level)
     if sampling.method is IntervalMethod.POSTERIOR:
         custom = None if sampling.pseudo_counts is None else np.array(sampling.pseudo_counts, dtype=np.float64)
-        return simulation.posterior_intervals(
+        draw = partial(
+            simulation.posterior,
             counts,
             functionals,
             seed=form.seed,
@@ -288,9 +290,9 @@ def _summaries(
             prior=sampling.prior,
             custom=custom,
             shares=sampling.shares,
-            level=level,
             squares=run.squares,
         )
+        return run.drawn((form.seed, sampling, [one.text for one in estimands]), draw).intervals(level)
     bca = sampling.method is IntervalMethod.BCA
     return simulation.bootstrap_intervals(
         counts,
