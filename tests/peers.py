@@ -5,6 +5,7 @@ tests/data/peers.csv.
 """
 
 import csv
+import json
 import math
 import re
 import warnings
@@ -19,12 +20,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.domain.expressions.expressions import parse
+from app.domain.inputs.clustering import Clustering
+from app.domain.inputs.matrices import MatrixInput
+from app.domain.inputs.ranking import Ranking
+from app.domain.inputs.sets import Sets
 from app.kernel.matrix.table import Table, confusion_counts
-from app.kernel.metrics.card import Inputs
+from app.kernel.metrics.card import INPUTS_OF, Inputs, Task
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.expression import Subject, compute
 from app.kernel.samples.label_units import LabelScores, LabelSets
 from app.kernel.samples.scores import Scores
+from app.services.estimands import make_estimand
+from app.services.estimates.run_data import RunData
 from tests.papers import has_test, power_above
 from tests.witnesses import imb, pycm, sk
 
@@ -37,29 +44,39 @@ PEERS = {
     "pycm overall": "PyCM, overall statistics",
     "pycm distance": "PyCM, similarity coefficients of a class (`distance`)",
     "pycm method": "PyCM, methods of `ConfusionMatrix`",
-    "torchmetrics": "torchmetrics 1.9, `torchmetrics.classification`, `torchmetrics.nominal`, `torchmetrics.retrieval`",
+    "torchmetrics": "torchmetrics, `torchmetrics.classification`, `torchmetrics.nominal`",
+    "torchmetrics clustering": "torchmetrics, `torchmetrics.clustering`",
+    "torchmetrics segmentation": "torchmetrics, `torchmetrics.segmentation` (`kind: sets`)",
+    "torchmetrics retrieval": "torchmetrics, `torchmetrics.retrieval` (`kind: ranking`)",
+    "ranx": "ranx, `ranx.metrics` (`kind: ranking`)",
+    "ir_measures": "ir_measures (`kind: ranking`)",
+    "genieclust": "genieclust, `genieclust.compare_partitions` (`kind: clustering`)",
 }
+RECORDED: dict[str, Any] = json.loads((ROOT / "tests" / "data" / "elsewhere.json").read_text(encoding="utf-8"))
 HEAD = """# Other libraries, name by name
 
-Everything that scikit-learn, PyCM, imbalanced-learn and torchmetrics have for judging classifiers: what answers it
-here, who says that the two agree, and the largest difference. Written by `python -m tests.peers` from
+What scikit-learn, PyCM, imbalanced-learn, torchmetrics, ranx, ir_measures and genieclust have for judging models: what
+answers it here, who says that the two agree, and the largest difference. Written by `python -m tests.peers` from
 `tests/data/peers.csv`, and compared by a test, which fails when a release of one of them brings a name.
 
-- *measured*: this library itself, on random matrices of 2 to 5 classes or random probabilities of 2 and 3; relative
+- *measured*: this library itself, on random matrices, probabilities, clusterings, rankings and regions; relative
   difference, as the next power of ten and not below 1e-14;
 - *labels*: the words for ranges of values are the same;
 - *as*: the same number under another name, in the row of that name;
 - a file and a test: what that test compares with and the difference that it lets pass;
 - *out*: not there, with the reason.
 
-torchmetrics is not installed for the tests: its names are a list of release 1.9, and the witness is another library or
-exact fractions.
+The last seven sections are of libraries that are not installed for the tests: names, the order of the arguments (in
+brackets) and values were recorded by `tests/elsewhere.py`. Where rankings tie their values are the mean over all orders
+of the ties; a query without a value here has 0, 1 or none there. torchmetrics computes with seven digits.
 """
 _CALL = re.compile(r"(\w+)(?:\((.*)\))?")
 _QUOTED = re.compile(r"`([^`]+)`")
 _SEVERAL = " of several labels"
 # Largest relative difference that counts as agreement; where the peer subtracts or iterates, what that costs.
 AGREEMENT = 1e-11
+# That of a peer that computes with seven digits, logarithms among them.
+SINGLE = 2e-6
 
 
 @dataclass(frozen=True)
@@ -78,6 +95,18 @@ class Row:
         if self.peer.startswith("pycm"):
             return _separated(self.names)
         return [one.partition("(")[0].removesuffix(_SEVERAL) for one in _separated(self.names)]
+
+    @property
+    def agreement(self) -> float:
+        """Largest relative difference that counts as agreement."""
+        return SINGLE if self.peer.startswith("torchmetrics") else AGREEMENT
+
+    @property
+    def arguments(self) -> str:
+        """The arguments that a recorded function takes, in their order."""
+        names = RECORDED["said"].get(self.peer, {"names": {}})["names"]
+        asked = {names.get(one, "") for one in self.functions}
+        return f" ({asked.pop()})" if len(asked) == 1 and asked != {""} else ""
 
     @property
     def expressions(self) -> list[str]:
@@ -111,7 +140,7 @@ def names_of(peer: str) -> set[str]:
             return {one.name for one in pycm.DistanceType}
         case "pycm method":
             return {name for name in dir(pycm.ConfusionMatrix) if not name.startswith("_")}
-    return set((ROOT / "tests" / "data" / "torchmetrics.txt").read_text(encoding="utf-8").split())
+    return set(RECORDED["said"][peer]["names"])
 
 
 # --- what is compared ------------------------------------------------------------------------------------------------
@@ -371,9 +400,53 @@ def difference(row: Row) -> float:
         return max(
             _apart(mine(row, problem), said_by_pycm(row.peer, row.names, cm)) for problem, cm in matrices_of_pycm()
         )
+    if row.peer in RECORDED["said"]:
+        return _from_recorded(row, given)
     module = sk if row.peer == "sklearn" else imb
     kind = "probabilities" if given == "two probabilities" else given
     return max(_apart(mine(row, one), said(module, row.names, one, kind)) for one in PROBLEMS[given]())
+
+
+def _from_recorded(row: Row, given: str) -> float:
+    """The same of a library that is not installed; what has no value here is 0, 1 or nothing there."""
+    apart = 0.0
+    problems = RECORDED["problems"][given]
+    for one, there in zip(problems, RECORDED["said"][row.peer]["values"][row.names], strict=True):
+        here = [value for text in row.expressions for value in _of_units(text, given, one)]
+        known = [pair for pair in zip(here, there, strict=True) if not math.isnan(pair[0])]
+        if len(known) < len(there) and not set(there) <= {0.0, 1.0} and not math.isnan(there[0]):
+            raise ValueError(f"{row.names} is not undefined there: {there}")
+        if known and not math.isnan(known[0][1]):
+            apart = max(apart, _apart(*zip(*known, strict=True)))
+    return apart
+
+
+def _of_units(text: str, given: str, one: dict[str, Any]) -> list[float]:
+    """What the service says of one recorded problem."""
+    source, task, labels = _read(given, one)
+    values = RunData(source).values(make_estimand(text, labels, None, INPUTS_OF[task], task))
+    return [float(one) for one in values]
+
+
+def _read(given: str, one: dict[str, Any]) -> tuple[MatrixInput, Task, tuple[str, ...]]:
+    if given == "rankings":
+        ranked = Ranking(query_ids=[0] * len(one["scores"]), relevance=one["relevance"], scores=one["scores"])
+        return ranked.read("/input"), Task.RANKING, ()
+    if given == "clusterings":
+        points = np.asarray(one["points"])
+        grouped = Clustering(y_true=one["truth"], y_pred=one["found"], features=points).read("/input")
+        return grouped, Task.CLUSTERING, grouped.labels
+    there, said = (np.asarray(one[name]).reshape(len(one[name]), -1) for name in ("there", "said"))
+    codes = range(3) if given == "regions" else [1]
+    inside = [(t == code, s == code) for t, s in zip(there, said, strict=True) for code in codes]
+    sizes = np.array([(t.sum(), s.sum(), (t & s).sum()) for t, s in inside], dtype=np.float64)
+    items = Sets(
+        n_true=sizes[:, 0],
+        n_predicted=sizes[:, 1],
+        n_common=sizes[:, 2],
+        item_classes=[str(code) for _ in there for code in codes],
+    ).read("/input")
+    return items, Task.SETS, items.labels
 
 
 def same_labels(row: Row) -> bool:
@@ -424,7 +497,7 @@ def page() -> str:
         for row in rows:
             if row.peer == peer:
                 who, apart = witness(row)
-                names = ", ".join(f"`{one}`" for one in _separated(row.names))
+                names = ", ".join(f"`{one}`" for one in _separated(row.names)) + row.arguments
                 answer = "**out**" if row.answer == "out" else row.answer
                 parts.append(f"| {names} | {answer} | {who} | {apart} |")
     return "\n".join(parts) + "\n"

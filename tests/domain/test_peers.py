@@ -6,12 +6,14 @@ from app.domain.expressions.expressions import parse, render
 from app.kernel.metrics.card import Inputs
 from tests.bank import each
 from tests.papers import routes
-from tests.peers import AGREEMENT, PAGE, PEERS, Row, difference, names_of, page, read_rows, same_labels
+from tests.peers import PAGE, PEERS, Row, difference, names_of, page, read_rows, same_labels
 
 ROWS = read_rows()
 NAMES = [f"{row.peer} {row.names[:60]}" for row in ROWS]
 # What is named in answers beside metrics: members of requests and answers, and parameters.
 MEMBERS = {
+    "kind: sets",
+    "input",
     "kind: clustering",
     "interpretation",
     "intervals",
@@ -45,7 +47,7 @@ def test_no_name_is_missing(peer: str) -> None:
 
 @each("row", of_kind("measured"), ids=[f"{r.peer} {r.names}" for r in of_kind("measured")])
 def test_values_are_theirs(row: Row) -> None:
-    assert difference(row) <= AGREEMENT
+    assert difference(row) <= row.agreement
 
 
 @each("row", of_kind("labels"), ids=[row.names for row in of_kind("labels")])
