@@ -2,22 +2,28 @@
 
 Weights move a run to any class shares. There its loss is what calibration costs, the loss less that after
 recalibration, and what is left, the refinement. Each factor has the mean of what it changes at the shares of both runs,
-so that the parts add up to the difference exactly, whatever the recalibration. Dimitriadis, Gneiting & Jordan (2021);
-Murphy (1973).
+which is its Shapley value, so that the parts add up to the difference exactly, whatever the recalibration.
+Dimitriadis, Gneiting & Jordan (2021); Murphy (1973).
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
 from app.kernel.metrics.card import Recalibration
-from app.kernel.numerics.arrays import Array, Mask
+from app.kernel.numerics.arrays import Array, kish_effective_n
 from app.kernel.numerics.monotone import falling_means
-from app.kernel.samples.losses import CLIP
-from app.kernel.samples.recalibration import line, log_odds
+from app.kernel.numerics.scipy_bridge import chi_squared_upper_tail
+from app.kernel.samples.losses import CLIP, Codes, sums_by_code
+from app.kernel.samples.recalibration import line, log_odds, tempered
+from app.kernel.samples.scores import Scores
 
-# Twice the gain in likelihood of a line beyond which probabilities are miscalibrated: 95 % of chi-squared, 2 degrees.
-_MISCALIBRATED = 5.991464547107979
+# Below this chance of so much gain in likelihood by a line probabilities are miscalibrated.
+_SURE: Final = 0.05
+# Samples times classes, times these and a hundred: such runs of more than two classes are recalibrated within seconds.
+MOST_WORK: Final = 1e8
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,79 +41,111 @@ class LossSplit:
     near: bool
 
 
-def split_loss(kind: Recalibration, stated: tuple[Array, Array], hit: tuple[Mask, Mask]) -> LossSplit | None:
-    """Split a difference of two runs of two classes; None where no recalibration exists.
+def split_loss(kind: Recalibration, runs: tuple[Scores, Scores], groups: Sequence[Codes] = ()) -> LossSplit | None:
+    """Split a difference of two runs; None where no recalibration exists.
 
     Args:
-        kind: The line in log odds, with the log loss; or the rising function, with the squared error.
-        stated: Of each run, (n) probabilities of the class that may hit.
-        hit: Of each run, (n) whether it did; both classes have samples.
+        kind: One slope of the log probabilities and a number for each class, with the log loss; or a rising function of
+            the probabilities of each class, with the squared error.
+        runs: Probabilities (n, K), classes and weights of the samples; every class has some weight in both.
+        groups: Of each run (n) codes of what its samples are one of; none where they are independent.
     """
-    shares = np.array([[1.0 - one.mean(), one.mean()] for one in hit])
-    losses = [_losses(kind, *run) for run in zip(stated, hit, strict=True)]
-    after = list[list[Array]]()
-    for stated_by, is_hit in zip(stated, hit, strict=True):
-        known = [_recalibrated(kind, stated_by, is_hit, _moved(is_hit, at)) for at in shares]
-        after.append([one for one in known if one is not None])
-        if len(after[-1]) < len(known):
+    size = runs[0].n_classes
+    weights = [np.ones(run.n_samples) if run.weights is None else run.weights for run in runs]
+    masses = [sums_by_code(run.y, own, size) for run, own in zip(runs, weights, strict=True)]
+    shares = np.array([one / one.sum() for one in masses])
+    losses = [_losses(kind, run) for run in runs]
+    after = list[Array]()
+    for run, own, mass in zip(runs, weights, masses, strict=True):
+        known = _recalibrated(kind, run, np.array([(own * (at / mass)[run.y]) for at in shares]))
+        if known is None:
             return None
+        after.append(known)
     # Means of each class: of the loss (run, class), and of that after recalibration at either shares (run, at, class).
-    plain = np.array([_class_means(loss, is_hit) for loss, is_hit in zip(losses, hit, strict=True)])
-    best = np.array([[_class_means(one, is_hit) for one in run] for run, is_hit in zip(after, hit, strict=True)])
+    each = list(zip(runs, weights, masses, strict=True))
+    plain = np.array([_class_means(loss, *one) for loss, one in zip(losses, each, strict=True)])
+    best = np.array([[_class_means(at, *one) for at in known] for known, one in zip(after, each, strict=True)])
     sides = (plain[:, None] - best, best)
     prevalence = float((shares[0] - shares[1]) @ plain.sum(axis=0)) / 2.0
     others = [float(np.einsum("tk,tk->", shares, part[0] - part[1])) / 2.0 for part in sides]
     influences = []
-    for run, (sign, is_hit) in enumerate(zip((1.0, -1.0), hit, strict=True)):
-        n, code, loss = is_hit.size, is_hit.astype(np.intp), losses[run]
-        per = n * shares[run][code]
-        moved = sign * (shares[0] - shares[1])[code] / 2.0 * (loss - plain[run][code]) / per
+    for place, (sign, (run, own, mass)) in enumerate(zip((1.0, -1.0), each, strict=True)):
+        code, loss = run.y, losses[place]
+        per, part_of_all = own / mass[code], own / own.sum()
+        moved = sign * (shares[0] - shares[1])[code] / 2.0 * (loss - plain[place][code]) * per
         # Its class shares are random too. The parts are first less second, whichever run this is.
-        own = [sign * plain.sum(axis=0) / 2.0, *((part[0] - part[1])[run] / 2.0 for part in sides)]
-        random = [(one[code] - shares[run] @ one) / n for one in own]
+        slopes = [sign * plain.sum(axis=0) / 2.0, *((part[0] - part[1])[place] / 2.0 for part in sides)]
+        random = [(one[code] - shares[place] @ one) * part_of_all for one in slopes]
         rows = [sign * moved + random[0]]
-        each = [[loss - one for one in after[run]], after[run]]
-        for place, (terms, part) in enumerate(zip(each, sides, strict=True), start=1):
-            added = sum(shares[at][code] * (term - part[run, at][code]) for at, term in enumerate(terms))
-            rows.append(sign * added / 2.0 / per + random[place])
+        terms_of: list[Array] = [loss - after[place], after[place]]
+        for factor, (terms, part) in enumerate(zip(terms_of, sides, strict=True), start=1):
+            added = sum(shares[at][code] * (term - part[place, at][code]) for at, term in enumerate(terms))
+            rows.append(sign * added / 2.0 * per + random[factor])
         influences.append(np.stack(rows))
-    near = any(_is_near(own, is_hit) for own, is_hit in zip(stated, hit, strict=True))
+    near = any(_is_near(run, own, groups[place] if groups else None) for place, (run, own, _) in enumerate(each))
     return LossSplit((prevalence, others[0], others[1]), (influences[0], influences[1]), near)
 
 
-def _moved(hit: Mask, shares: Array) -> Array:
-    """Weights (n), 1 together, that give the classes these shares."""
-    found: Array = np.where(hit, shares[1] / hit.sum(), shares[0] / (~hit).sum())
+def _class_means(values: Array, run: Scores, weights: Array, masses: Array) -> Array:
+    found: Array = np.bincount(run.y, weights * values, run.n_classes) / masses
     return found
 
 
-def _class_means(values: Array, hit: Mask) -> Array:
-    return np.array([values[~hit].mean(), values[hit].mean()])
-
-
-def _losses(kind: Recalibration, stated: Array, hit: Mask) -> Array:
-    chance = np.where(hit, stated, 1.0 - stated)
-    found: Array = -np.log(np.maximum(chance, CLIP)) if kind is Recalibration.LINE else np.square(1.0 - chance)
-    return found
-
-
-def _recalibrated(kind: Recalibration, stated: Array, hit: Mask, weights: Array) -> Array | None:
-    """Return the loss of each sample (n) after recalibration."""
+def _losses(kind: Recalibration, run: Scores) -> Array:
     if kind is Recalibration.LINE:
-        odds = log_odds(stated, CLIP)
-        a, b = line(odds, hit, weights)
-        if not np.isfinite([a, b]).all():
-            return None
-        found: Array = np.logaddexp(0.0, np.where(hit, -1.0, 1.0) * (a + b * odds))
+        found: Array = -np.log(np.maximum(run.p_true, CLIP))
         return found
-    distinct, place = np.unique(-stated, return_inverse=True)
-    mass, hits = (np.bincount(place, one, distinct.size).astype(np.float64) for one in (weights, weights * hit))
-    squared: Array = np.square(falling_means(hits[None], mass)[0][place] - hit)
-    return squared
+    return sum((np.square(run.columns[code] - (run.y == code)) for code in _coded(run)), np.zeros(run.n_samples))
 
 
-def _is_near(stated: Array, hit: Mask) -> bool:
-    """Are probabilities calibrated as far as can be told: does no line in log odds gain enough?"""
-    plain = _losses(Recalibration.LINE, stated, hit)
-    after = _recalibrated(Recalibration.LINE, stated, hit, np.full(hit.size, 1.0 / hit.size))
-    return after is not None and 2.0 * float((plain - after).sum()) < _MISCALIBRATED
+def _coded(run: Scores) -> range:
+    """Return the classes whose squared errors make the score: of two classes one says all."""
+    return range(1, 2) if run.n_classes == 2 else range(run.n_classes)
+
+
+def _recalibrated(kind: Recalibration, run: Scores, weights: Array) -> Array | None:
+    """Return the loss of each sample after recalibration (W, n) with some weights (W, n)."""
+    if kind is Recalibration.LINE:
+        return _on_lines(run, weights)
+    found = np.zeros(weights.shape)
+    for code in _coded(run):
+        hit = run.y == code
+        distinct, place = np.unique(-run.columns[code], return_inverse=True)
+        mass = np.array([np.bincount(place, own, distinct.size) for own in weights])
+        hits = np.array([np.bincount(place[hit], own[hit], distinct.size) for own in weights])
+        # What weighs nothing belongs to whatever is beside it.
+        found += np.square(falling_means(hits, np.maximum(mass, np.finfo(float).tiny))[:, place] - hit)
+    return found
+
+
+def _on_lines(run: Scores, weights: Array) -> Array | None:
+    if run.n_classes > 2:
+        logs = np.log(np.maximum(run.columns, CLIP))
+        known = [one for one in (tempered(logs, run.y, own) for own in weights) if one is not None]
+        return None if len(known) < len(weights) else -np.array(known)
+    odds, hit = log_odds(run.columns[1], CLIP), run.y == 1
+    lines = np.array([line(odds, hit, own) for own in weights])
+    if not np.isfinite(lines).all():
+        return None
+    found: Array = np.logaddexp(0.0, np.where(hit, -1.0, 1.0) * (lines[:, :1] + lines[:, 1:] * odds))
+    return found
+
+
+def _is_near(run: Scores, weights: Array, groups: Codes | None) -> bool:
+    """Are probabilities calibrated as far as can be told: does no line gain enough likelihood?
+
+    The gain is of as many samples as the weights are worth; of groups it is divided by how many times more it varies
+    than it would if samples were independent.
+    """
+    after = _recalibrated(Recalibration.LINE, run, weights[None])
+    if after is None:
+        return False
+    gains = weights * (_losses(Recalibration.LINE, run) - after[0])
+    gain = 2.0 * float(gains.sum()) * kish_effective_n(weights) / float(weights.sum())
+    if groups is not None:
+        together, apart = (
+            float(np.square(sums_by_code(groups, gains, int(groups.max()) + 1)).sum()),
+            float(gains @ gains),
+        )
+        gain /= max(together / apart, 1.0) if apart > 0.0 else 1.0
+    return float(chi_squared_upper_tail(gain, float(run.n_classes))) > _SURE

@@ -15,10 +15,13 @@ from numpy.typing import NDArray
 from app.domain.errors import IncomparableRuns, InvalidExpression, NotFound, OutOfReach
 from app.domain.evaluation import AlikeEvaluations, DatasetRef, EvaluationName, EvaluationQuery, EvaluationRecord
 from app.domain.expressions.expressions import parse_for_any_classes, refuse_about_sample, refuse_list
+from app.domain.identifiers import new_id
+from app.domain.inputs.content import Content
 from app.domain.inputs.kinds import KINDS
+from app.domain.inputs.samples import Samples, in_order, joined
 from app.domain.members import LEFT_OUT, as_json, named
 from app.domain.operations import Event, WebhookEvent
-from app.domain.slices import refuse_unknown_slices
+from app.domain.slices import refuse_unknown_slices, restricted
 from app.domain.wording import number, run_title
 from app.kernel.history import Change, History
 from app.kernel.matrix.table import Table
@@ -33,8 +36,16 @@ from app.services.estimates.run_data import RunData, run_data
 from app.services.ports import Announcer, EvaluationStore, PairedLabels
 from app.services.processes.compute import ComputePool
 from app.services.runs.aligned import Runs
-from app.services.runs.causes import NOISE, Causes, causes_of, has_causes, said_causes
-from app.services.runs.pairing import KeptSamples, read_labels, read_outputs
+from app.services.runs.causes import (
+    NOISE,
+    Causes,
+    causes_of,
+    has_causes,
+    has_loss_causes,
+    loss_causes_of,
+    said_causes,
+)
+from app.services.runs.pairing import KeptSamples, PairingMode, read_labels, read_outputs
 from app.services.stored import inputs_of_all, stored_input
 
 # Evaluations of one series, and of such whose limits are made one by one, within seconds.
@@ -118,7 +129,7 @@ class HistoryChange:
         claimed_at: The evaluation at which it was claimed.
         before: Mean from the change before on.
         after: Mean up to the claim.
-        causes: Of a metric of matrices that prevalence moves, between all samples before and those up to the claim.
+        causes: Of a metric of matrices that prevalence moves, or of a loss: all before it against all up to the claim.
     """
 
     metric: str
@@ -327,7 +338,7 @@ def series(query: HistoryQuery, whole: Series, kept: KeptSamples) -> HistoryAnsw
     records, runs = [whole.record(place) for place in shown], dict[int, RunData]()
     for metric in dict.fromkeys(query.metrics):
         known = _measured(metric, whole, kept, runs, shown)
-        values[metric], claimed = _judged(metric, whole, known, alpha, shown)
+        values[metric], claimed = _judged(metric, whole, kept, known, alpha, shown)
         changes += claimed
     items = [
         HistoryItem(
@@ -384,7 +395,7 @@ def _held(levels: Sequence[tuple[str, float]], whole: Series, kept: KeptSamples)
     found, last, runs = list[Held](), range(len(whole))[-1:], dict[int, RunData]()
     for metric, level in levels:
         known, alpha = _measured(metric, whole, kept, runs, last), (1.0 - level) / len(levels)
-        (value,), changes = _judged(metric, whole, known, alpha, last)
+        (value,), changes = _judged(metric, whole, kept, known, alpha, last)
         identifier = whole.record(-1).id
         found.append(Held(value, next((one for _, one in changes if one.claimed_at == identifier), None)))
     return found
@@ -484,7 +495,7 @@ def _measured(
 
 
 def _judged(
-    metric: str, whole: Series, known: _Measured, alpha: float, shown: range
+    metric: str, whole: Series, kept: KeptSamples, known: _Measured, alpha: float, shown: range
 ) -> tuple[list[HistoryValue], list[tuple[int, HistoryChange]]]:
     """Return the shown values of a metric, and its changes, each with the place of the first evaluation after it. What
     has no limits is not looked at.
@@ -498,7 +509,7 @@ def _judged(
     among = np.flatnonzero(np.isin(looked_at, shown))
     if among.size:
         bands[looked_at[among] - shown.start] = history.bands(among)
-    said = [(int(looked_at[one.after + 1]), _change(metric, whole, known, looked_at, one)) for one in changes]
+    said = [(int(looked_at[one.after + 1]), _change(metric, whole, kept, known, looked_at, one)) for one in changes]
     return [
         _value(known, known.estimands[whole.part[place]], place, *bands[place - shown.start].tolist())
         for place in shown
@@ -536,7 +547,9 @@ def _known(value: float) -> float | None:
     return value if isfinite(value) else None
 
 
-def _change(metric: str, whole: Series, known: _Measured, looked_at: NDArray[np.intp], change: Change) -> HistoryChange:
+def _change(
+    metric: str, whole: Series, kept: KeptSamples, known: _Measured, looked_at: NDArray[np.intp], change: Change
+) -> HistoryChange:
     before, since = looked_at[change.start : change.after + 1], looked_at[change.after + 1 : change.claimed + 1]
     first, estimand = whole.record(since[0]), known.estimands[whole.part[before[-1]]]
     if isinstance(estimand, str):
@@ -546,8 +559,8 @@ def _change(metric: str, whole: Series, known: _Measured, looked_at: NDArray[np.
     moved = f"{'rose' if gap > 0 else 'fell'} from {number(change.before)} to {number(change.since)}"
     message = f"From {day} {_itself(estimand, gap)}{metric} {moved}."
     causes = None
-    if has_causes(estimand):
-        causes, said = _causes(metric, whole, before, since, estimand)
+    if has_causes(estimand) or has_loss_causes(estimand):
+        causes, said = _causes(metric, whole, (since, before), estimand, kept)
         message = message if said is None else f"From {day} {said}"
     return HistoryChange(
         metric=metric,
@@ -571,31 +584,52 @@ def _itself(estimand: Estimand, gap: float) -> str:
 
 
 def _causes(
-    metric: str, whole: Series, before: NDArray[np.intp], since: NDArray[np.intp], estimand: Estimand
+    metric: str, whole: Series, sides: Sequence[NDArray[np.intp]], estimand: Estimand, kept: KeptSamples
 ) -> tuple[Causes | None, str | None]:
-    """Return the causes of a change between the sums of both sides, and the sentence on them; None where these are no
-    numbers of independent samples of the same classes.
+    """Return the causes of a change between all after and all before it, and the sentence on them; None where these are
+    neither samples that are at hand nor numbers of independent ones, or have not the same classes.
     """
-    sides = [_summed(whole, side) for side in (before, since)]
-    together = [*sides[0], *sides[1]]
-    first = together[0]
-    plain = all(one.counts_independent and not one.is_weighted for one in together)
-    if not plain or any(set(one.labels) != set(first.labels) for one in together):
+    labels = whole.record(sides[1][-1]).labels
+    known = [_together(whole, side, labels, kept, scored=estimand.scored) for side in sides]
+    found = [one for one in known if one is not None]
+    if len(found) < len(sides):
         return None, None
-    counts = Runs.align(together).counts
-    sums = [one.sum(axis=0) for one in (counts[: len(sides[0])], counts[len(sides[0]) :])]
-    both = Runs.align([replace(first, counts=one) for one in sums])
-    causes = causes_of(both, (1, 0), estimand, 0, LEVEL)
+    samples = KeptSamples.of({record.id: own for record, own in found if own is not None})
+    runs = Runs.align([record for record, _ in found]).pair(samples, PairingMode.FALSE)
+    try:
+        loss = has_loss_causes(estimand)
+        causes = loss_causes_of(runs, (0, 1), estimand, LEVEL) if loss else causes_of(runs, (0, 1), estimand, 0, LEVEL)
+    except IncomparableRuns as error:
+        # All samples of one side are one group.
+        return Causes(difference=None, items=None, reason=error.detail), None
     if causes.items and not any(abs(one.value) > NOISE for one in causes.items[1:]):
         # Of a class share there is no more to say than that it moved.
         return causes, None
-    return causes, said_causes(causes, both, (1, 0), estimand, metric, between="")
+    return causes, said_causes(causes, runs, (0, 1), estimand, metric, between="")
 
 
-def _summed(whole: Series, places: NDArray[np.intp]) -> list[EvaluationRecord]:
-    """Return the sums of those that are alike."""
-    parts = {number: whole.place[places[whole.part[places] == number]] for number in np.unique(whole.part[places])}
-    return [
-        replace(whole.parts[number].first, counts=whole.parts[number].counts[own].sum(axis=0))
-        for number, own in parts.items()
-    ]
+def _together(
+    whole: Series, places: NDArray[np.intp], labels: tuple[str, ...], kept: KeptSamples, *, scored: bool
+) -> tuple[EvaluationRecord, Samples | None] | None:
+    """Return evaluations as one, with the samples where these are at hand: one that comes again is a group."""
+    numbers = np.unique(whole.part[places]).tolist()
+    parts = [whole.parts[part].first for part in numbers]
+    if any(set(one.labels) != set(labels) for one in parts):
+        return None
+    orders = {one.labels: np.array([labels.index(label) for label in one.labels]) for one in parts}
+    sum_of = replace(parts[0], id=new_id(), labels=labels, positive=None)
+    records = [whole.record(place) for place in places.tolist()] if kept.labels or kept.outputs else []
+    samples = [kept.known(one.id) for one in records]
+    present = [in_order(one, orders[run.labels]) for one, run in zip(samples, records, strict=True) if one is not None]
+    if present and len(present) == len(samples):
+        together = replace(joined(present), fold_sizes=None)
+        made = restricted(replace(stored_input(sum_of), samples=together), np.arange(together.size))
+        content = Content.counts if together.weights is None else Content.weights
+        return replace(sum_of, kind=made.kind, content=content, counts=made.counts, extra=made.facts), made.samples
+    if scored or not all(one.counts_independent and not one.is_weighted for one in parts):
+        return None
+    counts = np.zeros((len(labels), len(labels)), np.int64)
+    for part in numbers:
+        own, order = whole.parts[part], orders[whole.parts[part].first.labels]
+        counts[np.ix_(order, order)] += own.counts[whole.place[places[whole.part[places] == part]]].sum(axis=0)
+    return replace(sum_of, counts=counts), None

@@ -107,12 +107,25 @@ def test_a_loss_is_split_into_prevalence_calibration_and_refinement(client: http
     assert "because errors of calibration cost more" in said[0] or "errors of calibration cost more alone" in said[0]
     text = client.get(f"/v1/comparisons/{answer['id']}", headers={"Accept": "text/plain"}).text
     assert "refinement" in text
-    three = [
-        str(create(client, evaluation(model=f"three {place}", input=make(n=60, seed=place)))["id"]) for place in (1, 2)
-    ]
-    why = only(explained(client, *three, metrics=["log_loss"]), "log_loss")["causes"]
-    assert (why["kind"], why["items"]) == ("loss", None)
-    assert "two classes" in why["reason"]
+
+
+def test_a_loss_of_three_classes_in_weights_and_groups_is_split(client: httpx.Client) -> None:
+    """The same samples in the same groups: prevalence has no part, and limits are of as many groups."""
+    design: Json = {
+        "sample_weight": [1 + place % 2 for place in range(120)],
+        "group_ids": [place // 3 for place in range(120)],
+        "sample_ids": [*range(120)],
+    }
+    made = [make(n=120, seed=seed) | design for seed in (1, 2)]
+    made[1]["y_true"] = made[0]["y_true"]
+    runs = [str(create(client, evaluation(model=f"m{place}", input=one))["id"]) for place, one in enumerate(made)]
+    answer = explained(client, *runs, metrics=["log_loss", "brier_score"])
+    for metric in ("log_loss", "brier_score"):
+        causes, found = only(answer, metric)["causes"], answer["metrics"][metric]
+        values = found.get("observed_values") or found["values"]
+        assert sum(one["value"] for one in causes["items"]) == pytest.approx(values[0] - values[1], abs=1e-12)
+        assert causes["items"][0]["value"] == pytest.approx(0.0, abs=1e-15)
+        assert causes["items"][2]["low"] < causes["items"][2]["value"] < causes["items"][2]["high"]
 
 
 def test_what_cannot_be_split_says_why(client: httpx.Client) -> None:

@@ -1,19 +1,24 @@
 """Histories of many matrices: measured all at once as one by one, in time, and what is refused."""
 
 import time
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from app.domain.errors import OutOfReach
-from app.domain.evaluation import AlikeEvaluations, DatasetRef
+from app.domain.evaluation import AlikeEvaluations, DatasetRef, EvaluationRecord
+from app.domain.inputs.content import GROUPS_FACT
+from app.domain.inputs.samples import Samples
+from app.kernel.matrix.table import confusion_counts
 from app.services.estimands import make_estimand
 from app.services.estimates.estimates import estimate, limits_of_many
 from app.services.estimates.run_data import run_data
-from app.services.history import HistoryQuery, Series, series
+from app.services.history import HistoryChange, HistoryQuery, Series, series
 from app.services.runs.pairing import KeptSamples
-from tests.services.records import alike, record_of
+from tests.services.records import alike, record_of, scored
 
 LABELS = ("a", "b", "c")
 METRICS = (
@@ -91,3 +96,52 @@ def test_what_is_measured_one_by_one_may_be_a_thousand() -> None:
     whole = Series.of([weeks(1_001, 0)])
     with pytest.raises(OutOfReach, match="more than 1,000 evaluations, and limits of f_beta"):
         series(asked("f_beta(beta=2)@B"), whole, KeptSamples())
+
+
+def told(metric: str, known: Sequence[tuple[EvaluationRecord, Samples]]) -> HistoryChange:
+    """The one change of some evaluations with their samples."""
+    kept = KeptSamples.of({record.id: samples for record, samples in known})
+    (change,) = series(asked(metric), Series.of([alike([record]) for record, _ in known]), kept).changes
+    return change
+
+
+def test_a_change_of_a_loss_is_split_and_limits_are_of_groups_where_there_are_any() -> None:
+    """Overconfident from the fifth on."""
+    rng, alone, grouped = np.random.default_rng(3), list[Any](), list[Any]()
+    for week in range(8):
+        y = rng.choice(3, 150, p=(0.5, 0.3, 0.2))
+        odds = (1.0 if week < 4 else 4.0) * (1.2 * np.eye(3)[y] + rng.normal(size=(150, 3)))
+        chances = np.exp(odds - odds.max(axis=1, keepdims=True))
+        record, samples = scored(y, chances / chances.sum(axis=1, keepdims=True))
+        alone.append((record, samples))
+        groups = np.array([f"{week}-{place // 5}" for place in range(150)])
+        grouped.append((replace(record, extra={GROUPS_FACT: 30}), replace(samples, groups=groups)))
+    items = []
+    for known in (alone, grouped):
+        change = told("log_loss", known)
+        assert change.causes is not None
+        assert change.causes.items is not None
+        assert [one.factor.value for one in change.causes.items] == ["prevalence", "calibration", "refinement"]
+        assert sum(one.value for one in change.causes.items) == pytest.approx(change.causes.difference, abs=1e-12)
+        assert "log_loss rose" in change.message
+        assert "because errors of calibration cost more" in change.message
+        items.append(change.causes.items[1])
+    assert items[0].value == pytest.approx(items[1].value)
+    assert items[0].low != pytest.approx(items[1].low, rel=1e-6)
+
+
+def test_causes_of_one_test_set_are_of_its_samples_and_not_of_each_time_that_they_were_seen() -> None:
+    rng, truth, wide = np.random.default_rng(4), np.arange(400) % 2, list[float]()
+    wrong = [rng.random(400) < share for share in (0.3, 0.05)]
+    for ids in (np.arange(400), None):
+        known = []
+        for week in range(8):
+            predicted = np.where(wrong[week >= 4], 1 - truth, truth)
+            record = record_of(confusion_counts(truth, predicted, 2).astype(int), positive=1, kind="predictions")
+            known.append((record, Samples(truth, predicted, ids=ids)))
+        causes = told("precision@B", known).causes
+        assert causes is not None
+        assert causes.items is not None
+        assert sum(one.value for one in causes.items) == pytest.approx(causes.difference, abs=1e-12)
+        wide.append((causes.items[1].high or 0.0) - (causes.items[1].low or 0.0))
+    assert wide[0] > 1.2 * wide[1]

@@ -1,6 +1,7 @@
 """Actual against stated chances of a class: logistic recalibration, and a smooth curve."""
 
 import numpy as np
+from numpy.typing import NDArray
 
 from app.kernel.numerics.arrays import Array, Mask
 
@@ -12,6 +13,8 @@ SPAN = 0.75
 _MOST_POINTS = 1000
 _MOST_STEPS = 100
 _CLOSE_ENOUGH = 1e-13
+# Mean logarithm of chances that separate the classes: what a slope without bounds comes to.
+_ALL_RIGHT = -1e-7
 
 
 def log_odds(probability: Array, clip: float) -> Array:
@@ -109,6 +112,58 @@ def _newton(columns: Array, hit: Array, weight: Array, found: Array) -> Array:
 def _likelihood(columns: Array, hit: Array, weight: Array, found: Array) -> float:
     odds = found @ columns
     return float(weight @ (hit * odds - np.logaddexp(0.0, odds)))
+
+
+def tempered(logs: Array, y: NDArray[np.intp], weights: Array) -> Array | None:
+    """Logarithms (n) of the recalibrated chance of what happened: of the most likely chances that are proportional to
+    exp(a_k + b log p_k). None where no finite b is the most likely one, or all samples state the same.
+
+    Args:
+        logs: (K, n) logarithms of the stated chances, finite.
+        y: (n) classes, all of which have some weight.
+        weights: (n).
+    """
+    size, n = logs.shape
+    columns, weight, at = logs - logs.mean(axis=0), weights / weights.sum(), np.arange(n)
+    spread = float(np.sqrt(weight @ np.square(columns).mean(axis=0)))
+    if not spread > 0.0:
+        return None
+    columns /= spread
+    # The number of the first class is 0, and b comes last.
+    own = columns[y, at]
+    wanted = np.append(np.bincount(y, weight, size)[1:], weight @ own)
+
+    def chances(found: Array) -> tuple[Array, Array]:
+        numbers = np.append(0.0, found[:-1])
+        odds = columns * found[-1] + numbers[:, None]
+        most = odds.max(axis=0)
+        np.exp(np.subtract(odds, most, out=odds), out=odds)
+        total = odds.sum(axis=0)
+        odds /= total
+        return odds, own * found[-1] + numbers[y] - most - np.log(total)
+
+    found = np.append(np.zeros(size - 1), spread)
+    chance, logs_of_truth = chances(found)
+    for _ in range(_MOST_STEPS):
+        height = float(weight @ logs_of_truth)
+        stated = chance * columns
+        means, weighted = stated.sum(axis=0), chance * weight
+        mass = weighted.sum(axis=1)
+        slope = wanted - np.append(mass[1:], weight @ means)
+        curvature = np.diag(np.append(mass[1:], 0.0))
+        curvature[:-1, :-1] -= weighted[1:] @ chance[1:].T
+        curvature[-1, -1] = float(weight @ ((stated * columns).sum(axis=0) - np.square(means)))
+        curvature[:-1, -1] = curvature[-1, :-1] = (stated @ weight - weighted @ means)[1:]
+        step = np.linalg.solve(curvature, slope)
+        while float(weight @ (moved := chances(found + step))[1]) < height - 1e-11 * abs(height):
+            step *= 0.5
+        found, (chance, logs_of_truth) = found + step, moved
+        if float(weight @ logs_of_truth) > _ALL_RIGHT:
+            return None
+        # The error after a step is the square of what it was before.
+        if np.abs(step).max() <= _CLOSE_ENOUGH**0.5 * max(1.0, float(np.abs(found).max())):
+            break
+    return logs_of_truth
 
 
 def intercept_influence(odds: Array, hit: Mask, found: float) -> Array:

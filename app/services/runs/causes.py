@@ -14,7 +14,7 @@ from app.domain.wording import share as share_of
 from app.kernel.causes import Sensitivities, Split, of_gradient, of_rate, split
 from app.kernel.compare.differences import StudentDifferences
 from app.kernel.compare.linear import join_runs
-from app.kernel.loss_causes import split_loss
+from app.kernel.loss_causes import MOST_WORK, split_loss
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.card import Recalibration, Scale, is_of_matrices
 from app.kernel.metrics.expression import Measure, measures, needs_counts
@@ -123,8 +123,10 @@ def causes_of(runs: Runs, pair: tuple[int, int], estimand: Estimand, place: int,
 
 
 _LOSS = (Factor.PREVALENCE, Factor.CALIBRATION, Factor.REFINEMENT)
-_OF_TWO = "losses are split for two classes with probabilities of samples that are at hand, without weights and groups"
-_SEPARATED = "no line in log odds recalibrates probabilities that a threshold separates by class"
+_STREAMED = "a loss is split by the probabilities of all samples, and these were streamed"
+_TOO_LARGE = "there are too many samples of too many classes for recalibrating their probabilities"
+_NO_LOSS = "the loss of one of the runs is undefined"
+_SEPARATED = "no line in log odds recalibrates probabilities that separate the classes"
 
 
 def has_loss_causes(estimand: Estimand) -> bool:
@@ -149,24 +151,30 @@ def loss_causes_of(runs: Runs, pair: tuple[int, int], estimand: Estimand, level:
         level: Of the limits.
     """
     kind = _recalibration(estimand)
-    plain = kind is not None and runs.streamed is None and runs.n_classes == 2 and not runs.groupings
-    scored = [runs.scored[run] for run in pair] if plain else []
-    if kind is None or not scored or any(run.weights is not None for run in scored):
-        return Causes(kind="loss", difference=None, items=None, reason=_OF_TWO)
-    stated = scored[0].scores.columns[1], scored[1].scores.columns[1]
-    hit = scored[0].scores.y == 1, scored[1].scores.y == 1
-    gap = float(estimand.functional(scored[0].run.subject())) - float(estimand.functional(scored[1].run.subject()))
-    lacking = next((label for label, one in enumerate((False, True)) for own in hit if not (own == one).any()), None)
-    if lacking is not None:
-        return Causes(kind="loss", difference=None, items=None, reason=_LACKING.format(runs.labels[lacking]))
-    found = split_loss(kind, stated, hit)
+    if kind is None or runs.streamed is not None:
+        return Causes(kind="loss", difference=None, items=None, reason=_STREAMED)
+    scored = [runs.scored[run] for run in pair]
+    scores = scored[0].scores, scored[1].scores
+    after, before = (float(estimand.functional(one.run.subject(one.weights))) for one in scored)
+    if not (isfinite(after) and isfinite(before)):
+        return Causes(kind="loss", difference=None, items=None, reason=_NO_LOSS)
+    gap, why = after - before, None
+    lacking = np.flatnonzero([(one.actual == 0) for one in scores])
+    work = max(one.n_samples for one in scores) * runs.n_classes * (runs.n_classes + 100)
+    groupings = [runs.groupings[run] for run in pair] if runs.groupings else []
+    if lacking.size:
+        why = _LACKING.format(runs.labels[int(lacking[0]) % runs.n_classes])
+    elif runs.n_classes > 2 and work > MOST_WORK:
+        why = _TOO_LARGE
+    found = None if why else split_loss(kind, scores, [one.codes for one in groupings])
     if found is None:
-        return Causes(kind="loss", difference=gap, items=None, reason=_SEPARATED)
+        return Causes(kind="loss", difference=gap, items=None, reason=why or _SEPARATED)
     paired = runs.pairing.paired
     items = []
     for place, (factor, value) in enumerate(zip(_LOSS, found.values, strict=True)):
         first, second = (own[place] for own in found.influences)
-        joined = join_runs([_linear(value, first), _linear(0.0, -second)], [], paired=paired, same_items=False)
+        parts = [_linear(value, first), _linear(0.0, -second)]
+        joined = join_runs(parts, [], paired=paired, same_items=False, groupings=groupings)
         ends = joined.difference(0, 1).limits(level)
         low, high = (float(end[0]) for end in ends)
         if factor is Factor.CALIBRATION and found.near:

@@ -331,8 +331,13 @@ class KeptSamples:
 
     def samples(self, identifier: UUID) -> Samples | None:
         """The samples of a run that came with probabilities, scores, weights or groups."""
+        labels = self.labels.get(identifier)
+        return self.known(identifier) if labels is None or labels.has_design else (self.outputs or {}).get(identifier)
+
+    def known(self, identifier: UUID) -> Samples | None:
+        """The samples of a run, though nothing but their ids is known."""
         found, labels = (self.outputs or {}).get(identifier), self.labels.get(identifier)
-        return labels.samples if found is None and labels is not None and labels.has_design else found
+        return labels.samples if found is None and labels is not None else found
 
 
 async def read_labels(
