@@ -21,7 +21,7 @@ OPERATIONS = [
 # Their requests name evaluations by id, so their own tests send the examples.
 OF_COMPARISONS = "/v1/comparisons"
 # These want an evaluation of probabilities, and have tests of their own too.
-OF_SAMPLES = ("/curves/{curve}", "/thresholds")
+OF_SAMPLES = ("/curves/{curve}", "/thresholds", "/slices/plots/{name}.{form}")
 EXAMPLES = [
     pytest.param(method, path, name, example["value"], id=f"{operation['operationId']}-{name}")
     for method, path, operation in OPERATIONS

@@ -75,6 +75,36 @@ def test_texts_and_a_page_say_the_same(client: httpx.Client, kept: str) -> None:
     assert f"/ui/evaluations/{kept}/figures?slice=site%3D%22A%22" in reply.text
 
 
+def test_two_attributes_are_a_figure_of_what_is_lost(client: httpx.Client) -> None:
+    # Of 12 members of D in each cell 1, 3, 9 and 2 are lost; one more cell has too few samples.
+    cells = {("A", "f"): 1, ("A", "m"): 3, ("B", "f"): 9, ("B", "m"): 2}
+    sizes = [*((where, 40, lost) for where, lost in cells.items()), (("C", "f"), 5, 0)]
+    columns: dict[str, list[str]] = {"y_true": [], "y_pred": [], "site": [], "sex": []}
+    for (site, sex), size, lost in sizes:
+        cases = min(12, size)
+        columns["y_true"] += ["D"] * cases + ["healthy"] * (size - cases)
+        columns["y_pred"] += ["healthy"] * lost + ["D"] * (cases - lost) + ["healthy"] * (size - cases)
+        columns["site"] += [site] * size
+        columns["sex"] += [sex] * size
+    attributes = {"site": columns.pop("site"), "sex": columns.pop("sex")}
+    sent = {"kind": "predictions", "labels": ["healthy", "D"], "positive": "D", "attributes": attributes, **columns}
+    kept = create(client, evaluation(input=sent, dataset="crossed"))["id"]
+    path = f"/v1/evaluations/{kept}/slices/plots/slices"
+    figure = client.get(f"{path}.json", params={"by": ["site", "sex"], "metric": "recall@D"}).raise_for_status().json()
+    assert "The largest share is lost in site B, sex f: 9 of 12." in figure["description"]
+    assert "1 slice of too few samples is empty." in figure["description"]
+    (panel,) = figure["hconcat" if "hconcat" in figure else "vconcat"]
+    drawn = {(row["first"], row["second"]): row["counted"] for row in panel["data"]["values"]}
+    assert drawn == {where: f"{lost} of 12" for where, lost in cells.items()}
+    page = client.get(f"/ui/evaluations/{kept}/slices", params={"by": ["site", "sex"], "depth": 2})
+    check_page(page)
+    assert "lost in site B, sex f: 9 of 12" in page.text
+    # Other metrics than rates have no cases.
+    refused = client.get(f"{path}.json", params={"by": ["site", "sex"], "metric": "h_mean"})
+    assert refused.json()["code"] == "no_figure", refused.text
+    assert client.get(f"{path}.json", params={"by": "site"}).status_code == 422
+
+
 def test_large_bodies_are_read_as_small_ones(client: httpx.Client) -> None:
     times = 2000
     large = {**SLICED, "y_true": SLICED["y_true"] * times, "y_pred": SLICED["y_pred"] * times}

@@ -82,6 +82,7 @@ METHODS = {
     "getComparisonPlot": "comparison_plot",
     "getCheckPlot": "check_plot",
     "getHistoryPlot": "history_plot",
+    "getSlicesPlot": "slices_plot",
     "getEvaluationReport": "page",
     "getComparisonReport": "comparison_page",
     "listJobs": "jobs",

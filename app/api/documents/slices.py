@@ -11,6 +11,7 @@ from app.api.documents.document import (
     Column,
     Document,
     Estimate,
+    Figures,
     Group,
     Json,
     Kind,
@@ -70,6 +71,7 @@ def slices_document(answer: Json) -> Document:
                 )
                 for place, name in enumerate(metrics)
             ),
+            Section("figures", "Two attributes at once", [Figures()]),
             *([Section("ranges", "Ranges", [_ranges(answer)])] if answer["ranges"] else []),
         ],
         method=[

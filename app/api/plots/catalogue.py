@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from typing import Final
 
 from app.api.answers import write_json
-from app.api.plots import classes, differences, histories, kinds, matrices, rates, samples, verdicts
+from app.api.plots import classes, differences, histories, kinds, matrices, rates, samples, slices, verdicts
 from app.api.plots.registry import PLOTS, FigureData, Subject
 from app.domain.errors import CurveUndefined, NeedsScores, NoFigure, NoSamples
 
 # Imported for the figures that they enter into the registry. Figures are listed in this order, whichever module was
 # imported first.
-MODULES: Final = (matrices, classes, samples, rates, kinds, differences, verdicts, histories)
+MODULES: Final = (matrices, classes, samples, rates, kinds, differences, verdicts, histories, slices)
 
 _PLACES: Final = {module.__name__: place for place, module in enumerate(MODULES)}
 _IN_ORDER: Final = sorted(PLOTS.values(), key=lambda plot: _PLACES[plot.make.__module__])
@@ -22,7 +22,7 @@ class PlotFacts:
     """A figure that can be asked for.
 
     Attributes:
-        of: What it is of: `evaluation`, `comparison`, `check` or `history`.
+        of: What it is of: `evaluation`, `comparison`, `check`, `history` or `slices`.
         shows: What is seen in it.
         needs: What it is made of.
         parameters: Parameters of the address that it takes beside those of how it looks.
@@ -59,7 +59,7 @@ def plot_list() -> PlotList:
 
 
 def names_of(subject: Subject) -> list[str]:
-    """The names of the figures of an evaluation, a comparison, a check or a history."""
+    """The names of the figures of an evaluation, a comparison or another subject."""
     return [plot.name for plot in _IN_ORDER if plot.needs.of is subject]
 
 

@@ -31,6 +31,7 @@ class Subject(StrEnum):
     COMPARISON = "comparison"
     CHECK = "check"
     HISTORY = "history"
+    SLICES = "slices"
 
 
 class Needs(Enum):
@@ -48,6 +49,7 @@ class Needs(Enum):
     TOURNAMENT = "tournament", Subject.COMPARISON, "a comparison of models across datasets"
     CHECK = "check", Subject.CHECK, "a check of an evaluation by a gate"
     HISTORY = "history", Subject.HISTORY, "the evaluations of a model on a dataset"
+    SLICES = "slices", Subject.SLICES, "slices of two attributes of an evaluation, and a rate"
     UNITS = "units", Subject.EVALUATION, "an evaluation of rankings or sets whose samples are kept"
     CLUSTERS = "clusters", Subject.EVALUATION, "an evaluation of a clustering whose classes are known"
 
@@ -98,6 +100,7 @@ class FigureData:
         comparison: As it is answered.
         check: Likewise.
         history: Likewise.
+        slices: Likewise.
     """
 
     look: Look = field(default_factory=Look)
@@ -106,6 +109,7 @@ class FigureData:
     comparison: Json = field(default_factory=dict)
     check: Json = field(default_factory=dict)
     history: Json = field(default_factory=dict)
+    slices: Json = field(default_factory=dict)
 
     @property
     def run(self) -> Run:

@@ -31,7 +31,6 @@ from app.domain.advice.recommendations import WORDS, recommended, walk
 from app.domain.catalogue import TASKS, combinations, describe_metric, find_metrics, metric_by_name
 from app.domain.decisions import ComparisonFilter, ComparisonSummary
 from app.domain.errors import NotFound
-from app.domain.inputs.matrices import MatrixInput
 from app.domain.members import rfc3339
 from app.domain.slices import attributes_of
 from app.domain.wording import dataset_name, printable, run_name
@@ -105,13 +104,17 @@ async def show_slices(
         "metric": metrics[0] if metrics else "",
         "references": [(one, words, one == reference) for one, words in (("rest", "the rest"), ("overall", "overall"))],
     }
-    written = partial(_written_slices, source, asked, identifier, form, Web.of(request, "runs"))
-    return respond(await context.services.compute.run(written))
+    compute = context.services.compute
+    answer = as_answered(await compute.run(partial(judge_slices, source, asked, identifier)))
+    pictures = []
+    if any(len(one["where"]) == 2 for one in answer["slices"]):
+        pictures = await pictures_of(context, Subject.SLICES, ["slices"], FigureData(slices=answer))
+    return respond(await compute.run(partial(_written_slices, answer, form, Web.of(request, "runs"), pictures)))
 
 
-def _written_slices(source: MatrixInput, asked: SlicesQuestion, identifier: UUID, form: Json, web: Web) -> bytes:
-    answer = as_answered(judge_slices(source, asked, identifier))
-    return write("slices.html", web, **view(slices_document(answer), web.at), form=form)
+def _written_slices(answer: Json, form: Json, web: Web, pictures: Sequence[Picture]) -> bytes:
+    drawn = any(one.svg is not None for one in pictures)
+    return write("slices.html", web, **view(slices_document(answer), web.at), form=form, pictures=pictures, drawn=drawn)
 
 
 _FORMS: Final = {"json": Media.JSON, "csv": Media.CSV, "md": Media.MARKDOWN, "txt": Media.TEXT}

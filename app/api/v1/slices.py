@@ -3,24 +3,28 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
+from pathlib import Path as Folder
 from tempfile import TemporaryDirectory
-from typing import Final
+from typing import Annotated, Final
 from uuid import UUID
 
 import orjson
-from fastapi import Request
+from fastapi import Path, Query, Request
 from starlette.responses import Response
 
 from app.api.bodies.parsing import Body, parse_body, read_body
 from app.api.bodies.received import LargeBody, computed_apart, receive
 from app.api.bodies.referenced import Asked, check_data, copied
 from app.api.deps import CARRIED_OUT_BY, Context, UseContext, routes
-from app.api.documentation import NO_SAMPLES, body_schema
+from app.api.documentation import NO_SAMPLES, NOT_INSTALLED, body_schema
 from app.api.jobs import LATER, deferrable, put_aside
+from app.api.plots.catalogue import names_of
+from app.api.plots.registry import FigureData, Subject, as_answered
 from app.api.presentation import AS_USUAL, SLICES, FormatOfSlices, View, view_of, written_as
 from app.api.v1.evaluations.referenced import new_evaluation
+from app.api.v1.figures import FIGURE, AskedLook, Form, drawn_answer, figure_named
 from app.api.v1.requests import slices as requests
+from app.api.v1.requests.fields import Expression, Name
 from app.api.v1.requests.referenced import asked_of, names_data
 from app.api.v1.reread import asked_again, request_of
 from app.domain.errors import BeyondMemory, TooLarge
@@ -55,6 +59,28 @@ async def slice_evaluation(
         return await _elsewhere(request, context, body, _Elsewhere(again, request_of(record)), judged)
     source = await context.services.evaluations.sliceable(context.project, identifier)
     return judged.view.response(await context.services.compute.run(partial(judged.written, source)))
+
+
+@router.get(
+    "/evaluations/{identifier}/slices/plots/{name}.{form}",
+    responses=FIGURE | NO_SAMPLES | NOT_INSTALLED,
+    operation_id="getSlicesPlot",
+)
+async def get_slices_plot(
+    identifier: UUID,
+    name: Annotated[str, Path(max_length=64, json_schema_extra={"enum": names_of(Subject.SLICES)})],
+    form: Form,
+    context: UseContext,
+    look: AskedLook,
+    by: Annotated[list[Name], Query(min_length=2, max_length=50, description="Attributes.")],
+    metric: Annotated[list[Expression] | None, Query(max_length=20, description="Rates.")] = None,
+) -> Response:
+    """Read a figure of the slices of two attributes, or of each two of several."""
+    drawn = figure_named(Subject.SLICES, name)
+    source = await context.services.evaluations.sliceable(context.project, identifier)
+    asked = SlicesQuestion(by=tuple(dict.fromkeys(by)), depth=2, metrics=tuple(metric or ()))
+    answer = as_answered(await context.services.compute.run(partial(judge_slices, source, asked, identifier)))
+    return await drawn_answer(context, drawn, FigureData(look=look, slices=answer), form)
 
 
 async def admit_slices(context: Context, body: Body) -> "_Elsewhere | None":
@@ -134,7 +160,7 @@ class _Elsewhere:
 
     def judged(self, source: DataSource, engine: Engine, folder: str, write: Callable[[MatrixInput], bytes]) -> bytes:
         """The answer, once they are read. Raises as `new_evaluation`."""
-        place = Path(folder)
+        place = Folder(folder)
         one = copied(source, self.asked, engine, place)[0] if self.asked.is_copied else self.asked
         try:
             made = new_evaluation(self.body, source, one, engine, place)

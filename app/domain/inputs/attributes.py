@@ -112,7 +112,7 @@ def _read(column: Sequence[Any], size: int, pointer: str) -> Attribute:
     if not all(type(one) in (int, float) or one is None for one in values) and len(values) > MOST_VALUES:
         detail = f"expected at most {MOST_VALUES} different values, got {len(values)}"
         raise InvalidInput.at(pointer, "too_many", detail)
-    order = sorted(range(len(values)), key=lambda place: _rank(values[place]))
+    order = sorted(range(len(values)), key=lambda place: value_rank(values[place]))
     renamed = np.empty(len(values), dtype=np.intp)
     renamed[order] = np.arange(len(values))
     return Attribute(renamed[codes], tuple(values[place] for place in order))
@@ -138,7 +138,8 @@ def value_key(value: Value) -> tuple[bool, Value]:
     return False, int(value) if value == int(value) else float(value)
 
 
-def _rank(value: Value) -> tuple[int, float, str]:
+def value_rank(value: Value) -> tuple[int, float, str]:
+    """Place of a value among others: flags first, numbers by size, texts by alphabet, nothing last."""
     if value is None:
         return 3, 0.0, ""
     if isinstance(value, str):
@@ -155,7 +156,7 @@ def joined_attributes(parts: Sequence[Attributes | None]) -> Attributes | None:
 
 
 def _joined(parts: Sequence[Attribute]) -> Attribute:
-    values = sorted({value_key(value): value for one in parts for value in one.values}.values(), key=_rank)
+    values = sorted({value_key(value): value for one in parts for value in one.values}.values(), key=value_rank)
     places = {value_key(value): place for place, value in enumerate(values)}
     codes = [np.array([places[value_key(value)] for value in one.values], dtype=np.intp)[one.codes] for one in parts]
     return Attribute(np.concatenate(codes), tuple(values))

@@ -27,6 +27,7 @@ SLICES = [
     _slices("overall", "two", by=["sex", "screened"], reference="overall", metrics=["recall@B", "mcc"]),
     _slices("against-a-slice", "two", by=["site"], reference={"sex": "m"}, metrics=["accuracy", "f1@B"]),
     _slices("crossed", "two", by=["site", "sex", "age"], depth=2, bins={"age": [40]}, metrics=["recall@B"]),
+    get("drawn", "/v1/evaluations/$two/slices/plots/slices.json", by=["sex", "screened"], metric="recall@B"),
     _slices("quantiles", "three", by=["age"], bins={"age": 3}),
     _slices("search", "two", search={"metric": "recall@B"}, bins={"age": 2}),
     _slices("probabilities", "soft", by=["sex"], metrics=["log_loss", "roc_auc@B", "expected_calibration_error"]),

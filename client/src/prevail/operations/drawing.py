@@ -1,6 +1,6 @@
 """Figures, pictures of them, and reports as pages."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from prevail.operations.asking import Asking, segment
@@ -47,6 +47,13 @@ class Drawing(Asking):
         place = dataset_ref(dataset) or {}
         names = {"dataset": place.get("name"), "dataset_version": place.get("version"), "split": place.get("split")}
         return (yield from self._drawn(path, {**names, "metric": list(metrics), **options}))
+
+    @operation
+    def slices_plot(self, /, run: Run, by: Sequence[str], *metrics: str, **options: Any) -> Flow[Figure]:
+        """Return what is lost in the slices of two attributes, as a Vega-Lite specification."""
+        identifier = yield from self._identified(run)
+        path = f"/v1/evaluations/{identifier}/slices/plots/slices.json"
+        return (yield from self._drawn(path, {"by": list(by), "metric": list(metrics), **options}))
 
     @operation
     def page(self, /, run: Run, *, theme: str | None = None) -> Flow[str]:
