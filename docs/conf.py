@@ -30,6 +30,8 @@ html_title = "Prevail"
 html_math_renderer = "mathml"
 html_copy_source = False
 html_show_sphinx = False
+html_static_path = ["static"]
+html_search_scorer = str(HERE / "static" / "scorer.js")
 # Pages link to files beside this folder, which the site has not.
 _ELSEWHERE = re.compile(r"(?<!!)\[([^\]]+)\]\((?:\.\./)+((?:benchmarks|client|examples)[^)#]*)[^)]*\)")
 
@@ -48,6 +50,11 @@ def _without_links_elsewhere(app: Sphinx, page: str, source: list[str]) -> None:
     source[0] = _ELSEWHERE.sub(r"\1 (`\2`)", source[0])
     if page == "http":
         source[0] += http_reference(json.loads((HERE / "openapi.json").read_text()))
+
+
+def _filter_of_metrics(app: Sphinx, page: str, *_: Any) -> None:
+    if page == "metrics/index":
+        app.add_js_file("filter.js")
 
 
 def _metric_pages_need_no_place(app: Sphinx, _: Any) -> list[str]:
@@ -90,5 +97,6 @@ def setup(app: Sphinx) -> ExtensionMetadata:
     """Sphinx calls this first."""
     app.add_html_math_renderer("mathml", (_as_mathml("inline"), None), (_as_mathml("block"), None))
     app.connect("source-read", _without_links_elsewhere)
+    app.connect("html-page-context", _filter_of_metrics)
     app.connect("env-updated", _metric_pages_need_no_place)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
