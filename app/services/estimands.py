@@ -29,6 +29,7 @@ from app.kernel.metrics.expression import (
     is_insensitive,
     is_list,
     is_of_slices,
+    measures,
     of_each_class,
     of_probabilities,
 )
@@ -104,6 +105,12 @@ class Estimand:
     def is_of_slices(self) -> bool:
         """Is it of slices, which attributes of the samples make?"""
         return is_of_slices(self.expression)
+
+    @property
+    def reads_recalls(self) -> bool:
+        """Does it read nothing of a matrix but the recalls of its classes?"""
+        leaves = () if self.task is not None or self.is_of_slices else measures(self.expression)
+        return bool(leaves) and all(leaf.metric.card.inference.mean_of_recalls is not None for leaf in leaves)
 
     @property
     def is_list(self) -> bool:

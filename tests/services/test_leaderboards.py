@@ -4,7 +4,11 @@ import numpy as np
 import pytest
 
 from app.domain.evaluation import DatasetRef, ModelRef
+from app.kernel.matrix.table import Table
+from app.kernel.metrics.catalogue import catalogue
 from app.services.compare.across_datasets import Tournament
+from app.services.estimands import parse_estimands
+from app.services.runs.draws.matrices import draw_independent, errors_in_one
 from tests.services.memory import Bench, labelled, matrix
 
 
@@ -122,3 +126,25 @@ def test_of_equal_runs_one_is_called_worse_in_one_board_of_twenty() -> None:
         kept += next(line["may_be_best"] for line in items if line["model"]["name"] == "m0")
     assert claims / 200 <= 0.075
     assert kept / 200 >= 0.925
+
+
+_RECALL_MEANS = [one.key for one in catalogue().metrics if one.card.inference.mean_of_recalls is not None]
+
+
+def test_what_reads_recalls_alone_is_drawn_from_two_cells_of_a_row() -> None:
+    """The same value of every such metric, and the same distribution as from all cells."""
+    rng = np.random.default_rng(8)
+    counts = np.stack([rng.poisson(3, (5, 5)) + 20.0 * np.eye(5), np.diag([9.0, 8, 7, 6, 5])])
+    counts[1, 2, 0] = 4
+    labels = [*"ABCDE"]
+    found = parse_estimands([*_RECALL_MEANS, "min(h_mean, g_mean)", "accuracy", "min(recall@*)"], labels, None)
+    assert [one.reads_recalls for one in found] == [True] * (len(found) - 2) + [False, False]
+    means = found[:-2]
+    for one in means:
+        alone = [one.functional(Table(errors_in_one(each))) for each in counts]
+        np.testing.assert_allclose(alone, [one.functional(Table(each)) for each in counts], rtol=1e-12)
+    few, many = (draw_independent(counts, one, draws=4000, seed=3)[: len(means)] for one in (means, found))
+    for lumped, whole in zip(few, many, strict=True):
+        error = np.hypot(lumped.std(axis=0), whole.std(axis=0)) / np.sqrt(4000)
+        assert (abs(lumped.mean(axis=0) - whole.mean(axis=0)) <= 4.5 * error + 1e-12).all()
+        np.testing.assert_allclose(lumped.std(axis=0), whole.std(axis=0), rtol=0.07, atol=1e-12)

@@ -61,6 +61,7 @@ def draw_independent(
 
     Rows by the edge prior, class counts fixed. Draws of a run follow from its matrix, wherever it stands.
     """
+    in_one = all(estimand.reads_recalls for estimand in estimands)
     squares = [None if one is None else one.squares for one in weighted] or [None] * len(counts)
     functionals = [estimand.functional for estimand in estimands]
     runs: list[list[Array]] = []
@@ -69,7 +70,7 @@ def draw_independent(
         content = seed_of(seed, one)
         seeds.append(content)
         batches = simulation.draw_matrices(
-            one,
+            errors_in_one(one) if in_one and own is None else one,
             draws=draws,
             # Runs with equal matrices are as independent as others.
             random=generator(seed_of(content, seeds.count(content))),
@@ -80,6 +81,17 @@ def draw_independent(
         found = evaluate_draws(batches, functionals)
         runs.append([estimand.values(values) for estimand, values in zip(estimands, found, strict=True)])
     return [np.stack([run[index] for run in runs], axis=1) for index in range(len(estimands))]
+
+
+def errors_in_one(counts: Array) -> Array:
+    """Return a matrix (K, K) with the same recalls, and all errors of a class in one cell.
+
+    What reads recalls alone is distributed as before, since shares of a Dirichlet that are added are one, and it costs
+    two cells of a row in place of K.
+    """
+    lumped = np.diag(np.diagonal(counts))
+    lumped += np.roll(np.diag(counts.sum(axis=1) - np.diagonal(counts)), 1, axis=1)
+    return lumped
 
 
 def draw_paired(counts: JointCounts, estimands: Sequence[Estimand], *, draws: int, seed: int) -> list[Array]:
@@ -436,8 +448,10 @@ class MatrixDraws(Resampling):
     def _reach(self, index: int, run: int, level: float) -> Reach:
         """Limits of one run, made once for all pairs."""
         if (index, run, level) not in self._reaches:
-            functional, own = self._functional(self.estimands[index]), self.runs.weighted[run]
-            self._reaches[index, run, level] = matrix_reach(self.runs.counts[run], functional, level, own)
+            estimand, counts, own = self.estimands[index], self.runs.counts[run], self.runs.weighted[run]
+            if estimand.reads_recalls and own is None:
+                counts = errors_in_one(counts)
+            self._reaches[index, run, level] = matrix_reach(counts, self._functional(estimand), level, own)
         return self._reaches[index, run, level]
 
     @cached_property
