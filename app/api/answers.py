@@ -132,9 +132,10 @@ def _without_default(schema: dict[str, Any]) -> None:
     schema.pop("default", None)
 
 
-def member_names(shape: Any) -> list[str]:
+@cache
+def member_names(shape: Any) -> tuple[str, ...]:
     """Names of all members that the JSON of a dataclass may have."""
-    return [one.alias or one.field for one in _members(shape)]
+    return tuple(one.alias or one.field for one in _members(shape))
 
 
 class _Member(NamedTuple):

@@ -444,16 +444,45 @@ class Contingency:
             function: Of a table.
             sums: Names of the attributes that it is a function of.
         """
-        known = {name: getattr(self, name) for name in (*_SIZES, *sums)}
-        moves = np.zeros(self.counts.size)
+        moves = self._moves(self._slopes(function, sums))
+        moves -= self.counts @ moves / self.n
+        moves *= np.sqrt(self.n / (self.n - 1.0))
+        return moves * np.sqrt(self.counts) if self.cell is None else moves.take(self.cell)
+
+    def bent(self, function: Callable[[Self], Array], sums: Sequence[str]) -> float:
+        """Variance of the second order of a smooth function of sums of squares of one table; 0 of other sums.
+
+        With little agreement the function hardly moves with the cells but bends with them. For samples drawn from many
+        the cells vary by S = diag(c) - c c'/n, and with the second derivatives H of what is summed this is
+        tr(H S H S) / 2, the variance of a quadratic form.
+        """
+        if not {*sums} <= {*SQUARES}:
+            return 0.0
+        slopes = self._slopes(function, sums)
+        moves = self._moves(slopes)
+        cell, row, column = (slopes.get(name, 0.0) for name in SQUARES)
+        within, rows, columns = (float(getattr(self, name)) for name in SQUARES)
+        whole = (cell + row + column) ** 2 * within + row**2 * (rows - within) + column**2 * (columns - within)
+        moved, n = self.counts @ moves, float(self.n)
+        found = 2.0 * whole - self.counts @ (moves * moves) / n + moved * moved / (2.0 * n * n)
+        return max(float(found), 0.0)
+
+    def _slopes(self, function: Callable[[Self], Array], sums: Sequence[str]) -> dict[str, float]:
+        """Derivatives by the sums."""
+        known, slopes = {name: getattr(self, name) for name in (*_SIZES, *sums)}, {}
         for name in sums:
             step = _STEP * abs(float(known[name]))
             if step:
                 up, down = (float(function(self._with({**known, name: known[name] + one}))) for one in (step, -step))
-                moves += (up - down) / (2.0 * step) * _MOVES[name](self)
-        moves -= self.counts @ moves / self.n
-        moves *= np.sqrt(self.n / (self.n - 1.0))
-        return moves * np.sqrt(self.counts) if self.cell is None else moves.take(self.cell)
+                slopes[name] = (up - down) / (2.0 * step)
+        return slopes
+
+    def _moves(self, slopes: Mapping[str, float]) -> Array:
+        """Derivatives (C) by the samples of each cell."""
+        moves = np.zeros(self.counts.size)
+        for name, slope in slopes.items():
+            moves += slope * _MOVES[name](self)
+        return moves
 
     def bias(self, function: Callable[[Self], Array], sums: Sequence[str]) -> float:
         """By how much noise raises a function of information and entropies of one table; infinite where that is not
@@ -483,6 +512,8 @@ class Contingency:
 
 # Relative change of a sum for its derivative.
 _STEP = 1e-5
+# Sums of squares of cells, of classes and of clusters.
+SQUARES = ("squares", "actual_squares", "predicted_squares")
 _SIZES = ("n", "actual", "predicted", "filled_classes", "filled_clusters", "all_together", "all_alone")
 
 

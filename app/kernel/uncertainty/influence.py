@@ -49,6 +49,7 @@ class Linearisation:
         about: (G) samples of each group that have any influence, where the influence is that of groups (G).
         bias: How far noise moves the value upwards, taken off before limits are made; infinite where it is not known,
             and then there are none.
+        bent: Variance of the second order, which influences leave out.
         design_effect: How many times larger the variance is than that of as many samples of one weight, where the
             influence of weighted samples was added up before.
     """
@@ -67,11 +68,12 @@ class Linearisation:
     about: Array | None = None
     design_effect: float | None = None
     bias: float = 0.0
+    bent: float = 0.0
 
     @property
     def variance(self) -> float:
         """Variance of the value's sampling distribution."""
-        return float(np.vecdot(self.influence, self.influence))
+        return float(np.vecdot(self.influence, self.influence)) + self.bent
 
     def reach(self, level: float) -> float:
         """Half width of an interval in standard errors: Student's quantile, a normal one where the variance is taken as
@@ -272,6 +274,7 @@ def by_groups(linear: Linearisation, grouping: Grouping) -> Linearisation:
         sizes=None,
         n_samples=linear.influence.size if linear.n_samples is None else linear.n_samples,
         n_groups=freedom + 1.0,
+        bent=0.0,
     )
 
 
@@ -328,10 +331,12 @@ class UnitInfluences:
         """A metric of classes by clusters."""
         card, n = metric.card, float(table.n)
         with silently():
-            value, influence, bias = float(metric.compute(table, **parameters)), np.full(self.n_units, np.nan), 0.0
+            value, influence = float(metric.compute(table, **parameters)), np.full(self.n_units, np.nan)
+            bias = bent = 0.0
             if np.isfinite(value) and n > 1:
                 function = partial(metric.compute, **parameters)
                 influence = table.influence(function, card.inference.sums)
+                bent = table.bent(function, card.inference.sums) if self.weights is None else 0.0
                 bias = table.bias(function, card.inference.sums) if card.inference.biased else 0.0
         logit = card.inference.scale is Scale.LOGIT
         method = LinearMethod.INFLUENCE_LOGIT if logit else LinearMethod.INFLUENCE
@@ -344,6 +349,7 @@ class UnitInfluences:
             card.range,
             freedom=max(n - 1.0, 1.0),
             bias=bias,
+            bent=bent,
         )
 
     def _of_mean(

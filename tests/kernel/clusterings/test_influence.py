@@ -46,6 +46,20 @@ def test_noise_that_raises_information_is_taken_off() -> None:
     assert whole.bias(clusterings.mutual_information.compute, ("information",)) == pytest.approx(6 / 480)
 
 
+def test_squares_of_samples_that_are_spread_evenly_vary_by_the_second_order_alone() -> None:
+    """Pearson's statistic of k equal cells has the variance 2 (k - 1) (n - 1) / n (Haldane 1937)."""
+    whole = Contingency.of_table(np.full((3, 4), 20))
+    n, cells = 240, 12
+    of_pearson = 2 * (cells - 1) * (n - 1) / n
+    found = whole.bent(lambda c: c.squares, ("squares",))
+    assert found * (n - 1) / n == pytest.approx(of_pearson * (n / cells) ** 2, rel=1e-9)
+    assert np.abs(whole.influence(lambda c: c.squares, ("squares",))).max() < 1e-9
+    # Classes of one size are as many cells.
+    of_classes = whole.bent(lambda c: c.actual_squares, ("actual_squares",))
+    assert of_classes == pytest.approx(2 * (3 - 1) * (n / 3) ** 2, rel=1e-9)
+    assert whole.bent(clusterings.purity.compute, ("largest_in_clusters",)) == 0.0
+
+
 def test_with_fewer_samples_than_cells_information_has_no_limits() -> None:
     few = Contingency.of_table(np.eye(5) * 4 + np.eye(5, k=1))
     influences = UnitInfluences(CellUnits(few.places, few.counts).subject(), few.counts.size, 5)

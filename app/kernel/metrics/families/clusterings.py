@@ -7,7 +7,7 @@ import numpy as np
 
 from app.kernel.metrics.card import Choice, Condition, Inputs, Number, Orientation, Prevalence, Scale, Scope, metric
 from app.kernel.numerics.arrays import Array, Mask, ratio, total
-from app.kernel.samples.contingency import Contingency
+from app.kernel.samples.contingency import SQUARES, Contingency
 from app.kernel.samples.points import ClusteredPoints
 
 
@@ -35,7 +35,6 @@ def _too_large(matched: Callable[[Contingency], Array]) -> Condition[Contingency
     )
 
 
-_SQUARES = ("squares", "actual_squares", "predicted_squares")
 _INFORMATION = ("information", "class_entropy", "cluster_entropy")
 _contingency = partial(metric, scope=Scope.OVERALL, inputs=Inputs.CONTINGENCY, prevalence=Prevalence.SENSITIVE)
 _matched = partial(_contingency, undefined=(NO_SAMPLES,), references=("zhao2004", "beddar2025"), headline=True)
@@ -186,7 +185,7 @@ def bcubed_f1(c: Contingency) -> Array:
     symmetric=True,
     degree=None,
     references=("rand1971", "beddar2025"),
-    sums=_SQUARES,
+    sums=SQUARES,
     scale=Scale.LOGIT,
 )
 def rand_index(c: Contingency) -> Array:
@@ -205,7 +204,7 @@ def rand_index(c: Contingency) -> Array:
     symmetric=True,
     degree=None,
     references=("fowlkes1983", "beddar2025"),
-    sums=_SQUARES,
+    sums=SQUARES,
     scale=Scale.LOGIT,
 )
 def pair_fowlkes_mallows(c: Contingency) -> Array:
@@ -248,7 +247,7 @@ def pair_recall(c: Contingency) -> Array:
     sentence="Harmonic mean of the precision and the recall of pairs of samples.",
     undefined=(NO_PAIR, _ALL_ALONE),
     symmetric=True,
-    sums=_SQUARES,
+    sums=SQUARES,
     scale=Scale.LOGIT,
 )
 def pair_f1(c: Contingency) -> Array:
@@ -261,7 +260,7 @@ def pair_f1(c: Contingency) -> Array:
     sentence="Pairs of samples of one class and in one cluster, over the pairs for which at least one of the two holds.",
     undefined=(NO_PAIR, _ALL_ALONE),
     symmetric=True,
-    sums=_SQUARES,
+    sums=SQUARES,
     scale=Scale.LOGIT,
 )
 def pair_jaccard(c: Contingency) -> Array:
@@ -286,7 +285,7 @@ def pair_jaccard(c: Contingency) -> Array:
     degree=None,
     references=("fowlkes1983", "hubert1985"),
     on_request=True,
-    sums=_SQUARES,
+    sums=SQUARES,
 )
 def adjusted_fowlkes_mallows(c: Contingency) -> Array:
     geometric = np.sqrt(c.actual_squares - c.n) * np.sqrt(c.predicted_squares - c.n)
