@@ -375,7 +375,8 @@ class Settings(BaseSettings):
     spill_bytes: int = Field(
         64 * 1024 * 1024 * 1024,
         ge=64 * 1024 * 1024,
-        description="Room that the rows of a job may take in files, beyond what memory holds; more is answered `507`.",
+        description="Room that the rows of a job beyond memory may take in files; sorting them may take as much "
+        "besides. More is answered `507`.",
     )
     spark: Annotated[str, AfterValidator(_cluster)] | None = Field(
         None,

@@ -1,7 +1,7 @@
 """Rows beyond memory in a DuckDB of this process.
 
-The database is in memory. What that does not hold goes into files of a folder of its own, which is removed with it.
-It is locked: it reads no file but its own, loads no extension, and takes no setting. Rows come in as batches of Arrow
+The database is a file in a folder of its own, which is removed with it, as are the files that sorting takes. It is
+locked: it reads no file but its own, loads no extension, and takes no setting. Rows come in as batches of Arrow
 only.
 """
 
@@ -159,8 +159,8 @@ class DuckEngine:
     """The port `app.services.ports.Engine`.
 
     Attributes:
-        memory_bytes: That the engine may hold, 128 MiB at least; more goes into files.
-        spill_bytes: That files may take together.
+        memory_bytes: That the engine may hold, 128 MiB at least.
+        spill_bytes: That rows may take in files, and files of sorting besides.
         threads: Of the engine; None is one for each processor, as far as memory is enough for them.
     """
 
@@ -190,6 +190,7 @@ class DuckDB:
     spill_bytes: int
     threads: int
     _own: Path = field(init=False)
+    _rows: Path = field(init=False)
     _connection: Any = field(init=False)
     _numbers: Any = field(default_factory=count, init=False)
 
@@ -198,6 +199,7 @@ class DuckDB:
         import duckdb
 
         self._own = Path(tempfile.mkdtemp(prefix="rows-", dir=self.folder))
+        self._rows = self._own / "rows"
         settings: dict[str, Any] = {
             "memory_limit": f"{self.memory_bytes}B",
             "threads": self.threads,
@@ -208,7 +210,8 @@ class DuckDB:
             "autoload_known_extensions": False,
             "python_enable_replacements": False,
         }
-        self._connection = duckdb.connect(":memory:", config=settings)
+        # In memory it could not sort tables of eight times that: it keeps blocks of them that sorting needs.
+        self._connection = duckdb.connect(str(self._rows), config=settings)
         # In the configuration DuckDB 2.0 passes it over.
         self._connection.execute(f"SET max_temp_directory_size = '{self.spill_bytes}B'")
         # Where it thinks that somebody looks it draws bars between the lines of the log.
@@ -225,6 +228,7 @@ class DuckDB:
         def told() -> Iterator[pa.RecordBatch]:
             while True:
                 try:
+                    self._check_room()
                     batch = context.run(next, given, None)
                 except Exception as fault:
                     faults.append(fault)
@@ -248,7 +252,12 @@ class DuckDB:
         """Rows of a query, written once."""
         name = f"kept_{next(self._numbers)}"
         self.answer(f"CREATE TABLE {name} AS {query}")
+        self._check_room()
         return DuckRows(self, f"SELECT * FROM {name}")
+
+    def _check_room(self) -> None:
+        if self._rows.stat().st_size > self.spill_bytes:
+            raise SpillFull(FULL)
 
     def answer(self, query: str) -> Any:
         """Execute a query."""

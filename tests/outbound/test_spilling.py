@@ -35,7 +35,7 @@ def test_rows_take_no_more_room_than_they_may(tmp_path: Path) -> None:
 
 def test_an_order_takes_no_more_room_than_it_may(tmp_path: Path) -> None:
     parts = [{"q": f"q + {place}"} for place in range(24)]
-    with DuckEngine(64 << 20, 32 << 20, 1).opened(tmp_path) as engine:
+    with DuckEngine(64 << 20, 64 << 20, 1).opened(tmp_path) as engine:
         rows = engine.take(SCHEMA, batches(24)).stacked("label", parts).having(r="random()", s="random()")
         with pytest.raises(SpillFull):
             [*rows.ordered("p", columns=["p", "q", "r", "s"])]
