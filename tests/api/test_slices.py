@@ -126,7 +126,7 @@ def test_large_bodies_are_read_as_small_ones(client: httpx.Client) -> None:
         ({"reference": {"site": "Z"}}, "/reference/site", "unknown_value"),
         ({"depth": 2}, "/depth", "out_of_range"),
         ({"by": []}, "", "wrong_value"),
-        ({"search": {"metric": "h_mean"}}, "/search/metric", "not_a_rate"),
+        ({"search": {"metric": "h_mean"}}, "/search/metric", "not_a_mean"),
         ({"search": {"metric": "recal@D"}}, "/search/metric", "unknown_metric"),
         ({"bins": {"site": [2, 1]}}, "", "wrong_value"),
     ],

@@ -22,6 +22,7 @@ from app.kernel.slices.gaps import RateDifferences
 from app.kernel.uncertainty.intervals import wilson
 from app.services.evaluate.reports import evaluate
 from app.services.slices.slices import SearchQuestion, SlicesQuestion, judge_slices
+from tests.bank import each
 from tests.golden.comparing import differences
 from tests.services.slicing import attributes_of, classified, clinic
 
@@ -373,13 +374,32 @@ def test_a_search_finds_the_slice_that_is_worse_and_no_other() -> None:
     assert nothing.findings[0].code == "no_weak_slice"
 
 
-def test_a_search_counts_rates_of_independent_samples() -> None:
-    with pytest.raises(InvalidInput, match="expected a rate"):
-        judged(search=SearchQuestion("h_mean"))
-    samples = SAMPLES
-    source = classified(samples.truth, samples.predicted, attributes_of(CLINIC), weights=np.full(samples.size, 0.5))
-    with pytest.raises(InvalidInput, match="independent samples"):
-        judged(source, search=SearchQuestion("recall@D"))
+@each("design", ["weights", "groups"])
+def test_a_search_knows_weights_and_groups(design: str) -> None:
+    samples, random = SAMPLES, np.random.default_rng(2)
+    more: dict[str, Any] = {"weights": random.choice([0.5, 1.5], samples.size)} if design == "weights" else {}
+    more |= {"groups": np.arange(samples.size) // 3} if design == "groups" else {}
+    source = classified(samples.truth, samples.predicted, attributes_of(CLINIC), **more)
+    found = judged(source, search=SearchQuestion("recall@D", 2), bins={"age": 2})
+    # Of the site and the women in it only one is worse, and which is clearer hangs on the weights.
+    assert found.slices[0].where in ({"site": "C", "sex": "f"}, {"site": "C"})
+    assert found.slices[0].metrics["recall@D"].difference.p_adjusted < 1e-4
+    assert judged(source, search=SearchQuestion("specificity@D", 2), bins={"age": 2}).slices == []
+
+
+def test_a_search_adds_up_losses_of_probabilities() -> None:
+    random, samples = np.random.default_rng(8), SAMPLES
+    high = np.clip(0.6 * samples.predicted + 0.4 * random.random(samples.size), 0.01, 0.99)
+    outputs = np.stack([1 - high, high], 1)
+    source = classified(samples.truth, samples.predicted, attributes_of(CLINIC), outputs=outputs)
+    found = judged(source, search=SearchQuestion("log_loss", 2), by=("site", "sex"))
+    first = found.slices[0]
+    assert first.where == {"site": "C", "sex": "f"}
+    assert first.metrics["log_loss"].value > first.metrics["log_loss"].reference
+    # Another metric is no sum over the samples.
+    for metric in ("h_mean", "roc_auc@D"):
+        with pytest.raises(InvalidInput, match="expected a rate"):
+            judged(source, search=SearchQuestion(metric))
 
 
 def test_more_conditions_than_attributes_and_too_many_values_are_refused() -> None:

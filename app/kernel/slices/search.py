@@ -1,40 +1,183 @@
-"""A search through all slices of some columns for those with more events than chance gives, such as misses.
+"""A search through all slices of some columns for those in which more is lost than by chance, such as misses.
 
 The chance that any slice is named where there is only noise is held over everything looked at (family-wise): each
 depth has an equal part of it, and within it each slice.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from app.kernel.numerics.arrays import Array, Mask
+from app.kernel.numerics.arrays import Array, Mask, silently
 from app.kernel.numerics.hypergeometric import hypergeometric_tails
+from app.kernel.numerics.scipy_bridge import student_cdf
+from app.kernel.samples.losses import sums_by_code
 
 Codes = NDArray[np.intp]
 # A column (place) and one of its values.
 Condition = tuple[int, int]
 # Codes are counted in a table that is at most so many times as long as the samples, else sorted.
 _SPARSE = 4
+# Tails of means are those of Student's t from so many samples, or groups, of one weight on.
+_FEWEST_UNITS = 100
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Losses:
+    """Losses of n samples, of which slices have means.
+
+    Attributes:
+        values: (n) 0 or 1, or numbers.
+        weights: (n) of the samples; None is 1 each.
+        groups: (n) codes of groups of dependent samples; None where they are independent.
+    """
+
+    values: Array
+    weights: Array | None = None
+    groups: Codes | None = None
+
+    @property
+    def are_events(self) -> bool:
+        """Are they 0 or 1 of independent samples of one weight, so that tails are exact?"""
+        return self.weights is None and self.groups is None and bool(np.isin(self.values, (0.0, 1.0)).all())
+
+    def taken(self, mask: Mask) -> "Losses":
+        """Return those of some samples."""
+        return Losses(
+            self.values[mask],
+            None if self.weights is None else self.weights[mask],
+            None if self.groups is None else self.groups[mask],
+        )
+
+    def counts(self) -> "Counts":
+        """Return what is counted of slices."""
+        return EventCounts(self.values) if self.are_events else MeanCounts.of(self)
+
+
+class Counts(ABC):
+    """Tables of slices of the same samples."""
+
+    @abstractmethod
+    def table(self, rows: Codes, cells: Codes, size: int) -> Array:
+        """Facts (size, c) of slices, by the cell of each of some samples; the first are numbers of samples."""
+
+    def enough(self, table: Array, fewest: int) -> Mask:
+        """Which of the slices (S) have so many samples."""
+        found: Mask = table[:, 0] >= fewest
+        return found
+
+    @abstractmethod
+    def p(self, table: Array) -> Array:
+        """One-sided p (S) that no more is lost in them than in all other samples."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EventCounts(Counts):
+    """Events (n) in independent samples: samples and events of each slice, exact tails."""
+
+    events: Array
+
+    def table(self, rows: Codes, cells: Codes, size: int) -> Array:
+        """Samples and events (size, 2)."""
+        hits = np.bincount(cells[self.events[rows] > 0], minlength=size)
+        return np.stack([np.bincount(cells, minlength=size), hits], axis=1).astype(np.float64)
+
+    def p(self, table: Array) -> Array:
+        """Hypergeometric tails."""
+        total = np.asarray(float(self.events.size)), np.asarray(float(self.events.sum()))
+        return hypergeometric_tails(table[:, 1], table[:, 0], total[1], total[0])[0]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MeanCounts(Counts):
+    """Weighted means of losses of groups, each of which may be a single sample: Welch's t against all other samples.
+
+    The variance in a slice is at least what the variance of all makes of it: a slice of few different losses, such as
+    of misses alone, knows its own too little.
+
+    Attributes:
+        units: (n) group of each sample; None where each is one of its own.
+        losses: (n) weights times losses.
+        weights: (n).
+        sums: (2, G) losses and weights of each group.
+    """
+
+    units: Codes | None
+    losses: Array
+    weights: Array
+    sums: Array
+
+    @classmethod
+    def of(cls, losses: Losses) -> "MeanCounts":
+        """Add them up."""
+        weights = np.ones(losses.values.size) if losses.weights is None else losses.weights
+        units = None if losses.groups is None else np.unique(losses.groups, return_inverse=True)[1]
+        lost = weights * losses.values
+        sums = np.stack([lost, weights])
+        if units is not None:
+            sums = sums_by_code(units, sums, int(units.max(initial=-1)) + 1)
+        return cls(units, lost, weights, sums)
+
+    def table(self, rows: Codes, cells: Codes, size: int) -> Array:
+        """Samples, weighted losses, t, and units of one weight that the slices are worth (size, 4)."""
+        of, units, parts = cells, rows, [self.losses[rows], self.weights[rows]]
+        if self.units is not None:
+            count = self.sums.shape[1]
+            pairs, places = np.unique(cells * count + self.units[rows], return_inverse=True)
+            of, units = np.divmod(pairs, count)
+            parts = [sums_by_code(places, one, pairs.size) for one in parts]
+        lost, weight = parts
+
+        def by_slice(values: Array) -> Array:
+            return sums_by_code(of, values, size)
+
+        (all_lost, all_weight), (group_lost, group_weight) = self.sums.sum(axis=1), self.sums
+        a, w = by_slice(lost), by_slice(weight)
+        with silently():
+            mean, rest = a / w, (all_lost - a) / (all_weight - w)
+            left = (group_lost[units] - rest[of] * group_weight[units]) / (all_weight - w)[of]
+            own = (lost - mean[of] * weight) / w[of]
+            other = left - (lost - rest[of] * weight) / (all_weight - w)[of]
+            # Groups without samples in a slice add to the variance of the rest alone.
+            squares = group_lost @ group_lost - 2.0 * rest * (group_lost @ group_weight)
+            squares = (squares + rest**2 * (group_weight @ group_weight)) / (all_weight - w) ** 2
+            residuals = group_lost - all_lost / all_weight * group_weight
+            pooled = by_slice(weight**2) / w**2 * (residuals @ residuals) / (group_weight @ group_weight)
+            worth = w**2 / by_slice(weight**2)
+            variance = by_slice((own - other) ** 2) + np.maximum(pooled - by_slice(own**2), 0.0)
+            variance = variance * worth / (worth - 1.0) + np.maximum(squares - by_slice(left**2), 0.0)
+            t = (mean - rest) / np.sqrt(variance)
+        return np.stack([np.bincount(cells, minlength=size), a, t, worth], axis=1)
+
+    def enough(self, table: Array, fewest: int) -> Mask:
+        """Which have so many samples, and are worth enough."""
+        found: Mask = (table[:, 0] >= fewest) & (table[:, 3] >= _FEWEST_UNITS)
+        return found
+
+    def p(self, table: Array) -> Array:
+        """Tails of Student's t."""
+        _, _, t, worth = table.T
+        return np.where(np.isfinite(t), student_cdf(-np.nan_to_num(t), np.maximum(worth - 1.0, 1.0)), 1.0)
 
 
 @dataclass(frozen=True, slots=True)
 class WeakSlice:
-    """A slice with more events than chance gives.
+    """A slice in which more is lost than by chance.
 
     Attributes:
         conditions: All of them hold, one for each column.
         size: Samples in it, as they were when it was found: those of slices found before are taken out.
-        events: Events among them.
-        p: One-sided, of an exact test against all other samples that were left (hypergeometric).
+        lost: In them, in all.
+        p: One-sided, against all other samples that were left.
         p_adjusted: Holds for everything that was looked at.
     """
 
     conditions: tuple[Condition, ...]
     size: int
-    events: int
+    lost: float
     p: float
     p_adjusted: float
 
@@ -59,42 +202,42 @@ class _Table:
     Attributes:
         columns: (S, d).
         values: (S, d).
-        sizes: (S).
-        events: (S).
+        facts: (S, c).
     """
 
     columns: Codes
     values: Codes
-    sizes: Array
-    events: Array
+    facts: Array
 
 
 def find_weak(
-    columns: Sequence[Codes], events: Mask, *, depth: int = 3, fewest: int = 30, level: float = 0.05
+    columns: Sequence[Codes], losses: Losses, *, depth: int = 3, fewest: int = 30, level: float = 0.05
 ) -> Search:
-    """Find slices with more events than chance gives.
+    """Find slices in which more is lost than by chance.
 
     The clearest slice is taken first. A condition is dropped while the wider slice is a find itself and the narrower is
     not worse within it. Then the samples of the slice are taken out, and the rest is looked through again.
 
     Args:
         columns: (n) codes of the values of each; a sample with a code below 0 is in no slice of the column.
-        events: (n) of which samples; the rate of all is their mean.
+        losses: Of n samples.
         depth: Most conditions of a slice, at least 1.
         fewest: Samples of the smallest slice.
         level: Chance of any false find, at most.
     """
-    left = np.ones(events.size, dtype=np.bool_)
-    counts: tuple[int, ...] = ()
+    left = np.ones(losses.values.size, dtype=np.bool_)
+    numbers: tuple[int, ...] = ()
     found: list[WeakSlice] = []
     while True:
-        tables = _tables([column[left] for column in columns], events[left], depth, fewest)
+        some, own = [column[left] for column in columns], losses.taken(left)
+        counts = own.counts()
+        tables = _tables(some, counts, depth, fewest)
         # What is left holds fewer slices; those looked at first count throughout.
-        counts = counts or tuple(table.sizes.size for table in tables)
-        best = _clearest(tables, counts, events[left])
+        numbers = numbers or tuple(len(table.facts) for table in tables)
+        best = _clearest(tables, numbers, counts)
         if best is None or best.p_adjusted > level:
-            return Search(tuple(found), counts)
-        best = _widened(best, [column[left] for column in columns], events[left], counts, level)
+            return Search(tuple(found), numbers)
+        best = _widened(best, some, own, numbers, level)
         found.append(best)
         left &= ~_members(best.conditions, columns)
 
@@ -105,72 +248,64 @@ def _members(conditions: Sequence[Condition], columns: Sequence[Codes]) -> Mask:
     return members
 
 
-def _clearest(tables: Sequence[_Table], counts: Sequence[int], events: Mask) -> WeakSlice | None:
+def _clearest(tables: Sequence[_Table], numbers: Sequence[int], counts: Counts) -> WeakSlice | None:
     """The slice with the smallest adjusted p; None where there is none."""
     best: WeakSlice | None = None
-    total, all_events = np.asarray(float(events.size)), np.asarray(float(events.sum()))
-    for table, count in zip(tables, counts, strict=True):
-        if not table.sizes.size:
+    for table, number in zip(tables, numbers, strict=True):
+        if not len(table.facts):
             continue
-        p, _ = hypergeometric_tails(table.events, table.sizes, all_events, total)
+        p = counts.p(table.facts)
         place = int(p.argmin())
-        adjusted = min(float(p[place]) * len(counts) * count, 1.0)
+        adjusted = min(float(p[place]) * len(numbers) * number, 1.0)
         if best is None or adjusted < best.p_adjusted:
             conditions = tuple(zip(table.columns[place].tolist(), table.values[place].tolist(), strict=True))
-            best = WeakSlice(conditions, int(table.sizes[place]), int(table.events[place]), float(p[place]), adjusted)
+            size, lost = table.facts[place, :2].tolist()
+            best = WeakSlice(conditions, int(size), lost, float(p[place]), adjusted)
     return best
 
 
-def _slice(
-    conditions: tuple[Condition, ...], columns: Sequence[Codes], events: Mask, counts: Sequence[int]
+def _slice(conditions: tuple[Condition, ...], members: Mask, losses: Losses, numbers: Sequence[int]) -> WeakSlice:
+    """A slice of some samples (n), as one of so many by the number of their conditions."""
+    counts = losses.counts()
+    facts = counts.table(np.arange(members.size), members.astype(np.intp), 2)[1:]
+    p = float(counts.p(facts)[0])
+    adjusted = min(p * len(numbers) * numbers[len(conditions) - 1], 1.0)
+    return WeakSlice(conditions, int(facts[0, 0]), float(facts[0, 1]), p, adjusted)
+
+
+def _widened(
+    best: WeakSlice, columns: Sequence[Codes], losses: Losses, numbers: Sequence[int], level: float
 ) -> WeakSlice:
-    members = _members(conditions, columns)
-    size, among = int(members.sum()), int(events[members].sum())
-    p = _upper_tail(among, size, int(events.sum()), events.size)
-    return WeakSlice(conditions, size, among, p, min(p * len(counts) * counts[len(conditions) - 1], 1.0))
-
-
-def _upper_tail(events: int, size: int, all_events: int, total: int) -> float:
-    found, _ = hypergeometric_tails(*(np.asarray(float(one)) for one in (events, size, all_events, total)))
-    return float(found)
-
-
-def _widened(best: WeakSlice, columns: Sequence[Codes], events: Mask, counts: Sequence[int], level: float) -> WeakSlice:
     """The slice without the conditions that it does not need."""
     while len(best.conditions) > 1:
-        wider = [
-            _slice(tuple(one for one in best.conditions if one != dropped), columns, events, counts)
-            for dropped in best.conditions
-        ]
-        enough = [
-            one
-            for one in wider
-            if one.p_adjusted <= level
-            and _upper_tail(best.events, best.size, one.events, one.size) * len(best.conditions) > level
-        ]
+        enough = []
+        narrow = _members(best.conditions, columns)
+        for dropped in best.conditions:
+            conditions = tuple(one for one in best.conditions if one != dropped)
+            members = _members(conditions, columns)
+            wider = _slice(conditions, members, losses, numbers)
+            within = _slice(best.conditions, narrow[members], losses.taken(members), numbers)
+            if wider.p_adjusted <= level and within.p * len(best.conditions) > level:
+                enough.append(wider)
         if not enough:
             break
         best = min(enough, key=lambda one: one.p_adjusted)
     return best
 
 
-def _tables(columns: Sequence[Codes], events: Mask, depth: int, fewest: int) -> list[_Table]:
+def _tables(columns: Sequence[Codes], counts: Counts, depth: int, fewest: int) -> list[_Table]:
     """Slices with enough samples, by the number of their conditions."""
     found: list[list[_Table]] = [[] for _ in range(depth)]
-    everything = np.zeros(events.size, dtype=np.intp)
-    _extend((), np.zeros((1, 0), dtype=np.intp), everything, columns, events, fewest, found)
+    rows = np.arange(columns[0].size if columns else 0)
+    _extend((), np.zeros((1, 0), dtype=np.intp), np.zeros_like(rows), columns, rows, counts, fewest, found)
     return [_joined(parts, conditions) for conditions, parts in enumerate(found, start=1)]
 
 
 def _joined(parts: Sequence[_Table], conditions: int) -> _Table:
     none = np.zeros((0, conditions), dtype=np.intp)
-    whole = [_Table(none, none, np.zeros(0), np.zeros(0)), *parts]
-    return _Table(
-        np.concatenate([one.columns for one in whole]),
-        np.concatenate([one.values for one in whole]),
-        np.concatenate([one.sizes for one in whole]),
-        np.concatenate([one.events for one in whole]),
-    )
+    if not parts:
+        return _Table(none, none, np.zeros((0, 2)))
+    return _Table(*(np.concatenate([getattr(one, name) for one in parts]) for name in ("columns", "values", "facts")))
 
 
 def _extend(
@@ -178,7 +313,8 @@ def _extend(
     values: Codes,
     slices: Codes,
     columns: Sequence[Codes],
-    events: Mask,
+    rows: Codes,
+    counts: Counts,
     fewest: int,
     found: Sequence[list[_Table]],
 ) -> None:
@@ -187,9 +323,10 @@ def _extend(
     Args:
         chosen: Columns of the slices so far, rising.
         values: (S, d) their values in these.
-        slices: (n) slice of each sample.
-        columns: (n) codes of each column.
-        events: (n).
+        slices: (m) slice of each sample.
+        columns: (m) codes of each column.
+        rows: (m) which of all samples they are.
+        counts: Of all samples.
         fewest: Samples of a slice. Smaller ones hold no larger ones, so nothing is made of them.
         found: By the number of conditions, what is added to.
     """
@@ -197,26 +334,23 @@ def _extend(
         inside = columns[place] >= 0
         own = columns[place][inside]
         n_values = int(own.max(initial=-1)) + 1
-        cells, among = slices[inside] * n_values + own, events[inside]
+        cells, here = slices[inside] * n_values + own, rows[inside]
         if len(values) * n_values > _SPARSE * cells.size:
             names, cells = np.unique(cells, return_inverse=True)
         else:
             names = np.arange(len(values) * n_values)
-        sizes = np.bincount(cells, minlength=names.size)
-        kept = np.flatnonzero(sizes >= fewest)
+        facts = counts.table(here, cells, names.size)
+        kept = np.flatnonzero(counts.enough(facts, fewest))
         if not kept.size:
             continue
         of_cells = np.column_stack([values[names[kept] // n_values], names[kept] % n_values])
         both = (*chosen, place)
-        hits = np.bincount(cells[among], minlength=names.size)[kept]
-        found[len(chosen)].append(
-            _Table(np.tile(both, (kept.size, 1)), of_cells, sizes[kept].astype(np.float64), hits.astype(np.float64))
-        )
+        found[len(chosen)].append(_Table(np.tile(both, (kept.size, 1)), of_cells, facts[kept]))
         if len(both) < len(found):
             renamed = np.full(names.size, -1, dtype=np.intp)
             renamed[kept] = np.arange(kept.size)
             large = renamed[cells]
             stay = large >= 0
-            rows = np.flatnonzero(inside)[stay]
-            later = [*columns[: place + 1], *(column[rows] for column in columns[place + 1 :])]
-            _extend(both, of_cells, large[stay], later, events[rows], fewest, found)
+            places = np.flatnonzero(inside)[stay]
+            later = [*columns[: place + 1], *(column[places] for column in columns[place + 1 :])]
+            _extend(both, of_cells, large[stay], later, here[stay], counts, fewest, found)

@@ -21,7 +21,7 @@ from app.kernel.compare.differences import Differences
 from app.kernel.compare.linear import linearised
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.proportion import Rate
-from app.kernel.numerics.arrays import Array, Mask
+from app.kernel.numerics.arrays import Array, Mask, silently
 from app.kernel.numerics.hypergeometric import hypergeometric_mid_p
 from app.kernel.samples.influence import LinearMethod
 from app.kernel.samples.losses import sums_by_code
@@ -392,6 +392,15 @@ class Whole:
         if self.grouping is not None:
             freedom = np.minimum(freedom, [[self._freedom(side)] for side in sides])
         return self._read_off(gaps, of_influences(gaps, first, second, freedom), held, _name(parts[0]))
+
+    def mean_of_samples(self, estimand: Estimand, side: Side) -> Array | None:
+        """What each sample (n) of weight adds to a mean over them, less the mean; None of what is no mean."""
+        parts = self._linear(estimand, side)
+        if parts is None or len(parts) > 1 or parts[0].method is not LinearMethod.T:
+            return None
+        with silently():
+            found: Array = parts[0].influence * self.weights.sum() / self.weights
+        return found
 
     @staticmethod
     def _linear(estimand: Estimand, side: Side) -> list[Linearisation] | None:

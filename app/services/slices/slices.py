@@ -24,7 +24,7 @@ from app.kernel.metrics.expression import OverSlices, is_smooth, needs_counts, o
 from app.kernel.metrics.proportion import ConfusionCells, Rate
 from app.kernel.numerics.arrays import Array, Mask
 from app.kernel.slices.extremes import level_of_pairs
-from app.kernel.slices.search import WeakSlice, find_weak
+from app.kernel.slices.search import Losses, WeakSlice, find_weak
 from app.services.estimands import Better, Estimand, estimand_of, parse_estimands, usual_metrics
 from app.services.estimates.estimate import Estimate, LimitSettings, NoLimits
 from app.services.estimates.estimates import estimate, limits_of_many, picked_of, values_alone, work_of
@@ -488,16 +488,10 @@ class _Judged:
 
     def _searched(self, columns: Sequence[Column], search: SearchQuestion, reference: Places | None) -> Slices:
         """The slices that are worse than chance."""
-        value, among, lost = self._events()
-        if not self.whole.plain or self.whole.times is not None:
-            raise InvalidInput.at(
-                "/search",
-                "not_for_this_input",
-                "expected independent samples of one weight, no more than memory holds: a search counts them",
-            )
+        value, among, losses = self._losses()
         found = find_weak(
             [column.codes[among] for column in columns],
-            lost[among],
+            losses.taken(among),
             depth=min(search.depth, len(columns)),
             fewest=self.asked.minimum_samples,
             level=1.0 - self.asked.level,
@@ -516,25 +510,36 @@ class _Judged:
         slices = [_with_search(one, value.name, weak) for one, weak in zip(slices, found.found, strict=True)]
         return self._answer(slices, [], [], SlicesSearched(sum(found.looked_at), search.depth))
 
-    def _events(self) -> tuple[_Value, Mask, Mask]:
-        """The rate of a search, the samples that it is of, and those of them that are lost to it.
+    def _losses(self) -> tuple[_Value, Mask, Losses]:
+        """The value of a search, the samples that it is of, and what is lost to it in each.
 
         Raises:
-            InvalidInput: the metric is no rate that says what is better.
+            InvalidInput: the metric is no mean over samples that says what is better, or samples are not at hand.
         """
-        value, samples = self.values[0], self.source.samples
+        value, samples, whole = self.values[0], self.source.samples, self.whole
         rate, better = value.rate, value.estimand.preference
-        if rate is None or rate.counted or better is None or len(value.estimand.names) > 1 or samples is None:
+        if whole.times is not None:
             raise InvalidInput.at(
-                "/search/metric",
-                "not_a_rate",
-                f"expected a rate of the samples, such as recall@D or accuracy, got {value.estimand.text}: a search "
-                "counts how many are lost",
+                "/search", "not_for_this_input", "expected no more samples than memory holds: a search looks at each"
             )
-        truth, predicted = samples.truth.astype(np.intp), samples.predicted.astype(np.intp)
-        among, hits = (cells.hold(truth, predicted, rate.of) for cells in (rate.among, rate.hits))
-        good = (rate.line.slope > 0) is (better.better is Better.HIGHER)
-        return value, among, ~hits if good else hits
+        weights = whole.weights if self.source.is_weighted else None
+        groups = None if whole.grouping is None else whole.grouping.codes
+        if better is not None and better.better is not Better.NEAREST and not value.estimand.is_list:
+            sign = -1.0 if better.better is Better.HIGHER else 1.0
+            if rate is not None and not rate.counted and samples is not None:
+                truth, predicted = samples.truth.astype(np.intp), samples.predicted.astype(np.intp)
+                among, hits = (cells.hold(truth, predicted, rate.of) for cells in (rate.among, rate.hits))
+                lost = hits if sign * rate.line.slope > 0 else ~hits
+                return value, among & (whole.weights > 0), Losses(lost.astype(np.float64), weights, groups)
+            each = whole.mean_of_samples(value.estimand, self.overall)
+            if each is not None:
+                return value, whole.weights > 0, Losses(sign * each, weights, groups)
+        raise InvalidInput.at(
+            "/search/metric",
+            "not_a_mean",
+            "expected a rate such as recall@D, or a mean over the samples such as log_loss, got "
+            f"{value.estimand.text}: a search adds up what is lost in each sample",
+        )
 
 
 def _is_moved(estimand: Estimand) -> bool:

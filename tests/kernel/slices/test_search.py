@@ -6,11 +6,12 @@ from math import comb
 
 import numpy as np
 import pytest
-from scipy.stats import hypergeom
+from scipy.stats import hypergeom, ttest_ind
+from scipy.stats import t as student
 
 from app.kernel.numerics.arrays import Mask
 from app.kernel.numerics.hypergeometric import hypergeometric_mid_p, hypergeometric_tails
-from app.kernel.slices.search import Codes, Condition, Search, find_weak
+from app.kernel.slices.search import Codes, Condition, Losses, MeanCounts, Search, find_weak
 
 
 def _exact_tail(events: int, size: int, all_events: int, total: int) -> Fraction:
@@ -56,6 +57,14 @@ def test_the_mid_p_is_the_same_from_both_sides() -> None:
     assert np.isnan(p[2])
 
 
+def lost(events: Mask) -> Losses:
+    return Losses(events.astype(float))
+
+
+def _found(columns: list[Codes], events: Mask) -> Search:
+    return find_weak(columns, lost(events))
+
+
 def _samples(seed: int, size: int, add: float, n_columns: int = 6) -> tuple[list[Codes], Mask, Mask]:
     random = np.random.default_rng(seed)
     columns = [random.integers(0, int(random.integers(2, 5)), size) for _ in range(n_columns)]
@@ -87,12 +96,12 @@ def test_the_first_find_is_the_clearest_of_all_slices(seed: int) -> None:
     columns[2] = np.where(np.arange(600) % 9 == 0, -1, columns[2])
     columns[3] = np.arange(600) % 40 * (np.arange(600) % 3)
     expected = _all_slices(columns, events, 3, 12)
-    found = find_weak(columns, events, depth=3, fewest=12)
+    found = find_weak(columns, lost(events), depth=3, fewest=12)
     assert found.looked_at == tuple(len(own) for own in expected)
     adjusted = min(p * 3 * len(own) for own in expected for p, _ in own)
     first = found.found[0]
     assert first.conditions == ((0, 0), (1, 1))
-    assert (first.size, first.events) == (int(weak.sum()), int(events[weak].sum()))
+    assert (first.size, first.lost) == (int(weak.sum()), int(events[weak].sum()))
     assert first.p == pytest.approx({c: p for p, c in expected[1]}[first.conditions], rel=1e-9)
     assert first.p_adjusted >= adjusted * (1.0 - 1e-9)
     assert len(found.found) == 1
@@ -102,7 +111,7 @@ def test_a_condition_that_adds_nothing_is_dropped() -> None:
     random = np.random.default_rng(5)
     bad, other = random.random(4000) < 0.1, random.integers(0, 2, 4000)
     events = random.random(4000) < np.where(bad, 0.4, 0.1)
-    found = find_weak([bad.astype(int), other, random.integers(0, 3, 4000)], events)
+    found = find_weak([bad.astype(int), other, random.integers(0, 3, 4000)], lost(events))
     assert [one.conditions for one in found.found] == [((0, 1),)]
 
 
@@ -110,7 +119,7 @@ def test_samples_of_a_find_are_taken_out_before_the_next() -> None:
     random = np.random.default_rng(6)
     columns = [random.integers(0, 4, 6000), random.integers(0, 4, 6000)]
     events = random.random(6000) < np.where((columns[0] == 0) | (columns[1] == 0), 0.3, 0.05)
-    found = find_weak(columns, events)
+    found = find_weak(columns, lost(events))
     assert {one.conditions for one in found.found} == {((0, 0),), ((1, 0),)}
     first, second = (columns[one.conditions[0][0]] == 0 for one in found.found)
     assert found.found[1].size == int((second & ~first).sum())
@@ -118,23 +127,75 @@ def test_samples_of_a_find_are_taken_out_before_the_next() -> None:
 
 @pytest.mark.parametrize("events", [np.zeros(100, dtype=bool), np.ones(100, dtype=bool)])
 def test_where_all_samples_are_alike_nothing_is_weak(events: Mask) -> None:
-    assert find_weak([np.arange(100) % 2], events) == Search((), (2, 0, 0))
+    assert find_weak([np.arange(100) % 2], lost(events)) == Search((), (2, 0, 0))
 
 
 def test_slices_too_small_are_not_looked_at() -> None:
-    assert find_weak([np.arange(100) % 10], np.arange(100) % 10 == 0).looked_at == (0, 0, 0)
-    assert find_weak([], np.zeros(10, dtype=bool), depth=1) == Search((), (0,))
+    assert find_weak([np.arange(100) % 10], lost(np.arange(100) % 10 == 0)).looked_at == (0, 0, 0)
+    assert find_weak([], lost(np.zeros(10, dtype=bool)), depth=1) == Search((), (0,))
+
+
+def test_means_are_compared_as_scipy_does_by_welch() -> None:
+    random = np.random.default_rng(3)
+    inside = np.arange(400) < 120
+    # The slice varies more than all others, so that its own variance counts.
+    losses = np.where(inside, random.exponential(1.6, 400), random.exponential(1.0, 400))
+    counts = MeanCounts.of(Losses(losses))
+    p = counts.p(counts.table(np.arange(400), inside.astype(np.intp), 2))[1]
+    expected = ttest_ind(losses[inside], losses[~inside], equal_var=False, alternative="greater")
+    t = counts.table(np.arange(400), inside.astype(np.intp), 2)[1, 2]
+    assert t == pytest.approx(expected.statistic, rel=2e-3)
+    assert p == pytest.approx(student.sf(t, 119), rel=1e-12)
+
+
+def test_groups_and_weights_are_added_up_as_by_hand() -> None:
+    random = np.random.default_rng(4)
+    groups, weights = np.repeat(np.arange(300), 4), random.lognormal(0, 0.3, 1200)
+    losses, inside = random.normal(0, 1, 1200) + random.normal(0, 1, 300)[groups], random.random(1200) < 0.6
+    counts = MeanCounts.of(Losses(losses, weights, groups))
+    table = counts.table(np.arange(1200), inside.astype(np.intp), 2)[1]
+    mean, rest = (np.average(losses[some], weights=weights[some]) for some in (inside, ~inside))
+    w, other = weights[inside].sum(), weights[~inside].sum()
+    moves = np.where(inside, weights * (losses - mean) / w, -weights * (losses - rest) / other)
+    variance = np.bincount(groups, moves)
+    own = np.bincount(groups, np.where(inside, weights, 0.0))
+    worth = w**2 / (own @ own)
+    there = own > 0
+    centred = weights * (losses - np.average(losses, weights=weights))
+    pooled = (own @ own) / w**2 * (np.bincount(groups, centred) ** 2).sum() / (np.bincount(groups, weights) ** 2).sum()
+    alone = np.bincount(groups, np.where(inside, moves, 0.0))
+    total = ((variance[there] ** 2).sum() + max(pooled - alone @ alone, 0.0)) * worth / (worth - 1)
+    total += (variance[~there] ** 2).sum()
+    assert table[2] == pytest.approx((mean - rest) / total**0.5, rel=1e-9)
+    assert table[3] == pytest.approx(worth, rel=1e-12)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["losses", "weights", "groups"])
+def test_noise_in_means_has_a_weak_slice_at_most_as_often_as_the_level_says(kind: str) -> None:
+    named = []
+    for seed in range(60):
+        random, groups = np.random.default_rng([seed, 1]), np.arange(2000) // 4
+        columns = [random.integers(0, 3, 2000) for _ in range(8)]
+        rates = random.beta(1, 4, 500)[groups]
+        some = {
+            "losses": Losses(random.exponential(size=2000)),
+            "weights": Losses((random.random(2000) < 0.9).astype(float), random.lognormal(0, 0.5, 2000)),
+            "groups": Losses((random.random(2000) < rates).astype(float), None, groups),
+        }[kind]
+        named.append(bool(find_weak(columns, some, fewest=100).found))
+    assert np.mean(named) <= 0.1
 
 
 @pytest.mark.slow
 def test_noise_has_a_weak_slice_at_most_as_often_as_the_level_says() -> None:
-    named = [bool(find_weak(*_samples(seed, 1000, 0.0, 10)[:2]).found) for seed in range(200)]
+    named = [bool(_found(*_samples(seed, 1000, 0.0, 10)[:2]).found) for seed in range(200)]
     assert np.mean(named) < 0.06
 
 
 @pytest.mark.slow
 def test_a_weak_slice_is_found_and_named_exactly() -> None:
-    found = [find_weak(*_samples(seed, 2000, 0.3, 10)[:2]).found for seed in range(40)]
+    found = [_found(*_samples(seed, 2000, 0.3, 10)[:2]).found for seed in range(40)]
     exact = [bool(one) and one[0].conditions == ((0, 0), (1, 1)) for one in found]
     assert np.mean(exact) > 0.85
     assert np.mean([len(one) > 1 for one in found]) < 0.1

@@ -27,7 +27,7 @@ class Bin(Wire):
 class SearchField(Wire):
     """Look through all slices for those that are worse."""
 
-    metric: Expression = Field(description="A rate with one value, such as `recall@D`.")
+    metric: Expression = Field(description="A rate or a mean with one value, such as `recall@D` or `log_loss`.")
     depth: int = Field(3, ge=1, le=3, description="Most conditions of a slice.")
 
 
