@@ -198,12 +198,15 @@ def test_what_makes_no_sense_for_labels_is_refused(client: httpx.Client) -> None
     made = keep(client, SOURCE)
     path = f"/v1/evaluations/{made['id']}"
     for answer in (
-        client.get(f"{path}/curves/roc"),
         client.get(f"{path}/confusion-matrix"),
         client.post(f"{path}/projections", json={"prevalence": {"cat": 0.5}, "metrics": ["recall@cat"]}),
-        client.post(f"{path}/thresholds", json={"objective": "h_mean"}),
     ):
         check_problem(answer, 422, "not_for_this_kind")
+    for answer in (
+        client.get(f"{path}/curves/roc"),
+        client.post(f"{path}/thresholds", json={"objective": "h_mean", "per_label": True}),
+    ):
+        check_problem(answer, 422, "needs_scores")
     other = keep(client, {"kind": "predictions", "y_true": LABELS * 5, "y_pred": LABELS * 5})
     answer = client.post("/v1/comparisons", json={"evaluations": [made["id"], other["id"]]})
     check_problem(answer, 422, "incomparable_runs")
@@ -353,3 +356,50 @@ def test_two_labels_are_no_two_classes(client: httpx.Client) -> None:
     reply = client.post("/v1/comparisons", json=asked)
     (fault,) = check_problem(reply, 422, reply.json()["code"])["errors"]
     assert fault["pointer"] == "/cost_ranges"
+
+
+SCORED = {key: value for key, value in SOURCE.items() if key != "y_pred"} | {"probabilities": PROBABILITIES.tolist()}
+
+
+def test_curves_of_a_label_are_those_of_its_probabilities(client: httpx.Client) -> None:
+    made = keep(client, SCORED)
+    path = f"/v1/evaluations/{made['id']}/curves"
+    there, scores = TRUTH[:, 1], PROBABILITIES[:, 1]
+    roc = client.get(f"{path}/roc", params={"class": "dog", "band": "pointwise"}).json()
+    assert roc["class"] == "dog"
+    assert roc["area"] == pytest.approx(sk.roc_auc_score(there, scores), rel=1e-12)
+    for x, y, cut in zip(roc["x"][1:], roc["y"][1:], roc["thresholds"][1:], strict=True):
+        assert (x, y) == pytest.approx(((scores[~there] >= cut).mean(), (scores[there] >= cut).mean()), rel=1e-12)
+    unkept = client.post("/v1/curves/pr", json={"input": SCORED, "class": "dog"}).json()
+    assert unkept == client.get(f"{path}/pr", params={"class": "dog"}).json()
+    check_problem(client.get(f"{path}/roc"), 422, "unknown_class")
+    check_problem(client.get(f"{path}/roc", params={"class": "cow"}), 422, "unknown_class")
+
+
+def test_every_label_has_the_threshold_that_is_best_for_it(client: httpx.Client) -> None:
+    """The best of all thresholds, tried one by one; with these thresholds the report has these values."""
+    made = keep(client, SCORED)
+    asked = {"objective": "f1", "per_label": True, "correction": "none"}
+    found = client.post(f"/v1/evaluations/{made['id']}/thresholds", json=asked).json()
+    again = compute(client, SCORED | {"thresholds": found["thresholds"]})
+    for code, label in enumerate(LABELS):
+        cuts = [sk.f1_score(TRUTH[:, code], PROBABILITIES[:, code] >= cut) for cut in PROBABILITIES[:, code]]
+        objective = found["rules"][label]["objective"]
+        assert objective["value"] == pytest.approx(max(cuts), rel=1e-12)
+        assert again["per_class"][label]["prevalence_sensitive"]["f1"] == pytest.approx(objective["value"], rel=1e-12)
+        assert objective["default"] == made["per_class"][label]["prevalence_sensitive"]["f1"]
+    unkept = client.post("/v1/thresholds", json={"input": SCORED, **asked}).json()
+    assert unkept["thresholds"] == found["thresholds"]
+
+
+def test_a_label_without_a_rule_has_none_and_says_why(client: httpx.Client) -> None:
+    nobody = {**SCORED, "y_true": [[label for label in row if label != "bird"] for row in SCORED["y_true"]]}
+    asked = {"input": nobody, "objective": "recall", "per_label": True, "correction": "none"}
+    found = client.post("/v1/thresholds", json=asked).json()
+    assert found["thresholds"][2] is found["rules"]["bird"] is None
+    assert list(found["undefined"]) == ["bird"]
+    assert None not in found["thresholds"][:2]
+    labels = client.post("/v1/thresholds", json={"input": SCORED, "objective": "recall"})
+    assert check_problem(labels, 422, "invalid_input")["errors"][0]["pointer"] == "/per_label"
+    classes = {"kind": "scores", "y_true": [0, 1, 1], "scores": [0.1, 0.4, 0.3]}
+    check_problem(client.post("/v1/thresholds", json=asked | {"input": classes}), 422, "invalid_input")

@@ -16,7 +16,7 @@ from app.api.jobs import LATER, deferrable
 from app.api.v1.requests import questions as requests
 from app.api.v1.requests.fields import SOUGHT, Level
 from app.domain.errors import UnknownClass
-from app.services.decide.answers import DecisionRule
+from app.services.decide.answers import DecisionRule, LabelRules
 from app.services.decide.curves import (
     BandForm,
     CalibrationForm,
@@ -27,7 +27,7 @@ from app.services.decide.curves import (
     curve_of,
     curves_of,
 )
-from app.services.decide.thresholds import best_rule
+from app.services.decide.thresholds import rules_of
 
 router = routes("evaluations")
 
@@ -109,7 +109,7 @@ async def get_curve(
 
 @router.post(
     "/evaluations/{identifier}/thresholds",
-    responses=answers(DecisionRule) | NO_SAMPLES | LATER,
+    responses=answers(DecisionRule | LabelRules) | NO_SAMPLES | LATER,
     openapi_extra=body_schema(requests.ThresholdRequest, requests.THRESHOLDS),
     operation_id="findThreshold",
 )
@@ -119,7 +119,7 @@ async def find_threshold(identifier: UUID, request: Request, context: UseSlice) 
     question = parse_body(await read_body(request), requests.ThresholdRequest).to_domain()
     source = await context.services.evaluations.samples(context.project, identifier)
     return Response(
-        await context.services.compute.run(partial(written, best_rule, identifier, source, question)),
+        await context.services.compute.run(partial(written, rules_of, identifier, source, question)),
         media_type="application/json",
     )
 
@@ -147,7 +147,7 @@ def _curve(name: CurveName, asked: requests.CurveRequest) -> bytes:
 
 @router.post(
     "/thresholds",
-    responses=answers(DecisionRule, description="Not kept.") | LATER,
+    responses=answers(DecisionRule | LabelRules, description="Not kept.") | LATER,
     openapi_extra=body_schema(requests.InputThresholdRequest, requests.INPUT_THRESHOLDS),
     operation_id="findThresholdOfInput",
 )
@@ -158,4 +158,4 @@ async def find_threshold_of_input(request: Request, context: UseContext) -> Resp
 
 
 def _rule(asked: requests.InputThresholdRequest) -> bytes:
-    return written(best_rule, None, requests.scored_input(asked.input), asked.to_domain())
+    return written(rules_of, None, requests.scored_input(asked.input), asked.to_domain())

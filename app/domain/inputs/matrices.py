@@ -87,6 +87,11 @@ class MatrixInput:
         return self.kind in SCORED_KINDS or self.facts.get("fold_kind") in SCORED_KINDS
 
     @property
+    def is_ordered(self) -> bool:
+        """Did it come with probabilities or scores of classes, or of labels, which orders and curves are made of?"""
+        return self.is_scored or (self.task is not None and "rule" in self.facts)
+
+    @property
     def has_scores(self) -> bool:
         """Did it come with scores, which are no probabilities?"""
         return _SCORES in (self.kind, self.facts.get("fold_kind"))

@@ -8,9 +8,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from app.domain.errors import Fault, InvalidInput, TooLarge
+from app.domain.errors import Fault, InvalidInput, TooLarge, UnknownClass
 from app.domain.findings import Finding
 from app.domain.inputs.attributes import read_attributes
+from app.domain.inputs.classified import Probabilities
 from app.domain.inputs.columns import Rows, check_range, facts_beside, group_facts, samples_of, weight_facts
 from app.domain.inputs.content import GROUPS_FACT, WEIGHTS_FACT, Content
 from app.domain.inputs.kind import (
@@ -34,10 +35,10 @@ from app.domain.inputs.kind import (
     option,
     weights,
 )
-from app.domain.inputs.labels import Column, Numbers, encode, shown
+from app.domain.inputs.labels import Column, Numbers, encode, listed, shown
 from app.domain.inputs.matrices import MatrixInput, check_entries, check_labels, names_of
 from app.domain.inputs.samples import DecidedBy
-from app.domain.wording import described, names, number, share
+from app.domain.wording import described, names, nearest_labels, number, share
 from app.kernel.matrix.table import LabelTable
 from app.kernel.metrics.card import INPUTS_OF, Inputs, Task
 from app.kernel.metrics.expression import Subject
@@ -62,7 +63,7 @@ _MOST_NAMED = 20
 
 
 def _inputs(source: MatrixInput) -> frozenset[Inputs]:
-    return INPUTS_OF[Task.MULTILABEL] if "rule" in source.facts else _WITHOUT_SCORES
+    return INPUTS_OF[Task.MULTILABEL] if source.is_ordered else _WITHOUT_SCORES
 
 
 def _label_units(source: MatrixInput) -> LabelUnits:
@@ -102,6 +103,38 @@ def _restricted(source: MatrixInput, places: NDArray[np.intp]) -> MatrixInput:
     }
     counts = _counts(some.truth.astype(np.bool_), some.predicted.astype(np.bool_), some.weights)
     return replace(source, counts=counts, facts=facts, samples=some)
+
+
+def as_classes(source: MatrixInput, label: str) -> MatrixInput:
+    """A label and its absence as two classes with probabilities, of which the label is the positive one.
+
+    Raises:
+        UnknownClass: there is no such label.
+        ValueError: there are no probabilities.
+    """
+    samples, labels = source.samples, source.labels
+    if label not in labels:
+        raise UnknownClass(
+            f"expected one of {listed(labels)}, got {shown(label)}", suggestions=nearest_labels(label, labels)
+        )
+    if samples is None or samples.outputs is None:
+        raise ValueError("expected probabilities of labels")
+    place, threshold = labels.index(label), source.facts["threshold"]
+    present = samples.outputs[:, place]
+    return replace(
+        source,
+        kind=Probabilities.kind,
+        labels=(f"not {label}", label),
+        positive=1,
+        counts=source.counts[place],
+        facts={**source.facts, "threshold": threshold[place] if isinstance(threshold, list) else threshold},
+        samples=replace(
+            samples,
+            truth=samples.truth[:, place].astype(np.intp),
+            predicted=samples.predicted[:, place].astype(np.int64),
+            outputs=np.stack([1.0 - present, present], axis=1),
+        ),
+    )
 
 
 def _shown(source: MatrixInput) -> Mapping[str, Any]:

@@ -89,6 +89,22 @@ class RuleSurface:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class LabelRules:
+    """A threshold for each label.
+
+    Attributes:
+        thresholds: In the order of the labels, as an input takes them; `null` for a label without a rule.
+        rules: By label; `null` where there is none.
+        undefined: Why, by label.
+    """
+
+    evaluation_id: UUID | None
+    thresholds: Sequence[float | None]
+    rules: Mapping[str, "DecisionRule | None"]
+    undefined: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class DecisionRule:
     """A decision rule, what it gains, and how much of that is due to chance.
 

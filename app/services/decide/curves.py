@@ -10,6 +10,7 @@ import numpy as np
 from app.domain.errors import CurveUndefined, Fault, NoSamples, OutOfReach, UnknownClass
 from app.domain.inputs.labels import listed, shown
 from app.domain.inputs.matrices import MatrixInput
+from app.domain.inputs.multilabel import as_classes
 from app.domain.members import LEFT_OUT, SPREAD, named, typed
 from app.domain.wording import nearest_labels
 from app.kernel.numerics.arrays import Array
@@ -345,7 +346,7 @@ def curves_of(source: MatrixInput, others: Sequence[tuple[UUID, MatrixInput]], q
 
 
 def curve_of(source: MatrixInput, question: CurveQuestion) -> CurvePoints:
-    """A curve, thinned.
+    """A curve, thinned. That of a label is the one of two classes, the label and its absence.
 
     Without a label it is the curve of everything where there is one, and else, for two classes, of the positive class;
     that of calibration is of the positive class of two, and else of the predicted class.
@@ -355,6 +356,10 @@ def curve_of(source: MatrixInput, question: CurveQuestion) -> CurvePoints:
         CurveUndefined: the samples have no such curve.
     """
     name = question.name
+    if source.task is not None:
+        if question.label is None:
+            raise UnknownClass(f"the {name.value} curve belongs to one label: name one of {listed(source.labels)}")
+        source = as_classes(source, question.label)
     if isinstance(source, StreamedInput):
         _refuse_beyond_kept(question, source)
     view = _view(source, question)

@@ -12,6 +12,7 @@ from app.domain.errors import InvalidExpression, InvalidInput, NoRule, NotCompar
 from app.domain.expressions.expressions import parse
 from app.domain.inputs.content import Content
 from app.domain.inputs.matrices import MatrixInput
+from app.domain.inputs.multilabel import as_classes
 from app.domain.inputs.samples import DecidedBy
 from app.domain.members import numbers
 from app.domain.wording import chance, number, percent
@@ -23,7 +24,7 @@ from app.kernel.matrix.table import Table
 from app.kernel.metrics.expression import Expression, compute, is_list
 from app.kernel.samples.curves import Curve, thin
 from app.kernel.samples.scores import Scores
-from app.services.decide.answers import DecisionRule, RuleConstraint, RuleCurve, RuleObjective, RuleSurface
+from app.services.decide.answers import DecisionRule, LabelRules, RuleConstraint, RuleCurve, RuleObjective, RuleSurface
 from app.services.estimands import Better, preference
 from app.services.stored import scores_of
 
@@ -56,6 +57,7 @@ class RuleQuestion:
         guarantee: Probability with which the rule is to keep to all limits in the population; with None it only has to
             on the data.
         surface_steps: Of the grid of class weights of which all rules are wanted.
+        per_label: A rule of its own for each label?
     """
 
     objective: str
@@ -66,6 +68,29 @@ class RuleQuestion:
     max_points: int = 1000
     guarantee: float | None = None
     surface_steps: int | None = None
+    per_label: bool = False
+
+
+def rules_of(identifier: UUID | None, source: MatrixInput, question: RuleQuestion) -> DecisionRule | LabelRules:
+    """The rule of an input, or that of each of its labels. Raises as `best_rule` does.
+
+    Raises:
+        InvalidInput: there are labels and one rule is asked for, or the other way round.
+    """
+    if question.per_label is not (source.task is not None):
+        expected = "true: labels have a threshold each" if source.task is not None else "false: there are no labels"
+        raise InvalidInput.at("/per_label", "rules_per_label", f"expected {expected}")
+    if not question.per_label:
+        return best_rule(identifier, source, question)
+    rules: dict[str, DecisionRule | None] = dict.fromkeys(source.labels)
+    undefined = {}
+    for label in source.labels:
+        try:
+            rules[label] = best_rule(identifier, as_classes(source, label), question)
+        except NoRule as error:
+            undefined[label] = error.detail
+    thresholds = [None if rule is None else rule.threshold for rule in rules.values()]
+    return LabelRules(evaluation_id=identifier, thresholds=thresholds, rules=rules, undefined=undefined)
 
 
 def best_rule(identifier: UUID | None, source: MatrixInput, question: RuleQuestion) -> DecisionRule:

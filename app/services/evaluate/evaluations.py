@@ -32,6 +32,7 @@ from app.domain.inputs.merging import merged
 from app.domain.members import LEFT_OUT, SPREAD, typed
 from app.domain.options import Options, Retain
 from app.domain.report import Headline, Report, Section, SectionName, Value
+from app.kernel.metrics.card import Task
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.numerics.arrays import Array, ratio, silently
 from app.services.acting import made_id
@@ -423,7 +424,7 @@ class EvaluationService:
         )
 
     async def samples(self, project: str, identifier: UUID) -> MatrixInput:
-        """The input of an evaluation with the probabilities or scores of its samples.
+        """The input of an evaluation with the probabilities or scores of its samples, of classes or of labels.
 
         Raises:
             NotFound: there is no such evaluation.
@@ -431,9 +432,10 @@ class EvaluationService:
             NoSamples: they were not kept.
         """
         record = _found(await self._store.get(project, identifier), identifier)
-        refuse_kind(record, "a curve or decision rule of this form")
         source, options = stored_request(record)
-        if not source.is_scored:
+        if record.task is not Task.MULTILABEL:
+            refuse_kind(record, "a curve or decision rule of this form")
+        if not source.is_ordered:
             raise NeedsScores(
                 f"expected an evaluation of probabilities or scores, {identifier} came as {source.kind}: curves and "
                 "thresholds need the scores of the samples"

@@ -316,7 +316,7 @@ def scored_input(given: AnyInput) -> MatrixInput:
         InvalidInput: it cannot be evaluated.
     """
     source: MatrixInput = given.to_domain("/input")
-    if not source.is_scored:
+    if not source.is_ordered:
         raise NeedsScores(f"expected probabilities or scores, got {source.kind}", pointer="/input/kind")
     return source
 
@@ -360,6 +360,7 @@ class ThresholdRequest(Wire):
         description="Two classes: choose only among thresholds at which the constraints are met in the population with "
         "this probability, such as 0.95.",
     )
+    per_label: bool = Field(default=False, description="Labels: a threshold for each.")
     surface: SurfaceField | None = Field(
         None,
         description="Three or four classes: the objective and the recalls for every class weight of a grid, and which "
@@ -377,6 +378,7 @@ class ThresholdRequest(Wire):
             max_points=self.max_points,
             guarantee=self.guarantee,
             surface_steps=None if self.surface is None else self.surface.steps,
+            per_label=self.per_label,
         )
 
 
