@@ -65,7 +65,7 @@ class Counts(ABC):
         """Facts (size, c) of slices, by the cell of each of some samples; the first are numbers of samples."""
 
     def enough(self, table: Array, fewest: int) -> Mask:
-        """Which of the slices (S) have so many samples."""
+        """Mark the slices (S) that have so many samples."""
         found: Mask = table[:, 0] >= fewest
         return found
 
@@ -153,7 +153,7 @@ class MeanCounts(Counts):
         return np.stack([np.bincount(cells, minlength=size), a, t, worth], axis=1)
 
     def enough(self, table: Array, fewest: int) -> Mask:
-        """Which have so many samples, and are worth enough."""
+        """Mark those of so many samples that are worth enough."""
         found: Mask = (table[:, 0] >= fewest) & (table[:, 3] >= _FEWEST_UNITS)
         return found
 

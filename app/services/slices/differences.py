@@ -394,7 +394,7 @@ class Whole:
         return self._read_off(gaps, of_influences(gaps, first, second, freedom), held, _name(parts[0]))
 
     def mean_of_samples(self, estimand: Estimand, side: Side) -> Array | None:
-        """What each sample (n) of weight adds to a mean over them, less the mean; None of what is no mean."""
+        """Losses (n) of the samples less their mean, where a metric is a mean over them; None of what is none."""
         parts = self._linear(estimand, side)
         if parts is None or len(parts) > 1 or parts[0].method is not LinearMethod.T:
             return None
