@@ -156,7 +156,14 @@ def test_one_group_and_too_many_are_refused(tmp_path: Path, monkeypatch: pytest.
         in_parts(body, tmp_path / "many")
 
 
-@pytest.mark.parametrize("edge", ["one group has a class", "a class does not occur", "all are sure and right"])
+@pytest.mark.parametrize(
+    "edge",
+    [
+        "a class does not occur",
+        pytest.param("one group has a class", marks=pytest.mark.slow),
+        pytest.param("all are sure and right", marks=pytest.mark.slow),
+    ],
+)
 def test_limits_that_do_not_exist_have_the_same_reasons(edge: str, tmp_path: Path) -> None:
     body = written(tmp_path, "probabilities", ["no", "yes"], GROUPS, intervals="all", interval_method="bootstrap")
     for path in (tmp_path / "data").iterdir():
