@@ -128,6 +128,13 @@ def test_a_check_says_why(pages: Mapping[str, Page]) -> None:
     assert "3 of 6 rules fail, 2 cannot be decided with these samples, 1 passes." in page.text
     assert "Limit 0.8" in str(page.named("svg"))
     assert pages["gate"].text.count("version") >= 2
+    gate = " ".join(pages["gate"].text.split())
+    for said in (
+        "Recall of D at least 0.7 recall@D",
+        "Accuracy not worse than the baseline by more than 0.001",
+        "Recall of every class not surely worse than the baseline by more than 0.05",
+    ):
+        assert said in gate
     # Both checks do not pass, and several rules stand in the way of each.
     assert re.search(r"blocks most often: 2 of 2 checks, \d of them alone", pages["gate"].text)
 
@@ -351,9 +358,9 @@ def test_edited_rules_are_tried(web: httpx.Client, world: World) -> None:
     lower = [{**one, "min": 0.4} if one["metric"] == "h_mean" else one for one in saved["rules"]]
     marked = []
     for edited, said in (
-        (lower, "With h_mean >= 0.4"),
+        (lower, "With Harmonic mean of the recalls at least 0.4"),
         (lower[:1], "With these rules"),
-        (saved["rules"][:-1], "Without hamming_loss <= 0.05"),
+        (saved["rules"][:-1], "Without Hamming loss at most 0.05"),
     ):
         asked = {
             "rules": edited,

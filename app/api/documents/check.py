@@ -1,6 +1,7 @@
 """A gate check as a document: the verdict first, then each rule, then what would settle what is open."""
 
 import math
+import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
@@ -29,7 +30,7 @@ from app.api.documents.reading import counted, interval_words, sentence
 from app.domain.catalogue import describe_metric, metric_by_name
 from app.domain.errors import NotFound
 from app.domain.rules import Bound, Demand
-from app.domain.wording import about, run_title, significant, whole
+from app.domain.wording import about, printable, run_title, significant, whole
 
 _ORDER: Final = ("fail", "inconclusive", "pass")
 _MOST_SAID: Final = 3
@@ -37,6 +38,13 @@ _HEADS: Final = ("rule", "verdict", "quantity", "value", "low", "high", "needed_
 # Of a rule that looks at another end than usual.
 _GUARDS: Final = {Demand.MIN: "not surely below", Demand.MAX: "not surely above"}
 _SIGNS: Final = {Demand.MIN: ">=", Demand.MAX: "<="}
+_IN_WORDS: Final = {
+    ">=": "at least",
+    "<=": "at most",
+    "worse by": "worse than the baseline by more than",
+    "better by": "better than the baseline by more than",
+    "the same within": "the same as the baseline within",
+}
 _COMPARED: Final = {Demand.NOT_WORSE: "worse", Demand.BETTER: "better", Demand.EQUIVALENT: "the same within"}
 
 
@@ -132,6 +140,16 @@ def rule_text(rule: Json) -> str:
     return "".join(rule_words(rule))
 
 
+def rule_said(rule: Json) -> str:
+    """Return a rule as one says it: the metric by its name, and no signs."""
+    if "minimum_samples" in rule:
+        return rule_text(rule)
+    demand = "".join(map(str, rule_words(rule)[1:]))
+    for sign, words in _IN_WORDS.items():
+        demand = demand.replace(sign, words, 1)
+    return printable(f"{_name(rule['metric'])}{demand}")
+
+
 def _plain(value: float) -> str:
     return significant(value, 6)
 
@@ -224,7 +242,13 @@ def _key(metric: str) -> str:
         return ""
 
 
+_LOWEST_OF_ALL: Final = re.compile(r"min\((\w+)@\*\)")
+
+
 def _name(metric: str) -> str:
+    lowest = _LOWEST_OF_ALL.fullmatch(metric)
+    if lowest and _key(lowest[1]):
+        return f"Lowest {describe_metric(metric_by_name(_key(lowest[1]))).name} of any class"
     _, at, label = metric.partition("@")
     found = _key(metric)
     if not found or "(" in metric:

@@ -12,7 +12,7 @@ from starlette.responses import Response
 from app.api.bodies.parsing import parse_body
 from app.api.cursors import Cursor, Pages
 from app.api.deps import Context, UseContext
-from app.api.documents.check import check_document, rule_text
+from app.api.documents.check import check_document, rule_said
 from app.api.documents.document import Json
 from app.api.plots.registry import as_answered
 from app.api.report import view
@@ -22,7 +22,7 @@ from app.api.v1.requests.decisions import TrialRequest
 from app.api.v1.requests.fields import SOUGHT, GateName
 from app.domain.decisions import CheckFilter, CheckSummary
 from app.domain.rules import Demand
-from app.domain.wording import dataset_name, printable, run_name, run_title, whole
+from app.domain.wording import dataset_name, printable, run_name, run_title
 
 router = page_routes()
 _ON_A_PAGE: Final = 25
@@ -101,7 +101,7 @@ def _history(answers: Sequence[Json]) -> dict[str, Any] | None:
     for place, answer in enumerate(reversed(answers)):
         verdicts: dict[str, str] = {}
         for one in answer["results"]:
-            rule = rule_text(one["rule"])
+            rule = rule_said(one["rule"])
             # Of a rule on several classes the worst verdict counts.
             verdicts[rule] = min(verdicts.get(rule, one["verdict"]), one["verdict"], key=_WORST.index)
         blocking = [rule for rule, verdict in verdicts.items() if verdict != "pass"]
@@ -159,7 +159,7 @@ async def _trial(context: Context, gate: Json, about: Json, edited: str, baselin
     known = [one for one in items if one["tried"]["verdict"] and one["saved"]["verdict"]]
     reasons = {one[rules].get("reason") for one in items if one not in known for rules in ("tried", "saved")}
     pairs = [(one["saved"]["verdict"], one["tried"]["verdict"]) for one in known]
-    before, after = ([rule_text(one) for one in rules] for rules in (gate["rules"], body.definition()["rules"]))
+    before, after = ([rule_said(one) for one in rules] for rules in (gate["rules"], body.definition()["rules"]))
     new, gone = ([one for one in these if one not in those] for these, those in ((after, before), (before, after)))
     edit = "With these rules"
     if len(new) == 1 and len(gone) < 2:
@@ -200,9 +200,9 @@ async def _trial(context: Context, gate: Json, about: Json, edited: str, baselin
 
 
 def _gate(gate: Json) -> dict[str, Any]:
-    rules = [rule_text(rule) for rule in gate["rules"]]
+    rules = [(rule_said(rule), rule["metric"]) for rule in gate["rules"]]
     if gate.get("minimum_samples"):
-        rules.append(f"at least {whole(gate['minimum_samples'])} samples")
+        rules.append((rule_said({"minimum_samples": gate["minimum_samples"]}), ""))
     return {
         "name": gate["name"],
         "version": gate["version"],
