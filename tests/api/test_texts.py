@@ -293,11 +293,12 @@ def test_a_comparison_says_what_its_numbers_say() -> None:
     [
         (({"name": "forest", "version": "1"}, {"name": "forest", "version": "2"}), ["1", "2"]),
         (({"name": "oak", "version": "1"}, {"name": "elm", "version": "1"}), ["oak", "elm"]),
-        (({"name": "oak", "version": None}, {"name": "elm", "version": "1"}), ["oak", "1"]),
+        (({"name": "oak", "version": None}, {"name": "elm", "version": "1"}), ["oak", "elm"]),
+        (({"name": "oak", "version": "2"}, {"name": "elm", "version": "1"}), ["oak", "elm"]),
     ],
 )
 def test_columns_of_a_comparison_are_told_apart(models: tuple[Json, Json], heads: list[str]) -> None:
-    """By versions, or by names where two models have the same version."""
+    """By versions of one model, by the names of two."""
     bodies = [one for _, one in written("comparison") if "average_ranks" not in one and len(one["evaluations"]) == 2]
     body = copy.deepcopy(bodies[0])
     for run, model in zip(body["evaluations"], models, strict=True):

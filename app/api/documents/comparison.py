@@ -335,10 +335,12 @@ def most_telling(differences: Sequence[tuple[bool, float]], most: int) -> tuple[
 
 
 def _short_names(runs: Sequence[Json]) -> list[str]:
-    """Return versions of models, or their names where versions do not tell them apart."""
+    """Return versions of one model, names of several where these tell them apart, else both."""
     models = [run["model"] for run in runs]
+    called = [model["name"] for model in models]
     versions = [model.get("version") or model["name"] for model in models]
-    return versions if len(set(versions)) == len(versions) else [model["name"] for model in models]
+    short = versions if len(set(called)) == 1 else called
+    return short if len(set(short)) == len(short) else run_names(runs)
 
 
 def _records(answer: Json) -> Iterator[Sequence[str | float | None]]:
