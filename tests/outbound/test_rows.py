@@ -19,6 +19,7 @@ from app.kernel.streamed.rows import EngineError, Rows
 from app.outbound import batches as of_engines
 from app.outbound import duckdb_rows
 from app.outbound.batches import in_order
+from app.outbound.duckdb_rows import DuckEngine
 from app.outbound.spark_rows import SparkEngine
 from app.services.ports import Engine, OpenEngine
 from tests.engine import ENGINE, spark_here
@@ -163,6 +164,22 @@ def test_an_order_comes_in_even_batches(rows: Rows) -> None:
     batches = [*rows.ordered("p DESC", "id", columns=["p", "id"])]
     assert [batch["p"].size for batch in batches] == [BATCH, N - BATCH]
     order = np.lexsort((COLUMNS["id"], -COLUMNS["p"]))
+    np.testing.assert_array_equal(np.concatenate([batch["id"] for batch in batches]), COLUMNS["id"][order])
+
+
+@pytest.mark.parametrize("by", ["p DESC", "p", "kind DESC"])
+def test_more_rows_than_memory_sorts_come_in_parts_of_the_same_order(
+    by: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A billion rows in 600 MiB are five parts; here all rows count seven times the memory."""
+    monkeypatch.setattr(duckdb_rows, "_BYTES_SORTED", (128 << 20) * 7 // N // 4)
+    with DuckEngine(1).opened(tmp_path) as opened:
+        rows = opened.take(TABLE.schema, TABLE.to_batches(max_chunksize=7_000)).having(kind="id % 3")
+        batches = [*rows.ordered(by, "id", columns=["kind", "p", "id"])]
+    assert [batch["p"].size for batch in batches] == [BATCH, N - BATCH]
+    name, _, falls = by.partition(" ")
+    keys = {"p": COLUMNS["p"], "kind": COLUMNS["id"] % 3}[name]
+    order = np.lexsort((COLUMNS["id"], -keys if falls else keys))
     np.testing.assert_array_equal(np.concatenate([batch["id"] for batch in batches]), COLUMNS["id"][order])
 
 

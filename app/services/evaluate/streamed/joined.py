@@ -33,7 +33,7 @@ def joined(engine: OpenEngine, samples: Batches, labels: Batches) -> Iterator[Ta
     _refuse_repeated(here, PLACE, "samples")
     _refuse_repeated(there, LABEL_PLACE, "labels")
     found, first = 0, -1
-    both = here.joined(there, ID)
+    both = here.joined(there, ID).kept()
     for table in both.ordered(PLACE, columns=[name for name in both.names if name not in (ID, LABEL_PLACE)]):
         places = table[PLACE]
         expected = np.arange(found, found + len(places))
