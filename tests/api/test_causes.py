@@ -8,6 +8,7 @@ from app.api.answers import answer_model
 from app.services.compare.answers import RunComparison
 from tests.api.answers import Json, check_problem, create, evaluation
 from tests.api.decisions import compare, keep, keep_labels, only
+from tests.api.plots.world import check_specification, layer
 from tests.api.test_probabilities import make
 
 BEFORE = [[819, 91], [18, 72]]
@@ -47,10 +48,31 @@ def test_a_class_that_became_rarer_is_the_cause_and_the_parts_are_those_by_hand(
     )
 
 
+def test_a_waterfall_has_the_parts_one_after_the_other(client: httpx.Client) -> None:
+    after, before = keep(client, AFTER, "new"), keep(client, BEFORE, "old")
+    answer = explained(client, after, before, metrics=["precision@1", "accuracy"], baseline=before)
+    where = f"/v1/comparisons/{answer['id']}/plots/causes"
+    drawn = check_specification(client.get(f"{where}.json"))
+    assert len(drawn["vconcat"]) == 2
+    bars, limits = (layer(drawn["vconcat"][0], name)["data"]["values"] for name in ("parts", "limits"))
+    parts = sorted(only(answer, "precision@1")["causes"]["items"], key=lambda one: -abs(one["value"]))
+    assert [row["cause"] for row in bars] == [
+        *("class prevalence", "recognition of 1", "recognition of 0", "all together"),
+    ]
+    assert [row["to"] - row["from"] for row in bars[:3]] == pytest.approx([one["value"] for one in parts])
+    assert [row["from"] for row in bars] == pytest.approx([0, bars[0]["to"], bars[1]["to"], 0])
+    assert bars[3]["to"] == pytest.approx(-697 / 3423)
+    assert [row["low"] - row["from"] for row in limits] == pytest.approx([one["low"] for one in parts])
+    assert "class prevalence -0.190 (-0.2" in drawn["description"]
+    assert client.get(f"{where}.svg").headers["content-type"] == "image/svg+xml"
+    assert "Causes of the differences" in client.get(f"/v1/comparisons/{answer['id']}/report").text
+
+
 def test_nothing_is_said_unless_asked(client: httpx.Client) -> None:
     answer = compare(client, keep(client, AFTER, "new"), keep(client, BEFORE, "old"), metrics=["precision@1"])
     assert "causes" not in only(answer, "precision@1")
     assert not any(one["code"] == "cause_of_difference" for one in answer.get("findings") or ())
+    check_problem(client.get(f"/v1/comparisons/{answer['id']}/plots/causes.json"), 422, "no_figure")
 
 
 def test_of_the_same_samples_prevalence_is_no_cause_and_pairs_make_limits_narrower(client: httpx.Client) -> None:

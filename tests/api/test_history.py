@@ -13,7 +13,7 @@ from app.api.v1.history import HistoryPage
 from examples import history as example
 from tests.api.answers import Json, check_problem, create, evaluation, matrix_input
 from tests.api.decisions import keep_labels
-from tests.api.plots.world import check_specification
+from tests.api.plots.world import check_specification, layer
 
 EARLIER = [[819, 91], [18, 72]]
 LATER = [[864, 96], [10, 30]]
@@ -173,6 +173,10 @@ def test_a_history_as_a_figure(client: httpx.Client, weeks: tuple[str, list[str]
     assert client.get(f"{where}/history.svg", params=params).headers["content-type"] == "image/svg+xml"
     problem = check_problem(client.get(f"{where}/roc.json", params=params), 422, "invalid_path")
     assert problem["errors"][0]["parameter"] == "name"
+    (fall,) = check_specification(client.get(f"{where}/causes.json", params=params))["vconcat"]
+    bars = layer(fall, "parts")["data"]["values"]
+    assert fall["title"]["text"] == "precision@1, 0.442 to 0.238"
+    assert bars[-1]["to"] == pytest.approx(answer["changes"][0]["causes"]["difference"])
     reply = client.delete(f"{where}/history.svg")
     assert (reply.status_code, reply.headers["allow"]) == (405, "GET, HEAD, OPTIONS")
 

@@ -242,14 +242,18 @@ def _causes(answer: Json, names: Sequence[str]) -> list[Section]:
 
 def cause_row(cause: Json) -> list[Cell]:
     """Return a part of a difference as a row: what it is of, and its size."""
-    part = Estimate(cause["value"], cause["low"], cause["high"], sign=True)
+    return [cause_words(cause), Estimate(cause["value"], cause["low"], cause["high"], sign=True)]
+
+
+def cause_words(cause: Json) -> tuple[str, ...]:
+    """Say what a part of a difference is of."""
     if cause["factor"] == "prevalence":
-        return [("class prevalence",), part]
+        return ("class prevalence",)
     if cause["factor"] != "recognition":
-        return [(cause["factor"],), part]
-    if cause["class"] is None:
-        return [("recognition of the other classes",), part]
-    return [("recognition of ", Name(cause["class"])), part]
+        return (cause["factor"],)
+    return (
+        ("recognition of the other classes",) if cause["class"] is None else ("recognition of ", Name(cause["class"]))
+    )
 
 
 def _slices(answer: Json, names: Sequence[str]) -> list[Section]:

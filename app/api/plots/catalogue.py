@@ -5,16 +5,18 @@ from dataclasses import dataclass
 from typing import Final
 
 from app.api.answers import write_json
-from app.api.plots import classes, differences, histories, kinds, matrices, rates, samples, slices, verdicts
+from app.api.plots import causes, classes, differences, histories, kinds, matrices, rates, samples, slices, verdicts
 from app.api.plots.registry import PLOTS, FigureData, Subject
 from app.domain.errors import CurveUndefined, NeedsScores, NoFigure, NoSamples
 
 # Imported for the figures that they enter into the registry. Figures are listed in this order, whichever module was
 # imported first.
-MODULES: Final = (matrices, classes, samples, rates, kinds, differences, verdicts, histories, slices)
+MODULES: Final = (matrices, classes, samples, rates, kinds, differences, verdicts, histories, slices, causes)
 
 _PLACES: Final = {module.__name__: place for place, module in enumerate(MODULES)}
-_IN_ORDER: Final = sorted(PLOTS.values(), key=lambda plot: _PLACES[plot.make.__module__])
+_IN_ORDER: Final = sorted(
+    PLOTS.values(), key=lambda plot: ([*Subject].index(plot.needs.of), _PLACES[plot.make.__module__])
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

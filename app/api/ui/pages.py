@@ -24,7 +24,13 @@ from app.api.problems import InvalidQuery
 from app.api.report import Picture, view
 from app.api.ui import compare, gates, history, home, simulator
 from app.api.ui.web import Web, attached, install_files, install_forms, page_routes, render, respond, write
-from app.api.v1.figures import comparison_page, evaluation_page, pictures_of, pictures_of_evaluation
+from app.api.v1.figures import (
+    comparison_page,
+    evaluation_page,
+    pictures_of,
+    pictures_of_comparison,
+    pictures_of_evaluation,
+)
 from app.api.v1.listing import MetricFilters, Task, UseMetricFilters
 from app.api.v1.requests.fields import SOUGHT
 from app.domain.advice.recommendations import WORDS, recommended, walk
@@ -170,8 +176,7 @@ def _item(one: ComparisonSummary) -> dict[str, Any]:
 async def show_comparison(identifier: UUID, request: Request, context: UseContext) -> Response:
     """Show a comparison: who is better by what, values, differences with intervals."""
     answer = as_answered(await context.services.comparisons.read(context.project, identifier))
-    name = "critical_difference" if "average_ranks" in answer else "differences"
-    pictures = await pictures_of(context, Subject.COMPARISON, [name], FigureData(comparison=answer))
+    pictures = await pictures_of_comparison(context, answer)
     written = partial(_written, comparison_document, answer, Web.of(request, "comparisons"), pictures)
     return respond(await context.services.compute.run(written))
 

@@ -18,6 +18,7 @@ from app.api.documents.document import Document, Json
 from app.api.documents.evaluation import evaluation_document
 from app.api.documents.reading import sentence
 from app.api.plots.catalogue import PlotList, drawn, drawn_or_why, names_of, plot_list
+from app.api.plots.causes import falls_of_comparison
 from app.api.plots.look import Look, Theme
 from app.api.plots.matrices import WITH_SHARES
 from app.api.plots.rates import HIGHEST_SHARE, LOWEST_SHARE, STEPS, swept_metrics
@@ -81,10 +82,17 @@ async def evaluation_page(context: Context, identifier: UUID, theme: Theme | Non
 async def comparison_page(context: Context, identifier: UUID, theme: Theme | None = None) -> Response:
     """The report of a comparison."""
     answer = as_answered(await context.services.comparisons.read(context.project, identifier))
-    names = ["critical_difference" if "average_ranks" in answer else "differences"]
-    pictures = await pictures_of(context, Subject.COMPARISON, names, FigureData(comparison=answer))
+    pictures = await pictures_of_comparison(context, answer)
     compute = context.services.compute
     return _page_response(await compute.run(partial(_written, comparison_document, answer, pictures, theme)))
+
+
+async def pictures_of_comparison(context: Context, answer: Json) -> list[Picture]:
+    """The figures of a page about a comparison."""
+    names = ["critical_difference"]
+    if "average_ranks" not in answer:
+        names = ["differences", *["causes"] * bool(falls_of_comparison(answer))]
+    return await pictures_of(context, Subject.COMPARISON, names, FigureData(comparison=answer))
 
 
 def _written(

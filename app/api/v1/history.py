@@ -15,6 +15,7 @@ from app.api.deps import Context, UseContext, routes
 from app.api.documentation import NOT_INSTALLED
 from app.api.documents.history import history_document
 from app.api.plots.catalogue import names_of
+from app.api.plots.causes import falls_of_history
 from app.api.plots.registry import FigureData, Subject, as_answered
 from app.api.presentation import AS_USUAL, HISTORY, FormatOfHistory, Media, view_of, written_as
 from app.api.problems import InvalidQuery
@@ -149,5 +150,6 @@ async def read_history(context: Context, query: HistoryQuery) -> HistoryAnswer:
 
 
 async def pictures_of_history(context: Context, answer: Any) -> list[Picture]:
-    """Return the figure of a page about a history."""
-    return await pictures_of(context, Subject.HISTORY, ["history"], FigureData(history=answer))
+    """Return the figures of a page about a history."""
+    names = ["history", *["causes"] * bool(falls_of_history(answer))]
+    return await pictures_of(context, Subject.HISTORY, names, FigureData(history=answer))

@@ -41,9 +41,11 @@ class Drawing(Asking):
         return (yield from self._drawn(path, options))
 
     @operation
-    def history_plot(self, /, model: str, dataset: Name, *metrics: str, **options: Any) -> Flow[Figure]:
-        """Return the history of a model on a data set as a Vega-Lite specification."""
-        path = f"/v1/models/{segment(model)}/history/plots/history.json"
+    def history_plot(
+        self, /, model: str, dataset: Name, *metrics: str, name: str = "history", **options: Any
+    ) -> Flow[Figure]:
+        """Return a figure of the history of a model on a data set, as a Vega-Lite specification."""
+        path = f"/v1/models/{segment(model)}/history/plots/{name}.json"
         place = dataset_ref(dataset) or {}
         names = {"dataset": place.get("name"), "dataset_version": place.get("version"), "split": place.get("split")}
         return (yield from self._drawn(path, {**names, "metric": list(metrics), **options}))
