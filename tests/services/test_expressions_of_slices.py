@@ -27,6 +27,8 @@ from app.services.estimates.run_data import RunData
 from app.services.evaluate.reports import evaluate
 from app.services.gate import check_gate, rule_estimands
 from app.services.history import HistoryQuery, Series, series
+from app.services.project.projection import Scenario, Sweep
+from app.services.project.what_if import project_input
 from app.services.rank import Candidate, LeaderboardQuery, rank_candidates
 from app.services.runs.aligned import Runs
 from app.services.runs.comparison import Comparison
@@ -361,3 +363,40 @@ def test_leaderboards_rank_by_the_worst_slice_and_say_who_has_none() -> None:
         assert board.items[0].value == estimates_of(CLINIC, text)[0].value
         assert "samples with attributes" in str(board.items[2].reason)
         assert board.items[1].separable_from_best is not None
+
+
+def test_at_other_shares_a_slice_is_projected_as_its_samples_alone_are() -> None:
+    metrics = ('precision@D[site="C"]', "min(precision@D, by=site)", "range(recall@D, by=sex)", 'macro_f1[sex="f"]')
+    scenario = Scenario(sweep=Sweep(label="D", start=0.1, end=0.5, steps=2))
+    found: Any = project_input(CLINIC, metrics, scenario).metrics
+
+    def alone_at(metric: str, **where: str) -> Any:
+        (name, value), *_ = where.items()
+        some = alone(CLINIC, attributes_of(CLINIC)[name] == value)
+        return project_input(some, (metric,), scenario).metrics[metric]
+
+    assert found[metrics[0]] == alone_at("precision@D", site="C")
+    assert found[metrics[3]] == alone_at("macro_f1", sex="f")
+    sites = [alone_at("precision@D", site=site) for site in "ABC"]
+    worst = found[metrics[1]]
+    assert worst.value == [min(values) for values in zip(*(one.value for one in sites), strict=True)]
+    assert worst.low == [min(values) for values in zip(*(one.low for one in sites), strict=True)]
+    assert all(low < value < high for low, value, high in zip(worst.low, worst.value, worst.high, strict=True))
+    # Recall does not move, so its range is that of the report.
+    assert len(set(found[metrics[2]].value)) == 1
+    assert found[metrics[2]].observed == found[metrics[2]].value[0]
+
+
+def test_a_slice_that_lacks_a_class_has_no_value_at_other_shares() -> None:
+    samples = CLINIC.samples
+    assert samples is not None
+    sites = np.where((attributes_of(CLINIC)["site"] == "A") & (samples.truth == 0), "healthy only", "others")
+    source = classified(samples.truth, samples.predicted, {"site": sites})
+    scenario = Scenario(prevalence={"D": 0.5})
+    texts = ('accuracy[site="healthy only"]', "min(accuracy, by=site)", 'accuracy[site="others"]')
+    found: Any = project_input(source, texts, scenario).metrics
+    assert (found[texts[0]].value, found[texts[0]].low) == (None, None)
+    assert found[texts[0]].reason.startswith("a class has no samples")
+    assert found[texts[1]].value == found[texts[2]].value
+    with pytest.raises(InvalidExpression, match="expected one of the attributes 'site'"):
+        project_input(source, ("min(accuracy, by=age)",), scenario)

@@ -12,7 +12,7 @@ from statsmodels.stats.multitest import multipletests
 from app.domain.decisions import PairVerdict
 from app.domain.errors import InvalidInput, OutOfReach
 from app.domain.inputs.matrices import MatrixInput
-from app.domain.inputs.ranking import Ranking
+from app.domain.inputs.ranking import Judgements, Ranking, Retrieved
 from app.domain.inputs.samples import Tally, WeightSums
 from app.domain.members import as_json
 from app.domain.options import Options
@@ -436,6 +436,23 @@ def test_rankings_are_sliced_by_query() -> None:
     )
     assert value.value == pytest.approx(expected, rel=1e-12)
     assert value.difference.method == "welch_t"
+    # Judgements apart from what was retrieved say whom a query is about too; some queries were never judged.
+    items = np.tile(np.arange(4), 120)
+    apart = Ranking(
+        judgements=Judgements(query_ids=queries.tolist(), item_ids=items.tolist(), relevance=relevance.tolist()),
+        retrieved=Retrieved(
+            query_ids=[*queries.tolist(), 900], item_ids=[*items.tolist(), 1], scores=[*scores.tolist(), 1.0]
+        ),
+        attributes={"language": language.tolist()},
+    ).read("/input")
+    assert (
+        of(
+            judged(apart, by=("language",), metrics=("mean_average_precision",)),
+            "mean_average_precision",
+            language="de",
+        )
+        == value
+    )
 
 
 def _counted(source: MatrixInput) -> MatrixInput:

@@ -324,7 +324,7 @@ class Ranking(Input):
         "any are left out."
     )
     attributes: AttributeColumns | None = option(
-        "By name one value per item, which all items of a query share: a text, a number, true, false or null.",
+        "By name one value per item or judgement, which all of a query share: a text, a number, true, false or null.",
         of_samples=True,
     )
     relevant_from: Annotated[float, Limits({"gt": 0.0, "le": _LARGEST_RELEVANCE})] | None = option(
@@ -348,13 +348,14 @@ class Ranking(Input):
         facts: dict[str, Any] = {} if self.relevant_from is None else {RELEVANT_FROM: self.relevant_from}
         if self.judgements is None and self.retrieved is None:
             ids, codes, grades, values = self._together(pointer)
+            entries = codes
         else:
-            (ids, codes, grades, values), facts["queries_without_judgements"] = self._apart(pointer)
+            (ids, codes, grades, values), entries, facts["queries_without_judgements"] = self._apart(pointer)
         cutoffs = CUTOFFS if self.cutoffs is None else tuple(dict.fromkeys(self.cutoffs))
         attributes = None
         if self.attributes:
-            of_items = read_attributes(self.attributes, codes.size, f"{pointer}/attributes")
-            attributes = of_units(of_items, codes, "query", f"{pointer}/attributes")
+            of_entries = read_attributes(self.attributes, entries.size, f"{pointer}/attributes")
+            attributes = of_units(of_entries, entries, "query", f"{pointer}/attributes")
         return _counted(Samples(grades, codes.astype(np.int64), values, ids, attributes=attributes), cutoffs, facts)
 
     def _together(self, pointer: str) -> _Items:
@@ -382,8 +383,8 @@ class Ranking(Input):
             )
         return ids, codes, grades, values
 
-    def _apart(self, pointer: str) -> tuple[_Items, int]:
-        """Items of two tables, those of queries that were judged, and the number of other queries.
+    def _apart(self, pointer: str) -> tuple[_Items, NDArray[np.intp], int]:
+        """Items of two tables, those of queries that were judged, the query of each judgement, and how many others are.
 
         Raises:
             InvalidInput, TooLarge: there is one table without the other, or with columns; one is no such table; or an
@@ -394,9 +395,6 @@ class Ranking(Input):
             raise InvalidInput.at(
                 f"{pointer}/{name}", "one_of", f"expected either judgements and retrieved or {name}, got both"
             )
-        if self.attributes:
-            detail = "expected none: attributes stand beside columns, not beside judgements and retrieved"
-            raise InvalidInput.at(f"{pointer}/attributes", "one_of", detail)
         if self.judgements is None or self.retrieved is None:
             there, other = ("judgements", "retrieved")[:: 1 if self.retrieved is None else -1]
             raise InvalidInput.at(f"{pointer}/{other}", "missing_field", f"expected {other} beside {there}, got none")
@@ -416,7 +414,8 @@ class Ranking(Input):
         of_queries = codes[places]
         kept = np.isin(of_queries, used)
         left = np.asarray(np.searchsorted(used, of_queries[kept]))
-        return (queries.take(used), left, grades[kept], values[kept]), len(queries) - used.size
+        entries = np.asarray(np.searchsorted(used, codes[:n_judged]))
+        return (queries.take(used), left, grades[kept], values[kept]), entries, len(queries) - used.size
 
 
 def _scores_of(read: Mapping[str, Any]) -> Array:

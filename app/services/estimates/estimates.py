@@ -8,6 +8,7 @@ not move stays as it is; for what it moves the order is the same.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from math import isfinite, isnan, nan
 
 import numpy as np
@@ -115,7 +116,9 @@ def estimate_at(
         found[place] = [estimates] * len(shares)
     open_points: dict[int, list[Estimates | None]] = {}
     for place, estimand in enumerate(estimands):
-        if place not in found:
+        if place not in found and is_of_slices(estimand.expression):
+            found[place] = _of_slices_at(estimand, run, shares, settings)
+        elif place not in found:
             known = _at_without_simulation(estimand, run, shares, settings)
             complete = [one for one in known if one is not None]
             if len(complete) == len(known):
@@ -136,6 +139,13 @@ def estimate_at(
 
 def values_at_shares(estimand: Estimand, run: RunData, shares: ClassShares) -> Array:
     """Values (G, V) alone."""
+    if is_of_slices(estimand.expression):
+        inside, slices = _slices_at(estimand, run, shares)
+        each = np.array([values_at_shares(inside, one, shares) for one in slices])
+        if not isinstance(estimand.expression, OverSlices):
+            return each[0] if slices else np.full((len(shares), len(estimand.names)), nan)
+        points = [own[np.isfinite(own)] for own in each.reshape(len(slices), -1).T] or [np.zeros(0)] * len(shares)
+        return np.array([value_over_slices(estimand.expression, one) for one in points])[:, None]
     return shifted.shifted_values([_in_one_form(estimand, run)], run, shares)[0]
 
 
@@ -261,6 +271,42 @@ def _of_slices(estimand: Estimand, expression: Expression, run: RunData, setting
     if not isinstance(expression, OverSlices):
         raise TypeError("expected an expression of slices")
     return (over_slices(estimand, expression, run.slices(expression).runs, settings),)
+
+
+def _slices_at(estimand: Estimand, run: RunData, shares: ClassShares) -> tuple[Estimand, list[RunData]]:
+    """What an expression is of in each slice, and the slices that have samples of every class that has a share."""
+    expression = estimand.expression
+    if not isinstance(expression, Sliced | OverSlices):
+        raise TypeError("expected an expression of slices")
+    one = run.slice(expression.where) if isinstance(expression, Sliced) else None
+    slices = run.slices(expression).runs if isinstance(expression, OverSlices) else [] if one is None else [one]
+    wanted = (shares.points > 0).any(axis=0)
+    some = [each for each in slices if (each.source.counts.sum(axis=1) > 0)[wanted].all()]
+    return part_of(estimand, expression, run.source.labels), some
+
+
+def _of_slices_at(estimand: Estimand, run: RunData, shares: ClassShares, settings: LimitSettings) -> list[Estimates]:
+    """The same at other class shares, to which every slice is brought."""
+    expression, (inside, slices) = estimand.expression, _slices_at(estimand, run, shares)
+
+    @cache
+    def at(asked: LimitSettings) -> list[list[Estimates]]:
+        return [estimate_at([inside], one, shares, asked)[0] for one in slices]
+
+    if not isinstance(expression, OverSlices):
+        if slices:
+            return at(settings)[0]
+        some = isinstance(expression, Sliced) and run.slice(expression.where) is not None
+        without = _without_slices(settings, NoLimits.EMPTY_CLASS if some else NoLimits.EMPTY_SLICE)
+        return [without.of_values(np.full(len(estimand.names), nan))] * len(shares)
+    found: list[Estimates] = []
+    for place in range(len(shares)):
+
+        def of_each(asked: LimitSettings, place: int = place) -> list[Estimate]:
+            return [own[place][0] for own in at(asked)]
+
+        found.append((picked_of(estimand, expression, of_each, settings),))
+    return found
 
 
 def _without_slices(settings: LimitSettings, reason: NoLimits) -> Estimate:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import product
 from typing import Self
 from uuid import UUID
 
@@ -112,6 +113,9 @@ def projected(runs: Sequence[Runs], estimands: Sequence[Estimand], scenario: Sce
         InvalidInput: the shares make no sense for this run.
         OutOfReach: too many samples for so many points.
     """
+    for one, estimand in product(runs, estimands):
+        asked = [each.text for each in estimands]
+        one.refuse_unknown_slices(estimand.expression, pointer_to("/metrics", asked, estimand.text))
     run, *others = (ProjectedRun(one, estimands, scenario) for one in runs)
     if scenario.ranges is not None:
         return within_ranges(run, scenario.ranges)
@@ -147,7 +151,7 @@ def project_input(source: MatrixInput, metrics: tuple[str, ...], scenario: Scena
         if source.samples is None or source.samples.outputs is None:
             raise NeedsScores(_needed(source.kind), pointer="/input/kind")
         outputs[record.id] = source.samples
-    elif (source.is_grouped or source.is_weighted) and source.samples is not None:
+    elif _needs_samples(estimands, record) and source.samples is not None:
         outputs[record.id] = source.samples
     return replace(_projected([record], outputs, estimands, scenario), evaluation_id=None)
 
@@ -164,7 +168,13 @@ def _projectable(metrics: tuple[str, ...], record: EvaluationRecord, scenario: S
     else:
         refuse_kind(record, "another class prevalence")
     estimands = parse_estimands(
-        metrics, record.labels, record.positive, inputs=inputs_of_all([record]), task=task, decisions=decisions
+        metrics,
+        record.labels,
+        record.positive,
+        inputs=inputs_of_all([record]),
+        task=task,
+        decisions=decisions,
+        sliceable=True,
     )
     _check_projectable(metrics, estimands)
     return estimands
@@ -172,6 +182,10 @@ def _projectable(metrics: tuple[str, ...], record: EvaluationRecord, scenario: S
 
 def _needs_outputs(estimands: Sequence[Estimand], scenario: Scenario) -> bool:
     return scenario.recalibrate or any(estimand.task is None and estimand.scored for estimand in estimands)
+
+
+def _needs_samples(estimands: Sequence[Estimand], record: EvaluationRecord) -> bool:
+    return record.is_grouped or record.is_weighted or any(one.is_of_slices for one in estimands)
 
 
 class WhatIfService:
@@ -206,9 +220,9 @@ class WhatIfService:
         if _needs_outputs(estimands, scenario):
             for record, pointer in zip(records, pointers, strict=False):
                 outputs[record.id] = await self._samples(project, record, pointer)
-        elif records[0].is_grouped or records[0].is_weighted:
-            samples = await self._store.read_samples(project, identifier)
-            outputs = {} if samples is None else {identifier: samples}
+        elif _needs_samples(estimands, records[0]):
+            kept = [(one.id, await self._store.read_samples(project, one.id)) for one in records]
+            outputs = {one: samples for one, samples in kept if samples is not None}
         return await self._compute.run(partial(_projected, records, outputs, estimands, scenario))
 
     async def simulate(self, project: str, identifier: UUID, label: str | None) -> tuple[Sequence[str], int, Simulated]:

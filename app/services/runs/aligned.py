@@ -239,7 +239,8 @@ class Runs:
             try:
                 refuse_unknown_slices(expression, self.source(run))
             except InvalidExpression as error:
-                detail = f"{record.id} ({record.model.name}): {error.detail}"
+                several = f"{record.id} ({record.model.name}): " if len(self.records) > 1 else ""
+                detail = several + error.detail
                 raise InvalidExpression(detail, pointer=pointer, suggestions=error.suggestions) from None
 
     def joined(self, pairing: Pairing, streamed: StreamedRuns | None) -> Self:
