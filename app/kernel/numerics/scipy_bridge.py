@@ -20,6 +20,10 @@ def _scipy() -> ModuleType:
     return module
 
 
+# Cosines that differ less from 1 are those of one direction.
+_ONE_DIRECTION = 1e-15
+
+
 def normal_quantile(probability: Array | float) -> Array:
     """Standard normal quantile, any shape; -inf at 0 and inf at 1."""
     values: Array = _scipy().ndtri(probability)
@@ -224,9 +228,12 @@ def find_integers(
     return found
 
 
-def euclidean_distances(rows: Array, others: Array) -> Array:
-    """Euclidean distances (m, n) of points (m, d) from points (n, d), from differences: equal points are 0 apart."""
+def distances(rows: Array, others: Array, kind: str = "euclidean") -> Array:
+    """Distances (m, n) of points (m, d) from points (n, d): euclidean and manhattan from differences, so that equal
+    points are 0 apart; cosine 1 less that of the angle, NaN of a point at 0.
+    """
     from scipy.spatial.distance import cdist
 
-    distances: Array = cdist(rows, others)
-    return distances
+    found: Array = cdist(rows, others, "cityblock" if kind == "manhattan" else kind)
+    # Of one direction a rounding is left.
+    return np.where(np.abs(found) <= _ONE_DIRECTION, 0.0, found) if kind == "cosine" else found

@@ -65,6 +65,7 @@ class ClusteredPoints:
         if self.weights is not None and self.weights.shape[-1:] != (self.n_samples,):
             raise ValueError(f"weights need {self.n_samples} as their last axis, got shape {self.weights.shape}")
         self.n_clusters: int = int(self.clusters.max()) + 1
+        self._extremes: dict[str, DistanceExtremes] = {}
 
     def with_weights(self, weights: ArrayLike | None) -> Self:
         """Return the points with other weights, shape (..., n); None is 1 each."""
@@ -156,15 +157,14 @@ class ClusteredPoints:
 
     # All pairs of points, block by block.
 
-    @lazy
-    def neighbours(self) -> Neighbours:
-        """Sums and means of the distances of each point."""
+    def neighbours(self, distance: str = "euclidean") -> Neighbours:
+        """Sums and means of the distances of each point; NaN where one has no direction."""
         batch = self.mass.reshape(-1, self.n_samples)
         # Columns are the clusters under each weighting: one product gives all sums.
         weighted = (self.membership[:, None, :] * batch.T[:, :, None]).reshape(self.n_samples, -1)
         sizes = self.sizes.reshape(len(batch), self.n_clusters)
         own, nearest = np.empty(batch.shape), np.empty(batch.shape)
-        for start, distances in self._blocks():
+        for start, distances in self._blocks(distance):
             stop = start + len(distances)
             sums = (distances @ weighted).reshape(len(distances), *sizes.shape)
             codes = self.clusters[start:stop]
@@ -176,22 +176,31 @@ class ClusteredPoints:
         shape = self.mass.shape
         return Neighbours(own.reshape(shape), nearest.reshape(shape))
 
+    def extremes(self, distance: str = "euclidean") -> DistanceExtremes:
+        """Extreme distances of the points, each kind found once; weights have no effect."""
+        if distance not in self._extremes:
+            self._extremes[distance] = self._found_extremes(distance)
+        return self._extremes[distance]
+
     @lazy
-    def extremes(self) -> DistanceExtremes:
-        """Extreme distances of the points; weights have no effect."""
+    def no_direction(self) -> Mask:
+        """Mask (...): a point is at 0, which is in no direction from there."""
+        return np.full(self.n.shape, (self.features == 0.0).all(axis=1).any())
+
+    def _found_extremes(self, distance: str) -> DistanceExtremes:
         codes = self.clusters
         separation, diameter = np.inf, 0.0
-        for start, distances in self._blocks():
+        for start, distances in self._blocks(distance):
             same = codes[start : start + len(distances), None] == codes
-            diameter = max(diameter, float(distances.max(where=same, initial=0.0)))
-            separation = min(separation, float(distances.min(where=~same, initial=np.inf)))
+            diameter = float(np.maximum(diameter, distances.max(where=same, initial=0.0)))
+            separation = float(np.minimum(separation, distances.min(where=~same, initial=np.inf)))
         return DistanceExtremes(separation, diameter)
 
-    def _blocks(self) -> Iterator[tuple[int, Array]]:
+    def _blocks(self, distance: str) -> Iterator[tuple[int, Array]]:
         """First row and distances (b, n) from all points, for each block of rows."""
         size = max(1, _AT_ONCE // self.n_samples)
         for start in range(0, self.n_samples, size):
-            yield start, scipy_bridge.euclidean_distances(self.features[start : start + size], self.features)
+            yield start, scipy_bridge.distances(self.features[start : start + size], self.features, distance)
 
 
 def _sum_of(weights: Array, values: Array) -> Array:

@@ -269,6 +269,27 @@ def test_shapes_against_scikit_learn(key: str) -> None:
     assert got == pytest.approx(theirs(centred, codes), rel=RATIO)
 
 
+@pytest.mark.parametrize("distance", ["euclidean", "cosine", "manhattan"])
+def test_other_distances_against_scikit_learn(distance: str) -> None:
+    x, codes = blobs(120, 3, 4)
+    x -= 101.0
+    found = ClusteredPoints(codes, x)
+    theirs = sk.silhouette_score(x, codes, metric=distance)
+    assert value(clusterings.silhouette, found, distance=distance) == pytest.approx(theirs, rel=1e-11)
+    apart, same = sk.pairwise_distances(x, metric=distance), codes[:, None] == codes
+    dunn = apart[~same].min() / apart[same].max()
+    assert value(clusterings.dunn, found, distance=distance) == pytest.approx(dunn, rel=1e-11)
+
+
+def test_a_point_at_0_has_no_direction() -> None:
+    found = ClusteredPoints([0, 0, 1, 1], [[0.0, 0.0], [1.0, 2.0], [2.0, 1.0], [3.0, 1.0]])
+    for metric in (clusterings.silhouette, clusterings.dunn):
+        assert np.isnan(value(metric, found, distance="cosine"))
+        assert value(metric, found, distance="manhattan") > -1
+        with silently():
+            assert [one.code for one in metric.card.undefined if np.all(one.holds(found))] == ["no_direction"]
+
+
 @pytest.mark.parametrize("key", ["silhouette", "davies_bouldin", "calinski_harabasz"])
 def test_weights_are_copies(key: str) -> None:
     """A bootstrap in weights is one of the points themselves."""

@@ -475,6 +475,15 @@ def _overall(code: str, reason: str, holds: Callable[[ClusteredPoints], Mask]) -
 
 _ONE_CLUSTER = _overall("one_cluster", "all points are in one cluster", lambda p: p.one_cluster)
 _EVERY_POINT_ALONE = _overall("every_sample_alone", "every point is a cluster of its own", lambda p: p.all_alone)
+_NO_DIRECTION = _overall(
+    "no_direction", "a point is at 0, from where no direction leads to it", lambda p: p.no_direction
+)
+_DISTANCE = Choice(
+    "distance",
+    "euclidean",
+    "how far two points are from each other; cosine is that of the directions from 0",
+    ("euclidean", "cosine", "manhattan"),
+)
 _shape = partial(metric, scope=Scope.OVERALL, inputs=Inputs.FEATURES, prevalence=Prevalence.SENSITIVE)
 
 
@@ -486,14 +495,16 @@ _shape = partial(metric, scope=Scope.OVERALL, inputs=Inputs.FEATURES, prevalence
     sentence="How much nearer points are to the others of their cluster than to those of the nearest other cluster, "
     "averaged over the points; a point alone in its cluster counts 0.",
     elsewhere={"sklearn": "silhouette_score"},
-    undefined=(_ONE_CLUSTER, _EVERY_POINT_ALONE),
+    parameters=(_DISTANCE,),
+    undefined=(_ONE_CLUSTER, _EVERY_POINT_ALONE, _NO_DIRECTION),
     degree=None,
     references=("rousseeuw1987", "beddar2025"),
 )
-def silhouette(p: ClusteredPoints) -> Array:
-    nearest = p.neighbours.nearest_mean
+def silhouette(p: ClusteredPoints, distance: str = "euclidean") -> Array:
+    apart = p.neighbours(distance)
+    nearest = apart.nearest_mean
     others = np.take(p.sizes, p.clusters, axis=-1) - 1.0
-    mean = ratio(p.neighbours.own, others)
+    mean = ratio(apart.own, others)
     # 0 by definition where a point is alone or both distances are equal.
     values = np.where((others > 0) & (mean != nearest), ratio(nearest - mean, np.maximum(nearest, mean)), 0.0)
     found = ratio(total(np.where(p.mass > 0, values, 0.0) * p.mass), p.n)
@@ -590,18 +601,20 @@ def calinski_harabasz(p: ClusteredPoints) -> Array:
         _overall(
             "infinite",
             "no cluster has any extent, so the ratio is infinite",
-            lambda p: ~p.one_cluster & (p.extremes.diameter == 0) & (p.extremes.separation > 0),
+            lambda p: ~p.one_cluster & (p.extremes().diameter == 0) & (p.extremes().separation > 0),
         ),
         _overall(
             "no_extent",
             "no cluster has any extent, and two are in one place",
-            lambda p: ~p.one_cluster & (p.extremes.diameter == 0) & (p.extremes.separation == 0),
+            lambda p: ~p.one_cluster & (p.extremes().diameter == 0) & (p.extremes().separation == 0),
         ),
+        _NO_DIRECTION,
     ),
+    parameters=(_DISTANCE,),
     references=("dunn1974",),
     about_sample=True,
 )
-def dunn(p: ClusteredPoints) -> Array:
-    found = p.extremes
+def dunn(p: ClusteredPoints, distance: str = "euclidean") -> Array:
+    found = p.extremes(distance)
     value = ratio(np.asarray(found.separation), np.asarray(found.diameter))
     return np.where(p.one_cluster, np.nan, value)
