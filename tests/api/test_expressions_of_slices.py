@@ -100,10 +100,14 @@ def test_where_there_are_no_slices_one_sentence_says_so(client: httpx.Client, ke
         assert refused.status_code == 422
         assert refused.json()["errors"][0]["pointer"] == "/options/metrics/0"
         assert words in refused.text
-    for path, asked in (
-        (f"/v1/evaluations/{kept}/projections", {"prevalence": {"D": 0.1, "healthy": 0.9}, "metrics": [ONE]}),
-        (f"/v1/evaluations/{kept}/slices", {"by": ["site"], "metrics": [ONE]}),
-    ):
-        refused = client.post(path, json=asked)
-        assert refused.status_code == 422
-        assert "values of slices are not known here" in refused.text
+    refused = client.post(f"/v1/evaluations/{kept}/slices", json={"by": ["site"], "metrics": [ONE]})
+    assert refused.status_code == 422
+    assert "values of slices are not known here" in refused.text
+    projected = f"/v1/evaluations/{kept}/projections"
+    asked = {"prevalence": {"D": 0.1, "healthy": 0.9}, "metrics": [ONE]}
+    found = client.post(projected, json=asked)
+    assert found.status_code == 200, found.text
+    assert found.json()["metrics"][ONE]["observed"] is not None
+    unknown = client.post(projected, json={**asked, "metrics": ["h_mean", "min(recall, by=sites)"]})
+    assert unknown.status_code == 422
+    assert unknown.json()["errors"][0]["pointer"] == "/metrics/1"

@@ -274,7 +274,7 @@ def _of_slices(estimand: Estimand, expression: Expression, run: RunData, setting
 
 
 def _slices_at(estimand: Estimand, run: RunData, shares: ClassShares) -> tuple[Estimand, list[RunData]]:
-    """What an expression is of in each slice, and the slices that have samples of every class that has a share."""
+    """The part that an expression is of, and the slices that have samples of every class that has a share."""
     expression = estimand.expression
     if not isinstance(expression, Sliced | OverSlices):
         raise TypeError("expected an expression of slices")
@@ -286,7 +286,7 @@ def _slices_at(estimand: Estimand, run: RunData, shares: ClassShares) -> tuple[E
 
 
 def _of_slices_at(estimand: Estimand, run: RunData, shares: ClassShares, settings: LimitSettings) -> list[Estimates]:
-    """The same at other class shares, to which every slice is brought."""
+    """Estimates of an expression of slices at other class shares, to which every slice is brought."""
     expression, (inside, slices) = estimand.expression, _slices_at(estimand, run, shares)
 
     @cache
