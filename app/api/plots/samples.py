@@ -51,12 +51,14 @@ class _Line:
         title: What tells it from the others.
         answer: The curve as it is answered.
         decided: The point of the decisions that were made, where the curve has one.
+        says: These decisions in counts.
         legend: What a legend calls it.
     """
 
     title: str
     answer: Json
     decided: tuple[float, float] | None
+    says: str = ""
     legend: str = ""
 
     @property
@@ -186,26 +188,31 @@ def _class_hint(answer: Json) -> str:
 
 def _line(run: Run, caption: str, curve: CurveName, label: str | None, points: int = 1000) -> _Line:
     answer = run.curve(CurveQuestion(name=curve, label=label, max_points=points))
-    return _Line(caption, answer, _decided(run.samples, curve, answer["class"]))
+    return _Line(caption, answer, *_decided(run.samples, curve, answer["class"]))
 
 
-def _decided(source: MatrixInput, curve: CurveName, label: str | None) -> tuple[float, float] | None:
-    """Return the point of the decisions that were made on a curve of rates."""
+def _decided(source: MatrixInput, curve: CurveName, label: str | None) -> tuple[tuple[float, float] | None, str]:
+    """Return the point of the decisions that were made on a curve of rates, and what they are in counts."""
     if label is None or label not in source.labels:
-        return None
+        return None, ""
     place = place_in(source.labels, label)
     counts = source.counts
     tp, actual, predicted = (float(one) for one in (counts[place, place], counts[place].sum(), counts[:, place].sum()))
     others = float(counts.sum()) - actual
     if not actual or not others or not predicted:
-        return None
+        return None, ""
     recall, fpr = tp / actual, (predicted - tp) / others
     points = {
         CurveName.ROC: (fpr, recall),
         CurveName.PR: (recall, tp / predicted),
         CurveName.DET: (fpr, 1.0 - recall),
     }
-    return points.get(curve)
+    found, false = f"{whole(tp)} of {whole(actual)} found", whole(predicted - tp)
+    said = {
+        CurveName.ROC: f"{found}, {false} of {whole(others)} others taken for it",
+        CurveName.PR: f"{found}, {false} of {whole(predicted)} alarms false",
+    }
+    return points.get(curve), "" if source.is_weighted else said.get(curve, "")
 
 
 def _figure(given: FigureData, style: _Style, lines: Sequence[_Line], hint: str) -> Figure:
@@ -219,9 +226,10 @@ def _figure(given: FigureData, style: _Style, lines: Sequence[_Line], hint: str)
         *_curve_layers(look, lines, of_classes=of_classes),
         *_decided_layer(look, lines[: 1 if of_classes else None], style),
     ]
+    says = lines[0].says if len(lines) == 1 else ""
     return Figure(
-        title=style.title,
-        subtitle=(given.heading, clauses(hint, area, dashed, logarithmic)),
+        title=says or style.title,
+        subtitle=(given.heading, clauses(style.title if says else "", hint, area, dashed, logarithmic)),
         text=_told(style, lines, of_classes=of_classes),
         body=marks.panel(look, style.size, layers, encoding=axes),
     )
@@ -424,12 +432,17 @@ def calibration(given: FigureData) -> Figure:
     x, y = (marks.rate(axis, title) for axis, title in first["axes"].items())
     weight = {**marks.field("weight"), "scale": {"domain": [0, 1], "range": [16, 700]}, "legend": None}
     limits = [row for row in rows if row["low"] is not None]
+    name = "Reliability of the probabilities"
     reading = f"{of}; dashed: as stated; the size of a dot is its share of the samples"
+    gap = None if several else first["area"]
     return Figure(
-        title="Reliability of the probabilities",
-        subtitle=(given.heading, clauses(reading, f"{percent(band['level'], None)} intervals" if band else "")),
+        title=name if gap is None else f"Stated and true probabilities differ by {number(gap)} on average",
+        subtitle=(
+            given.heading,
+            clauses("" if gap is None else name, reading, f"{percent(band['level'], None)} intervals" if band else ""),
+        ),
         text=sentences(
-            f"Reliability of the probabilities of {of}.",
+            f"{name} of {of}.",
             *(
                 _calibration_told(answer, caption if several else "")
                 for answer, caption in zip(answers, given.names, strict=True)
