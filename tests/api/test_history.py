@@ -9,6 +9,8 @@ import httpx
 import pytest
 
 from app.api.answers import answer_model
+from app.api.plots.look import Look
+from app.api.plots.registry import PLOTS, FigureData, Subject
 from app.api.v1.history import HistoryPage
 from examples import history as example
 from tests.api.answers import Json, check_problem, create, evaluation, matrix_input
@@ -179,6 +181,29 @@ def test_a_history_as_a_figure(client: httpx.Client, weeks: tuple[str, list[str]
     assert bars[-1]["to"] == pytest.approx(answer["changes"][0]["causes"]["difference"])
     reply = client.delete(f"{where}/history.svg")
     assert (reply.status_code, reply.headers["allow"]) == (405, "GET, HEAD, OPTIONS")
+
+
+def test_a_figure_of_several_days_has_an_axis_of_time() -> None:
+    """Four weeks apart, then one day: what is between two evaluations is halved."""
+    value = {"value": 0.8, "low": 0.7, "high": 0.9, "expected": {"low": 0.6, "high": 1.0}}
+    days = ("2026-01-01T06:00:00Z", "2026-01-29T06:00:00Z", "2026-01-30T06:00:00Z")
+    items = [{"evaluation": one, "created_at": one, "metrics": {"recall@1": value}} for one in days]
+    change = {"metric": "recall@1", "to": days[2], "before": 0.9, "after": 0.7}
+    answer = {
+        "model": "m",
+        "dataset": {"name": "d", "version": None, "split": None},
+        "items": items,
+        "changes": [change],
+    }
+    drawn = PLOTS[Subject.HISTORY, "history"].make(FigureData(history=answer)).specification(Look())
+    (panel,) = drawn["vconcat"]
+    assert [row["place"] for row in layer(panel, "values")["data"]["values"]] == [0, 28, 29]
+    bands = [(row["from"], row["to"]) for row in layer(panel, "expected")["data"]["values"]]
+    assert bands == [(-14, 14), (14, 28.5), (28.5, 29.5)]
+    assert layer(panel, "changes")["data"]["values"][0]["at"] == 28.5
+    axis = layer(panel, "values")["encoding"]["x"]["axis"]
+    assert axis["values"] == [0, 6, 12, 17, 23, 29]
+    assert "'2026-01-01', '2026-01-07'" in axis["labelExpr"]
 
 
 def test_a_figure_has_the_newest_evaluations_and_the_changes_of_all(

@@ -1,6 +1,8 @@
 """Figure of a history: each metric over the evaluations, with where it was expected and where it changed."""
 
 from collections.abc import Sequence
+from datetime import datetime, timedelta
+from itertools import pairwise
 
 from app.api.documents.document import Json
 from app.api.documents.history import LEVEL, day
@@ -60,15 +62,16 @@ def _changed(change: Json, items: Sequence[Json]) -> str:
 
 
 def _panel(look: Look, items: Sequence[Json], metric: str, changes: Sequence[Json], *, last: bool) -> Spec:
-    known = [(place, one["metrics"][metric]) for place, one in enumerate(items, start=1)]
+    places = _places(items)
+    known = [(place, one["metrics"][metric]) for place, one in zip(places, items, strict=True)]
     rows: list[Row] = [
         {"place": place, "value": one["value"], "low": one["low"], "high": one["high"]}
         for place, one in known
         if one["value"] is not None
     ]
     bands: list[Row] = [
-        {"from": place - 0.5, "to": place + 0.5, "low": one["expected"]["low"], "high": one["expected"]["high"]}
-        for place, one in known
+        {"from": start, "to": end, "low": one["expected"]["low"], "high": one["expected"]["high"]}
+        for (start, end), (_, one) in zip(pairwise(_edges(places)), known, strict=True)
         if one["expected"] is not None
     ]
     bottom, top = _range([end for row in [*rows, *bands] for end in (row.get("value"), row["low"], row["high"])])
@@ -110,13 +113,27 @@ def _panel(look: Look, items: Sequence[Json], metric: str, changes: Sequence[Jso
     )
 
 
+def _places(items: Sequence[Json]) -> list[float]:
+    """Return where the evaluations stand: in days since the first, or in their order where all are of one day."""
+    moments = [datetime.fromisoformat(one["created_at"]) for one in items]
+    if len({day(one) for one in items}) == 1:
+        return [float(place) for place in range(1, len(items) + 1)]
+    return [(one - moments[0]).total_seconds() / 86_400.0 for one in moments]
+
+
+def _edges(places: Sequence[float]) -> list[float]:
+    """Return the ends of the stretches of evaluations: halfway to the ones beside them, and as far on both sides."""
+    halfway = [(one + other) / 2.0 for one, other in pairwise(places)] or [places[0] + 0.5]
+    return [2.0 * places[0] - halfway[0], *halfway[: len(places) - 1], 2.0 * places[-1] - halfway[-1]]
+
+
 def _breaks(items: Sequence[Json], changes: Sequence[Json]) -> list[Row]:
     """Return where the changes are, between two evaluations, with both levels."""
-    places = {one["evaluation"]: place for place, one in enumerate(items, start=1)}
+    edges = {one["evaluation"]: edge for one, edge in zip(items, _edges(_places(items)), strict=False)}
     return [
-        {"at": places[one["to"]] - 0.5, "said": f"{PAGE.value(one['before'])} to {PAGE.value(one['after'])}"}
+        {"at": edges[one["to"]], "said": f"{PAGE.value(one['before'])} to {PAGE.value(one['after'])}"}
         for one in changes
-        if one["to"] in places
+        if one["to"] in edges
     ]
 
 
@@ -128,11 +145,16 @@ def _range(ends: Sequence[float | None]) -> tuple[float, float]:
 
 
 def _axis(items: Sequence[Json], *, titled: bool) -> Spec:
-    """Return an axis with a step for each evaluation, and the day of some; their numbers where all are of one day."""
-    n = len(items)
-    places = sorted({round(1 + (n - 1) * step / (_TICKS - 1)) for step in range(_TICKS)})
-    days = {day(one) for one in items}
-    labels = [day(items[place - 1]) if len(days) > 1 else str(place) for place in places]
-    said = f"{labels!r}[indexof({places!r}, datum.value)]"
-    title = None if len(days) > 1 or not titled else f"evaluations of {days.pop()}, in order"
-    return marks.quantity("place", title, domain=(0.5, n + 0.5), ticks=places, labelExpr=said, grid=False)
+    """Return an axis of time, with some days, or of the numbers of evaluations where all are of one day."""
+    places, n = _places(items), len(items)
+    ends = _edges(places)
+    if one_day := len({day(one) for one in items}) == 1:
+        ticks = sorted({round(1 + (n - 1) * step / (_TICKS - 1)) for step in range(_TICKS)})
+        labels = [str(tick) for tick in ticks]
+    else:
+        ticks = sorted({round(places[-1] * step / (_TICKS - 1)) for step in range(_TICKS)})
+        first = datetime.fromisoformat(items[0]["created_at"])
+        labels = [(first + timedelta(days=tick)).date().isoformat() for tick in ticks]
+    said = f"{labels!r}[indexof({ticks!r}, datum.value)]"
+    title = f"evaluations of {day(items[0])}, in order" if one_day and titled else None
+    return marks.quantity("place", title, domain=(ends[0], ends[-1]), ticks=ticks, labelExpr=said, grid=False)

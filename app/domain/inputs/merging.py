@@ -23,6 +23,7 @@ from app.domain.inputs.content import (
     GROUPS_FACT,
     LARGEST_TOTAL,
     Content,
+    DataFacts,
 )
 from app.domain.inputs.folds import Folds, ignored_facts, pooled
 from app.domain.inputs.kinds import KINDS, units_of
@@ -61,6 +62,7 @@ def merged(parts: Sequence[MatrixInput], *, as_folds: bool = False) -> MatrixInp
         return pooled([form([part], labels) for part in parts], "", places=_PLACE)
     if form is _sampled:
         _check_ids(parts)
+    _check_data(parts)
     return form(parts, labels)
 
 
@@ -144,7 +146,7 @@ def _columns(samples: Samples | None) -> int:
 
 
 def _needs_samples(part: MatrixInput) -> bool:
-    if DATA_FACT in part.facts or part.is_grouped or part.is_weighted or part.is_scored:
+    if part.is_grouped or part.is_weighted or part.is_scored:
         return True
     units = units_of(part.kind, part.facts)
     return units is not None and units.needs_samples(part.facts)
@@ -187,6 +189,19 @@ def _check_ids(parts: Sequence[MatrixInput]) -> None:
             f"{shown(str(ids[row]))}: number {place - starts[run]} here, number {old_place - starts[old_run]} of "
             f"{_PLACE}/{old_run}",
         )
+
+
+def _check_data(parts: Sequence[MatrixInput]) -> None:
+    """Refuse data that was named by a reference and read for two of the runs: the ids of its samples are not known."""
+    seen: dict[tuple[str, str | None], int] = {}
+    for place, part in enumerate(parts):
+        data: DataFacts | None = part.facts.get(DATA_FACT)
+        if data is None:
+            continue
+        earlier = seen.setdefault((data["digest"], data.get("filter")), place)
+        if earlier != place:
+            detail = f"expected other data than {_PLACE}/{earlier} was read from: each sample would count twice"
+            raise InvalidInput.at(f"{_PLACE}/{place}", "duplicate_data", detail)
 
 
 def _all_names(names: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
