@@ -32,6 +32,33 @@ def test_brackets_hold_conditions_of_the_whole_behind_which_they_stand() -> None
     assert of('PPV[sex in ("f", null)]') == of('precision@D[sex in ("f", null)]')
 
 
+@each(
+    "names",
+    [
+        ("demographic_parity_difference(by=sex)", "range(predicted_prevalence, by=sex)"),
+        ("statistical_parity_difference(by=sex)", "range(predicted_prevalence, by=sex)"),
+        ("disparate_impact(by=sex)", "ratio(predicted_prevalence, by=sex)"),
+        ("equal_opportunity_difference(by=sex)@D[age<50]", "range(recall@D, by=sex)[age<50]"),
+        ("equal_opportunity_ratio(by=sex, minimum_samples=50)", "ratio(recall, by=sex, minimum_samples=50)"),
+        ("false_positive_rate_difference(by=sex)", "range(fpr, by=sex)"),
+        ("accuracy_score_difference(by=sex)", "range(accuracy, by=sex)"),
+        ("precision_score_ratio(by=sex)", "ratio(precision, by=sex)"),
+    ],
+)
+def test_criteria_of_fairness_have_their_names(names: tuple[str, str]) -> None:
+    theirs, ours = names
+    assert of(theirs) == of(ours)
+
+
+def test_names_of_fairness_take_an_attribute() -> None:
+    for text in (
+        "demographic_parity_difference",
+        "equal_opportunity_difference(minimum_samples=5)",
+        "odds_ratio_ratio",
+    ):
+        assert "there is no metric or function" in refusal(text).detail
+
+
 def test_over_slices_a_function_has_one_part_an_attribute_and_a_size() -> None:
     found = of("min(recall@D[age<50], by=site, minimum_samples=5)[sex=null]")
     assert isinstance(found, Sliced)

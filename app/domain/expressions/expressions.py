@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from app.domain.errors import InvalidExpression, InvalidParameter, NotComparable, UnknownLabel, UnknownMetric
 from app.domain.expressions.conditions import text_of, understood
-from app.domain.expressions.foreign import from_elsewhere
+from app.domain.expressions.foreign import between_slices, from_elsewhere
 from app.domain.expressions.parameters import Context, describe, parameters_of, value_of
 from app.domain.expressions.syntax import WORD, Assignment, Call, Literal, Selector, quote, read, write_label
 from app.domain.expressions.weights import labels_in, weights_of, write_matrix, write_number, write_weights
@@ -208,6 +208,8 @@ def _whole(call: Call, context: Context) -> Expression:
     metric = catalogue().named(call.name, context.task)
     if metric is None:
         found = from_elsewhere(call, context.task)
+        if found is None and (over := between_slices(call, context.task)) is not None:
+            return _combination(over, context)
         if found is None:
             raise _unknown_metric(call, context)
         metric, call = found

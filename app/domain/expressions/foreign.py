@@ -11,7 +11,8 @@ from app.domain.expressions.syntax import Assignment, Call
 from app.domain.wording import shown
 from app.kernel.metrics.card import AnyMetric, Task
 from app.kernel.metrics.catalogue import catalogue
-from app.kernel.metrics.families import discrimination, proper_scores, score_ranking
+from app.kernel.metrics.families import discrimination, proper_scores, rates, score_ranking
+from app.kernel.metrics.families.combinations import RANGE, RATIO
 
 _WRITTEN: Final = re.compile(r"(?P<name>[^\W\d][\w .-]*?)\s*(?:\((?P<arguments>[^()]*)\))?")
 # Functions of scikit-learn with an average, and its scorers, are a dimension of their own: `f1_score(average=macro)`,
@@ -31,6 +32,15 @@ _SCORERS: Final[Mapping[str, str]] = {
     "roc_auc_ovo": score_ranking.roc_auc_ovo_macro.key,
     "roc_auc_ovr": score_ranking.roc_auc_ovr_macro.key,
 }
+# Rates that criteria of fairness compare, and how Fairlearn and AIF360 end the name of what is compared.
+_PARITIES: Final[Mapping[str, str]] = {
+    "demographic_parity": rates.predicted_prevalence.key,
+    "statistical_parity": rates.predicted_prevalence.key,
+    "selection_rate": rates.predicted_prevalence.key,
+    "equal_opportunity": rates.recall.key,
+}
+_BETWEEN: Final[Mapping[str, str]] = {"_difference": RANGE.key, "_ratio": RATIO.key}
+_RENAMED: Final[Mapping[str, str]] = {"disparate_impact": "demographic_parity_ratio"}
 # Any value is meant: it is handed on to the parameter of that name.
 _ANY: Final = "..."
 
@@ -97,6 +107,18 @@ def from_elsewhere(call: Call, task: Task | None) -> tuple[AnyMetric, Call] | No
         )
     left = [one for one in call.arguments or () if not (isinstance(one, Assignment) and one.name in found.consumed)]
     return catalogue().by_name[found.key], replace(call, arguments=tuple(left))
+
+
+def between_slices(call: Call, task: Task | None) -> Call | None:
+    """`demographic_parity_difference(by=sex)` as `range(predicted_prevalence, by=sex)`; None for other names."""
+    name = _RENAMED.get(call.name, call.name)
+    for ending, function in _BETWEEN.items():
+        metric = _PARITIES.get(name.removesuffix(ending), name.removesuffix(ending))
+        known = name.endswith(ending) and (catalogue().named(metric, task) or resolve(metric, {}, task))
+        if known and any(isinstance(one, Assignment) and one.name == "by" for one in call.arguments or ()):
+            inside = Call(metric, None, call.selector, call.position)
+            return replace(call, name=function, arguments=(inside, *(call.arguments or ())), selector=None)
+    return None
 
 
 def resolve(name: str, given: Mapping[str, str], task: Task | None = None) -> Resolved | None:
