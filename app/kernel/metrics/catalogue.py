@@ -132,8 +132,15 @@ class Catalogue(Selection[AnyMetric]):
 
     def reported_of(self, task: Task, inputs: Collection[Inputs]) -> Selection[AnyMetric]:
         """Metrics that every report of a task shows that has these inputs."""
-        known = self.reported.for_task(task, inputs).metrics
-        return Selection(metric for metric in known if task not in metric.card.on_request_of)
+        asked = task, frozenset(inputs)
+        if asked not in self._reported_of:
+            known = self.reported.for_task(task, inputs).metrics
+            self._reported_of[asked] = Selection(one for one in known if task not in one.card.on_request_of)
+        return self._reported_of[asked]
+
+    @cached_property
+    def _reported_of(self) -> dict[tuple[Task, frozenset[Inputs]], Selection[AnyMetric]]:
+        return {}
 
     @cached_property
     def of_matrices(self) -> Selection[Metric[Table]]:

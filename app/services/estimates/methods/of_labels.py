@@ -108,11 +108,11 @@ def _counted(rates: Sequence[Rate], run: RunData, level: float) -> tuple[Array, 
     ones.
     """
     influences = run.label_influences
-    if influences is None or influences.weighted is None:
-        hits, among = zip(*(rate.counts(run.table) for rate in rates), strict=True)
-        return np.array(hits), np.array(among)
     # One rate of some labels.
     labels = [rate.of for rate in rates if rate.of is not None]
+    if influences is None or influences.weighted is None:
+        hits, among = (getattr(run.table, cells.column)[labels] for cells in (rates[0].hits, rates[0].among))
+        return hits, among
     of_all = influences.weighted.rates(rates[0]).as_counts(level)
     return of_all[0][labels], of_all[1][labels]
 
