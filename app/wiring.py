@@ -168,14 +168,17 @@ async def build_services(
         compute: ComputePool, admission: Admission, data: ComputePool, folder: Path | None = None
     ) -> Services:
         history = HistoryService(store, labels=store, compute=compute)
+        boards = LeaderboardService(store, labels=store, compute=compute)
         return Services(
             inventory=inventory,
             evaluations=EvaluationService(store, compute=compute, admission=admission),
-            leaderboards=LeaderboardService(store, labels=store, compute=compute),
+            leaderboards=boards,
             history=history,
             comparisons=ComparisonService(store, comparisons, labels=store, compute=compute, admission=admission),
             tournaments=TournamentService(store, comparisons, labels=store, compute=compute, admission=admission),
-            gates=GateService(store, gates, labels=store, history_of=history, compute=compute, admission=admission),
+            gates=GateService(
+                store, gates, labels=store, history_of=history, boards=boards, compute=compute, admission=admission
+            ),
             what_if=WhatIfService(store, compute=compute),
             jobs=JobService(jobs),
             webhooks=WebhookService(webhooks, reached),

@@ -17,6 +17,7 @@ from app.domain.errors import (
     InvalidInput,
     NotComparable,
     NotFound,
+    OutOfReach,
 )
 from app.domain.evaluation import EvaluationName, EvaluationRecord, Page, Reference
 from app.domain.expressions.expressions import refuse_about_sample
@@ -24,6 +25,7 @@ from app.domain.findings import Finding
 from app.domain.identifiers import time_of
 from app.domain.inputs.content import Content
 from app.domain.members import LEFT_OUT, as_json
+from app.domain.named_metrics import RANKED
 from app.domain.rules import Definition, Demand, Rule, check_rules, definition_of
 from app.domain.wording import PLAIN, about, percent, significant, whole
 from app.kernel.compare.gates import (
@@ -49,6 +51,7 @@ from app.services.history import Held, HistoryService
 from app.services.ports import EvaluationStore, GateStore, PairedLabels
 from app.services.processes.compute import ComputePool
 from app.services.processes.worker import progressed
+from app.services.rank import LeaderboardQuery, LeaderboardService
 from app.services.reasons import gap_of
 from app.services.runs.aligned import Runs
 from app.services.runs.comparison import Comparison, improper_preferences
@@ -179,7 +182,7 @@ class CheckAnswer:
     Attributes:
         exit_code: pass 0, fail 1, inconclusive 2: for scripts.
         findings: Warnings that bear on the rules: limits that are rough, and scores that are not proper where a proper
-            score prefers the other run.
+            score prefers the other run; of the best run on its data what to expect on new samples.
     """
 
     id: UUID
@@ -780,6 +783,7 @@ class GateService:
     _: KW_ONLY
     labels: PairedLabels
     history_of: HistoryService
+    boards: LeaderboardService
     compute: ComputePool
     admission: Admission
 
@@ -837,6 +841,7 @@ class GateService:
         gate = await self._get(project, name)
         definition = definition_of(gate.definition)
         runs, found = await self._checked(project, definition, evaluation, baseline)
+        findings = [*found.findings, *await self._chosen(project, definition, runs.records[0])]
         identifier = made_id()
         checked, *others = (_run(record) for record in runs.records)
         answer = CheckAnswer(
@@ -848,7 +853,7 @@ class GateService:
             verdict=found.verdict,
             exit_code=EXIT_CODES[found.verdict],
             results=found.results,
-            findings=found.findings or None,
+            findings=findings or None,
         )
         check = GateCheck(
             id=answer.id,
@@ -862,6 +867,28 @@ class GateService:
         async with self.admission:
             await self.gates.add_check(project, check)
         return answer
+
+    async def _chosen(self, project: str, definition: Definition, record: EvaluationRecord) -> list[Finding]:
+        """Say how much of a value is owed to the run being the best of those on its data, by the first rule on a value
+        of its own.
+        """
+        rule = next((one for one in definition.rules if one.demand in (Demand.MIN, Demand.MAX)), None)
+        others = await self.store.leaderboard(project, record.dataset, RANKED, limit=2, higher_is_better=True)
+        if rule is None or len(others) < 2:
+            return []
+        try:
+            query = LeaderboardQuery(dataset=record.dataset, metric=rule.metric, level=rule.level)
+            board = await self.boards.rank(project, query)
+        except (NotComparable, OutOfReach, IncomparableRuns, InvalidExpression):
+            # What ranks no runs chose none of them.
+            return []
+        luck = board.winner
+        if luck is None or board.items[0].evaluation.id != record.id:
+            return []
+        said = f"{rule.metric}: {luck.message}"
+        facts = {"metric": rule.metric, "runs": len(board.items), "corrected_value": luck.corrected_value}
+        limits = {"low": luck.low, "high": luck.high, "level": rule.level}
+        return [Finding.note("best_of_many", said, **facts, expected_optimism=luck.expected_optimism, **limits)]
 
     async def trial(
         self,

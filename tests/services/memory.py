@@ -279,6 +279,7 @@ class Bench:
             self.memory,  # type: ignore[arg-type]
             Gates(self.memory),  # type: ignore[arg-type]
             history_of=HistoryService(self.memory, labels=self.memory, compute=self.compute),  # type: ignore[arg-type]
+            boards=LeaderboardService(self.memory, labels=self.memory, compute=self.compute),  # type: ignore[arg-type]
             **self._parts(),
         )
 

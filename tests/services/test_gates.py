@@ -173,3 +173,24 @@ def test_a_check_says_which_limits_are_not_to_be_trusted(bench: Bench) -> None:
     assert "findings" not in bench.check([rule("f1@1", min=0.1), rule("recall@1", min=0.1)], few)
     fine = bench.keep(matrix([[40, 10], [6, 54]]))
     assert "findings" not in bench.check([rule("h_mean", min=0.1), rule("accuracy", min=0.1)], fine)
+
+
+def test_the_best_of_many_is_told_what_to_expect_of_it_on_new_samples() -> None:
+    """As the leaderboard has it; of the others, and of one model alone, there is nothing to tell."""
+    bench, random = Bench(), np.random.default_rng(5)
+    hits = random.binomial(100, 0.8, (8, 2)).tolist()
+    runs = [
+        bench.keep(matrix([[one, 100 - one], [100 - other, other]]), model=f"m{place}")
+        for place, (one, other) in enumerate(hits)
+    ]
+    board = bench.rank("accuracy")
+    first = [str(run.id) for run in runs].index(str(board["items"][0]["evaluation"]["id"]))
+    asked = [rule("accuracy", min=0.5)]
+    (found,) = bench.check(asked, runs[first])["findings"]
+    assert (found["code"], found["severity"]) == ("best_of_many", "note")
+    assert found["message"] == f"accuracy: {board['winner']['message']}"
+    told = {name: found["evidence"][name] for name in ("corrected_value", "expected_optimism", "low", "high")}
+    assert told == {name: board["winner"][name] for name in told}
+    assert told["low"] < told["corrected_value"] < board["winner"]["value"]
+    assert "findings" not in bench.check(asked, runs[first - 1])
+    assert "findings" not in bench.check(asked, bench.keep(matrix([[9, 1], [1, 9]]), dataset="other"))
