@@ -59,6 +59,9 @@ class Ask:
 RUN = evaluation(model=f"{SECRET}-m", dataset="common", tags={SECRET: "yes"})
 SCORED = {**RUN, "input": PROBABILITIES}
 MATRIX = {"kind": "confusion_matrix", "matrix": [[5, 1], [2, 4]]}
+# Enough samples for slices of two attributes.
+TWICE_SLICED = SLICED | {name: 8 * SLICED[name] for name in ("y_true", "y_pred")}
+TWICE_SLICED["attributes"] = {"site": 8 * SLICED["attributes"]["site"], "shift": 40 * ["day", "day", "night", "night"]}
 # It leads nowhere that anything is sent to.
 HOOK = {"url": "https://hooks.example:9/", "events": ["gate.checked"]}
 RULES = {"rules": [{"metric": "h_mean", "min": 0.5}]}
@@ -86,6 +89,9 @@ OPERATIONS: dict[str, Ask] = {
     "getEvaluationPlot": Ask("missing", named={"identifier": "$run", "name": "confusion", "form": "json"}),
     "getComparisonPlot": Ask("missing", named={"identifier": "$comparison", "name": "differences", "form": "json"}),
     "getCheckPlot": Ask("missing", named={"gate": SECRET, "identifier": "$check", "name": "verdict", "form": "json"}),
+    "getSlicesPlot": Ask(
+        "missing", named={"identifier": "$sliced", "name": "slices", "form": "json"}, params={"by": ["site", "shift"]}
+    ),
     "getEvaluationReport": Ask("missing", named={"identifier": "$run"}),
     "getComparisonReport": Ask("missing", named={"identifier": "$comparison"}),
     "findThreshold": Ask("missing", {"objective": "h_mean"}, named={"identifier": "$scored"}),
@@ -235,7 +241,7 @@ def _keep(client: httpx.Client, mine: dict[str, KeyMade]) -> dict[str, str]:
         "other": other,
         "gone": made("/v1/evaluations", RUN),
         "scored": made("/v1/evaluations", SCORED),
-        "sliced": made("/v1/evaluations", SCORED | {"input": SLICED}),
+        "sliced": made("/v1/evaluations", SCORED | {"input": TWICE_SLICED}),
         "comparison": made("/v1/comparisons", {"evaluations": [run, other]}),
         "gone_comparison": made("/v1/comparisons", {"evaluations": [run, other]}),
         "check": made(f"/v1/gates/{SECRET}/checks", {"evaluation": run}),
