@@ -103,12 +103,16 @@ class MeanCounts(Counts):
         losses: (n) weights times losses.
         weights: (n).
         sums: (2, G) losses and weights of each group.
+        between: Variance of a sample of weight 1 that its group has, by the moments of samples and of groups.
+        within: Variance of it beside that.
     """
 
     units: Codes | None
     losses: Array
     weights: Array
     sums: Array
+    between: float
+    within: float
 
     @classmethod
     def of(cls, losses: Losses) -> "MeanCounts":
@@ -119,7 +123,13 @@ class MeanCounts(Counts):
         sums = np.stack([lost, weights])
         if units is not None:
             sums = sums_by_code(units, sums, int(units.max(initial=-1)) + 1)
-        return cls(units, lost, weights, sums)
+        mean = lost.sum() / weights.sum()
+        own, moves, alone = lost - mean * weights, sums[0] - mean * sums[1], weights @ weights
+        with silently():
+            variance, more = (own @ own) / alone, sums[1] @ sums[1] - alone
+            part = ((moves @ moves) / variance - alone) / more if more > 0 and variance > 0 else 0.0
+        between = variance * min(max(float(part), 0.0), 1.0)
+        return cls(units, lost, weights, sums, between, variance - between)
 
     def table(self, rows: Codes, cells: Codes, size: int) -> Array:
         """Samples, weighted losses, t, and units of one weight that the slices are worth (size, 4)."""
@@ -144,9 +154,9 @@ class MeanCounts(Counts):
             # Groups without samples in a slice add to the variance of the rest alone.
             squares = group_lost @ group_lost - 2.0 * rest * (group_lost @ group_weight)
             squares = (squares + rest**2 * (group_weight @ group_weight)) / (all_weight - w) ** 2
-            residuals = group_lost - all_lost / all_weight * group_weight
-            pooled = by_slice(weight**2) / w**2 * (residuals @ residuals) / (group_weight @ group_weight)
-            worth = w**2 / by_slice(weight**2)
+            together, alone = by_slice(weight**2), sums_by_code(cells, self.weights[rows] ** 2, size)
+            pooled = (self.between * together + self.within * alone) / w**2
+            worth = w**2 / together
             variance = by_slice((own - other) ** 2) + np.maximum(pooled - by_slice(own**2), 0.0)
             variance = variance * worth / (worth - 1.0) + np.maximum(squares - by_slice(left**2), 0.0)
             t = (mean - rest) / np.sqrt(variance)

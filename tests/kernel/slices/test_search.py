@@ -161,8 +161,13 @@ def test_groups_and_weights_are_added_up_as_by_hand() -> None:
     own = np.bincount(groups, np.where(inside, weights, 0.0))
     worth = w**2 / (own @ own)
     there = own > 0
+    # What a sample and its group vary by, from the sums of squares of both.
     centred = weights * (losses - np.average(losses, weights=weights))
-    pooled = (own @ own) / w**2 * (np.bincount(groups, centred) ** 2).sum() / (np.bincount(groups, weights) ** 2).sum()
+    sigma = (centred @ centred) / (weights @ weights)
+    sizes, squares = np.bincount(groups, weights), (np.bincount(groups, centred) ** 2).sum()
+    rho = (squares / sigma - weights @ weights) / (sizes @ sizes - weights @ weights)
+    assert 0.3 < rho < 0.7
+    pooled = sigma * (rho * (own @ own) + (1 - rho) * (weights[inside] @ weights[inside])) / w**2
     alone = np.bincount(groups, np.where(inside, moves, 0.0))
     total = ((variance[there] ** 2).sum() + max(pooled - alone @ alone, 0.0)) * worth / (worth - 1)
     total += (variance[~there] ** 2).sum()
@@ -177,7 +182,7 @@ def test_noise_in_means_has_a_weak_slice_at_most_as_often_as_the_level_says(kind
     for seed in range(60):
         random, groups = np.random.default_rng([seed, 1]), np.arange(2000) // 4
         columns = [random.integers(0, 3, 2000) for _ in range(8)]
-        rates = random.beta(1, 4, 500)[groups]
+        rates = random.beta(4.5, 0.5, 500)[groups]
         some = {
             "losses": Losses(random.exponential(size=2000)),
             "weights": Losses((random.random(2000) < 0.9).astype(float), random.lognormal(0, 0.5, 2000)),
