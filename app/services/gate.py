@@ -25,7 +25,6 @@ from app.domain.findings import Finding
 from app.domain.identifiers import time_of
 from app.domain.inputs.content import Content
 from app.domain.members import LEFT_OUT, as_json
-from app.domain.named_metrics import RANKED
 from app.domain.rules import Definition, Demand, Rule, check_rules, definition_of
 from app.domain.wording import PLAIN, about, percent, significant, whole
 from app.kernel.compare.gates import (
@@ -870,20 +869,22 @@ class GateService:
 
     async def _chosen(self, project: str, definition: Definition, record: EvaluationRecord) -> list[Finding]:
         """Say how much of a value is owed to the run being the best of those on its data, by the first rule on a value
-        of its own.
+        that is stored with runs.
         """
         rule = next((one for one in definition.rules if one.demand in (Demand.MIN, Demand.MAX)), None)
-        others = await self.store.leaderboard(project, record.dataset, RANKED, limit=2, higher_is_better=True)
-        if rule is None or len(others) < 2:
+        if rule is None:
             return []
+        query = LeaderboardQuery(dataset=record.dataset, metric=rule.metric, level=rule.level)
         try:
-            query = LeaderboardQuery(dataset=record.dataset, metric=rule.metric, level=rule.level)
+            # Of all runs but the best nothing else is computed.
+            if await self.boards.leader(project, query) != record.id:
+                return []
             board = await self.boards.rank(project, query)
         except (NotComparable, OutOfReach, IncomparableRuns, InvalidExpression):
             # What ranks no runs chose none of them.
             return []
         luck = board.winner
-        if luck is None or board.items[0].evaluation.id != record.id:
+        if luck is None:
             return []
         said = f"{rule.metric}: {luck.message}"
         facts = {"metric": rule.metric, "runs": len(board.items), "corrected_value": luck.corrected_value}

@@ -31,7 +31,7 @@ from app.domain.wording import number as worded
 from app.kernel.compare.rankings import level_of_largest, may_be_best, winner_optimism
 from app.kernel.metrics.card import Inputs, Task
 from app.kernel.metrics.catalogue import catalogue
-from app.kernel.metrics.expression import is_improper, is_list, is_of_slices, of_probabilities
+from app.kernel.metrics.expression import Expression, is_improper, is_list, is_of_slices, of_probabilities
 from app.kernel.numerics.arrays import Array
 from app.kernel.uncertainty.draws import Alternative
 from app.kernel.uncertainty.intervals import ProportionInterval
@@ -456,6 +456,29 @@ _MOST_LOOKED_AT, _NEAR = 1000, 0.7
 _ANY_METRIC = HEADLINE[0]
 
 
+def _ranked_by(query: LeaderboardQuery) -> tuple[Expression, Preference, str | None]:
+    """Return the metric, what is better, and the key that it is stored under, if it is.
+
+    Raises:
+        InvalidExpression: the metric is none, or cannot say what is better.
+    """
+    expression = parse_for_any_classes(query.metric, inputs=frozenset(Inputs))
+    refuse_about_sample(expression, query.metric)
+    if query.proportion_interval is not ProportionInterval.WILSON:
+        refuse_unless_proportion(expression, query.metric)
+    better = preference(expression)
+    if better is None:
+        raise NotComparable(f"{query.metric} only describes, or mixes opposite directions: it cannot rank runs")
+    if is_list(expression):
+        raise NotComparable(
+            f"{query.metric} is one value for each class, which has no order: name a class, or take "
+            f"min({query.metric}) or mean({query.metric})"
+        )
+    # A name that means one thing for classes and another elsewhere is stored under several keys.
+    stored = better.better is not Better.NEAREST and query.metric not in catalogue().shadowed
+    return expression, better, stored_key(expression) if stored else None
+
+
 @dataclass(frozen=True, slots=True)
 class LeaderboardService:
     """Ranks the latest evaluation of each model version."""
@@ -472,29 +495,8 @@ class LeaderboardService:
             InvalidExpression: the metric is none, or cannot say what is better.
             OutOfReach: it is not stored, and there are too many model versions to compute it for all.
         """
-        expression = parse_for_any_classes(query.metric, inputs=frozenset(Inputs))
-        refuse_about_sample(expression, query.metric)
-        if query.proportion_interval is not ProportionInterval.WILSON:
-            refuse_unless_proportion(expression, query.metric)
-        better = preference(expression)
-        if better is None:
-            raise NotComparable(f"{query.metric} only describes, or mixes opposite directions: it cannot rank runs")
-        if is_list(expression):
-            raise NotComparable(
-                f"{query.metric} is one value for each class, which has no order: name a class, or take "
-                f"min({query.metric}) or mean({query.metric})"
-            )
-        # A name that means one thing for classes and another elsewhere is stored under several keys.
-        stored = better.better is not Better.NEAREST and query.metric not in catalogue().shadowed
-        key = stored_key(expression) if stored else None
-        standings = await self.store.leaderboard(
-            project,
-            query.dataset,
-            key or _ANY_METRIC,
-            limit=query.limit if key else MOST_COMPUTED + 1,
-            higher_is_better=better.better is not Better.LOWER,
-            where=query.where,
-        )
+        expression, better, key = _ranked_by(query)
+        standings = await self._standings(project, query, better, key, query.limit if key else MOST_COMPUTED + 1)
         if key is None and len(standings) > MOST_COMPUTED:
             raise OutOfReach(
                 f"{query.metric} is not stored with the evaluations, and computing it is for datasets of at most "
@@ -512,6 +514,28 @@ class LeaderboardService:
             kept = await read_labels(self.labels, project, list(records.values()))
         board = await self.compute.run(partial(rank_candidates, query, better, candidates, kept))
         return board if candidates else replace(board, notes=(await self._of_nothing(project, query),))
+
+    async def leader(self, project: str, query: LeaderboardQuery) -> UUID | None:
+        """Return the best of several runs by a metric that is stored with them; None where it is not, or there is one.
+
+        Raises:
+            InvalidExpression: as `rank`.
+        """
+        _, better, key = _ranked_by(query)
+        first = await self._standings(project, query, better, key, 2) if key else ()
+        return first[0].evaluation.id if len(first) > 1 else None
+
+    async def _standings(
+        self, project: str, query: LeaderboardQuery, better: Preference, key: str | None, limit: int
+    ) -> tuple[Standing, ...]:
+        return await self.store.leaderboard(
+            project,
+            query.dataset,
+            key or _ANY_METRIC,
+            limit=limit,
+            higher_is_better=better.better is not Better.LOWER,
+            where=query.where,
+        )
 
     async def usual_metric(self, project: str, dataset: DatasetRef) -> str:
         """Return the metric that a dataset is ranked by where none is named, from the kind of its latest run."""
