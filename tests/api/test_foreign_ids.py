@@ -65,6 +65,7 @@ QUERIES: Final = {
     "getHistoryPlot": {"dataset": "dataset"},
     "deleteEvaluations": {"model": "filtered"},
 }
+BY: Final = {"getSlicesPlot": {"by": ["site", "shift"]}}
 # As the examples name them.
 EXAMPLE_RUNS: Final = {"01900000-0000-7000-8000-000000000001": "run", "01900000-0000-7000-8000-000000000002": "other"}
 TOURNAMENT: Final = (("forest", "boosted", "majority"), ("iris", "wine", "digits", "breast_cancer", "clinic"))
@@ -78,7 +79,7 @@ class Asked:
 
     method: str
     path: str
-    params: Mapping[str, str]
+    params: Mapping[str, Any]
     body: str | None
 
 
@@ -106,7 +107,7 @@ def request_of(name: str, example: Any, things: Things) -> Asked:
         if parameter["in"] == "path":
             key = parameter["name"]
             if "plots" in parts and key == "name":
-                values[key] = FIGURES[parts[2]]
+                values[key] = "slices" if "slices" in parts else FIGURES[parts[2]]
             else:
                 values[key] = COMMON[key] if key in COMMON else things[MEANT[parts[2], key]]
     body = None if example is None else json.dumps(example)
@@ -115,8 +116,8 @@ def request_of(name: str, example: Any, things: Things) -> Asked:
     if name == "compareAcrossDatasets":
         for one in (*TOURNAMENT[0], *TOURNAMENT[1]):
             body = body and body.replace(f'"{one}"', f'"{things["mark"]}-{one}"')
-    params = {parameter: things[thing] for parameter, thing in QUERIES.get(name, {}).items()}
-    return Asked(method, path.format(**values), params, body)
+    params: dict[str, Any] = {parameter: things[thing] for parameter, thing in QUERIES.get(name, {}).items()}
+    return Asked(method, path.format(**values), params | BY.get(name, {}), body)
 
 
 def made(client: httpx.Client, mark: str) -> Things:

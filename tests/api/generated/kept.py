@@ -9,7 +9,7 @@ from tests.api.jobs import ended, put_aside
 
 MODELS = ("forest", "boosted", "majority")
 DATASETS = tuple(f"d{index}" for index in range(6))
-ROWS = 60
+ROWS = 180
 _TRUTH = [index % 2 for index in range(ROWS)]
 _OUTPUTS = [(index * 7 % 11) / 20 + label / 6 for index, label in enumerate(_TRUTH)]
 # Of two classes, so that everything can be asked of it.
@@ -17,7 +17,10 @@ PROBABILITIES: Json = {
     "kind": "probabilities",
     "y_true": _TRUTH,
     "probabilities": [[1 - output, output] for output in _OUTPUTS],
-    "attributes": {"site": [("A", "B", None)[index % 3] for index in range(ROWS)]},
+    "attributes": {
+        "site": [("A", "B", None)[index % 3] for index in range(ROWS)],
+        "shift": ["day" if index < ROWS // 2 else "night" for index in range(ROWS)],
+    },
 }
 
 
