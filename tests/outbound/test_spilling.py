@@ -33,6 +33,7 @@ def test_rows_take_no_more_room_than_they_may(tmp_path: Path) -> None:
     assert not [*tmp_path.iterdir()]
 
 
+@pytest.mark.slow
 def test_an_order_takes_no_more_room_than_it_may(tmp_path: Path) -> None:
     parts = [{"q": f"q + {place}"} for place in range(24)]
     with DuckEngine(64 << 20, 64 << 20, 1).opened(tmp_path) as engine:

@@ -65,8 +65,8 @@ def fill_addresses(case: Case, kept: Kept) -> None:
         return
     if "form" in case.path_parameters:
         case.path_parameters["identifier"] = _identifier(operation_id(case), kept)
-        # Of the other kind of comparison there is none here.
-        if case.path_parameters["name"] == "critical_difference":
+        # Of the other kind of comparison, and of one that explains, there is none here.
+        if case.path_parameters["name"] in ("critical_difference", "causes") and "model" not in case.path_parameters:
             case.path_parameters["name"] = "differences"
         if "gate" in case.path_parameters:
             case.path_parameters["gate"] = kept.gate
@@ -92,6 +92,7 @@ def _identifier(operation: str, kept: Kept) -> str:
         "rotateKey": kept.key,
         "getCurve": kept.by_probabilities,
         "getEvaluationPlot": kept.by_probabilities,
+        "getSlicesPlot": kept.by_probabilities,
         "getComparisonPlot": kept.comparison,
         "getCheckPlot": kept.check,
         "getComparisonReport": kept.comparison,
@@ -110,6 +111,10 @@ def make_valid(case: Case, kept: Kept) -> None:
         if operation_id(case) != "listEvaluations":
             # Of which kind the evaluation is, and so what may be chosen, is not known here.
             case.query.pop("metrics", None)
+    if operation_id(case) == "getSlicesPlot":
+        case.query = {**(case.query or {}), "by": ["site", "shift"]}
+        # Which of them are rates is not known here.
+        case.query.pop("metric", None)
     if case.headers and "Idempotency-Key" in case.headers:
         # One that was used goes with its request only.
         case.headers["Idempotency-Key"] = uuid4().hex
@@ -278,9 +283,10 @@ def _of_input(change: Callable[[Case, Kept], None]) -> Callable[[Case, Kept], No
 
 def _threshold(case: Case, _: Kept) -> None:
     """No limits, and no guarantee, that no rule can meet: whether one does is a matter of the data; no surface, which
-    needs three or four classes.
+    needs three or four classes, and no rule for each label.
     """
     case.body.pop("surface", None)
+    case.body.pop("per_label", None)
     case.body["constraints"] = [{"metric": one["metric"]} | {"min": -1e9} for one in case.body.get("constraints", [])]
     case.body.pop("guarantee", None)
     case.body["objective"] = "balanced_accuracy"

@@ -118,7 +118,7 @@ def test_values(key: str, classes: int, kind: str, weighted: bool) -> None:
         p /= p.sum(axis=1, keepdims=True)
     else:
         # scikit-learn looks at samples one by one.
-        large = 600 if key in ONE_BY_ONE else 5000
+        large = 600 if key in ONE_BY_ONE else 2000
         y, p = softmax_problem(large if kind == "large" else 250, classes, 4)
     w = np.random.default_rng(5).gamma(2.0, size=y.size) if weighted else None
     expected = np.asarray(WITNESSES[key](y, p, w))
