@@ -139,8 +139,8 @@ class GuardedProtocol(HttpToolsProtocol):
         self.app = _too_many_connections if crowded else self.config.loaded_app
         super().on_headers_complete()
         self.cycle.keep_alive = self.cycle.keep_alive and not upgrade
-        # In place of uvicorn's, which is plain text that nobody counts.
-        self.cycle.send_500_response = partial(_internal_error, self.cycle)  # type: ignore[method-assign]
+        answer = partial(_internal_error, self.cycle)
+        self.cycle.send_500_response = answer  # type: ignore[method-assign]  # uvicorn's is plain text that nobody counts
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
         self._answered = cycle

@@ -17,7 +17,7 @@ from app.kernel.numerics.arrays import Array, kish_effective_n
 from app.kernel.numerics.monotone import falling_means
 from app.kernel.numerics.scipy_bridge import chi_squared_upper_tail
 from app.kernel.samples.losses import CLIP, Codes, sums_by_code
-from app.kernel.samples.recalibration import line, log_odds, tempered
+from app.kernel.samples.recalibration import tempered
 from app.kernel.samples.scores import Scores
 
 # Below this chance of so much gain in likelihood by a line probabilities are miscalibrated.
@@ -119,16 +119,9 @@ def _recalibrated(kind: Recalibration, run: Scores, weights: Array) -> Array | N
 
 
 def _on_lines(run: Scores, weights: Array) -> Array | None:
-    if run.n_classes > 2:
-        logs = np.log(np.maximum(run.columns, CLIP))
-        known = [one for one in (tempered(logs, run.y, own) for own in weights) if one is not None]
-        return None if len(known) < len(weights) else -np.array(known)
-    odds, hit = log_odds(run.columns[1], CLIP), run.y == 1
-    lines = np.array([line(odds, hit, own) for own in weights])
-    if not np.isfinite(lines).all():
-        return None
-    found: Array = np.logaddexp(0.0, np.where(hit, -1.0, 1.0) * (lines[:, :1] + lines[:, 1:] * odds))
-    return found
+    logs = np.log(np.maximum(run.columns, CLIP))
+    known = [one for one in (tempered(logs, run.y, own) for own in weights) if one is not None]
+    return None if len(known) < len(weights) else -np.array(known)
 
 
 def _is_near(run: Scores, weights: Array, groups: Codes | None) -> bool:

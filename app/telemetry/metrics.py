@@ -373,7 +373,8 @@ class _WorkersCollector(Collector):
 
     def collect(self) -> Iterable[Metric]:
         files = [str(path) for path in self._folder.glob("*.db") if path.stat().st_size]
-        merged: Iterable[Metric] = MultiProcessCollector.merge(files, accumulate=True)  # type: ignore[no-untyped-call]
+        merge = MultiProcessCollector.merge
+        merged: Iterable[Metric] = merge(files, accumulate=True)  # type: ignore[no-untyped-call]  # as above
         return merged
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from app.api.documents import headings
+from app.api.documents import evaluation, headings
 from app.api.documents.document import Words
 
 
@@ -77,3 +77,25 @@ def test_where_it_is_worse() -> None:
         "site B and 1 more are worse: recall 0.500 there, 0.750 in all samples"
     )
     assert said(headings.of_slices(slices[1:], "recall", "the rest")) == "No slice has a worse recall beyond chance"
+
+
+def test_the_verdict_of_a_rare_positive_is_in_counts() -> None:
+    """Accuracy of .990 says little where never predicting fraud has .981; of a frequent class the first metric does."""
+
+    def verdict(tp: int, fn: int, fp: int, tn: int) -> str:
+        given: dict[str, Any] = {
+            "content": "counts",
+            "kind": "binary_counts",
+            "labels": ["fine", "fraud"],
+            "positive": "fraud",
+            "n_samples": tp + fn + fp + tn,
+            "confusion_matrix": [[tn, fp], [fn, tp]],
+        }
+        first = {"accuracy": {"value": (tp + tn) / given["n_samples"], "low": None, "high": None}}
+        return evaluation._verdict({"input": given, "findings": [], "headline": {"metrics": first}})
+
+    assert verdict(122, 26, 55, 7597) == (
+        "fraud: 122 of 148 cases are caught and 26 missed; 55 of its 177 alerts are false."
+    )
+    assert verdict(0, 148, 0, 7652) == "fraud: 0 of 148 cases are caught and 148 missed; there is no alert."
+    assert verdict(60, 10, 5, 25).startswith("Accuracy is 0.85")

@@ -36,6 +36,7 @@ from app.api.documents.reading import (
     ends_of,
     has_classes,
     overall,
+    positive_counts,
     precision_of,
     recalls_of,
     said_once,
@@ -174,6 +175,12 @@ def _verdict(answer: Json) -> str:
     hidden = _hidden(answer)
     if hidden is not None:
         return ". ".join(str(hidden["message"]).rstrip(".").split(". ")[:2]) + "."
+    found = positive_counts(answer) if answer["input"].get("content") == "counts" else None
+    if found is not None and 0 < 2 * found[1] < answer["input"]["n_samples"]:
+        # Of a rare class accuracy says little, whatever it is.
+        label, n, right, taken = found
+        alerts = f"{whole(taken - right)} of its {whole(taken)} alerts are false" if taken else "there is no alert"
+        return f"{label}: {whole(right)} of {whole(n)} cases are caught and {whole(n - right)} missed; {alerts}."
     headline = answer["headline"]["metrics"]
     units = KINDS[answer["input"]["kind"]].units
     usual = [] if units is None or has_classes(answer) else [metric.key for metric in units.ranked]

@@ -91,6 +91,16 @@ def shown_first(answer: Json) -> tuple[list[str], list[str], list[str]]:
     return same, moved, [key for key in LOSSES_SHOWN if key not in first and key in overall(answer)]
 
 
+def positive_counts(answer: Json) -> tuple[str, float, float, float] | None:
+    """Return the positive of two classes, its cases, those that are found, and all that are taken for it."""
+    given = answer["input"]
+    label, matrix = given.get("positive"), given.get("confusion_matrix")
+    if label is None or matrix is None:
+        return None
+    place = given["labels"].index(label)
+    return label, sum(matrix[place]), matrix[place][place], sum(row[place] for row in matrix)
+
+
 def ends_of(answer: Json, name: str) -> tuple[float | None, float | None]:
     """Return the interval of a value; what is said without a class of two classes is about the positive one."""
     positive = answer["input"].get("positive")

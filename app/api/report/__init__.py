@@ -163,8 +163,7 @@ def _day(text: str) -> str:
 def styles() -> Markup:
     """Return the styles of all pages, with the colours of figures."""
     own = files(__package__).joinpath("templates", "style.css").read_text()
-    # The service's own file; nothing of a request is in it.
-    return Markup(own + colour_styles())  # noqa: S704
+    return Markup(own + colour_styles())  # noqa: S704 - its own file; nothing of a request is in it
 
 
 # The page runs nothing and loads nothing; its styles and pictures are inside.

@@ -15,7 +15,7 @@ from app.api.documents.check import check_document
 from app.api.documents.document import Json
 from app.api.documents.evaluation import metric_card
 from app.api.documents.leaderboard import leaderboard_notes, leaderboard_table
-from app.api.documents.reading import class_word, has_classes, sentence, weakest_classes
+from app.api.documents.reading import class_word, has_classes, positive_counts, sentence, weakest_classes
 from app.api.documents.text import plain
 from app.api.plots.registry import as_answered
 from app.api.problems import InvalidQuery
@@ -292,13 +292,15 @@ def _weakest(report: Json, run: str) -> tuple[str, str, str] | None:
         one = report["headline"]["weakest_class"]
         of = "" if one["n"] is None else f", of {whole(one['n'])} cases"
         return word, f"{printable(one['label'])}: {RECALL} {PAGE.value(one[RECALL])}{of}.", ""
-    label = given.get("positive") or weakest_classes(report)[0]
-    place = given["labels"].index(label)
-    row, taken = given["confusion_matrix"][place], [line[place] for line in given["confusion_matrix"]]
-    n, right = sum(row), row[place]
-    if given.get("positive") is not None:
-        alerts = f"Its {whole(sum(taken))} alerts hold {whole(sum(taken) - right)} false alarms."
+    positive = positive_counts(report)
+    if positive is not None:
+        label, n, right, taken = positive
+        alerts = f"Its {whole(taken)} alerts hold {whole(taken - right)} false alarms."
         return printable(label), f"{run} catches {whole(right)} of {whole(n)} and misses {whole(n - right)}.", alerts
+    label = weakest_classes(report)[0]
+    place = given["labels"].index(label)
+    row = given["confusion_matrix"][place]
+    n, right = sum(row), row[place]
     worst = max((one for one in range(len(row)) if one != place), key=row.__getitem__)
     most = f"Most often taken for {printable(given['labels'][worst])}, {whole(row[worst])}." if row[worst] else ""
     return word, f"{printable(label)}: {run} misses {whole(n - right)} of {whole(n)}.", most

@@ -205,8 +205,7 @@ def formula(latex: str, *, inline: bool = False) -> Markup:
     made: str = convert(text, display="inline" if inline else "block")
     if "\\" in made or "&#x0005C;" in made:
         raise ValueError(f"expected a formula of known signs, got {latex}")
-    # Cards are the service's own, and the converter escapes their texts.
-    return Markup(made)  # noqa: S704
+    return Markup(made)  # noqa: S704 - cards are the service's own, and the converter escapes their texts
 
 
 # What prevalence does to a metric, in words, in the order of the page.

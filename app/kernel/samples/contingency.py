@@ -449,12 +449,16 @@ class Contingency:
         moves *= np.sqrt(self.n / (self.n - 1.0))
         return moves * np.sqrt(self.counts) if self.cell is None else moves.take(self.cell)
 
-    def bent(self, function: Callable[[Self], Array], sums: Sequence[str]) -> float:
+    def second_order(self, function: Callable[[Self], Array], sums: Sequence[str]) -> float:
         """Variance of the second order of a smooth function of sums of squares of one table; 0 of other sums.
 
-        With little agreement the function hardly moves with the cells but bends with them. For samples drawn from many
-        the cells vary by S = diag(c) - c c'/n, and with the second derivatives H of what is summed this is
-        tr(H S H S) / 2, the variance of a quadratic form.
+        With little agreement the function hardly moves with the cells but bends with them. The cells c of n samples
+        vary by S = diag(c) - c c'/n, and with the second derivatives H of what is summed this is tr(H S H S) / 2, the
+        variance of half a quadratic form (Searle 1971, theorem 2.2). It is added to the variance by influences.
+
+        Args:
+            function: Of a table.
+            sums: Names of the attributes that it is a function of.
         """
         if not {*sums} <= {*SQUARES}:
             return 0.0

@@ -116,7 +116,8 @@ def _likelihood(columns: Array, hit: Array, weight: Array, found: Array) -> floa
 
 def tempered(logs: Array, y: NDArray[np.intp], weights: Array) -> Array | None:
     """Logarithms (n) of the recalibrated chance of what happened: of the most likely chances that are proportional to
-    exp(a_k + b log p_k). None where no finite b is the most likely one, or all samples state the same.
+    exp(a_k + b log p_k), temperature scaling with a bias for each class (Alexandari, Kundaje & Shrikumar 2020). None
+    where no finite b is the most likely one, or all samples state the same.
 
     Args:
         logs: (K, n) logarithms of the stated chances, finite.

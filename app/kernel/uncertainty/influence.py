@@ -49,7 +49,7 @@ class Linearisation:
         about: (G) samples of each group that have any influence, where the influence is that of groups (G).
         bias: How far noise moves the value upwards, taken off before limits are made; infinite where it is not known,
             and then there are none.
-        bent: Variance of the second order, which influences leave out.
+        second_order: Variance of the second order, which influences leave out.
         design_effect: How many times larger the variance is than that of as many samples of one weight, where the
             influence of weighted samples was added up before.
     """
@@ -68,12 +68,12 @@ class Linearisation:
     about: Array | None = None
     design_effect: float | None = None
     bias: float = 0.0
-    bent: float = 0.0
+    second_order: float = 0.0
 
     @property
     def variance(self) -> float:
         """Variance of the value's sampling distribution."""
-        return float(np.vecdot(self.influence, self.influence)) + self.bent
+        return float(np.vecdot(self.influence, self.influence)) + self.second_order
 
     def reach(self, level: float) -> float:
         """Half width of an interval in standard errors: Student's quantile, a normal one where the variance is taken as
@@ -274,7 +274,7 @@ def by_groups(linear: Linearisation, grouping: Grouping) -> Linearisation:
         sizes=None,
         n_samples=linear.influence.size if linear.n_samples is None else linear.n_samples,
         n_groups=freedom + 1.0,
-        bent=0.0,
+        second_order=0.0,
     )
 
 
@@ -332,11 +332,11 @@ class UnitInfluences:
         card, n = metric.card, float(table.n)
         with silently():
             value, influence = float(metric.compute(table, **parameters)), np.full(self.n_units, np.nan)
-            bias = bent = 0.0
+            bias = second_order = 0.0
             if np.isfinite(value) and n > 1:
                 function = partial(metric.compute, **parameters)
                 influence = table.influence(function, card.inference.sums)
-                bent = table.bent(function, card.inference.sums) if self.weights is None else 0.0
+                second_order = table.second_order(function, card.inference.sums) if self.weights is None else 0.0
                 bias = table.bias(function, card.inference.sums) if card.inference.biased else 0.0
         logit = card.inference.scale is Scale.LOGIT
         method = LinearMethod.INFLUENCE_LOGIT if logit else LinearMethod.INFLUENCE
@@ -349,7 +349,7 @@ class UnitInfluences:
             card.range,
             freedom=max(n - 1.0, 1.0),
             bias=bias,
-            bent=bent,
+            second_order=second_order,
         )
 
     def _of_mean(

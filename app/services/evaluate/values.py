@@ -148,10 +148,10 @@ class _Table:
         if text in report.requested:
             found: Any = report.requested[text]
             return True, found if label is None else found[label]
-        for group in (Group.INSENSITIVE, Group.SENSITIVE):
-            values, key = self._place(expression, name)
-            if key in values[group.value]:  # type: ignore[literal-required]
-                return True, values[group.value][key]  # type: ignore[literal-required]
+        groups, key = self._place(expression, name)
+        for values in (groups["prevalence_insensitive"], groups["prevalence_sensitive"]):
+            if key in values:
+                return True, values[key]
         return False, None
 
     def _place(self, expression: Expression, name: str) -> tuple[GroupedMetrics, str]:

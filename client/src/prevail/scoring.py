@@ -29,7 +29,7 @@ class Scorer:
         with Client() as client:
             return self._score(client, estimator, X, y)
 
-    def _score(self, client: Client, estimator: Any, X: Any, y: Any) -> float:  # noqa: N803
+    def _score(self, client: Client, estimator: Any, X: Any, y: Any) -> float:  # noqa: N803 - scikit-learn's names
         if self.greater_is_better is None:
             self.greater_is_better = self._rises(client)
         value = float(client.evaluate_model(estimator, X, y, metrics=[self.metric], intervals="none")[self.metric])

@@ -51,13 +51,13 @@ def test_squares_of_samples_that_are_spread_evenly_vary_by_the_second_order_alon
     whole = Contingency.of_table(np.full((3, 4), 20))
     n, cells = 240, 12
     of_pearson = 2 * (cells - 1) * (n - 1) / n
-    found = whole.bent(lambda c: c.squares, ("squares",))
+    found = whole.second_order(lambda c: c.squares, ("squares",))
     assert found * (n - 1) / n == pytest.approx(of_pearson * (n / cells) ** 2, rel=1e-9)
     assert np.abs(whole.influence(lambda c: c.squares, ("squares",))).max() < 1e-9
     # Classes of one size are as many cells.
-    of_classes = whole.bent(lambda c: c.actual_squares, ("actual_squares",))
+    of_classes = whole.second_order(lambda c: c.actual_squares, ("actual_squares",))
     assert of_classes == pytest.approx(2 * (3 - 1) * (n / 3) ** 2, rel=1e-9)
-    assert whole.bent(clusterings.purity.compute, ("largest_in_clusters",)) == 0.0
+    assert whole.second_order(clusterings.purity.compute, ("largest_in_clusters",)) == 0.0
 
 
 def test_with_fewer_samples_than_cells_information_has_no_limits() -> None:

@@ -246,7 +246,7 @@ def _drawn(
 ) -> list[list[Estimates]]:
     """Estimates of matrices: rows by their posterior, or sums of resampled groups."""
     assert form.draws is not None  # noqa: S101 - something can be simulated
-    assert form.seed is not None  # noqa: S101
+    assert form.seed is not None  # noqa: S101 - what has draws has a seed
     values, sampling, random = shifted_values(estimands, run, shares), settings.sampling, generator(form.seed)
     level, center = settings.level_of_each, None
     if run.groups is not None:
@@ -278,7 +278,7 @@ def _resampled(
     """Estimates of samples, by a bootstrap within the classes or of whole groups."""
     made = _plan(run, shares, settings)
     assert made is not None  # noqa: S101 - something can be simulated
-    assert form.seed is not None  # noqa: S101
+    assert form.seed is not None  # noqa: S101 - what has draws has a seed
     found: list[list[Estimates]] = [[] for _ in estimands]
     for point, spread in zip(shares.points, shares.drawn(made.draws, form.seed), strict=True):
         units = _units_at(run, shares.calibrated_to, point)

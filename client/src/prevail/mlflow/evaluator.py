@@ -28,7 +28,7 @@ _KNOWN = frozenset(
 )
 
 
-class PrevailEvaluator(ModelEvaluator):  # type: ignore[misc]
+class PrevailEvaluator(ModelEvaluator):  # type: ignore[misc]  # MLflow leaves it untyped
     """Sends predictions to the service and keeps what it says in the run."""
 
     @classmethod

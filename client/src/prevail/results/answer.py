@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from html import escape
 from itertools import islice
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 from prevail.errors import MissingPackage, PrevailError
 from prevail.results.html import table_html
@@ -22,8 +22,6 @@ class Answer:
         data: The JSON as it came.
     """
 
-    columns: ClassVar[Sequence[str]] = ()
-
     def __init__(self, data: Mapping[str, Any], again: Call | None = None, ask: Ask | None = None) -> None:
         self.data = dict(data)
         self.again = again
@@ -33,6 +31,11 @@ class Answer:
     def to_dict(self) -> dict[str, Any]:
         """The JSON as it came."""
         return self.data
+
+    @property
+    def columns(self) -> Sequence[str]:
+        """The columns of a table of it."""
+        return ()
 
     def rows(self) -> Iterator[Sequence[Any]]:
         """A table of it, line by line, with the columns of `columns`."""
@@ -102,5 +105,5 @@ class Answer:
         """The answer in a line, and the beginning of its table."""
         return f"{visible(self.title())}\n{table_text(self.columns, islice(self.rows(), _MOST_SHOWN))}"
 
-    def _repr_html_(self) -> str:
+    def _repr_html_(self) -> str | None:
         return f"<p><b>{escape(self.title())}</b></p>{table_html(self.columns, self.rows())}"

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, Literal, Self
 
 from prevail.errors import GateFailed, GateInconclusive
 from prevail.results.answer import Answer
@@ -40,7 +40,7 @@ class Difference:
 class Comparison(Answer):
     """Runs compared: ``str(comparison)`` is the report, ``comparison.differences["h_mean"]`` has the numbers."""
 
-    columns: ClassVar[Sequence[str]] = (
+    columns = (
         *("metric", "a", "b", "value_a", "value_b", "difference", "low", "high"),
         *("p_value", "p_adjusted", "probability_a_better", "probability_equivalent"),
     )
@@ -112,7 +112,7 @@ _FACTS = ("a", "b", "difference", "low", "high", *Comparison.columns[8:], "level
 class Tournament(Answer):
     """Models compared across data sets."""
 
-    columns: ClassVar[Sequence[str]] = ("model", "version", "average_rank")
+    columns = ("model", "version", "average_rank")
 
     @property
     def id(self) -> str:
@@ -132,7 +132,7 @@ class Tournament(Answer):
 class Leaderboard(Answer):
     """The models of a data set, the best first."""
 
-    columns: ClassVar[Sequence[str]] = (
+    columns = (
         *("rank", "model", "version", "value", "low", "high"),
         *("n_samples", "evaluation_id", "reason"),
     )
@@ -158,7 +158,7 @@ class History(Facts):
     """The evaluations of a model on a data set, the oldest first, and where values changed."""
 
     @property
-    def columns(self) -> Sequence[str]:  # type: ignore[override]
+    def columns(self) -> Sequence[str]:
         """A line for every evaluation and metric."""
         return (
             *("created_at", "version", "metric", "value", "low", "high"),
@@ -196,7 +196,7 @@ class History(Facts):
 class Check(Answer):
     """An evaluation held against a gate."""
 
-    columns: ClassVar[Sequence[str]] = ("rule", "verdict", "value", "low", "high", "needed_samples", "message")
+    columns = ("rule", "verdict", "value", "low", "high", "needed_samples", "message")
 
     @property
     def id(self) -> str:

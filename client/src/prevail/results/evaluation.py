@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 from prevail.errors import UndefinedValue
 from prevail.results.answer import Answer
@@ -82,7 +82,7 @@ class Evaluation(Answer):
     ``evaluation["h_mean"]`` and ``evaluation["recall@D"]`` are a `Value`; ``str(evaluation)`` is the report.
     """
 
-    columns: ClassVar[Sequence[str]] = ("scope", "class", "group", "metric", "value", "low", "high", "undefined")
+    columns = ("scope", "class", "group", "metric", "value", "low", "high", "undefined")
 
     @property
     def id(self) -> str | None:

@@ -24,7 +24,7 @@ class Facts(Answer):
         return name in self.data
 
     @property
-    def columns(self) -> Sequence[str]:  # type: ignore[override]
+    def columns(self) -> Sequence[str]:
         """The columns of its table; ``name`` and ``value`` where it has none."""
         return self._table()[0]
 
@@ -56,7 +56,7 @@ class Facts(Answer):
         """The names of what it has."""
         return ", ".join(self.data)
 
-    def _repr_html_(self) -> str:
+    def _repr_html_(self) -> str | None:
         html = table_html(("name", "value"), self.facts())
         return html + "".join(
             table_html(columns, rows, ", ".join(names)) for names, (columns, rows) in _tables(self.data)
@@ -93,7 +93,7 @@ class Figure(Facts):
         return ([one.get(name) for name in columns] for one in self._points())
 
     @property
-    def columns(self) -> Sequence[str]:  # type: ignore[override]
+    def columns(self) -> Sequence[str]:
         """The members of its data."""
         return list(dict.fromkeys(name for one in self._points() for name in one))
 
@@ -113,7 +113,7 @@ class Figure(Facts):
     def __str__(self) -> str:
         return self.title()
 
-    def _repr_html_(self) -> str | None:  # type: ignore[override]
+    def _repr_html_(self) -> str | None:
         return self.svg()
 
 
@@ -187,7 +187,7 @@ class Listing(Answer):
         return self.items[place]
 
     @property
-    def columns(self) -> Sequence[str]:  # type: ignore[override]
+    def columns(self) -> Sequence[str]:
         """The members of the items; of those that have members of their own, these: ``model.name``."""
         return list(dict.fromkeys(name for one in self.items for name in flattened(one)))
 

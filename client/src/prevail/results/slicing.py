@@ -1,7 +1,7 @@
 """Runs judged slice by slice."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 from prevail.results.answer import Answer
 
@@ -9,7 +9,7 @@ from prevail.results.answer import Answer
 class Slices(Answer):
     """A run judged slice by slice: ``str(slices)`` is the report, ``slices.rows()`` has the numbers."""
 
-    columns: ClassVar[Sequence[str]] = (
+    columns = (
         *("slice", "n_samples", "metric", "value", "low", "high", "reference", "difference", "p_adjusted", "verdict"),
     )
 

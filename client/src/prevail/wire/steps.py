@@ -143,7 +143,7 @@ class Operation(Generic[P, R]):
             def function(client: Any, *arguments: P.args, **named: P.kwargs) -> Any:
                 return client.drive(self.flow(client, *arguments, **named))
 
-            function.__signature__ = whole  # type: ignore[attr-defined]
+            function.__signature__ = whole  # type: ignore[attr-defined]  # `inspect` reads it
             return function
         bound = functools.partial(self.flow, instance)
 
@@ -151,8 +151,9 @@ class Operation(Generic[P, R]):
         def method(*arguments: P.args, **named: P.kwargs) -> Any:
             return instance.drive(bound(*arguments, **named))
 
-        # Without `self`, which is bound: for `help()` and for editors.
-        method.__signature__ = whole.replace(parameters=[*whole.parameters.values()][1:])  # type: ignore[attr-defined]
+        # Without `self`, which is bound.
+        own = whole.replace(parameters=[*whole.parameters.values()][1:])
+        method.__signature__ = own  # type: ignore[attr-defined]  # `inspect` reads it
         return method
 
     def _signature(self) -> inspect.Signature:
