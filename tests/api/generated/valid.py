@@ -151,8 +151,8 @@ def make_valid_evaluation(body: Any) -> None:
     # What they say has to go with each other and with the input.
     for name in ("interval_method", "prior", "pseudo_counts", "proportion_interval", "area_interval", "costs"):
         options.pop(name, None)
-    if body["input"]["kind"] in ("ranking", "clustering", "sets"):
-        # Metrics of classes have no meaning for these.
+    if body["input"]["kind"] in ("ranking", "clustering", "sets", "multilabel"):
+        # Most metrics of classes have no meaning for these.
         options.pop("metrics", None)
     if options.get("metrics") and "D" not in (body["input"].get("labels") or []):
         # The class of the example.
