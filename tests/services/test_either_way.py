@@ -85,8 +85,11 @@ DESIGNS: dict[str, Json] = {
 
 # What goes wrong with weights or groups alone goes wrong with both.
 def is_slow(kind: str, design: str) -> bool:
-    """Is it left to the slow tests? Rows with both weights and groups pass what those with one of them pass."""
-    return design in ("weights", "groups") or (design == "both" and kind.startswith(("scores", "probabilities")))
+    """Is it left to the slow tests? Rows with weights and groups pass what those with one of them pass, and two classes
+    most of what three do.
+    """
+    of_classes = kind.startswith(("scores", "probabilities"))
+    return design in ("weights", "groups") or (of_classes and (design == "both" or "three" in kind))
 
 
 CASES = [
