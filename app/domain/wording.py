@@ -334,7 +334,8 @@ def classes(labels: Sequence[str]) -> str:
 
 # Messages and evidence name this many classes; the rest is counted.
 MOST_NAMED: Final = 10
-_PLAIN: Final = re.compile(r"\w+([ :/&+.-]*\w+)*")
+# Each part begins with a sign that no name has, so that a name is read in one pass however long it is.
+_PLAIN: Final = re.compile(r"\w+([ :/&+.-]+\w+)*")
 LONGEST_SHOWN: Final = 60
 MOST_SUGGESTIONS: Final = 3
 

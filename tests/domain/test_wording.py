@@ -15,6 +15,7 @@ from app.domain.wording import (
     Notation,
     about,
     chance,
+    name,
     p_said,
     p_value,
     percent,
@@ -208,3 +209,10 @@ def test_what_is_not_0_or_1_never_reads_so(value: float, follows: bool, sign: bo
     if min(abs(value), abs(abs(value) - 1.0)) > 1e-12 and abs(value) < 1.0:
         assert text.lstrip("+-").rstrip("0") not in ("", "0", "0.", "1", "1.")
     assert "e" not in text
+
+
+def test_a_long_name_is_read_in_one_pass() -> None:
+    # A name of 60 letters and a comma took all ways to cut the letters into words, and the service stood still.
+    assert name("w" * 10_000 + ",") == '"' + "w" * 10_000 + ',"'
+    assert name("Head and neck: type/2 & 3") == "Head and neck: type/2 & 3"
+    assert name("ends with a space ") == '"ends with a space "'
