@@ -24,7 +24,7 @@ ROWS: dict[str, dict[str, list[Any]]] = {
     },
     "multilabel": {
         "y_true": (RNG.random((N, 3)) < 0.4).astype(int).tolist(),
-        "y_pred": (RNG.random((N, 3)) < 0.4).astype(int).tolist(),
+        "scores": RNG.normal(size=(N, 3)).tolist(),
         "labels": ["dog", "cat", "bird"],
     },
     "ranking": {

@@ -42,6 +42,11 @@ TRUTH, PREDICTED = problem()
 SOURCE = source_of(TRUTH, PREDICTED)
 PROBABILITIES = np.clip(np.where(PREDICTED, 0.7, 0.2) + np.random.default_rng(1).normal(0, 0.05, PREDICTED.shape), 0, 1)
 
+SCORED = {key: value for key, value in SOURCE.items() if key != "y_pred"} | {"probabilities": PROBABILITIES.tolist()}
+RAW = np.log(PROBABILITIES + 0.01) * 3.0 + 2.0
+RAW_SCORED = {key: value for key, value in SOURCE.items() if key != "y_pred"} | {"scores": RAW.tolist()}
+IN_ORDER = each(("source", "outputs"), [(SCORED, PROBABILITIES), (RAW_SCORED, RAW)])
+
 
 def test_lists_columns_and_probabilities_are_one_evaluation(client: httpx.Client) -> None:
     from_lists = compute(client, SOURCE)
@@ -229,6 +234,13 @@ def test_what_makes_no_sense_for_labels_is_refused(client: httpx.Client) -> None
         ({"sample_weight": [-1.0] * 60}, "/input/sample_weight/0", "bad_weight"),
         ({"group_ids": ["a"] * 60}, "/input/group_ids", "one_group"),
         ({"probabilities": [[0.5, 0.5, 0.5]] * 60}, "/input/probabilities", "one_of"),
+        ({"scores": [[0.5, 0.5, 0.5]] * 60}, "/input/scores", "one_of"),
+        ({"y_pred": None, "scores": [[0.5, 0.5]] * 60}, "/input/labels", "wrong_label_count"),
+        (
+            {"y_pred": None, "probabilities": [[0.5] * 3] * 60, "thresholds": [0.5, 0.5, 1.5]},
+            "/input/thresholds/2",
+            "out_of_range",
+        ),
         ({"y_pred": None, "probabilities": [[0.5, 0.5]] * 60}, "/input/labels", "wrong_label_count"),
         ({"y_pred": None, "probabilities": [[0.5, 0.5, 1.5]] * 60}, "/input/probabilities/0/2", "out_of_range"),
         ({"y_pred": None, "probabilities": [[0.5, 0.5, "x"]] * 60}, "/input/probabilities/0/2", "not_a_number"),
@@ -278,6 +290,9 @@ def test_files_have_a_column_for_each_label(client: httpx.Client, write: Callabl
     assert found["metrics"]["prevalence_sensitive"]["coverage_error"] == pytest.approx(
         sk.coverage_error(TRUTH, PROBABILITIES)
     )
+    raw = {f"score.{label}": RAW[:, code] for code, label in enumerate(LABELS)}
+    found = send(client, {"kind": "multilabel"}, write({**COLUMNS, **raw})).json()
+    assert found["metrics"] == compute(client, RAW_SCORED)["metrics"]
 
 
 def test_files_have_arrays_of_all_labels(client: httpx.Client) -> None:
@@ -358,37 +373,62 @@ def test_two_labels_are_no_two_classes(client: httpx.Client) -> None:
     assert fault["pointer"] == "/cost_ranges"
 
 
-SCORED = {key: value for key, value in SOURCE.items() if key != "y_pred"} | {"probabilities": PROBABILITIES.tolist()}
+def test_scores_have_the_measures_of_the_order(client: httpx.Client) -> None:
+    """Also with thresholds of their own, and with those of 0 that are assumed."""
+    answer = compute(client, RAW_SCORED, metrics=["roc_auc_ovr_micro", "average_precision@dog"])
+    values = answer["metrics"]["prevalence_insensitive"] | answer["metrics"]["prevalence_sensitive"]
+    values |= answer["requested"]
+    expected = {
+        "average_precision@dog": sk.average_precision_score(TRUTH[:, 1], RAW[:, 1]),
+        "roc_auc_ovr_macro": sk.roc_auc_score(TRUTH, RAW),
+        "roc_auc_ovr_micro": sk.roc_auc_score(TRUTH, RAW, average="micro"),
+        "macro_average_precision": sk.average_precision_score(TRUTH, RAW),
+        "coverage_error": sk.coverage_error(TRUTH, RAW),
+        "label_ranking_loss": sk.label_ranking_loss(TRUTH, RAW),
+        "label_ranking_average_precision": sk.label_ranking_average_precision_score(TRUTH, RAW),
+        "macro_f1": sk.f1_score(TRUTH, RAW >= 0, average="macro"),
+    }
+    assert {key: values[key] for key in expected} == pytest.approx(expected, rel=1e-12)
+    facts = {name: answer["input"][name] for name in ("outputs", "threshold", "threshold_assumed")}
+    assert facts == {"outputs": "scores", "threshold": 0.0, "threshold_assumed": True}
+    assert "threshold_assumed" in {one["code"] for one in answer["findings"]}
+    assert "threshold_assumed" not in compute(client, RAW_SCORED | {"thresholds": [-1.0, 2.5, 0.0]})["input"]
+    made = keep(client, RAW_SCORED)
+    why = client.get(f"/v1/evaluations/{made['id']}/curves/calibration", params={"class": "dog"})
+    assert "probabilities" in check_problem(why, 422, "undefined_curve")["detail"]
+    assert refused(client, RAW_SCORED, options={"metrics": ["log_loss"]})["pointer"] == "/options/metrics/0"
 
 
-def test_curves_of_a_label_are_those_of_its_probabilities(client: httpx.Client) -> None:
-    made = keep(client, SCORED)
+@IN_ORDER
+def test_curves_of_a_label_are_those_of_its_outputs(client: httpx.Client, source: Json, outputs: Any) -> None:
+    made = keep(client, source)
     path = f"/v1/evaluations/{made['id']}/curves"
-    there, scores = TRUTH[:, 1], PROBABILITIES[:, 1]
+    there, scores = TRUTH[:, 1], outputs[:, 1]
     roc = client.get(f"{path}/roc", params={"class": "dog", "band": "pointwise"}).json()
     assert roc["class"] == "dog"
     assert roc["area"] == pytest.approx(sk.roc_auc_score(there, scores), rel=1e-12)
     for x, y, cut in zip(roc["x"][1:], roc["y"][1:], roc["thresholds"][1:], strict=True):
         assert (x, y) == pytest.approx(((scores[~there] >= cut).mean(), (scores[there] >= cut).mean()), rel=1e-12)
-    unkept = client.post("/v1/curves/pr", json={"input": SCORED, "class": "dog"}).json()
+    unkept = client.post("/v1/curves/pr", json={"input": source, "class": "dog"}).json()
     assert unkept == client.get(f"{path}/pr", params={"class": "dog"}).json()
     check_problem(client.get(f"{path}/roc"), 422, "unknown_class")
     check_problem(client.get(f"{path}/roc", params={"class": "cow"}), 422, "unknown_class")
 
 
-def test_every_label_has_the_threshold_that_is_best_for_it(client: httpx.Client) -> None:
+@IN_ORDER
+def test_every_label_has_the_threshold_that_is_best_for_it(client: httpx.Client, source: Json, outputs: Any) -> None:
     """The best of all thresholds, tried one by one; with these thresholds the report has these values."""
-    made = keep(client, SCORED)
+    made = keep(client, source)
     asked = {"objective": "f1", "per_label": True, "correction": "none"}
     found = client.post(f"/v1/evaluations/{made['id']}/thresholds", json=asked).json()
-    again = compute(client, SCORED | {"thresholds": found["thresholds"]})
+    again = compute(client, source | {"thresholds": found["thresholds"]})
     for code, label in enumerate(LABELS):
-        cuts = [sk.f1_score(TRUTH[:, code], PROBABILITIES[:, code] >= cut) for cut in PROBABILITIES[:, code]]
+        cuts = [sk.f1_score(TRUTH[:, code], outputs[:, code] >= cut) for cut in outputs[:, code]]
         objective = found["rules"][label]["objective"]
         assert objective["value"] == pytest.approx(max(cuts), rel=1e-12)
         assert again["per_class"][label]["prevalence_sensitive"]["f1"] == pytest.approx(objective["value"], rel=1e-12)
         assert objective["default"] == made["per_class"][label]["prevalence_sensitive"]["f1"]
-    unkept = client.post("/v1/thresholds", json={"input": SCORED, **asked}).json()
+    unkept = client.post("/v1/thresholds", json={"input": source, **asked}).json()
     assert unkept["thresholds"] == found["thresholds"]
 
 

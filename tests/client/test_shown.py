@@ -164,6 +164,9 @@ def test_other_kinds_have_arguments_too(pv: prevail.Client, tmp_path: Path) -> N
     assert lists["subset_accuracy"] == labels["subset_accuracy"]
     frame = pd.DataFrame([[1, 0], [1, 1]], columns=["a", "b"])
     assert pv.evaluate(frame, probabilities=frame * 0.8).labels == ["a", "b"]
+    raw = pv.evaluate(frame, scores=frame * 8 - 1, threshold=[6, 7.5])
+    assert raw.data["input"]["threshold"] == [6, 7.5]
+    assert raw["subset_accuracy"].value == pytest.approx(0.5)
     pv.evaluate([["a"], ["a", "b"]], [["a"], ["a"]], sample_ids=[7, 8], model="l:2", dataset="labels")
     assert pv.compare("l:1", "l:2").data["design"]["paired"]
     sets = pv.evaluate_sets([["the", "cat"], ["a", "dog"]], [["the", "cat"], ["a", "bird"]])

@@ -73,6 +73,10 @@ KINDS: dict[str, tuple[Json, Json]] = {
         {"kind": "multilabel", **OF_CLASSES, "thresholds": [0.5, 0.4, 0.3]},
         {"y_true": ["t0", "t1", "t2"], "probabilities": ["l0", "l1", "l2"]},
     ),
+    "scores of three labels": (
+        {"kind": "multilabel", **OF_CLASSES, "thresholds": [0.0, 0.4, -0.1]},
+        {"y_true": ["t0", "t1", "t2"], "score": ["s0", "s1", "s2"]},
+    ),
     "ranking": ({"kind": "ranking"}, {"query_id": "query", "relevance": "grade", "score": "p"}),
 }
 DESIGNS: dict[str, Json] = {

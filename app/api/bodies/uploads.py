@@ -333,7 +333,7 @@ def _matrix(table: FileColumns, names: Sequence[str]) -> NDArray[np.float64]:
 
 
 def _by_labels(file: TableFile, kind: type[Input], labels: Sequence[str] | None) -> dict[str, Any]:
-    """The arrays of an input with columns called `y_true.cat`, and `y_pred.cat` or `probabilities.cat`.
+    """The arrays of an input with columns called `y_true.cat`, and `y_pred.cat`, `probabilities.cat` or `score.cat`.
 
     An NPZ may have arrays [n, L] of the names without a label instead. Without ``labels`` they are those of the columns
     of `y_true`, in order.
@@ -342,7 +342,7 @@ def _by_labels(file: TableFile, kind: type[Input], labels: Sequence[str] | None)
         InvalidInput: a column is missing, or means nothing; what says whether a sample has a label is neither 0 nor 1.
     """
     files, forms = kind.file(), kind.columns()
-    tables = [member for member, one in files.items() if one.spread is Spread.LABELS]
+    tables = {one.name: member for member, one in files.items() if one.spread is Spread.LABELS}
     optional = {one.name: member for member, one in files.items() if one.spread is None and one.name in file.names}
     said = [name for name in tables if name != _TRUTH and (name in file.names or _of_labels(file, name))]
     if len(said) != 1:
@@ -352,7 +352,7 @@ def _by_labels(file: TableFile, kind: type[Input], labels: Sequence[str] | None)
             "/data",
             "missing_column",
             f"expected columns {either} for every label (in an NPZ also arrays {arrays}), got "
-            f"{'both' if said else 'neither'}",
+            f"{' and '.join(said) or 'none of them'}",
         )
     declared = None if labels is None else [*map(normalized, labels)]
     if declared is None and _TRUTH not in file.names:
@@ -363,9 +363,9 @@ def _by_labels(file: TableFile, kind: type[Input], labels: Sequence[str] | None)
     numbers = [name for name, member in optional.items() if forms[member].in_files in NUMBERS]
     table = file.load([name for name in optional if name not in numbers], [*columns, *numbers])
     found: dict[str, Any] = {
-        name: table.flags(names[0])
+        tables[name]: table.flags(names[0])
         if names == [name]
-        else _flags(table, names, checked=forms[name].in_files == "flags")
+        else _flags(table, names, checked=forms[tables[name]].in_files == "flags")
         for name, names in chosen.items()
     }
     found |= {member: getattr(table, forms[member].in_files)(name) for name, member in optional.items()}

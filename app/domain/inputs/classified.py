@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from app.domain.errors import InvalidInput
 from app.domain.inputs.attributes import read_attributes
-from app.domain.inputs.columns import BESIDE, Rows, check_lengths, facts_beside, samples_of
+from app.domain.inputs.columns import BESIDE, Rows, check_finite, check_lengths, facts_beside, samples_of
 from app.domain.inputs.content import IGNORED_FACT, Content
 from app.domain.inputs.ignored import IGNORED, at_their_places, samples_left
 from app.domain.inputs.kind import (
@@ -359,12 +359,7 @@ def _check_of_classes(matrix: NDArray[np.float64], pointer: str) -> None:
             pointer, "too_few_classes", f"expected at least 2 numbers in a row, got {matrix.shape[1]}"
         )
     check_class_count(matrix.shape[1], pointer)
-    finite = np.isfinite(matrix)
-    if not finite.all():
-        row, place = _first(~finite)
-        raise InvalidInput.at(
-            f"{pointer}/{row}/{place}", "not_finite", f"expected a finite number, got {matrix[row, place]}"
-        )
+    check_finite(matrix, pointer)
 
 
 def _first(bad: NDArray[np.bool_]) -> tuple[int, int]:

@@ -174,6 +174,15 @@ def check_range(
         raise InvalidInput.at(place, "out_of_range", f"expected a {what} {bounds}, got {values[first]:g}")
 
 
+def check_finite(matrix: NDArray[np.float64], pointer: str) -> None:
+    """Raises InvalidInput: a number of a table is infinite or NaN."""
+    bad = ~np.isfinite(matrix)
+    if bad.any():
+        row, place = np.argwhere(bad)[0].tolist()
+        detail = f"expected a finite number, got {matrix[row, place]}"
+        raise InvalidInput.at(f"{pointer}/{row}/{place}", "not_finite", detail)
+
+
 def _ragged(pointer: str, width: int, length: int) -> InvalidInput:
     return InvalidInput.at(pointer, "ragged_row", f"expected {width} entries as in the first row, got {length}")
 

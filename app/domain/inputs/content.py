@@ -88,6 +88,7 @@ class InputFacts(TypedDict, total=False):
         ties: Samples in which several classes were the most probable.
         threshold: The positive class was predicted from this value on; of folds with different thresholds all of them.
         threshold_assumed: The threshold was not given.
+        outputs: Of labels: that they came with scores, which are no probabilities.
         renormalized: Rows of probabilities that were divided by their sum.
         sum_tolerance: How far the sum of a row could lie from 1 before it was divided by it, where that was said.
         fold_kind: The kind of input that every fold is.
@@ -124,6 +125,7 @@ class InputFacts(TypedDict, total=False):
     ties: int
     threshold: float | list[float]
     threshold_assumed: bool
+    outputs: Literal["scores"]
     renormalized: int
     sum_tolerance: float
     fold_kind: str
@@ -160,6 +162,8 @@ GROUPS_FACT = "n_groups"
 IGNORED_FACT = "ignored"
 # Among the facts of an input whose samples have weights, which are known where they are stored: their effective size.
 WEIGHTS_FACT = "effective_samples"
+# Among the facts of labels that came with scores, which are no probabilities: that it is so.
+OUTPUTS_FACT = "outputs"
 # Among the facts of an input that was named by a reference: what was read.
 DATA_FACT = "data"
 # Among the facts of an input that was merged: the ids of the evaluations that it was merged of.

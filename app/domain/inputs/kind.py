@@ -162,7 +162,7 @@ class Member:
         about: Description for the OpenAPI document.
         form: Of the entries of a column; None for an option.
         file: The column in files; None where files have none.
-        instead: The member that it stands in place of: there is one of both.
+        instead: The member that it stands in place of: there is one of all that do, or that member itself.
         of_samples: Is it an option whose members have one entry per sample each?
     """
 
@@ -289,17 +289,19 @@ class Columns:
 
         Raises:
             InvalidInput, TooLarge: there are no entries, a column is of another length, an entry is not of its form, or
-                of two columns that stand in place of each other there are both or neither.
+                of columns that stand in place of each other there is none or more than one.
         """
-        for name, member in self.members().items():
-            other = member.instead
-            if other is None or (getattr(self, name) is None) is not (getattr(self, other) is None):
-                continue
-            if getattr(self, name) is None:
-                detail = f"expected {other} or {name}, got neither"
-                raise InvalidInput.at(f"{pointer}/{other}", "missing_field", detail)
-            raise InvalidInput.at(f"{pointer}/{name}", "one_of", f"expected either {other} or {name}, got both")
         given, forms = self.given(), self.columns()
+        replaced = {name: member.instead for name, member in self.members().items() if member.instead is not None}
+        for first in dict.fromkeys(replaced.values()):
+            names = [first, *(name for name, other in replaced.items() if other == first)]
+            found = [name for name in names if name in given]
+            either = " or ".join(names)
+            if not found:
+                raise InvalidInput.at(f"{pointer}/{first}", "missing_field", f"expected {either}, got none of them")
+            if found[1:]:
+                detail = f"expected either {either}, got {' and '.join(found)}"
+                raise InvalidInput.at(f"{pointer}/{found[-1]}", "one_of", detail)
         check_lengths(given, pointer, unit=unit)
         return {name: forms[name].check(one, f"{pointer}/{name}") for name, one in given.items()}
 

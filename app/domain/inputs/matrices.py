@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from app.domain.errors import InvalidInput
 from app.domain.inputs.columns import read_weights
-from app.domain.inputs.content import DECISIONS_FACT, GROUPS_FACT, LARGEST_TOTAL, WEIGHTS_FACT, Content
+from app.domain.inputs.content import DECISIONS_FACT, GROUPS_FACT, LARGEST_TOTAL, OUTPUTS_FACT, WEIGHTS_FACT, Content
 from app.domain.inputs.labels import (
     MOST_CLASSES,
     Coded,
@@ -93,8 +93,8 @@ class MatrixInput:
 
     @property
     def has_scores(self) -> bool:
-        """Did it come with scores, which are no probabilities?"""
-        return _SCORES in (self.kind, self.facts.get("fold_kind"))
+        """Did it come with scores of classes, or of labels, which are no probabilities?"""
+        return _SCORES in (self.kind, self.facts.get("fold_kind"), self.facts.get(OUTPUTS_FACT))
 
     @property
     def is_grouped(self) -> bool:

@@ -74,7 +74,7 @@ def _check(parts: Sequence[MatrixInput], *, as_folds: bool) -> None:
     for what, value in _IN_COMMON:
         _agree(parts, what, value)
     if not as_folds:
-        _agree(parts, "the threshold", lambda part: None if "threshold_assumed" in part.facts else _thresholds(part))
+        _agree(parts, "the threshold", _given_threshold)
     if len(_all_names([part.labels for part in parts])) == 2:
         _agree(parts, "the positive class", lambda part: None if part.positive is None else part.labels[part.positive])
     _check_samples([part.samples for part in parts if part.samples is not None])
@@ -161,8 +161,9 @@ def _agree(parts: Sequence[MatrixInput], what: str, value: Callable[[MatrixInput
             raise IncomparableRuns(detail, pointer=f"{_PLACE}/{place}")
 
 
-def _thresholds(part: MatrixInput) -> Any:
-    found = part.facts.get("threshold")
+def _given_threshold(part: MatrixInput) -> Any:
+    """The threshold that came with an input, or that of each label by name; None where none came."""
+    found = None if "threshold_assumed" in part.facts else part.facts.get("threshold")
     return dict(zip(part.labels, found, strict=True)) if isinstance(found, list) else found
 
 
@@ -311,12 +312,11 @@ def _judged(first: MatrixInput, samples: Samples, labels: tuple[str, ...]) -> _F
     match first.task:
         case None:
             positive = first.labels[first.positive] if first.positive is not None and len(labels) == 2 else None
-            given = "threshold" in first.facts and "threshold_assumed" not in first.facts
             return {
                 "y_true": _column(labels, samples.truth),
                 "labels": list(labels),
                 "positive": positive,
-                "threshold": first.facts["threshold"] if given else None,
+                "threshold": _given_threshold(first),
                 **(
                     {"y_pred": _column(labels, samples.predicted)}
                     if samples.outputs is None
@@ -326,10 +326,10 @@ def _judged(first: MatrixInput, samples: Samples, labels: tuple[str, ...]) -> _F
                 **({"renormalize": True, "sum_tolerance": MOST_TOLERANCE} if first.kind == "probabilities" else {}),
             }
         case Task.MULTILABEL:
-            thresholds = first.facts.get("threshold")
-            if isinstance(thresholds, list):
-                thresholds = [_thresholds(first)[label] for label in labels]
-            by = "y_pred" if samples.outputs is None else "probabilities"
+            thresholds = _given_threshold(first)
+            if isinstance(thresholds, dict):
+                thresholds = [thresholds[label] for label in labels]
+            by = "y_pred" if samples.outputs is None else "scores" if first.has_scores else "probabilities"
             output = samples.predicted if samples.outputs is None else samples.outputs
             return {"y_true": samples.truth, by: output, "thresholds": thresholds, "labels": list(labels)}
         case Task.RANKING if samples.ids is not None and samples.outputs is not None:

@@ -1,4 +1,4 @@
-"""Samples with any number of labels: those that they have, and those predicted or the probability of each."""
+"""Samples with any number of labels: those that they have, and those predicted or a probability or score of each."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -11,11 +11,20 @@ from numpy.typing import NDArray
 from app.domain.errors import Fault, InvalidInput, TooLarge, UnknownClass
 from app.domain.findings import Finding
 from app.domain.inputs.attributes import read_attributes
-from app.domain.inputs.classified import Probabilities
-from app.domain.inputs.columns import Rows, check_range, facts_beside, group_facts, samples_of, weight_facts
-from app.domain.inputs.content import GROUPS_FACT, WEIGHTS_FACT, Content
+from app.domain.inputs.classified import Probabilities, Scores, assumed_threshold
+from app.domain.inputs.columns import (
+    Rows,
+    check_finite,
+    check_range,
+    facts_beside,
+    group_facts,
+    samples_of,
+    weight_facts,
+)
+from app.domain.inputs.content import GROUPS_FACT, OUTPUTS_FACT, WEIGHTS_FACT, Content
 from app.domain.inputs.kind import (
     ATTRIBUTES,
+    POINTS,
     SETS_OF_LABELS,
     SHARES,
     AttributeColumns,
@@ -25,7 +34,6 @@ from app.domain.inputs.kind import (
     File,
     Input,
     PerClass,
-    Share,
     Spread,
     UnitKind,
     Values,
@@ -51,7 +59,6 @@ from app.kernel.uncertainty.units import LabelUnits
 
 # Samples times labels: a table of so many bytes, of which some are held at once.
 MOST_ENTRIES = 100_000_000
-THRESHOLD = 0.5
 Members = NDArray[np.bool_]
 _ROWS = "a list of labels for every sample, or a 0 or 1 for each of the `labels`"
 _WITHOUT_SCORES = frozenset({Inputs.MATRIX, Inputs.LABELS})
@@ -106,11 +113,11 @@ def _restricted(source: MatrixInput, places: NDArray[np.intp]) -> MatrixInput:
 
 
 def as_classes(source: MatrixInput, label: str) -> MatrixInput:
-    """A label and its absence as two classes with probabilities, of which the label is the positive one.
+    """A label and its absence as two classes with probabilities or scores, of which the label is the positive one.
 
     Raises:
         UnknownClass: there is no such label.
-        ValueError: there are no probabilities.
+        ValueError: there are none.
     """
     samples, labels = source.samples, source.labels
     if label not in labels:
@@ -118,12 +125,12 @@ def as_classes(source: MatrixInput, label: str) -> MatrixInput:
             f"expected one of {listed(labels)}, got {shown(label)}", suggestions=nearest_labels(label, labels)
         )
     if samples is None or samples.outputs is None:
-        raise ValueError("expected probabilities of labels")
+        raise ValueError("expected probabilities or scores of labels")
     place, threshold = labels.index(label), source.facts["threshold"]
     present = samples.outputs[:, place]
     return replace(
         source,
-        kind=Probabilities.kind,
+        kind=Scores.kind if source.has_scores else Probabilities.kind,
         labels=(f"not {label}", label),
         positive=1,
         counts=source.counts[place],
@@ -132,7 +139,7 @@ def as_classes(source: MatrixInput, label: str) -> MatrixInput:
             samples,
             truth=samples.truth[:, place].astype(np.intp),
             predicted=samples.predicted[:, place].astype(np.int64),
-            outputs=np.stack([1.0 - present, present], axis=1),
+            outputs=present if source.has_scores else np.stack([1.0 - present, present], axis=1),
         ),
     )
 
@@ -220,7 +227,7 @@ _UNITS = UnitKind(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Multilabel(Input):
-    """Samples with any number of labels: those that they have, and those predicted or the probability of each.
+    """Samples with any number of labels: those that they have, and those predicted or a probability or score of each.
 
     Attributes:
         part: Are these some of the samples only, whose weights may add up to nothing?
@@ -245,8 +252,16 @@ class Multilabel(Input):
         File("probabilities", needed=True, spread=Spread.LABELS),
         instead="y_pred",
     )
-    thresholds: Share | list[Share] | None = option(
-        "A label is predicted from this probability on: one for all or one for each; 0.5 by default."
+    scores: Rows | None = column(
+        POINTS,
+        "n x L of any real numbers in place of `y_pred`, higher for more likely labels. What needs probabilities has "
+        "no value.",
+        File("score", needed=True, spread=Spread.LABELS),
+        instead="y_pred",
+    )
+    thresholds: float | list[float] | None = option(
+        "A label is predicted from this probability or score on: one for all or one for each. When left out 0.5, or 0 "
+        "if scores lie outside of 0 and 1."
     )
     labels: ClassNames | None = option(
         'The labels; those that occur, sorted, or "0" to "L-1" for columns, when left out.'
@@ -260,16 +275,16 @@ class Multilabel(Input):
     def read(self, pointer: str) -> MatrixInput:
         """A table of two by two for each label, and the samples."""
         read = self.read_columns(pointer)
-        if "probabilities" in read:
-            return self._with_probabilities(read, pointer)
+        if "y_pred" not in read:
+            return self._with_outputs(read, pointer)
         if self.thresholds is not None:
             raise InvalidInput.at(f"{pointer}/thresholds", "thresholds_need_probabilities", "expected none with y_pred")
         return self._with_predictions(read, pointer)
 
     @classmethod
     def options_of(cls, facts: Facts) -> dict[str, Any]:
-        """Labels, and the thresholds of probabilities."""
-        return {"labels": facts["labels"], **({"thresholds": facts["threshold"]} if "rule" in facts else {})}
+        """Labels, and the thresholds of probabilities or scores."""
+        return {"labels": facts["labels"], **({"thresholds": facts["threshold"]} if "threshold" in facts else {})}
 
     def _with_predictions(self, read: Mapping[str, Any], pointer: str) -> MatrixInput:
         """Rows of 0 and 1 that are all as long as there are labels are columns. Without ``labels`` those that occur are
@@ -288,13 +303,22 @@ class Multilabel(Input):
             labels, members = _encoded(given, None, pointer)
         return self._made(read, labels, members["y_true"], members["y_pred"], {}, pointer)
 
-    def _with_probabilities(self, read: Mapping[str, Any], pointer: str) -> MatrixInput:
-        outputs = read["probabilities"]
+    def _with_outputs(self, read: Mapping[str, Any], pointer: str) -> MatrixInput:
+        name = next(one for one in ("probabilities", "scores") if one in read)
+        outputs, facts = read[name], dict[str, Any]()
         size, width = outputs.shape
-        _check_size(size, width, f"{pointer}/probabilities")
-        check_range(outputs, f"{pointer}/probabilities", 0.0, 1.0, what="probability")
+        _check_size(size, width, f"{pointer}/{name}")
+        if name == "scores":
+            check_finite(outputs, f"{pointer}/scores")
+            facts[OUTPUTS_FACT] = "scores"
+        else:
+            check_range(outputs, f"{pointer}/probabilities", 0.0, 1.0, what="probability")
         labels = names_of(self.labels or None, width, f"labels for {width} columns", f"{pointer}/labels")
-        chosen = THRESHOLD if self.thresholds is None else self.thresholds
+        chosen = self.thresholds
+        if chosen is None:
+            chosen = assumed_threshold(float(outputs.min()), float(outputs.max()))
+            if name == "scores":
+                facts["threshold_assumed"] = True
         levels = np.asarray(chosen, dtype=np.float64)
         if levels.ndim and len(levels) != width:
             raise InvalidInput.at(
@@ -302,12 +326,19 @@ class Multilabel(Input):
                 "wrong_length",
                 f"expected one threshold, or {width} as there are labels, got {len(levels)}",
             )
+        if name == "probabilities":
+            check_range(levels, f"{pointer}/thresholds", 0.0, 1.0, what="threshold")
+        elif self.part and self.thresholds is None:
+            where = f"{pointer}/thresholds"
+            raise InvalidInput.at(
+                where, "missing_field", "expected thresholds of scores that are more than memory holds"
+            )
         truth = _as_columns(self.y_true, labels, f"{pointer}/y_true")
         if truth is None:
             truth = _encoded({"y_true": self.y_true}, labels, pointer)[1]["y_true"]
         threshold = chosen if isinstance(chosen, int | float) else list(chosen)
-        facts = {"rows": size, "rule": DecidedBy.THRESHOLD.value, "threshold": threshold}
-        return self._made(read, labels, truth, outputs >= levels, facts, pointer)
+        facts |= {"rows": size, "rule": DecidedBy.THRESHOLD.value, "threshold": threshold}
+        return self._made(read, labels, truth, outputs >= levels, facts, pointer, outputs)
 
     def _made(
         self,
@@ -317,13 +348,14 @@ class Multilabel(Input):
         predicted: Members,
         facts: Facts,
         pointer: str,
+        outputs: NDArray[np.float64] | None = None,
     ) -> MatrixInput:
         weighed, where = read.get("sample_weight"), f"{pointer}/sample_weight"
         if weighed is not None:
             facts = {"rows": len(truth), **facts}
             if weighed.any() or not self.part:
                 check_entries(weighed, where, lambda index: f"{where}/{index}")
-        samples = samples_of(read, truth.view(np.uint8), predicted.view(np.uint8), read.get("probabilities"))
+        samples = samples_of(read, truth.view(np.uint8), predicted.view(np.uint8), outputs)
         if self.attributes:
             samples = replace(samples, attributes=read_attributes(self.attributes, len(truth), f"{pointer}/attributes"))
         return MatrixInput(

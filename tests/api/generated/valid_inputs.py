@@ -127,20 +127,24 @@ def _ranking(source: Json) -> Json:
 
 
 def _multilabel(source: Json) -> Json:
-    """Two labels as columns of 0 and 1, or with probabilities."""
+    """Two labels as columns of 0 and 1, or with probabilities or scores."""
     size = min(max(len(source["y_true"]), 2), _ROWS)
     if source.get("labels") is not None:
         source["labels"] = ["a", "b"]
     source["y_true"] = cycled([[0, 1], [1, 0]], size)
-    if source.get("probabilities") is None:
+    outputs = next((one for one in ("probabilities", "scores") if source.get(one) is not None), None)
+    for name in {"y_pred", "probabilities", "scores"} - {outputs}:
+        source.pop(name, None)
+    if outputs is None:
         source["y_pred"] = cycled([[1, 1], [1, 0], [0, 1]], size)
         source.pop("thresholds", None)
     else:
-        rows = [cycled(row, 2) for row in cycled(source["probabilities"], size)]
-        source["probabilities"] = [[min(abs(value), 1.0) for value in row] for row in rows]
-        source["y_pred"] = None
-        if isinstance(source.get("thresholds"), list):
-            source["thresholds"] = cycled(source["thresholds"] or [0.5], 2)
+        rows = [cycled(row, 2) for row in cycled(source[outputs], size)]
+        source[outputs] = [[min(abs(value), 1.0) for value in row] for row in rows]
+        given = source.get("thresholds")
+        if given is not None:
+            each = [min(abs(value), 1.0) for value in (given if isinstance(given, list) else [given])]
+            source["thresholds"] = cycled(each or [0.5], 2) if isinstance(given, list) else each[0]
     _beside(source, size)
     return source
 

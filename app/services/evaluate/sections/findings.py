@@ -467,9 +467,8 @@ def findings_of_order(run: RunData, areas: Sequence[Value]) -> list[Finding]:
     found = [
         _hidden_by_auc(run, areas),
         tie_finding(facts.get("ties", 0), scores.n_samples, "probability" if scores.are_probabilities else "score"),
-        _assumed(run.source),
     ]
-    return [finding for finding in found if finding is not None]
+    return [*(finding for finding in found if finding is not None), *threshold_findings(run.source)]
 
 
 def _rounded(source: MatrixInput) -> Finding | None:
@@ -667,16 +666,19 @@ def _hidden_class(run: RunData, code: int) -> _Hidden | None:
     return found._replace(area_low=low, share_high=float(high))
 
 
-def _assumed(source: MatrixInput) -> Finding | None:
+def threshold_findings(source: MatrixInput) -> list[Finding]:
+    """Return findings on a threshold that nobody gave."""
     if not source.facts.get("threshold_assumed"):
-        return None
+        return []
     threshold = source.facts["threshold"]
-    return Finding.note(
-        "threshold_assumed",
-        f"No threshold came with the scores, so the confusion matrix is that of {threshold}. What follows from the "
-        "order of the scores, such as AUC, does not depend on it.",
-        threshold=threshold,
-    )
+    return [
+        Finding.note(
+            "threshold_assumed",
+            f"No threshold came with the scores, so the confusion matrix is that of {threshold}. What follows from the "
+            "order of the scores, such as AUC, does not depend on it.",
+            threshold=threshold,
+        )
+    ]
 
 
 def data_findings(source: MatrixInput) -> list[Finding]:

@@ -27,7 +27,7 @@ from app.services.estimates.report_intervals import estimate_for_report, unit_me
 from app.services.estimates.run_data import RunData
 from app.services.evaluate.questions import Question
 from app.services.evaluate.sections.designs import label_weights
-from app.services.evaluate.sections.findings import data_findings
+from app.services.evaluate.sections.findings import data_findings, threshold_findings
 from app.services.reasons import NOT_FOLDED, reason, requested_of_streamed
 
 
@@ -57,7 +57,7 @@ def unit_section(question: Question, task: Task, run: RunData) -> Section:
     given = question.options.costs
     costs = None if given is None else np.array(given.matrix)
     findings, details = (
-        [*kind.findings(source, run.subject, values, per_class), *data_findings(source)],
+        [*kind.findings(source, run.subject, values, per_class), *threshold_findings(source), *data_findings(source)],
         {**kind.details(source, run.subject, question.options.level, costs)},
     )
     if source.is_weighted and not source.is_grouped:

@@ -70,7 +70,7 @@ class Evaluating(Asking):
         data: str | Mapping[str, Any] | None = None,
         labels: Any = None,
         positive: Any = None,
-        threshold: float | None = None,
+        threshold: float | Sequence[float] | None = None,
         renormalize: bool | None = None,
         sample_ids: Any = None,
         group_ids: Any = None,
@@ -99,7 +99,7 @@ class Evaluating(Asking):
                 several labels, a table of 0 and 1 or lists of labels; then so is what was predicted.
             y_pred: The predicted classes.
             probabilities: n x K, columns in the order of ``labels``; a data frame names its columns itself.
-            scores: Any numbers, higher for the positive class; or n x K.
+            scores: Any numbers, higher for the positive class; or n x K, of classes or of labels.
             matrix: A confusion matrix of counts, rows actual.
             input: In place of these an ``input`` as the service takes it, such as folds.
             file: A Parquet, Arrow, CSV or NPZ file; the arguments above are then names of its columns.
@@ -107,6 +107,7 @@ class Evaluating(Asking):
                 as the service takes it, with a filter, a version or labels of other files; the arguments above are
                 then names of columns. A job does it, whose end is waited for.
             labels: The classes in order. A mapping translates codes into names.
+            threshold: The positive class is predicted from it on; of several labels one for all or one for each.
             renormalize: Divide every row of probabilities by its sum: for rounded ones.
             sample_ids: One per sample: runs on the same samples are compared pair by pair.
             group_ids: What samples have in common, such as the patient: samples of one group are not independent.

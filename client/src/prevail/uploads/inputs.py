@@ -45,7 +45,7 @@ class Given:
     data: str | Mapping[str, Any] | None = None
     labels: Any = None
     positive: Any = None
-    threshold: float | None = None
+    threshold: float | Sequence[float] | None = None
     renormalize: bool | None = None
     sample_ids: Any = None
     group_ids: Any = None
@@ -140,10 +140,12 @@ def prepared(request: Mapping[str, Any], given: Given, watch: Watcher | None) ->
 def _of_arrays(request: Mapping[str, Any], given: Given, name: str, watch: Watcher | None) -> Prepared:
     if given.y_true is None:
         raise InvalidInput("y_true: expected the actual classes, got none", code="missing")
-    if has_rows(given.y_true) and name in ("y_pred", "probabilities"):
+    if has_rows(given.y_true):
         truth, labels = listed(given.y_true, "y_true")
         said, _ = listed(getattr(given, name), name)
         source = {"kind": "multilabel", **({} if labels is None else {"labels": labels}), **given.facts()}
+        if given.threshold is not None:
+            source["thresholds"] = source.pop("threshold")
         return {**request, "input": {**source, "y_true": truth, name: said, **given.beside()}}, None, {}
     facts: dict[str, Any] = {"kind": KINDS[name], **given.facts()}
     columns: list[Data] = [column(_translated(given.y_true, given.labels, "y_true"), "y_true")]
