@@ -267,9 +267,9 @@ def database_in_use(settings: Settings) -> Iterator[SecretStr]:
 def migrate_database(settings: Settings, revision: str) -> None:
     """Bring the configured database, or the embedded one, up to a revision."""
     with database_in_use(settings) as url:
-        read_revisions(url, settings.database_wait_seconds)
+        read_revision(url, settings.database_wait_seconds)
         upgrade(url, revision)
-        print(f"The schema is at revision {', '.join(sorted(read_revisions(url, 0)))}.")
+        print(f"The schema is at revision {read_revision(url, 0)}.")
 
 
 def alembic_config(url: SecretStr | None = None) -> "Config":
@@ -291,6 +291,11 @@ def alembic_config(url: SecretStr | None = None) -> "Config":
 
 def upgrade(url: SecretStr, revision: str) -> None:
     """Run the migrations of the database at `url` up to a revision."""
+    from app.store.database.engine import expected_revision
+
+    # Importing alembic takes longer than to ask, and nearly always there is nothing to do.
+    if revision == "head" and read_revision(url, 0) == expected_revision():
+        return
     from alembic import command
     from alembic.util import CommandError as AlembicError
 
@@ -306,34 +311,33 @@ def refuse_outdated_schema(url: SecretStr, wait_seconds: float) -> None:
     Raises:
         CommandError: it has another one or none, or does not answer.
     """
-    from alembic.script import ScriptDirectory
+    from app.store.database.engine import expected_revision, known_revisions
 
-    scripts = ScriptDirectory.from_config(alembic_config())
-    newest = set(scripts.get_heads())
-    present = read_revisions(url, wait_seconds)
+    newest, present = expected_revision(), read_revision(url, wait_seconds)
     if present != newest:
-        state = f"is at revision {', '.join(sorted(present))}" if present else "has no schema yet"
-        known = {script.revision for script in scripts.walk_revisions()}
+        state = "has no schema yet" if present is None else f"is at revision {present}"
         # An unknown one comes from a newer release: this one's migrations cannot lead away from it.
-        remedy = "run `prevail migrate` first" if present <= known else "run the release that it was migrated for"
-        raise CommandError(f"the database {state}, this release needs {', '.join(sorted(newest))}; {remedy}")
+        is_known = present is None or present in known_revisions()
+        remedy = "run `prevail migrate` first" if is_known else "run the release that it was migrated for"
+        raise CommandError(f"the database {state}, this release needs {newest}; {remedy}")
 
 
-def read_revisions(url: SecretStr, wait_seconds: float) -> set[str]:
-    """The schema revisions of the database at `url`; waits for it when it does not answer yet.
+def read_revision(url: SecretStr, wait_seconds: float) -> str | None:
+    """The schema revision of the database at `url`, if it has one; waits for it when it does not answer yet.
 
     Raises:
         CommandError: it cannot be reached, or refuses.
     """
-    from alembic.runtime.migration import MigrationContext
     from sqlalchemy.exc import DBAPIError
     from sqlalchemy.ext.asyncio import create_async_engine
     from sqlalchemy.pool import NullPool
 
-    async def read() -> set[str]:
+    from app.store.database.engine import revision_at
+
+    async def read() -> str | None:
         engine = create_async_engine(url.get_secret_value(), poolclass=NullPool)
         async with engine.connect() as connection:
-            return await connection.run_sync(lambda bind: set(MigrationContext.configure(bind).get_current_heads()))
+            return await revision_at(connection)
 
     deadline = time.monotonic() + wait_seconds
     while True:

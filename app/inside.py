@@ -51,8 +51,9 @@ def started(folder: Path | None) -> "Iterator[FastAPI]":
             finally:
                 server = starting.result()
                 stack.push(database)
-        url = SecretStr(normalize_database_url(server.dsn()))
-        upgrade(url, "head")
+            url = SecretStr(normalize_database_url(server.dsn()))
+            # A notebook's thread has an event loop already.
+            beside.submit(upgrade, url, "head").result()
         # Who ends it at once interrupts connections of the queue that are being made, which is no fault to print.
         logging.getLogger("psycopg.pool").addHandler(logging.NullHandler())
         yield create_app(Settings(database_url=url, authentication=Authentication.off))

@@ -36,6 +36,7 @@ from app.api.v1.evaluations import batches, evaluations
 from app.api.v1.replays import replay
 from app.api.wire.middleware import Addresses, CrossOrigin, HeaderChecks, Observed, RequestEnvelope, UsageCount
 from app.protocol import LIMITS, REFUSED, ConnectionLimits
+from app.services.evaluate.reports import warm_up
 from app.settings import MetricsAccess, Settings
 from app.telemetry import Telemetry
 from app.wiring import build_services, build_telemetry
@@ -91,6 +92,8 @@ def create_app(
         built = build_services(settings, telemetry, requests, job_grace_seconds=job_grace_seconds)
         async with built as services, _settled() if alone else nullcontext():
             app.state.services = services
+            if alone:
+                warm_up()
             yield {LIMITS: limits, **({REFUSED: counted.refused} if counted is not None else {})}
 
     counted = telemetry.metrics

@@ -27,7 +27,6 @@ from app.services.admission import Admission
 from app.services.compare.across_datasets import TournamentService
 from app.services.compare.comparisons import ComparisonService
 from app.services.evaluate.evaluations import EvaluationService
-from app.services.evaluate.reports import warm_up
 from app.services.gate import GateService
 from app.services.history import ChangeWatch, HistoryService
 from app.services.idempotency import IdempotencyService
@@ -196,7 +195,6 @@ async def build_services(
     try:
         if await _is_current(readiness):
             await store.prepare([metric.key for metric in catalogue().reported.of_scope(Scope.OVERALL)])
-        warm_up()
         # Once the first requests can be answered: a start is not to wait for it.
         asyncio.get_running_loop().call_later(_WARM_UP_AFTER_SECONDS, compute.warm_up)
         retention.start()

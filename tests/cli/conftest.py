@@ -77,7 +77,8 @@ ENVIRONMENT = """
 """
 MIGRATION = """
     from alembic import op
-    revision, down_revision = {revision!r}, {before!r}
+    revision = {revision!r}
+    down_revision = {before!r}
 
     def upgrade():
         op.execute("CREATE TABLE table_{revision} (id int)")

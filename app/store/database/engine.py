@@ -419,6 +419,15 @@ def _migrations() -> Mapping[str, str | None]:
     return found
 
 
+async def revision_at(connection: AsyncConnection) -> str | None:
+    """Return the revision of the schema that is there, if there is one."""
+    # Asked first: a SELECT from a table that is not there would fail the transaction.
+    if await connection.scalar(text("SELECT to_regclass('alembic_version')")) is None:
+        return None
+    revision: str | None = await connection.scalar(text("SELECT version_num FROM alembic_version"))
+    return revision
+
+
 class SchemaReadiness:
     """The port `app.services.ports.Readiness` for Postgres."""
 
@@ -430,16 +439,9 @@ class SchemaReadiness:
         expected = expected_revision()
         try:
             with watch_of(self._engine).use("read"), translated():
-                revision = await self._read_revision()
+                async with self._engine.connect() as connection:
+                    revision = await revision_at(connection)
                 newer = revision is not None and revision not in known_revisions()
                 return StoreState(reachable=True, revision=revision, expected=expected, newer=newer)
         except StoreUnavailableError:
             return StoreState(reachable=False, revision=None, expected=expected)
-
-    async def _read_revision(self) -> str | None:
-        async with self._engine.connect() as connection:
-            # Asked first: a SELECT from a table that is not there would fail the transaction.
-            if await connection.scalar(text("SELECT to_regclass('alembic_version')")) is None:
-                return None
-            revision = await connection.scalar(text("SELECT version_num FROM alembic_version"))
-            return None if revision is None else str(revision)
