@@ -211,7 +211,7 @@ class GuardedProtocol(HttpToolsProtocol):
             Problem(
                 status=HTTPStatus.REQUEST_TIMEOUT,
                 code="request_timeout",
-                detail=f"expected the rest of the {part} sooner; nothing was kept",
+                detail=f"expected the rest of the {part} sooner; nothing was saved",
             )
         )
 
@@ -286,7 +286,7 @@ async def _too_many_connections(scope: Scope, receive: ASGIReceiveCallable, send
     problem = Problem(
         status=HTTPStatus.SERVICE_UNAVAILABLE,
         code="overloaded",
-        detail="too many connections are open; nothing was kept, try again shortly",
+        detail="too many connections are open; nothing was saved, try again shortly",
         headers={"retry-after": "1"},
     )
     await _refused(problem, scope, receive, send)

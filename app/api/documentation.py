@@ -74,12 +74,12 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
     415: problem("The `Content-Type` is not JSON, or the `Content-Encoding` is not known."),
     422: problem("The request has a fault; `errors` points at it."),
     429: problem(
-        "The key has used up its rate or its quota, or the project its quota; nothing was kept.",
+        "The key has used up its rate or its quota, or the project its quota; nothing was saved.",
         {"Retry-After": _RETRY_AFTER, "RateLimit": _RATE_LIMIT, "RateLimit-Policy": _RATE_POLICY},
     ),
     431: problem("The headers are too large."),
     503: problem("Overloaded, or the database does not answer; see `Retry-After`.", {"Retry-After": _RETRY_AFTER}),
-    504: problem("Computing it took longer than is allowed and was ended; nothing was kept."),
+    504: problem("Computing it took longer than is allowed and was ended; nothing was saved."),
     507: problem(
         "No space left where the database keeps its files, or the project has used up its quota of bytes; nothing was "
         "kept, see `Retry-After`.",

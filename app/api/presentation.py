@@ -182,7 +182,7 @@ class View:
 
     @property
     def chosen(self) -> tuple[str, ...] | None:
-        """The metrics of `values`; None where these are not kept."""
+        """The metrics of `values`; None where these are not saved."""
         return self.metrics if self.fields is not None and VALUES in self.fields else None
 
     def is_within(self, shape: type) -> bool:
@@ -190,7 +190,7 @@ class View:
         return self.fields is not None and {*self.fields} <= {one.name for one in fields(shape)}
 
     def write(self, answer: Any) -> bytes:
-        """The answer, a dataclass or what was kept of one, as it is sent."""
+        """The answer, a dataclass or what was saved of one, as it is sent."""
         if self.media is Media.JSON:
             return write_json(answer if self.fields is None else kept_members(answer, self.fields))
         document = self.kind.document(orjson.loads(write_json(answer)))

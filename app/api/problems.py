@@ -74,12 +74,12 @@ PROBLEM_TYPES = {
     "unknown_host": "The name in `Host` is none of the service's: PREVAIL_ALLOWED_HOSTS. As long as no key is needed, "
     "those of its machine are its only ones.",
     "foreign_form": "The form was not sent by a page of this service. Reload the page and try again.",
-    "rate_limited": "The key was used more often than its rate. Nothing was kept; see `Retry-After` and `RateLimit`.",
-    "quota_used_up": "The key has used up its quota for the day (UTC). Nothing was kept; see `Retry-After`.",
+    "rate_limited": "The key was used more often than its rate. Nothing was saved; see `Retry-After` and `RateLimit`.",
+    "quota_used_up": "The key has used up its quota for the day (UTC). Nothing was saved; see `Retry-After`.",
     "project_quota_used_up": "The project has used what it may in a day (UTC): PREVAIL_QUOTA_EVALUATIONS or "
-    "PREVAIL_QUOTA_COMPUTE_SECONDS. Nothing was kept; GET /v1/usage has the numbers, see `Retry-After`.",
-    "storage_quota_used_up": "The project has sent as many bytes to be kept as it may in a day (UTC): "
-    "PREVAIL_QUOTA_BYTES. Nothing was kept; GET /v1/usage has the numbers, see `Retry-After`.",
+    "PREVAIL_QUOTA_COMPUTE_SECONDS. Nothing was saved; GET /v1/usage has the numbers, see `Retry-After`.",
+    "storage_quota_used_up": "The project has sent as many bytes to be saved as it may in a day (UTC): "
+    "PREVAIL_QUOTA_BYTES. Nothing was saved; GET /v1/usage has the numbers, see `Retry-After`.",
     "idempotency_key_reused": "The Idempotency-Key was used for another request before. Each request needs a key of "
     "its own.",
     "idempotency_key_in_flight": "A request with this Idempotency-Key is under way; ask again after `Retry-After`.",
@@ -93,7 +93,7 @@ PROBLEM_TYPES = {
     "job_lost": "The worker ended each time the job was tried (PREVAIL_JOB_ATTEMPTS). Ask for less at once.",
     "not_found": "There is no such thing, or no longer.",
     "not_for_this_kind": "What is asked for has no meaning for the kind of input that was evaluated.",
-    "no_samples_kept": "Curves and thresholds need an evaluation of probabilities or scores whose samples were kept. "
+    "no_samples_kept": "Curves and thresholds need an evaluation of probabilities or scores whose samples were saved. "
     "Slices need one whose samples have attributes.",
     "unknown_class": "`class` has to name a class of the evaluation; `suggestions` has the nearest ones.",
     "needs_scores": "It is about probabilities or scores, and the input came without.",
@@ -111,16 +111,16 @@ PROBLEM_TYPES = {
     "headers_too_large": "The first line of the request and its headers have more than 64 KiB.",
     "unsupported_media_type": "The body has to be announced as application/json.",
     "deadline_passed": "Computing it took longer than PREVAIL_COMPUTE_SECONDS (PREVAIL_JOB_SECONDS for a job, "
-    "PREVAIL_DATA_SECONDS for data by reference) and was ended. Nothing was kept.",
-    "process_lost": "The process that computed it ended. Nothing was kept; try again after `Retry-After` seconds.",
+    "PREVAIL_DATA_SECONDS for data by reference) and was ended. Nothing was saved.",
+    "process_lost": "The process that computed it ended. Nothing was saved; try again after `Retry-After` seconds.",
     "cluster_unavailable": "The cluster of PREVAIL_SPARK does not answer, or does not do what was asked; the detail "
-    "says which. Nothing was kept; send the request again once that is mended.",
+    "says which. Nothing was saved; send the request again once that is mended.",
     "spill_full": "Rows beyond memory take more room in files than PREVAIL_SPILL_BYTES, or than the disk has. Nothing "
-    "was kept.",
-    "not_enough_memory": "Computing it needs more memory than PREVAIL_COMPUTE_MEMORY_BYTES. Nothing was kept.",
-    "overloaded": "More is under way than the service takes. Nothing was kept; try again after `Retry-After` seconds.",
+    "was saved.",
+    "not_enough_memory": "Computing it needs more memory than PREVAIL_COMPUTE_MEMORY_BYTES. Nothing was saved.",
+    "overloaded": "More is under way than the service takes. Nothing was saved; try again after `Retry-After` seconds.",
     "database_unavailable": "The database does not answer. Try again after `Retry-After` seconds.",
-    "no_space": "The disk of the database is full. Nothing was kept; writes work again as soon as there is space.",
+    "no_space": "The disk of the database is full. Nothing was saved; writes work again as soon as there is space.",
     "schema_outdated": "The database has not the schema of this release; run `prevail migrate`.",
     "unavailable": "The service lacks memory, or something that it depends on does not answer.",
     "internal_error": "The service failed. The log has the cause under the request id in `instance`.",
@@ -430,9 +430,9 @@ def refusal_of(error: Exception) -> Problem:
 def _store_problem(error: Exception) -> Problem | None:
     match error:
         case StoreOverloadedError():
-            return _retry("overloaded", "more writes are waiting than the service takes; nothing was kept")
+            return _retry("overloaded", "more writes are waiting than the service takes; nothing was saved")
         case StoreFullError():
-            detail = "no space left where the database keeps its files; nothing was kept"
+            detail = "no space left where the database keeps its files; nothing was saved"
             return _retry("no_space", detail, RETRY_SPACE_SECONDS, HTTPStatus.INSUFFICIENT_STORAGE)
         case StoreUnavailableError():
             return _retry("database_unavailable", "the database does not answer; try again shortly")

@@ -92,7 +92,7 @@ class DataNotAllowed(Forbidden):
 
 
 class TooManyRequests(DomainError):
-    """A key was used more often than it may be: so many ``times`` in ``window`` seconds. Nothing was kept."""
+    """A key was used more often than it may be: so many ``times`` in ``window`` seconds. Nothing was saved."""
 
     code = "rate_limited"
 
@@ -109,13 +109,13 @@ class QuotaUsedUp(TooManyRequests):
 
 
 class ProjectQuotaUsedUp(QuotaUsedUp):
-    """A project has used what it may in a day of evaluations or of seconds to compute. Nothing was kept."""
+    """A project has used what it may in a day of evaluations or of seconds to compute. Nothing was saved."""
 
     code = "project_quota_used_up"
 
 
 class StorageQuotaUsedUp(DomainError):
-    """A project has sent as many bytes to be kept as it may in a day. Nothing was kept."""
+    """A project has sent as many bytes to be saved as it may in a day. Nothing was saved."""
 
     code = "storage_quota_used_up"
 
@@ -160,7 +160,7 @@ class BeyondMemory(TooLarge):
 
 
 class Overloaded(DomainError):
-    """More is under way than the service takes; a retry after ``retry_after`` seconds is sensible. Nothing was kept."""
+    """More is under way than the service takes; retry after ``retry_after`` seconds. Nothing was saved."""
 
     code = "overloaded"
 
@@ -170,7 +170,7 @@ class Overloaded(DomainError):
 
 
 class TooManyJobs(DomainError):
-    """More jobs of the project wait than may; a retry after ``retry_after`` seconds is sensible. Nothing was kept."""
+    """More jobs of the project wait than may; a retry after ``retry_after`` seconds is sensible. Nothing was saved."""
 
     code = "too_many_jobs"
 
@@ -210,19 +210,19 @@ class NotEnoughMemory(DomainError):
 
 
 class ProcessLost(DomainError):
-    """The process that computed what was asked for ended under it. Nothing was kept; a retry is sensible."""
+    """The process that computed what was asked for ended under it. Nothing was saved; a retry is sensible."""
 
     code = "process_lost"
 
 
 class SpillFull(DomainError):
-    """Rows beyond memory take more room in files than they may, or than there is. Nothing was kept."""
+    """Rows beyond memory take more room in files than they may, or than there is. Nothing was saved."""
 
     code = "spill_full"
 
 
 class ClusterUnavailable(DomainError):
-    """The cluster that holds rows beyond memory cannot do what was asked for. Nothing was kept."""
+    """The cluster that holds rows beyond memory cannot do what was asked for. Nothing was saved."""
 
     code = "cluster_unavailable"
 

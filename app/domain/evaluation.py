@@ -221,7 +221,7 @@ class ShownValue:
     Attributes:
         low: `null` where there are no limits; `reason` says why.
         method: Of the limits.
-        group: Whether the class shares move it: `insensitive` or `sensitive`; `null` where it is not known.
+        group: Whether class prevalence moves it: `insensitive` or `sensitive`; `null` where it is not known.
         balanced: The same at equally frequent classes, of what is sensitive and has such a value.
         reason: Why the value or its limits are `null`.
         as_asked: The name under which it was asked for, where that is another.

@@ -203,7 +203,7 @@ class KeptResult:
     Attributes:
         item: 0 is the request as a whole; an item of a batch counts from 1.
         fingerprint: Of the request: another one with the same key is refused.
-        kind: Of the object that was kept.
+        kind: Of the object that was saved.
         object: Its id; the version of a gate.
         status: As it was answered.
     """
@@ -227,7 +227,7 @@ class ClaimOutcome:
     Attributes:
         taken: The key is ours until the lease ends.
         holder: Fingerprint of the request that has it otherwise; None when nobody has.
-        results: What was kept under the key and has not expired, by whatever request.
+        results: What was saved under the key and has not expired, by whatever request.
     """
 
     taken: bool
@@ -352,7 +352,7 @@ class Used:
     """Amount of each quota that was used.
 
     Attributes:
-        bytes: Of bodies with evaluations that were kept.
+        bytes: Of bodies with evaluations that were saved.
         compute_seconds: Of arithmetic, of requests and of jobs.
     """
 
@@ -387,7 +387,7 @@ class Usage:
     Attributes:
         since: When the day began.
         until: When it ends and quotas are free again.
-        bytes: Of bodies with evaluations that were kept.
+        bytes: Of bodies with evaluations that were saved.
         compute_seconds: Of arithmetic, of requests and of jobs.
     """
 

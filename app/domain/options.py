@@ -75,7 +75,7 @@ class Options:
         proportion_interval: Limits of what is a proportion of the samples.
         area_interval: Limits of the area under the ROC curve of a class.
         alternative: Limits on both sides, or one of them alone.
-        retain: What is kept of the samples, for curves, thresholds and paired comparisons.
+        retain: What is saved of the samples, for curves, thresholds and paired comparisons.
     """
 
     metrics: tuple[str, ...] = ()

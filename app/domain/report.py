@@ -176,7 +176,7 @@ class Section:
         interpretation: Verbal scales, where they are asked for.
         details: What belongs to the values but is no metric, as JSON.
         leading: By label what headlines and summaries say of a class, where `per_class` is written already.
-        curves: Of streamed samples: what is kept of their curves, as JSON.
+        curves: Of streamed samples: what is saved of their curves, as JSON.
     """
 
     metrics: GroupedMetrics = field(default_factory=no_metrics)

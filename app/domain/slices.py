@@ -88,7 +88,7 @@ def attributes_of(source: MatrixInput, pointer: str) -> Mapping[str, Attribute]:
     """
     samples = source.samples
     if samples is None or samples.attributes is None:
-        detail = "expected samples with attributes (input.attributes) that were kept, which slices are made of"
+        detail = "expected samples with attributes (input.attributes) that were saved, which slices are made of"
         raise InvalidInput.at(pointer, "no_attributes", detail)
     return samples.attributes.by_name
 

@@ -279,7 +279,7 @@ def dataset_name(dataset: Mapping[str, Any] | None, *, version: bool = False) ->
 def run_title(named: Mapping[str, Any]) -> str:
     """Return the model and the dataset of an evaluation."""
     model, dataset = run_name(named.get("model")), dataset_name(named.get("dataset"))
-    return f"{model} on {dataset}" if model and dataset else model or dataset or "evaluation, not kept"
+    return f"{model} on {dataset}" if model and dataset else model or dataset or "evaluation, not saved"
 
 
 def run_names(runs: Sequence[Mapping[str, Any]]) -> list[str]:

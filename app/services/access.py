@@ -238,7 +238,7 @@ class Guard:
     async def _count(self, key: ApiKey) -> RateState | None:
         if key.daily_quota is not None and key.used_today + self._used[key.id] >= key.daily_quota:
             raise QuotaUsedUp(
-                f"the key has used up its {key.daily_quota} requests of this day (UTC); nothing was kept",
+                f"the key has used up its {key.daily_quota} requests of this day (UTC); nothing was saved",
                 times=key.daily_quota,
                 window=_DAY_SECONDS,
                 retry_after=_seconds_of_this_day(),
@@ -251,7 +251,7 @@ class Guard:
             state = RateState(item.amount, item.get_expiry(), stats.remaining, reset)
             if not passed:
                 raise TooManyRequests(
-                    f"the key may be used {item.amount} times in {item.get_expiry()} s; nothing was kept",
+                    f"the key may be used {item.amount} times in {item.get_expiry()} s; nothing was saved",
                     times=item.amount,
                     window=item.get_expiry(),
                     retry_after=reset,
@@ -332,7 +332,7 @@ class Quotas:
             wait = int((begin + _DAY - datetime.now(UTC)).total_seconds()) + 1
             detail = (
                 f"the project has used {used[name]:g} of {limit:g} {name.replace('_', ' ')} of this day (UTC), which "
-                f"ends at {(begin + _DAY).isoformat()}; nothing was kept"
+                f"ends at {(begin + _DAY).isoformat()}; nothing was saved"
             )
             if name == "bytes":
                 raise StorageQuotaUsedUp(detail, retry_after=wait)

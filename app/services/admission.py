@@ -67,5 +67,5 @@ class Admission:
 
     def _refuse(self, place: "asyncio.Future[None]") -> None:
         if not place.done():
-            detail = f"too many {self._what} are under way; nothing was kept, try again shortly"
+            detail = f"too many {self._what} are under way; nothing was saved, try again shortly"
             place.set_exception(Overloaded(detail, retry_after=self._retry_after))

@@ -1,6 +1,6 @@
 """One effect for a request that comes several times: the use of an `Idempotency-Key`.
 
-Two things are kept of a key. A result says what was kept under it. It is written by the transaction that keeps the
+Two things are kept of a key. A result says what was saved under it. It is written by the transaction that keeps the
 object, and its primary key makes a second one impossible, in whatever process and after whatever crash. A claim says
 that somebody is at work. It has a lease, is renewed as long as the work lasts, and only spares the work: nothing is
 wrong when it is lost. Why so: docs/adr/0008-idempotency-keys.md.
@@ -62,7 +62,7 @@ def keep_under(mark: Mark | None) -> None:
 
 
 def present_mark() -> Mark | None:
-    """The key that what is kept now is kept under."""
+    """The key that what is saved now is kept under."""
     return _MARK.get()
 
 
@@ -70,7 +70,7 @@ class KeyedWork:
     """The work on a request with a key: the key stays claimed until `end`.
 
     Attributes:
-        results: What was kept before by a request like this one that did not come to its end, by item.
+        results: What was saved before by a request like this one that did not come to its end, by item.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class KeyedWork:
                 _log.warning("the lease of a key was not renewed: %s", error)
 
     async def end(self, *, kept: bool) -> None:
-        """Let go of the key: what was kept has done so already."""
+        """Let go of the key: what was saved has done so already."""
         self._renewing.cancel()
         if kept:
             return
@@ -113,7 +113,7 @@ class IdempotencyService:
         self._purging: asyncio.Task[None] | None = None
 
     async def begin(self, project: str, key: str, fingerprint: bytes) -> KeyedWork | KeptResult:
-        """Begin the work on a request, or say what was kept for it.
+        """Begin the work on a request, or say what was saved for it.
 
         Raises:
             IdempotencyKeyReused: the key belongs to another request.

@@ -18,7 +18,7 @@ class Tally:
     Attributes:
         compute: Of arithmetic, its own or its share of what was computed for several at once.
         database: Of waiting for the database; statements that run side by side count each.
-        evaluations: How many were kept.
+        evaluations: How many were saved.
     """
 
     compute: float = 0.0

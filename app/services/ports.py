@@ -55,11 +55,11 @@ from app.kernel.streamed.rows import Rows
 
 
 class StoreUnavailableError(Exception):
-    """The store did not answer. Whether a write under way was kept is unknown; a retry later is sensible."""
+    """The store did not answer. Whether a write under way was saved is unknown; a retry later is sensible."""
 
 
 class StoreOverloadedError(Exception):
-    """More writes are waiting than the store takes. Nothing of this one was kept; a retry later is sensible."""
+    """More writes are waiting than the store takes. Nothing of this one was saved; a retry later is sensible."""
 
 
 class StoreFullError(Exception):
@@ -125,7 +125,7 @@ class EvaluationStore(Protocol):
         ...
 
     async def read_samples(self, project: str, identifier: UUID) -> Samples | None:
-        """Return what is kept of the samples of an evaluation."""
+        """Return what is saved of the samples of an evaluation."""
         ...
 
     async def has_attributes(self, project: str, identifier: UUID) -> bool:
@@ -133,7 +133,7 @@ class EvaluationStore(Protocol):
         ...
 
     async def read_part(self, project: str, identifier: UUID) -> Mapping[str, Any] | None:
-        """Return what was said of samples that are not kept."""
+        """Return what was said of samples that are not saved."""
         ...
 
     async def page(self, project: str, query: EvaluationQuery) -> Page[EvaluationSummary, Position]:
@@ -220,11 +220,11 @@ class PairedLabels(Protocol):
     """Remembers which sample was predicted as what, so that runs can be compared sample by sample."""
 
     async def read_labels(self, project: str, identifiers: Sequence[UUID]) -> Mapping[UUID, SampleLabels]:
-        """Return the samples of those evaluations of which they were kept with ids, weights or groups."""
+        """Return the samples of those evaluations of which they were saved with ids, weights or groups."""
         ...
 
     async def read_outputs(self, project: str, identifiers: Sequence[UUID]) -> Mapping[UUID, Samples]:
-        """Return the samples of those evaluations of which they were kept, with their probabilities or scores."""
+        """Return the samples of those evaluations of which they were saved, with their probabilities or scores."""
         ...
 
 
@@ -459,10 +459,10 @@ class KeyTakenError(Exception):
 
 
 class IdempotencyStore(Protocol):
-    """The memory of keys of requests. What is kept under them is written in the transaction that keeps it."""
+    """The memory of keys of requests. What is saved under them is written in the transaction that keeps it."""
 
     async def claim(self, project: str, key: str, fingerprint: bytes, claim: UUID, lease: timedelta) -> ClaimOutcome:
-        """Claim a key, unless somebody has it or the request was kept already."""
+        """Claim a key, unless somebody has it or the request was saved already."""
         ...
 
     async def renew(self, project: str, key: str, claim: UUID, lease: timedelta) -> None:
@@ -474,7 +474,7 @@ class IdempotencyStore(Protocol):
         ...
 
     async def results(self, project: str, key: str) -> Sequence[KeptResult]:
-        """Return what was kept under a key and has not expired."""
+        """Return what was saved under a key and has not expired."""
         ...
 
     async def purge(self) -> None:
@@ -545,8 +545,8 @@ class Archived:
     """An evaluation with the names of the columns of its samples.
 
     Attributes:
-        record: Without samples; with what was said of samples that are not kept.
-        columns: Digests by what they are of, such as `truth`; empty when no samples are kept.
+        record: Without samples; with what was said of samples that are not saved.
+        columns: Digests by what they are of, such as `truth`; empty when no samples are saved.
         fold_sizes: Of the samples.
     """
 

@@ -33,7 +33,7 @@ class SlicedStore:
 
         Raises:
             InvalidInput: the samples have no such attributes, or none is in the slice.
-            NoSamples: the samples were not kept.
+            NoSamples: the samples were not saved.
         """
         if identifier not in self._known:
             whole = await self._store.get(project, identifier)
@@ -41,7 +41,9 @@ class SlicedStore:
                 return None
             samples = await self._store.read_samples(project, identifier)
             if samples is None:
-                raise NoSamples(f"expected kept samples with attributes, of {identifier} there are none", pointer=SLICE)
+                raise NoSamples(
+                    f"expected saved samples with attributes, of {identifier} there are none", pointer=SLICE
+                )
             some = await asyncio.to_thread(self._restricted, stored_input(whole, samples))
             self._known[identifier] = replace(
                 whole,
@@ -61,7 +63,7 @@ class SlicedStore:
         return None if record is None else record.samples
 
     async def read_part(self, _: str, __: UUID) -> Mapping[str, Any] | None:
-        """Return None: of samples that are not kept there are no slices."""
+        """Return None: of samples that are not saved there are no slices."""
         return None
 
     def _restricted(self, source: MatrixInput) -> MatrixInput:

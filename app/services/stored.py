@@ -72,7 +72,7 @@ def refuse_kind(record: EvaluationRecord, what: str) -> None:
 
 
 def unkept_record(source: MatrixInput) -> EvaluationRecord:
-    """An input that is not kept, in the form of one that is: it has no id, no names and no values."""
+    """An input that is not saved, in the form of one that is: it has no id, no names and no values."""
     return EvaluationRecord(
         id=UUID(int=0),
         model=ModelRef(""),
@@ -98,7 +98,7 @@ def scores_of(source: MatrixInput) -> Scores:
         NoSamples: they were streamed when they were evaluated.
     """
     if isinstance(source, StreamedInput):
-        raise NoSamples("the samples were streamed when they were evaluated, and only some curves of them are kept")
+        raise NoSamples("the samples were streamed when they were evaluated, and only some curves of them are saved")
     samples = source.samples
     if samples is None or samples.outputs is None:
         raise ValueError("expected probabilities or scores")

@@ -1,4 +1,4 @@
-"""Keys of requests in Postgres: the port `IdempotencyStore` of `app.services.ports`; results beside what is kept."""
+"""Keys of requests in Postgres: the port `IdempotencyStore` of `app.services.ports`; results beside what is saved."""
 
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
@@ -44,7 +44,7 @@ class PostgresIdempotencyStore:
         self._engine = engine
 
     async def claim(self, project: str, key: str, fingerprint: bytes, claim: UUID, lease: timedelta) -> ClaimOutcome:
-        """Claim a key, unless somebody has it or the request was kept already."""
+        """Claim a key, unless somebody has it or the request was saved already."""
         require_room(self._engine)
         with translated():
             async with self._engine.connect() as connection, connection.begin() as transaction:
@@ -73,7 +73,7 @@ class PostgresIdempotencyStore:
             await connection.execute(delete(idempotency_claims).where(*_own(project, key, claim)))
 
     async def results(self, project: str, key: str) -> Sequence[KeptResult]:
-        """Return what was kept under a key and has not expired."""
+        """Return what was saved under a key and has not expired."""
         async with reading(self._engine) as connection:
             rows = (await connection.execute(_under(project, key))).all()
         return [_result(row) for row in rows if not row.expired]
@@ -99,7 +99,7 @@ async def keep_result(connection: AsyncConnection, kind: Kind, kept: UUID | str,
     row |= {"kind": kind.value, "object": str(kept), "status": status}
     added = await connection.execute(insert(idempotency_results).values(row).on_conflict_do_nothing())
     if added.rowcount != 1:
-        raise KeyTakenError(f"expected a key under which nothing was kept, got {mark.key!r}")
+        raise KeyTakenError(f"expected a key under which nothing was saved, got {mark.key!r}")
     if mark.ends_claim:
         await connection.execute(delete(idempotency_claims).where(*_own(mark.project, mark.key, mark.claim)))
 
@@ -161,7 +161,7 @@ def mark_values(mark: Mark) -> dict[str, Any]:
 def beside_evaluation(identifier: ColumnElement[UUID]) -> tuple[CTE, CTE]:
     """Return the parts of a statement that store the result of a request with a key, and end its claim.
 
-    A key under which something was kept violates the primary key, and the whole statement fails.
+    A key under which something was saved violates the primary key, and the whole statement fails.
     """
     given: dict[str, Any] = {name: bindparam(f"mark_{name}", type_=type_) for name, type_ in _PARAMETERS.items()}
     told = {

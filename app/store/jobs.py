@@ -66,12 +66,12 @@ class PostgresJobStore:
     async def _require(self, connection: AsyncConnection, project: str, *, more: int) -> None:
         queued = select(func.count()).where(jobs.c.project == project, jobs.c.status == JobStatus.QUEUED.value)
         if (await connection.scalar(queued) or 0) + more > self._limits.per_project:
-            detail = f"expected at most {self._limits.per_project} jobs of the project to wait; nothing was kept"
+            detail = f"expected at most {self._limits.per_project} jobs of the project to wait; nothing was saved"
             raise TooManyJobs(detail, retry_after=RETRY_SECONDS)
         # Of all projects, which a statement that is compiled may not ask.
         overall = await connection.scalar(text("SELECT count(*) FROM jobs WHERE status = 'queued'"))
         if (overall or 0) + more > self._limits.overall:
-            detail = f"expected at most {self._limits.overall} jobs to wait; nothing was kept"
+            detail = f"expected at most {self._limits.overall} jobs to wait; nothing was saved"
             raise Overloaded(detail, retry_after=RETRY_SECONDS)
 
     async def add(self, project: str, job: NewJob, body: BinaryIO) -> Job:

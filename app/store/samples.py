@@ -149,14 +149,14 @@ async def _link(connection: AsyncConnection, project: str, column: StoredColumn)
 
 
 async def add_report(connection: AsyncConnection, project: str, identifier: UUID, part: Mapping[str, Any]) -> None:
-    """Keep what was said of samples that are not kept."""
+    """Keep what was said of samples that are not saved."""
     content = orjson.dumps(part)
     row = {"project": project, "evaluation_id": identifier, "content": content}
     await connection.execute(insert(probability_reports).values(row))
 
 
 async def read_report(connection: AsyncConnection, project: str, identifier: UUID) -> Mapping[str, Any] | None:
-    """Return what was said of samples that are not kept."""
+    """Return what was said of samples that are not saved."""
     columns = probability_reports.c
     wanted = select(columns.content).where(columns.project == project, columns.evaluation_id == identifier)
     content = await connection.scalar(wanted)
@@ -167,7 +167,7 @@ async def read_report(connection: AsyncConnection, project: str, identifier: UUI
 
 
 async def remove_samples(connection: AsyncConnection, project: str, identifiers: Sequence[UUID]) -> None:
-    """Remove what is kept of the samples of some evaluations, and every column that no other evaluation has."""
+    """Remove what is saved of the samples of some evaluations, and every column that no other evaluation has."""
     columns, reports = evaluation_samples.c, probability_reports.c
     these = func.any(literal(list(identifiers), ARRAY(Uuid)))
     theirs = delete(evaluation_samples).where(columns.project == project, columns.evaluation_id == these)

@@ -46,7 +46,7 @@ def matrix_input(matrix: list[list[Any]], **members: Any) -> Json:
 
 
 def compute(client: httpx.Client, source: Json, **options: Any) -> Json:
-    """The report of an input that is not kept."""
+    """The report of an input that is not saved."""
     reply = client.post("/v1/metrics/compute", json={"input": source, "options": options})
     assert reply.status_code == 200, reply.text
     check_json(reply)

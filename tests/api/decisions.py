@@ -14,7 +14,7 @@ Matrix = list[list[Any]]
 
 
 def keep(client: httpx.Client, matrix: Matrix, model: str = "m", dataset: str | None = None, **members: Any) -> str:
-    """Id of a kept evaluation; on a dataset of its own unless one is named."""
+    """Id of a saved evaluation; on a dataset of its own unless one is named."""
     body = evaluation(model=model, dataset=dataset or uuid4().hex, input=matrix_input(matrix, **members))
     return str(create(client, body)["id"])
 
@@ -22,7 +22,7 @@ def keep(client: httpx.Client, matrix: Matrix, model: str = "m", dataset: str | 
 def keep_labels(
     client: httpx.Client, truth: Any, predicted: Any, model: str = "m", dataset: str = "paired", **members: Any
 ) -> str:
-    """Id of a kept evaluation of labels with sample ids."""
+    """Id of a saved evaluation of labels with sample ids."""
     y_true, y_pred = np.asarray(truth).tolist(), np.asarray(predicted).tolist()
     source = {
         "kind": "predictions",
@@ -70,7 +70,7 @@ def probabilities(truth: Any, seed: int, skill: float = 0.8, shared: int = 0) ->
 def keep_probabilities(
     client: httpx.Client, truth: Any, outputs: Any, model: str = "m", dataset: str = "scored", **members: Any
 ) -> str:
-    """Id of a kept evaluation of probabilities, with sample ids unless these are None."""
+    """Id of a saved evaluation of probabilities, with sample ids unless these are None."""
     y_true = np.asarray(truth).tolist()
     source = {
         "kind": "probabilities",

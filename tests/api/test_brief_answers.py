@@ -43,7 +43,7 @@ def whole(client: httpx.Client) -> dict[str, Json]:
 
 
 def check_kept(client: httpx.Client, brief: Json, whole: Json) -> None:
-    """The headline is that of the report, and what is kept is the same."""
+    """The headline is that of the report, and what is saved is the same."""
     assert set(brief) == {"id", "headline"}
     assert brief["headline"] == whole["headline"]
     kept = client.get(f"/v1/evaluations/{brief['id']}").json()

@@ -47,7 +47,7 @@ def test_what_is_not_kept_is_said_of_the_samples_then(client: httpx.Client) -> N
     assert again["requested"] == made["requested"] == {WORST: 0.4}
     assert again["intervals"] == made["intervals"]
     chosen = client.get(f"/v1/evaluations/{made['id']}", params={"fields": "values", "metrics": ONE}).json()
-    assert "not kept" in chosen["values"][ONE]["reason"]
+    assert "not saved" in chosen["values"][ONE]["reason"]
 
 
 def test_gates_comparisons_and_leaderboards_have_them(client: httpx.Client, kept: str, better: str) -> None:

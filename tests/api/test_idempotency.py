@@ -246,7 +246,7 @@ def test_who_was_quicker_is_answered(
     headers: dict[str, str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A lease that is over while its work goes on: both come to their end, and one of them is kept."""
+    """A lease that is over while its work goes on: both come to their end, and one of them is saved."""
     keep = EvaluationService.keep
     replies: list[httpx.Response | None] = []
 

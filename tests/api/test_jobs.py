@@ -69,7 +69,7 @@ SHARES = {"prevalence": {"1": 0.5}}
 REQUESTS: dict[str, tuple[str, Any]] = {
     "evaluation": ("/v1/evaluations", evaluation(tags={"a": "b"})),
     "evaluation of probabilities": ("/v1/evaluations", evaluation(input=PROBABILITIES)),
-    "evaluation that is not kept": ("/v1/evaluations?store=false", evaluation()),
+    "evaluation that is not saved": ("/v1/evaluations?store=false", evaluation()),
     "large body": ("/v1/evaluations", evaluation(input=LARGE)),
     "computation": ("/v1/metrics/compute", {"input": PROBABILITIES}),
     "large computation": ("/v1/metrics/compute?fields=headline", {"input": LARGE}),

@@ -133,7 +133,7 @@ def test_without_space_writes_are_refused_and_reads_go_on(client: httpx.Client, 
         crowded_client.put("/v1/gates/crowded", json={"rules": [{"metric": "accuracy", "min": 0.5}]}),
     ):
         problem = check_problem(reply, 507, "no_space")
-        assert problem["detail"] == "no space left where the database keeps its files; nothing was kept"
+        assert problem["detail"] == "no space left where the database keeps its files; nothing was saved"
         assert reply.headers["retry-after"] == "10"
     assert crowded_client.get(path).json() == made
     assert crowded_client.get("/v1/models").status_code == 200
@@ -344,6 +344,6 @@ def test_what_finds_no_place_is_refused_and_not_kept(database_url: str, client: 
         refused = asyncio.run(run(base_url))
     for reply in refused:
         problem = check_problem(reply, 503, "overloaded")
-        assert "nothing was kept" in problem["detail"]
+        assert "nothing was saved" in problem["detail"]
         assert int(reply.headers["retry-after"]) > 0
     assert count_stored(client)[0] == before + 2

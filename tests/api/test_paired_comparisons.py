@@ -1,4 +1,4 @@
-"""Comparisons sample by sample: runs whose labels were kept with ids."""
+"""Comparisons sample by sample: runs whose labels were saved with ids."""
 
 import itertools
 import json

@@ -147,14 +147,14 @@ def sent(table: pa.Table, columns: dict[str, Any], members: Json) -> Json:
 
 
 def by_reference(client: httpx.Client, place: Path, columns: dict[str, Any], members: Json) -> str:
-    """Id of a kept evaluation of a file."""
+    """Id of a saved evaluation of a file."""
     source = {"kind": "predictions", **members, "data": {"uri": str(place), "columns": columns}}
     body = evaluation(model=token_hex(4), dataset="elsewhere", input=source)
     return str(result(client, client.post("/v1/evaluations", json=body).json()).json()["id"])
 
 
 def whole(client: httpx.Client, table: pa.Table, columns: dict[str, Any], members: Json) -> str:
-    """Id of a kept evaluation of the same rows."""
+    """Id of a saved evaluation of the same rows."""
     source, options = sent(table, columns, members), {"retain": "full"}
     body = evaluation(model=token_hex(4), dataset="elsewhere", input=source, options=options)
     return str(create(client, body)["id"])

@@ -104,7 +104,7 @@ def test_pages_are_answered_where_they_are_asked_for(client: httpx.Client) -> No
     body = evaluation(model="<b>one</b>", dataset="pages")
     made = client.post("/v1/evaluations", json=body, headers=PAGE)
     check_page(made, 201, "&lt;b&gt;one&lt;/b&gt;", "on pages", made.headers["location"].rpartition("/")[2])
-    check_page(client.post("/v1/metrics/compute", json=BODY, headers=PAGE), 200, "Evaluation, not kept")
+    check_page(client.post("/v1/metrics/compute", json=BODY, headers=PAGE), 200, "Evaluation, not saved")
     first, second = (kept(client, model=name, dataset="pages") for name in ("one", "two"))
     compared = client.post(
         "/v1/comparisons", json={"evaluations": [first, second], "metrics": ["h_mean"]}, headers=PAGE

@@ -1,4 +1,4 @@
-"""Probabilities and scores over HTTP: what comes in, what is answered, what is kept."""
+"""Probabilities and scores over HTTP: what comes in, what is answered, what is saved."""
 
 import json
 from typing import Any

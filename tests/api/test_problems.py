@@ -368,7 +368,7 @@ def test_every_code_in_the_source_has_an_explanation() -> None:
 
 def test_what_is_refused_leaves_nothing(client: httpx.Client) -> None:
     """Of a new model and a new dataset no trace is kept either."""
-    name = f"never kept {uuid4()}"
+    name = f"never saved {uuid4()}"
     for members in (
         {"input": matrix_input([[1, 2], [3, -4]])},
         {"options": {"metrics": ["nonsense"]}},

@@ -121,7 +121,7 @@ def test_of_samples_that_were_not_kept_the_rest_says_why(client: httpx.Client) -
     assert found["log_loss"]["low"] is not None
     missing = found["roc_auc_between(low=0.1, high=0.5)@0"]
     assert (missing["value"], missing["reason"]) == (
-        None, "the samples were not kept: the evaluation was made with retain=none",
+        None, "the samples were not saved: the evaluation was made with retain=none",
     )  # fmt: skip
     assert found["recall@1"]["value"] is not None
     assert found["kappa_z"]["value"] is not None

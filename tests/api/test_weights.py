@@ -192,7 +192,7 @@ def test_weights_that_were_not_kept_cannot_be_compared(client: httpx.Client) -> 
     ids = [create(client, body)["id"] for body in bodies]
     reply = client.post("/v1/comparisons", json={"evaluations": ids, "metrics": ["accuracy"]})
     assert reply.status_code == 422
-    assert "were not kept" in reply.text
+    assert "were not saved" in reply.text
 
 
 def test_gates_have_verdicts_on_weighted_runs(client: httpx.Client) -> None:

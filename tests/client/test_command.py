@@ -167,7 +167,7 @@ def test_inconclusive_can_be_told_to_pass_or_fail(gated: prevail.Client, command
         ([], 3, "required"),
         (["evaluate", "/nowhere.csv"], 5, "there is no file"),
         (["evaluate", "-", "--model", "m"], 3, "both --model and --dataset"),
-        (["evaluate", "-", "--gate", "promotion"], 3, "checks what is kept"),
+        (["evaluate", "-", "--gate", "promotion"], 3, "checks what is saved"),
         (["evaluate", "-"], 5, "expected JSON"),
         (["show", "nobody"], 6, "no evaluation of nobody"),
         (["compare", "rf:7"], 3, "two runs or more"),
@@ -224,7 +224,7 @@ def test_verdicts_are_written_for_pipelines(gated: prevail.Client, command: Comm
 def test_wrong_usage_is_said_before_anything_starts(gated: prevail.Client, command: Command, tmp_path: Path) -> None:
     places = ("m.json", "--model", "m:1", "--dataset", "few", "--gate", "promotion")
     code, _, err = command("evaluate", *places, "--local")
-    assert (code, "--local keeps nothing" in err) == (3, True)
+    assert (code, "--local saves nothing" in err) == (3, True)
     code, _, err = command("leaderboard", "nope")
     assert (code, "there is no dataset" in err) == (6, True)
     (tmp_path / "m.json").write_text("[[45, 5], [10, 40]]")

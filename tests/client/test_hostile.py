@@ -109,10 +109,10 @@ def test_giving_up_says_after_how_many_tries_and_what_was_kept() -> None:
         client.models()
     assert len(asked) == 5
     client, _ = answering(httpx.ConnectError("refused"))
-    with pytest.raises(prevail.NoAnswer, match=r"refused\) \(5 tries.*nothing was kept.*prevail serve"):
+    with pytest.raises(prevail.NoAnswer, match=r"refused\) \(5 tries.*nothing was saved.*prevail serve"):
         client.models()
     client, _ = answering(httpx.ReadTimeout("late"))
-    with pytest.raises(prevail.NoAnswer, match="it is unknown whether anything was kept"):
+    with pytest.raises(prevail.NoAnswer, match="it is unknown whether anything was saved"):
         client.models()
 
 
@@ -241,7 +241,7 @@ def test_the_asynchronous_client_does_the_same(base_url: str) -> None:
         async with prevail.AsyncClient(base_url) as client:
             found = await client.evaluate(matrix=[[5, 1], [1, 5]])
             assert float(found["accuracy"]) == pytest.approx(10 / 12)
-            assert str(found).startswith("an evaluation that is not kept")
+            assert str(found).startswith("an evaluation that is not saved")
             report = await client.report(found)
             assert str(found) == report.rstrip("\n")
             with pytest.raises(prevail.NotFound):

@@ -90,7 +90,7 @@ def delete(name: str, path: str) -> Call:
 
 
 def compute(name: str, source: Json, **options: Any) -> Call:
-    """The report of an input that is not kept."""
+    """The report of an input that is not saved."""
     return post(name, "/v1/metrics/compute", {"input": source, "options": options})
 
 

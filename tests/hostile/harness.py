@@ -73,7 +73,7 @@ def streamed(*pieces: tuple[bytes, int], path: str = COMPUTE) -> Callable[[], It
 
 
 def compute(source: Any, **members: Any) -> bytes:
-    """A request to compute what is kept nowhere."""
+    """A request to compute what is saved nowhere."""
     return http("POST", COMPUTE, json.dumps({"input": source, **members}).encode())
 
 

@@ -257,7 +257,7 @@ class Bench:
         return {"labels": self.memory, "compute": self.compute, "admission": self.admission}
 
     def compare(self, records: Sequence[EvaluationRecord], *metrics: str, **members: Any) -> Json:
-        """What is answered, and kept, of some kept runs."""
+        """What is answered, and kept, of some saved runs."""
         service = ComparisonService(
             self.memory,  # type: ignore[arg-type]
             Comparisons(self.memory),

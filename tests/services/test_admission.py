@@ -35,7 +35,7 @@ def test_who_finds_no_place_in_time_is_refused(seconds: float) -> None:
     async def work() -> None:
         admission = Admission(limit=1, wait_seconds=seconds)
         async with admission:
-            with pytest.raises(Overloaded, match="nothing was kept"):
+            with pytest.raises(Overloaded, match="nothing was saved"):
                 async with admission:
                     pytest.fail("there was no place")
         # The place that came free while nobody waited any more is there for the next.

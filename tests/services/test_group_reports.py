@@ -1,4 +1,4 @@
-"""Reports on samples in groups: what is kept of them, and what is too much."""
+"""Reports on samples in groups: what is saved of them, and what is too much."""
 
 from dataclasses import replace
 

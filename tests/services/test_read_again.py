@@ -49,7 +49,7 @@ def written(place: Path, form: DataFormat, rows: pa.Table, row_group: int = 50_0
 
 
 def kept(file: Path, form: DataFormat, rows: int) -> tuple[DataPlaces, EvaluationRecord]:
-    """What is kept of predictions in a file, and where it may be read."""
+    """What is saved of predictions in a file, and where it may be read."""
     places = DataPlaces((str(file.parent),))
     asked = Asked(DataReference(str(file), form, COLUMNS), "predictions", None, 0, with_ids=True)
     facts: Any = PartsOfData(places, asked).facts(rows)

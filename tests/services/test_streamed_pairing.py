@@ -34,7 +34,7 @@ def source_of(rows: Any, predicted: Any, labels: list[str]) -> MatrixInput:
 
 
 def made(count: int = 3) -> tuple[list[tuple[Any, Any, list[str]]], list[EvaluationRecord], KeptSamples]:
-    """Runs on most of the samples in any order, their labels in any order: rows and predictions, and what is kept."""
+    """Runs on most of the samples in any order, their labels in any order: rows and predictions, and what is saved."""
     runs: list[tuple[Any, Any, list[str]]] = []
     for _ in range(count):
         guess = np.where(RANDOM.random(ROWS) < 0.7, TRUTH, RANDOM.integers(0, 3, ROWS))

@@ -1,4 +1,4 @@
-"""Comparisons, gates and checks in Postgres: what is read is what was kept, and nothing of another project."""
+"""Comparisons, gates and checks in Postgres: what is read is what was saved, and nothing of another project."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""Keys of requests in the database: claims and their leases, and what is written beside what is kept."""
+"""Keys of requests in the database: claims and their leases, and what is written beside what is saved."""
 
 import asyncio
 from datetime import UTC, datetime, timedelta
@@ -80,7 +80,7 @@ async def test_a_second_result_keeps_nothing(
     *,
     samples: bool,
 ) -> None:
-    """Two that think the key is theirs: whatever the leases say, one evaluation is kept."""
+    """Two that think the key is theirs: whatever the leases say, one evaluation is saved."""
     part = {"part": {"calibration": 1}} if samples else {}
     claims = [new_id(), new_id()]
     records = [make_record(**part), make_record(**part)]

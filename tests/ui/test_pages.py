@@ -99,7 +99,7 @@ def test_other_metrics_come_last(pages: Mapping[str, Page], name: str) -> None:
 
 
 def test_compared_runs_are_those_of_a_comparison(web: httpx.Client, world: World, pages: Mapping[str, Page]) -> None:
-    """In the order of the metric that ranks them, whatever the order of the address; nothing is kept."""
+    """In the order of the metric that ranks them, whatever the order of the address; nothing is saved."""
     text = pages["compared"].text
     made = web.get(f"/v1/comparisons/{world.comparisons['runs']}").json()
     metric = made["metrics"]["h_mean"]

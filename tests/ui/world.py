@@ -18,7 +18,7 @@ ORIGINS = ("Head and neck", "Breast", "Bone or soft tissue", "Lung", "Kidney", "
 
 @dataclass
 class World:
-    """Ids of what was kept, by what it is."""
+    """Ids of what was saved, by what it is."""
 
     url: str
     runs: dict[str, str] = field(default_factory=dict)

@@ -1,7 +1,7 @@
 """Requests with an `Idempotency-Key`: one effect, however often they come.
 
 The key is claimed once the whole body is there, which is when one knows what is asked: `received` is called by
-whatever reads bodies. What was kept for the same request before is then answered in the place of new work.
+whatever reads bodies. What was saved for the same request before is then answered in the place of new work.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ _STATE: Final = "idempotency"
 
 
 class Replay(Exception):
-    """The request was kept before: what it made is to be answered again."""
+    """The request was saved before: what it made is to be answered again."""
 
     def __init__(self, result: KeptResult) -> None:
         super().__init__(f"{result.kind} {result.object}")

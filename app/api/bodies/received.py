@@ -132,7 +132,7 @@ def _room() -> Iterator[None]:
             raise
         raise HTTPException(
             HTTPStatus.INSUFFICIENT_STORAGE,
-            "there is no space for a body of this size in the folder for temporary files; nothing was kept",
+            "there is no space for a body of this size in the folder for temporary files; nothing was saved",
         ) from error
 
 

@@ -44,7 +44,7 @@ class Estimate:
         value: None for one that is not defined.
         sign: It is a difference.
         note: Stands in place of an interval that there is not: why there is no value, or what to hold it against.
-        twin: The same at equal class shares.
+        twin: The same at equal class prevalence.
         moves: Prevalence moves it, as far as is known.
         near: Limits of a rule, which it must not read as.
         against: A value that it is held against: a dashed line where it is drawn.

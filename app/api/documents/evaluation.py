@@ -83,7 +83,7 @@ def evaluation_document(answer: Json) -> Document:
     model, data = run_name(answer.get("model")), dataset_name(answer.get("dataset"), version=True)
     part = answer["input"].get("slice")
     return Document(
-        title=(Name(model),) if model else "Evaluation, not kept",
+        title=(Name(model),) if model else "Evaluation, not saved",
         on=("on ", Name(data), *((", slice ", Name(part["where"])) if part else ())) if data else "",
         facts=list(_facts(answer)),
         created_at=answer.get("created_at"),
@@ -202,7 +202,7 @@ def _verdict(answer: Json) -> str:
 
 
 class _Values:
-    """The values of an evaluation as rows: the metric, its estimate, and the same at equal class shares."""
+    """The values of an evaluation as rows: the metric, its estimate, and the same at equal class prevalence."""
 
     def __init__(self, answer: Json) -> None:
         self._answer = answer

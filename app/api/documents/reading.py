@@ -80,7 +80,7 @@ def weakest_classes(answer: Json) -> list[str]:
 
 
 def shown_first(answer: Json) -> tuple[list[str], list[str], list[str]]:
-    """Return the metrics to look at first: those that the class mix leaves alone, those that it moves, and losses."""
+    """Return the metrics to look at first: those that prevalence leaves alone, those that it moves, and losses."""
     given, groups = answer["input"], answer["metrics"]
     first: Sequence[str] = SHOWN_OF_TWO if given.get("positive") is not None else SHOWN
     if given.get("confusion_matrix") is None:

@@ -43,14 +43,14 @@ class Needs(Enum):
     """
 
     REPORT = "report", Subject.EVALUATION, "an evaluation of classes"
-    SAMPLES = "samples", Subject.EVALUATION, "an evaluation of probabilities or scores whose samples are kept"
+    SAMPLES = "samples", Subject.EVALUATION, "an evaluation of probabilities or scores whose samples are saved"
     SWEEP = "sweep", Subject.EVALUATION, "an evaluation of classes"
     COMPARISON = "comparison", Subject.COMPARISON, "a comparison of runs"
     TOURNAMENT = "tournament", Subject.COMPARISON, "a comparison of models across datasets"
     CHECK = "check", Subject.CHECK, "a check of an evaluation by a gate"
     HISTORY = "history", Subject.HISTORY, "the evaluations of a model on a dataset"
     SLICES = "slices", Subject.SLICES, "slices of two attributes of an evaluation, and a rate"
-    UNITS = "units", Subject.EVALUATION, "an evaluation of rankings or sets whose samples are kept"
+    UNITS = "units", Subject.EVALUATION, "an evaluation of rankings or sets whose samples are saved"
     CLUSTERS = "clusters", Subject.EVALUATION, "an evaluation of a clustering whose classes are known"
 
     def __init__(self, _: str, of: Subject, words: str) -> None:

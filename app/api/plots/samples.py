@@ -107,7 +107,7 @@ def decision(given: FigureData) -> Figure:
 
 @figure(CurveName.COST, needs=Needs.SAMPLES, several=True, by_class=True)
 def cost(given: FigureData) -> Figure:
-    """The cost curve: the expected cost of the best threshold at each mix of costs and class shares."""
+    """The cost curve: the expected cost of the best threshold at each mix of costs and class prevalence."""
     always = {"always_positive": "always positive", "always_negative": "always negative"}
     return _curve(given, _Style(CurveName.COST, "Cost curve", always, y=(0.0, 0.5), size=BROAD))
 

@@ -261,7 +261,7 @@ def table_view(table: Table, at: At = None) -> dict[str, Any]:
         "groups": written(kept.groups),
         "rest": written(others.groups),
         "others": len(others.rows),
-        # Values that move with the class mix are drawn beside those at equal shares.
+        # Values that move with class prevalence are drawn beside those at equal shares.
         "marked": table.style == "hl" and any(_is_twin(cell) for row in kept.rows for cell in row),
     }
 
@@ -337,7 +337,7 @@ def _macro(name: str, *values: object) -> Markup:
 
 
 def _track(one: Estimate) -> Markup:
-    """Return the picture of a value and its interval, with its twin at equal class shares below."""
+    """Return the picture of a value and its interval, with its twin at equal class prevalence below."""
     twin = _strip(one.twin) if one.twin is not None and one.moves else None
     against = None if one.against is None else _strip(Estimate(one.against))
     return _macro("track", _strip(one), twin, one.moves, against)

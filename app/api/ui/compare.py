@@ -47,7 +47,7 @@ async def show_compared(
     context: UseContext,
     run: Annotated[list[UUID], Query(min_length=_PAIR, max_length=MOST_RUNS)],
 ) -> Response:
-    """Compare two to six runs; nothing is kept."""
+    """Compare two to six runs; nothing is saved."""
     reports = [as_answered(await context.services.evaluations.read(context.project, one)) for one in run]
     of_classes = _of_classes(reports)
     new = NewComparison(evaluations=tuple(run), metrics=(*COMPARED, *of_classes) if of_classes else ())
@@ -174,7 +174,7 @@ class _Compared:
         return turned(one, first)
 
     def _limits(self, key: str, place: int) -> tuple[float | None, float | None]:
-        """Return the interval of a run in its own report; none where it was compared at other class shares."""
+        """Return the interval of a run in its own report; none where it was compared at another class prevalence."""
         value, report = self._values(key)[place], self._reports[place]
         own = recalls_of(report).get(self._of_classes[key]) if key in self._of_classes else overall(report).get(key)
         same = value is not None and own is not None and abs(value - own) < _SAME

@@ -24,6 +24,6 @@ router = routes("what-if")
 )
 @deferrable(requests.ConsistencyRequest)
 async def check_consistency(request: Request, context: UseContext) -> Response:
-    """Check whether any confusion matrix could have produced reported scores; nothing is kept."""
+    """Check whether any confusion matrix could have produced reported scores; nothing is saved."""
     report = parse_body(await read_body(request), requests.ConsistencyRequest).to_domain()
     return json_response(await context.services.compute.run(partial(check_report, report)))

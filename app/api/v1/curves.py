@@ -126,13 +126,13 @@ async def find_threshold(identifier: UUID, request: Request, context: UseSlice) 
 
 @router.post(
     "/curves/{curve}",
-    responses=answers(CurvePoints, description="Not kept.") | LATER,
+    responses=answers(CurvePoints, description="Not saved.") | LATER,
     openapi_extra=body_schema(requests.CurveRequest, requests.CURVES),
     operation_id="computeCurve",
 )
 @deferrable(requests.CurveRequest, large=True)
 async def compute_curve(curve: CurveName, request: Request, context: UseContext) -> Response:
-    """Read a curve of an input; nothing is kept."""
+    """Read a curve of an input; nothing is saved."""
     return await answered_apart(request, context.services.compute, requests.CurveRequest, partial(_curve, curve))
 
 
@@ -147,13 +147,13 @@ def _curve(name: CurveName, asked: requests.CurveRequest) -> bytes:
 
 @router.post(
     "/thresholds",
-    responses=answers(DecisionRule | LabelRules, description="Not kept.") | LATER,
+    responses=answers(DecisionRule | LabelRules, description="Not saved.") | LATER,
     openapi_extra=body_schema(requests.InputThresholdRequest, requests.INPUT_THRESHOLDS),
     operation_id="findThresholdOfInput",
 )
 @deferrable(requests.InputThresholdRequest, large=True)
 async def find_threshold_of_input(request: Request, context: UseContext) -> Response:
-    """Find the decision rule that is best for a metric, for an input that is not kept."""
+    """Find the decision rule that is best for a metric, for an input that is not saved."""
     return await answered_apart(request, context.services.compute, requests.InputThresholdRequest, _rule)
 
 

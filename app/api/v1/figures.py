@@ -63,7 +63,7 @@ async def swept(context: Context, given: FigureData) -> FigureData:
     return replace(given, runs=runs)
 
 
-# In the order of the page: of classes, of probabilities, and at other class shares.
+# In the order of the page: of classes, of probabilities, and at another class prevalence.
 _OF_SAMPLES: Final = ("roc", "pr", "calibration", "imcp")
 # Curves that are called by their initials.
 _BY_INITIALS: Final = frozenset({"roc", "pr", "det", "imcp", "mcp"})
@@ -135,7 +135,7 @@ async def pictures_of_evaluation(context: Context, identifier: UUID, answer: Jso
 
 
 async def _pictures_at_shares(context: Context, answer: Json, first: int) -> list[Picture]:
-    """The figure of other class shares, where an evaluation has classes."""
+    """The figure of another class prevalence, where an evaluation has classes."""
     if answer["input"].get("confusion_matrix") is None:
         return []
     try:

@@ -108,17 +108,17 @@ async def create_check(
 
 @router.post(
     "/gates/trials",
-    responses=answers(GateTrial, description="Not kept."),
+    responses=answers(GateTrial, description="Not saved."),
     openapi_extra=body_schema(requests.TrialRequest, requests.TRIALS),
     operation_id="tryGate",
 )
 async def try_gate(request: Request, context: UseContext) -> Response:
-    """Try rules on evaluations that there are: what they would have said; nothing is kept."""
+    """Try rules on evaluations that there are: what they would have said; nothing is saved."""
     return json_response(await tried(context, parse_body(await read_body(request), requests.TrialRequest)))
 
 
 async def tried(context: Context, body: requests.TrialRequest) -> GateTrial:
-    """Try rules as a request for it says; nothing is kept."""
+    """Try rules as a request for it says; nothing is saved."""
     model, dataset = body.evaluations.model, body.evaluations.dataset
     return await context.services.gates.trial(
         context.project,

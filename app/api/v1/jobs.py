@@ -57,7 +57,7 @@ async def get_job(
     operation_id="getJobResult",
 )
 async def get_job_result(identifier: UUID, context: UseContext) -> Response:
-    """Read the result of a job that is kept nowhere else, as the request itself would have been answered."""
+    """Read the result of a job that is saved nowhere else, as the request itself would have been answered."""
     result = await context.services.jobs.result(context.project, identifier)
     return Response(result.content, media_type=result.media_type)
 

@@ -216,7 +216,7 @@ async def listed_evaluations(
 )
 async def delete_evaluations(context: UseContext, filters: UseFilters, *, dry_run: DryRun = False) -> Response:
     """Remove all evaluations that pass the filters; at least one filter is needed. Comparisons and checks that were
-    made of them are kept.
+    made of them are saved.
     """
     if not any(filters.given.values()):
         detail = "expected a filter: without one everything would be removed"
@@ -325,7 +325,7 @@ async def get_model(name: NounName, context: UseContext) -> Response:
 )
 async def delete_model(name: NounName, context: UseContext, *, dry_run: DryRun = False) -> Response:
     """Remove all evaluations of a model, and with them its name from the lists. Comparisons and checks that were made
-    of them are kept.
+    of them are saved.
     """
     return json_response(await context.services.inventory.remove_model(context.project, name, dry_run=dry_run))
 
@@ -347,6 +347,6 @@ async def get_dataset(name: NounName, context: UseContext) -> Response:
 )
 async def delete_dataset(name: NounName, context: UseContext, *, dry_run: DryRun = False) -> Response:
     """Remove all evaluations of a dataset, and with them its name from the lists. Comparisons and checks that were made
-    of them are kept.
+    of them are saved.
     """
     return json_response(await context.services.inventory.remove_dataset(context.project, name, dry_run=dry_run))

@@ -40,13 +40,13 @@ async def project_evaluation(identifier: UUID, request: Request, context: UseSli
 
 @router.post(
     "/projections",
-    responses=answers(Projection, description="Not kept.") | LATER,
+    responses=answers(Projection, description="Not saved.") | LATER,
     openapi_extra=body_schema(requests.InputProjectionRequest, requests.INPUT_PROJECTIONS),
     operation_id="projectInput",
 )
 @deferrable(requests.InputProjectionRequest, large=True)
 async def project_an_input(request: Request, context: UseContext) -> Response:
-    """Compute metrics of an input at another class prevalence; nothing is kept."""
+    """Compute metrics of an input at another class prevalence; nothing is saved."""
     return await answered_apart(request, context.services.compute, requests.InputProjectionRequest, _projection)
 
 

@@ -37,7 +37,7 @@ def asked_again(record: EvaluationRecord, memory_bytes: int, *, in_parts: bool =
     """A request for the columns of data that was evaluated once; it has to be the same files.
 
     Args:
-        record: What was kept of it.
+        record: What was saved of it.
         memory_bytes: That columns may take.
         in_parts: Are the rows to be read in parts, with their ids?
         sliced: And with their attributes?
@@ -74,7 +74,7 @@ def _reference(data: DataFacts | LabelFacts) -> DataReference:
 
 
 def request_of(record: EvaluationRecord) -> bytes:
-    """The request that makes the same samples of the same columns, as far as what is kept of it says."""
+    """The request that makes the same samples of the same columns, as far as what is saved of it says."""
     positive = {} if record.positive is None else {"positive": record.labels[record.positive]}
     options = KINDS[record.kind].options_of({**record.extra, "labels": record.labels, **positive})
     return orjson.dumps({"input": {"kind": record.kind, **options}})

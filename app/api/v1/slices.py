@@ -107,7 +107,7 @@ async def admit_slices(context: Context, body: Body) -> "_Elsewhere | None":
 )
 @deferrable(requests.InputSlicesRequest, SLICES, large=True, admit=admit_slices)
 async def slice_an_input(request: Request, context: UseContext, asked: FormatOfSlices = AS_USUAL) -> Response:
-    """Judge an input slice by slice; nothing is kept."""
+    """Judge an input slice by slice; nothing is saved."""
     view = view_of(request, SLICES, asked)
     async with receive(request) as body:
         if not isinstance(body, LargeBody) and names_data(body):

@@ -529,7 +529,7 @@ def _within(limit: int, receive: Receive, lease: Lease, watch: DisconnectWatch) 
 _NO_ROOM = Problem(
     status=HTTPStatus.SERVICE_UNAVAILABLE,
     code="overloaded",
-    detail="more large bodies are under way than there is room for; nothing was kept",
+    detail="more large bodies are under way than there is room for; nothing was saved",
     headers={"Retry-After": "5", "Connection": "close"},
 )
 

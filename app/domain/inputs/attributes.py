@@ -57,7 +57,7 @@ class Attributes:
         return Attributes({name: one.taken(places) for name, one in self.by_name.items()})
 
     def as_column(self) -> NDArray[Any]:
-        """All of them as one text, which is kept as a column of its own."""
+        """All of them as one text, which is saved as a column of its own."""
         content = {
             name: {"values": list(one.values), "codes": one.codes.tolist()} for name, one in self.by_name.items()
         }

@@ -436,7 +436,7 @@ class UnitKind:
         balanced: What is true of the twin, in words.
         findings: What the numbers mean, in words.
         variants: Entries of a report for one metric of an input.
-        listed: What is kept of one metric, whatever the report says of it, so that lists can be sorted by it.
+        listed: What is saved of one metric, whatever the report says of it, so that lists can be sorted by it.
         of_units: Metrics by which single units are looked at.
         details: Members of a report that are no metric, at a level of confidence and with costs [K, M], if any.
         unit: What units are called in texts, in the plural; None: as samples.

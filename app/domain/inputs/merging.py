@@ -51,7 +51,7 @@ def merged(parts: Sequence[MatrixInput], *, as_folds: bool = False) -> MatrixInp
     Raises:
         IncomparableRuns, IncomparableLabels: they are of different kinds, or samples were judged differently.
         NotForKind: they are folds themselves, or cannot be folds.
-        NoSamples: the samples of one are not kept, and its counts do not say what they do.
+        NoSamples: the samples of one are not saved, and its counts do not say what they do.
         InvalidInput: a sample is there twice, or rates would have to be added.
         TooLarge: there are more samples than one request may have.
     """
@@ -107,7 +107,7 @@ def _check_part(part: MatrixInput, where: str, *, as_folds: bool) -> None:
         raise InvalidInput.at(where, "rates_cannot_be_pooled", detail)
     if part.samples is None and _needs_samples(part):
         why = "its data was named by a reference" if DATA_FACT in part.facts else "it was sent with retain=none"
-        raise NoSamples(f"the samples of this evaluation are not kept: {why}", pointer=where)
+        raise NoSamples(f"the samples of this evaluation are not saved: {why}", pointer=where)
 
 
 def _check_samples(samples: Sequence[Samples]) -> None:

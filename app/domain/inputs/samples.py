@@ -77,7 +77,7 @@ class Samples:
         weights: (n), 0 or more; None is 1 each.
         fold_sizes: How many samples each fold has, one after another; None when there are no folds.
         groups: (n) what each sample is one of, such as a patient, int64 or text; None when samples are independent.
-        tally: Where entries stand for many samples each; weights are sums then. Such samples are never kept.
+        tally: Where entries stand for many samples each; weights are sums then. Such samples are never saved.
         attributes: Whom or where each sample is about; None when that is not known.
     """
 

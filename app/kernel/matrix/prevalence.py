@@ -15,7 +15,7 @@ from app.kernel.numerics.arrays import Array, silently
 
 
 def project(counts: Array, shares: Array) -> Array:
-    """Matrices (..., K, K) at other class shares, with the total n of each kept.
+    """Matrices (..., K, K) at another class prevalence, with the total n of each kept.
 
     Args:
         counts: (..., K, K); leading axes broadcast against those of shares, so draws of rows give draws of projections.
@@ -225,7 +225,7 @@ class ShareRanges:
 
     def __post_init__(self) -> None:
         if self.low.sum() > 1.0 + _ROUNDING or self.high.sum() < 1.0 - _ROUNDING:
-            raise ValueError("no class shares within these bounds sum to 1")
+            raise ValueError("no class prevalence within these bounds sums to 1")
 
     def points(self, per_axis: int) -> Array:
         """Grid (G, d) of the points within the ranges, with their corners, at which ratios of linear functions are

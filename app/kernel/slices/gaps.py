@@ -153,7 +153,7 @@ class AtShares:
 
 
 def at_reference_shares(counts: Array, reference: Array, functional: Functional) -> AtShares | None:
-    """Values at the class shares of the reference; None where it has a class that the slice lacks.
+    """Values at the class prevalence of the reference; None where it has a class that the slice lacks.
 
     With pi the shares, g the derivatives there, g_ their means by row and h = g_ of the slice less g_ of the reference:
     a sample of the slice of class k in cell j adds pi_k / n_k (g_kj - g_k), one of the reference the same of its own
@@ -198,7 +198,7 @@ def drawn_at_reference_shares(
     seed: int,
     squares: tuple[Array, Array] | None = None,
 ) -> DrawnDifferences:
-    """Differences of V values at the class shares of the reference, from posterior draws of the rows of both sides.
+    """Differences of V values at the class prevalence of the reference, from posterior draws of the rows of both sides.
 
     Args:
         counts: Of the slice (K, K).
@@ -221,7 +221,7 @@ def drawn_at_reference_shares(
 
 
 def _at_shares_of(counts: Array, rest: Array, functional: Functional, *, contained: bool) -> Array:
-    """Differences (..., V) of matrices (..., K, K) at the class shares of the reference."""
+    """Differences (..., V) of matrices (..., K, K) at the class prevalence of the reference."""
     # Draws keep the number of samples, so that both can be added up.
     reference = counts + rest if contained else rest
     wanted, actual = reference.sum(axis=-1), counts.sum(axis=-1)

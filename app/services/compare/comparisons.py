@@ -49,8 +49,8 @@ MOST_DIFFERENCES = 20_000
 # Of which causes are looked for: some ten seconds.
 _MOST_MIXTURES = 1 << 18
 _CAN_BE_PAIRED = (
-    "The runs are not paired. Samples that were not kept lie where the data of the runs was named: with `paired: true` "
-    "a job reads them again, and pairs the runs where they have sample ids."
+    "The runs are not paired. Samples that were not saved lie where the data of the runs was named: with "
+    "`paired: true` a job reads them again, and pairs the runs where they have sample ids."
 )
 
 
@@ -154,7 +154,7 @@ class ComparisonService(KeptAnswers):
         return AskedComparison(new, runs, understood(new, runs), elsewhere)
 
     async def answer(self, project: str, asked: AskedComparison) -> RunComparison:
-        """Compare runs by what is kept of them, and keep the answer.
+        """Compare runs by what is saved of them, and keep the answer.
 
         Raises:
             IncomparableRuns: they cannot be paired as asked, or lack samples.
@@ -165,7 +165,7 @@ class ComparisonService(KeptAnswers):
         return await self.compute_and_keep(project, ComparisonKind.RUNS, work)
 
     async def computed(self, project: str, new: NewComparison) -> RunComparison:
-        """Compare runs by what is kept of them; the answer is not.
+        """Compare runs by what is saved of them; the answer is not.
 
         Raises:
             NotFound, InvalidInput, IncomparableRuns, IncomparableLabels, InvalidExpression, OutOfReach: as before.
@@ -340,7 +340,7 @@ def compare(asked: AskedComparison, kept: KeptSamples, *, identifier: UUID, runs
 
     Raises:
         IncomparableRuns: they were to be paired and cannot be, or their samples come in groups that do not fit, or with
-            weights that were not kept.
+            weights that were not saved.
     """
     new, estimands = asked.new, asked.estimands
     if runs is None:
@@ -353,7 +353,7 @@ def compare(asked: AskedComparison, kept: KeptSamples, *, identifier: UUID, runs
     lacking = runs.lacking_weights
     if lacking is not None:
         raise IncomparableRuns(
-            f"the samples of {lacking.id} ({lacking.model.name}) have weights that were not kept, or are too many to "
+            f"the samples of {lacking.id} ({lacking.model.name}) have weights that were not saved, or are too many to "
             "be used together",
             pointer=f"/evaluations/{runs.records.index(lacking)}",
         )

@@ -82,7 +82,7 @@ def read_again(
     Args:
         reading: How.
         records: The runs, in the order of the request.
-        kept: Of those that were kept.
+        kept: Of those that were saved.
         whole: Whether more of them is needed than their labels.
 
     Raises:
@@ -404,7 +404,7 @@ def streamed_queries(
         expressions: What the runs are to be compared on.
 
     Raises:
-        IncomparableRuns: a run was kept without its items.
+        IncomparableRuns: a run was saved without its items.
         InvalidInput: its data has changed.
         DataNotAllowed, TooLarge: data cannot be read again, or there are too many queries, or items of one.
     """

@@ -109,7 +109,7 @@ class DecisionRule:
     """A decision rule, what it gains, and how much of that is due to chance.
 
     Attributes:
-        evaluation_id: `null` for an input that is not kept.
+        evaluation_id: `null` for an input that is not saved.
         rule: `argmax`: of weight times probability.
         threshold: Two classes: predict the positive one from here on.
         low: The middle 95 % of the thresholds found in resamples.

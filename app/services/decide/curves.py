@@ -474,7 +474,7 @@ def _refuse_beyond_kept(question: CurveQuestion, source: StreamedInput) -> None:
         kept = listed([name.value for name in _KEPT])
         raise NoSamples(
             f"{beyond[0]} cannot be made of samples that were streamed when they were evaluated; of these the curves "
-            f"{kept} of a class are kept, with a band for calibration only"
+            f"{kept} of a class are saved, with a band for calibration only"
         )
 
 

@@ -97,7 +97,7 @@ def best_rule(identifier: UUID | None, source: MatrixInput, question: RuleQuesti
     """The rule that is best for a metric among those that keep to all limits.
 
     Args:
-        identifier: Of the evaluation; None for an input that is not kept.
+        identifier: Of the evaluation; None for an input that is not saved.
         source: Its input, with samples.
         question: What is asked.
 

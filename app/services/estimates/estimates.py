@@ -2,8 +2,8 @@
 
 What is of slices follows from runs of these alone. For all else in this order: nothing for what only describes the
 sample; for the smallest or largest of several values what follows from their own limits; the exact methods of rates;
-closed forms, unless simulation is preferred to approximations; simulation. At other class shares what prevalence does
-not move stays as it is; for what it moves the order is the same.
+closed forms, unless simulation is preferred to approximations; simulation. At another class prevalence what it does not
+move stays as it is; for what it moves the order is the same.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -104,7 +104,7 @@ def limits_of_many(
 def estimate_at(
     estimands: Sequence[Estimand], run: RunData, shares: ClassShares, settings: LimitSettings = _DEFAULTS
 ) -> list[list[Estimates]]:
-    """Estimate at other class shares: for every estimand its values at each of the G points.
+    """Estimate at another class prevalence: for every estimand its values at each of the G points.
 
     What prevalence does not move has there what it has everywhere. What it moves and has no closed form is simulated,
     and all points see the same draws.
@@ -195,7 +195,7 @@ def _without_simulation(estimand: Estimand, run: RunData, settings: LimitSetting
 def _at_without_simulation(
     estimand: Estimand, run: RunData, shares: ClassShares, settings: LimitSettings
 ) -> list[Estimates | None]:
-    """Estimates at other class shares that need no simulation, point by point; None where one does."""
+    """Estimates at another class prevalence that need no simulation, point by point; None where one does."""
     biased = shares.from_samples(estimand) and is_biased(estimand.expression)
     reason = NoLimits.BIASED if biased else _refusal(estimand, run)
     if reason is not None:
@@ -286,7 +286,7 @@ def _slices_at(estimand: Estimand, run: RunData, shares: ClassShares) -> tuple[E
 
 
 def _of_slices_at(estimand: Estimand, run: RunData, shares: ClassShares, settings: LimitSettings) -> list[Estimates]:
-    """Estimates of an expression of slices at other class shares, to which every slice is brought."""
+    """Estimates of an expression of slices at another class prevalence, to which every slice is brought."""
     expression, (inside, slices) = estimand.expression, _slices_at(estimand, run, shares)
 
     @cache

@@ -214,7 +214,7 @@ def estimate_for_report(
 
 def balanced_for_report(run: RunData, options: Options) -> dict[str, Interval]:
     """Intervals of the values at balanced prevalence of a run of classes: closed forms of the headline where these are
-    what is asked for and samples are independent, else as `estimate_at` makes them at equal class shares.
+    what is asked for and samples are independent, else as `estimate_at` makes them at equal class prevalence.
     """
     everything = options.intervals is IntervalChoice.ALL
     # There is one way to simulate other class shares.

@@ -307,7 +307,7 @@ class RunData:
         return self._drawn[1]
 
     def at_equal_shares(self, level: float) -> tuple[OverallInterval, ...]:
-        """Limits of the usual metrics that prevalence moves, at equal class shares; none of weights or groups."""
+        """Limits of the usual metrics that prevalence moves, at equal class prevalence; none of weights or groups."""
         if self.source.is_grouped or self.source.is_weighted or self.source.task is not None:
             return ()
         if level not in self._at_equal_shares:

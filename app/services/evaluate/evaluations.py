@@ -66,7 +66,7 @@ class Evaluation:
     """An evaluation with its report.
 
     Attributes:
-        id: `null` when the evaluation was not kept.
+        id: `null` when the evaluation was not saved.
         values: Where they are asked for: by canonical name.
     """
 
@@ -140,7 +140,7 @@ def _names(of: "EvaluationRecord | NewEvaluation") -> dict[str, Any]:
 
 
 def by_name(tags: Mapping[str, str]) -> dict[str, str]:
-    """Tags in the order of their names: the order in which they were sent is not kept."""
+    """Tags in the order of their names: the order in which they were sent is not saved."""
     return dict(sorted(tags.items()))
 
 
@@ -226,7 +226,7 @@ class NewEvaluation:
 
     @property
     def asked(self) -> Options:
-        """The options with what is chosen for this answer alone, which is not kept."""
+        """The options with what is chosen for this answer alone, which is not saved."""
         return self.options if self.chosen is None else with_chosen(self.source, self.options, self.chosen)
 
     def identifier(self, fresh: UUID | None = None) -> UUID:
@@ -273,9 +273,9 @@ class PendingWrite:
         """Wait until the evaluation is durable.
 
         Raises:
-            Overloaded: too many writes are under way; nothing was kept.
+            Overloaded: too many writes are under way; nothing was saved.
             StoreUnavailableError: the store did not answer.
-            StoreFullError: it has no space left; nothing was kept.
+            StoreFullError: it has no space left; nothing was saved.
         """
         await self.kept
 
@@ -295,12 +295,12 @@ class EvaluationService:
         return type(self)(store, compute=self._compute, admission=self._admission)
 
     async def compute(self, new: NewEvaluation) -> Evaluation:
-        """Compute and keep nothing."""
+        """Compute and save nothing."""
         report = await self._reports.make(new.source, new.asked)
         return Evaluation(**_names(new), report=report, values=_table(new.source, new.asked, new.chosen, report))
 
     async def compute_headline(self, new: NewEvaluation) -> EvaluationHeadline:
-        """Compute what everybody looks at first, and keep nothing."""
+        """Compute what everybody looks at first, and save nothing."""
         headline = await self._reports.headline(new.source, new.options)
         if headline is None:
             headline = (await self._reports.make(new.source, new.options)).headline
@@ -429,7 +429,7 @@ class EvaluationService:
         Raises:
             NotFound: there is no such evaluation.
             NeedsScores: it came without probabilities and scores.
-            NoSamples: they were not kept.
+            NoSamples: they were not saved.
         """
         record = _found(await self._store.get(project, identifier), identifier)
         source, options = stored_request(record)
@@ -460,7 +460,7 @@ class EvaluationService:
         Raises:
             NotFound: there is no such evaluation.
             NotForKind: it is of classes.
-            NoSamples: they were not kept.
+            NoSamples: they were not saved.
         """
         record = _found(await self._store.get(project, identifier), identifier)
         if record.task is None:
@@ -487,17 +487,17 @@ class EvaluationService:
 
         Raises:
             NotFound: there is no such evaluation.
-            NoSamples: they were not kept.
+            NoSamples: they were not saved.
         """
         source, _ = stored_request(_found(await self._store.get(project, identifier), identifier))
         samples = await self._store.read_samples(project, identifier)
         if samples is None or samples.attributes is None:
-            raise NoSamples(f"no samples of {identifier} with attributes were kept, which slices are made of")
+            raise NoSamples(f"no samples of {identifier} with attributes were saved, which slices are made of")
         return replace(source, samples=samples)
 
     async def _kept(self, project: str, source: MatrixInput, options: Options, identifier: UUID) -> MatrixInput:
         if options.retain is Retain.NONE:
-            raise NoSamples(f"the samples of {identifier} were not kept: it was sent with the option retain=none")
+            raise NoSamples(f"the samples of {identifier} were not saved: it was sent with the option retain=none")
         return await self._with_samples(project, source, identifier)
 
     async def _answer(self, project: str, record: EvaluationRecord, chosen: tuple[str, ...] | None) -> Evaluation:
@@ -663,7 +663,7 @@ def _missing(identifier: UUID) -> NotFound:
 
 
 def _count_kept() -> None:
-    """One more was kept for the present request."""
+    """One more was saved for the present request."""
     own = tally()
     if own is not None:
         own.evaluations += 1

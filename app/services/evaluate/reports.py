@@ -223,7 +223,7 @@ def report_alone(question: Question, kept: Mapping[SectionName, Section] | None 
     """The report of one question; the only way to what takes a while: intervals of everything, probabilities, groups.
 
     Args:
-        question: Its source is without samples when these were not kept.
+        question: Its source is without samples when these were not saved.
         kept: What was said of the samples then.
     """
     source, run = question.source, RunData(question.source)
@@ -409,7 +409,7 @@ class Reports:
     async def make(
         self, source: MatrixInput, options: Options, kept: Mapping[SectionName, Section] | None = None
     ) -> Report:
-        """The report of an input. ``kept`` is what was said of its samples when these were not kept.
+        """The report of an input. ``kept`` is what was said of its samples when these were not saved.
 
         Raises:
             InvalidExpression: one of the metric expressions is none.

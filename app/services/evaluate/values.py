@@ -27,7 +27,7 @@ from app.services.stored import stored_request
 # Where the parameter of the address that chooses values stands in a fault: it is no place in the body.
 PARAMETER: Final = "metrics"
 NOT_READ: Final = "the samples are not read for this; GET of the evaluation itself with the same metrics has it"
-NOT_KEPT: Final = "the samples were not kept: the evaluation was made with retain=none"
+NOT_KEPT: Final = "the samples were not saved: the evaluation was made with retain=none"
 UNDEFINED: Final = "it is undefined; the report of the evaluation says why"
 _NOT_ASKED: Final = "no intervals were asked for"
 

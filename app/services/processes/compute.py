@@ -84,7 +84,7 @@ class ComputePool:
     async def _begin(self, function: Callable[..., Result], file: BinaryIO | None, asked: float) -> Result:
         """Have a function computed now that was asked for a while ago."""
         if self._closed:
-            raise ProcessLost("the service is ending; nothing was kept")
+            raise ProcessLost("the service is ending; nothing was saved")
         began = time.perf_counter()
         self.observers.waited_to_compute(began - asked)
         loop = asyncio.get_running_loop()
@@ -157,7 +157,7 @@ class ComputePool:
             case Ending.LOST:
                 if not job.cancelled:
                     _log.error("a compute process ended with exit code %s; its request is answered 503", outcome.value)
-                raise ProcessLost("the process that computed this ended unexpectedly; nothing was kept")
+                raise ProcessLost("the process that computed this ended unexpectedly; nothing was saved")
 
     def _take(self) -> Worker:
         try:

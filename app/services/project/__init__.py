@@ -1,1 +1,1 @@
-"""Projections to other class shares."""
+"""Projections to another class prevalence."""

@@ -46,7 +46,7 @@ class ShareLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PrevalenceEstimate:
-    """Estimated class shares.
+    """Estimated class prevalence.
 
     Attributes:
         evaluation_id: What is known of how each class is predicted.

@@ -1,4 +1,4 @@
-"""Metrics at other class shares, as long as each class is predicted as it was (label shift)."""
+"""Metrics at another class prevalence, as long as each class is predicted as it was (label shift)."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -33,7 +33,7 @@ Values = float | None | Sequence[float | None]
 
 @dataclass(frozen=True, slots=True)
 class ProjectedValue:
-    """A metric at other class shares: one value, or lists over the grid of a sweep.
+    """A metric at another class prevalence: one value, or lists over the grid of a sweep.
 
     Attributes:
         value: At these shares.
@@ -54,7 +54,7 @@ class ProjectedValue:
 
 @dataclass(frozen=True, slots=True)
 class Lowest:
-    """The lowest value in a range of class shares, its lower limit there, and where that is."""
+    """The lowest value in a range of class prevalences, its lower limit there, and where that is."""
 
     value: float | None
     low: float | None
@@ -63,7 +63,7 @@ class Lowest:
 
 @dataclass(frozen=True, slots=True)
 class Highest:
-    """The highest value in a range of class shares, its upper limit there, and where that is."""
+    """The highest value in a range of class prevalences, its upper limit there, and where that is."""
 
     value: float | None
     high: float | None
@@ -72,7 +72,7 @@ class Highest:
 
 @dataclass(frozen=True, slots=True)
 class ExtremeValues:
-    """A metric over a range of class shares; null where it has no value anywhere.
+    """A metric over a range of class prevalences; null where it has no value anywhere.
 
     Attributes:
         observed: The value as it is.
@@ -135,10 +135,10 @@ class ProjectionDesign:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Projection:
-    """Metrics at other class shares: single values, lists over the grid of a sweep, or the extremes of a range.
+    """Metrics at another class prevalence: single values, lists over the grid of a sweep, or the extremes of a range.
 
     Attributes:
-        evaluation_id: `null` for an input that is not kept.
+        evaluation_id: `null` for an input that is not saved.
         prevalence: The shares of all classes.
         prevalence_samples: How many samples the shares are worth.
         prevalence_range: Lowest and highest share of some classes.
@@ -186,7 +186,7 @@ class Sweep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scenario:
-    """At which class shares; exactly one of prevalence, sweep and ranges.
+    """At which class prevalence; exactly one of prevalence, sweep and ranges.
 
     Attributes:
         prevalence: Shares by label; classes not named share the rest in the proportions that they have.

@@ -1,4 +1,4 @@
-"""Questions about an evaluation at other class shares."""
+"""Questions about an evaluation at another class prevalence."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -107,7 +107,7 @@ class Unlabelled:
 
 
 def projected(runs: Sequence[Runs], estimands: Sequence[Estimand], scenario: Scenario) -> Projection:
-    """A run at other class shares, and, with a sweep, where a second one changes places with it.
+    """A run at another class prevalence, and, with a sweep, where a second one changes places with it.
 
     Raises:
         InvalidInput: the shares make no sense for this run.
@@ -139,7 +139,7 @@ def _projected(
 
 
 def project_input(source: MatrixInput, metrics: tuple[str, ...], scenario: Scenario) -> Projection:
-    """Metrics of an input that is not kept, at other class shares.
+    """Metrics of an input that is not saved, at another class prevalence.
 
     Raises:
         InvalidExpression, InvalidInput, OutOfReach: as `WhatIfService.project` does.
@@ -189,7 +189,7 @@ def _needs_samples(estimands: Sequence[Estimand], record: EvaluationRecord) -> b
 
 
 class WhatIfService:
-    """Answers what would be; nothing is kept."""
+    """Answers what would be; nothing is saved."""
 
     def __init__(self, store: EvaluationStore, *, compute: ComputePool) -> None:
         self._store = store
@@ -202,7 +202,7 @@ class WhatIfService:
     async def project(
         self, project: str, identifier: UUID, metrics: tuple[str, ...], scenario: Scenario, against: UUID | None
     ) -> Projection:
-        """Metrics at other class shares.
+        """Metrics at another class prevalence.
 
         Raises:
             NotFound: an evaluation does not exist.
@@ -249,7 +249,7 @@ class WhatIfService:
         return source.labels, place, await self._compute.run(partial(simulated, source, place, samples=kept))
 
     async def estimate(self, project: str, identifier: UUID, seen: Unlabelled) -> PrevalenceEstimate:
-        """Class shares where the model is used.
+        """Class prevalence where the model is used.
 
         Raises:
             NotFound: the evaluation does not exist.
@@ -293,7 +293,7 @@ class WhatIfService:
             raise NeedsScores(_needed(record.kind), pointer=pointer)
         samples = await self._store.read_samples(project, record.id)
         if samples is None or samples.outputs is None:
-            raise NoSamples(f"the samples of {record.id} were not kept", pointer=pointer)
+            raise NoSamples(f"the samples of {record.id} were not saved", pointer=pointer)
         return samples
 
 
@@ -313,7 +313,7 @@ def _class_to_simulate(source: MatrixInput, label: str | None) -> int:
 
 
 def _check_projectable(metrics: Sequence[str], estimands: Sequence[Estimand]) -> None:
-    """Other class shares leave no real numbers of samples, so what depends on these cannot be projected.
+    """Another class prevalence leaves no real numbers of samples, so what depends on these cannot be projected.
 
     Raises:
         InvalidInput: such a metric is asked for.

@@ -248,7 +248,7 @@ class Runs:
         return replace(self, pairing=pairing, kept=KeptSamples(), streamed=streamed)
 
     def _canonical(self, index: int, kept: KeptSamples, weight: float) -> Self:
-        """One run with no more weights and groups than its samples are kept with; a sample weighs so much."""
+        """One run with no more weights and groups than its samples are saved with; a sample weighs so much."""
         record = self.records[index]
         samples = kept.labels.get(record.id) or (kept.outputs or {})[record.id]
         lost = {WEIGHTS_FACT, "rows"} if samples.weights is None else set()
@@ -396,7 +396,7 @@ class Runs:
         samples are independent.
 
         Raises:
-            IncomparableRuns: the groups of a run were not kept, do not fit those of another, or are one.
+            IncomparableRuns: the groups of a run were not saved, do not fit those of another, or are one.
         """
         if not self.grouped:
             return ()
@@ -417,7 +417,7 @@ class Runs:
             return Grouping(np.arange(size), size)
         if samples is None or samples.groups is None:
             raise IncomparableRuns(
-                f"the samples of {record.id} ({record.model.name}) come in groups that were not kept, or are too many "
+                f"the samples of {record.id} ({record.model.name}) come in groups that were not saved, or are too many "
                 "to be used together",
                 pointer=f"/evaluations/{self.records.index(record)}",
             )
@@ -430,7 +430,7 @@ class Runs:
         """Samples of classes, those that say the same as one entry, with their groups; and the place of a run in them.
 
         Raises:
-            IncomparableRuns: the samples of the run were not kept.
+            IncomparableRuns: the samples of the run were not saved.
         """
         if self.pairing.joint is not None and self.groupings:
             return self.pairing.joint, run

@@ -109,7 +109,7 @@ def pair(
     Args:
         records: The runs.
         margins: For each what the data alone say of its counts, classes or labels in one order.
-        units: For each its units, classes in one order, None where they were not kept.
+        units: For each its units, classes in one order, None where they were not saved.
         mode: FALSE takes the runs as independent whatever is known.
         minimum_matched: Share of the largest run's units that all runs must have in common.
     """
@@ -286,7 +286,7 @@ class KeptSamples:
     """Samples of some runs, as far as they are known.
 
     Attributes:
-        labels: Of runs whose samples were kept with ids or weights.
+        labels: Of runs whose samples were saved with ids or weights.
         outputs: With probabilities or scores, where a metric needs them; None when these are too many to look at.
         units: In place of these, of runs whose samples were streamed.
     """
@@ -345,7 +345,7 @@ async def read_labels(
 ) -> KeptSamples:
     """Read ids, labels and weights of stored samples, which pair runs; nothing when there are too many samples.
 
-    The samples of those ``elsewhere`` are not kept, and read by somebody else.
+    The samples of those ``elsewhere`` are not saved, and read by somebody else.
     """
     alone = len(records) < 2 and not any(record.is_weighted or record.is_grouped for record in records)
     kept = [record for record in records if record.id not in elsewhere]
@@ -366,11 +366,11 @@ async def read_outputs(
 ) -> KeptSamples:
     """The samples of runs that are to be judged by a metric of probabilities, or of slices.
 
-    The samples of those ``elsewhere`` are not kept, and read by somebody else. Unless ``scored`` they need no
+    The samples of those ``elsewhere`` are not saved, and read by somebody else. Unless ``scored`` they need no
     probabilities.
 
     Raises:
-        IncomparableRuns: a run came without probabilities and scores, or they were not kept.
+        IncomparableRuns: a run came without probabilities and scores, or they were not saved.
         OutOfReach: there are too many to be looked at together.
     """
     check_entries([record for record in records if record.id not in elsewhere], metric)
@@ -416,7 +416,7 @@ def missing_outputs(record: EvaluationRecord, *, is_elsewhere: bool = False) -> 
     what = "probabilities or scores of the samples" if record.task is None else "samples"
     needs = f"needs the {what}, and those of {record.id} ({record.model.name})"
     if record.data is not None and is_scored(record):
-        return f"{needs} were not kept: they lie where its data was named, and comparisons with `paired: true` read it"
+        return f"{needs} were not saved: they lie where its data was named, and comparisons with `paired: true` read it"
     if record.options.get("retain") == "none" and not is_elsewhere:
-        return f"{needs} were not kept: it was sent with the option retain=none"
+        return f"{needs} were not saved: it was sent with the option retain=none"
     return f"{needs} are not there: it came as {record.kind.replace('_', ' ')}"

@@ -34,7 +34,7 @@ class SliceDifference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AtReferencePrevalence:
-    """A metric with the rows of the slice at the class shares of the reference: what prevalence does is left out."""
+    """A metric with the rows of the slice at the class prevalence of the reference."""
 
     value: float | None
     difference: SliceDifference

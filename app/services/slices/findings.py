@@ -123,7 +123,7 @@ def _worse(one: SliceOfRun, worse: Sequence[_Named], elsewhere: str, missed: Map
 
 
 def _of_prevalence(value: SliceValue, rope: float) -> AtReferencePrevalence | None:
-    """Return the metric at the class shares of the reference if a settled gap is gone there, to half of it at most."""
+    """Return the metric at the prevalence of the reference if a settled gap is gone there, to half of it at most."""
     at, gap = value.at_reference_prevalence, value.difference.value
     if at is None or gap is None or at.difference.low is None or at.difference.high is None:
         return None

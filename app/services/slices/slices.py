@@ -148,7 +148,7 @@ class _Measured:
         side: Its samples.
         facts: Of differences of rates, by the name of the value.
         gaps: Other differences.
-        shifted: Values and differences at the class shares of the reference.
+        shifted: Values and differences at the class prevalence of the reference.
     """
 
     where: Where
@@ -543,7 +543,7 @@ class _Judged:
 
 
 def _is_moved(estimand: Estimand) -> bool:
-    """Does prevalence move it, and has it a value at other class shares?"""
+    """Does prevalence move it, and has it a value at another class prevalence?"""
     counted = estimand.rates is not None and estimand.rates[0].counted
     return estimand.task is None and not (estimand.insensitive or counted or needs_counts(estimand.expression))
 

@@ -423,7 +423,7 @@ class PostgresEvaluationStore:
                     await look_at(connection, project, record.id)
 
     async def read_samples(self, project: str, identifier: UUID) -> Samples | None:
-        """Return what is kept of the samples of an evaluation."""
+        """Return what is saved of the samples of an evaluation."""
         async with reading(self._engine) as connection:
             found = await find_samples(connection, project, [identifier])
         return (await asyncio.to_thread(found.samples)).get(identifier)
@@ -434,20 +434,20 @@ class PostgresEvaluationStore:
             return await has_attributes(connection, project, identifier)
 
     async def read_labels(self, project: str, identifiers: Sequence[UUID]) -> Mapping[UUID, SampleLabels]:
-        """Return the samples of those evaluations of which they were kept with ids, weights or groups."""
+        """Return the samples of those evaluations of which they were saved with ids, weights or groups."""
         columns = ("truth", "predicted", "ids", "groups", "weights")
         async with reading(self._engine) as connection:
             found = await find_samples(connection, project, identifiers, columns)
         return await asyncio.to_thread(found.labels)
 
     async def read_outputs(self, project: str, identifiers: Sequence[UUID]) -> Mapping[UUID, Samples]:
-        """Return the samples of those evaluations of which they were kept, with their probabilities or scores."""
+        """Return the samples of those evaluations of which they were saved, with their probabilities or scores."""
         async with reading(self._engine) as connection:
             found = await find_samples(connection, project, identifiers)
         return await asyncio.to_thread(found.samples)
 
     async def read_part(self, project: str, identifier: UUID) -> Mapping[str, Any] | None:
-        """Return what was said of samples that are not kept."""
+        """Return what was said of samples that are not saved."""
         async with reading(self._engine) as connection:
             return await read_report(connection, project, identifier)
 

@@ -40,7 +40,7 @@ def compile_insert(*, keyed: bool = False) -> _Statement:
     """Compile the INSERT of an evaluation from its table: SQL as the driver wants it, and the order of the values.
 
     Who made it is written by the same statement, so that it costs no round trip and neither is there without the other;
-    so is, of a request with an Idempotency-Key, what was kept under it.
+    so is, of a request with an Idempotency-Key, what was saved under it.
     """
     given: dict[str, Any] = {column.name: bindparam(column.name, type_=column.type) for column in evaluations.c}
     # They come as text: `rows.encode_values`.
@@ -99,7 +99,7 @@ class EvaluationWriter:
         A row that has what `mark_values` gives too is kept under the key of a request.
 
         Raises:
-            KeyTakenError: something was kept under that key already.
+            KeyTakenError: something was saved under that key already.
             StoreOverloadedError: too many are waiting.
             StoreUnavailableError: no connection, it broke, or the writer is closed.
             StoreFullError: the disk of the database is full.

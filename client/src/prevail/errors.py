@@ -80,7 +80,7 @@ class TooLarge(PrevailError, ValueError):
 
 
 class Overloaded(PrevailError):
-    """The service has no room now, or asks to come less often; nothing was kept."""
+    """The service has no room now, or asks to come less often; nothing was saved."""
 
 
 class NoAnswer(PrevailError, ConnectionError):
@@ -127,7 +127,7 @@ _BY_STATUS: Final[Mapping[int, type[PrevailError]]] = {
 
 def no_answer(lost: Lost, tries: str) -> NoAnswer:
     """The exception of a request that nobody answered."""
-    kept = "nothing was kept" if lost.unsent else "it is unknown whether anything was kept"
+    kept = "nothing was saved" if lost.unsent else "it is unknown whether anything was saved"
     hint = "Is the service running there? Start one: prevail serve" if lost.unsent and not lost.lasting else ""
     message = f"no answer from {lost.url} ({lost.reason}){tries}; {kept}. {hint}".rstrip(" ")
     return NoAnswer(message.removesuffix(". ") if not hint else message, code="no_answer")

@@ -23,7 +23,7 @@ def local(folder: str | Path | None = None) -> Client:
     """A client of a service of its own, which ends with the client.
 
     Args:
-        folder: Where evaluations are kept; without it they go with the client.
+        folder: Where evaluations are saved; without it they go with the client.
 
     Raises:
         MissingPackage: the service is not installed beside the client.

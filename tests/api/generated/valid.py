@@ -207,7 +207,7 @@ def _list(case: Case, _: Kept) -> None:
 
 
 def _removal(case: Case, kept: Kept) -> None:
-    """One filter at least; nothing of what is kept passes."""
+    """One filter at least; nothing of what is saved passes."""
     _list(case, kept)
     case.query = {**(case.query or {}), "model": "nobody"}
 

@@ -189,7 +189,7 @@ def test_other_kinds_have_a_page(client: httpx.Client) -> None:
     ):
         report(client, create(client, evaluation(input=source))["id"])
     forgotten = create(client, evaluation(input=make(n=60, classes=2), options={"retain": "none"}))["id"]
-    assert "were not kept" in report(client, forgotten).text
+    assert "were not saved" in report(client, forgotten).text
 
 
 def test_what_is_not_there_has_no_page(client: httpx.Client) -> None:

@@ -1,4 +1,4 @@
-"""What is kept: reads, batches, tags, lists; and what is asked of the catalogue."""
+"""What is saved: reads, batches, tags, lists; and what is asked of the catalogue."""
 
 from typing import Any
 

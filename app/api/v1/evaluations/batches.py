@@ -140,7 +140,7 @@ class _Batch:
         return {} if kept - self._work.results.keys() else dict(REPLAYED)
 
     def _light(self) -> list[int]:
-        """Places of light items that were not kept before."""
+        """Places of light items that were not saved before."""
         known = {} if self._work is None else self._work.results
         return [index for index, (_, heavy) in enumerate(self._values) if not heavy and index + 1 not in known]
 

@@ -31,7 +31,7 @@ from app.services.evaluate.evaluations import (
     evaluate_together,
 )
 
-Store = Annotated[bool, Query(description="false: compute, answer 200 and keep nothing.")]
+Store = Annotated[bool, Query(description="false: compute, answer 200 and save nothing.")]
 
 
 async def evaluate_large(context: Context, body: LargeBody, view: View, *, keep: bool) -> Response:
@@ -53,7 +53,7 @@ def _evaluate_file(
 
 
 async def kept_evaluation(context: Context, result: KeptResult, view: View) -> Evaluation:
-    """The evaluation that was kept under the key of a request.
+    """The evaluation that was saved under the key of a request.
 
     Raises:
         ResultDeleted: it was deleted since.
@@ -152,7 +152,7 @@ def check_moment(moment: datetime | None, *, keep: bool, dated: bool) -> None:
     if moment is None:
         return
     if not keep:
-        raise InvalidInput.at("/created_at", "not_kept", "expected none with store=false: only what is kept has one")
+        raise InvalidInput.at("/created_at", "not_kept", "expected none with store=false: only what is saved has one")
     if not dated:
         raise Forbidden("expected a key of the scope admin, which alone may say when an evaluation was made")
     if moment > datetime.now(UTC):
@@ -172,7 +172,7 @@ def require_names(model: ModelRef | None, dataset: DatasetRef | None) -> tuple[M
                 Fault(
                     f"/{name}",
                     "missing_field",
-                    f"expected a {name} with a name, which a kept evaluation needs; store=false goes without",
+                    f"expected a {name} with a name, which a saved evaluation needs; store=false goes without",
                 )
                 for name in absent
             ]

@@ -52,7 +52,7 @@ _USES = (
     responses=written_as(
         EVALUATION,
         made(Evaluation, _USES, {"identifier": "$response.body#/id"})
-        | answers(Evaluation | DataEstimate, description="Not kept, or an estimate."),
+        | answers(Evaluation | DataEstimate, description="Not saved, or an estimate."),
     )
     | LATER,
     openapi_extra=body_schema(
@@ -128,7 +128,7 @@ async def compute_metrics(
     estimate: Estimate = False,
     asked: FormatOfEvaluation = AS_USUAL,
 ) -> Response:
-    """Evaluate an input and keep nothing."""
+    """Evaluate an input and save nothing."""
     view = view_of(request, EVALUATION, asked)
     async with receive(request, forms=True) as body:
         if estimate:

@@ -90,7 +90,7 @@ class OptionsField(Wire):
     interpretation: bool = Field(default=False, description="Answer the verbal scales of the literature too.")
     retain: Literal["full", "none"] = Field(
         "full",
-        description="What is kept of the samples: `full` for curves, thresholds and paired comparisons later; `none` "
+        description="What is saved of the samples: `full` for curves, thresholds and paired comparisons later; `none` "
         "keeps the values only.",
     )
     interval_method: Literal["posterior", "delta", "bootstrap", "bca"] | None = Field(
@@ -183,8 +183,8 @@ class EvaluationRequest(Wire):
     """An evaluation to be computed, and kept unless `store=false`."""
 
     input: AnyInput
-    model: ModelField | None = Field(None, description="Required when the evaluation is kept.")
-    dataset: DatasetField | None = Field(None, description="Required when the evaluation is kept.")
+    model: ModelField | None = Field(None, description="Required when the evaluation is saved.")
+    dataset: DatasetField | None = Field(None, description="Required when the evaluation is saved.")
     tags: Tags = Field(default_factory=dict, description="Free pairs of text to find it by; a key has no colon.")
     options: OptionsField = Field(default_factory=OptionsField)
     created_at: PastMoment | None = Field(

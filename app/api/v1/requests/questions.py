@@ -1,4 +1,4 @@
-"""Requests of curves and thresholds, of other class shares, and of reported scores checked for consistency."""
+"""Requests of curves and thresholds, of another class prevalence, and of reported scores checked for consistency."""
 
 from dataclasses import replace
 from typing import Annotated, Any, Literal, Self
@@ -81,7 +81,7 @@ class SweepField(Wire):
 
 
 class _Projected(Wire):
-    """The class shares of a projection: exactly one of prevalence, prevalence_range and sweep."""
+    """The class prevalence of a projection: exactly one of prevalence, prevalence_range and sweep."""
 
     prevalence: Shares | None = Field(
         None, description="Shares by class. Classes not named share the rest in the proportions that they have."
@@ -95,7 +95,7 @@ class _Projected(Wire):
     sweep: SweepField | None = None
     recalibrate: bool = Field(
         default=False,
-        description="Fit the kept probabilities to the shares (Elkan 2001) and decide again before measuring.",
+        description="Fit the saved probabilities to the shares (Elkan 2001) and decide again before measuring.",
     )
     old_prevalence: Shares | None = Field(
         None, description="With recalibrate: the shares they were calibrated to; the evaluation's when left out."
@@ -145,7 +145,7 @@ class _Projected(Wire):
 
 
 class ProjectionRequest(_Projected):
-    """The class shares that a stored evaluation is projected to."""
+    """The class prevalence that a stored evaluation is projected to."""
 
     against: Identifier | None = Field(
         None, description="With a sweep: another run; at `crossings` the two change places."
@@ -160,7 +160,7 @@ class ProjectionRequest(_Projected):
 
 
 class InputProjectionRequest(_Projected):
-    """The class shares that an input is projected to; it is not stored."""
+    """The class prevalence that an input is projected to; it is not stored."""
 
     input: AnyInput
 
@@ -264,7 +264,7 @@ def identifiers_in(text: str | None) -> list[UUID]:
 
 
 class CurveRequest(Wire):
-    """A curve of an input that is not kept."""
+    """A curve of an input that is not saved."""
 
     input: AnyInput = Field(description="Probabilities or scores, or folds of them.")
     label: LabelField | None = Field(

@@ -156,18 +156,18 @@ class ReferencedRequest(Wire):
     """An evaluation of data that is named and not sent. It is made by a job."""
 
     input: ReferencedInput
-    model: ModelField | None = Field(None, description="Required when the evaluation is kept.")
+    model: ModelField | None = Field(None, description="Required when the evaluation is saved.")
     models: dict[Name, ModelColumnsField] | None = Field(
         None,
         min_length=1,
         max_length=_MOST_MODELS,
         description="In place of `model`: several models by their names, whose predictions are columns of the same "
-        "rows. These are read once. Each model has an evaluation; all of them are kept, or none is.",
+        "rows. These are read once. Each model has an evaluation; all of them are saved, or none is.",
     )
-    dataset: DatasetField | None = Field(None, description="Required when the evaluation is kept.")
+    dataset: DatasetField | None = Field(None, description="Required when the evaluation is saved.")
     tags: Tags = Field(default_factory=dict, description="Free pairs of text to find it by; a key has no colon.")
     options: OptionsField = Field(
-        default_factory=OptionsField, description="As elsewhere, but samples are never kept: `retain` is `none`."
+        default_factory=OptionsField, description="As elsewhere, but samples are never saved: `retain` is `none`."
     )
     created_at: PastMoment | None = Field(None, description="When it was made. Needs the scope `admin`.")
 
@@ -191,7 +191,7 @@ class ReferencedRequest(Wire):
         """
         if "retain" in self.options.model_fields_set and self.options.retain != Retain.NONE.value:
             raise InvalidInput.at(
-                "/options/retain", "not_kept", "expected none: samples that are named by a reference are never kept"
+                "/options/retain", "not_kept", "expected none: samples that are named by a reference are never saved"
             )
         if self.models is not None and self.model is not None:
             raise InvalidInput.at("/models", "one_of", "expected either model or models")

@@ -92,7 +92,7 @@ def _where(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class InputSlicesRequest(SlicesRequest):
-    """The slices of an input that is not kept."""
+    """The slices of an input that is not saved."""
 
     input: AnyInput
 

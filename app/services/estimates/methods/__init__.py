@@ -1,1 +1,1 @@
-"""Methods of limits: of a matrix or of samples, as observed or at other class shares."""
+"""Methods of limits: of a matrix or of samples, as observed or at another class prevalence."""

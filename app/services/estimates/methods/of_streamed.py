@@ -1,6 +1,6 @@
 """Limits of metrics of streamed probabilities and scores.
 
-Where influences add up there is a closed form. Of all else the numbers of samples between the cuts that were kept, and
+Where influences add up there is a closed form. Of all else the numbers of samples between the cuts that were saved, and
 in the bins, are drawn again.
 """
 

@@ -1,4 +1,4 @@
-"""Values and limits at other class shares: every class in another weight, and, if wanted, other probabilities.
+"""Values and limits at another class prevalence: every class in another weight, and, if wanted, other probabilities.
 
 Under label shift this is exact: a sample of a class stands for as many as the class has where the model is used. What
 is simulated is what is simulated of the run as it is: rows of a matrix, samples within the classes, or whole groups.

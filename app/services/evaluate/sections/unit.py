@@ -85,7 +85,7 @@ def measures_of(question: Question, task: Task) -> list[Measure]:
 
 
 def _measured(source: MatrixInput, task: Task) -> tuple[Sequence[AnyMetric], list[Reported], list[Reported]]:
-    """The metrics of an input, what the report says of them, and what is kept for lists."""
+    """The metrics of an input, what the report says of them, and what is saved for lists."""
     kind = UNIT_KINDS[task]
     metrics = catalogue().reported_of(task, kind.inputs(source)).metrics
     reported = [one for metric in metrics for one in kind.variants(source, metric)]

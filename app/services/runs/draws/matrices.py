@@ -103,7 +103,7 @@ def draw_paired(counts: JointCounts, estimands: Sequence[Estimand], *, draws: in
 
 # Indices of two runs each.
 Pairs = Sequence[tuple[int, int]]
-# Runs whose class shares differ by less have the same mix.
+# Runs whose class shares differ by less have the same prevalence.
 _SAME_SHARES = 1e-12
 
 
@@ -178,7 +178,7 @@ class OmnibusTest:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CommonPrevalence:
-    """The class shares that runs of different class mixes are compared at.
+    """The class prevalence that runs of different class prevalence are compared at.
 
     Attributes:
         shares: (K); None when the runs have the same, or are taken as they are.

@@ -50,7 +50,7 @@ def common() -> argparse.ArgumentParser:
     found.add_argument("--url", help="address of the service (default: PREVAIL_URL, else http://127.0.0.1:8000)")
     found.add_argument("--project", help="of an admin key: the project to act in (default: PREVAIL_PROJECT)")
     found.add_argument("--timeout", type=float, help="seconds (default: PREVAIL_TIMEOUT, else 60)")
-    found.add_argument("--local", action="store_true", help="compute here; nothing is kept")
+    found.add_argument("--local", action="store_true", help="compute here; nothing is saved")
     found.add_argument("-o", "--output", choices=["text", "json", "markdown", "csv", "html"], default="text")
     found.add_argument("--json", action="store_const", const="json", dest="output", help="the same as -o json")
     found.add_argument("--color", choices=["auto", "always", "never"], default="auto", help="auto: on a terminal")

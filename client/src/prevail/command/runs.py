@@ -59,9 +59,9 @@ def add_commands(commands: Any, common: argparse.ArgumentParser) -> None:
     add_outputs(evaluate)
     evaluate.set_defaults(carry_out=_evaluate, refuse=_refuse_evaluate)
 
-    show = _of_run(commands, common, "show", "print the report of a kept evaluation", _show)
+    show = _of_run(commands, common, "show", "print the report of a saved evaluation", _show)
     show.add_argument("--open", action="store_true", help="the report page, where the service has one")
-    listing = commands.add_parser("list", parents=[common], help="kept evaluations, the latest first")
+    listing = commands.add_parser("list", parents=[common], help="saved evaluations, the latest first")
     for name in ("model", "dataset", "split", "sort"):
         listing.add_argument(f"--{name}")
     listing.add_argument("--tag", action="append", default=[], metavar="KEY=VALUE")
@@ -148,7 +148,7 @@ def _add_names(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_new_names(parser: argparse.ArgumentParser) -> Any:
-    names = parser.add_argument_group("kept as")
+    names = parser.add_argument_group("saved as")
     names.add_argument("--model", metavar="NAME[:VERSION]")
     names.add_argument("--dataset", metavar="NAME[:VERSION]")
     names.add_argument("--split")
@@ -171,7 +171,7 @@ def pairs(texts: list[str]) -> dict[str, str]:
 def _refuse_evaluate(chosen: Namespace) -> None:
     """Options that have no meaning together."""
     if chosen.local and chosen.gate is not None:
-        raise UsageError("--local keeps nothing, and a gate checks what is kept by a service: leave out one of both")
+        raise UsageError("--local saves nothing, and a gate checks what is saved by a service: leave out one of both")
     if (chosen.file is None) == (chosen.data is None):
         raise UsageError("expected either FILE or --data ADDRESS")
     if chosen.data is None and (chosen.filter or chosen.format):
@@ -179,7 +179,7 @@ def _refuse_evaluate(chosen: Namespace) -> None:
     if chosen.gate is None and (chosen.junit or chosen.markdown or chosen.baseline):
         raise UsageError("--baseline, --junit and --markdown belong to a gate: name it by --gate")
     if chosen.gate is not None and (chosen.model is None or chosen.dataset is None or chosen.no_store):
-        raise UsageError("a gate checks what is kept: give --model and --dataset")
+        raise UsageError("a gate checks what is saved: give --model and --dataset")
     if (chosen.model is None) != (chosen.dataset is None) and not chosen.no_store:
         raise UsageError("to keep an evaluation give both --model and --dataset; to compute only, --no-store")
     pairs(chosen.tag)
@@ -199,7 +199,7 @@ def _evaluate(client: Client, chosen: Namespace) -> int:
     if (chosen.model is None or chosen.no_store) and chosen.output != "json" and not chosen.quiet:
         drawn = style() if chosen.output == "text" else {}
         put(client.report_of(MEDIA[chosen.output], **drawn, **arguments), chosen)
-        hint("not kept; --model NAME:VERSION --dataset NAME keeps it")
+        hint("not saved; --model NAME:VERSION --dataset NAME saves it")
         return DONE
     evaluation = client.evaluate(**arguments)
     if chosen.gate is not None:
@@ -209,7 +209,7 @@ def _evaluate(client: Client, chosen: Namespace) -> int:
         put(str(evaluation.id or ""), chosen)
     else:
         emit(client, evaluation, chosen)
-        hint(f"kept as {evaluation.id}; next: prevail leaderboard {chosen.dataset}")
+        hint(f"saved as {evaluation.id}; next: prevail leaderboard {chosen.dataset}")
     return DONE
 
 
@@ -352,7 +352,7 @@ def _merge(client: Client, chosen: Namespace) -> int:
         tags=pairs(chosen.tag),
     )
     emit(client, found, chosen)
-    hint(f"kept as {found.id}")
+    hint(f"saved as {found.id}")
     return DONE
 
 

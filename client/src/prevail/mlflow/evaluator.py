@@ -2,7 +2,7 @@
 
 `evaluator_config` may have: ``url``, ``dataset``, ``split``, ``model``, ``version``, ``metrics``, ``labels``,
 ``positive``, ``sample_ids`` (the name of a feature), ``gate``, ``baseline``, ``raise_unless_passed`` (True by default).
-Without a model and a data set nothing is kept.
+Without a model and a data set nothing is saved.
 """
 
 import contextlib

@@ -72,7 +72,7 @@ class Deciding(Asking):
 
     @operation
     def comparison(self, identifier: str) -> Flow[Comparison | Tournament]:
-        """A kept comparison."""
+        """A saved comparison."""
         call = Call("GET", _COMPARISON.format(segment(identifier)))
         data = yield from self._answered(call)
         return (Tournament if "average_ranks" in data else Comparison)(data, call, self.ask)
@@ -84,7 +84,7 @@ class Deciding(Asking):
 
     @operation
     def delete_comparison(self, identifier: str) -> Flow[None]:
-        """Delete a kept comparison for good. The evaluations that it compares stay."""
+        """Delete a saved comparison for good. The evaluations that it compares stay."""
         yield from exchange(Call("DELETE", _COMPARISON.format(segment(identifier))), self.retries)
 
     @operation
@@ -233,7 +233,7 @@ class Deciding(Asking):
         baseline: Run | None = None,
         gate: str | None = None,
     ) -> Flow[Facts]:
-        """Try rules on the latest evaluations of a dataset or a model, or on one run; nothing is kept.
+        """Try rules on the latest evaluations of a dataset or a model, or on one run; nothing is saved.
 
         Args:
             rules: As of `put_gate`.

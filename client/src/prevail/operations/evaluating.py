@@ -120,7 +120,7 @@ class Evaluating(Asking):
                 on a terminal and in a notebook where the upload takes more than a second.
 
         Raises:
-            InvalidInput: the data or an option is refused; nothing was kept.
+            InvalidInput: the data or an option is refused; nothing was saved.
             PrevailError: another reason, see `prevail.errors`.
         """
         arguments = {name: value for name, value in locals().items() if name != "self"}
@@ -189,7 +189,7 @@ class Evaluating(Asking):
     def report_of(
         self, /, media: str = "text/plain", *, style: str = "ascii", width: int = 80, **arguments: Any
     ) -> Flow[str]:
-        """The report of ``evaluate(**arguments)`` alone, so that what is not kept is sent and computed once only."""
+        """The report of ``evaluate(**arguments)`` alone, so that what is not saved is sent and computed once only."""
         call = self._evaluation_call(**arguments)
         params, headers = {**call.params, "style": style, "width": width}, {**call.headers, "Accept": media}
         return (yield from completed(replace(call, params=params, headers=headers), self.retries)).text
@@ -257,7 +257,7 @@ class Evaluating(Asking):
     ) -> Flow[list[Evaluation]]:
         """Evaluate many models whose predictions are columns of one table, which the service reads once.
 
-        All evaluations are kept, or none is: when a data set is named, unless ``store`` says otherwise.
+        All evaluations are saved, or none is: when a data set is named, unless ``store`` says otherwise.
 
         Args:
             models: Names of the columns of each by its name: ``{"churn:7": {"y_pred": "guess_7"}}``; ``scores`` and
@@ -265,7 +265,7 @@ class Evaluating(Asking):
             y_true: Name of a column, and so are further arguments, which are those of `evaluate`.
 
         Raises:
-            InvalidInput: a model or the data is refused; nothing was kept.
+            InvalidInput: a model or the data is refused; nothing was saved.
             PrevailError: another reason, see `prevail.errors`.
         """
         keep = dataset is not None if store is None else store
@@ -291,7 +291,7 @@ class Evaluating(Asking):
     def evaluation(
         self, run: Run, *, dataset: Name | None = None, split: str | None = None, slice: str | None = None
     ) -> Flow[Evaluation]:
-        """A kept evaluation by its id, by ``"model:version"`` or ``"tag=value"``: the latest that matches.
+        """A saved evaluation by its id, by ``"model:version"`` or ``"tag=value"``: the latest that matches.
 
         ``slice`` reads its samples in a slice alone, such as ``'site="B", age<50'``.
         """

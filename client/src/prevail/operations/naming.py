@@ -39,11 +39,11 @@ def run_ref(run: Run, dataset: Name | None = None, split: str | None = None) -> 
     """A run as the service takes it where one is named: an id, or a reference.
 
     Raises:
-        InvalidInput: it names nothing, or is an evaluation that was not kept.
+        InvalidInput: it names nothing, or is an evaluation that was not saved.
     """
     if isinstance(run, Evaluation):
         if run.id is None:
-            raise InvalidInput("this evaluation was not kept: name a model and a data set", code="not_kept")
+            raise InvalidInput("this evaluation was not saved: name a model and a data set", code="not_kept")
         return run.id
     if isinstance(run, UUID) or (isinstance(run, str) and _ID.fullmatch(run)):
         return str(run)

@@ -1,4 +1,4 @@
-"""Projections to other class shares, other decision rules, curves, and checks of reported scores."""
+"""Projections to another class prevalence, other decision rules, curves, and checks of reported scores."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -11,7 +11,7 @@ from prevail.wire.steps import Call, Flow, operation
 
 
 class Wondering(Asking):
-    """Operations that keep nothing."""
+    """Operations that save nothing."""
 
     @operation
     def project(

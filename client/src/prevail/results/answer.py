@@ -74,7 +74,7 @@ class Answer:
     def text(self, media: str = "text/plain", *, style: str = "ascii", width: int = 80) -> str:
         """The service's report: ``text/plain``, ``text/markdown`` or ``text/csv``; asked for once.
 
-        What was kept is read again. What was not is computed again, for which its data is sent a second time.
+        What was saved is read again. What was not is computed again, for which its data is sent a second time.
 
         Raises:
             PrevailError: the service does not answer; or this came from an asynchronous client, whose ``report`` it is.

@@ -202,7 +202,7 @@ class Evaluation(Answer):
         model, dataset = self.model or {}, self.dataset or {}
         said = " ".join(str(one) for one in (model.get("name"), model.get("version")) if one)
         place = ", ".join(str(one) for one in (dataset.get("name"), dataset.get("split")) if one)
-        return f"{said or 'an evaluation'} on {place}" if place else said or "an evaluation that is not kept"
+        return f"{said or 'an evaluation'} on {place}" if place else said or "an evaluation that is not saved"
 
     def title(self) -> str:
         """Model and data set, and how much it was judged on."""
