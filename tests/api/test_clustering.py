@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.feather
 import pyarrow.parquet
 import pytest
+from scipy.spatial.distance import cdist
 from sklearn.datasets import load_wine
 
 from tests.api.answers import Json, check_problem, compute, create, evaluation, refused
@@ -120,6 +121,41 @@ def test_expressions(client: httpx.Client) -> None:
         fault = refused(client, SOURCE, options={"metrics": [metric]})
         assert fault["pointer"] == "/options/metrics/0"
         assert message in fault["detail"]
+
+
+def test_distances_stand_in_place_of_features(client: httpx.Client) -> None:
+    """Of those that features have the answers are the same, also of what is kept and drawn again from."""
+    far = cdist(FEATURES, FEATURES)
+    asked = {"metrics": ["silhouette(distance=manhattan)"], "intervals": "all", "seed": 1}
+    found = compute(client, {**SOURCE, "distances": far.tolist()}, **asked)
+    same = compute(client, {**SOURCE, "features": FEATURES.tolist()}, **asked)
+    for key in ("silhouette", "dunn", "adjusted_rand"):
+        assert values(found)[key] == pytest.approx(values(same)[key], rel=1e-12)
+    assert found["intervals"]["silhouette"] == pytest.approx(same["intervals"]["silhouette"])
+    reasons = {one["metric"]: one["code"] for one in found["undefined"]}
+    lacking = ("davies_bouldin", "calinski_harabasz", "silhouette(distance=manhattan)")
+    assert reasons == dict.fromkeys(lacking, "no_features")
+    # Any numbers, of any geometry.
+    odd = np.random.default_rng(5).random((178, 178))
+    odd = np.triu(odd, 1) + np.triu(odd, 1).T
+    kept = keep(client, "distances", y_pred=SIX, distances=odd.tolist(), sample_ids=IDS)
+    assert values(kept)["silhouette"] == pytest.approx(sk.silhouette_score(odd, SIX, metric="precomputed"), rel=1e-12)
+    apart = np.asarray(SIX)[:, None] != SIX
+    assert values(kept)["dunn"] == pytest.approx(odd[apart].min() / odd[~apart].max(), rel=1e-12)
+    assert client.get(f"/v1/evaluations/{kept['id']}").json() == kept
+    assert kept["input"]["n_features"] == 0
+    turned = np.random.default_rng(6).permutation(178)
+    other = keep(
+        client,
+        "turned",
+        y_pred=[SIX[place] for place in turned],
+        distances=odd[np.ix_(turned, turned)].tolist(),
+        sample_ids=[IDS[place] for place in turned],
+    )
+    found = compare(client, kept["id"], other["id"], metrics=["silhouette"])["metrics"]["silhouette"]
+    assert found["differences"][0]["identical"] is True
+    merged = client.post("/v1/evaluations/merge", json={"evaluations": [kept["id"], other["id"]]})
+    check_problem(merged, 422, "not_for_this_kind")
 
 
 def test_without_truth_there_is_the_shape_alone(client: httpx.Client) -> None:
@@ -307,6 +343,12 @@ REFUSED: list[tuple[Json, str, str]] = [
     ({"y_pred": [1, 2], "features": [[1.0], ["x"]]}, "/input/features/1/0", "not_a_number"),
     ({"y_pred": [1, 2], "features": [1.0, 2.0]}, "/input/features/0", "not_a_row"),
     ({"y_pred": [1, 2], "features": [[1.0], [1e200]]}, "/input/features/1/0", "out_of_range"),
+    ({"y_pred": [1, 2], "distances": [[0, 1]] * 2, "features": [[1.0]] * 2}, "/input/distances", "one_of"),
+    ({"y_pred": [1, 2], "distances": [[0], [1]]}, "/input/distances/0", "ragged_row"),
+    ({"y_pred": [1, 2], "distances": [[0, 1], [2, 0]]}, "/input/distances/0/1", "not_a_distance"),
+    ({"y_pred": [1, 2], "distances": [[0, 1], [1, 3]]}, "/input/distances/1/1", "not_a_distance"),
+    ({"y_pred": [1, 2], "distances": [[0, -1], [-1, 0]]}, "/input/distances/0/1", "out_of_range"),
+    ({"y_true": [1, 2], "y_pred": [1, 2], "sample_weight": [1, 2]}, "/input/sample_weight", "unknown_field"),
     ({"y_true": [1, "a"], "y_pred": [1, 2]}, "/input/y_true/0", "mixed_labels"),
     ({"y_true": [1, 2], "y_pred": [1, 2], "sample_ids": ["a", "a"]}, "/input/sample_ids/1", "duplicate_sample_id"),
 ]

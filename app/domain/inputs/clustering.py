@@ -1,7 +1,8 @@
-"""Clusterings, with known classes or with features, or with both."""
+"""Clusterings, with known classes, with features or distances, or with both."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,6 +13,7 @@ from app.domain.findings import Finding
 from app.domain.inputs.columns import BESIDE, Rows, check_range, facts_beside, read_table, samples_of
 from app.domain.inputs.content import CLUSTERS_FACT, FEATURES_FACT, Content
 from app.domain.inputs.kind import (
+    DISTANCES,
     GROUPINGS,
     POINTS,
     Facts,
@@ -43,6 +45,8 @@ from app.kernel.uncertainty.units import CellUnits, ClusterUnits, Units
 _MOST_SHOWN = 250_000
 # Samples times features: doubles, of which several copies are held at once.
 MOST_ENTRIES = 50_000_000
+# Distances of two samples from each other may differ so much, relative to the largest distance.
+_ASYMMETRY = 1e-9
 # Squares of larger ones leave no room for their sum.
 LARGEST_FEATURE = 1e100
 _OF_POINTS = frozenset({Inputs.FEATURES})
@@ -74,7 +78,8 @@ def _cluster_units(source: MatrixInput) -> Units:
         return CellUnits(*_table(source))
     classes = samples.truth.astype(np.intp, copy=False) if source.labels else None
     clusters = samples.predicted.astype(np.intp, copy=False)
-    return ClusterUnits(classes, clusters, _size(source), samples.outputs)
+    distances = source.facts.get(FEATURES_FACT) == 0
+    return ClusterUnits(classes, clusters, _size(source), samples.outputs, distances)
 
 
 def _size(source: MatrixInput) -> tuple[int, int]:
@@ -212,6 +217,12 @@ class Clustering(Input):
 
     kind: ClassVar[str] = "clustering"
     units: ClassVar[UnitKind | None] = _UNITS
+    refused: ClassVar[Mapping[str, str]] = MappingProxyType(
+        {
+            "sample_weight": "pairs of samples, and what chance leaves of them, are whole numbers; one sample that "
+            "stands for several comes so often"
+        }
+    )
 
     contingency: Table | None = option("Numbers of samples, classes x clusters, of any shape.")
     classes: GroupNames | None = option('Names of the rows; "0", "1", ... when left out.')
@@ -222,6 +233,10 @@ class Clustering(Input):
         POINTS,
         "n x d: where every sample lies, for measures of the shape of the clusters. In files the columns `feature.*`.",
         File("features", spread=Spread.FEATURES),
+    )
+    distances: Rows | None = column(
+        DISTANCES,
+        "n x n in place of `features`: how far samples are from each other, 0 or more, for `silhouette` and `dunn`.",
     )
     sample_ids: Column | None = ids()
     group_ids: Column | None = groups()
@@ -261,18 +276,26 @@ class Clustering(Input):
 
     def _of_samples(self, pointer: str) -> MatrixInput:
         read = self.read_columns(pointer)
-        if self.y_true is None and self.features is None:
+        features, distances = read.get("features"), read.get("distances")
+        if self.y_true is None and features is None and distances is None:
             raise InvalidInput.at(
                 f"{pointer}/y_true",
                 "missing_field",
-                "expected y_true, or features to measure the clusters by, got neither",
+                "expected y_true, or features or distances to measure the clusters by, got none of them",
             )
+        if features is not None and distances is not None:
+            raise InvalidInput.at(f"{pointer}/distances", "one_of", "expected either features or distances, got both")
         clusters, predicted = _coded(read, "y_pred", pointer)
         classes, truth = _coded(read, "y_true", pointer) if "y_true" in read else ((), np.zeros_like(predicted))
-        features, facts, samples = read.get("features"), facts_beside(read), None
+        facts, samples = facts_beside(read), None
         if features is not None:
             _check_features(features, f"{pointer}/features")
             facts[FEATURES_FACT] = features.shape[1]
+        elif distances is not None:
+            _check_distances(distances, f"{pointer}/distances")
+            facts[FEATURES_FACT] = 0
+            # Where a sample stands among all is known of any part of them.
+            features = np.column_stack([np.arange(len(distances)), distances])
         if features is not None or not read.keys().isdisjoint(BESIDE):
             samples = samples_of(read, truth, predicted, features)
         return self._made(classes, clusters, tallied(truth, predicted), samples, facts)
@@ -304,3 +327,20 @@ def _check_features(features: NDArray[np.float64], pointer: str) -> None:
             pointer=pointer,
         )
     check_range(features, pointer, -LARGEST_FEATURE, LARGEST_FEATURE)
+
+
+def _check_distances(distances: NDArray[np.float64], pointer: str) -> None:
+    size, width = distances.shape
+    if size != width:
+        raise InvalidInput.at(
+            f"{pointer}/0", "ragged_row", f"expected {size} entries as there are samples, got {width}"
+        )
+    _check_features(distances, pointer)
+    check_range(distances, pointer, 0.0, LARGEST_FEATURE, what="distance")
+    bad = np.abs(distances - distances.T) > _ASYMMETRY * distances.max()
+    np.fill_diagonal(bad, np.diagonal(distances) != 0.0)
+    if bad.any():
+        row, column = np.argwhere(bad)[0].tolist()
+        expected = "0 from itself" if row == column else f"{distances[column, row]:g} as from the other side"
+        detail = f"expected {expected}, got {distances[row, column]:g}"
+        raise InvalidInput.at(f"{pointer}/{row}/{column}", "not_a_distance", detail)

@@ -110,7 +110,7 @@ class InputFacts(TypedDict, total=False):
         decisions: Of a confusion matrix whose columns are no classes: what was decided, in the order of the columns.
         decision_matrix: The same matrix: rows are the actual classes, columns what was decided.
         clusters: Of clusterings: the names of the clusters, in the order of the columns.
-        n_features: How many features the samples came with.
+        n_features: How many features the samples came with; 0 where it was distances.
         contingency: Numbers of samples, classes by clusters; where no classes are known there is none.
         cluster_sizes: How many samples each cluster has.
         exact_matches: Of regions and answers: how many items were predicted exactly.
@@ -174,7 +174,7 @@ REPEATS_FACT = "repeats"
 MIXED_FACT = "repeats_mixed"
 # Among the facts of a confusion matrix whose columns are no classes: what was decided, in the order of the columns.
 DECISIONS_FACT = "decisions"
-# Among the facts of clusterings: the names of the clusters, and how many features samples have.
+# Among the facts of clusterings: the names of the clusters, and how many features samples have; 0 of distances.
 CLUSTERS_FACT = "clusters"
 FEATURES_FACT = "n_features"
 # Among the facts of a slice of an input: which slice.

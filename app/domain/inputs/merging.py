@@ -102,6 +102,8 @@ def _check_part(part: MatrixInput, where: str, *, as_folds: bool) -> None:
     if part.kind == Folds.kind or (as_folds and not KINDS[part.kind].in_folds):
         what = "runs that can be folds" if part.kind != Folds.kind else "runs that are no folds themselves"
         raise NotForKind(f"expected {what}, got {part.kind.replace('_', ' ')}", pointer=where)
+    if part.facts.get(FEATURES_FACT) == 0:
+        raise NotForKind("how far samples of different runs are from each other is not known", pointer=where)
     if part.content is Content.rates:
         detail = "expected counts: rates of data of unknown size cannot be added"
         raise InvalidInput.at(where, "rates_cannot_be_pooled", detail)

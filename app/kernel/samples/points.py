@@ -44,14 +44,18 @@ class ClusteredPoints:
 
     Args:
         clusters: Codes 0..S-1, shape (n,).
-        features: Shape (n, d).
+        features: Shape (n, d). With ``distances`` (n, N + 1): the place of each point among N of which these are some,
+            and its distance from each of the N; they lie nowhere then.
         weights: Whole numbers, shape (..., n); None is 1 each.
 
     Raises:
         ValueError: the shapes do not fit, a code is out of range, or there is no point.
     """
 
-    def __init__(self, clusters: ArrayLike, features: ArrayLike, weights: ArrayLike | None = None) -> None:
+    def __init__(
+        self, clusters: ArrayLike, features: ArrayLike, weights: ArrayLike | None = None, *, distances: bool = False
+    ) -> None:
+        self.distances = distances
         self.clusters: Codes = np.asarray(clusters, dtype=np.intp)
         self.features: Array = np.ascontiguousarray(features, dtype=np.float64)
         self.weights: Array | None = None if weights is None else np.asarray(weights, dtype=np.float64)
@@ -69,7 +73,7 @@ class ClusteredPoints:
 
     def with_weights(self, weights: ArrayLike | None) -> Self:
         """Return the points with other weights, shape (..., n); None is 1 each."""
-        return type(self)(self.clusters, self.features, weights)
+        return type(self)(self.clusters, self.features, weights, distances=self.distances)
 
     @lazy
     def mass(self) -> Array:
@@ -111,7 +115,9 @@ class ClusteredPoints:
 
     @lazy
     def centred(self) -> Array:
-        """Features less their mean (n, d): sums of squares keep their digits."""
+        """Features less their mean (n, d): sums of squares keep their digits. NaN where distances are all there is."""
+        if self.distances:
+            return np.full((self.n_samples, 1), np.nan)
         centred: Array = self.features - self.features.mean(axis=0)
         return centred
 
@@ -158,7 +164,9 @@ class ClusteredPoints:
     # All pairs of points, block by block.
 
     def neighbours(self, distance: str = "euclidean") -> Neighbours:
-        """Sums and means of the distances of each point; NaN where one has no direction."""
+        """Sums and means of the distances of each point; NaN where one has no direction, or there are no such
+        distances.
+        """
         batch = self.mass.reshape(-1, self.n_samples)
         # Columns are the clusters under each weighting: one product gives all sums.
         weighted = (self.membership[:, None, :] * batch.T[:, :, None]).reshape(self.n_samples, -1)
@@ -185,7 +193,7 @@ class ClusteredPoints:
     @lazy
     def no_direction(self) -> Mask:
         """Mask (...): a point is at 0, which is in no direction from there."""
-        return np.full(self.n.shape, (self.features == 0.0).all(axis=1).any())
+        return np.full(self.n.shape, not self.distances and (self.features == 0.0).all(axis=1).any())
 
     def _found_extremes(self, distance: str) -> DistanceExtremes:
         codes = self.clusters
@@ -200,7 +208,13 @@ class ClusteredPoints:
         """First row and distances (b, n) from all points, for each block of rows."""
         size = max(1, _AT_ONCE // self.n_samples)
         for start in range(0, self.n_samples, size):
-            yield start, scipy_bridge.distances(self.features[start : start + size], self.features, distance)
+            rows = self.features[start : start + size]
+            if not self.distances:
+                yield start, scipy_bridge.distances(rows, self.features, distance)
+            elif distance == "euclidean":
+                yield start, rows.take(self.features[:, 0].astype(np.intp) + 1, axis=1)
+            else:
+                yield start, np.full((len(rows), self.n_samples), np.nan)
 
 
 def _sum_of(weights: Array, values: Array) -> Array:

@@ -455,12 +455,14 @@ class ClusterUnits(Units):
         clusters: (n) codes below ``shape[1]``.
         shape: Classes and clusters.
         features: (n, d), or None.
+        distances: Are the features distances? See `ClusteredPoints`.
     """
 
     classes: Codes | None
     clusters: Codes
     shape: tuple[int, int]
     features: Array | None = None
+    distances: bool = False
     _known: dict[str, Any] = field(default_factory=dict, init=False, repr=False)
 
     @property
@@ -504,7 +506,7 @@ class ClusterUnits(Units):
         if self.features is None:
             return None
         if "points" not in self._known:
-            self._known["points"] = ClusteredPoints(self.clusters, self.features)
+            self._known["points"] = ClusteredPoints(self.clusters, self.features, distances=self.distances)
         points: ClusteredPoints = self._known["points"]
         return points if weights is None else points.with_weights(weights)
 
@@ -515,4 +517,5 @@ class ClusterUnits(Units):
             self.clusters.take(chosen),
             self.shape,
             None if self.features is None else self.features.take(chosen, axis=0),
+            self.distances,
         )

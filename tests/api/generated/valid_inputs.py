@@ -150,7 +150,7 @@ def _multilabel(source: Json) -> Json:
 
 
 def _clustering(source: Json) -> Json:
-    """A table, or samples in two clusters with classes, features or both."""
+    """A table, or samples in two clusters with classes, features or distances, or both."""
     if source.get("contingency") is not None:
         width = min(max(len(source["contingency"][0]), 1), 4)
         rows = cycled(source["contingency"], min(len(source["contingency"]), 4))
@@ -158,14 +158,17 @@ def _clustering(source: Json) -> Json:
         for name, size in (("classes", len(rows)), ("clusters", width)):
             if source.get(name) is not None:
                 source[name] = [f"{name} {place}" for place in range(size)]
-        for name in ("y_true", "y_pred", "features", "sample_ids", "group_ids"):
+        for name in ("y_true", "y_pred", "features", "distances", "sample_ids", "group_ids"):
             source.pop(name, None)
         return source
     size = min(max(len(source.get("y_pred") or []), 4), _ROWS)
     source["y_pred"] = cycled([0, 1, 0, 1, 1], size)
-    if source.get("y_true") is not None or source.get("features") is None:
+    if source.get("y_true") is not None or (source.get("features") or source.get("distances")) is None:
         source["y_true"] = cycled(["a", "b"], size)
-    if source.get("features") is not None:
+    if source.get("distances") is not None:
+        source.pop("features", None)
+        source["distances"] = [[abs(row - column) for column in range(size)] for row in range(size)]
+    elif source.get("features") is not None:
         source["features"] = cycled([[0.0, 1.0], [1.0, 0.5], [3.0, 2.0]], size)
     for name in ("contingency", "classes", "clusters"):
         source.pop(name, None)

@@ -478,10 +478,16 @@ _EVERY_POINT_ALONE = _overall("every_sample_alone", "every point is a cluster of
 _NO_DIRECTION = _overall(
     "no_direction", "a point is at 0, from where no direction leads to it", lambda p: p.no_direction
 )
+_NO_PLACES = _overall(
+    "no_features",
+    "distances of the points are known, and not where they lie",
+    lambda p: np.full(p.n.shape, p.distances),
+)
 _DISTANCE = Choice(
     "distance",
     "euclidean",
-    "how far two points are from each other; cosine is that of the directions from 0",
+    "how far two points are from each other; cosine is that of the directions from 0; of distances that were sent the "
+    "default is these",
     ("euclidean", "cosine", "manhattan"),
 )
 _shape = partial(metric, scope=Scope.OVERALL, inputs=Inputs.FEATURES, prevalence=Prevalence.SENSITIVE)
@@ -496,7 +502,7 @@ _shape = partial(metric, scope=Scope.OVERALL, inputs=Inputs.FEATURES, prevalence
     "averaged over the points; a point alone in its cluster counts 0.",
     elsewhere={"sklearn": "silhouette_score"},
     parameters=(_DISTANCE,),
-    undefined=(_ONE_CLUSTER, _EVERY_POINT_ALONE, _NO_DIRECTION),
+    undefined=(_ONE_CLUSTER, _EVERY_POINT_ALONE, _NO_DIRECTION, _NO_PLACES),
     degree=None,
     references=("rousseeuw1987", "beddar2025"),
 )
@@ -540,6 +546,7 @@ def _mean_likeness(p: ClusteredPoints) -> Array:
     differs={"sklearn": "centroids in one place are left out; here the index is infinite then, and there is no value"},
     undefined=(
         _ONE_CLUSTER,
+        _NO_PLACES,
         _overall(
             "infinite",
             "two clusters have one centroid, so the index is infinite",
@@ -569,6 +576,7 @@ def davies_bouldin(p: ClusteredPoints) -> Array:
     undefined=(
         _ONE_CLUSTER,
         _EVERY_POINT_ALONE,
+        _NO_PLACES,
         _overall(
             "infinite",
             "no cluster has any extent, so the ratio is infinite",
@@ -609,6 +617,7 @@ def calinski_harabasz(p: ClusteredPoints) -> Array:
             lambda p: ~p.one_cluster & (p.extremes().diameter == 0) & (p.extremes().separation == 0),
         ),
         _NO_DIRECTION,
+        _NO_PLACES,
     ),
     parameters=(_DISTANCE,),
     references=("dunn1974",),
