@@ -23,12 +23,14 @@ from app.domain.expressions.syntax import write_label
 from app.domain.inputs.kinds import KINDS, task_of
 from app.domain.named_metrics import COMPARED, RANKED, RECALL
 from app.domain.wording import PAGE, dataset_name, names, percent, printable, run_names, whole
+from app.services.compare.comparison_answer import Besides
 from app.services.compare.comparisons import NewComparison
 
 router = page_routes()
 # Runs that have a shape each.
 MOST_RUNS: Final = 6
 _PAIR: Final = 2
+_DRAWS: Final = 1000
 # Classes whose recalls are compared, those whose cases are listed in the open, and remarks on metrics that disagree.
 _CLASSES, _LISTED, _DISAGREEMENTS = 6, 12, 3
 _SIGNS: Final = {
@@ -48,9 +50,15 @@ async def show_compared(
     run: Annotated[list[UUID], Query(min_length=_PAIR, max_length=MOST_RUNS)],
 ) -> Response:
     """Compare two to six runs; nothing is saved."""
-    reports = [as_answered(await context.services.evaluations.read(context.project, one)) for one in run]
+    reports = [as_answered(await context.services.evaluations.read_matrix(context.project, one)) for one in run]
     of_classes = _of_classes(reports)
-    new = NewComparison(evaluations=tuple(run), metrics=(*COMPARED, *of_classes) if of_classes else ())
+    new = NewComparison(
+        evaluations=tuple(run),
+        metrics=(*COMPARED, *of_classes) if of_classes else (),
+        # Draws say here who may be the best; tests of counts are not shown.
+        draws=_DRAWS,
+        besides=Besides(paired_tests=False),
+    )
     answer = as_answered(await context.services.comparisons.computed(context.project, new))
     made = _Compared(answer, reports, of_classes)
     return respond(await context.services.compute.run(partial(_written, made, Web.of(request, "comparisons"))))

@@ -397,6 +397,15 @@ class EvaluationService:
         """One evaluation, its report computed again from what is stored; ``chosen`` as in `NewEvaluation`."""
         return await self._answer(project, _found(await self._store.get(project, identifier), identifier), chosen)
 
+    async def read_matrix(self, project: str, identifier: UUID) -> Evaluation:
+        """One evaluation with what follows from its matrix; what probabilities say besides is not computed."""
+        record = _found(await self._store.get(project, identifier), identifier)
+        source, options = stored_request(record)
+        if source.task is not None or source.is_grouped or source.is_weighted:
+            # Limits of these need the samples.
+            return await self._answer(project, record, None)
+        return answer_of(record, await self._reports.make(source, Options(level=options.level), kept={}), None)
+
     async def read_headline(self, project: str, identifier: UUID) -> EvaluationHeadline:
         """The headline of one evaluation, computed again without the rest where that can be."""
         return await self._headline(project, _found(await self._store.get(project, identifier), identifier))

@@ -1,6 +1,6 @@
 """The difference of two runs: interval, test, and the probabilities that one is better or both are equivalent."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from math import isinf, isnan, nan
@@ -155,7 +155,7 @@ def read_off(
 
 
 def proportion_tests(
-    rate: Rate,
+    rates: Sequence[Rate],
     pairs: Sequence[tuple[int, int]],
     counts: Array,
     pairing: Pairing,
@@ -163,13 +163,13 @@ def proportion_tests(
     level: float,
     rope: float,
     weighted: Weights = (),
-) -> list[Test | None]:
-    """For each pair of runs, exact or score methods for a rate of the samples, whatever line of it the metric is.
+) -> list[list[Test | None]]:
+    """For each rate of the samples and each pair of runs, exact or score methods, whatever line of it the metric is.
 
     Metrics that are lines of one rate get the same p, and limits that follow from each other's.
 
     Args:
-        rate: Which samples count, among which.
+        rates: Which samples count, among which.
         pairs: Indices of two runs each.
         counts: (R, K, K).
         pairing: How the runs belong together.
@@ -181,36 +181,54 @@ def proportion_tests(
         None where there is no such method: runs on the same samples need a rate among samples that the truth decides,
         and a number of samples runs with equally many.
     """
-    if pairing.design is not PairingDesign.INDEPENDENT and not rate.by_truth:
-        return [None] * len(pairs)
-    places = np.arange(counts.shape[-1])
-    hits, members = (
-        np.where(cells.hold(places[:, None], places[None, :], rate.of), counts, 0.0).sum(axis=2)
-        for cells in (rate.hits, rate.among)
-    )
-    sizes = members.sum(axis=1)
-    testable = [
-        pair for pair in pairs if sizes[[*pair]].all() and (not rate.counted or sizes[pair[0]] == sizes[pair[1]])
-    ]
-    if not testable:
-        return [None if sizes[[*pair]].all() else _NO_SAMPLES for pair in pairs]
-    slopes = rate.line.slope * (sizes[[first for first, _ in testable]] if rate.counted else np.ones(len(testable)))
-    ropes = rope / np.abs(slopes)
-    if pairing.joint is not None:
-        tests = _of_pairs(rate, testable, pairing.joint, sizes, level=level, ropes=ropes)
-    elif pairing.design is PairingDesign.TEST_SET:
-        tests = _of_any_pairing(testable, hits, members, level=level, ropes=ropes)
+    together = pairing.design is not PairingDesign.INDEPENDENT
+    asked = [_RateOfRuns(rate, pairs, counts) for rate in rates if rate.by_truth or not together]
+    if not any(one.testable for one in asked):
+        tests = []
+    elif pairing.joint is not None:
+        tests = _of_pairs(asked, pairing.joint, level=level, rope=rope)
+    elif together:
+        tests = _of_any_pairing(asked, level=level, rope=rope)
     else:
-        worth = [
-            (hits[run].sum(), sizes[run]) if own is None else WeightedRate.of(rate, own).as_counts(_USUAL_LEVEL)
-            for run, own in enumerate(weighted or [None] * len(counts))
+        tests = [test for one in asked for test in _of_independent(one, weighted, level=level, rope=rope)]
+    left, told = iter(tests), iter(asked)
+    return [
+        next(told).tests(pairs, left) if rate.by_truth or not together else [None] * len(pairs) for rate in rates
+    ]
+
+
+class _RateOfRuns:
+    """A rate of R runs.
+
+    Attributes:
+        hits: (R, K) samples that count, by actual or predicted class.
+        members: (R, K) samples among which they do.
+        sizes: (R) of these in all.
+        testable: Pairs that both have any, equally many where the metric is their number.
+        slopes: Of the line that the metric is, for each of these.
+    """
+
+    def __init__(self, rate: Rate, pairs: Sequence[tuple[int, int]], counts: Array) -> None:
+        places, self.rate = np.arange(counts.shape[-1]), rate
+        self.hits, self.members = (
+            np.where(cells.hold(places[:, None], places[None, :], rate.of), counts, 0.0).sum(axis=2)
+            for cells in (rate.hits, rate.among)
+        )
+        self.sizes = sizes = self.members.sum(axis=1)
+        self.testable = [
+            pair for pair in pairs if sizes[[*pair]].all() and (not rate.counted or sizes[pair[0]] == sizes[pair[1]])
         ]
-        tests = _of_independent(testable, np.array(worth, dtype=np.float64).T, level=level, ropes=ropes)
-        of_weights = [any(weighted and weighted[run] is not None for run in pair) for pair in testable]
-        names = ["weighted_newcombe" if one else "newcombe" for one in of_weights]
-        tests = [replace(test, method=name, limits=name) for test, name in zip(tests, names, strict=True)]
-    found = {pair: _on_line(test, slope) for pair, test, slope in zip(testable, tests, slopes.tolist(), strict=True)}
-    return [found.get(pair, None if sizes[[*pair]].all() else _NO_SAMPLES) for pair in pairs]
+        self.slopes = rate.line.slope * (self.own if rate.counted else np.ones(len(self.testable)))
+
+    @property
+    def own(self) -> Array:
+        """Sizes of the first run of each pair."""
+        return np.asarray(self.sizes[[first for first, _ in self.testable]])
+
+    def tests(self, pairs: Sequence[tuple[int, int]], left: Iterator[Test]) -> list[Test | None]:
+        """Take the tests of the testable pairs, and say of each pair what there is."""
+        found = {pair: _on_line(next(left), slope) for pair, slope in zip(self.testable, self.slopes.tolist(), strict=True)}
+        return [found.get(pair, None if self.sizes[[*pair]].all() else _NO_SAMPLES) for pair in pairs]
 
 
 _NO_SAMPLES = Test(reason="a run has no samples of the class")
@@ -224,51 +242,74 @@ def _on_line(test: Test, factor: float) -> Test:
     return replace(test, low=factor * test.low + 0.0, high=factor * test.high + 0.0)
 
 
-def _of_pairs(
-    rate: Rate, pairs: Sequence[tuple[int, int]], joint: JointCounts, sizes: Array, *, level: float, ropes: Array
-) -> list[Test]:
+def _ropes(asked: Sequence[_RateOfRuns], rope: float) -> Array:
+    """The region of equivalence in units of the rates."""
+    return rope / np.abs(np.concatenate([one.slopes for one in asked]))
+
+
+def _of_pairs(asked: Sequence[_RateOfRuns], joint: JointCounts, *, level: float, rope: float) -> list[Test]:
     """Tango's limits and McNemar's mid-p, of weighted samples those of the effects that these have."""
-    counts_for = [rate.hits.hold(joint.truth, predicted, rate.of) for predicted in joint.predictions]
-    sides = [(counts_for[first], counts_for[second]) for first, second in pairs]
-    better, worse = (
-        np.array([float(joint.counts @ (both[place] & ~both[1 - place])) for both in sides]) for place in (0, 1)
-    )
-    own = sizes[[first for first, _ in pairs]]
-    effects = rate_effects(better, worse, own)
-    if joint.weights is not None:
+    effects, discordant = [], list[float]()
+    for one in asked:
+        rate = one.rate
+        counts_for = [rate.hits.hold(joint.truth, predicted, rate.of) for predicted in joint.predictions]
+        sides = [(counts_for[first], counts_for[second]) for first, second in one.testable]
+        better, worse = (
+            np.array([float(joint.counts @ (both[place] & ~both[1 - place])) for both in sides]) for place in (0, 1)
+        )
+        discordant += (better + worse).tolist()
+        if joint.weights is None:
+            effects.append(rate_effects(better, worse, one.own))
+            continue
         among = rate.among.hold(joint.truth, joint.truth, rate.of)
         usual = float((joint.masses * joint.weights)[among].sum() / joint.masses[among].sum())
-        members, parts = float(joint.counts[among].sum()), []
-        for (one, other), size in zip(sides, own.tolist(), strict=True):
-            differ = one != other
-            changes = np.where(one, 1.0, -1.0)[differ] * joint.weights[differ] / size
-            parts.append(weighted_rate_effects(changes, joint.counts[differ], members=members, unit=usual / size))
-        effects = Effects.stacked(parts)
-    tests = read_off(PairedScore(effects), level=level, rope=ropes, method="mcnemar_mid_p", limits="tango")
-    return [replace(test, discordant=count) for test, count in zip(tests, (better + worse).tolist(), strict=True)]
+        members = float(joint.counts[among].sum())
+        for (first, second), size in zip(sides, one.own.tolist(), strict=True):
+            differ = first != second
+            changes = np.where(first, 1.0, -1.0)[differ] * joint.weights[differ] / size
+            effects.append(weighted_rate_effects(changes, joint.counts[differ], members=members, unit=usual / size))
+    score = PairedScore(Effects.stacked(effects))
+    tests = read_off(score, level=level, rope=_ropes(asked, rope), method="mcnemar_mid_p", limits="tango")
+    return [replace(test, discordant=count) for test, count in zip(tests, discordant, strict=True)]
 
 
-def _of_any_pairing(
-    pairs: Sequence[tuple[int, int]], hits: Array, members: Array, *, level: float, ropes: Array
-) -> list[Test]:
-    """Limits and p at the pairing with the most discordant samples, by the hits and members (R, K) of each class."""
-    bounds = [pairing_bounds(hits[first], hits[second], members[first]) for first, second in pairs]
+def _of_any_pairing(asked: Sequence[_RateOfRuns], *, level: float, rope: float) -> list[Test]:
+    """Limits and p at the pairing with the most discordant samples, by the hits and members of each class."""
+    bounds = [
+        pairing_bounds(one.hits[first], one.hits[second], one.members[first])
+        for one in asked
+        for first, second in one.testable
+    ]
     difference, most = np.array([(bound.difference, bound.most) for bound in bounds]).T
-    sizes = members.sum(axis=1)[[first for first, _ in pairs]]
-    effects = rate_effects((most + difference) / 2, (most - difference) / 2, sizes)
+    sizes = np.concatenate([one.own for one in asked])
+    score = PairedScore(rate_effects((most + difference) / 2, (most - difference) / 2, sizes))
     names = {"method": "mcnemar_mid_p_of_any_pairing", "limits": "tango_of_widest_pairing"}
-    tests = read_off(PairedScore(effects), level=level, rope=ropes, **names)
+    tests = read_off(score, level=level, rope=_ropes(asked, rope), **names)
     return [replace(test, smallest=bound.smallest_p) for test, bound in zip(tests, bounds, strict=True)]
 
 
-def _of_independent(pairs: Sequence[tuple[int, int]], worth: Array, *, level: float, ropes: Array) -> list[Test]:
-    """Newcombe's limits, and p at which they reach 0, by the hits and samples (2, R) that the runs are worth."""
+def _of_independent(one: _RateOfRuns, weighted: Weights, *, level: float, rope: float) -> list[Test]:
+    """Newcombe's limits, and p at which they reach 0, by the hits and samples that the runs are worth."""
+    of_weights = weighted or [None] * len(one.sizes)
+    worth = np.array(
+        [
+            (one.hits[run].sum(), one.sizes[run])
+            if own is None
+            else WeightedRate.of(one.rate, own).as_counts(_USUAL_LEVEL)
+            for run, own in enumerate(of_weights)
+        ],
+        dtype=np.float64,
+    ).T
     with silently():
         rates = worth[0] / worth[1]
         reach = Reach.of(partial(wilson, *worth), rates, level)
-    first, second = ([pair[side] for pair in pairs] for side in (0, 1))
+    first, second = ([pair[side] for pair in one.testable] for side in (0, 1))
     found = HybridDifferences(rates[first] - rates[second], reach.take(first), reach.take(second))
-    return read_off(found, level=level, rope=ropes, method="newcombe")
+    tests = read_off(found, level=level, rope=_ropes([one], rope), method="newcombe")
+    names = [
+        "newcombe" if all(of_weights[run] is None for run in pair) else "weighted_newcombe" for pair in one.testable
+    ]
+    return [replace(test, method=name, limits=name) for test, name in zip(tests, names, strict=True)]
 
 
 # The deviate up to which limits are extended that are known at one level.

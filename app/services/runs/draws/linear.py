@@ -491,7 +491,7 @@ class LinearDifferences(Resampling):
         known: list[Test | None] = [None] * len(self.setup.pairs)
         rope = self.settings.rope
         if form.counts is not None and form.pairing is not None:
-            known = proportion_tests(ACCURACY, self.setup.pairs, form.counts, form.pairing, level=level, rope=rope)
+            (known,) = proportion_tests([ACCURACY], self.setup.pairs, form.counts, form.pairing, level=level, rope=rope)
         return [
             linear_test(
                 form.runs,

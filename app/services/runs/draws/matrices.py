@@ -4,7 +4,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import pairwise
 from typing import ClassVar
 
 import numpy as np
@@ -338,23 +337,10 @@ class MatrixDraws(Resampling):
         """
         estimand, pairs = self.estimands[index], self.setup.pairs
         found: dict[tuple[int, int], list[Test]] = {}
-        if estimand.rates is not None and not self.setup.prevalence.moves(estimand):
-            by_rate = [
-                proportion_tests(
-                    rate,
-                    pairs,
-                    self.runs.counts,
-                    self.runs.pairing,
-                    level=level,
-                    rope=self.settings.rope,
-                    weighted=self.runs.weighted,
-                )
-                for rate in estimand.rates
-            ]
-            for pair, *tests in zip(pairs, *by_rate, strict=True):
-                known = [test for test in tests if test is not None]
-                if len(known) == len(tests):
-                    found[pair] = known
+        for pair, tests in zip(pairs, self._by_rate(level)[index], strict=True):
+            known = [test for test in tests if test is not None]
+            if tests and len(known) == len(tests):
+                found[pair] = known
         rest = [pair for pair in pairs if pair not in found]
         reached = self.setup.prevalence.reaches(estimand)
         others = self._derived_tests(index, rest, level) if reached else {}
@@ -365,6 +351,29 @@ class MatrixDraws(Resampling):
             found[pair] = [drawn[place] if test is None else test for place, test in enumerate(known_tests)]
         return [found[pair] for pair in pairs]
 
+    def _by_rate(self, level: float) -> list[Sequence[Sequence[Test | None]]]:
+        """Return by estimand and pair the tests of the rates that it is made of, none where it is not."""
+        if level not in self._known_rates:
+            moves, pairs = self.setup.prevalence.moves, self.setup.pairs
+            rates = [() if one.rates is None or moves(one) else one.rates for one in self.estimands]
+            tests = proportion_tests(
+                [rate for of_one in rates for rate in of_one],
+                pairs,
+                self.runs.counts,
+                self.runs.pairing,
+                level=level,
+                rope=self.settings.rope,
+                weighted=self.runs.weighted,
+            )
+            left = iter(tests)
+            by_rate = ([next(left) for _ in of_one] for of_one in rates)
+            self._known_rates[level] = [[*zip(*tests, strict=True)] or [()] * len(pairs) for tests in by_rate]
+        return self._known_rates[level]
+
+    @cached_property
+    def _known_rates(self) -> dict[float, list[Sequence[Sequence[Test | None]]]]:
+        return {}
+
     def _derived_tests(self, index: int, pairs: Pairs, level: float) -> dict[tuple[int, int], list[Test | None]]:
         """Return tests by derivatives for some of the pairs; None for a value that bends too much for them.
 
@@ -372,7 +381,8 @@ class MatrixDraws(Resampling):
         and of one test set the least favourable pairing.
         """
         if self._joint is not None:
-            return self._paired(index, level) if index in self._scores and pairs else {}
+            of_each = self._paired(level)
+            return {pair: of_each[index, pair] for pair in pairs if (index, pair) in of_each}
         if not self._derivable(self.runs.counts):
             return {}
         one_test_set = self.runs.pairing.design is PairingDesign.TEST_SET
@@ -491,26 +501,46 @@ class MatrixDraws(Resampling):
     def _known_slopes(self) -> dict[tuple[int, int, int], PairSlopes]:
         return {}
 
-    def _paired(self, index: int, level: float) -> dict[tuple[int, int], list[Test | None]]:
-        estimand, (effects, score) = self.estimands[index], self._scores[index]
-        values, ropes = zip(*(self._on_scale(index, pair) for pair in self._effects), strict=True)
-        names = {"method": "permutation_mid_p", "limits": "score"}
-        tests = read_off(score, level=level, rope=np.concatenate(ropes), **names)
-        found, start = {}, 0
-        for pair, both in zip(self._effects, values, strict=True):
-            own = slice(start, start + len(estimand.names))
-            ends = _off_scale(tests[own], both, estimand.scale)
-            suited = effects.faithful[own].tolist()
-            found[pair] = [test if suits else None for test, suits in zip(ends, suited, strict=True)]
+    def _paired(self, level: float) -> dict[tuple[int, tuple[int, int]], list[Test | None]]:
+        """Return the tests of runs on the same samples by estimand and pair, made at once for all of them."""
+        if level not in self._known_paired:
+            self._known_paired[level] = self._made_paired(level) if self._scored and self._effects else {}
+        return self._known_paired[level]
+
+    @cached_property
+    def _known_paired(self) -> dict[float, dict[tuple[int, tuple[int, int]], list[Test | None]]]:
+        return {}
+
+    def _made_paired(self, level: float) -> dict[tuple[int, tuple[int, int]], list[Test | None]]:
+        effects, score = self._score
+        places = [(index, pair) for pair in self._effects for index in self._scored]
+        on_scale = [self._on_scale(*place) for place in places]
+        ropes = np.concatenate([rope for _, rope in on_scale])
+        tests = read_off(score, level=level, rope=ropes, method="permutation_mid_p", limits="score")
+        suited, found, start = effects.faithful.tolist(), {}, 0
+        for (index, pair), (both, _) in zip(places, on_scale, strict=True):
+            own = slice(start, start + both.shape[1])
+            ends = _off_scale(tests[own], both, self.estimands[index].scale)
+            found[index, pair] = [test if suits else None for test, suits in zip(ends, suited[own], strict=True)]
             start = own.stop
         return found
 
     @cached_property
+    def _scored(self) -> list[int]:
+        """Estimands of runs on the same samples that are no rates among samples that the truth decides."""
+        moves = self.setup.prevalence.moves
+        return [
+            index
+            for index, one in enumerate(self.estimands)
+            if one.rates is None or moves(one) or not all(rate.by_truth for rate in one.rates)
+        ]
+
+    @cached_property
     def _effects(self) -> dict[tuple[int, int], Effects]:
-        """Effects of the samples on the differences of all estimands, for pairs of few enough cells."""
+        """Effects of the samples on the differences of these, for pairs of few enough cells."""
         if self._joint is None:
             return {}
-        functionals = [self._functional(estimand) for estimand in self.estimands]
+        functionals = [self._functional(self.estimands[index]) for index in self._scored]
         both = {pair: self._joint.pair(*pair) for pair in self.setup.pairs}
         return {
             pair: paired_effects(joint, functionals)
@@ -519,16 +549,10 @@ class MatrixDraws(Resampling):
         }
 
     @cached_property
-    def _scores(self) -> dict[int, tuple[Effects, PairedScore]]:
-        """By estimand the effects on its values, one pair after the other, and what follows from them."""
-        if not self._effects:
-            return {}
-        ends = np.cumsum([0] + [len(estimand.names) for estimand in self.estimands]).tolist()
-        found = {}
-        for index, (start, end) in enumerate(pairwise(ends)):
-            own = Effects.stacked([effects.of(slice(start, end)) for effects in self._effects.values()])
-            found[index] = own, PairedScore(own)
-        return found
+    def _score(self) -> tuple[Effects, PairedScore]:
+        """The effects on all values, one pair after the other, and what follows from them."""
+        all_of_them = Effects.stacked([*self._effects.values()])
+        return all_of_them, PairedScore(all_of_them)
 
 
 def _off_scale(tests: Sequence[Test], both: Array, scale: Scale) -> list[Test | None]:
