@@ -192,9 +192,7 @@ def proportion_tests(
     else:
         tests = [test for one in asked for test in _of_independent(one, weighted, level=level, rope=rope)]
     left, told = iter(tests), iter(asked)
-    return [
-        next(told).tests(pairs, left) if rate.by_truth or not together else [None] * len(pairs) for rate in rates
-    ]
+    return [next(told).tests(pairs, left) if rate.by_truth or not together else [None] * len(pairs) for rate in rates]
 
 
 class _RateOfRuns:
@@ -227,7 +225,9 @@ class _RateOfRuns:
 
     def tests(self, pairs: Sequence[tuple[int, int]], left: Iterator[Test]) -> list[Test | None]:
         """Take the tests of the testable pairs, and say of each pair what there is."""
-        found = {pair: _on_line(next(left), slope) for pair, slope in zip(self.testable, self.slopes.tolist(), strict=True)}
+        found = {
+            pair: _on_line(next(left), slope) for pair, slope in zip(self.testable, self.slopes.tolist(), strict=True)
+        }
         return [found.get(pair, None if self.sizes[[*pair]].all() else _NO_SAMPLES) for pair in pairs]
 
 
@@ -244,7 +244,8 @@ def _on_line(test: Test, factor: float) -> Test:
 
 def _ropes(asked: Sequence[_RateOfRuns], rope: float) -> Array:
     """The region of equivalence in units of the rates."""
-    return rope / np.abs(np.concatenate([one.slopes for one in asked]))
+    ropes: Array = rope / np.abs(np.concatenate([one.slopes for one in asked]))
+    return ropes
 
 
 def _of_pairs(asked: Sequence[_RateOfRuns], joint: JointCounts, *, level: float, rope: float) -> list[Test]:
