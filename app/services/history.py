@@ -605,7 +605,7 @@ def _causes(
     if causes.items and not any(abs(one.value) > NOISE for one in causes.items[1:]):
         # Of a class share there is no more to say than that it moved.
         return causes, None
-    return causes, said_causes(causes, runs, (0, 1), estimand, metric, between="")
+    return causes, said_causes(causes, metric, "")
 
 
 def _together(

@@ -127,15 +127,19 @@ def test_refusals(client: httpx.Client, weeks: tuple[str, list[str]]) -> None:
     assert reply.json()["items"][0]["metrics"]["recall@nothing"]["reason"]
 
 
-def test_an_address_of_a_history_removes_no_model(client: httpx.Client) -> None:
-    """Names of models may have slashes, so that this was the address of a model `NAME/history` to other methods."""
-    name = uuid4().hex
-    keep(client, EARLIER, f"{name}/history", 1)
-    reply = client.delete(f"/v1/models/{name}/history")
+@pytest.mark.parametrize("ending", ["history", "history/plots/history.svg"])
+def test_no_model_has_the_address_of_a_history(client: httpx.Client, ending: str) -> None:
+    """Names of models may have slashes, so that `NAME/history` would be read as the history of NAME."""
+    name = f"{uuid4().hex}/{ending}"
+    body = evaluation(model=name, dataset="weeks", input=matrix_input(EARLIER))
+    problem = check_problem(client.post("/v1/evaluations", json=body), 422, "invalid_input")
+    assert problem["errors"][0]["pointer"] == "/model/name"
+    assert client.post("/v1/evaluations", params={"store": "false"}, json=body).status_code == 200
+    reply = client.delete(f"/v1/models/{name}")
     check_problem(reply, 405, "method_not_allowed")
     assert reply.headers["allow"] == "GET, HEAD, OPTIONS"
-    assert len(client.get("/v1/evaluations", params={"model": f"{name}/history"}).json()["items"]) == 1
-    assert client.get(f"/v1/models/{name}").status_code == 404
+    keep(client, EARLIER, f"{name}/2", 1)
+    assert client.get(f"/v1/models/{name}/2").json()["name"] == f"{name}/2"
 
 
 def test_a_history_in_words(client: httpx.Client, weeks: tuple[str, list[str]]) -> None:

@@ -1,6 +1,8 @@
 """Runs judged slice by slice: values, differences, ranges, searches, and what is said of them."""
 
+from collections.abc import Sequence
 from dataclasses import replace
+from itertools import permutations
 from typing import Any, TypeVar
 
 import numpy as np
@@ -17,7 +19,7 @@ from app.domain.inputs.samples import Tally, WeightSums
 from app.domain.members import as_json
 from app.domain.options import Options
 from app.domain.slices import restricted
-from app.kernel.numerics.arrays import Mask
+from app.kernel.numerics.arrays import Array, Mask
 from app.kernel.slices.gaps import RateDifferences
 from app.kernel.uncertainty.intervals import wilson
 from app.services.evaluate.reports import evaluate
@@ -298,8 +300,70 @@ def test_a_gap_that_is_one_of_prevalence_is_called_that() -> None:
     assert at.difference.value == pytest.approx(by_hand - value.reference, rel=1e-9)
     told = [finding for finding in found.findings if finding.code == "gap_of_prevalence"]
     assert [finding.evidence["where"] for finding in told] == [{"site": "B"}]
-    assert "comes from prevalence" in told[0].message
+    assert "comes from prevalence: that D is rarer (4 % against 29 %, 37 of 887 against 606 of" in told[0].message
     assert of(found, "recall@D", site="B").at_reference_prevalence is None
+
+
+@pytest.mark.parametrize(("against", "weighted"), [("rest", False), ("overall", False), ("overall", True)])
+def test_causes_of_a_slice_are_shapley_values_whose_limits_follow_from_every_sample(
+    against: str, weighted: bool
+) -> None:
+    mask = mask_of(CLINIC, sex="f")
+    weights = np.random.default_rng(1).uniform(0.5, 2.0, mask.size) if weighted else None
+    source = classified(SAMPLES.truth, SAMPLES.predicted, attributes_of(CLINIC), weights=weights)
+    value = of(judged(source, by=("sex",), metrics=("precision@D",), reference=against), "precision@D", sex="f")
+    weights = np.ones(mask.size) if weights is None else weights
+    held = np.ones(mask.size, dtype=bool) if against == "overall" else ~mask
+    parts = by_orders(sides := np.stack([in_cells(source, mask, weights), in_cells(source, held, weights)]))
+    assert value.causes.difference == pytest.approx(value.difference.value, abs=1e-12)
+    assert [one.value for one in value.causes.items] == pytest.approx(parts, abs=1e-12)
+    assert sum(one.value for one in value.causes.items) == pytest.approx(value.difference.value, abs=1e-12)
+    # What a sample adds to the parts, by giving it a little more weight on every side that it is on.
+    step, variance = 1e-4, 0.0
+    for place in range(4):
+        for side in (mask, ~mask):
+            cell = side & (SAMPLES.truth * 2 + SAMPLES.predicted == place)
+            more = np.zeros((2, 4))
+            more[:, place] = step * side[mask].all(), step * (held & side).any()
+            moved = [np.array(by_orders(sides + sign * more.reshape(2, 2, 2))) for sign in (1, -1)]
+            variance = variance + ((moved[0] - moved[1]) / (2 * step)) ** 2 * (weights[cell] ** 2).sum()
+    ends = np.array([[one.low, one.high] for one in value.causes.items])
+    known = np.array(variance) > 1e-12
+    assert np.ptp(ends, axis=1)[known] / 2 == pytest.approx(1.96 * np.sqrt(variance)[known], rel=0.003)
+
+
+def by_orders(sides: Array) -> list[float]:
+    """Shapley values of precision@D by all orders of shares and both rows."""
+    shares = [one.sum(axis=1) / one.sum() for one in sides]
+    rows = [one / one.sum(axis=1, keepdims=True) for one in sides]
+
+    def at(which: Sequence[int]) -> float:
+        mixed = [shares[which[0]][k] * rows[which[1 + k]][k] for k in range(2)]
+        return float(mixed[1][1] / (mixed[0][1] + mixed[1][1]))
+
+    found = np.zeros(3)
+    for order in permutations(range(3)):
+        which = [1, 1, 1]
+        for factor in order:
+            before = at(which)
+            which[factor] = 0
+            found[factor] += (at(which) - before) / 6
+    return found.tolist()
+
+
+def in_cells(source: MatrixInput, mask: Mask, weights: Array) -> Array:
+    samples = known(source.samples)
+    cells = np.bincount(samples.truth[mask] * 2 + samples.predicted[mask], weights[mask], 4)
+    return cells.reshape(2, 2).astype(np.float64)
+
+
+def test_of_too_many_slices_and_classes_no_causes_are_looked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("app.services.slices.slices._MOST_CELLS", 40_000)
+    found = judged(by=("site",), metrics=("precision@D", "npv@D", "recall@D"))
+    first, second, still = (of(found, name, site="B").causes for name in ("precision@D", "npv@D", "recall@D"))
+    assert (first.reason, still) == (None, None)
+    assert second.items is None
+    assert "ask for fewer" in second.reason
 
 
 def test_few_members_of_a_class_have_draws_of_their_rows() -> None:

@@ -17,7 +17,7 @@ from app.api.cursors import Listing, Pages, Paging, paging_of
 from app.api.deps import Context, UseContext, routes
 from app.api.presentation import ShownMetrics
 from app.api.problems import InvalidQuery
-from app.api.v1.requests.fields import SOUGHT, SOUGHT_IN_PATH, Moment, SoughtCondition, SoughtTag
+from app.api.v1.requests.fields import ADDRESS_OF_HISTORY, SOUGHT, SOUGHT_IN_PATH, Moment, SoughtCondition, SoughtTag
 from app.domain.catalogue import INPUTS, TASKS, overall_key, why_not_stored
 from app.domain.errors import Fault
 from app.domain.evaluation import (
@@ -276,7 +276,7 @@ UseMetricFilters = Annotated[MetricFilters, Depends()]
 class _ModelName(PathConvertor):
     """The name of a model within an address; what ends like an address of its history is that and nothing else."""
 
-    regex = r"(?!.*/history(/plots/[^/]*)?$).*"
+    regex = rf"(?!.*{ADDRESS_OF_HISTORY}).*"
 
 
 register_url_convertor("model", _ModelName())

@@ -235,7 +235,7 @@ def _explained(
             else:
                 causes = causes_of(runs, pair, estimand, value.place, level)
             pairs.append(replace(compared, causes=causes))
-            said = said_causes(causes, runs, pair, estimand, value.name)
+            said = said_causes(causes, value.name, f" from {runs.name(pair[1])} to {runs.name(pair[0])}")
             if said is not None:
                 found.append(Finding.note("cause_of_difference", said, metric=value.name, a=compared.a, b=compared.b))
         metrics[value.name] = replace(metric, differences=pairs)

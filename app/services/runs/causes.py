@@ -1,8 +1,11 @@
-"""Causes of differences of runs on metrics of matrices: class prevalence, and how each class is recognised."""
+"""Causes of differences of two runs, or of a slice and its reference: class prevalence, and how each class is
+recognised; of losses of probabilities prevalence, calibration and refinement.
+"""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import partial
 from math import isfinite, nan
 from typing import Literal
 
@@ -28,10 +31,10 @@ from app.services.runs.pairing import PairingDesign
 
 # Parts below this are what arithmetic left over.
 NOISE = 1e-12
-_COUNTED = "the metric depends on the number of samples, which mixtures of two runs do not have"
-_LACKING = "one of the runs has no samples of class {!r}, so how it recognises that class is not known"
-_UNDEFINED = "the metric is undefined for a mixture of class prevalence and recognition of the two runs"
-_TOO_MANY = "too many classes for all mixtures of two runs"
+_COUNTED = "the metric depends on the number of samples, which mixtures of two sides do not have"
+_LACKING = "one side has no samples of class {!r}, so how it recognises that class is not known"
+_UNDEFINED = "the metric is undefined for a mixture of class prevalence and recognition of the two sides"
+_TOO_MANY = "too many classes for all mixtures of two sides"
 
 
 class Factor(StrEnum):
@@ -68,11 +71,13 @@ class Causes:
         kind: `matrix`, or `loss`, whose parts are class prevalence, calibration and refinement.
         difference: Of the values as observed, which the parts add up to.
         items: `null` where `reason` says why.
+        because: The largest part in words; left out where its limits hold 0.
     """
 
     kind: Literal["matrix", "loss"] = "matrix"
     difference: float | None
     items: Sequence[Cause] | None
+    because: str | None = field(default=None, metadata=LEFT_OUT)
     reason: str | None = field(default=None, metadata=LEFT_OUT)
 
 
@@ -92,7 +97,30 @@ def causes_of(runs: Runs, pair: tuple[int, int], estimand: Estimand, place: int,
         place: Of the value among those of the estimand.
         level: Of the limits.
     """
-    counts = runs.counts[[*pair]]
+    return causes_of_counts(
+        runs.counts[[*pair]], runs.labels, estimand, place, lambda found: _limits(runs, pair, found, level)
+    )
+
+
+def causes_of_counts(
+    counts: Array,
+    labels: Sequence[str],
+    estimand: Estimand,
+    place: int,
+    limits: Callable[[Split], tuple[Array, Array]],
+    *,
+    side_by_side: bool = False,
+) -> Causes:
+    """Split the difference of one value of two matrices, first less second, by its causes.
+
+    Args:
+        counts: (2, K, K) of both.
+        labels: The classes.
+        estimand: What ``has_causes``.
+        place: Of the value among those of the estimand.
+        limits: Lower and upper limits (F) of the parts.
+        side_by_side: The first does not come after the second, which is for the words alone.
+    """
 
     def value(table: Table) -> Array:
         found: Array = estimand.values(estimand.functional(table))[..., place]
@@ -106,20 +134,21 @@ def causes_of(runs: Runs, pair: tuple[int, int], estimand: Estimand, place: int,
     if needs_counts(estimand.expression):
         return Causes(difference=gap, items=None, reason=_COUNTED)
     if lacking.size:
-        return Causes(difference=gap, items=None, reason=_LACKING.format(runs.labels[int(lacking[0])]))
+        return Causes(difference=gap, items=None, reason=_LACKING.format(labels[int(lacking[0])]))
     found = split(counts, value, _closed_form(estimand, place))
     if found is None:
         return Causes(difference=gap, items=None, reason=_TOO_MANY)
     if not np.isfinite(found.values).all():
         return Causes(difference=gap, items=None, reason=_UNDEFINED)
-    low, high = _limits(runs, pair, found, level)
-    parts = zip(found.values.tolist(), low.tolist(), high.tolist(), strict=True)
-    factors = [(Factor.PREVALENCE, None), *((Factor.RECOGNITION, _label(runs, classes)) for classes in found.rows)]
+    parts = zip(found.values.tolist(), *(ends.tolist() for ends in limits(found)), strict=True)
+    rows = [labels[classes[0]] if len(classes) == 1 else None for classes in found.rows]
+    factors = [(Factor.PREVALENCE, None), *((Factor.RECOGNITION, label) for label in rows)]
     items = [
         Cause(factor=factor, label=label, value=value, low=_known(low), high=_known(high))
         for (factor, label), (value, low, high) in zip(factors, parts, strict=True)
     ]
-    return Causes(difference=gap, items=items)
+    because = _largest(gap, items, partial(_moved, counts, labels, estimand, side_by_side=side_by_side))
+    return Causes(difference=gap, items=items, because=because)
 
 
 _LOSS = (Factor.PREVALENCE, Factor.CALIBRATION, Factor.REFINEMENT)
@@ -180,7 +209,8 @@ def loss_causes_of(runs: Runs, pair: tuple[int, int], estimand: Estimand, level:
         if factor is Factor.CALIBRATION and found.near:
             low = high = nan
         items.append(Cause(factor=factor, label=None, value=value, low=_known(low), high=_known(high)))
-    return Causes(kind="loss", difference=gap, items=items)
+    because = _largest(gap, items, partial(_moved, runs.counts[[*pair]], runs.labels, estimand))
+    return Causes(kind="loss", difference=gap, items=items, because=because)
 
 
 def _closed_form(estimand: Estimand, place: int) -> Sensitivities | None:
@@ -199,10 +229,6 @@ def _closed_form(estimand: Estimand, place: int) -> Sensitivities | None:
 
 def _known(end: float) -> float | None:
     return end if isfinite(end) else None
-
-
-def _label(runs: Runs, classes: tuple[int, ...]) -> str | None:
-    return runs.labels[classes[0]] if len(classes) == 1 else None
 
 
 def _limits(runs: Runs, pair: tuple[int, int], found: Split, level: float) -> tuple[Array, Array]:
@@ -247,33 +273,32 @@ def _linear(value: float, influence: Array) -> Linearisation:
 # --- words -----------------------------------------------------------------------------------------------------------
 
 
-def said_causes(
-    causes: Causes, runs: Runs, pair: tuple[int, int], estimand: Estimand, name: str, *, between: str | None = None
-) -> str | None:
-    """Say the largest part of a difference in a sentence; None where its limits hold 0.
+def said_causes(causes: Causes, name: str, between: str) -> str | None:
+    """Say a difference and its largest part in a sentence; None where the limits of that hold 0.
 
     Args:
         causes: The parts.
-        runs: The runs.
-        pair: After, and before.
-        estimand: The metric.
         name: Of the value.
-        between: What it is said to lie between; the names of the runs where None.
+        between: What it is said to lie between.
     """
     gap = causes.difference
-    if gap is None or not causes.items or abs(gap) <= NOISE:
+    if gap is None or causes.because is None:
+        return None
+    return f"{name} {'rose' if gap > 0 else 'fell'} by {number(abs(gap))}{between}; {causes.because}."
+
+
+def _largest(gap: float | None, items: Sequence[Cause], moved: Callable[[Cause], str]) -> str | None:
+    """Say the largest part of a difference; None where its limits hold 0."""
+    if gap is None or abs(gap) <= NOISE:
         return None
     sign = 1.0 if gap > 0 else -1.0
-    lead = max(causes.items, key=lambda one: sign * one.value)
+    lead = max(items, key=lambda one: sign * one.value)
     if lead.low is None or lead.high is None or lead.low <= 0.0 <= lead.high:
         return None
-    because, rest = _because(lead, runs, pair, estimand), abs(lead.value) - abs(gap)
-    part = f"{number(abs(lead.value))} of it because {because}"
-    if rest > NOISE:
-        part = f"that {because} alone takes {number(abs(lead.value))}, and the other causes give {number(rest)} back"
-    direction = "rose" if gap > 0 else "fell"
-    between = f" from {runs.name(pair[1])} to {runs.name(pair[0])}" if between is None else between
-    return f"{name} {direction} by {number(abs(gap))}{between}; {part}."
+    because, rest = moved(lead), abs(lead.value) - abs(gap)
+    if rest <= NOISE:
+        return f"{number(abs(lead.value))} of it because {because}"
+    return f"that {because} alone takes {number(abs(lead.value))}, and the other causes give {number(rest)} back"
 
 
 _MADE_WORSE = {
@@ -282,31 +307,33 @@ _MADE_WORSE = {
 }
 
 
-def _because(lead: Cause, runs: Runs, pair: tuple[int, int], estimand: Estimand) -> str:
-    after, before = runs.counts[[*pair]]
+def _moved(counts: Array, labels: Sequence[str], estimand: Estimand, lead: Cause, *, side_by_side: bool = False) -> str:
+    """Say what a part is of, with its numbers on both sides."""
+    after, before = counts
     if lead.factor in _MADE_WORSE:
         return _MADE_WORSE[lead.factor].format("more" if lead.value > 0 else "less")
     if lead.factor is Factor.PREVALENCE:
         of, sizes, totals = _moved_class(estimand, after, before), (before, after), (before.sum(), after.sum())
         hits, among = [float(one[of].sum()) for one in sizes], [float(one) for one in totals]
         words = ("rarer", "more frequent")
-        became = "became {}"
+        became = "is {}" if side_by_side else "became {}"
     elif lead.label is None:
         return "the other classes are recognised differently"
     else:
-        of = runs.labels.index(lead.label)
+        of = labels.index(lead.label)
         hits, among = [float(one[of, of]) for one in (before, after)], [float(one[of].sum()) for one in (before, after)]
         words = ("less often", "more often")
         became = "is recognised {}"
     shares = [hit / all_of for hit, all_of in zip(hits, among, strict=True)]
     if shares[0] == shares[1]:
-        return f"{runs.labels[of]} is taken for other classes than before"
+        return f"{labels[of]} is taken for other classes" + ("" if side_by_side else " than before")
     said = [share_of(one) for one in shares]
     if said[0] == said[1]:
         said = [percent(one, 2) for one in shares]
-    counts = " to ".join(f"{whole(hit)} of {whole(all_of)}" for hit, all_of in zip(hits, among, strict=True))
+    sizes_said = [f"{whole(hit)} of {whole(all_of)}" for hit, all_of in zip(hits, among, strict=True)]
+    order, joint = (slice(None, None, -1), " against ") if side_by_side else (slice(None), " to ")
     moved = became.format(words[shares[1] > shares[0]])
-    return f"{runs.labels[of]} {moved} ({' to '.join(said)}, {counts})"
+    return f"{labels[of]} {moved} ({joint.join(said[order])}, {joint.join(sizes_said[order])})"
 
 
 def _moved_class(estimand: Estimand, after: Array, before: Array) -> int:

@@ -8,6 +8,7 @@ from app.domain.decisions import PairVerdict
 from app.domain.division import Where
 from app.domain.findings import Finding
 from app.domain.members import LEFT_OUT
+from app.services.runs.causes import Causes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +65,7 @@ class SliceValue:
     Attributes:
         counts: Of a rate.
         at_reference_prevalence: Of what prevalence moves.
+        causes: Of the difference of what prevalence moves: class prevalence, and how each class is recognised.
         reason: Why there is no value, or there are no limits.
     """
 
@@ -75,6 +77,7 @@ class SliceValue:
     counts: SliceCounts | None = field(default=None, metadata=LEFT_OUT)
     difference: SliceDifference
     at_reference_prevalence: AtReferencePrevalence | None = field(default=None, metadata=LEFT_OUT)
+    causes: Causes | None = field(default=None, metadata=LEFT_OUT)
     reason: str | None = field(default=None, metadata=LEFT_OUT)
 
 

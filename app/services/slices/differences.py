@@ -17,6 +17,7 @@ from app.domain.division import Where
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.inputs.samples import Samples
 from app.domain.slices import Places, attributes_of, samples_at
+from app.kernel.causes import Split
 from app.kernel.compare.differences import Differences
 from app.kernel.compare.linear import linearised
 from app.kernel.matrix.table import Table
@@ -40,6 +41,7 @@ from app.services.estimands import Estimand
 from app.services.estimates.estimate import ClassShares
 from app.services.estimates.estimates import values_at_shares
 from app.services.estimates.run_data import RunData
+from app.services.runs.causes import Causes, causes_of_counts
 from app.services.seeds import chosen_seed
 
 # With fewer samples tails of differences that are no rates are not those of Student's t (false discovery rates of .07
@@ -310,6 +312,19 @@ class Whole:
             moved = found.first - found.second
             gaps = self._read_off(moved, self._of_cells(moved, influences, [own, other], held), held, "influence")
         return _parted(estimands, list(zip(found.first.tolist(), gaps, strict=True)))
+
+    def causes(self, estimand: Estimand, place: int, held: Held) -> Causes:
+        """Causes of the difference of one value of the matrix of one slice."""
+        counts = np.stack([side.run.counts for side in (held.own, held.other)])
+
+        def limits(found: Split) -> tuple[Array, Array]:
+            if found.influences is None:
+                return np.full(found.values.size, nan), np.full(found.values.size, nan)
+            # Both sides add to a part, so that it is the first less the second turned round.
+            influences = [found.influences[:, 0], -found.influences[:, 1]]
+            return self._of_cells(found.values, influences, [*counts], held).limits(self.level)
+
+        return causes_of_counts(counts, self.source.labels, estimand, place, limits, side_by_side=True)
 
     def _drawn(self, held: Held) -> bool:
         """Are there few members of a class, and samples whose draws are known?"""

@@ -110,6 +110,8 @@ def _worse(one: SliceOfRun, worse: Sequence[_Named], elsewhere: str, missed: Map
             own = f"{own} ({whole(counts.hits)} of {whole(counts.among)})"
             other = f"{other} ({whole(counts.reference_hits)} of {whole(counts.reference_among)})"
         text = f"In {where}, {name} is {own}, {elsewhere} {other}{p}."
+        if value.causes is not None and value.causes.because is not None:
+            text = f"{text[:-1]}: a gap of {rounded(abs(value.causes.difference or 0.0))}; {value.causes.because}."
     return Finding.warning(
         "slice_worse",
         text + (f" Worse too: {', '.join(others[:5])}." if others else ""),
@@ -127,6 +129,10 @@ def _of_prevalence(value: SliceValue, rope: float) -> AtReferencePrevalence | No
     at, gap = value.at_reference_prevalence, value.difference.value
     if at is None or gap is None or at.difference.low is None or at.difference.high is None:
         return None
+    part = value.causes.items[0] if value.causes is not None and value.causes.items else None
+    if part is not None and (part.low is None or part.high is None or part.low <= 0.0 <= part.high):
+        # What prevalence does may be nothing.
+        return None
     reach = max(rope, abs(gap) / 2.0)
     return at if -reach <= at.difference.low and at.difference.high <= reach else None
 
@@ -134,12 +140,14 @@ def _of_prevalence(value: SliceValue, rope: float) -> AtReferencePrevalence | No
 def _gap_of_prevalence(
     one: SliceOfRun, name: str, value: SliceValue, at: AtReferencePrevalence, elsewhere: str
 ) -> Finding:
+    why = "" if value.causes is None else value.causes.because
     shares = ", ".join(f"{label} {percent(share)}" for label, share in one.prevalence.items())
+    why = f": {why}" if why else f" ({shares} there)"
     return Finding.note(
         "gap_of_prevalence",
         f"The gap of {name} in {slice_text(one.where)}, {rounded(value.value or 0.0)} against "
-        f"{rounded(value.reference or 0.0)} {elsewhere}, comes from prevalence ({shares} there). At the prevalence of "
-        f"the reference it is {rounded(at.value or 0.0)}.",
+        f"{rounded(value.reference or 0.0)} {elsewhere}, comes from prevalence{why}. At the prevalence of the "
+        f"reference it is {rounded(at.value or 0.0)}.",
         where=one.where,
         metric=name,
         value=value.value,

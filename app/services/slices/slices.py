@@ -18,6 +18,7 @@ from app.domain.inputs.matrices import MatrixInput
 from app.domain.members import number
 from app.domain.named_metrics import SLICED, SLICED_OF_TWO
 from app.domain.slices import Places, attributes_of, places_of, restricted
+from app.kernel.causes import mixtures
 from app.kernel.compare.rankings import Adjustment, adjust
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.expression import OverSlices, is_smooth, needs_counts, of_each_class
@@ -29,6 +30,7 @@ from app.services.estimands import Better, Estimand, estimand_of, parse_estimand
 from app.services.estimates.estimate import Estimate, LimitSettings, NoLimits
 from app.services.estimates.estimates import estimate, limits_of_many, picked_of, values_alone, work_of
 from app.services.estimates.run_data import RunData
+from app.services.runs.causes import Causes, has_causes
 from app.services.slices.answers import (
     AtReferencePrevalence,
     SliceCounts,
@@ -45,6 +47,9 @@ from app.services.slices.findings import findings_of
 
 # Slices times values of metrics in one answer.
 MOST_VALUES: Final = 20_000
+# Cells of the mixtures of which causes are looked for, about two seconds; one difference takes as long as so many.
+_MOST_CELLS, _FEWEST_CELLS = 40_000_000, 10_000
+_TOO_MANY_CAUSES = "causes of so many slices, metrics and classes take too long: ask for fewer"
 REST: Final = "rest"
 _ALONE = "no other samples are left that it could be held against"
 _IS_REFERENCE = "it is what the others are held against"
@@ -149,6 +154,7 @@ class _Measured:
         facts: Of differences of rates, by the name of the value.
         gaps: Other differences.
         shifted: Values and differences at the class prevalence of the reference.
+        causes: Of differences of what prevalence moves.
     """
 
     where: Where
@@ -159,6 +165,7 @@ class _Measured:
     facts: dict[str, RateFacts] = field(default_factory=dict)
     gaps: dict[str, Gap] = field(default_factory=dict)
     shifted: dict[str, tuple[float, Gap]] = field(default_factory=dict)
+    causes: dict[str, Causes] = field(default_factory=dict)
 
 
 class _Judged:
@@ -287,7 +294,8 @@ class _Judged:
             return [], []
         named = None if reference is None else self._side(reference)
         # What a slice is held against may be nearly all samples, so it is looked at and let go.
-        measured = [self._measured(self._one_held(part, named)) for part in parts]
+        explained = self._explained(len(parts))
+        measured = [self._measured(self._one_held(part, named), explained) for part in parts]
         own, other = (self._computed([getattr(one, side) for one in measured]) for side in ("own", "other"))
         work = [work_of(one, measured[0].side.run) * len(measured) for one in self.estimands]
         self._affordable = [*zip(self.estimands, (np.cumsum(work) <= 1.0).tolist(), strict=True)]
@@ -318,6 +326,7 @@ class _Judged:
                         counts=_counts(value, one),
                         difference=self._difference(value, gaps[row][place], float(adjusted[row, place])),
                         at_reference_prevalence=_at_reference(one.shifted.get(value.name)),
+                        causes=one.causes.get(value.name),
                         reason=None if (why := limits[row][place].reason) is None else why.value,
                     )
                     for place, value in enumerate(self.values)
@@ -327,7 +336,15 @@ class _Judged:
         ]
         return slices, ranges
 
-    def _measured(self, held: Held) -> _Measured:
+    def _explained(self, n_slices: int) -> Mapping[str, bool]:
+        """Say of the metrics whose differences have causes, by their text, whether these are found within seconds."""
+        size = len(self.source.labels)
+        known = [one for one in self.estimands if has_causes(one)]
+        cells = max(mixtures(size) * size * size, _FEWEST_CELLS) * n_slices
+        work = np.cumsum([len(one.names) * cells for one in known])
+        return {one.text: upto <= _MOST_CELLS for one, upto in zip(known, work.tolist(), strict=True)}
+
+    def _measured(self, held: Held, explained: Mapping[str, bool]) -> _Measured:
         """One slice, as far as it needs what it is held against."""
         scored = [one for one in self.estimands if self._of_samples(one)]
         found = _Measured(
@@ -361,6 +378,14 @@ class _Judged:
         for one in moved:
             if one.scored:
                 found.shifted.update(zip(one.names, self.whole.value_at_shares(one, held), strict=True))
+        for value in self.values:
+            affordable = explained.get(value.estimand.text)
+            if affordable is not None:
+                found.causes[value.name] = (
+                    self.whole.causes(value.estimand, value.place, held)
+                    if affordable
+                    else Causes(difference=None, items=None, reason=_TOO_MANY_CAUSES)
+                )
         return found
 
     def _of_samples(self, estimand: Estimand) -> bool:

@@ -1,5 +1,6 @@
 """Names, ids, dates and idempotency keys of evaluations, and large bodies that a compute process evaluates."""
 
+import re
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -18,6 +19,7 @@ from app.api.deps import Context
 from app.api.presentation import View
 from app.api.problems import MalformedRequest
 from app.api.v1.requests import evaluations as requests
+from app.api.v1.requests.fields import ADDRESS_OF_HISTORY
 from app.domain.errors import DomainError, Fault, Forbidden, InvalidInput, NotFound, ResultDeleted
 from app.domain.evaluation import DatasetRef, EvaluationRecord, ModelRef
 from app.domain.operations import KeptResult
@@ -163,7 +165,7 @@ def require_names(model: ModelRef | None, dataset: DatasetRef | None) -> tuple[M
     """Return the model and the dataset of an evaluation that is to be stored.
 
     Raises:
-        InvalidInput: that is not said.
+        InvalidInput: that is not said, or the model would have the address of a history.
     """
     if model is None or dataset is None:
         absent = [name for name, value in (("model", model), ("dataset", dataset)) if value is None]
@@ -177,4 +179,7 @@ def require_names(model: ModelRef | None, dataset: DatasetRef | None) -> tuple[M
                 for name in absent
             ]
         )
+    if re.search(ADDRESS_OF_HISTORY, model.name):
+        detail = f"expected a name that does not end like the address of the history of a model, got {model.name!r}"
+        raise InvalidInput.at("/model/name", "wrong_value", detail)
     return model, dataset

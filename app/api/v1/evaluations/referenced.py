@@ -83,7 +83,8 @@ async def evaluate_reference(http: Request, context: Context, body: Body, view: 
         check_moment(request.created_at, keep=keep, dated=context.administers)
         if keep:
             for model in request.names:
-                require_names(model, request.dataset.to_domain() if request.dataset else None)
+                with of_model(model if request.models else None):
+                    require_names(model, request.dataset.to_domain() if request.dataset else None)
         return await put_aside(http, context, body)
     data = context.services.data
     asked = request.asked(data.memory_bytes, data.spill_bytes)

@@ -144,6 +144,8 @@ OfModel = Annotated[
 ]
 # The same of a part of an address, which no other check has seen.
 SOUGHT_IN_PATH = AfterValidator(_without_nul)
+# How the address of the history of a model ends, and that of its figures: a model of such a name had no address.
+ADDRESS_OF_HISTORY = r"/history(/plots/[^/]*)?$"
 # Formats that JSON Schema has no word for: text with nothing in it that is not seen, and metric expressions.
 _SEEN = Field(json_schema_extra={"format": "visible-text"})
 EXPRESSION_FORMAT: JsonDict = {"format": "metric-expression"}
