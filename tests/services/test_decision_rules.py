@@ -4,17 +4,20 @@ from dataclasses import replace
 from typing import Any
 from uuid import uuid4
 
+import numpy as np
 import pytest
 
-from app.domain.errors import InvalidInput, NoRule
+from app.domain.errors import InvalidExpression, InvalidInput, NoRule
 from app.domain.inputs.content import GROUPS_FACT, Content
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.inputs.samples import Samples
+from app.domain.slices import restricted
 from app.kernel.decide.rules import Correction
 from app.kernel.matrix.table import confusion_counts
 from app.services.decide.answers import DecisionRule
 from app.services.decide.thresholds import Limit, RuleQuestion, best_rule
 from tests.kernel.probability.problems import softmax_problem
+from tests.services.slicing import classified
 
 
 def source_of(y: Any, p: Any) -> MatrixInput:
@@ -31,6 +34,9 @@ def source_of(y: Any, p: Any) -> MatrixInput:
 
 TWO = source_of(*softmax_problem(300, 2, 1))
 SPECIFIC = (Limit("specificity", 0.8, None),)
+SITE = np.array(["A", "B", "C"])[np.arange(300) % 7 % 3]
+Y, P = softmax_problem(300, 2, 1)
+AT_SITES = classified(Y, P.argmax(axis=1), {"site": SITE}, ("A", "B"), outputs=P)
 
 
 def rule(source: MatrixInput = TWO, **question: Any) -> DecisionRule:
@@ -83,6 +89,7 @@ def test_all_constraints_together_are_less_likely_than_each() -> None:
             {"objective": "macro_f1", "guarantee": 0.9, "limits": (Limit("min(recall@*)", 0.1, None),)},
             "two_classes_only",
         ),
+        (AT_SITES, {"guarantee": 0.9, "limits": (Limit("min(recall, by=site)", 0.5, None),)}, "needs_all_samples"),
     ],
 )
 def test_what_has_no_guarantee(source: MatrixInput, question: dict[str, Any], code: str) -> None:
@@ -107,6 +114,53 @@ def test_unknown_chances_are_not_made_up(source: MatrixInput, correction: Correc
     assert [entry.probability for entry in found.constraints] == [None]
     assert "is not known" in found.note
     assert found.objective.corrected is None
+
+
+def test_thresholds_hold_every_slice_to_a_floor() -> None:
+    """The rule is the best of all cuts, each counted by itself at every site."""
+    worst, precise = "min(recall, by=site)", 'precision[site="B"]'
+    found = rule(AT_SITES, objective="specificity", limits=(Limit(worst, 0.7, None), Limit(precise, 0.3, None)))
+    cuts = np.append(np.sort(P[:, 1]), 2.0)[:, None]
+    chosen, others = P[:, 1] >= cuts, Y == 0
+    recalls = [(chosen & (Y == 1) & (one == SITE)).sum(axis=1) / ((Y == 1) & (one == SITE)).sum() for one in "ABC"]
+    lowest = np.min(recalls, axis=0)
+    with np.errstate(invalid="ignore"):
+        precision = (chosen & (Y == 1) & (SITE == "B")).sum(axis=1) / (chosen & (SITE == "B")).sum(axis=1)
+    specificity = (~chosen & others).sum(axis=1) / others.sum()
+    allowed = (lowest >= 0.7) & (precision >= 0.3)
+    assert 0 < allowed.sum() < allowed.size
+    assert found.objective.value == specificity[allowed].max()
+    at = np.flatnonzero((chosen == (P[:, 1] >= found.threshold)).all(axis=1))[0]
+    assert [one.value for one in found.constraints] == [lowest[at], precision[at]]
+    half = np.flatnonzero((chosen == (P[:, 1] >= 0.5)).all(axis=1))[0]
+    assert [one.default for one in found.constraints] == [lowest[half], precision[half]]
+    assert [one.probability for one in found.constraints] == [None, None]
+    assert found.objective.corrected is not None
+
+
+@pytest.mark.parametrize("correction", [Correction.OPTIMISM, Correction.B632])
+def test_an_objective_of_one_slice_is_that_of_its_samples(correction: Correction) -> None:
+    """What is searched there is the same as with these samples alone."""
+    places = np.flatnonzero(SITE == "B")
+    whole = rule(AT_SITES, objective='f1[site="B"]', correction=correction)
+    alone = rule(restricted(AT_SITES, places), correction=correction)
+    assert (whole.objective.value, whole.objective.default) == (alone.objective.value, alone.objective.default)
+    decided = [P[places, 1] >= one.threshold for one in (whole, alone)]
+    assert np.array_equal(*decided)
+    assert whole.objective.corrected is not None
+    assert whole.objective.corrected.value == pytest.approx(alone.objective.corrected.value, abs=0.05)
+
+
+@pytest.mark.parametrize(
+    ("question", "error", "words"),
+    [
+        ({"objective": 'f1[site="D"]'}, InvalidExpression, "expected a value of site"),
+        ({"objective": "range(f1, by=site, minimum_samples=200)"}, NoRule, "too few slices"),
+    ],
+)
+def test_slices_that_no_rule_is_of(question: dict[str, Any], error: type[Exception], words: str) -> None:
+    with pytest.raises(error, match=words):
+        rule(AT_SITES, **question)
 
 
 def test_class_weights_have_chances_too() -> None:

@@ -195,8 +195,8 @@ def _bind(call: Call, context: Context) -> Expression:
 def _require_sliceable(context: Context, position: int) -> None:
     if not context.sliceable:
         raise InvalidExpression(
-            "values of slices are not known here: evaluations, gates, comparisons, leaderboards, histories and "
-            "projections have them, and ?slice= of the address has all of one slice",
+            "values of slices are not known here: evaluations, gates, comparisons, leaderboards, histories, "
+            "projections and thresholds of two classes have them, and ?slice= of the address has all of one slice",
             position=position,
         )
 

@@ -36,7 +36,8 @@ _WEIGHTS_TRIED = 512
 class WeightRule:
     """Rule that predicts the class with the highest weight times probability, ties to the lowest index.
 
-    Weights are scaled to a geometric mean of 1. ``optimism`` (m) is that of the constraints, None without resamples.
+    Weights are scaled to a geometric mean of 1. ``optimism`` (m) is that of the constraints, None without resamples;
+    ``held`` (m) are their values.
     """
 
     weights: Array
@@ -44,6 +45,7 @@ class WeightRule:
     counts: Array
     corrected: Corrected | None
     optimism: Array | None
+    held: Array
 
 
 def decide(scores: Scores, weights: Array) -> Codes:
@@ -108,6 +110,7 @@ def search_weights(
         counts=confusion(scores, decide(scores, best)),
         corrected=honest,
         optimism=optimism,
+        held=np.array(search.kept(best)),
     )
 
 

@@ -5,14 +5,14 @@ resamples (Efron & Gong 1983; Harrell, Lee & Mark 1996). The same holds for cons
 posterior of its matrix is shifted by the optimism.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
 import numpy as np
 
 from app.kernel.matrix.table import Table
-from app.kernel.metrics.expression import Expression, compute, is_list
+from app.kernel.metrics.expression import Expression, OverSlices, compute, is_list, value_over_slices
 from app.kernel.numerics.arrays import Array, Mask
 from app.kernel.samples.rankings import Positions
 from app.kernel.uncertainty.draws import Shares
@@ -36,13 +36,36 @@ class NoFeasibleRule(Exception):
     """No rule meets the constraints, or the objective has no value at any that does."""
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Placed:
+    """An expression with the samples that it is of.
+
+    Attributes:
+        expression: One value for each matrix, or a function of slices.
+        inside: Which samples (n); None is all.
+        slices: Of a function of slices what it is of in each.
+    """
+
+    expression: Expression
+    inside: Mask | None = None
+    slices: "Sequence[Placed]" = ()
+
+    def values(self, counts_of: Callable[[Mask | None], Array]) -> Array:
+        """Values (m) of matrices (m, K, K), which are made of some samples or of all."""
+        if isinstance(self.expression, OverSlices):
+            each = np.stack([one.values(counts_of) for one in self.slices], axis=-1)
+            return value_over_slices(self.expression, each)
+        return evaluate(self.expression, counts_of(self.inside))
+
+
 @dataclass(frozen=True, slots=True)
 class Constraint:
-    """Lower and upper limit of an expression; both are allowed values."""
+    """Lower and upper limit of an expression; both are allowed values. ``placed``: where it is of slices."""
 
     expression: Expression
     minimum: float | None = None
     maximum: float | None = None
+    placed: Placed | None = None
 
     def met(self, table: Table) -> Mask:
         """Mask (...) of the matrices that meet it; a matrix without a value does not."""

@@ -22,9 +22,9 @@ from app.kernel.decide.rules import (
     Corrected,
     Correction,
     NoFeasibleRule,
+    Placed,
     bootstrap_counts,
     evaluate,
-    feasible,
 )
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.expression import Expression, Measure
@@ -33,7 +33,7 @@ from app.kernel.numerics.arrays import Array, Mask
 from app.kernel.numerics.scipy_bridge import binomial_upper_tail
 from app.kernel.samples.curves import cuts_of
 from app.kernel.samples.rankings import Positions, Ranking, cumulative
-from app.kernel.samples.scores import Scores
+from app.kernel.samples.scores import Places, Scores
 
 # Starts of test sequences for constraints that are not monotone in the threshold, as predicted per actual positives.
 # Two sequences leave each start, one in either direction, and share the error.
@@ -207,8 +207,8 @@ class ThresholdRule:
 
     ``thresholds``, ``objectives`` and ``feasible`` (g + 1,) are those of every distinct cut, falling, from predicting
     nothing. ``low`` and ``high`` bound the middle 95 % of the thresholds found in resamples, and ``optimism`` (m) is
-    that of the constraints; None without resamples. ``required`` are the constraints as they had to hold on the data,
-    tightened for a guarantee.
+    that of the constraints; None without resamples. ``held`` (m) are the values of the constraints, ``required`` the
+    constraints as they had to hold on the data, tightened for a guarantee.
     """
 
     threshold: float
@@ -222,18 +222,40 @@ class ThresholdRule:
     low: float | None
     high: float | None
     optimism: Array | None
+    held: Array
     required: tuple[Constraint, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class CutMatrices:
     """Matrices (g + 1, 2, 2), rows actual, of all distinct cuts of ``ranking``, and thresholds midway between the
-    scores on both sides.
+    scores on both sides. ``order`` (n) is that of the samples in the ranking, ``positive`` the class of its members.
     """
 
     thresholds: Array
     counts: Array
     ranking: Ranking
+    order: Places
+    positive: int
+
+    def at(self, bounds: Positions, times: Array) -> Array:
+        """Matrices (..., b, 2, 2) where so many samples (b) are predicted as positive, the last time all, for
+        multiplicities (..., n) of the samples in the order of the ranking.
+        """
+        ranking = self.ranking
+        weights = times if ranking.weights is None else ranking.weights * times
+        sides = ranking.members, ~ranking.members
+        tp, fp = (cumulative(weights * side).take(bounds, axis=-1) for side in sides)
+        return _matrices(tp, fp, self.positive)
+
+    @property
+    def bounds(self) -> Positions:
+        """Samples (g + 1) before each cut."""
+        return np.concatenate([[0], self.ranking.last + 1])
+
+    def of(self, inside: Mask | None) -> Array:
+        """Matrices of some samples (n) alone, or of all."""
+        return self.counts if inside is None else self.at(self.bounds, inside.take(self.order).astype(np.float64))
 
 
 def cut_matrices(scores: Scores, positive: int) -> CutMatrices:
@@ -251,7 +273,8 @@ def cut_matrices(scores: Scores, positive: int) -> CutMatrices:
     # There is no number between adjacent floats: then the upper one is the cut.
     between = np.where(between > values[1:], between, values[:-1])
     thresholds = np.concatenate([[np.nextafter(values[0], np.inf)], between, values[-1:]])
-    return CutMatrices(thresholds, _matrices(cuts.tp, cuts.fp, positive), ranking)
+    order = scores.ordered(positive)[0][::-1]
+    return CutMatrices(thresholds, _matrices(cuts.tp, cuts.fp, positive), ranking, order, positive)
 
 
 def _matrices(tp: Array, fp: Array, positive: int) -> Array:
@@ -279,7 +302,7 @@ def _best(values: Array, allowed: Mask, distances: Array, sign: float) -> int:
 
 def search_threshold(
     scores: Scores,
-    objective: Expression,
+    objective: Expression | Placed,
     *,
     positive: int = 1,
     constraints: Sequence[Constraint] = (),
@@ -294,7 +317,7 @@ def search_threshold(
 
     Args:
         scores: Two classes, weights (n,) or none.
-        objective: One value per matrix.
+        objective: One value per matrix, of all samples or of slices.
         positive: The class predicted at and above the threshold.
         constraints: All must be met.
         default_threshold: Of equally good rules the nearest one is taken; None is 0.5 for probabilities.
@@ -313,8 +336,11 @@ def search_threshold(
         default_threshold = 0.5
     cuts = cut_matrices(scores, positive)
     sign = 1.0 if maximize else -1.0
-    values = evaluate(objective, cuts.counts)
-    allowed, required = feasible(constraints, cuts.counts), tuple(constraints)
+    target = objective if isinstance(objective, Placed) else Placed(objective)
+    values, held = target.values(cuts.of), [_placed(one).values(cuts.of) for one in constraints]
+    allowed, required = np.ones(values.shape, dtype=bool), tuple(constraints)
+    for constraint, own in zip(constraints, held, strict=True):
+        allowed &= constraint.keeps(own)
     if guarantee is not None:
         found = guaranteed(cuts.counts, constraints, 1.0 - guarantee, seed)
         allowed, required = allowed & found.allowed, found.constraints
@@ -322,7 +348,7 @@ def search_threshold(
     chosen = _best(values, allowed, np.abs(cuts.thresholds - middle), sign)
     honest, low, high, optimism = None, None, None, None
     if correction is not Correction.NONE:
-        search = _Resampled(positive, objective, required, sign, cuts, chosen)
+        search = _Resampled(target, required, sign, cuts, chosen, (values, held))
         attempts, thresholds = search.attempts(correction, resamples, seed)
         honest, optimism = attempts.corrected(float(values[chosen]), correction, seed), attempts.optimism()
         low, high = (float(limit) for limit in np.quantile(thresholds, (0.025, 0.975)))
@@ -338,8 +364,13 @@ def search_threshold(
         low=low,
         high=high,
         optimism=optimism,
+        held=np.array([own[chosen] for own in held]),
         required=required,
     )
+
+
+def _placed(constraint: Constraint) -> Placed:
+    return constraint.placed or Placed(constraint.expression)
 
 
 class _Resampled:
@@ -347,55 +378,54 @@ class _Resampled:
 
     def __init__(
         self,
-        positive: int,
-        objective: Expression,
+        objective: Placed,
         constraints: Sequence[Constraint],
         sign: float,
         cuts: CutMatrices,
         chosen: int,
+        values: tuple[Array, Sequence[Array]],
     ) -> None:
-        self.objective, self.constraints, self.sign, self.positive = objective, constraints, sign, positive
-        ranking = cuts.ranking
-        size = ranking.members.size
-        ends = ranking.last
-        states = np.arange(ends.size + 1)
+        self.objective, self.constraints, self.sign, self.cuts = objective, constraints, sign, cuts
+        members = cuts.ranking.members
+        bounds = cuts.bounds
+        states = np.arange(bounds.size)
         if states.size > _CUTS_RESAMPLED:
-            states = np.unique(np.append(np.linspace(0, ends.size, _CUTS_RESAMPLED).astype(np.intp), chosen))
-        # Samples before each kept cut.
-        self.bounds: Positions = np.concatenate([[0], ends + 1]).take(states)
-        self.thresholds = cuts.thresholds.take(states)
-        self.original = evaluate(objective, cuts.counts[states])
-        self.kept = [evaluate(constraint.expression, cuts.counts[states]) for constraint in constraints]
-        self.weights = np.ones(size) if ranking.weights is None else ranking.weights
-        self.members = ranking.members
-        self.sides = (np.flatnonzero(~ranking.members), np.flatnonzero(ranking.members))
-
-    def _counts(self, times: Array) -> Array:
-        """Matrices (..., g, 2, 2) at the kept cuts, for multiplicities (..., n) of the samples."""
-        weights = self.weights * times
-        tp, fp = (cumulative(weights * side).take(self.bounds, axis=-1) for side in (self.members, ~self.members))
+            states = np.unique(np.append(np.linspace(0, states[-1], _CUTS_RESAMPLED).astype(np.intp), chosen))
         # The kept cuts end with the one that predicts everything.
-        return _matrices(tp, fp, self.positive)
+        self.bounds: Positions = bounds.take(states)
+        self.thresholds = cuts.thresholds.take(states)
+        objectives, held = values
+        self.original, self.kept = objectives[states], [own[states] for own in held]
+        self.size, self.sides = members.size, (np.flatnonzero(~members), np.flatnonzero(members))
+
+    def _values(self, targets: Sequence[Placed], times: Array, bounds: Positions) -> list[Array]:
+        """Values (d, b) at some cuts, and the last, of each target, for multiplicities (d, n) of the samples."""
+        matrices = self.cuts.at(bounds, times).reshape(-1, 2, 2)
+
+        def of(inside: Mask | None) -> Array:
+            if inside is None:
+                return matrices
+            return self.cuts.at(bounds, times * inside.take(self.cuts.order)).reshape(-1, 2, 2)
+
+        return [target.values(of).reshape(len(times), -1) for target in targets]
 
     def attempts(self, method: Correction, resamples: int, seed: int) -> tuple[Attempts, list[float]]:
         """Performance of the rules found in resamples, and their thresholds."""
         rng = np.random.default_rng(seed)
         found, thresholds = Attempts(), []
-        at_once = max(1, _ENTRIES // max(self.bounds.size, self.members.size))
+        at_once = max(1, _ENTRIES // max(self.bounds.size, self.size))
         for start in range(0, resamples, at_once):
             size = min(at_once, resamples - start)
-            times = np.stack([bootstrap_counts(self.sides, self.members.size, rng) for _ in range(size)])
+            times = np.stack([bootstrap_counts(self.sides, self.size, rng) for _ in range(size)])
             thresholds += self._attempted(times, method, found)
         return found, thresholds
 
     def _attempted(self, times: Array, method: Correction, found: Attempts) -> list[float]:
         """Thresholds found in resamples with multiplicities (d, n); appends their performance to ``found``."""
         middle = np.abs(self.thresholds - float(np.median(self.thresholds)))
-        counts, thresholds = self._counts(times), []
-        shape, matrices = counts.shape[:2], counts.reshape(-1, 2, 2)
-        values = evaluate(self.objective, matrices).reshape(shape)
-        held = [evaluate(constraint.expression, matrices).reshape(shape) for constraint in self.constraints]
-        allowed = np.ones(shape, dtype=bool)
+        thresholds: list[float] = []
+        values, *held = self._values([self.objective, *map(_placed, self.constraints)], times, self.bounds)
+        allowed = np.ones(values.shape, dtype=bool)
         for constraint, own in zip(self.constraints, held, strict=True):
             allowed &= constraint.keeps(own)
         for row in range(len(times)):
@@ -409,6 +439,6 @@ class _Resampled:
                 [float(here[row, best]) - float(own[best]) for here, own in zip(held, self.kept, strict=True)]
             )
             if method is Correction.B632:
-                left_out = self._counts((times[row] == 0).astype(np.float64))
-                found.outside.append(float(evaluate(self.objective, left_out[best : best + 1])[0]))
+                left_out = (times[[row]] == 0).astype(np.float64)
+                found.outside.append(float(self._values([self.objective], left_out, self.bounds[[best, -1]])[0][0, 0]))
         return thresholds

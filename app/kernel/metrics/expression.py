@@ -197,12 +197,18 @@ def _compute(expression: Expression, subject: Table | Subject) -> Array:
 
 
 def value_over_slices(expression: OverSlices, values: Array) -> Array:
-    """Value (...) of a function of the values (..., S) of slices; NaN of none, and of one where two are compared."""
+    """Value (...) of a function of the values (..., S) of slices, of which NaN takes no part; NaN of none, and of one
+    where two are compared.
+    """
     fewest = 1 if expression.card.ends is None else 2
-    if values.shape[-1] < fewest:
-        return np.full(values.shape[:-1], np.nan)
-    with silently():
-        return expression.card.compute(values)
+    found = np.full(values.shape[:-1], np.nan)
+    patterns, which = np.unique(np.isfinite(values).reshape(found.size, values.shape[-1]), axis=0, return_inverse=True)
+    for place, there in enumerate(patterns):
+        if there.sum() >= fewest:
+            rows = which.reshape(found.shape) == place
+            with silently():
+                found[rows] = expression.card.compute(values[rows][:, there])
+    return found
 
 
 def data_of(metric: AnyMetric, subject: Table | Subject) -> Any:

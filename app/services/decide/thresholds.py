@@ -2,12 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 from uuid import UUID
 
 import numpy as np
-from numpy.typing import NDArray
 
+from app.domain.division import divided
 from app.domain.errors import InvalidExpression, InvalidInput, NoRule, NotComparable
 from app.domain.expressions.expressions import parse
 from app.domain.inputs.content import Content
@@ -15,17 +14,19 @@ from app.domain.inputs.matrices import MatrixInput
 from app.domain.inputs.multilabel import as_classes
 from app.domain.inputs.samples import DecidedBy
 from app.domain.members import numbers
+from app.domain.slices import Places, places_of, refuse_unknown_slices, restricted
 from app.domain.wording import chance, number, percent
 from app.kernel.decide.class_weights import WeightRule, search_weights, simplex_size, weight_surface
-from app.kernel.decide.rules import Constraint, Corrected, NoFeasibleRule, constraint_probabilities
+from app.kernel.decide.rules import Constraint, Corrected, NoFeasibleRule, Placed, constraint_probabilities
 from app.kernel.decide.rules import Correction as Correction
 from app.kernel.decide.thresholds import ThresholdRule, search_threshold
-from app.kernel.matrix.table import Table
-from app.kernel.metrics.expression import Expression, compute, is_list
+from app.kernel.metrics.expression import Expression, OverSlices, Sliced, is_list, is_of_slices
 from app.kernel.samples.curves import Curve, thin
 from app.kernel.samples.scores import Scores
 from app.services.decide.answers import DecisionRule, LabelRules, RuleConstraint, RuleCurve, RuleObjective, RuleSurface
 from app.services.estimands import Better, preference
+from app.services.estimates.estimate import NoLimits
+from app.services.estimates.run_data import RunData
 from app.services.stored import scores_of
 
 # Most probabilities for which a search for class weights is repeated in resamples: some seconds.
@@ -117,7 +118,7 @@ def best_rule(identifier: UUID | None, source: MatrixInput, question: RuleQuesti
             pointer="/objective",
         )
     limits = [_scalar(limit.metric, source, f"/constraints/{i}/metric") for i, limit in enumerate(question.limits)]
-    _check_guarantee(source, question)
+    _check_guarantee(source, question, limits)
     _check_surface(source, question)
     search = _Search(source, question, objective, limits, better.better)
     try:
@@ -126,7 +127,7 @@ def best_rule(identifier: UUID | None, source: MatrixInput, question: RuleQuesti
         raise NoRule(str(error)) from error
 
 
-def _check_guarantee(source: MatrixInput, question: RuleQuestion) -> None:
+def _check_guarantee(source: MatrixInput, question: RuleQuestion, limits: Sequence[Expression]) -> None:
     if question.guarantee is None:
         return
     if not question.limits:
@@ -135,6 +136,12 @@ def _check_guarantee(source: MatrixInput, question: RuleQuestion) -> None:
         raise InvalidInput.at("/guarantee", "two_classes_only", "expected two classes: class weights have no guarantee")
     if not _independent(source):
         raise InvalidInput.at("/guarantee", "needs_independent_samples", "expected samples without weights and groups")
+    if any(map(is_of_slices, limits)):
+        raise InvalidInput.at(
+            "/guarantee",
+            "needs_all_samples",
+            "expected constraints of all samples; ?slice= of the address has guarantees of one slice alone",
+        )
 
 
 def _check_surface(source: MatrixInput, question: RuleQuestion) -> None:
@@ -182,10 +189,13 @@ class _Search:
     ) -> None:
         self.source, self.question, self.objective, self.better = source, question, objective, better
         self.constraints = [
-            Constraint(expression, limit.minimum, limit.maximum)
-            for expression, limit in zip(limits, question.limits, strict=True)
+            Constraint(
+                expression, limit.minimum, limit.maximum, _placed(expression, source, f"/constraints/{i}/metric")
+            )
+            for i, (expression, limit) in enumerate(zip(limits, question.limits, strict=True))
         ]
         self.scores: Scores = scores_of(source)
+        self.run = RunData(source)
 
     def by_threshold(self, identifier: UUID | None) -> DecisionRule:
         question, source = self.question, self.source
@@ -194,7 +204,7 @@ class _Search:
         default = given if isinstance(given, int | float) else 0.5 if self.scores.are_probabilities else None
         found = search_threshold(
             self.scores,
-            self.objective,
+            _placed(self.objective, source, "/objective") or self.objective,
             positive=1 if source.positive is None else source.positive,
             constraints=self.constraints,
             default_threshold=default,
@@ -282,13 +292,13 @@ class _Search:
             constraints=[
                 RuleConstraint(
                     metric=limit.metric,
-                    value=_value(constraint.expression, found.counts),
-                    default=_value(constraint.expression, self.source.counts),
+                    value=value,
+                    default=numbers(self.run.of(constraint.expression))[0],
                     probability=chance,
                     required=self._required(required, index),
                 )
-                for index, (limit, constraint, chance) in enumerate(
-                    zip(self.question.limits, self.constraints, each, strict=True)
+                for index, (limit, constraint, value, chance) in enumerate(
+                    zip(self.question.limits, self.constraints, numbers(found.held), each, strict=True)
                 )
             ],
             constraints_probability=together,
@@ -300,7 +310,7 @@ class _Search:
         )
 
     def _objective(self, found: ThresholdRule | WeightRule) -> RuleObjective:
-        value, default = (_value(self.objective, counts) for counts in (found.counts, self.source.counts))
+        value, default = numbers(np.array([found.objective, self.run.of(self.objective)[0]]))
         gain = None
         if value is not None and default is not None:
             gain = value - default if self.better is Better.HIGHER else default - value
@@ -321,7 +331,8 @@ class _Search:
 
     def _chances(self, found: ThresholdRule | WeightRule) -> tuple[Sequence[float | None], float | None]:
         """Return the probabilities that the population meets each constraint, and all of them."""
-        if not self.constraints or found.optimism is None or not _independent(self.source):
+        placed = any(one.placed is not None for one in self.constraints)
+        if not self.constraints or placed or found.optimism is None or not _independent(self.source):
             return [None] * len(self.constraints), None
         chances = constraint_probabilities(found.counts, self.constraints, found.optimism, self.question.seed)
         return chances.each, chances.all
@@ -368,7 +379,8 @@ class _Search:
 
 def _scalar(text: str, source: MatrixInput, pointer: str) -> Expression:
     try:
-        expression = parse(text, source.labels, source.positive)
+        expression = parse(text, source.labels, source.positive, sliceable=len(source.labels) == 2)
+        refuse_unknown_slices(expression, source)
         if is_list(expression):
             raise InvalidExpression(f"{text} has one value per class: name a class, or take the mean or the minimum")
     except InvalidExpression as error:
@@ -377,7 +389,28 @@ def _scalar(text: str, source: MatrixInput, pointer: str) -> Expression:
     return expression
 
 
-def _value(expression: Expression, counts: NDArray[Any]) -> float | None:
-    table = Table(counts.astype(np.float64))
-    found: float | None = numbers(np.asarray(compute(expression, table)))  # type: ignore[assignment]  # a scalar
-    return found
+def _placed(expression: Expression, source: MatrixInput, pointer: str) -> Placed | None:
+    """An expression of slices with the samples of each; None of all samples.
+
+    Raises:
+        InvalidInput: a slice has no samples.
+        NoRule: too few slices have enough of them.
+    """
+    samples = source.samples
+    if not is_of_slices(expression) or samples is None:
+        return None
+
+    def place(expression: Expression, places: Places) -> Placed:
+        some = restricted(source, places)
+        if isinstance(expression, Sliced):
+            return place(expression.part, places[places_of(some, expression.where, pointer)])
+        if isinstance(expression, OverSlices):
+            parts, _ = divided(some, expression.by, expression.fewest)
+            if len(parts) < 1 + (expression.card.ends is not None):
+                raise NoRule(f"{expression.function} over {expression.by}: {NoLimits.FEW_SLICES}", pointer=pointer)
+            return Placed(expression, slices=[place(expression.part, places[one.places]) for one in parts])
+        inside = np.zeros(samples.size, dtype=np.bool_)
+        inside[places] = True
+        return Placed(expression, inside)
+
+    return place(expression, np.arange(samples.size))

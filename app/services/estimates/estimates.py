@@ -144,8 +144,7 @@ def values_at_shares(estimand: Estimand, run: RunData, shares: ClassShares) -> A
         each = np.array([values_at_shares(inside, one, shares) for one in slices])
         if not isinstance(estimand.expression, OverSlices):
             return each[0] if slices else np.full((len(shares), len(estimand.names)), nan)
-        points = [own[np.isfinite(own)] for own in each.reshape(len(slices), -1).T] or [np.zeros(0)] * len(shares)
-        return np.array([value_over_slices(estimand.expression, one) for one in points])[:, None]
+        return value_over_slices(estimand.expression, each.reshape(len(slices), len(shares)).T)[:, None]
     return shifted.shifted_values([_in_one_form(estimand, run)], run, shares)[0]
 
 

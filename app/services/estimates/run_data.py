@@ -178,7 +178,7 @@ class RunData:
                 return np.full(self.n_classes if is_list(part) else 1, np.nan) if some is None else some.of(part)
             case OverSlices(part=part):
                 values = np.array([one.of(part)[0] for one in self.slices(expression).runs])
-                return np.atleast_1d(value_over_slices(expression, values[np.isfinite(values)]))
+                return np.atleast_1d(value_over_slices(expression, values))
         scored = self.source.task is not None or of_probabilities(expression)
         return np.atleast_1d(compute(expression, self.subject if scored else self.table))
 
