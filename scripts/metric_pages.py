@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from app.domain.expressions.expressions import write_value
+from app.domain.expressions.expressions import parse, render, write_value
 from app.domain.expressions.parameters import describe
 from app.kernel.metrics.card import (
     INPUTS_OF_CLASSES,
@@ -222,16 +222,101 @@ def index(metrics: Sequence[AnyMetric]) -> str:
     ]
     parts.append(
         "## Functions of metrics\n\nIn [expressions](../expressions.md), of parts $x_1 \\dots x_m$. Over the slices of "
-        "an attribute they are criteria of [fairness by their names](../slices.md#names-in-the-literature).\n\n"
+        "an attribute they are criteria of [fairness](fairness.md).\n\n"
         + table(("function", "name", "sentence", "formula"), functions)
     )
     return "\n\n".join(parts) + "\n"
 
 
+# Criteria of fairness: what is the same in all slices, and how they are called here, by Fairlearn and by AIF360.
+FAIRNESS: Final = (
+    (
+        "demographic parity",
+        "how many are said to be positive",
+        ("demographic_parity", "statistical_parity", "selection_rate"),
+        ("disparate_impact",),
+    ),
+    ("equal opportunity", "how many of the positive are found", ("equal_opportunity", "true_positive_rate"), ()),
+    (
+        "predictive equality",
+        "how many of the negative are taken for positive",
+        ("predictive_equality", "false_positive_rate"),
+        (),
+    ),
+    ("equalised odds", "both; the larger gap counts", ("equalized_odds",), ()),
+    (
+        "predictive parity",
+        "how many of those said to be positive are",
+        ("predictive_parity", "precision_score"),
+        (),
+    ),
+    (
+        "overall accuracy equality",
+        "how many are judged rightly",
+        ("overall_accuracy_equality", "accuracy_score"),
+        (),
+    ),
+    (
+        "calibration within groups",
+        "what a probability means",
+        ("expected_calibration_error",),
+        ("calibration_slope_difference", "calibration_intercept_difference"),
+    ),
+)
+EXCLUDED: Final = """Treatment equality (Berk et al. 2021) compares `fn@1` over `fp@1`, slice by slice: counts of slices
+of different size have no range.
+
+## What excludes what
+
+Not all can hold. Where the prevalence of the slices differs and the model errs:
+
+- predictive parity excludes equalised odds, since precision follows from prevalence, recall and false alarms;
+- calibration within groups excludes equal mean scores of both classes;
+- demographic parity excludes equalised odds, unless the model says the same of both classes.
+
+So decide first whose error costs most. Limits that hold 0 are no proof of fairness.
+
+## References
+
+- Berk, R., Heidari, H., Jabbari, S., Kearns, M., & Roth, A. (2021). Fairness in criminal justice risk assessments: the
+  state of the art. Sociological Methods & Research, 50(1), 3-44.
+- Chouldechova, A. (2017). Fair prediction with disparate impact: a study of bias in recidivism prediction instruments.
+  Big Data, 5(2), 153-163.
+- Hardt, M., Price, E., & Srebro, N. (2016). Equality of opportunity in supervised learning. Advances in Neural
+  Information Processing Systems, 29. Of equal opportunity and equalised odds.
+- Kleinberg, J., Mullainathan, S., & Raghavan, M. (2017). Inherent trade-offs in the fair determination of risk scores.
+  Innovations in Theoretical Computer Science."""
+
+
+def fairness() -> str:
+    """The page of criteria of fairness: names of other libraries, and what the parser reads them as."""
+    rows = []
+    for criterion, same, compared, others in FAIRNESS:
+        names = [*(f"{one}_{end}" for one in compared for end in ("difference", "ratio")), *others]
+        read = [parse(f"{one}(by=sex)", ("0", "1"), 1, inputs=INPUTS_OF_CLASSES, sliceable=True) for one in names]
+        written = dict.fromkeys(render(one, ("0", "1")) for one in read)
+        rows.append((criterion, same, *(", ".join(f"`{one}`" for one in each) for each in (written, names))))
+    return (
+        "\n\n".join(
+            [
+                "# Fairness",
+                "<!-- Written by `make docs` from `scripts/metric_pages.py`: edit there. -->",
+                "Criteria of fairness are differences or ratios of a value over [slices](../slices.md). They are "
+                "written as expressions, or by the names that Fairlearn and AIF360 have for them, such as "
+                "`demographic_parity_difference(by=sex)`. AIF360's differences are signed, these are not.",
+                table(("criterion", "the same in all slices", "expression", "names"), rows),
+                EXCLUDED,
+            ]
+        )
+        + "\n"
+    )
+
+
 def pages() -> dict[str, str]:
     """All pages by file name."""
     metrics = catalogue().metrics
-    return {"index.md": index(metrics)} | {page_name(metric): page(metric) for metric in metrics}
+    by_name = {page_name(metric): page(metric) for metric in metrics}
+    return {"index.md": index(metrics), "fairness.md": fairness()} | by_name
 
 
 def stale(wanted: Mapping[str, str]) -> list[str]:

@@ -5,9 +5,10 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Literal
 
-from app.domain.errors import InvalidExpression, NotFound
+from app.domain.errors import InvalidExpression, NotFound, UnknownMetric
 from app.domain.expressions.expressions import parse_for_any_classes, suggest
-from app.domain.expressions.foreign import resolve
+from app.domain.expressions.foreign import between_slices, resolve
+from app.domain.expressions.syntax import Call
 from app.domain.inputs.kinds import UNIT_KINDS
 from app.domain.inputs.ranking import CUTOFFS
 from app.domain.members import LEFT_OUT
@@ -51,6 +52,10 @@ def metric_by_name(name: str, task: str | None = None) -> AnyMetric:
         metric = _known(name, None if task is None else Task(task))
     if metric is None:
         found = resolve(name, {})
+        try:
+            between_slices(Call(name, None, None, 0), None)
+        except UnknownMetric as error:
+            raise NotFound(error.detail, pointer="key") from None
         near = suggest(name) if found is None else [*found.meanings]
         raise NotFound(f"there is no metric {shown(name)}{did_you_mean(near)}", pointer="key", suggestions=near)
     return metric

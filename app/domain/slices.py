@@ -19,7 +19,7 @@ from app.domain.inputs.matrices import MatrixInput
 from app.domain.inputs.samples import DecidedBy
 from app.domain.wording import did_you_mean, nearest_labels, shown
 from app.kernel.matrix.table import confusion_counts
-from app.kernel.metrics.expression import Combination, Expression, Measure, Sliced
+from app.kernel.metrics.expression import Expression, OverSlices, Sliced, parts_of
 
 Places = NDArray[np.intp]
 # What was counted of all samples, and is not known of some.
@@ -70,14 +70,18 @@ def refuse_unknown_slices(expression: Expression, source: MatrixInput) -> None:
         InvalidExpression: they have no such attribute or value.
     """
     try:
-        while not isinstance(expression, Measure | Combination):
-            if isinstance(expression, Sliced):
-                places_in(source, expression.where, "")
-            else:
-                attribute_named(attributes_of(source, ""), expression.by, "")
-            expression = expression.part
+        _look_up_slices(expression, source)
     except InvalidInput as error:
         raise InvalidExpression(error.detail, suggestions=error.faults[0].suggestions) from None
+
+
+def _look_up_slices(expression: Expression, source: MatrixInput) -> None:
+    if isinstance(expression, Sliced):
+        places_in(source, expression.where, "")
+    if isinstance(expression, OverSlices):
+        attribute_named(attributes_of(source, ""), expression.by, "")
+    for part in parts_of(expression):
+        _look_up_slices(part, source)
 
 
 def attributes_of(source: MatrixInput, pointer: str) -> Mapping[str, Attribute]:

@@ -32,6 +32,7 @@ from app.kernel.metrics.expression import (
     measures,
     of_each_class,
     of_probabilities,
+    parts_of,
 )
 from app.kernel.metrics.proportion import Rate
 from app.kernel.numerics.arrays import Array
@@ -212,7 +213,12 @@ def estimand_of(
 
 def part_of(estimand: Estimand, expression: Sliced | OverSlices, labels: Sequence[str]) -> Estimand:
     """The estimand of which an expression has the values in slices."""
-    return estimand_of(expression.part, render(expression.part, labels), labels, task=estimand.task)
+    return estimands_in(estimand, expression, labels)[0]
+
+
+def estimands_in(estimand: Estimand, expression: Expression, labels: Sequence[str]) -> list[Estimand]:
+    """The estimands that an expression is made of."""
+    return [estimand_of(part, render(part, labels), labels, task=estimand.task) for part in parts_of(expression)]
 
 
 def stored_key(expression: Expression) -> str | None:
@@ -245,8 +251,7 @@ def preference(expression: Expression) -> Preference | None:
         return preference(expression.part)
     if expression.card.orientation is not None:
         return _preference(expression.card.orientation)
-    inside = (expression.part,) if isinstance(expression, OverSlices) else expression.parts
-    parts = {preference(part) for part in inside}
+    parts = {preference(part) for part in parts_of(expression)}
     found = parts.pop() if len(parts) == 1 else None
     return None if found is None or found.better is Better.NEAREST else found
 

@@ -137,13 +137,15 @@ def test_one_metric_by_every_name(client: httpx.Client, cards: list[dict[str, An
             assert reply.json() == card
 
 
-@pytest.mark.parametrize("name", ["h_men", "%00", "AUC", "x" * 5000, "%2E%2E", "a%2Fb", "H_MEAN"])
+@pytest.mark.parametrize("name", ["h_men", "%00", "AUC", "x" * 5000, "%2E%2E", "a%2Fb", "H_MEAN", "equal_opportunity"])
 def test_an_unknown_metric(client: httpx.Client, name: str) -> None:
     problem = check_problem(client.get(f"/v1/metrics/{name}"), 404, "not_found")
     if name == "h_men":
         assert "h_mean" in problem["detail"]
     if name == "AUC":
         assert "roc_auc" in problem["detail"]
+    if name == "equal_opportunity":
+        assert "write equal_opportunity_difference(by=<attribute>)" in problem["detail"]
 
 
 @pytest.mark.parametrize(

@@ -130,12 +130,17 @@ def test_thresholds_hold_every_slice_to_a_floor() -> None:
     allowed = (lowest >= 0.7) & (precision >= 0.3)
     assert 0 < allowed.sum() < allowed.size
     assert found.objective.value == specificity[allowed].max()
+    assert found.threshold is not None
     at = np.flatnonzero((chosen == (P[:, 1] >= found.threshold)).all(axis=1))[0]
     assert [one.value for one in found.constraints] == [lowest[at], precision[at]]
     half = np.flatnonzero((chosen == (P[:, 1] >= 0.5)).all(axis=1))[0]
     assert [one.default for one in found.constraints] == [lowest[half], precision[half]]
     assert [one.probability for one in found.constraints] == [None, None]
     assert found.objective.corrected is not None
+    odds = rule(AT_SITES, objective="equalized_odds_difference(by=site)", correction=Correction.NONE, limits=SPECIFIC)
+    false = [(chosen & others & (one == SITE)).sum(axis=1) / (others & (one == SITE)).sum() for one in "ABC"]
+    gaps = np.maximum(np.ptp(recalls, axis=0), np.ptp(false, axis=0))
+    assert odds.objective.value == pytest.approx(gaps[specificity >= 0.8].min(), abs=1e-15)
 
 
 @pytest.mark.parametrize("correction", [Correction.OPTIMISM, Correction.B632])
@@ -145,10 +150,13 @@ def test_an_objective_of_one_slice_is_that_of_its_samples(correction: Correction
     whole = rule(AT_SITES, objective='f1[site="B"]', correction=correction)
     alone = rule(restricted(AT_SITES, places), correction=correction)
     assert (whole.objective.value, whole.objective.default) == (alone.objective.value, alone.objective.default)
-    decided = [P[places, 1] >= one.threshold for one in (whole, alone)]
-    assert np.array_equal(*decided)
-    assert whole.objective.corrected is not None
-    assert whole.objective.corrected.value == pytest.approx(alone.objective.corrected.value, abs=0.05)
+    assert whole.threshold is not None
+    assert alone.threshold is not None
+    assert np.array_equal(P[places, 1] >= whole.threshold, P[places, 1] >= alone.threshold)
+    corrected = [one.objective.corrected for one in (whole, alone)]
+    assert corrected[0] is not None
+    assert corrected[1] is not None
+    assert corrected[0].value == pytest.approx(corrected[1].value, abs=0.05)
 
 
 @pytest.mark.parametrize(

@@ -298,6 +298,51 @@ def test_over_slices_differences_are_mover_over_the_limits_of_each_run() -> None
     assert found.test.method == "mover"
 
 
+def test_of_paired_runs_the_same_worst_slice_is_compared_with_its_correlation() -> None:
+    """Found or not in that slice, the samples of D say by themselves how alike both runs are."""
+    text = "min(recall@D, by=site)"
+    assert CLINIC.samples is not None
+    copies = np.random.default_rng(3).random(3000) < 0.8
+    known, own = attributes_of(CLINIC), second(worse="C").samples
+    assert own is not None
+    other = classified(CLINIC.samples.truth, np.where(copies, CLINIC.samples.predicted, own.predicted), known)
+    assert other.samples is not None
+    at_worst = (known["site"] == "C") & (CLINIC.samples.truth == 1)
+    rho = np.corrcoef(CLINIC.samples.predicted[at_worst], other.samples.predicted[at_worst])[0, 1]
+    paired, apart = (compared(runs_of(CLINIC, other, ids=ids), text).differences(0)[0][0] for ids in (IDS, None))
+    assert paired.value == apart.value
+    first, second_run = (estimates_of(one, text)[0] for one in (CLINIC, other))
+    for end, a, b in (
+        (paired.value - paired.test.low, first.value - first.low, second_run.high - second_run.value),
+        (paired.test.high - paired.value, first.high - first.value, second_run.value - second_run.low),
+    ):
+        assert end == pytest.approx(np.sqrt(a * a + b * b - 2 * rho * a * b), rel=0.1)
+    assert paired.test.high - paired.test.low < 0.7 * (apart.test.high - apart.test.low)
+
+
+ODDS = "equalized_odds_difference(by=site)"
+GAPS = ("range(recall@D, by=site)", "range(fpr@D, by=site)")
+
+
+def test_what_is_picked_from_values_over_slices_follows_from_their_limits() -> None:
+    report = reported(CLINIC, ODDS, *GAPS)
+    whole, *each = (report.intervals[text] for text in (ODDS, *GAPS))
+    assert report.requested[ODDS] == max(report.requested[text] for text in GAPS)
+    assert whole["high"] == max(one["high"] for one in each)
+    # Below is what holds for both gaps together.
+    assert 0.0 <= whole["low"] <= max(one["low"] for one in each)
+    assert [one.message.partition(" is of")[0] for one in report.findings if one.code == "over_slices"] == [
+        *GAPS,
+        *GAPS,
+    ]
+    ((found,),) = compared(runs_of(CLINIC, second(), ids=IDS), ODDS).differences(0)
+    gaps = [max(reported(one, *GAPS).requested.values()) for one in (CLINIC, second())]
+    assert found.value == pytest.approx(gaps[0] - gaps[1], abs=1e-15)
+    assert found.test.low < found.value < found.test.high
+    nothing = reported(CLINIC, "max(range(recall@D, by=site, minimum_samples=2000), accuracy)")
+    assert [one.code for one in nothing.undefined if one.metric.startswith("max(range")] == ["few_slices"]
+
+
 def test_a_slice_takes_part_in_a_comparison_where_all_runs_have_it() -> None:
     known = attributes_of(CLINIC)
     assert CLINIC.samples is not None

@@ -298,6 +298,9 @@ def _over_slices(
 
 
 def _refuse_slices_inside(card: CombinationCard, given: Sequence[Call | Literal], parts: Sequence[Expression]) -> None:
+    """Limits of what is picked from values follow from theirs, whatever samples these are of; nothing else's do."""
+    if card.picks is not None:
+        return
     for argument, part in zip(given, parts, strict=True):
         if is_of_slices(part):
             raise InvalidExpression(

@@ -11,8 +11,8 @@ from app.domain.expressions.syntax import Assignment, Call
 from app.domain.wording import shown
 from app.kernel.metrics.card import AnyMetric, Task
 from app.kernel.metrics.catalogue import catalogue
-from app.kernel.metrics.families import discrimination, proper_scores, rates, score_ranking
-from app.kernel.metrics.families.combinations import RANGE, RATIO
+from app.kernel.metrics.families import accuracy, discrimination, proper_scores, rates, score_ranking
+from app.kernel.metrics.families.combinations import MAX, MIN, RANGE, RATIO
 
 _WRITTEN: Final = re.compile(r"(?P<name>[^\W\d][\w .-]*?)\s*(?:\((?P<arguments>[^()]*)\))?")
 # Functions of scikit-learn with an average, and its scorers, are a dimension of their own: `f1_score(average=macro)`,
@@ -32,14 +32,22 @@ _SCORERS: Final[Mapping[str, str]] = {
     "roc_auc_ovo": score_ranking.roc_auc_ovo_macro.key,
     "roc_auc_ovr": score_ranking.roc_auc_ovr_macro.key,
 }
-# Rates that criteria of fairness compare, and how Fairlearn and AIF360 end the name of what is compared.
-_PARITIES: Final[Mapping[str, str]] = {
-    "demographic_parity": rates.predicted_prevalence.key,
-    "statistical_parity": rates.predicted_prevalence.key,
-    "selection_rate": rates.predicted_prevalence.key,
-    "equal_opportunity": rates.recall.key,
+# Rates that criteria of fairness compare; how Fairlearn and AIF360 end the name of what is compared, and which gap
+# counts where there are several.
+_PARITIES: Final[Mapping[str, tuple[str, ...]]] = {
+    "demographic_parity": (rates.predicted_prevalence.key,),
+    "statistical_parity": (rates.predicted_prevalence.key,),
+    "selection_rate": (rates.predicted_prevalence.key,),
+    "equal_opportunity": (rates.recall.key,),
+    "equalized_odds": (rates.recall.key, rates.fpr.key),
+    "predictive_equality": (rates.fpr.key,),
+    "predictive_parity": (rates.precision.key,),
+    "overall_accuracy_equality": (accuracy.accuracy.key,),
 }
-_BETWEEN: Final[Mapping[str, str]] = {"_difference": RANGE.key, "_ratio": RATIO.key}
+_BETWEEN: Final[Mapping[str, tuple[str, str]]] = {
+    "_difference": (RANGE.key, MAX.key),
+    "_ratio": (RATIO.key, MIN.key),
+}
 _RENAMED: Final[Mapping[str, str]] = {"disparate_impact": "demographic_parity_ratio"}
 # Any value is meant: it is handed on to the parameter of that name.
 _ANY: Final = "..."
@@ -110,14 +118,25 @@ def from_elsewhere(call: Call, task: Task | None) -> tuple[AnyMetric, Call] | No
 
 
 def between_slices(call: Call, task: Task | None) -> Call | None:
-    """`demographic_parity_difference(by=sex)` as `range(predicted_prevalence, by=sex)`; None for other names."""
-    name = _RENAMED.get(call.name, call.name)
-    for ending, function in _BETWEEN.items():
-        metric = _PARITIES.get(name.removesuffix(ending), name.removesuffix(ending))
-        known = name.endswith(ending) and (catalogue().named(metric, task) or resolve(metric, {}, task))
-        if known and any(isinstance(one, Assignment) and one.name == "by" for one in call.arguments or ()):
-            inside = Call(metric, None, call.selector, call.position)
-            return replace(call, name=function, arguments=(inside, *(call.arguments or ())), selector=None)
+    """`demographic_parity_difference(by=sex)` as `range(predicted_prevalence, by=sex)`; None for other names.
+
+    Raises:
+        UnknownMetric: it lacks an attribute, or what is compared is not said.
+    """
+    name, given = _RENAMED.get(call.name, call.name), call.arguments or ()
+    written, said = "", any(isinstance(one, Assignment) and one.name == "by" for one in given)
+    for ending, (function, furthest) in _BETWEEN.items():
+        metrics = _PARITIES.get(name.removesuffix(ending), (name.removesuffix(ending),))
+        if name in _PARITIES:
+            written += f"{' or ' if written else ''}{name}{ending}(by=<attribute>)"
+        elif name.endswith(ending) and (catalogue().named(metrics[0], task) or resolve(metrics[0], {}, task)):
+            inside = [Call(metric, None, call.selector, call.position) for metric in metrics]
+            gaps = [replace(call, name=function, arguments=(one, *given), selector=None, where=()) for one in inside]
+            written = f"{call.name}(by=<attribute>)"
+            if said:
+                return replace(gaps[0], name=furthest, arguments=tuple(gaps)) if gaps[1:] else gaps[0]
+    if written:
+        raise UnknownMetric(f"{call.name} is over slices: write {written}", position=call.position)
     return None
 
 

@@ -136,23 +136,26 @@ class Reach:
 
 
 class HybridDifferences:
-    """Differences of independent runs from the limits of each run: MOVER. Zou & Donner (2008); of rates with Wilson's
+    """Differences of runs from the limits of each run: MOVER. Zou & Donner (2008); of independent rates with Wilson's
     limits Newcombe (1998b), method 10.
 
-    The lower limit is the difference less the root of the sum of the squared distances from the first value to its
-    lower, and from the second to its upper limit.
+    The lower limit is the difference less the root of a² + b² - 2 rho a b, with a the distance from the first value to
+    its lower, b from the second to its upper limit.
 
     Args:
         gaps: (V) first less second.
         first: Distances of the first run.
         second: Distances of the second run, at the same levels.
+        correlation: Of the values of both runs, rho.
     """
 
-    def __init__(self, gaps: Array, first: Reach, second: Reach) -> None:
+    def __init__(self, gaps: Array, first: Reach, second: Reach, *, correlation: float = 0.0) -> None:
         self._gaps, self._deviates = gaps, first.deviates
-        # What a higher level adds is never less than nothing.
-        self._below = np.maximum.accumulate(np.hypot(first.below, second.above))
-        self._above = np.maximum.accumulate(np.hypot(first.above, second.below))
+        self._below, self._above = (
+            # What a higher level adds is never less than nothing.
+            np.maximum.accumulate(np.sqrt(np.maximum(a * a + b * b - 2.0 * correlation * a * b, 0.0)))
+            for a, b in ((first.below, second.above), (first.above, second.below))
+        )
 
     @property
     def p(self) -> Array:

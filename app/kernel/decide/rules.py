@@ -12,7 +12,7 @@ from enum import StrEnum
 import numpy as np
 
 from app.kernel.matrix.table import Table
-from app.kernel.metrics.expression import Expression, OverSlices, compute, is_list, value_over_slices
+from app.kernel.metrics.expression import Combination, Expression, OverSlices, compute, is_list, value_over_slices
 from app.kernel.numerics.arrays import Array, Mask
 from app.kernel.samples.rankings import Positions
 from app.kernel.uncertainty.draws import Shares
@@ -41,21 +41,23 @@ class Placed:
     """An expression with the samples that it is of.
 
     Attributes:
-        expression: One value for each matrix, or a function of slices.
+        expression: One value for each matrix, or a function of others.
         inside: Which samples (n); None is all.
-        slices: Of a function of slices what it is of in each.
+        parts: What a function of slices is of in each, and a function of values of slices altogether.
     """
 
     expression: Expression
     inside: Mask | None = None
-    slices: "Sequence[Placed]" = ()
+    parts: "Sequence[Placed]" = ()
 
     def values(self, counts_of: Callable[[Mask | None], Array]) -> Array:
         """Values (m) of matrices (m, K, K), which are made of some samples or of all."""
+        if not self.parts or not isinstance(self.expression, Combination | OverSlices):
+            return evaluate(self.expression, counts_of(self.inside))
+        each = np.stack([one.values(counts_of) for one in self.parts], axis=-1)
         if isinstance(self.expression, OverSlices):
-            each = np.stack([one.values(counts_of) for one in self.slices], axis=-1)
             return value_over_slices(self.expression, each)
-        return evaluate(self.expression, counts_of(self.inside))
+        return self.expression.card.compute(each)
 
 
 @dataclass(frozen=True, slots=True)

@@ -76,6 +76,10 @@ class Combination:
         """Facts of the function."""
         return COMBINATIONS[self.function]
 
+    def values(self, n_classes: int) -> list["Expression"]:
+        """The parts, those that are lists as the expressions of one value that they are made of."""
+        return [one for part in self.parts for one in (of_each_class(part, n_classes) if is_list(part) else [part])]
+
 
 @dataclass(frozen=True, slots=True)
 class Sliced:
@@ -121,17 +125,24 @@ def of_each_class(expression: Expression, n_classes: int) -> list[Expression]:
 
 
 def is_of_slices(expression: Expression) -> bool:
-    """True if the expression is of slices, which samples fall into by their attributes. Means are of no slices."""
-    return isinstance(expression, Sliced | OverSlices)
+    """True if the expression, or one that it picks from, is of slices, which samples fall into by their attributes."""
+    if isinstance(expression, Combination):
+        return any(map(is_of_slices, expression.parts))
+    return not isinstance(expression, Measure)
+
+
+def parts_of(expression: Expression) -> tuple[Expression, ...]:
+    """What the expression is made of; a metric of nothing."""
+    if isinstance(expression, Measure):
+        return ()
+    return (expression.part,) if isinstance(expression, Sliced | OverSlices) else expression.parts
 
 
 def measures(expression: Expression) -> tuple[Measure, ...]:
     """Leaves of the expression, left to right."""
     if isinstance(expression, Measure):
         return (expression,)
-    if isinstance(expression, Sliced | OverSlices):
-        return measures(expression.part)
-    return tuple(leaf for part in expression.parts for leaf in measures(part))
+    return tuple(leaf for part in parts_of(expression) for leaf in measures(part))
 
 
 def is_biased(expression: Expression) -> bool:
@@ -147,6 +158,7 @@ def is_smooth(expression: Expression) -> bool:
         return is_smooth(expression.part)
     return (
         isinstance(expression, Combination)
+        and not is_of_slices(expression)
         and expression.card.slopes is not None
         and all(is_smooth(part) for part in expression.parts)
     )
@@ -233,8 +245,7 @@ def bounds(expression: Expression) -> Bounds:
     card = expression.card
     if card.range is not None:
         return card.range
-    parts = (expression.part,) if isinstance(expression, OverSlices) else expression.parts
-    lows, highs = zip(*map(bounds, parts), strict=True)
+    lows, highs = zip(*map(bounds, parts_of(expression)), strict=True)
     low = card.lowest([-inf if end is None else end for end in lows])
     high = card.highest([inf if end is None else end for end in highs])
     return (low if isfinite(low) else None, high if isfinite(high) else None)

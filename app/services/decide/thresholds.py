@@ -20,7 +20,7 @@ from app.kernel.decide.class_weights import WeightRule, search_weights, simplex_
 from app.kernel.decide.rules import Constraint, Corrected, NoFeasibleRule, Placed, constraint_probabilities
 from app.kernel.decide.rules import Correction as Correction
 from app.kernel.decide.thresholds import ThresholdRule, search_threshold
-from app.kernel.metrics.expression import Expression, OverSlices, Sliced, is_list, is_of_slices
+from app.kernel.metrics.expression import Combination, Expression, OverSlices, Sliced, is_list, is_of_slices
 from app.kernel.samples.curves import Curve, thin
 from app.kernel.samples.scores import Scores
 from app.services.decide.answers import DecisionRule, LabelRules, RuleConstraint, RuleCurve, RuleObjective, RuleSurface
@@ -408,7 +408,9 @@ def _placed(expression: Expression, source: MatrixInput, pointer: str) -> Placed
             parts, _ = divided(some, expression.by, expression.fewest)
             if len(parts) < 1 + (expression.card.ends is not None):
                 raise NoRule(f"{expression.function} over {expression.by}: {NoLimits.FEW_SLICES}", pointer=pointer)
-            return Placed(expression, slices=[place(expression.part, places[one.places]) for one in parts])
+            return Placed(expression, parts=[place(expression.part, places[one.places]) for one in parts])
+        if isinstance(expression, Combination) and is_of_slices(expression):
+            return Placed(expression, parts=[place(part, places) for part in expression.values(len(source.labels))])
         inside = np.zeros(samples.size, dtype=np.bool_)
         inside[places] = True
         return Placed(expression, inside)

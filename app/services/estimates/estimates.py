@@ -13,12 +13,10 @@ from math import isfinite, isnan, nan
 
 import numpy as np
 
-from app.domain.expressions.expressions import render
 from app.domain.options import IntervalMethod
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.expression import (
     Combination,
-    Expression,
     OverSlices,
     Sliced,
     is_about_sample,
@@ -34,7 +32,7 @@ from app.kernel.slices.extremes import level_of_any, level_of_pairs, range_of, r
 from app.kernel.uncertainty.closed_forms import Given, Method
 from app.kernel.uncertainty.draws import Alternative
 from app.kernel.uncertainty.intervals import Limits, ProportionInterval, ValueWithEnds
-from app.services.estimands import Estimand, estimand_of, part_of
+from app.services.estimands import Estimand, estimands_in, part_of
 from app.services.estimates.estimate import ClassShares, Estimate, Estimates, LimitSettings, NoLimits, canonical
 from app.services.estimates.methods import of_labels, of_matrix, of_samples, of_streamed, shifted
 from app.services.estimates.run_data import RunData
@@ -116,7 +114,7 @@ def estimate_at(
         found[place] = [estimates] * len(shares)
     open_points: dict[int, list[Estimates | None]] = {}
     for place, estimand in enumerate(estimands):
-        if place not in found and is_of_slices(estimand.expression):
+        if place not in found and isinstance(estimand.expression, Sliced | OverSlices):
             found[place] = _of_slices_at(estimand, run, shares, settings)
         elif place not in found:
             known = _at_without_simulation(estimand, run, shares, settings)
@@ -139,12 +137,16 @@ def estimate_at(
 
 def values_at_shares(estimand: Estimand, run: RunData, shares: ClassShares) -> Array:
     """Values (G, V) alone."""
-    if is_of_slices(estimand.expression):
+    expression = estimand.expression
+    if isinstance(expression, Combination) and is_of_slices(expression):
+        parts = [values_at_shares(part, run, shares) for part in estimands_in(estimand, expression, run.source.labels)]
+        return expression.card.compute(np.concatenate(parts, axis=1))[:, None]
+    if isinstance(expression, Sliced | OverSlices):
         inside, slices = _slices_at(estimand, run, shares)
         each = np.array([values_at_shares(inside, one, shares) for one in slices])
-        if not isinstance(estimand.expression, OverSlices):
+        if isinstance(expression, Sliced):
             return each[0] if slices else np.full((len(shares), len(estimand.names)), nan)
-        return value_over_slices(estimand.expression, each.reshape(len(slices), len(shares)).T)[:, None]
+        return value_over_slices(expression, each.reshape(len(slices), len(shares)).T)[:, None]
     return shifted.shifted_values([_in_one_form(estimand, run)], run, shares)[0]
 
 
@@ -159,6 +161,8 @@ def work_of(estimand: Estimand, run: RunData, settings: LimitSettings = _DEFAULT
         largest = max(slices, key=lambda one: one.source.n_samples, default=run)
         # Each has limits at two levels.
         return 2.0 * len(slices) * work_of(inside, largest, settings)
+    if isinstance(expression, Combination) and is_of_slices(expression):
+        return 2.0 * sum(work_of(part, run, settings) for part in estimands_in(estimand, expression, run.source.labels))
     if _without_simulation(_in_one_form(estimand, run), run, settings) is not None:
         return 0.0
     if not estimand.scored:
@@ -173,7 +177,7 @@ def _in_one_form(estimand: Estimand, run: RunData) -> Estimand:
 
 def _without_simulation(estimand: Estimand, run: RunData, settings: LimitSettings) -> Estimates | None:
     """The values of an estimand with limits that need no simulation; None where they do."""
-    if is_of_slices(estimand.expression):
+    if isinstance(estimand.expression, Sliced | OverSlices):
         return _of_slices(estimand, estimand.expression, run, settings)
     reason = _refusal(estimand, run)
     if reason is not None:
@@ -203,7 +207,7 @@ def _at_without_simulation(
     expression = estimand.expression
     if not isinstance(expression, Combination) or expression.card.picks is None:
         return shifted.in_closed_form(estimand, run, shares, settings)
-    parts = _parts(estimand, expression, run)
+    parts = estimands_in(estimand, expression, run.source.labels)
     alone = estimate_at(parts, run, shares, settings)
     together = estimate_at(parts, run, shares, settings.of_any(sum(len(part.names) for part in parts)))
     values = values_at_shares(estimand, run, shares)
@@ -254,21 +258,19 @@ def _picked(
     estimand: Estimand, expression: Combination, pick: Picks, run: RunData, settings: LimitSettings
 ) -> Estimates:
     """The smallest or largest of P values, from their own limits."""
-    parts = _parts(estimand, expression, run)
+    parts = estimands_in(estimand, expression, run.source.labels)
     together = settings.of_any(sum(len(part.names) for part in parts))
     alone, of_any = (_flat(estimate(parts, run, each)) for each in (settings, together))
     return (_pick(estimand, pick, float(run.values(estimand)[0]), alone, of_any, settings),)
 
 
-def _of_slices(estimand: Estimand, expression: Expression, run: RunData, settings: LimitSettings) -> Estimates:
+def _of_slices(estimand: Estimand, expression: Sliced | OverSlices, run: RunData, settings: LimitSettings) -> Estimates:
     """The values of one slice are those of its samples; what is picked from several follows from theirs."""
     if isinstance(expression, Sliced):
         some = run.slice(expression.where)
         if some is None:
             return _without_slices(settings, NoLimits.EMPTY_SLICE).of_values(run.values(estimand))
         return estimate([part_of(estimand, expression, some.source.labels)], some, settings)[0]
-    if not isinstance(expression, OverSlices):
-        raise TypeError("expected an expression of slices")
     return (over_slices(estimand, expression, run.slices(expression).runs, settings),)
 
 
@@ -356,11 +358,6 @@ def picked_of(
     if card.picks is not None:
         return replace(_pick(estimand, card.picks, value, known, further, settings), level=settings.level)
     return _of_pairs(estimand, _OF_PAIRS[card.ends], value, known, further, settings)
-
-
-def _parts(estimand: Estimand, expression: Combination, run: RunData) -> list[Estimand]:
-    labels = run.source.labels
-    return [estimand_of(part, render(part, labels), labels, task=estimand.task) for part in expression.parts]
 
 
 def _flat(found: Iterable[Estimates]) -> Estimates:

@@ -11,7 +11,7 @@ from app.domain.expressions.conditions import text_of
 from app.domain.expressions.expressions import render
 from app.domain.findings import Finding
 from app.domain.wording import whole
-from app.kernel.metrics.expression import Expression, OverSlices, Sliced, of_probabilities
+from app.kernel.metrics.expression import Combination, Expression, OverSlices, Sliced, is_of_slices, of_probabilities
 from app.services.estimands import Estimand
 from app.services.estimates.estimate import NoLimits
 from app.services.estimates.run_data import RunData
@@ -25,21 +25,28 @@ _ALL_ZERO: Final = "all values are 0"
 def slice_findings(estimands: Iterable[Estimand], run: RunData) -> Iterator[Finding]:
     """For each value that is over slices: in which it is smallest and largest, and which take no part."""
     for estimand in estimands:
-        expression = estimand.expression
-        some: RunData | None = run
-        if isinstance(expression, Sliced):
-            some, expression = run.slice(expression.where), expression.part
-        if isinstance(expression, OverSlices) and some is not None:
-            yield _finding(estimand, expression, some)
+        for text, expression, some in _over(estimand.text, estimand.expression, run):
+            yield _finding(estimand, text, expression, some)
 
 
-def _finding(estimand: Estimand, over: OverSlices, run: RunData) -> Finding:
+def _over(text: str, expression: Expression, run: RunData | None) -> Iterator[tuple[str, OverSlices, RunData]]:
+    """Functions over slices, with their text and the samples that they are of."""
+    if isinstance(expression, OverSlices) and run is not None:
+        yield text, expression, run
+    if isinstance(expression, Sliced) and run is not None:
+        yield from _over(text, expression.part, run.slice(expression.where))
+    if isinstance(expression, Combination) and run is not None:
+        for part in expression.parts:
+            yield from _over(render(part, run.source.labels), part, run)
+
+
+def _finding(estimand: Estimand, text: str, over: OverSlices, run: RunData) -> Finding:
     slices = run.slices(over)
     values = {place: float(one.of(over.part)[0]) for place, one in enumerate(slices.runs)}
     known = {place: value for place, value in values.items() if isfinite(value)}
     left = [(one, f"fewer than {over.fewest}") for one in slices.small]
     left += [(one, "no value") for place, one in enumerate(slices.parts) if place not in known]
-    said = f"{estimand.text} is of {len(known)} slice{'s' * (len(known) != 1)}"
+    said = f"{text} is of {len(known)} slice{'s' * (len(known) != 1)}"
     ends: dict[str, Where] = {}
     if known:
         ends = {"smallest": slices.parts[min(known, key=known.__getitem__)].where}
@@ -76,5 +83,8 @@ def why_undefined(expression: Expression, run: RunData, place: int) -> tuple[str
         enough = np.isfinite(values).sum() >= fewest
         inside = f"{render(expression.part, labels)} by {expression.by}"
         return ("undefined", f"{inside}: {_ALL_ZERO}") if enough else ("few_slices", f"{inside}: {NoLimits.FEW_SLICES}")
+    if isinstance(expression, Combination) and is_of_slices(expression):
+        first = next(one for one in expression.values(len(labels)) if not np.isfinite(run.of(one)).all())
+        return why_undefined(first, run, 0)
     scored = run.source.task is not None or of_probabilities(expression)
     return gap_of(expression, run.subject if scored else run.table, labels, place)

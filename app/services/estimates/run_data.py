@@ -18,12 +18,14 @@ from app.domain.slices import Places, places_in, restricted
 from app.kernel.matrix.table import Table, WeightedCounts, at_equal_prevalence
 from app.kernel.metrics.card import Inputs, Metric
 from app.kernel.metrics.expression import (
+    Combination,
     Expression,
     OverSlices,
     Sliced,
     Subject,
     compute,
     is_list,
+    is_of_slices,
     of_probabilities,
     value_over_slices,
 )
@@ -179,6 +181,8 @@ class RunData:
             case OverSlices(part=part):
                 values = np.array([one.of(part)[0] for one in self.slices(expression).runs])
                 return np.atleast_1d(value_over_slices(expression, values))
+        if isinstance(expression, Combination) and is_of_slices(expression):
+            return np.atleast_1d(expression.card.compute(np.concatenate([*map(self.of, expression.parts)])))
         scored = self.source.task is not None or of_probabilities(expression)
         return np.atleast_1d(compute(expression, self.subject if scored else self.table))
 

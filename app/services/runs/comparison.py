@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property, partial
 
 import numpy as np
 
@@ -11,12 +11,12 @@ from app.domain.slices import places_of
 from app.domain.wording import number
 from app.kernel.metrics.card import INPUTS_OF_CLASSES, Scope
 from app.kernel.metrics.catalogue import catalogue
-from app.kernel.metrics.expression import OverSlices, Sliced, is_improper, value_over_slices
-from app.kernel.numerics.arrays import Array
+from app.kernel.metrics.expression import Combination, OverSlices, Sliced, is_improper, value_over_slices
+from app.kernel.numerics.arrays import Array, silently
 from app.kernel.uncertainty.draws import Alternative
-from app.services.estimands import Estimand, parse_estimands, part_of
-from app.services.estimates.estimate import LimitSettings, NoLimits
-from app.services.estimates.estimates import over_slices
+from app.services.estimands import Estimand, estimands_in, parse_estimands
+from app.services.estimates.estimate import Estimate, LimitSettings, NoLimits
+from app.services.estimates.estimates import estimate, picked_of
 from app.services.estimates.run_data import RunData, in_all_runs
 from app.services.runs.aligned import Runs
 from app.services.runs.differences import RunDifference, Test, gap_bounds, mover_tests, why_no_difference
@@ -35,6 +35,8 @@ from app.services.runs.draws.matrices import (
 # Values that differ by less are equal: other sums round otherwise.
 _ROUNDING = 1e-12
 _MOST_PAIRS = 50
+# Of values whose slopes are looked for.
+_STEP = 1e-6
 # With a smaller share of draws in which every run has a value, nothing is said about who may be best.
 _FEWEST_DEFINED = 0.95
 
@@ -314,7 +316,7 @@ class Comparison:
 
 class SliceDifferences(Resampling):
     """An estimand of slices. In one slice runs are compared as runs of its samples alone are. Of what is picked from
-    several slices differences have limits by MOVER over those of each run.
+    several slices, or from several values of slices, differences have limits by MOVER over those of each run.
 
     Args:
         setup: The runs.
@@ -329,16 +331,17 @@ class SliceDifferences(Resampling):
 
     def __init__(self, setup: Setup, estimand: Estimand, compared: Callable[[Runs, Estimand], Comparison]) -> None:
         expression, whole = estimand.expression, [RunData(setup.runs.source(run)) for run in range(len(setup.runs))]
-        self._over: OverSlices | None = None
+        self._over = expression if isinstance(expression, OverSlices | Combination) else None
         if isinstance(expression, OverSlices):
-            self._over = expression
             chosen = [places for _, places in in_all_runs([run.slices(expression).parts for run in whole])]
         elif isinstance(expression, Sliced):
             chosen = [[places_of(run.source, expression.where, "/metrics") for run in whole]]
         else:
-            raise TypeError("expected an expression of slices")
-        inside = part_of(estimand, expression, setup.runs.labels)
-        self._slices = [compared(setup.runs.within(places), inside) for places in chosen]
+            chosen = []
+        inside = estimands_in(estimand, expression, setup.runs.labels)
+        self._slices = [compared(setup.runs.within(places), inside[0]) for places in chosen]
+        if isinstance(expression, Combination):
+            self._slices = [compared(setup.runs, one) for one in inside]
         self.observed = self._made_of([one.observed[0] for one in self._slices])
         super().__init__(setup, [estimand], [self._made_of([one.values[0] for one in self._slices])])
 
@@ -346,6 +349,8 @@ class SliceDifferences(Resampling):
         """Values (R, V) from those of each slice."""
         if self._over is None:
             return values[0]
+        if isinstance(self._over, Combination):
+            return self._over.card.compute(np.concatenate(values, axis=1))[:, None]
         known = [one[:, 0] for one in values if np.isfinite(one).all()]
         return value_over_slices(self._over, np.array(known).reshape(len(known), -1).T.reshape(-1, len(known)))[:, None]
 
@@ -366,9 +371,13 @@ class SliceDifferences(Resampling):
         if self._over is None:
             one = self._slices[0]
             return [*one.notes, f"{text} is of {one.runs.n_common:g} samples: {one.runs.pairing.reason}."]
+        if isinstance(self._over, Combination):
+            return [
+                *(note for one in self._slices for note in one.notes),
+                f"Differences of {text} take the runs as independent: of paired runs limits are wider than need be.",
+            ]
         return [
-            f"{text} is over the {len(self._slices)} slices that have at least {self._over.fewest} samples in every "
-            "run. Its differences take the runs as independent: of paired runs limits are wider than they need be."
+            f"{text} is over the {len(self._slices)} slices that have at least {self._over.fewest} samples in each run."
         ]
 
     @property
@@ -390,14 +399,46 @@ class SliceDifferences(Resampling):
     def tests(self, index: int, level: float) -> list[list[Test]]:
         """Return the tests of one slice, or of what is picked from several."""
         if self._over is None:
-            way, own = self._slices[0].way(0)
-            return way.tests(own, level)
-        settings = LimitSettings(level=level, seed=self.settings.seed)
-        known = [one for one in self._slices if np.isfinite(one.values[0]).all()]
-        own_limits = [
-            over_slices(self.estimands[0], self._over, [RunData(one.runs.source(run)) for one in known], settings)
-            for run in range(len(self.runs))
-        ]
+            way, place = self._slices[0].way(0)
+            return way.tests(place, level)
+        settings, alike = LimitSettings(level=level, seed=self.settings.seed), None
+        if isinstance(self._over, Combination):
+            whole = (RunData(self.runs.source(run)) for run in range(len(self.runs)))
+            own = [estimate(self.estimands, run, settings)[0][0] for run in whole]
+        else:
+            known = [one for one in self._slices if np.isfinite(one.values[0]).all()]
+            of_each = [cache(partial(_own_limits, known, run)) for run in range(len(self.runs))]
+            own = [picked_of(self.estimands[0], self._over, limits, settings) for limits in of_each]
+            if self.runs.pairing.paired:
+                alike = self._correlations(self._over, known, [limits(settings) for limits in of_each], level)
         pairs = self.setup.pairs
         gaps = [self.gaps(index, pair) for pair in pairs]
-        return [[one] for one in mover_tests(own_limits, pairs, gaps, level=level, rope=self.settings.rope)]
+        tests = mover_tests(own, pairs, gaps, level=level, rope=self.settings.rope, correlations=alike)
+        return [[one] for one in tests]
+
+    def _correlations(
+        self, over: OverSlices, known: Sequence[Comparison], own: Sequence[Sequence[Estimate]], level: float
+    ) -> list[float]:
+        """For each pair of paired runs the correlation of what is picked: that of the slices it is picked from, which
+        follows from the limits of both values and of their difference in each. Other slices have no samples in common.
+        """
+        values = np.array([[one.value for one in each] for each in own])
+        widths = np.array([[one.high - one.low for one in each] for each in own])
+        steps = _STEP * np.eye(len(known))
+        slopes = value_over_slices(over, values[:, None] + steps) - value_over_slices(over, values[:, None] - steps)
+        tests = [way.tests(place, level) for way, place in (one.way(0) for one in known)]
+        found = []
+        for place, pair in enumerate(self.setup.pairs):
+            apart = np.array([one[place][0].high - one[place][0].low for one in tests])
+            common = ((widths[[*pair]] ** 2).sum(axis=0) - apart**2) / 2.0
+            alone = ((slopes[[*pair]] * widths[[*pair]]) ** 2).sum(axis=1)
+            with silently():
+                rho = float(np.nansum(slopes[[*pair]].prod(axis=0) * common) / np.sqrt(alone.prod()))
+            # Limits of values and of differences are made in several ways, so that they may not fit together.
+            found.append(float(np.clip(rho, -1.0, 1.0)) if np.isfinite(rho) else 0.0)
+        return found
+
+
+def _own_limits(slices: Sequence[Comparison], run: int, settings: LimitSettings) -> list[Estimate]:
+    """The value of a run in each slice, with limits."""
+    return [estimate(one.estimands, RunData(one.runs.source(run)), settings)[0][0] for one in slices]

@@ -324,10 +324,9 @@ def mover_tests(
     *,
     level: float,
     rope: float,
+    correlations: Sequence[float] | None = None,
 ) -> list[Test]:
     """Tests of one value by MOVER over the limits of each run (Zou & Donner 2008).
-
-    Paired runs are taken as independent, which makes limits wider than they need be.
 
     Args:
         own: The value of each run (R) with its limits at the level.
@@ -335,18 +334,20 @@ def mover_tests(
         gaps: For each pair the difference (1).
         level: Of the limits.
         rope: Half width of the region of equivalence.
+        correlations: For each pair that of its values; without, paired runs are taken as independent, which makes
+            limits wider than they need be.
     """
     # Known at one level; at others in proportion to the deviate.
     deviates = np.array([two_sided_z(level), _FURTHEST])
     scale = (deviates / deviates[0])[:, None]
     reaches = [Reach(deviates, scale * (one.value - one.low), scale * (one.high - one.value)) for one in own]
     found = []
-    for pair, gap in zip(pairs, gaps, strict=True):
+    for pair, gap, rho in zip(pairs, gaps, correlations or [0.0] * len(pairs), strict=True):
         reason = next((own[run].reason for run in pair if own[run].reason is not None), None)
         if reason is not None:
             found.append(Test(reason=reason))
         else:
-            difference = HybridDifferences(gap, *(reaches[run] for run in pair))
+            difference = HybridDifferences(gap, *(reaches[run] for run in pair), correlation=rho)
             found += read_off(difference, level=level, rope=rope, method="mover")
     return found
 
