@@ -10,6 +10,7 @@ import argparse
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import product
 from statistics import NormalDist
 from typing import Any
 
@@ -297,10 +298,10 @@ SLICE_RECALLS: dict[str, Callable[[int], Floats]] = {
 }
 
 
-def drawn_slices(recalls: Floats, size: int, random: np.random.Generator) -> Input:
-    """Members of class 1 at as many sites as there are recalls, so many at each."""
+def drawn_slices(recalls: Floats, size: int, random: np.random.Generator, luck: Floats | None = None) -> Input:
+    """Members of class 1 at as many sites as there are recalls, so many at each, found where luck is below."""
     site = np.repeat(np.arange(len(recalls)), size)
-    found = (random.random(site.size) < recalls[site]).astype(np.int64)
+    found = ((random.random(site.size) if luck is None else luck) < recalls[site]).astype(np.int64)
     # Texts: many numbers would be divided into quarters.
     names = np.char.add("site ", site.astype(str)).tolist()
     return predictions(np.ones(site.size, np.int64), found, labels=[0, 1], positive=1, attributes={"site": names})
@@ -457,14 +458,16 @@ def equal_rankings(n_queries: int, random: np.random.Generator) -> Sequence[Inpu
     return [{**made, "scores": grades + spread * random.normal(size=grades.size)} for _ in range(2)]
 
 
-def equal_slices(recalls: Floats, size: int, random: np.random.Generator, *, known: bool) -> Sequence[Input]:
-    """Two runs with these recalls of sites; with ids they are on the same samples, and agree by chance or in 70 %."""
-    first, second = (drawn_slices(recalls, size, random) for _ in range(2))
+def equal_slices(
+    recalls: Floats, others: Floats, size: int, random: np.random.Generator, *, known: bool
+) -> Sequence[Input]:
+    """Two runs with these recalls of sites; with ids they are on the same samples, and have the same luck in 80 %."""
+    luck, own = random.random((2, recalls.size * size))
     if not known:
-        return [first, second]
-    alike = random.random(len(first["y_true"])) < 0.7
-    second["y_pred"] = np.where(alike, first["y_pred"], second["y_pred"])
-    return [{**one, "sample_ids": np.arange(alike.size)} for one in (first, second)]
+        return [drawn_slices(one, size, random) for one in (recalls, others)]
+    own = np.where(random.random(luck.size) < 0.8, luck, own)
+    made = (drawn_slices(recalls, size, random, luck), drawn_slices(others, size, random, own))
+    return [{**one, "sample_ids": np.arange(luck.size)} for one in made]
 
 
 def equal_runs() -> Iterator[EqualRuns]:
@@ -481,12 +484,13 @@ def equal_runs() -> Iterator[EqualRuns]:
                 told = "with ids" if known else "without ids"
                 draw = partial(equal_predictions, share, size, 2, known=known)
                 yield EqualRuns(f"predictions {told}, class of {share:.0%}", str(size), shares, draw)
-    for name, recalls in SLICE_RECALLS.items():
-        for known in (True, False):
-            told = "with ids" if known else "without ids"
-            draw = partial(equal_slices, recalls(5), 300, known=known)
-            own = tuple(f"{function}(recall@1, by=site)" for function in ("min", "range"))
-            yield EqualRuns(f"slices {told}, {name}", "5 of 300", own, draw)
+    over = tuple(f"{function}(recall@1, by=site)" for function in OVER_SLICES)
+    for (name, recalls), known, turned in product(SLICE_RECALLS.items(), (True, False), (False, True)):
+        told = f"slices {'with' if known else 'without'} ids, {name}{', the other way round' if turned else ''}"
+        for count, size in product((2, 10), (30, 300)):
+            own = recalls(count)
+            draw = partial(equal_slices, own, own[::-1] if turned else own, size, known=known)
+            yield EqualRuns(told, f"{count} of {size}", over, draw)
     for groups in (5, 20, 100):
         draw = partial(equal_predictions, 0.5, 600, 2, known=True, groups=groups)
         yield EqualRuns("predictions in groups", f"{groups} groups of 600", ("h_mean", "accuracy"), draw)

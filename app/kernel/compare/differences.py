@@ -147,15 +147,20 @@ class HybridDifferences:
         first: Distances of the first run.
         second: Distances of the second run, at the same levels.
         correlation: Of the values of both runs, rho.
+        within: Distances of the differences, known in another way, that are nowhere exceeded; NaN where they are not.
     """
 
-    def __init__(self, gaps: Array, first: Reach, second: Reach, *, correlation: float = 0.0) -> None:
+    def __init__(
+        self, gaps: Array, first: Reach, second: Reach, *, correlation: float = 0.0, within: Reach | None = None
+    ) -> None:
         self._gaps, self._deviates = gaps, first.deviates
         self._below, self._above = (
             # What a higher level adds is never less than nothing.
             np.maximum.accumulate(np.sqrt(np.maximum(a * a + b * b - 2.0 * correlation * a * b, 0.0)))
             for a, b in ((first.below, second.above), (first.above, second.below))
         )
+        if within is not None:
+            self._below, self._above = np.fmin(self._below, within.below), np.fmin(self._above, within.above)
 
     @property
     def p(self) -> Array:

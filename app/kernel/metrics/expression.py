@@ -132,7 +132,7 @@ def is_of_slices(expression: Expression) -> bool:
 
 
 def parts_of(expression: Expression) -> tuple[Expression, ...]:
-    """What the expression is made of; a metric of nothing."""
+    """Return the parts of the expression; a metric has none."""
     if isinstance(expression, Measure):
         return ()
     return (expression.part,) if isinstance(expression, Sliced | OverSlices) else expression.parts

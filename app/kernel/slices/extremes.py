@@ -9,6 +9,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from app.kernel.metrics.families.combinations import CombinationCard, Ends
 from app.kernel.numerics.arrays import Array, last_inside, silently
 from app.kernel.numerics.scipy_bridge import normal_cdf
 from app.kernel.uncertainty.intervals import Limits, ValueWithEnds, below_one, ratio_limits
@@ -81,6 +82,36 @@ def ratio_of(values: Array, alone: Limits, of_pairs: Limits) -> ValueWithEnds:
     high = np.minimum(_off_diagonal(above[1], np.inf).min(axis=(-2, -1)), 1.0)
     missing = np.isnan(ratios)
     return ratios, np.where(missing, np.nan, low), np.where(missing, np.nan, high)
+
+
+def apart_in_slices(card: CombinationCard, own: Limits, apart: ValueWithEnds) -> Limits:
+    """Limits (1) of the difference of two paired runs in what is picked from S slices; NaN of ratios.
+
+    The smallest value of the first run less that of the second is at least the difference in the slice that is smallest
+    in the first, and at most that in the smallest of the second. So the limits of the differences in all slices that
+    may be smallest in either run hold it: those whose limits reach below the upper limits of all. Likewise the largest
+    value; and the range, in pairs of slices of which one may be the largest and one the smallest.
+
+    Args:
+        card: What is picked.
+        own: Limits (2, S) of the values of each run.
+        apart: Differences (S) with their limits.
+    """
+    low, high = own
+    smallest = (low <= high.min(axis=-1, keepdims=True)).any(axis=0)
+    largest = (high >= low.max(axis=-1, keepdims=True)).any(axis=0)
+    if card.picks is not None:
+        places = smallest if card.picks is min else largest
+        return apart[1][places].min(keepdims=True), apart[2][places].max(keepdims=True)
+    if card.ends is not Ends.DISTANCE:
+        return np.full(1, np.nan), np.full(1, np.nan)
+    gaps, below, above = apart[0], apart[0] - apart[1], apart[2] - apart[0]
+    pairs = largest[:, None] & smallest & ~np.eye(gaps.size, dtype=np.bool_)
+    between = gaps[:, None] - gaps
+    return (
+        (between - _hypot(below, above))[pairs].min(keepdims=True),
+        (between + _hypot(above, below))[pairs].max(keepdims=True),
+    )
 
 
 def _pairs(values: Array, ends: Limits, *, other: bool = False) -> ValueWithEnds:

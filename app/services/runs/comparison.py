@@ -13,7 +13,9 @@ from app.kernel.metrics.card import INPUTS_OF_CLASSES, Scope
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.expression import Combination, OverSlices, Sliced, is_improper, value_over_slices
 from app.kernel.numerics.arrays import Array, silently
+from app.kernel.slices.extremes import apart_in_slices
 from app.kernel.uncertainty.draws import Alternative
+from app.kernel.uncertainty.intervals import Limits
 from app.services.estimands import Estimand, estimands_in, parse_estimands
 from app.services.estimates.estimate import Estimate, LimitSettings, NoLimits
 from app.services.estimates.estimates import estimate, picked_of
@@ -401,7 +403,7 @@ class SliceDifferences(Resampling):
         if self._over is None:
             way, place = self._slices[0].way(0)
             return way.tests(place, level)
-        settings, alike = LimitSettings(level=level, seed=self.settings.seed), None
+        settings, paired = LimitSettings(level=level, seed=self.settings.seed), None
         if isinstance(self._over, Combination):
             whole = (RunData(self.runs.source(run)) for run in range(len(self.runs)))
             own = [estimate(self.estimands, run, settings)[0][0] for run in whole]
@@ -410,32 +412,36 @@ class SliceDifferences(Resampling):
             of_each = [cache(partial(_own_limits, known, run)) for run in range(len(self.runs))]
             own = [picked_of(self.estimands[0], self._over, limits, settings) for limits in of_each]
             if self.runs.pairing.paired:
-                alike = self._correlations(self._over, known, [limits(settings) for limits in of_each], level)
+                paired = self._paired(self._over, known, [limits(settings) for limits in of_each], level)
         pairs = self.setup.pairs
         gaps = [self.gaps(index, pair) for pair in pairs]
-        tests = mover_tests(own, pairs, gaps, level=level, rope=self.settings.rope, correlations=alike)
+        tests = mover_tests(own, pairs, gaps, level=level, rope=self.settings.rope, paired=paired)
         return [[one] for one in tests]
 
-    def _correlations(
+    def _paired(
         self, over: OverSlices, known: Sequence[Comparison], own: Sequence[Sequence[Estimate]], level: float
-    ) -> list[float]:
-        """For each pair of paired runs the correlation of what is picked: that of the slices it is picked from, which
-        follows from the limits of both values and of their difference in each. Other slices have no samples in common.
+    ) -> list[tuple[float, Limits]]:
+        """For each pair of paired runs what both have in common says of their difference: the correlation of what is
+        picked, where it is below 0, and limits that follow from the differences in each slice.
         """
-        values = np.array([[one.value for one in each] for each in own])
-        widths = np.array([[one.high - one.low for one in each] for each in own])
+        known_limits = np.array([[(one.value, one.low, one.high) for one in each] for each in own])
+        values, low, high = np.moveaxis(known_limits, -1, 0)
         steps = _STEP * np.eye(len(known))
         slopes = value_over_slices(over, values[:, None] + steps) - value_over_slices(over, values[:, None] - steps)
         tests = [way.tests(place, level) for way, place in (one.way(0) for one in known)]
+        ends = np.array([[(one.low, one.high) for (one,) in each] for each in tests])
         found = []
         for place, pair in enumerate(self.setup.pairs):
-            apart = np.array([one[place][0].high - one[place][0].low for one in tests])
-            common = ((widths[[*pair]] ** 2).sum(axis=0) - apart**2) / 2.0
-            alone = ((slopes[[*pair]] * widths[[*pair]]) ** 2).sum(axis=1)
+            both, (least, most) = [*pair], ends[:, place].T
+            widths = (high - low)[both]
+            common = ((widths**2).sum(axis=0) - (most - least) ** 2) / 2.0
+            alone = ((slopes[both] * widths) ** 2).sum(axis=1)
             with silently():
-                rho = float(np.nansum(slopes[[*pair]].prod(axis=0) * common) / np.sqrt(alone.prod()))
+                rho = np.nansum(slopes[both].prod(axis=0) * common) / np.sqrt(alone.prod())
+            apart = np.subtract(*values[both]), least, most
+            limits = apart_in_slices(over.card, (low[both], high[both]), apart)
             # Limits of values and of differences are made in several ways, so that they may not fit together.
-            found.append(float(np.clip(rho, -1.0, 1.0)) if np.isfinite(rho) else 0.0)
+            found.append((float(np.clip(np.nan_to_num(rho), -1.0, 0.0)), limits))
         return found
 
 

@@ -19,7 +19,7 @@ from app.kernel.numerics.arrays import Array, silently
 from app.kernel.samples.influence import LinearMethod
 from app.kernel.uncertainty.designs import WeightedRate
 from app.kernel.uncertainty.draws import Alternative
-from app.kernel.uncertainty.intervals import two_sided_z, wilson
+from app.kernel.uncertainty.intervals import Limits, two_sided_z, wilson
 from app.services.estimands import Better, Preference
 from app.services.estimates.estimate import Estimate
 from app.services.runs.pairing import Pairing, PairingDesign
@@ -324,7 +324,7 @@ def mover_tests(
     *,
     level: float,
     rope: float,
-    correlations: Sequence[float] | None = None,
+    paired: Sequence[tuple[float, Limits]] | None = None,
 ) -> list[Test]:
     """Tests of one value by MOVER over the limits of each run (Zou & Donner 2008).
 
@@ -334,20 +334,23 @@ def mover_tests(
         gaps: For each pair the difference (1).
         level: Of the limits.
         rope: Half width of the region of equivalence.
-        correlations: For each pair that of its values; without, paired runs are taken as independent, which makes
-            limits wider than they need be.
+        paired: For each pair the correlation of its values, and limits of the difference that need not be exceeded;
+            without, paired runs are taken as independent, which makes limits wider than they need be.
     """
     # Known at one level; at others in proportion to the deviate.
     deviates = np.array([two_sided_z(level), _FURTHEST])
     scale = (deviates / deviates[0])[:, None]
     reaches = [Reach(deviates, scale * (one.value - one.low), scale * (one.high - one.value)) for one in own]
     found = []
-    for pair, gap, rho in zip(pairs, gaps, correlations or [0.0] * len(pairs), strict=True):
+    free = 0.0, (np.full(1, nan), np.full(1, nan))
+    for pair, gap, (rho, (low, high)) in zip(pairs, gaps, paired or [free] * len(pairs), strict=True):
         reason = next((own[run].reason for run in pair if own[run].reason is not None), None)
         if reason is not None:
             found.append(Test(reason=reason))
         else:
-            difference = HybridDifferences(gap, *(reaches[run] for run in pair), correlation=rho)
+            # Runs that say the same in all of these slices have none.
+            within = Reach(deviates, scale * (gap - low), scale * (high - gap)) if (high > low).all() else None
+            difference = HybridDifferences(gap, *(reaches[run] for run in pair), correlation=rho, within=within)
             found += read_off(difference, level=level, rope=rope, method="mover")
     return found
 
