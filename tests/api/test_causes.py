@@ -131,6 +131,27 @@ def test_a_loss_is_split_into_prevalence_calibration_and_refinement(client: http
     assert "refinement" in text
 
 
+def test_a_slice_and_the_rest_have_the_causes_of_two_runs_on_them(client: httpx.Client) -> None:
+    sure, usual = probabilities(1, 0.25, 4.0), probabilities(2, 0.4, 2.5)
+    both = {name: sure[name] + usual[name] for name in ("y_true", "probabilities")}
+    site = {"site": ["A"] * 400 + ["B"] * 400}
+    metrics = ["precision@yes", "log_loss", "brier_score"]
+    asked = {"input": {**sure, **both, "attributes": site}, "by": ["site"], "metrics": metrics}
+    reply = client.post("/v1/slices", json=asked)
+    assert reply.status_code == 200, reply.text
+    (found,) = (one["metrics"] for one in reply.json()["slices"] if one["where"] == {"site": "A"})
+    runs = [str(create(client, evaluation(input=one))["id"]) for one in (sure, usual)]
+    answer = explained(client, *runs, metrics=metrics, baseline=runs[1], paired="false")
+    for metric in metrics:
+        causes, known = found[metric]["causes"], only(answer, metric)["causes"]
+        assert causes["kind"] == known["kind"]
+        for one, other in zip(causes["items"], known["items"], strict=True):
+            assert one == other | {name: pytest.approx(other[name], abs=2e-4) for name in ("low", "high")} | {
+                "value": pytest.approx(other["value"], abs=1e-12)
+            }
+    assert found["precision@yes"]["causes"]["items"][0]["low"] is not None
+
+
 def test_a_loss_of_three_classes_in_weights_and_groups_is_split(client: httpx.Client) -> None:
     """The same samples in the same groups: prevalence has no part, and limits are of as many groups."""
     design: Json = {

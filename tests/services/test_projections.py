@@ -171,6 +171,31 @@ def test_accuracy_at_a_share_is_a_mean_of_recalls_in_weights() -> None:
     assert found == pytest.approx(expected, abs=1e-9)
 
 
+def test_all_of_a_difference_from_the_observed_value_is_prevalence() -> None:
+    """Its limits are those of the rows at both shares: of accuracy a sum of recalls in weights."""
+    found = answer(record_of(TWO), metrics="accuracy precision@B recall@B", prevalence={"B": 0.04})
+    values = {name: value for name, value in found.metrics.items() if isinstance(value, ProjectedValue)}
+    causes = values["accuracy"].causes
+    assert causes is not None
+    assert causes.items is not None
+    (part,) = causes.items
+    assert (part.factor, part.value) == ("prevalence", values["accuracy"].value - 125 / 150)  # type: ignore[operator]
+    assert causes.because == "all of it because A becomes more frequent (67 % to 96 %)"
+    deviation = (0.96 - 2 / 3) * np.sqrt(0.9 * 0.1 / 100 + 0.7 * 0.3 / 50)
+    assert part.high is not None
+    assert part.low is not None
+    assert part.high - part.low == pytest.approx(2 * 1.96 * deviation, rel=0.03)
+    assert values["precision@B"].causes.because == "all of it because B becomes rarer (33 % to 4 %)"  # type: ignore[union-attr]
+    assert values["recall@B"].causes is None
+    record, samples = scored(*softmax_problem(60, 3, 1))
+    for recalibrate in (False, True):
+        of_loss = answer(record, metrics="log_loss", samples=samples, prevalence={"A": 0.6}, recalibrate=recalibrate)
+        known = of_loss.metrics["log_loss"].causes  # type: ignore[union-attr]
+        assert known is not None
+        assert known.kind == "loss"
+        assert (known.items is None) is recalibrate
+
+
 def test_many_points_are_measured_in_pieces() -> None:
     """Values over a sweep are those one by one."""
     found = answer(record_of(THREE), metrics="mcc", sweep=Sweep(label="A", start=0.0, end=1.0, steps=11), draws=200)

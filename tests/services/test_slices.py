@@ -358,7 +358,7 @@ def in_cells(source: MatrixInput, mask: Mask, weights: Array) -> Array:
 
 
 def test_of_too_many_slices_and_classes_no_causes_are_looked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.services.slices.slices._MOST_CELLS", 40_000)
+    monkeypatch.setattr("app.services.slices.slices._SECONDS", 0.002)
     found = judged(by=("site",), metrics=("precision@D", "npv@D", "recall@D"))
     first, second, still = (of(found, name, site="B").causes for name in ("precision@D", "npv@D", "recall@D"))
     assert (first.reason, still) == (None, None)

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property, partial
+from math import nan
 from uuid import UUID
 
 import numpy as np
@@ -26,6 +27,7 @@ from app.services.estimates.methods import shifted
 from app.services.estimates.report_intervals import caution_findings
 from app.services.estimates.run_data import RunData
 from app.services.runs.aligned import Runs
+from app.services.runs.causes import Causes, causes_of_shares, has_causes, has_loss_causes
 
 # At one point, or at every point of a grid.
 Values = float | None | Sequence[float | None]
@@ -41,6 +43,7 @@ class ProjectedValue:
         high: Upper limit.
         observed: The value as it is.
         method: How the limits were made. What prevalence does not move has those of the report.
+        causes: At one point, of the difference from the value as it is: all of it is prevalence.
         reason: Why there are no limits at any share.
     """
 
@@ -48,6 +51,7 @@ class ProjectedValue:
     low: Values
     high: Values
     observed: float | None
+    causes: Causes | None = field(default=None, metadata=LEFT_OUT)
     method: str | None = field(default=None, metadata=LEFT_OUT)
     reason: str | None = field(default=None, metadata=LEFT_OUT)
 
@@ -409,6 +413,13 @@ class ProjectedRun:
         self._refuse_too_many(estimands, shares)
         return estimate_at(estimands, self._run, shares, self._settings)
 
+    def limits_of_prevalence(self, estimand: Estimand, shares: ClassShares) -> list[tuple[float, float]]:
+        """Limits of what one point makes of each value of an estimand; NaN where they are not known."""
+        if estimand.scored or self.scenario.recalibrate or why_uncounted(self._run) is not None:
+            return [(nan, nan)] * len(estimand.names)
+        settings = replace(self._settings, alternative=Alternative.TWO_SIDED)
+        return [(one.low, one.high) for one in shifted.moved_by(estimand, self._run, shares, settings)]
+
     def _from_samples(self, estimand: Estimand) -> bool:
         return estimand.scored or self.scenario.recalibrate
 
@@ -516,7 +527,7 @@ def at_shares(run: ProjectedRun, prevalence: Mapping[str, float]) -> Projection:
         evaluation_id=run.identifier,
         prevalence=run.by_label(at),
         prevalence_samples=shares.worth,
-        metrics=_metrics(run, shares, lambda values: number(values[0])),
+        metrics=_explained(run, shares, _metrics(run, shares, lambda values: number(values[0]))),
         design=run.design(shares, "given" if shares.worth is None else "uncertain"),
         notes=run.notes(shares),
     )
@@ -574,6 +585,26 @@ def _metrics(run: ProjectedRun, shares: ClassShares, written: Callable[[Array], 
                 reason=None if limited or ones[0].reason is None else ones[0].reason.value,
             )
     return found
+
+
+_ANEW = "decisions are made anew from probabilities that are fitted to the shares, so prevalence is not all of it"
+
+
+def _explained(run: ProjectedRun, shares: ClassShares, metrics: dict[str, ProjectedValue]) -> dict[str, ProjectedValue]:
+    """Put causes to values at one point."""
+    actual, at = run.classes.actual, shares.points[0]
+    for estimand in run.estimands:
+        if not (has_causes(estimand) or has_loss_causes(estimand)):
+            continue
+        for name, limits in zip(estimand.names, run.limits_of_prevalence(estimand, shares), strict=True):
+            one = metrics[name]
+            if isinstance(one.value, float) and one.observed is not None:
+                gap = one.value - one.observed
+                causes = causes_of_shares(estimand, run.classes.labels, (at, actual / actual.sum()), gap, limits)
+                if run.scenario.recalibrate:
+                    causes = replace(causes, items=None, because=None, reason=_ANEW)
+                metrics[name] = replace(one, causes=causes)
+    return metrics
 
 
 # Shares per named class at which a range is looked at first; its corners besides.

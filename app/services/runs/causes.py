@@ -2,11 +2,11 @@
 recognised; of losses of probabilities prevalence, calibration and refinement.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import partial
-from math import isfinite, nan
+from math import isfinite
 from typing import Literal
 
 import numpy as np
@@ -17,12 +17,14 @@ from app.domain.wording import share as share_of
 from app.kernel.causes import Sensitivities, Split, of_gradient, of_rate, split
 from app.kernel.compare.differences import StudentDifferences
 from app.kernel.compare.linear import join_runs
-from app.kernel.loss_causes import MOST_WORK, split_loss
+from app.kernel.loss_causes import MOST_WORK, LossSplit, split_loss
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.card import Recalibration, Scale, is_of_matrices
 from app.kernel.metrics.expression import Measure, measures, needs_counts
 from app.kernel.numerics.arrays import Array, silently
 from app.kernel.samples.influence import LinearMethod, Strata
+from app.kernel.samples.losses import Codes
+from app.kernel.samples.scores import Scores
 from app.kernel.uncertainty.groups import Grouping
 from app.kernel.uncertainty.influence import Linearisation
 from app.services.estimands import Estimand
@@ -151,10 +153,37 @@ def causes_of_counts(
     return Causes(difference=gap, items=items, because=because)
 
 
+def causes_of_shares(
+    estimand: Estimand, labels: Sequence[str], shares: tuple[Array, Array], gap: float, limits: tuple[float, float]
+) -> Causes:
+    """Causes of what another class prevalence makes of a value: prevalence is all of it.
+
+    Args:
+        estimand: What ``has_causes`` or ``has_loss_causes``.
+        labels: The classes.
+        shares: (K) then, and as they are.
+        gap: Value then, less the value as it is.
+        limits: Of that; NaN where its error is not known.
+    """
+    low, high = map(_known, limits)
+    after, before = shares
+    of = _moved_class(estimand, after, before)
+    moved = "more frequent" if after[of] > before[of] else "rarer"
+    item = Cause(factor=Factor.PREVALENCE, label=None, value=gap, low=low, high=high)
+    return Causes(
+        kind="loss" if has_loss_causes(estimand) else "matrix",
+        difference=gap,
+        items=[item],
+        because=None
+        if abs(gap) <= NOISE
+        else f"all of it because {labels[of]} becomes {moved} ({share_of(before[of])} to {share_of(after[of])})",
+    )
+
+
 _LOSS = (Factor.PREVALENCE, Factor.CALIBRATION, Factor.REFINEMENT)
 _STREAMED = "a loss is split by the probabilities of all samples, and these were streamed"
 _TOO_LARGE = "there are too many samples of too many classes for recalibrating their probabilities"
-_NO_LOSS = "the loss of one of the runs is undefined"
+_NO_LOSS = "the loss of one side is undefined"
 _SEPARATED = "no line in log odds recalibrates probabilities that separate the classes"
 
 
@@ -179,37 +208,81 @@ def loss_causes_of(runs: Runs, pair: tuple[int, int], estimand: Estimand, level:
         estimand: What ``has_loss_causes``.
         level: Of the limits.
     """
-    kind = _recalibration(estimand)
-    if kind is None or runs.streamed is not None:
+    if runs.streamed is not None:
         return Causes(kind="loss", difference=None, items=None, reason=_STREAMED)
-    scored = [runs.scored[run] for run in pair]
-    scores = scored[0].scores, scored[1].scores
-    after, before = (float(estimand.functional(one.run.subject(one.weights))) for one in scored)
-    if not (isfinite(after) and isfinite(before)):
-        return Causes(kind="loss", difference=None, items=None, reason=_NO_LOSS)
-    gap, why = after - before, None
-    lacking = np.flatnonzero([(one.actual == 0) for one in scores])
-    work = max(one.n_samples for one in scores) * runs.n_classes * (runs.n_classes + 100)
     groupings = [runs.groupings[run] for run in pair] if runs.groupings else []
+
+    def limits(found: LossSplit) -> Iterator[tuple[float, float]]:
+        for value, first, second in zip(found.values, *found.influences, strict=True):
+            parts = [_linear(value, first), _linear(0.0, -second)]
+            joined = join_runs(parts, [], paired=runs.pairing.paired, same_items=False, groupings=groupings)
+            low, high = (float(end[0]) for end in joined.difference(0, 1).limits(level))
+            yield low, high
+
+    sides = []
+    for place, run in enumerate(pair):
+        scored, codes = runs.scored[run], groupings[place].codes if groupings else None
+        loss = float(estimand.functional(scored.run.subject(scored.weights)))
+        sides.append(LossSide(loss, scored.scores, runs.counts[run], codes))
+    return loss_causes_of_sides((sides[0], sides[1]), runs.labels, estimand, limits)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LossSide:
+    """A loss of some samples.
+
+    Attributes:
+        value: Of the loss.
+        scores: Probabilities, classes and weights of the samples.
+        counts: (K, K) their matrix.
+        groups: (n) codes of what they are one of; None where they are independent.
+    """
+
+    value: float
+    scores: Scores
+    counts: Array
+    groups: Codes | None
+
+
+def loss_causes_of_sides(
+    sides: tuple[LossSide, LossSide],
+    labels: Sequence[str],
+    estimand: Estimand,
+    limits: Callable[[LossSplit], Iterable[tuple[float, float]]],
+    *,
+    side_by_side: bool = False,
+) -> Causes:
+    """Split the difference of a loss of two sides, first less second.
+
+    Args:
+        sides: Both.
+        labels: The classes.
+        estimand: What ``has_loss_causes``.
+        limits: Lower and upper limit of each part.
+        side_by_side: The first does not come after the second, which is for the words alone.
+    """
+    kind = _recalibration(estimand)
+    first, second = sides
+    if kind is None or not (isfinite(first.value) and isfinite(second.value)):
+        return Causes(kind="loss", difference=None, items=None, reason=_NO_LOSS)
+    gap, why, size = first.value - second.value, None, len(labels)
+    lacking = np.flatnonzero([one.scores.actual == 0 for one in sides])
+    work = max(one.scores.n_samples for one in sides) * size * (size + 100)
     if lacking.size:
-        why = _LACKING.format(runs.labels[int(lacking[0]) % runs.n_classes])
-    elif runs.n_classes > 2 and work > MOST_WORK:
+        why = _LACKING.format(labels[int(lacking[0]) % size])
+    elif size > 2 and work > MOST_WORK:
         why = _TOO_LARGE
-    found = None if why else split_loss(kind, scores, [one.codes for one in groupings])
+    groups = [one.groups for one in sides if one.groups is not None]
+    found = None if why else split_loss(kind, (first.scores, second.scores), groups)
     if found is None:
         return Causes(kind="loss", difference=gap, items=None, reason=why or _SEPARATED)
-    paired = runs.pairing.paired
     items = []
-    for place, (factor, value) in enumerate(zip(_LOSS, found.values, strict=True)):
-        first, second = (own[place] for own in found.influences)
-        parts = [_linear(value, first), _linear(0.0, -second)]
-        joined = join_runs(parts, [], paired=paired, same_items=False, groupings=groupings)
-        ends = joined.difference(0, 1).limits(level)
-        low, high = (float(end[0]) for end in ends)
-        if factor is Factor.CALIBRATION and found.near:
-            low = high = nan
-        items.append(Cause(factor=factor, label=None, value=value, low=_known(low), high=_known(high)))
-    because = _largest(gap, items, partial(_moved, runs.counts[[*pair]], runs.labels, estimand))
+    for factor, value, (low, high) in zip(_LOSS, found.values, limits(found), strict=True):
+        known = not (factor is Factor.CALIBRATION and found.near)
+        ends = (_known(low), _known(high)) if known else (None, None)
+        items.append(Cause(factor=factor, label=None, value=value, low=ends[0], high=ends[1]))
+    counts = np.stack([one.counts for one in sides])
+    because = _largest(gap, items, partial(_moved, counts, labels, estimand, side_by_side=side_by_side))
     return Causes(kind="loss", difference=gap, items=items, because=because)
 
 
@@ -313,7 +386,8 @@ def _moved(counts: Array, labels: Sequence[str], estimand: Estimand, lead: Cause
     if lead.factor in _MADE_WORSE:
         return _MADE_WORSE[lead.factor].format("more" if lead.value > 0 else "less")
     if lead.factor is Factor.PREVALENCE:
-        of, sizes, totals = _moved_class(estimand, after, before), (before, after), (before.sum(), after.sum())
+        sizes, totals = (before, after), (before.sum(), after.sum())
+        of = _moved_class(estimand, *(one.sum(axis=1) / one.sum() for one in counts))
         hits, among = [float(one[of].sum()) for one in sizes], [float(one) for one in totals]
         words = ("rarer", "more frequent")
         became = "is {}" if side_by_side else "became {}"
@@ -337,9 +411,8 @@ def _moved(counts: Array, labels: Sequence[str], estimand: Estimand, lead: Cause
 
 
 def _moved_class(estimand: Estimand, after: Array, before: Array) -> int:
-    """Return the class whose share a sentence names: that of the metric, else the one that moved most."""
+    """Return the class whose share (K) a sentence names: that of the metric, else the one that moved most."""
     classes = {leaf.of for leaf in measures(estimand.expression) if isinstance(leaf.of, int)}
     if len(classes) == 1:
         return classes.pop()
-    moves = after.sum(axis=1) / after.sum() - before.sum(axis=1) / before.sum()
-    return int(np.abs(moves).argmax())
+    return int(np.abs(after - before).argmax())

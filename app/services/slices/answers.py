@@ -65,7 +65,7 @@ class SliceValue:
     Attributes:
         counts: Of a rate.
         at_reference_prevalence: Of what prevalence moves.
-        causes: Of the difference of what prevalence moves: class prevalence, and how each class is recognised.
+        causes: Of the difference of what prevalence moves, or of a loss.
         reason: Why there is no value, or there are no limits.
     """
 

@@ -4,7 +4,7 @@ Rates by the limits of both sides. What has derivatives by the cells of the matr
 the influence of these. Other metrics have a difference without limits.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import nan
@@ -20,6 +20,7 @@ from app.domain.slices import Places, attributes_of, samples_at
 from app.kernel.causes import Split
 from app.kernel.compare.differences import Differences
 from app.kernel.compare.linear import linearised
+from app.kernel.loss_causes import LossSplit
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.proportion import Rate
 from app.kernel.numerics.arrays import Array, Mask, silently
@@ -41,7 +42,7 @@ from app.services.estimands import Estimand
 from app.services.estimates.estimate import ClassShares
 from app.services.estimates.estimates import values_at_shares
 from app.services.estimates.run_data import RunData
-from app.services.runs.causes import Causes, causes_of_counts
+from app.services.runs.causes import Causes, LossSide, causes_of_counts, has_loss_causes, loss_causes_of_sides
 from app.services.seeds import chosen_seed
 
 # With fewer samples tails of differences that are no rates are not those of Student's t (false discovery rates of .07
@@ -314,7 +315,16 @@ class Whole:
         return _parted(estimands, list(zip(found.first.tolist(), gaps, strict=True)))
 
     def causes(self, estimand: Estimand, place: int, held: Held) -> Causes:
-        """Causes of the difference of one value of the matrix of one slice."""
+        """Causes of the difference of one value of one slice."""
+        labels = self.source.labels
+        if has_loss_causes(estimand):
+            return loss_causes_of_sides(
+                (self._loss(estimand, held.own), self._loss(estimand, held.other)),
+                labels,
+                estimand,
+                lambda found: self._limits_of_losses(found, held),
+                side_by_side=True,
+            )
         counts = np.stack([side.run.counts for side in (held.own, held.other)])
 
         def limits(found: Split) -> tuple[Array, Array]:
@@ -324,7 +334,20 @@ class Whole:
             influences = [found.influences[:, 0], -found.influences[:, 1]]
             return self._of_cells(found.values, influences, [*counts], held).limits(self.level)
 
-        return causes_of_counts(counts, self.source.labels, estimand, place, limits, side_by_side=True)
+        return causes_of_counts(counts, labels, estimand, place, limits, side_by_side=True)
+
+    def _loss(self, estimand: Estimand, side: Side) -> LossSide:
+        codes = None if self.grouping is None else self.grouping.codes[side.places]
+        return LossSide(float(side.run.values(estimand)[0]), side.run.scores, side.run.counts, codes)
+
+    def _limits_of_losses(self, found: LossSplit, held: Held) -> Iterable[tuple[float, float]]:
+        first, second = (
+            self._summed(np.stack([self._placed(sign * one, side) for one in influences]))
+            for sign, influences, side in zip((1.0, -1.0), found.influences, (held.own, held.other), strict=True)
+        )
+        freedom = np.array([[self._freedom(side)] for side in (held.own, held.other)])
+        ends = of_influences(np.array(found.values), first, second, freedom).limits(self.level)
+        return zip(*(end.tolist() for end in ends), strict=True)
 
     def _drawn(self, held: Held) -> bool:
         """Are there few members of a class, and samples whose draws are known?"""
@@ -398,7 +421,10 @@ class Whole:
         parts = [one for side in sides if (one := self._linear(estimand, side)) is not None]
         if len(parts) < len(sides):
             return [Gap(value=value, reason=_FORMLESS if np.isfinite(value) else _UNDEFINED) for value in gaps.tolist()]
-        rows = [np.stack([self._placed(one, side) for one in part]) for part, side in zip(parts, sides, strict=True)]
+        rows = [
+            np.stack([self._placed(one.influence, side) for one in part])
+            for part, side in zip(parts, sides, strict=True)
+        ]
         guards = np.array([[_guard(one) for one in part] for part in parts])
         empty = np.zeros(gaps.size)
         first = np.column_stack([self._summed(rows[0]), guards[0], empty])
@@ -429,10 +455,10 @@ class Whole:
         return found
 
     @staticmethod
-    def _placed(one: Linearisation, side: Side) -> Array:
+    def _placed(influence: Array, side: Side) -> Array:
         """Influences (n) at the places of the samples in the whole."""
         placed = np.zeros(side.total)
-        placed[side.places] = one.influence
+        placed[side.places] = influence
         return placed
 
     def value_at_shares(self, estimand: Estimand, held: Held) -> list[tuple[float, Gap]]:

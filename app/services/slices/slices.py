@@ -30,7 +30,7 @@ from app.services.estimands import Better, Estimand, estimand_of, parse_estimand
 from app.services.estimates.estimate import Estimate, LimitSettings, NoLimits
 from app.services.estimates.estimates import estimate, limits_of_many, picked_of, values_alone, work_of
 from app.services.estimates.run_data import RunData
-from app.services.runs.causes import Causes, has_causes
+from app.services.runs.causes import Causes, has_causes, has_loss_causes
 from app.services.slices.answers import (
     AtReferencePrevalence,
     SliceCounts,
@@ -47,9 +47,9 @@ from app.services.slices.findings import findings_of
 
 # Slices times values of metrics in one answer.
 MOST_VALUES: Final = 20_000
-# Cells of the mixtures of which causes are looked for, about two seconds; one difference takes as long as so many.
-_MOST_CELLS, _FEWEST_CELLS = 40_000_000, 10_000
-_TOO_MANY_CAUSES = "causes of so many slices, metrics and classes take too long: ask for fewer"
+# Seconds in which causes are looked for, and what they take by cells of mixtures, and by samples and classes.
+_SECONDS, _BY_CELL, _BY_PROBABILITY = 2.0, 5e-8, 1e-8
+_TOO_MANY_CAUSES = "causes of so many slices, metrics, classes and samples take too long: ask for fewer"
 REST: Final = "rest"
 _ALONE = "no other samples are left that it could be held against"
 _IS_REFERENCE = "it is what the others are held against"
@@ -154,7 +154,7 @@ class _Measured:
         facts: Of differences of rates, by the name of the value.
         gaps: Other differences.
         shifted: Values and differences at the class prevalence of the reference.
-        causes: Of differences of what prevalence moves.
+        causes: Of differences of what prevalence moves, and of losses.
     """
 
     where: Where
@@ -339,10 +339,11 @@ class _Judged:
     def _explained(self, n_slices: int) -> Mapping[str, bool]:
         """Say of the metrics whose differences have causes, by their text, whether these are found within seconds."""
         size = len(self.source.labels)
-        known = [one for one in self.estimands if has_causes(one)]
-        cells = max(mixtures(size) * size * size, _FEWEST_CELLS) * n_slices
-        work = np.cumsum([len(one.names) * cells for one in known])
-        return {one.text: upto <= _MOST_CELLS for one, upto in zip(known, work.tolist(), strict=True)}
+        known = [one for one in self.estimands if has_causes(one) or has_loss_causes(one)]
+        by_matrix = max(mixtures(size) * size * size, 10_000) * _BY_CELL
+        by_sample = self.total * size * (size + 100) * _BY_PROBABILITY
+        work = np.cumsum([by_sample if has_loss_causes(one) else len(one.names) * by_matrix for one in known])
+        return {one.text: n_slices * upto <= _SECONDS for one, upto in zip(known, work.tolist(), strict=True)}
 
     def _measured(self, held: Held, explained: Mapping[str, bool]) -> _Measured:
         """One slice, as far as it needs what it is held against."""

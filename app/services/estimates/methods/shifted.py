@@ -245,23 +245,13 @@ def _drawn(
     estimands: Sequence[Estimand], run: RunData, shares: ClassShares, settings: LimitSettings, form: Estimate
 ) -> list[list[Estimates]]:
     """Estimates of matrices: rows by their posterior, or sums of resampled groups."""
-    assert form.draws is not None  # noqa: S101 - something can be simulated
-    assert form.seed is not None  # noqa: S101 - what has draws has a seed
-    values, sampling, random = shifted_values(estimands, run, shares), settings.sampling, generator(form.seed)
-    level, center = settings.level_of_each, None
-    if run.groups is not None:
-        matrices = np.concatenate(list(run.groups.resample(draws=form.draws, random=random)))
-        # A class that no drawn group has leaves nothing to weigh.
-        matrices[(matrices.sum(axis=-1) == 0) & (run.counts.sum(axis=-1) > 0)] = nan
-        level = expanded_level(level, run.groups.effective_groups)
-    else:
-        custom = None if sampling.pseudo_counts is None else np.array(sampling.pseudo_counts, dtype=np.float64)
-        draw = partial(draw_matrices, run.counts, prior=sampling.prior, custom=custom, squares=run.squares)
-        matrices = np.concatenate(list(draw(draws=form.draws, random=random)))
-        if run.n_classes >= CURVED_CLASSES:
-            center = mean_matrix(run.counts, prior=sampling.prior, custom=custom, squares=run.squares)
+    values, custom = shifted_values(estimands, run, shares), _custom(settings)
+    matrices, drawn_shares, level = _matrices(run, shares, settings, form)
+    center = None
+    if run.groups is None and run.n_classes >= CURVED_CLASSES:
+        center = mean_matrix(run.counts, prior=settings.sampling.prior, custom=custom, squares=run.squares)
     found: list[list[Estimates]] = [[] for _ in estimands]
-    for point, drawn_at in enumerate(shares.drawn(form.draws, form.seed)):
+    for point, drawn_at in enumerate(drawn_shares):
         drawn = values_at(matrices, estimands, drawn_at)
         centers: Sequence[Array | None] = [None] * len(estimands)
         if center is not None:
@@ -270,6 +260,42 @@ def _drawn(
             summary = summarise(own, values[place][point], level, center=middle)
             found[place].append(estimates_from(summary, form, _MISSING))
     return found
+
+
+def moved_by(estimand: Estimand, run: RunData, shares: ClassShares, settings: LimitSettings) -> Estimates:
+    """Differences that one point makes of the values of an estimand of the matrix, each draw of rows at both."""
+    form = simulation(run, shares, settings, from_samples=False)
+    gaps = shifted_values([estimand], run, shares)[0][0] - run.values(estimand)
+    if not form.draws:
+        return form.of_values(gaps)
+    matrices, (drawn_at,), level = _matrices(run, shares, settings, form)
+    there, here = (values_at(matrices, [estimand], at)[0] for at in (drawn_at, None))
+    return estimates_from(summarise(there - here, gaps, level), form, _MISSING)
+
+
+def _custom(settings: LimitSettings) -> Array | None:
+    counts = settings.sampling.pseudo_counts
+    return None if counts is None else np.array(counts, dtype=np.float64)
+
+
+def _matrices(
+    run: RunData, shares: ClassShares, settings: LimitSettings, form: Estimate
+) -> tuple[Array, list[Array], float]:
+    """Drawn matrices (D, K, K), the shares that they are seen at, by point, and the level of their limits."""
+    assert form.draws is not None  # noqa: S101 - something can be simulated
+    assert form.seed is not None  # noqa: S101 - what has draws has a seed
+    random, level = generator(form.seed), settings.level_of_each
+    if run.groups is not None:
+        matrices = np.concatenate(list(run.groups.resample(draws=form.draws, random=random)))
+        # A class that no drawn group has leaves nothing to weigh.
+        matrices[(matrices.sum(axis=-1) == 0) & (run.counts.sum(axis=-1) > 0)] = nan
+        level = expanded_level(level, run.groups.effective_groups)
+    else:
+        draw = partial(
+            draw_matrices, run.counts, prior=settings.sampling.prior, custom=_custom(settings), squares=run.squares
+        )
+        matrices = np.concatenate(list(draw(draws=form.draws, random=random)))
+    return matrices, shares.drawn(form.draws, form.seed), level
 
 
 def _resampled(
