@@ -139,6 +139,20 @@ def test_a_check_says_why(pages: Mapping[str, Page]) -> None:
     assert re.search(r"blocks most often: 2 of 2 checks, \d of them alone", pages["gate"].text)
 
 
+def test_a_gate_shows_the_values_of_each_rule_over_its_checks(web: httpx.Client) -> None:
+    """The better run has a recall of .69 and the worse one of .16, limits of .7 are above both, and errors below."""
+    text = web.get("/ui/gates/promotion").text
+    (strip,) = re.findall(r'<th scope="row">Recall of D at least 0.7</th>.*?</tr>', text)
+    limit = float(re.findall(r'class="lim"[^>]* y1="([\d.]+)"', strip)[0])
+    better, worse = (float(one) for one in re.findall(r'<svg x="[\d.]+%" y="([\d.]+)"', strip))
+    assert limit < better < worse
+    assert [float(one) for one in re.findall(r'class="hatch"[^>]* y="([\d.]+)"', strip)] == [limit]
+    # Both limits of each value are drawn around it.
+    ends = [[float(end) for end in one] for one in re.findall(r'class="v\w" [^>]* y1="([\d.]+)" y2="([\d.]+)"', strip)]
+    assert [low > value > high for value, (low, high) in zip((better, worse), ends, strict=True)] == [True, True]
+    assert ">0.160 (" in strip.replace("<br>", ">") or "0.16 (" in strip
+
+
 @contextmanager
 def statements() -> Iterator[list[str]]:
     """What the database is asked meanwhile; the service is in a thread of this process."""

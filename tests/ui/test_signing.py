@@ -101,6 +101,26 @@ def test_a_key_shows_its_project(database_url: str, browser: httpx.Client, run: 
     check_page(browser.get(f"/ui/evaluations/{run}"), 404)
 
 
+def test_project_and_key_stand_in_the_header_and_are_switched_there(
+    database_url: str, browser: httpx.Client, reader: KeyMade, run: str
+) -> None:
+    """Another project needs no key again; without one the key's own is shown."""
+    assert "<b>" not in browser.get("/ui").text.partition("</header>")[0]
+    admin = make_key(database_url, "other", "admin", name="anna")
+    sign_in(browser, admin.key)
+    head = browser.get("/ui").text.partition("</header>")[0]
+    assert "Project <b>other</b>, key <b><bdi>anna</bdi></b>" in head
+    assert browser.post("/ui/sign-in", data={"project": "mine"}, headers=OURS).status_code == 303
+    page = browser.get(f"/ui/evaluations/{run}").text
+    assert "mine-only" in page
+    assert "Project <b>mine</b>" in page
+    assert browser.post("/ui/sign-in", data={"project": ""}, headers=OURS).status_code == 303
+    check_page(browser.get(f"/ui/evaluations/{run}"), 404)
+    sign_in(browser, reader.key)
+    assert "Project <b>mine</b>" in browser.get("/ui").text
+    check_page(browser.post("/ui/sign-in", data={"project": "other"}, headers=OURS), 403)
+
+
 @pytest.mark.parametrize("key", ["", "pv_nonsense", "pv_" + "0" * 32 + "_" + "a" * 43, "a\r\nSet-Cookie: x=1"])
 def test_a_key_that_is_none(browser: httpx.Client, key: str) -> None:
     reply = sign_in(browser, key)

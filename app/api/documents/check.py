@@ -143,7 +143,7 @@ def rule_text(rule: Json) -> str:
 def rule_said(rule: Json) -> str:
     """Return a rule as one says it: the metric by its name, and no signs."""
     if "minimum_samples" in rule:
-        return rule_text(rule)
+        return sentence(rule_text(rule))
     demand = "".join(map(str, rule_words(rule)[1:]))
     for sign, words in _IN_WORDS.items():
         demand = demand.replace(sign, words, 1)

@@ -420,9 +420,9 @@ def _axis(rule: Rule, one: Estimate) -> dict[str, Any]:
 
     def mark(at: float) -> dict[str, str]:
         anchor = "start" if place(at) < 8 else "end" if place(at) > 92 else "middle"
-        return {"at": f"{place(at):.2f}%", "said": _tick(at, sign=one.sign), "anchor": anchor}
+        return {"at": f"{place(at):.2f}%", "said": tick(at, sign=one.sign), "anchor": anchor}
 
-    said = f"Limit {' and '.join(_tick(at, sign=one.sign) for at, _ in rule.limits)}"
+    said = f"Limit {' and '.join(tick(at, sign=one.sign) for at, _ in rule.limits)}"
     said += f", value {text}, {f'interval {interval}, ' if interval else ''}"
     return {
         "limits": [mark(at) for at, _ in rule.limits],
@@ -433,11 +433,12 @@ def _axis(rule: Rule, one: Estimate) -> dict[str, Any]:
         ],
         "at": f"{place(value):.2f}%",
         "ends": [f"{place(at):.2f}%" for at in ends] if len(ends) > 1 else None,
-        "ticks": [mark(tick) for tick in (start, (start + end) / 2, end)],
+        "ticks": [mark(at) for at in (start, (start + end) / 2, end)],
         "said": f"{said}{rule.verdict}.",
     }
 
 
-def _tick(value: float, *, sign: bool) -> str:
-    text = f"{abs(value):g}" if abs(value) >= 1e-9 else "0"
+def tick(value: float, *, sign: bool) -> str:
+    """Write a number beside an axis."""
+    text = f"{abs(value):,g}" if abs(value) >= 1e-9 else "0"
     return text if text == "0" else f"−{text}" if value < 0 else f"+{text}" if sign else text

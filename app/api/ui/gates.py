@@ -1,5 +1,6 @@
 """Pages of gates: their rules and checks, which rule blocks most often, and what other rules would have said."""
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 from typing import Annotated, Any, Final
@@ -12,17 +13,17 @@ from starlette.responses import Response
 from app.api.bodies.parsing import parse_body
 from app.api.cursors import Cursor, Pages
 from app.api.deps import Context, UseContext
-from app.api.documents.check import check_document, rule_said
+from app.api.documents.check import axis_of, check_document, estimate_of, limits_of, rule_said
 from app.api.documents.document import Json
 from app.api.plots.registry import as_answered
-from app.api.report import view
+from app.api.report import tick, view
 from app.api.ui.web import Web, page_routes, render
 from app.api.v1.gates import tried
 from app.api.v1.requests.decisions import TrialRequest
 from app.api.v1.requests.fields import SOUGHT, GateName
 from app.domain.decisions import CheckFilter, CheckSummary
 from app.domain.rules import Demand
-from app.domain.wording import dataset_name, printable, run_name, run_title
+from app.domain.wording import PAGE, dataset_name, printable, run_name, run_title
 
 router = page_routes()
 _ON_A_PAGE: Final = 25
@@ -67,7 +68,7 @@ async def show_gate(
         "edit": {
             "rules": rules or _as_lines(answers[0]["rules"]),
             "compared": baseline or any(one in rule for rule in answers[0]["rules"] for one in _COMPARED),
-            "baseline": baseline or "",
+            "baseline": baseline or next((one.baseline["id"] for one in found.items if one.baseline), ""),
             "on": dataset_name(about.get("dataset")),
             "most": _TRIED,
         },
@@ -93,39 +94,93 @@ _IN_A_HISTORY: Final = 50
 
 
 def _history(answers: Sequence[Json]) -> dict[str, Any] | None:
-    """Return the verdicts of each rule over the checks, the oldest first, and which rule blocks most often."""
+    """Return the results of each rule over the checks, the oldest first, and which rule blocks most often."""
     if len(answers) < 2:
         return None
-    found: dict[str, list[str]] = {}
-    alone: dict[str, int] = {}
+    found: dict[str, list[Json | None]] = {}
+    alone: Counter[str] = Counter()
     for place, answer in enumerate(reversed(answers)):
-        verdicts: dict[str, str] = {}
+        decisive: dict[str, Json] = {}
         for one in answer["results"]:
             rule = rule_said(one["rule"])
             # Of a rule on several classes the worst verdict counts.
-            verdicts[rule] = min(verdicts.get(rule, one["verdict"]), one["verdict"], key=_WORST.index)
-        blocking = [rule for rule, verdict in verdicts.items() if verdict != "pass"]
-        for rule, verdict in verdicts.items():
-            found.setdefault(rule, [""] * len(answers))[place] = verdict
-        if len(blocking) == 1:
-            alone[blocking[0]] = alone.get(blocking[0], 0) + 1
-    step = 100 / len(answers)
-    rows: list[dict[str, Any]] = [
+            decisive[rule] = min(decisive.get(rule, one), one, key=lambda each: _WORST.index(each["verdict"]))
+        blocking = [rule for rule, one in decisive.items() if one["verdict"] != "pass"]
+        for rule, one in decisive.items():
+            found.setdefault(rule, [None] * len(answers))[place] = one
+        alone.update(blocking if len(blocking) == 1 else ())
+    rows = [
         {
             "rule": rule,
-            "blocked": sum(one not in ("", "pass") for one in verdicts),
-            "alone": alone.get(rule, 0),
-            "marks": [(f"{step * (place + 0.5):.2f}%", one) for place, one in enumerate(verdicts) if one],
+            "blocked": sum(one is not None and one["verdict"] != "pass" for one in results),
+            "alone": alone[rule],
+            "strip": _strip(results),
         }
-        for rule, verdicts in found.items()
+        for rule, results in found.items()
     ]
     rows.sort(key=lambda row: (-row["blocked"], -row["alone"]))
     first, n = rows[0], len(answers)
     say = f"{first['rule']} blocks most often: {first['blocked']} of {n} checks, {first['alone']} of them alone."
-    return {"rows": rows, "say": say if first["blocked"] else f"No rule blocked any of the last {n} checks.", "n": n}
+    return {
+        "rows": rows,
+        "say": say if first["blocked"] else f"No rule blocked any of the last {n} checks.",
+        "n": n,
+        "dates": [answers[-1]["created_at"], answers[0]["created_at"]],
+    }
+
+
+def _value_of(one: Json) -> str:
+    found = estimate_of(one)
+    if isinstance(found, str):
+        return found
+    return PAGE.said(found.value, found.low, found.high, sign=found.sign)
 
 
 _WORST: Final = ("fail", "inconclusive", "pass")
+# Where values stand in a strip of this height, in per cent of its width and in pixels.
+_FROM, _TOP, _BOTTOM = 12.0, 8.0, 64.0
+# Pixels between labels that can be read.
+_APART = 13.0
+
+
+def _strip(results: Sequence[Json | None]) -> dict[str, Any]:
+    """Return the values of a rule over the checks with their limits, and the limits of the rule, as they are drawn."""
+    *_, last = known = [one for one in results if one is not None]
+    told = [one[end] for one in known for end in ("value", "low", "high") if one[end] is not None]
+    limits, sign = limits_of(last), last.get("quantity") == "difference"
+    start, end = axis_of([*told, *(at for at, _ in limits)], sign=sign)
+    if (start, end) == (0.0, 1.0):
+        lowest, highest = (edge([*told, *(at for at, _ in limits)]) for edge in (min, max))
+        start, end = math.floor(10 * lowest) / 10, math.ceil(10 * highest) / 10
+
+    def height(value: float) -> float:
+        return round(_BOTTOM - (_BOTTOM - _TOP) * (value - start) / (end - start), 1)
+
+    step, marks = (100 - _FROM) / len(results), []
+    for place, one in enumerate(results):
+        if one is not None:
+            ends = [height(one[side]) for side in ("low", "high") if one[side] is not None]
+            marks.append(
+                {
+                    "x": f"{_FROM + step * (place + 0.5):.2f}%",
+                    # What has no value stands below.
+                    "y": _BOTTOM if one["value"] is None else height(one["value"]),
+                    "ends": ends if len(ends) == 2 else None,
+                    "verdict": one["verdict"],
+                }
+            )
+    ticks = [at for at in (start, end) if all(abs(height(at) - height(one)) > _APART for one, _ in limits)]
+    return {
+        "marks": marks,
+        "limits": [(height(at), tick(at, sign=sign)) for at, _ in limits],
+        "wrong": [
+            (height(at), _BOTTOM - height(at)) if below else (_TOP, height(at) - _TOP)
+            for at, below in limits
+            if below is not None
+        ],
+        "ticks": [(height(at), tick(at, sign=sign)) for at in ticks],
+        "last": (last["verdict"], _value_of(last)),
+    }
 
 
 # --- edited rules ----------------------------------------------------------------------------------------------------
@@ -173,7 +228,10 @@ async def _trial(context: Context, gate: Json, about: Json, edited: str, baselin
             {
                 "words": words,
                 "counts": ", ".join(f"{count} {verdict}" for verdict, count in Counter(verdicts).items()),
-                "marks": [(f"{step * (place + 0.5):.2f}%", one) for place, one in enumerate(verdicts)],
+                "marks": [
+                    {"x": f"{step * (place + 0.5):.2f}%", "y": 11, "ends": None, "verdict": one}
+                    for place, one in enumerate(verdicts)
+                ],
             }
             for words, verdicts in zip(("As saved", "As edited"), zip(*pairs, strict=True), strict=True)
         ]

@@ -219,7 +219,7 @@ async def _block(context: Context, board: Json) -> dict[str, Any]:
     by_date = sorted(lines, key=lambda one: str(one["created_at"]))
     newest, before = by_date[-1], by_date[-2] if len(by_date) > 1 else None
     read = {
-        identifier: as_answered(await context.services.evaluations.read(context.project, UUID(identifier)))
+        identifier: as_answered(await context.services.evaluations.read_matrix(context.project, UUID(identifier)))
         for identifier in dict.fromkeys(one["evaluation"]["id"] for one in (lines[0], newest, before) if one)
     }
     report = read[lines[0]["evaluation"]["id"]]
@@ -296,7 +296,8 @@ def _weakest(report: Json, run: str) -> tuple[str, str, str] | None:
     if positive is not None:
         label, n, right, taken = positive
         alerts = f"Its {whole(taken)} alerts hold {whole(taken - right)} false alarms."
-        return printable(label), f"{run} catches {whole(right)} of {whole(n)} and misses {whole(n - right)}.", alerts
+        caught = f"{run} catches {whole(right)} of {whole(n)} and misses {whole(n - right)}."
+        return word, f"{printable(label)}: {caught}", alerts
     label = weakest_classes(report)[0]
     place = given["labels"].index(label)
     row = given["confusion_matrix"][place]

@@ -20,6 +20,7 @@ from app.api.report import styles, templates
 from app.domain.errors import Unauthenticated
 from app.domain.operations import Scope
 from app.domain.wording import printable
+from app.services.acting import actor
 
 # Nothing comes from elsewhere, and nothing that stands in a page is run. Addresses of forms are the service's own. The
 # referrer is what tells a form of ours from one of another page, where a browser sends nothing better.
@@ -31,7 +32,7 @@ HEADERS: Final = {
     "Cache-Control": "private, no-cache",
     "Vary": "Cookie",
 }
-# The key that was signed in with, and the project that one of the scope `admin` named.
+# The key that was signed in with, and the project that was named by one of the scope `admin`, or without any.
 KEY_COOKIE: Final = "prevail_key"
 PROJECT_COOKIE: Final = "prevail_project"
 _ASSETS: Final = {"style.css": "text/css", "ui.js": "text/javascript"}
@@ -45,7 +46,8 @@ class Web:
         up: From the page to the root of the service.
         here: The page itself, from the root.
         current: The entry of the navigation that is marked.
-        signed_in: A key came in a cookie.
+        project: That is shown; None where nothing of any is, as where a key is asked for.
+        key: Name of the key that was used; None without one.
         base: The root of the service with its host, for requests to copy.
         passed_over: What is to be said of parameters that the page does not know.
     """
@@ -53,7 +55,8 @@ class Web:
     up: str
     here: str
     current: str
-    signed_in: bool
+    project: str | None
+    key: str | None
     version: str
     base: str
     passed_over: tuple[str, ...] = ()
@@ -62,15 +65,16 @@ class Web:
     def of(cls, request: Request, current: str = "") -> "Web":
         """Make the frame of the page that a request asks for."""
         path = request.scope.get("raw_path", b"").decode("latin-1").partition("?")[0] or quote(request.scope["path"])
-        asked = request.scope["query_string"].decode("latin-1")
+        asked, state = request.scope["query_string"].decode("latin-1"), request.scope["state"]
         return cls(
             up="../" * (path.count("/") - 1),
             here=path.removeprefix("/") + (f"?{asked}" if asked else ""),
             current=current,
-            signed_in=KEY_COOKIE in request.cookies,
+            project=state.get("project"),
+            key=None if state.get("key_id") is None else actor().name,
             version=request.app.version,
             base=str(request.base_url),
-            passed_over=request.scope["state"].get(_PASSED_OVER, ()),
+            passed_over=state.get(_PASSED_OVER, ()),
         )
 
     def at(self, path: str, **query: Any) -> str:
@@ -168,12 +172,12 @@ class PageRoute(StrictRoute):
 
         A cookie whose key is no longer good counts as none: cookies of another service on this machine come along too.
         """
-        cookie = request.cookies.get(KEY_COOKIE)
-        if cookie is None or "authorization" in request.headers:
+        key, project = request.cookies.get(KEY_COOKIE), request.cookies.get(PROJECT_COOKIE)
+        if not (key or project) or "authorization" in request.headers:
             await super().admit(request, scope)
             return
         try:
-            await let_pass_as(request, scope, f"Bearer {cookie}", request.cookies.get(PROJECT_COOKIE) or None)
+            await let_pass_as(request, scope, _bearer(key), project or None)
         except Unauthenticated:
             await super().admit(request, scope)
 
@@ -238,14 +242,15 @@ _LONGEST_FORM: Final = 8192
 
 
 async def sign_in(request: Request) -> Response:
-    """Take a key from the form, and keep it in a cookie when it is good."""
+    """Take a key and a project from the form, and keep them in cookies when they are good."""
     given = await _form(request)
     if given is None:
         return _refused_form(request)
-    key, project = given.get("key", "").strip(), given.get("project", "").strip() or None
-    after = given.get("next", "")
+    # Without another key another project is shown by the same one.
+    key = given.get("key", "").strip() or request.cookies.get(KEY_COOKIE)
+    project, after = given.get("project", "").strip() or None, given.get("next", "")
     try:
-        await let_pass_as(request, Scope.READ, f"Bearer {key}", project)
+        await let_pass_as(request, Scope.READ, _bearer(key), project)
     except Unauthenticated as error:
         page = {"title": "Sign in", "reason": NOT_GOOD, "next": after}
         headers = refusal_of(error).headers
@@ -253,12 +258,16 @@ async def sign_in(request: Request) -> Response:
     except REFUSALS as error:
         return refused(request, refusal_of(error))
     answer = RedirectResponse(f"../{_own_page(after)}", HTTPStatus.SEE_OTHER)
-    _keep(request, answer, KEY_COOKIE, key)
-    if project is None:
-        _drop(answer, PROJECT_COOKIE)
-    else:
-        _keep(request, answer, PROJECT_COOKIE, project)
+    for name, value in ((KEY_COOKIE, key), (PROJECT_COOKIE, project)):
+        if value:
+            _keep(request, answer, name, value)
+        else:
+            _drop(answer, name)
     return answer
+
+
+def _bearer(key: str | None) -> str | None:
+    return f"Bearer {key}" if key else None
 
 
 async def sign_out(_: Request) -> Response:
