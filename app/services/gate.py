@@ -887,9 +887,9 @@ class GateService:
         if luck is None:
             return []
         said = f"{rule.metric}: {luck.message}"
-        facts = {"metric": rule.metric, "runs": len(board.items), "corrected_value": luck.corrected_value}
-        limits = {"low": luck.low, "high": luck.high, "level": rule.level}
-        return [Finding.note("best_of_many", said, **facts, expected_optimism=luck.expected_optimism, **limits)]
+        told = ("among", "corrected_value", "expected_optimism", "low", "high", "fresh_low", "fresh_high")
+        facts = {name: getattr(luck, name) for name in told}
+        return [Finding.note("best_of_many", said, metric=rule.metric, level=rule.level, **facts)]
 
     async def trial(
         self,

@@ -6,7 +6,7 @@ from datetime import datetime
 from difflib import get_close_matches
 from functools import partial
 from itertools import combinations
-from math import isnan, nan
+from math import isfinite, isnan, nan
 from uuid import UUID
 
 import numpy as np
@@ -28,7 +28,7 @@ from app.domain.named_metrics import HEADLINE, RANKED
 from app.domain.slices import refuse_unknown_slices
 from app.domain.wording import did_you_mean
 from app.domain.wording import number as worded
-from app.kernel.compare.rankings import level_of_largest, may_be_best, winner_optimism
+from app.kernel.compare.rankings import fresh_limits, level_of_largest, may_be_best, winner_optimism, with_others
 from app.kernel.metrics.card import Inputs, Task
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.expression import Expression, is_improper, is_list, is_of_slices, of_probabilities
@@ -122,17 +122,23 @@ class LeaderboardWinner:
     """The winner's curse: the best of many is partly the luckiest.
 
     Attributes:
+        among: How many runs it is the best of; those that are not shown count.
         low: Lower limit that allows for the run having been picked as the best; of a loss that is `high`.
         high: Upper limit.
         expected_optimism: By how much the value is expected to overstate the run.
         corrected_value: What to expect on new samples.
+        fresh_low: Lower limit of the value on a fresh test set of as many samples.
+        fresh_high: Upper limit.
     """
 
     value: float
+    among: int
     low: float | None
     high: float | None
     expected_optimism: float
     corrected_value: float
+    fresh_low: float | None
+    fresh_high: float | None
     message: str
 
 
@@ -182,6 +188,7 @@ def rank_candidates(
     better: Preference,
     candidates: Sequence[Candidate],
     kept: KeptSamples,
+    beyond: Sequence[float] = (),
 ) -> Leaderboard:
     """Order candidates by value, best first, and say how sure the order is.
 
@@ -190,11 +197,14 @@ def rank_candidates(
         better: Which values are better.
         candidates: The runs.
         kept: What is known of their samples.
+        beyond: Values of further runs, among which the best was chosen too.
     """
     estimands = [_estimand(query.metric, candidate.record) for candidate in candidates]
     runs = [run_data(candidate.record, kept.samples(candidate.record.id)) for candidate in candidates]
     found = [_value(*each) for each in zip(candidates, estimands, runs, strict=True)]
-    order = _best_first([value for value, _ in found], better)[: query.limit]
+    order = _best_first([value for value, _ in found], better)
+    beyond = [*(value for place in order[query.limit :] if (value := found[place][0]) is not None), *beyond]
+    order = order[: query.limit]
     values = [found[place][0] for place in order]
     records = [candidates[place].record for place in order]
     lines = [
@@ -224,7 +234,7 @@ def rank_candidates(
         items=tuple(lines),
         notes=(*_notes(entrants, records), *_chosen_by(query, lines)),
     )
-    return _judged(board, better, entrants, kept, query) if entrants else board
+    return _judged(board, better, entrants, kept, query, beyond) if entrants else board
 
 
 def _estimand(metric: str, record: EvaluationRecord) -> Estimand | str:
@@ -318,7 +328,12 @@ def _chosen_by(query: LeaderboardQuery, lines: Sequence[LeaderboardLine]) -> tup
 
 
 def _judged(
-    board: Leaderboard, better: Preference, entrants: Sequence[_Entrant], kept: KeptSamples, query: LeaderboardQuery
+    board: Leaderboard,
+    better: Preference,
+    entrants: Sequence[_Entrant],
+    kept: KeptSamples,
+    query: LeaderboardQuery,
+    beyond: Sequence[float],
 ) -> Leaderboard:
     """Return the board with limits of each run, and with what can be said of all together."""
     settings = LimitSettings(level=query.level, proportions=query.proportion_interval, alternative=query.alternative)
@@ -344,7 +359,7 @@ def _judged(
         if drawn is None and entrants[0].estimand.is_of_slices:
             why = "picked from several slices, of which nothing is drawn"
         return replace(board, notes=(*board.notes, f"which runs may be the best is not known: the metric is {why}"))
-    return _best(board, better, entrants, scores, settings)
+    return _best(board, better, entrants, scores, settings, beyond)
 
 
 _INDEPENDENT = (
@@ -399,7 +414,12 @@ def _separated(board: Leaderboard, entrants: Sequence[_Entrant], comparison: Com
 
 
 def _best(
-    board: Leaderboard, better: Preference, entrants: Sequence[_Entrant], scores: Array, settings: LimitSettings
+    board: Leaderboard,
+    better: Preference,
+    entrants: Sequence[_Entrant],
+    scores: Array,
+    settings: LimitSettings,
+    beyond: Sequence[float],
 ) -> Leaderboard:
     """Return the board with the runs that may be the best, and the luck of the first, from draws (D, R)."""
     lines = list(board.items)
@@ -409,6 +429,9 @@ def _best(
         lines[entrant.place] = replace(lines[entrant.place], may_be_best=possible)
     first, value = entrants[0], values[0]
     assert value is not None  # noqa: S101 - runs without one take no part
+    if beyond:
+        scores = with_others(scores, len(beyond), board.design.seed or 0)
+        estimates = np.concatenate([estimates, better.score(np.array(beyond))])
     luck = winner_optimism(scores, estimates)
     optimism = luck if better.better is Better.HIGHER else -luck
     # The end of the luck has limits that hold for the largest of all deviations, the other one those of the run alone.
@@ -416,13 +439,20 @@ def _best(
     near = replace(settings, alternative=Alternative.TWO_SIDED)
     lucky, own = (estimate([first.estimand], first.run, one)[0][0] for one in (far, near))
     low, high = (lucky.low, own.high) if better.better is Better.HIGHER else (own.low, lucky.high)
+    fresh = fresh_limits(value - optimism, (low, high), (value - own.low, own.high - value))
+    # A value keeps to its range.
+    bottom, top = (end if bound is None else bound for bound, end in zip(first.estimand.bounds, fresh, strict=True))
+    fresh = max(fresh[0], bottom), min(fresh[1], top)
     winner = LeaderboardWinner(
         value=value,
+        among=estimates.size,
         low=number(low),
         high=number(high),
         expected_optimism=optimism,
         corrected_value=value - optimism,
-        message=_luck(estimates.size, value, value - optimism),
+        fresh_low=number(fresh[0]),
+        fresh_high=number(fresh[1]),
+        message=_luck(estimates.size, value, value - optimism, fresh),
     )
     return replace(board, items=tuple(lines), winner=winner)
 
@@ -440,12 +470,16 @@ def _with_interval(line: LeaderboardLine, own: Estimate) -> LeaderboardLine:
     return replace(line, reason=f"no interval: {own.reason}")
 
 
-def _luck(runs: int, value: float, corrected: float) -> str:
-    """Return how much of the value of the best run is luck, in words."""
+def _luck(runs: int, value: float, corrected: float, fresh: tuple[float, float]) -> str:
+    """Return how much of the value of the best run is luck, and what new samples would show, in words."""
     found, expected = worded(value), worded(corrected)
+    if isfinite(fresh[0]) and isfinite(fresh[1]):
+        between = f", and {worded(fresh[0])} to {worded(fresh[1])} on as many"
+    else:
+        between = ""
     if found == expected:
-        return f"Being the best of {runs} runs has hardly raised its value: expect {expected} on new samples too."
-    return f"The best of {runs} runs was partly lucky: expect {expected} on new samples, not {found}."
+        return f"Being the best of {runs} runs has hardly raised its value: expect {expected} on new samples{between}."
+    return f"The best of {runs} runs was partly lucky: expect {expected} on new samples, not {found}{between}."
 
 
 # Model versions of a dataset up to which anything but a stored metric is computed for all of them.
@@ -496,12 +530,14 @@ class LeaderboardService:
             OutOfReach: it is not stored, and there are too many model versions to compute it for all.
         """
         expression, better, key = _ranked_by(query)
-        standings = await self._standings(project, query, better, key, query.limit if key else MOST_COMPUTED + 1)
+        standings = await self._standings(project, query, better, key, MOST_COMPUTED + 1)
         if key is None and len(standings) > MOST_COMPUTED:
             raise OutOfReach(
                 f"{query.metric} is not stored with the evaluations, and computing it is for datasets of at most "
                 f"{MOST_COMPUTED} model versions; rank by an overall metric"
             )
+        beyond = [one.value for one in standings[query.limit :] if key and one.value is not None]
+        standings = standings[: query.limit] if key else standings
         identifiers = [standing.evaluation.id for standing in standings]
         records = await self.store.get_many(project, identifiers)
         candidates = _candidates(standings, records, stored=key is not None)
@@ -512,7 +548,7 @@ class LeaderboardService:
             kept = await self._outputs(project, query.metric, whole, needed=key is None)
         else:
             kept = await read_labels(self.labels, project, list(records.values()))
-        board = await self.compute.run(partial(rank_candidates, query, better, candidates, kept))
+        board = await self.compute.run(partial(rank_candidates, query, better, candidates, kept, beyond))
         return board if candidates else replace(board, notes=(await self._of_nothing(project, query),))
 
     async def leader(self, project: str, query: LeaderboardQuery) -> UUID | None:

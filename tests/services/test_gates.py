@@ -189,7 +189,8 @@ def test_the_best_of_many_is_told_what_to_expect_of_it_on_new_samples() -> None:
     (found,) = bench.check(asked, runs[first])["findings"]
     assert (found["code"], found["severity"]) == ("best_of_many", "note")
     assert found["message"] == f"accuracy: {board['winner']['message']}"
-    told = {name: found["evidence"][name] for name in ("corrected_value", "expected_optimism", "low", "high")}
+    told = {name: value for name, value in found["evidence"].items() if name not in ("metric", "level")}
+    assert set(told) >= {"among", "corrected_value", "expected_optimism", "low", "fresh_low", "fresh_high"}
     assert told == {name: board["winner"][name] for name in told}
     assert told["low"] < told["corrected_value"] < board["winner"]["value"]
     assert "findings" not in bench.check(asked, runs[first - 1])

@@ -111,7 +111,18 @@ def test_the_winner_has_limits_that_allow_for_having_been_picked(bench: Bench) -
     winner, first = board["winner"], board["items"][0]
     assert winner["high"] == first["high"]
     assert winner["low"] < first["low"] < winner["corrected_value"] < winner["value"]
+    assert winner["fresh_low"] < winner["low"] < winner["high"] < winner["fresh_high"]
+    ends = f"{winner['fresh_low']:.3f} to {winner['fresh_high']:.3f} on as many."
+    assert winner["message"].endswith(ends)
     assert all(line["may_be_best"] for line in board["items"]) or board["items"][-1]["may_be_best"] is False
+
+
+def test_runs_that_are_not_shown_count_in_the_luck_of_the_winner(bench: Bench) -> None:
+    equal_runs(bench, np.random.default_rng(0), 12, 500, 0.1)
+    few, whole = (bench.rank("accuracy", limit=limit)["winner"] for limit in (4, 20))
+    assert "12 runs" in few["message"]
+    assert few["corrected_value"] == pytest.approx(whole["corrected_value"], abs=0.002)
+    assert few["low"] == pytest.approx(whole["low"], abs=0.002)
 
 
 @pytest.mark.slow

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
+from math import hypot
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +17,7 @@ from app.kernel.numerics.scipy_bridge import chi_squared_upper_tail, normal_cdf,
 from app.kernel.uncertainty.draws import generator
 
 # Draws of the largest of several normals: its quantile has an error of about 0.01.
-_NORMALS = 50_000
+_NORMALS, _ALL_NORMALS = 50_000, 1_000_000
 
 
 def cochran_q(joint: JointCounts) -> ChiSquared:
@@ -108,9 +109,29 @@ def level_of_largest(draws: Array, level: float = 0.95) -> float:
     np.fill_diagonal(correlation, 1.0)
     values, vectors = np.linalg.eigh(correlation)
     root = vectors * np.sqrt(np.maximum(values, 0.0))
-    normals = generator(0).standard_normal((_NORMALS, len(correlation))) @ root.T
+    size = len(correlation)
+    normals = generator(0).standard_normal((min(_NORMALS, _ALL_NORMALS // size), size)) @ root.T
     largest = float(np.quantile(normals.max(axis=1), 0.5 + level / 2.0))
     return 2.0 * float(normal_cdf(largest)) - 1.0
+
+
+def with_others(draws: Array, others: int, seed: int) -> Array:
+    """Return joint draws (D, R + M) of R runs and of M others, of which nothing was drawn: they have the mean standard
+    error of these, and their mean correlation with each of them and with one another.
+    """
+    n, size = draws.shape
+    deviations = draws.std(axis=0)
+    with silently():
+        correlation = np.nan_to_num(np.corrcoef(draws, rowvar=False))
+        common = np.nan_to_num((draws - draws.mean(axis=0)) / deviations).mean(axis=1)
+    shared = float(np.clip((correlation.sum() - np.trace(correlation)) / (size * (size - 1)), 0.0, 1.0))
+    # The mean of these runs has a part of what is shared; the others have the rest of it beside that.
+    part = shared / (shared + (1.0 - shared) / size) if shared else 0.0
+    random = generator(seed)
+    beside = np.sqrt(max(shared - shared * part, 0.0)) * random.standard_normal(n)
+    alone = np.sqrt(1.0 - shared) * random.standard_normal((n, others))
+    moved = deviations.mean() * ((part * common + beside)[:, None] + alone)
+    return np.concatenate([draws, moved], axis=1)
 
 
 def winner_optimism(draws: Array, estimates: Array) -> float:
@@ -122,6 +143,18 @@ def winner_optimism(draws: Array, estimates: Array) -> float:
     moved = draws - draws.mean(axis=0) + estimates
     winner = moved.argmax(axis=1)
     return float((moved[np.arange(len(moved)), winner] - estimates[winner]).mean())
+
+
+def fresh_limits(expected: float, limits: tuple[float, float], reach: tuple[float, float]) -> tuple[float, float]:
+    """Return limits of what a run shows on a fresh test set: what is unknown of the run, and chance there, in squares.
+
+    Args:
+        expected: What it is expected to show.
+        limits: Of the run.
+        reach: How far below and above its own value a run lies on such a test set.
+    """
+    low, high = limits
+    return expected - hypot(expected - low, reach[0]), expected + hypot(high - expected, reach[1])
 
 
 def kendall_tau(values: Array) -> Array:

@@ -9,6 +9,7 @@ from app.kernel.compare.rankings import (
     Adjustment,
     adjust,
     cochran_q,
+    fresh_limits,
     kendall_tau,
     level_of_largest,
     max_t_adjust,
@@ -16,7 +17,9 @@ from app.kernel.compare.rankings import (
     mean_ranks,
     rank_runs,
     winner_optimism,
+    with_others,
 )
+from app.kernel.numerics.arrays import Array
 
 P_VALUES = np.array([0.001, 0.04, 0.03, 0.2, 0.008, 0.6])
 
@@ -149,6 +152,46 @@ def test_published_optimism_of_the_winner() -> None:
     draws = 0.9 + random.normal(0, error, (20_000, 10))
     assert winner_optimism(draws, np.full(10, 0.9)) == pytest.approx(0.020637, abs=0.0005)
     assert winner_optimism(draws, np.array([0.99, *[0.5] * 9])) == pytest.approx(0.0, abs=0.001)
+
+
+def test_limits_on_a_fresh_test_set_add_what_is_unknown_of_the_run_and_chance_there() -> None:
+    error, value = np.sqrt(0.9 * 0.1 / 500), 0.9
+    limits, reach = (value - 2.803370 * error, value + 1.959964 * error), 1.959964 * error
+    found = fresh_limits(value - 0.020637, limits, (reach, reach))
+    assert found == pytest.approx((0.848065, 0.933161), abs=1e-5)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shared", [0.0, 0.8])
+def test_limits_on_a_fresh_test_set_hold_what_the_winner_shows_there(shared: float) -> None:
+    """1,000 sets of 20 runs that are equal, or of which one is ahead; 2.6 standard errors of 5 % are 1.8 points."""
+    random, size = np.random.default_rng(0), 20
+
+    def errors(n: int) -> Array:
+        common, alone = random.normal(size=(n, 1)), random.normal(size=(n, size))
+        found: Array = np.sqrt(shared) * common + np.sqrt(1 - shared) * alone
+        return found
+
+    draws = errors(1000)
+    c = norm.ppf((1 + level_of_largest(draws)) / 2)
+    for ahead in (0.0, 4.0):
+        true, outside = np.array([ahead, *[0.0] * (size - 1)]), 0
+        for values in true + errors(1000):
+            best = int(values.argmax())
+            limits = values[best] - c, values[best] + 1.96
+            low, high = fresh_limits(values[best] - winner_optimism(draws, values), limits, (1.96, 1.96))
+            outside += not low <= true[best] + random.normal() <= high
+        assert outside / 1000 <= 0.068
+
+
+@pytest.mark.parametrize("shared", [0.0, 0.6])
+def test_others_have_the_errors_and_the_correlation_of_those_that_were_drawn(shared: float) -> None:
+    random = np.random.default_rng(0)
+    some = np.sqrt(shared) * random.normal(size=(20_000, 1)) + np.sqrt(1 - shared) * random.normal(size=(20_000, 4))
+    draws = with_others(0.9 + 0.02 * some, 3, 1)
+    assert draws.std(axis=0) == pytest.approx(np.full(7, 0.02), rel=0.03)
+    apart = np.atleast_2d(np.corrcoef(draws, rowvar=False))[np.triu_indices(7, 1)]
+    assert apart == pytest.approx(np.full(21, shared), abs=0.03)
 
 
 def test_kendall_agrees_with_scipy() -> None:
