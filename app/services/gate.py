@@ -540,7 +540,9 @@ _EXPECTED = "where the value was expected had nothing changed since the last cha
 def _watched(rule: Rule, held: Held) -> RuleResult:
     """Judge a rule on the history: it fails where a change is claimed, and that is where a value is unexpected."""
     one, band = held.value, held.value.expected
-    verdict = Verdict.INCONCLUSIVE if band is None else Verdict.PASS if held.change is None else Verdict.FAIL
+    # What repeats the evaluation before has limits, and a reason why nothing is expected of it.
+    known = band is not None or (one.low is not None and one.reason is not None)
+    verdict = Verdict.INCONCLUSIVE if not known else Verdict.PASS if held.change is None else Verdict.FAIL
     low, high = (None, None) if band is None else (band.low, band.high)
     value, ends = PLAIN.estimate(one.value, low, high)
     said = f"{rule.metric} is {value}"
@@ -550,6 +552,8 @@ def _watched(rule: Rule, held: Held) -> RuleResult:
         message = f"{said}, within the {ends} that was expected had nothing changed since the last change."
     elif one.value is None or one.low is None:
         message = f"{said}, of which no change can be told: {one.reason}."
+    elif one.reason is not None:
+        message = f"{said}: {one.reason}."
     else:
         message = f"{said}, the first value since the last change: there is nothing yet to hold it against."
     return RuleResult(

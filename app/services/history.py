@@ -6,7 +6,7 @@ from datetime import datetime
 from functools import partial
 from itertools import pairwise
 from math import isfinite, isnan
-from typing import Self
+from typing import Any, Self
 from uuid import UUID, uuid5
 
 import numpy as np
@@ -27,7 +27,7 @@ from app.kernel.history import Change, History
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.card import Inputs
 from app.kernel.metrics.expression import Sliced
-from app.kernel.numerics.arrays import Array, silently
+from app.kernel.numerics.arrays import Array, Mask, silently
 from app.kernel.uncertainty.intervals import two_sided_z
 from app.services.estimands import Better, Estimand, make_estimand, part_of, ranked_by
 from app.services.estimates.estimate import LimitSettings
@@ -51,6 +51,12 @@ from app.services.stored import inputs_of_all, stored_input
 # Evaluations of one series, and of such whose limits are made one by one, within seconds.
 MOST_POINTS, _MOST_ALONE = 10_000, 1000
 LEVEL = 0.95
+_UNKNOWN = "Which evaluations share samples is not known without sample_ids: they are taken as independent."
+_AS_INDEPENDENT = (
+    "The evaluations share their samples, and are taken as independent. Claims are cautious where predictions differ, "
+    "and too bold where those of several evaluations hardly do."
+)
+_REPEATS = "the predictions of the evaluation before, sample by sample: they add nothing to what is known of changes"
 # Neighbours that share more of their samples than the first and less than the second are windows that overlap.
 _SHARED, _SAME = 0.0, 0.9
 
@@ -88,7 +94,7 @@ class HistoryValue:
 
     Attributes:
         expected: `null` of the first value after a change, and of a value without limits.
-        reason: Why there is no value, or no interval.
+        reason: Why there is no value, no interval, or nothing that is expected.
     """
 
     value: float | None
@@ -149,10 +155,12 @@ class HistoryAnswer:
 
     Attributes:
         next_position: The last evaluation of the page, if there are more.
+        notes: What is known of samples that evaluations share.
     """
 
     items: Sequence[HistoryItem]
     changes: Sequence[HistoryChange]
+    notes: Sequence[str]
     next_position: UUID | None
 
 
@@ -240,12 +248,15 @@ class HistoryService:
         needing = [
             (one.scored, one.text) for one in known if isinstance(one, Estimand) if one.scored or one.is_of_slices
         ]
-        columns = [
-            place for place, one in enumerate(whole.parts) if needing or any(KINDS[one.first.kind].all_columns())
-        ]
-        places = np.flatnonzero(np.isin(whole.part, columns)).tolist()
+        places = whole.places_of(
+            [bool(needing) or one.first.is_weighted or not one.first.counts_independent for one in whole.parts]
+        )
         if len(places) > _MOST_ALONE:
-            raise _too_many(_MOST_ALONE, "evaluations of samples, which are looked at one by one")
+            raise _too_many(_MOST_ALONE, "evaluations whose samples are looked at one by one")
+        if not needing:
+            # Whether others share samples is seen as long as these are few.
+            named = whole.places_of([any(KINDS[one.first.kind].all_columns()) for one in whole.parts])
+            places = named if len(named) <= _MOST_ALONE else places
         records = [whole.record(place) for place in places]
         if not needing:
             return await read_labels(self.labels, project, records)
@@ -291,6 +302,11 @@ class Series:
         own: EvaluationRecord = self.parts[int(self.part[place])].record(int(self.place[place]))
         return own
 
+    def places_of(self, parts: Sequence[bool]) -> list[int]:
+        """Return where those are that are in some of the parts."""
+        places: list[int] = np.flatnonzero(np.array(parts, dtype=np.bool_)[self.part]).tolist()
+        return places
+
     def place_of(self, identifier: UUID) -> int | None:
         """Return where one of them is."""
         found = np.flatnonzero((self.ids == np.array(divmod(identifier.int, 1 << 64), np.uint64)).all(axis=1))
@@ -328,7 +344,7 @@ def series(query: HistoryQuery, whole: Series, kept: KeptSamples) -> HistoryAnsw
         whole: The series.
         kept: What is known of the samples.
     """
-    _refuse_windows(whole, kept)
+    repeats, notes = _shared(whole, kept)
     alpha = (1.0 - LEVEL) / len(set(query.metrics))
     values: dict[str, list[HistoryValue]] = {}
     changes: list[tuple[int, HistoryChange]] = []
@@ -338,7 +354,7 @@ def series(query: HistoryQuery, whole: Series, kept: KeptSamples) -> HistoryAnsw
     records, runs = [whole.record(place) for place in shown], dict[int, RunData]()
     for metric in dict.fromkeys(query.metrics):
         known = _measured(metric, whole, kept, runs, shown)
-        values[metric], claimed = _judged(metric, whole, kept, known, alpha, shown)
+        values[metric], claimed = _judged(metric, whole, kept, known, repeats, alpha, shown)
         changes += claimed
     items = [
         HistoryItem(
@@ -353,7 +369,8 @@ def series(query: HistoryQuery, whole: Series, kept: KeptSamples) -> HistoryAnsw
     more = bool(items) and shown.stop < len(whole)
     changes.sort(key=lambda one: one[0])
     answered = [change for _, change in changes]
-    return HistoryAnswer(items=items, changes=answered, next_position=items[-1].evaluation if more else None)
+    last = items[-1].evaluation if more else None
+    return HistoryAnswer(items=items, changes=answered, notes=notes, next_position=last)
 
 
 @dataclass(frozen=True, slots=True)
@@ -391,23 +408,33 @@ class ChangeWatch:
 
 def _held(levels: Sequence[tuple[str, float]], whole: Series, kept: KeptSamples) -> Sequence[Held]:
     """Return what each metric says of the last evaluation of a series."""
-    _refuse_windows(whole, kept)
+    repeats, _ = _shared(whole, kept)
     found, last, runs = list[Held](), range(len(whole))[-1:], dict[int, RunData]()
     for metric, level in levels:
         known, alpha = _measured(metric, whole, kept, runs, last), (1.0 - level) / len(levels)
-        (value,), changes = _judged(metric, whole, kept, known, alpha, last)
+        (value,), changes = _judged(metric, whole, kept, known, repeats, alpha, last)
         identifier = whole.record(-1).id
         found.append(Held(value, next((one for _, one in changes if one.claimed_at == identifier), None)))
     return found
 
 
-def _refuse_windows(whole: Series, kept: KeptSamples) -> None:
-    """Raises IncomparableRuns where neighbours share some of their samples: what is claimed of them is often false."""
+def _shared(whole: Series, kept: KeptSamples) -> tuple[Mask, tuple[str, ...]]:
+    """Return which evaluations (n) repeat the predictions of the one before them, sample by sample, and notes on what
+    samples they share.
+
+    Raises:
+        IncomparableRuns: neighbours share a part of their samples: what is claimed of them is often false.
+    """
+    repeats = np.zeros(len(whole), dtype=np.bool_)
     if not kept.labels:
-        return
-    for one, other in pairwise(whole.record(place).id for place in range(len(whole))):
+        return repeats, (_UNKNOWN,) if len(whole) > 1 else ()
+    notes = dict[str, None]()
+    for place, (one, other) in enumerate(pairwise(whole.record(place).id for place in range(len(whole))), 1):
         mine, next_ones = (None if each not in kept.labels else kept.labels[each].ids for each in (one, other))
-        if mine is None or next_ones is None or mine.dtype.kind != next_ones.dtype.kind:
+        if mine is None or next_ones is None:
+            notes[_UNKNOWN] = None
+            continue
+        if mine.dtype.kind != next_ones.dtype.kind:
             continue
         shared = np.isin(mine, next_ones).sum() / min(mine.size, next_ones.size)
         if _SHARED < shared < _SAME:
@@ -416,6 +443,19 @@ def _refuse_windows(whole: Series, kept: KeptSamples) -> None:
                 "be told from chance; evaluate each sample once, or always the same samples",
                 pointer="dataset",
             )
+        if shared > _SHARED:
+            notes[_AS_INDEPENDENT] = None
+            repeats[place] = np.array_equal(_sorted(one, mine, kept), _sorted(other, next_ones, kept))
+    return repeats, tuple(notes)
+
+
+def _sorted(identifier: UUID, ids: NDArray[Any], kept: KeptSamples) -> NDArray[np.void]:
+    """Return ids, classes and predictions of an evaluation, and its probabilities where these are at hand, by id."""
+    labels, samples, order = kept.labels[identifier], (kept.outputs or {}).get(identifier), np.argsort(ids)
+    columns = [ids, labels.truth, labels.predicted]
+    if samples is not None and samples.outputs is not None:
+        columns += [*samples.outputs.reshape(ids.size, -1).T]
+    return np.rec.fromarrays([np.asarray(column)[order] for column in columns])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -495,13 +535,14 @@ def _measured(
 
 
 def _judged(
-    metric: str, whole: Series, kept: KeptSamples, known: _Measured, alpha: float, shown: range
+    metric: str, whole: Series, kept: KeptSamples, known: _Measured, repeats: Mask, alpha: float, shown: range
 ) -> tuple[list[HistoryValue], list[tuple[int, HistoryChange]]]:
     """Return the shown values of a metric, and its changes, each with the place of the first evaluation after it. What
-    has no limits is not looked at.
+    has no limits is not looked at, nor what repeats the evaluation before it.
     """
     with silently():
-        looked_at = np.flatnonzero(known.high > known.low)
+        limited = known.high > known.low
+    looked_at = np.flatnonzero(limited & ~repeats)
     errors = (known.high - known.low)[looked_at] / 2.0 / two_sided_z(LEVEL)
     history = History(known.values[looked_at], errors, known.sizes[looked_at], alpha=alpha)
     changes = history.changes if looked_at.size else ()
@@ -510,6 +551,8 @@ def _judged(
     if among.size:
         bands[looked_at[among] - shown.start] = history.bands(among)
     said = [(int(looked_at[one.after + 1]), _change(metric, whole, kept, known, looked_at, one)) for one in changes]
+    reasons = {**known.reasons, **dict.fromkeys(np.flatnonzero(limited & repeats).tolist(), _REPEATS)}
+    known = replace(known, reasons=reasons)
     return [
         _value(known, known.estimands[whole.part[place]], place, *bands[place - shown.start].tolist())
         for place in shown

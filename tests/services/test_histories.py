@@ -1,7 +1,8 @@
 """Histories of many matrices: measured all at once as one by one, in time, and what is refused."""
 
+import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -16,7 +17,7 @@ from app.kernel.matrix.table import confusion_counts
 from app.services.estimands import make_estimand
 from app.services.estimates.estimates import estimate, limits_of_many
 from app.services.estimates.run_data import run_data
-from app.services.history import HistoryChange, HistoryQuery, Series, series
+from app.services.history import HistoryAnswer, HistoryChange, HistoryQuery, HistoryService, Series, series
 from app.services.runs.pairing import KeptSamples
 from tests.services.records import alike, record_of, scored
 
@@ -96,6 +97,33 @@ def test_what_is_measured_one_by_one_may_be_a_thousand() -> None:
     whole = Series.of([weeks(1_001, 0)])
     with pytest.raises(OutOfReach, match="more than 1,000 evaluations, and limits of f_beta"):
         series(asked("f_beta(beta=2)@B"), whole, KeptSamples())
+
+
+class _Kept:
+    """A store of one series, whose samples nobody may read, and a pool that computes where it is asked."""
+
+    def __init__(self, kind: str, metric: str) -> None:
+        whole = weeks(1_001, 990)
+        self._parts, self.metric = [replace(whole, first=replace(whole.first, kind=kind))], metric
+
+    async def series(self, *_: object) -> Any:
+        return self._parts
+
+    async def run(self, work: Callable[[], Any]) -> Any:
+        return work()
+
+    def answer(self) -> HistoryAnswer:
+        ports: Any = self
+        history = HistoryService(ports, labels=ports, compute=ports)
+        return asyncio.run(history.read("p", asked(self.metric, newest=True)))
+
+
+def test_ids_of_many_predictions_are_not_read_and_what_needs_samples_is_refused() -> None:
+    answer = _Kept("predictions", "recall@B").answer()
+    assert len(answer.changes) == 1
+    assert answer.notes[0].startswith("Which evaluations share samples is not known")
+    with pytest.raises(OutOfReach, match="more than 1,000 evaluations whose samples are looked at one by one"):
+        _Kept("probabilities", "log_loss").answer()
 
 
 def told(metric: str, known: Sequence[tuple[EvaluationRecord, Samples]]) -> HistoryChange:

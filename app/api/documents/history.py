@@ -59,7 +59,7 @@ def history_document(answer: Json) -> Document:
             *([Section("changes", "Why it changed", [_changes(changes)], _CAUSES)] if changes else []),
             Section("evaluations", "All evaluations", [_evaluations(items, changes)]),
         ],
-        method=[_METHOD],
+        method=[_METHOD, *answer["notes"]],
         records=Records(_HEADS, list(_records(items, changes))),
     )
 

@@ -42,6 +42,7 @@ class HistoryPage:
     dataset: DatasetRef
     items: Sequence[HistoryItem]
     changes: Sequence[HistoryChange]
+    notes: Sequence[str]
     next_cursor: str | None
 
 
@@ -100,7 +101,7 @@ async def get_history(
         context, replace(asked, model=name, limit=paging.limit, after=pages.after(paging.cursor), newest=False)
     )
     listed = pages.listed(Page(tuple(found.items), found.next_position))
-    answer = HistoryPage(name, asked.dataset, found.items, found.changes, listed.next_cursor)
+    answer = HistoryPage(name, asked.dataset, found.items, found.changes, found.notes, listed.next_cursor)
     if view.media is Media.PAGE:
         written = as_answered(answer)
         return view.response(write_page(history_document(written), await pictures_of_history(context, written)))
@@ -130,7 +131,7 @@ async def get_history_plot(
 async def newest_of(context: Context, query: HistoryQuery) -> HistoryPage:
     """Return the answer with the newest evaluations of a series. Raises as `read_history` does."""
     found = await read_history(context, query)
-    return HistoryPage(query.model, query.dataset, found.items, found.changes, None)
+    return HistoryPage(query.model, query.dataset, found.items, found.changes, found.notes, None)
 
 
 async def read_history(context: Context, query: HistoryQuery) -> HistoryAnswer:
