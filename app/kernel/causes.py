@@ -8,6 +8,7 @@ as a decomposition of differences Shorrocks (2013), Das Gupta (1993).
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from math import factorial
 
 import numpy as np
@@ -26,7 +27,7 @@ _CELLS_PER_BATCH = 1 << 20
 _MOST_CELLS_MOVED = 1 << 26
 # Cells of the mixtures: about a second.
 _MOST_CELLS = 1 << 25
-# Maps matrices (B, K, K) of shares to c dM/dc, for each cell (B, K, K).
+# Maps matrices (B, K, K) of shares to c dM/dc, for each cell (B, K, K), of several values (V, B, K, K).
 Sensitivities = Callable[[Array], Array]
 
 
@@ -80,32 +81,37 @@ def of_gradient(gradient: Callable[[Table], AdditiveGradient]) -> Sensitivities:
     return found
 
 
-def numeric(functional: Functional) -> Sensitivities:
-    """Return the sensitivities of any metric, by central differences with a relative step of 1e-5."""
+def numeric(functionals: Sequence[Functional]) -> Sensitivities:
+    """Return the sensitivities (V, B, K, K) of any metrics, by central differences with a relative step of 1e-5."""
 
     def found(matrices: Array) -> Array:
-        moves = np.zeros(matrices.shape)
-        for row, column in np.argwhere((matrices > 0).any(axis=0)):
-            moved = np.repeat(matrices[None], 2, axis=0)
-            moved[0, :, row, column] *= 1.0 + _STEP
-            moved[1, :, row, column] *= 1.0 - _STEP
-            up, down = functional(Table(moved))
-            moves[:, row, column] = (up - down) / (2.0 * _STEP)
+        moves = np.zeros((len(functionals), *matrices.shape))
+        cells = np.argwhere((matrices > 0).any(axis=0))
+        at_once = max(1, _CELLS_PER_BATCH // (2 * matrices.size))
+        for start in range(0, len(cells), at_once):
+            rows, columns = cells[start : start + at_once].T
+            moved = np.tile(matrices, (2, rows.size, 1, 1, 1))
+            for side, step in enumerate((1.0 + _STEP, 1.0 - _STEP)):
+                moved[side, np.arange(rows.size), :, rows, columns] *= step
+            table = Table(moved)
+            for own, functional in zip(moves, functionals, strict=True):
+                up, down = functional(table)
+                own[:, rows, columns] = ((up - down) / (2.0 * _STEP)).T
         return moves
 
     return found
 
 
-def split(counts: Array, functional: Functional, sensitivities: Sensitivities | None = None) -> Split | None:
-    """Split the difference of the values of two matrices by its causes; None where the mixtures are too many cells.
+def split(counts: Array, values: Sequence[tuple[Functional, Sensitivities | None]]) -> list[Split | None]:
+    """Split the differences of values of two matrices by their causes; None where the mixtures are too many cells.
 
     A class that neither matrix has is no factor. Parts are NaN where a mixture has no value, which is so where one
     matrix alone lacks a class.
 
     Args:
         counts: (2, K, K) of both.
-        functional: One value (...), which does not depend on the number of samples.
-        sensitivities: Of it, where these have a closed form.
+        values: (V) functions with one value (...), which does not depend on the number of samples, and their
+            sensitivities where these have a closed form.
     """
     size = counts.shape[-1]
     sizes = counts.sum(axis=-1)
@@ -114,18 +120,27 @@ def split(counts: Array, functional: Functional, sensitivities: Sensitivities | 
         rows = counts / sizes[..., None]
     present = np.flatnonzero((sizes > 0).any(axis=0)).tolist()
     rows[:, [k for k in range(size) if k not in present]] = 0.0
-    if size > MOST_ROWS and len(present) > MOST_ROWS:
-        if 2 * size**4 > _MOST_CELLS_MOVED and sensitivities is None:
-            return None
-        factors = _chosen(shares, rows, present, sensitivities or numeric(functional))
-    else:
-        factors = tuple((k,) for k in present)
-    n_factors = 1 + len(factors)
-    if (1 << n_factors) * size * size > _MOST_CELLS:
-        return None
-    slow = 2 * (1 << n_factors) * size**4 > _MOST_CELLS_MOVED
-    by_cell = sensitivities or (None if slow else numeric(functional))
-    return _Mixtures(shares, rows, factors, sizes).split(counts, functional, by_cell)
+    found: list[Split | None] = [None] * len(values)
+    # Of many classes every value has factors of its own.
+    by_factors: dict[tuple[tuple[int, ...], ...], list[int]] = {}
+    for place, (functional, sensitivities) in enumerate(values):
+        factors: tuple[tuple[int, ...], ...] = tuple((k,) for k in present)
+        if len(present) > MOST_ROWS:
+            if 2 * size**4 > _MOST_CELLS_MOVED and sensitivities is None:
+                continue
+            factors = _chosen(shares, rows, present, sensitivities or numeric([functional]))
+        by_factors.setdefault(factors, []).append(place)
+    for factors, places in by_factors.items():
+        mixed = 1 << (1 + len(factors))
+        if mixed * size * size > _MOST_CELLS:
+            continue
+        slow = 2 * mixed * size**4 > _MOST_CELLS_MOVED
+        mixtures_of = _Mixtures(shares, rows, factors, sizes)
+        for place, one in zip(
+            places, mixtures_of.split(counts, [values[place] for place in places], slow=slow), strict=True
+        ):
+            found[place] = one
+    return found
 
 
 def _chosen(
@@ -135,7 +150,7 @@ def _chosen(
     share, row = shares.mean(axis=0), rows.mean(axis=0)
     middle = share[:, None] * row
     with silently():
-        moves = sensitivities(middle[None])[0]
+        moves = sensitivities(middle[None]).reshape(middle.shape)
         slopes = np.where(middle > 0, moves / row, 0.0)
         worth = np.abs((slopes * (rows[0] - rows[1])).sum(axis=-1))
     order = sorted(present, key=lambda k: (-np.nan_to_num(worth[k]), k))
@@ -159,25 +174,33 @@ class _Mixtures:
     factors: tuple[tuple[int, ...], ...]
     sizes: Array
 
-    def split(self, counts: Array, functional: Functional, sensitivities: Sensitivities | None) -> Split:
-        """Values of all mixtures, and what each factor changes."""
+    def split(
+        self, counts: Array, values: Sequence[tuple[Functional, Sensitivities | None]], *, slow: bool
+    ) -> list[Split]:
+        """Values of all mixtures, and what each factor changes; ``slow``: no numeric derivatives."""
         n_factors, size = 1 + len(self.factors), self.shares.shape[-1]
-        # Of each mixture and factor, which matrix it is of: 0 the first.
-        sides: Codes = 1 - (np.arange(1 << n_factors)[:, None] >> np.arange(n_factors)[::-1] & 1)
-        weights = _weights(sides)
-        values = np.empty(len(sides))
-        found = None if sensitivities is None else _Influence.of(n_factors, size)
-        step = max(1, _CELLS_PER_BATCH // (size * size))
+        sides, weights = _sides(n_factors)
+        of_mixtures = np.empty((len(values), len(sides)))
+        open_ones = [place for place, (_, closed) in enumerate(values) if closed is None]
+        others = numeric([values[place][0] for place in open_ones])
+        known = [place for place in range(len(values)) if not (slow and place in open_ones)]
+        found = _Influence.of(len(known), n_factors, size)
+        step = max(1, _CELLS_PER_BATCH // (size * size * len(values)))
         with silently():
             for start in range(0, len(sides), step):
                 part = slice(start, start + step)
                 matrices = self._mixed(sides[part])
-                values[part] = functional(Table(matrices))
-                if found is not None and sensitivities is not None:
-                    moves = sensitivities(matrices)
-                    found.add(weights[:, part], sides[part], moves, self.shares, self.factors)
-        influences = None if found is None else found.of_samples(counts, self.sizes)
-        return Split(self.factors, _shapley(values, n_factors), influences)
+                table = Table(matrices)
+                moves = dict(zip(open_ones, () if slow else others(matrices), strict=False))
+                for place, (functional, closed) in enumerate(values):
+                    of_mixtures[place, part] = functional(table)
+                    if closed is not None:
+                        moves[place] = closed(matrices)
+                each = np.array([moves[place] for place in known]).reshape(-1, *matrices.shape)
+                found.add(weights[:, part], sides[part], each, self.shares, self.factors)
+        influences = dict(zip(known, found.of_samples(counts, self.sizes), strict=True))
+        parts = _shapley(of_mixtures, n_factors)
+        return [Split(self.factors, own, influences.get(place)) for place, own in enumerate(parts)]
 
     def _mixed(self, sides: Codes) -> Array:
         rows = np.zeros((len(sides), *self.rows.shape[1:]))
@@ -192,32 +215,39 @@ def _shares_of_orders(n_factors: int) -> Array:
     return np.array([factorial(t) * factorial(n_factors - 1 - t) / factorial(n_factors) for t in range(n_factors)])
 
 
-def _weights(sides: Codes) -> Array:
-    """Return what the value of each mixture adds to each part, (F, 2 ** F)."""
-    size = sides.shape[1]
+@lru_cache(maxsize=32)
+def _sides(size: int) -> tuple[Codes, Array]:
+    """Return which matrix each of F factors is of in each mixture (2 ** F, F), 0 the first, and what the value of each
+    mixture adds to each part, (F, 2 ** F).
+    """
+    sides: Codes = 1 - (np.arange(1 << size)[:, None] >> np.arange(size)[::-1] & 1)
     first = size - sides.sum(axis=1)
     share = _shares_of_orders(size)
     of_first, of_second = share[np.maximum(first - 1, 0)], share[np.minimum(first, size - 1)]
     weights: Array = np.where(sides.T == 0, of_first, -of_second)
-    return weights
+    return sides, weights
 
 
 def _shapley(values: Array, n_factors: int) -> Array:
-    """Return the parts (F): differences first, so that what a factor does not change is exactly 0."""
-    cube = values.reshape((2,) * n_factors)
-    others = np.indices((2,) * (n_factors - 1)).sum(axis=0)
+    """Return the parts (V, F): differences first, so that what a factor does not change is exactly 0."""
+    sides, _ = _sides(n_factors)
     share = _shares_of_orders(n_factors)
-    return np.array([(share[others] * np.diff(cube, axis=f).squeeze(f)).sum() for f in range(n_factors)])
+    found = np.empty((len(values), n_factors))
+    for factor in range(n_factors):
+        first = sides[:, factor] == 0
+        gaps = values[:, first] - values[:, ~first]
+        found[:, factor] = (share[n_factors - 1 - sides[first].sum(axis=1)] * gaps).sum(axis=1)
+    return found
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Influence:
-    """Sums over mixtures of what their cells and shares add to the parts.
+    """Sums over mixtures of what their cells and shares add to the parts of V values.
 
     Attributes:
-        cells: (F, 2, K, K) weights times c dM/dc, by the matrix that the row is of.
-        by_share: (F, 2, K) weights times the derivative by a class share, by the matrix that the shares are of.
-        whole: (F, 2) the mean of these.
+        cells: (V, F, 2, K, K) weights times c dM/dc, by the matrix that the row is of.
+        by_share: (V, F, 2, K) weights times the derivative by a class share, by the matrix that the shares are of.
+        whole: (V, F, 2) the mean of these.
     """
 
     cells: Array
@@ -225,25 +255,28 @@ class _Influence:
     whole: Array
 
     @classmethod
-    def of(cls, n_factors: int, size: int) -> "_Influence":
-        return cls(np.zeros((n_factors, 2, size, size)), np.zeros((n_factors, 2, size)), np.zeros((n_factors, 2)))
+    def of(cls, n_values: int, n_factors: int, size: int) -> "_Influence":
+        shape = (n_values, n_factors, 2)
+        return cls(np.zeros((*shape, size, size)), np.zeros((*shape, size)), np.zeros(shape))
 
     def add(
         self, weights: Array, sides: Codes, moves: Array, shares: Array, factors: tuple[tuple[int, ...], ...]
     ) -> None:
-        """Add some mixtures with their sensitivities (B, K, K)."""
+        """Add some mixtures with their sensitivities (V, B, K, K)."""
         by_row = moves.sum(axis=-1)
         for side in (0, 1):
             for place, classes in enumerate(factors, 1):
                 of_side = weights * (sides[:, place] == side)
-                self.cells[:, side, classes] += np.tensordot(of_side, moves[:, classes], 1)
+                rows = moves[:, :, classes]
+                sums = of_side @ rows.reshape(*rows.shape[:2], -1)
+                self.cells[:, :, side, classes] += sums.reshape(*sums.shape[:2], *rows.shape[2:])
             of_side = weights * (sides[:, 0] == side)
             sums = of_side @ by_row
-            self.by_share[:, side] += np.where(shares[side] > 0, sums / shares[side], 0.0)
-            self.whole[:, side] += sums.sum(axis=-1)
+            self.by_share[:, :, side] += np.where(shares[side] > 0, sums / shares[side], 0.0)
+            self.whole[:, :, side] += sums.sum(axis=-1)
 
     def of_samples(self, counts: Array, sizes: Array) -> Array:
-        """Return what a sample in each cell adds, (F, 2, K, K): its row moves, and so do the shares."""
+        """Return what a sample in each cell adds, (V, F, 2, K, K): its row moves, and so do the shares."""
         with silently():
             own = np.where(counts > 0, self.cells / counts, 0.0)
             mean = np.where(sizes > 0, self.cells.sum(axis=-1) / sizes, 0.0)

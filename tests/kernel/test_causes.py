@@ -8,7 +8,7 @@ from math import factorial
 import numpy as np
 import pytest
 
-from app.kernel.causes import Split, numeric, of_gradient, of_rate, split
+from app.kernel.causes import Sensitivities, Split, numeric, of_gradient, of_rate, split
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.families.agreement import cohen_kappa
 from app.kernel.metrics.families.averages import macro_f1
@@ -16,6 +16,13 @@ from app.kernel.metrics.proportion import ConfusionCells, Proportion
 from app.kernel.numerics.arrays import Array
 
 Matrix = list[list[Fraction]]
+
+
+def one_split(
+    counts: Array, functional: Callable[[Table], Array], sensitivities: Sensitivities | None = None
+) -> Split | None:
+    (found,) = split(counts, [(functional, sensitivities)])
+    return found
 
 
 def _precision(of: int) -> Callable[[Table], Array]:
@@ -72,7 +79,7 @@ def test_parts_are_the_shapley_values_of_brute_force(
     size: int, functional: Callable[[Table], Array], exact: Callable[[Matrix], Fraction]
 ) -> None:
     counts = np.random.default_rng(size).integers(1, 60, (2, size, size)).astype(float)
-    found = split(counts, functional)
+    found = one_split(counts, functional)
     assert found is not None
     assert found.rows == tuple((k,) for k in range(size))
     assert found.values == pytest.approx([float(one) for one in _by_brute_force(counts, exact)], abs=1e-15)
@@ -84,7 +91,7 @@ def test_two_classes_by_hand() -> None:
     """Precision, where a class goes from 9 % to 4 %, its recall from 4/5 to 3/4, and false alarms stay 1/10."""
     before = [[819, 91], [18, 72]]
     after = [[864, 96], [10, 30]]
-    found = split(np.array([after, before], float), _precision(1))
+    found = one_split(np.array([after, before], float), _precision(1))
     assert found is not None
     shares, others, own = found.values
     assert shares == pytest.approx(((1 / 4 - 72 / 163) + (5 / 21 - 135 / 317)) / 2, abs=1e-15)
@@ -96,7 +103,7 @@ def test_two_classes_by_hand() -> None:
 
 def test_of_the_same_class_counts_the_shares_are_exactly_no_cause() -> None:
     counts = np.array([[[30.0, 3, 7], [5, 11, 1], [2, 2, 9]], [[29.0, 4, 7], [6, 8, 3], [1, 3, 9]]])
-    found = split(counts, macro_f1.compute)
+    found = one_split(counts, macro_f1.compute)
     assert found is not None
     assert found.values[0] == 0.0
 
@@ -104,7 +111,7 @@ def test_of_the_same_class_counts_the_shares_are_exactly_no_cause() -> None:
 def test_influences_are_what_counts_change() -> None:
     counts = np.random.default_rng(4).integers(5, 60, (2, 3, 3)).astype(float)
     counts[1, 0, 2] = 0.0
-    found = split(counts, macro_f1.compute)
+    found = one_split(counts, macro_f1.compute)
     assert found is not None
     assert found.influences is not None
     step = 1e-4
@@ -112,7 +119,7 @@ def test_influences_are_what_counts_change() -> None:
         moved = np.repeat(counts[None], 2, axis=0)
         moved[0, run, row, column] += step
         moved[1, run, row, column] -= step
-        up, down = (_parts(split(one, macro_f1.compute)) for one in moved)
+        up, down = (_parts(one_split(one, macro_f1.compute)) for one in moved)
         assert found.influences[:, run, row, column] == pytest.approx((up - down) / (2 * step), abs=1e-6)
     assert (found.influences * counts).sum(axis=(-2, -1)) == pytest.approx(0.0, abs=1e-10)
 
@@ -126,11 +133,11 @@ def test_closed_forms_of_sensitivities_are_the_derivatives() -> None:
     matrices = np.random.default_rng(5).dirichlet(np.ones(16), 4).reshape(4, 4, 4)
     precision = Proportion(ConfusionCells.TP, ConfusionCells.PREDICTED)
     rate = precision.at(4, 2)
-    assert of_rate(rate)(matrices) == pytest.approx(numeric(_precision(2))(matrices), abs=1e-9)
+    assert of_rate(rate)(matrices) == pytest.approx(numeric([_precision(2)])(matrices)[0], abs=1e-9)
     for metric in (macro_f1, cohen_kappa):
         gradient = metric.card.inference.gradient
         assert gradient is not None
-        slopes, found = numeric(metric.compute)(matrices), of_gradient(gradient)(matrices)
+        slopes, found = numeric([metric.compute])(matrices)[0], of_gradient(gradient)(matrices)
         # Gradients in shares are known up to the same number in all cells.
         rest = found - slopes
         assert rest / matrices == pytest.approx((rest / matrices)[:, :1, :1] + np.zeros((4, 4, 4)), abs=1e-6)
@@ -140,7 +147,7 @@ def test_beyond_twelve_classes_the_rows_that_matter_least_are_one() -> None:
     random = np.random.default_rng(6)
     counts = random.integers(1, 30, (2, 15, 15)).astype(float)
     counts[1, 10:] = counts[0, 10:]
-    found = split(counts, _precision(3), of_rate(Proportion(ConfusionCells.TP, ConfusionCells.PREDICTED).at(15, 3)))
+    found = one_split(counts, _precision(3), of_rate(Proportion(ConfusionCells.TP, ConfusionCells.PREDICTED).at(15, 3)))
     assert found is not None
     assert found.influences is not None
     assert [len(one) for one in found.rows] == [1] * 11 + [4]
@@ -152,23 +159,35 @@ def test_beyond_twelve_classes_the_rows_that_matter_least_are_one() -> None:
 
 def test_a_class_that_one_matrix_lacks_leaves_no_parts_and_one_that_both_lack_is_no_factor() -> None:
     counts = np.array([[[30.0, 3, 0], [5, 11, 0], [0, 0, 0]], [[29.0, 4, 0], [6, 8, 0], [0, 0, 0]]])
-    found = split(counts, _precision(0))
+    found = one_split(counts, _precision(0))
     assert found is not None
     assert found.rows == ((0,), (1,))
     counts[1, 2, 2] = 5.0
-    assert np.isnan(_parts(split(counts, _precision(0)))).any()
+    assert np.isnan(_parts(one_split(counts, _precision(0)))).any()
 
 
 def test_too_many_classes_for_mixtures_are_not_split() -> None:
-    assert split(np.ones((2, 100, 100)), macro_f1.compute) is None
+    assert one_split(np.ones((2, 100, 100)), macro_f1.compute) is None
     assert (
-        split(
+        one_split(
             np.ones((2, 200, 200)),
             _precision(0),
             of_rate(Proportion(ConfusionCells.TP, ConfusionCells.PREDICTED).at(200, 0)),
         )
         is None
     )
+
+
+def test_several_values_are_split_as_each_alone() -> None:
+    counts = np.random.default_rng(8).integers(1, 60, (2, 3, 3)).astype(float)
+    rate = of_rate(Proportion(ConfusionCells.TP, ConfusionCells.PREDICTED).at(3, 1))
+    values = [(macro_f1.compute, None), (_precision(1), rate), (_precision(0), None)]
+    for together, (functional, closed) in zip(split(counts, values), values, strict=True):
+        alone = one_split(counts, functional, closed)
+        assert together is not None
+        assert alone is not None
+        assert together.values == pytest.approx(alone.values, abs=1e-15)
+        assert together.influences == pytest.approx(alone.influences, abs=1e-15)
 
 
 @pytest.mark.slow
@@ -179,7 +198,7 @@ def test_limits_hold_the_parts_of_unpaired_and_paired_runs() -> None:
     rows = np.array(
         [[[0.85, 0.1, 0.05], [0.1, 0.8, 0.1], [0.1, 0.2, 0.7]], [[0.8, 0.15, 0.05], [0.2, 0.7, 0.1], [0.1, 0.1, 0.8]]]
     )
-    truth = _parts(split(shares[..., None] * rows, macro_f1.compute))
+    truth = _parts(one_split(shares[..., None] * rows, macro_f1.compute))
     held, replicates = np.zeros(4), 600
     for _ in range(replicates):
         counts = np.stack(
@@ -188,7 +207,7 @@ def test_limits_hold_the_parts_of_unpaired_and_paired_runs() -> None:
                 for s, r in zip(shares, rows, strict=True)
             ]
         ).astype(float)
-        found = split(counts, macro_f1.compute)
+        found = one_split(counts, macro_f1.compute)
         assert found is not None
         assert found.influences is not None
         error = np.sqrt((counts * found.influences**2).sum(axis=(-3, -2, -1)))

@@ -99,58 +99,73 @@ def causes_of(runs: Runs, pair: tuple[int, int], estimand: Estimand, place: int,
         place: Of the value among those of the estimand.
         level: Of the limits.
     """
-    return causes_of_counts(
-        runs.counts[[*pair]], runs.labels, estimand, place, lambda found: _limits(runs, pair, found, level)
-    )
+
+    def limits(found: Sequence[Split]) -> list[tuple[Array, Array]]:
+        return [_limits(runs, pair, one, level) for one in found]
+
+    return causes_of_counts(runs.counts[[*pair]], runs.labels, [(estimand, place)], limits)[0]
 
 
 def causes_of_counts(
     counts: Array,
     labels: Sequence[str],
-    estimand: Estimand,
-    place: int,
-    limits: Callable[[Split], tuple[Array, Array]],
+    values: Sequence[tuple[Estimand, int]],
+    limits: Callable[[Sequence[Split]], Sequence[tuple[Array, Array]]],
     *,
     side_by_side: bool = False,
-) -> Causes:
-    """Split the difference of one value of two matrices, first less second, by its causes.
+) -> list[Causes]:
+    """Split the differences of values of two matrices, first less second, by their causes.
 
     Args:
         counts: (2, K, K) of both.
         labels: The classes.
-        estimand: What ``has_causes``.
-        place: Of the value among those of the estimand.
-        limits: Lower and upper limits (F) of the parts.
+        values: Estimands that ``has_causes``, and the place of the value among those of each.
+        limits: Gives lower and upper limits (F) of the parts of each.
         side_by_side: The first does not come after the second, which is for the words alone.
     """
-
-    def value(table: Table) -> Array:
-        found: Array = estimand.values(estimand.functional(table))[..., place]
-        return found
-
-    with silently():
-        first, second = value(Table(counts)).tolist()
-    gap = first - second if isfinite(first) and isfinite(second) else None
-    actual = counts.sum(axis=-1)
+    table, actual = Table(counts), counts.sum(axis=-1)
     lacking = np.flatnonzero((actual > 0).any(axis=0) & (actual == 0).any(axis=0))
-    if needs_counts(estimand.expression):
-        return Causes(difference=gap, items=None, reason=_COUNTED)
-    if lacking.size:
-        return Causes(difference=gap, items=None, reason=_LACKING.format(labels[int(lacking[0])]))
-    found = split(counts, value, _closed_form(estimand, place))
-    if found is None:
-        return Causes(difference=gap, items=None, reason=_TOO_MANY)
-    if not np.isfinite(found.values).all():
-        return Causes(difference=gap, items=None, reason=_UNDEFINED)
-    parts = zip(found.values.tolist(), *(ends.tolist() for ends in limits(found)), strict=True)
+    able = [] if lacking.size else [value for value in values if not needs_counts(value[0].expression)]
+    splits = iter(split(counts, [(partial(_value, *value), _closed_form(*value)) for value in able]) if able else ())
+    found: list[Causes] = []
+    known: dict[int, Split] = {}
+    for index, value in enumerate(values):
+        with silently():
+            first, second = _value(*value, table).tolist()
+        gap, why = first - second if isfinite(first) and isfinite(second) else None, None
+        if needs_counts(value[0].expression):
+            why = _COUNTED
+        elif lacking.size:
+            why = _LACKING.format(labels[int(lacking[0])])
+        elif (one := next(splits)) is None:
+            why = _TOO_MANY
+        elif not np.isfinite(one.values).all():
+            why = _UNDEFINED
+        else:
+            known[index] = one
+        found.append(Causes(difference=gap, items=None, reason=why))
+    for (index, one), ends in zip(known.items(), limits([*known.values()]) if known else (), strict=True):
+        words = partial(_moved, counts, labels, values[index][0], side_by_side=side_by_side)
+        found[index] = _causes(found[index].difference, labels, one, ends, words)
+    return found
+
+
+def _value(estimand: Estimand, place: int, table: Table) -> Array:
+    found: Array = estimand.values(estimand.functional(table))[..., place]
+    return found
+
+
+def _causes(
+    gap: float | None, labels: Sequence[str], found: Split, ends: tuple[Array, Array], moved: Callable[[Cause], str]
+) -> Causes:
+    parts = zip(found.values.tolist(), *(end.tolist() for end in ends), strict=True)
     rows = [labels[classes[0]] if len(classes) == 1 else None for classes in found.rows]
     factors = [(Factor.PREVALENCE, None), *((Factor.RECOGNITION, label) for label in rows)]
     items = [
         Cause(factor=factor, label=label, value=value, low=_known(low), high=_known(high))
         for (factor, label), (value, low, high) in zip(factors, parts, strict=True)
     ]
-    because = _largest(gap, items, partial(_moved, counts, labels, estimand, side_by_side=side_by_side))
-    return Causes(difference=gap, items=items, because=because)
+    return Causes(difference=gap, items=items, because=_largest(gap, items, moved))
 
 
 def causes_of_shares(

@@ -314,27 +314,38 @@ class Whole:
             gaps = self._read_off(moved, self._of_cells(moved, influences, [own, other], held), held, "influence")
         return _parted(estimands, list(zip(found.first.tolist(), gaps, strict=True)))
 
-    def causes(self, estimand: Estimand, place: int, held: Held) -> Causes:
-        """Causes of the difference of one value of one slice."""
-        labels = self.source.labels
-        if has_loss_causes(estimand):
-            return loss_causes_of_sides(
-                (self._loss(estimand, held.own), self._loss(estimand, held.other)),
-                labels,
-                estimand,
-                lambda found: self._limits_of_losses(found, held),
-                side_by_side=True,
-            )
+    def causes(self, values: Sequence[tuple[Estimand, int]], held: Held) -> list[Causes]:
+        """Causes of the differences of values of one slice: those of its matrix are split together."""
+        of_matrix = [value for value in values if not has_loss_causes(value[0])]
+        split = iter(self._causes_of_matrix(of_matrix, held) if of_matrix else ())
+        return [self._causes_of_loss(value[0], held) if has_loss_causes(value[0]) else next(split) for value in values]
+
+    def _causes_of_loss(self, estimand: Estimand, held: Held) -> Causes:
+        return loss_causes_of_sides(
+            (self._loss(estimand, held.own), self._loss(estimand, held.other)),
+            self.source.labels,
+            estimand,
+            lambda found: self._limits_of_losses(found, held),
+            side_by_side=True,
+        )
+
+    def _causes_of_matrix(self, values: Sequence[tuple[Estimand, int]], held: Held) -> list[Causes]:
         counts = np.stack([side.run.counts for side in (held.own, held.other)])
 
-        def limits(found: Split) -> tuple[Array, Array]:
-            if found.influences is None:
-                return np.full(found.values.size, nan), np.full(found.values.size, nan)
+        def limits(found: Sequence[Split]) -> list[tuple[Array, Array]]:
+            size = counts.shape[-1]
+            unknown = [np.full((one.values.size, 2, size, size), nan) for one in found]
+            influences = np.concatenate(
+                [none if one.influences is None else one.influences for one, none in zip(found, unknown, strict=True)]
+            )
+            parts = np.concatenate([one.values for one in found])
             # Both sides add to a part, so that it is the first less the second turned round.
-            influences = [found.influences[:, 0], -found.influences[:, 1]]
-            return self._of_cells(found.values, influences, [*counts], held).limits(self.level)
+            together = self._of_cells(parts, [influences[:, 0], -influences[:, 1]], [*counts], held)
+            edges = np.cumsum([one.values.size for one in found])[:-1]
+            low, high = (np.split(end, edges) for end in together.limits(self.level))
+            return [*zip(low, high, strict=True)]
 
-        return causes_of_counts(counts, labels, estimand, place, limits, side_by_side=True)
+        return causes_of_counts(counts, self.source.labels, values, limits, side_by_side=True)
 
     def _loss(self, estimand: Estimand, side: Side) -> LossSide:
         codes = None if self.grouping is None else self.grouping.codes[side.places]

@@ -379,14 +379,14 @@ class _Judged:
         for one in moved:
             if one.scored:
                 found.shifted.update(zip(one.names, self.whole.value_at_shares(one, held), strict=True))
-        for value in self.values:
-            affordable = explained.get(value.estimand.text)
-            if affordable is not None:
-                found.causes[value.name] = (
-                    self.whole.causes(value.estimand, value.place, held)
-                    if affordable
-                    else Causes(difference=None, items=None, reason=_TOO_MANY_CAUSES)
-                )
+        split = [value for value in self.values if value.estimand.text in explained]
+        found.causes.update(
+            (value.name, Causes(difference=None, items=None, reason=_TOO_MANY_CAUSES)) for value in split
+        )
+        split = [value for value in split if explained[value.estimand.text]]
+        if split:
+            causes = self.whole.causes([(value.estimand, value.place) for value in split], held)
+            found.causes.update(zip((value.name for value in split), causes, strict=True))
         return found
 
     def _of_samples(self, estimand: Estimand) -> bool:
