@@ -156,7 +156,7 @@ class HybridDifferences:
         self._gaps, self._deviates = gaps, first.deviates
         self._below, self._above = (
             # What a higher level adds is never less than nothing.
-            np.maximum.accumulate(np.sqrt(np.maximum(a * a + b * b - 2.0 * correlation * a * b, 0.0)))
+            np.maximum.accumulate(np.hypot(a - correlation * b, np.sqrt(1.0 - correlation**2) * b))
             for a, b in ((first.below, second.above), (first.above, second.below))
         )
         if within is not None:
