@@ -81,7 +81,7 @@ def main() -> None:
                     at = np.flatnonzero(known)
                     before = cells[at[found[0].start : found[0].after + 1]].sum(axis=0)
                     since = cells[at[found[0].after + 1 : found[0].claimed + 1]].sum(axis=0)
-                    parts = split(np.array([since, before]), precision)
+                    (parts,) = split(np.array([since, before]), [(precision, None)])
                     owed.append(float(parts.values[0] / parts.values.sum()) if parts is not None else float("nan"))
         shares = [f"{100 * claims[rate] / replicates:.2f} %" for rate in RATES]
         middle = f"{100 * np.median(owed):.0f} % (median of {len(owed):,})" if owed else "-"
