@@ -175,7 +175,7 @@ def test_a_history_as_a_figure(client: httpx.Client, weeks: tuple[str, list[str]
     assert [row["value"] for row in layers["values_0"]] == [one["value"] for one in values]
     assert [row["low"] for row in layers["expected_0"]] == [one["expected"]["low"] for one in values if one["expected"]]
     assert layers["changes_0"] == [{"at": 6.5, "said": "0.442 to 0.238"}]
-    assert "precision@1 changed from 0.442 to 0.238" in drawn["description"]
+    assert "Precision of 1 changed from 0.442 to 0.238" in drawn["description"]
     assert client.get(f"{where}/history.svg", params=params).headers["content-type"] == "image/svg+xml"
     problem = check_problem(client.get(f"{where}/roc.json", params=params), 422, "invalid_path")
     assert problem["errors"][0]["parameter"] == "name"

@@ -20,7 +20,7 @@ from app.api.documents.comparison import outcomes
 from app.api.documents.document import Estimate
 from app.api.documents.leaderboard import leaderboard_table
 from app.api.documents.markdown import code, write_csv, write_markdown
-from app.api.documents.reading import said_once
+from app.api.documents.reading import in_words, metric_card, said_once
 from app.api.documents.text import Style, Track, columns_of, shortened, wrapped, write_text
 from app.api.presentation import CHECK, COMPARISON, EVALUATION, LEADERBOARD, Kind
 from app.api.report import write_page
@@ -257,6 +257,17 @@ def test_tables_have_one_number_of_columns(kind: str, noun: Kind) -> None:
         assert len(lines) > 1 or not body.get("items", True), name
 
 
+def test_pages_name_metrics_in_words() -> None:
+    assert in_words("h_mean is 0.4; that of recall@D, min(recall@*) and mcc is lower.") == (
+        "Harmonic mean of the recalls is 0.4; that of recall of D, min(recall of every class) and mcc is lower."
+    )
+    # An address, a class and a file are no metrics.
+    assert in_words("ask me@example.org of my_class in f1_macro.csv") == "ask me@example.org of my_class in f1_macro.csv"
+    assert metric_card("min(recall@*)")[0] == "Lowest recall of any class"
+    assert metric_card('precision@"a b"') == ("Precision of a b", metric_card("precision")[1])
+    assert metric_card("recall@A - recall@B") == ("recall@A - recall@B", "")
+
+
 def test_every_recorded_answer_has_a_page() -> None:
     for noun, kind in (
         ("evaluation", EVALUATION),
@@ -269,7 +280,7 @@ def test_every_recorded_answer_has_a_page() -> None:
             page = write_page(kind.document(answer)).decode()
             assert page.startswith("<!doctype html>"), name
             for one in said_once(body.get("findings") or ()):
-                assert str(escape(printable(one["message"]).split(". ")[0])) in page, name
+                assert str(escape(in_words(printable(one["message"])).split(". ")[0])) in page, name
 
 
 def test_a_comparison_says_what_its_numbers_say() -> None:

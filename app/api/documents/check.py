@@ -1,7 +1,6 @@
 """A gate check as a document: the verdict first, then each rule, then what would settle what is open."""
 
 import math
-import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
@@ -26,7 +25,7 @@ from app.api.documents.document import (
     Tag,
     Words,
 )
-from app.api.documents.reading import counted, interval_words, sentence
+from app.api.documents.reading import counted, interval_words, metric_card, sentence
 from app.domain.catalogue import describe_metric, metric_by_name
 from app.domain.errors import NotFound
 from app.domain.rules import Bound, Demand
@@ -147,7 +146,7 @@ def rule_said(rule: Json) -> str:
     demand = "".join(map(str, rule_words(rule)[1:]))
     for sign, words in _IN_WORDS.items():
         demand = demand.replace(sign, words, 1)
-    return printable(f"{_name(rule['metric'])}{demand}")
+    return printable(f"{metric_card(rule['metric'])[0]}{demand}")
 
 
 def _plain(value: float) -> str:
@@ -223,7 +222,7 @@ def _rule(one: Json) -> Rule:
     metric = one["rule"].get("metric")
     return Rule(
         verdict=one["verdict"],
-        title="Samples" if metric is None else _name(metric),
+        title="Samples" if metric is None else metric_card(metric)[0],
         key="" if metric is None else _key(metric),
         demand=rule_words(one["rule"]),
         estimate=estimate_of(one),
@@ -240,22 +239,6 @@ def _key(metric: str) -> str:
         return metric_by_name(key.partition("(")[0]).key
     except NotFound:
         return ""
-
-
-_LOWEST_OF_ALL: Final = re.compile(r"min\((\w+)@\*\)")
-
-
-def _name(metric: str) -> str:
-    lowest = _LOWEST_OF_ALL.fullmatch(metric)
-    if lowest and _key(lowest[1]):
-        return f"Lowest {describe_metric(metric_by_name(_key(lowest[1]))).name} of any class"
-    _, at, label = metric.partition("@")
-    found = _key(metric)
-    if not found or "(" in metric:
-        return metric
-    of = f" of {label}" if at and label != "*" else " of every class" if at else ""
-    name = describe_metric(metric_by_name(found)).name
-    return f"{sentence(name)}{of}"
 
 
 def limits_of(one: Json) -> list[tuple[float, bool | None]]:

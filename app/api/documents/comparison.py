@@ -15,6 +15,7 @@ from app.api.documents.document import (
     Json,
     Kind,
     Link,
+    MetricName,
     Name,
     Records,
     Said,
@@ -23,7 +24,7 @@ from app.api.documents.document import (
     Tag,
     Words,
 )
-from app.api.documents.reading import sentence
+from app.api.documents.reading import metric_within, sentence
 from app.domain.division import slice_text
 from app.domain.wording import (
     MOST_NAMED,
@@ -38,6 +39,7 @@ from app.domain.wording import (
     run_names,
     whole,
 )
+from app.domain.wording import PAGE as ON_PAGES
 from app.domain.wording import names as listed_names
 
 BETTER, WORSE, EQUAL, OPEN = "Better", "Worse", "The same", "Not settled"
@@ -110,6 +112,27 @@ def _result(answer: Json) -> tuple[str, ...]:
     return tuple(parts)
 
 
+def best_said(answer: Json, key: str, task: str | None = None) -> str:
+    """Return which run is the best by a metric, and which may be as good; else by how much it is ahead."""
+    metric, called = answer["metrics"][key], run_names(answer["evaluations"])
+    name = metric_within(key, task)[0]
+    order = sorted(range(len(called)), key=lambda place: metric["ranks"][place] or len(called) + 1)
+    best, second = order[:2]
+    if metric["values"][best] is None:
+        return f"{sentence(name)} has no value in any of the runs."
+    said = f"{called[best]} is best by {name}, {ON_PAGES.value(metric['values'][best])}"
+    if metric["may_be_best"] is None:
+        return f"{said}; which others may be as good is not known."
+    ids = [str(one["id"]) for one in answer["evaluations"]]
+    alike = [called[place] for place in order[1:] if ids[place] in map(str, metric["may_be_best"])]
+    if alike:
+        return f"{said}; {listed_names(alike)} may be as good."
+    between = [one for one in metric["differences"] if {str(one["a"]), str(one["b"])} == {ids[best], ids[second]}]
+    ahead = [turned(one, ids[best]) for one in between]
+    by = [ON_PAGES.said(one["difference"], one["low"], one["high"], sign=True) for one in ahead]
+    return f"{said}, ahead of {called[second]}{''.join(f' by {one}' for one in by)}. No other may be as good."
+
+
 def other_way_round(answer: Json) -> Json:
     """Return a comparison of two runs as one of the second against the first."""
     first, second = answer["evaluations"]
@@ -133,6 +156,7 @@ def _of_runs(answer: Json) -> Document:
     findings = [Said(one["severity"], one["message"]) for one in answer.get("findings") or ()]
     disagreements = [Said("note", one["message"]) for one in answer["disagreements"][:_MOST_DISAGREEMENTS]]
     against = f"to the baseline {baseline}" if baseline else "to the best"
+    headline = next(iter(answer["metrics"]))
     lede = f"{names[0]} less {names[1]}, with" if pair else f"The runs in order, their differences {against} with"
     return Document(
         title=(Name(names[0]), " against ", Name(names[1]), role) if pair else f"{len(runs)} runs",
@@ -140,7 +164,7 @@ def _of_runs(answer: Json) -> Document:
         facts=[("", f"{level} intervals"), *([] if pair or not baseline else [("", f"baseline {baseline}")])],
         identifier=answer["id"],
         opening=[
-            *([Said("result", _result(answer))] if pair else []),
+            Said("result", _result(answer)) if pair else Said("result", best_said(answer, headline), only=PAGE),
             Said("design", f'{paired} "Same" means a difference of at most {design["rope"]:g}.'),
             *findings,
             *([] if pair else disagreements),
@@ -227,7 +251,7 @@ def _causes(answer: Json, names: Sequence[str]) -> list[Section]:
             between = (", ", Name(name_of[pair["a"]]), " less ", Name(name_of[pair["b"]])) if len(names) > _PAIR else ()
             rows = [cause_row(one) for one in sorted(causes["items"], key=lambda one: -abs(one["value"]))]
             total = Estimate(causes["difference"], sign=True)
-            groups.append(Group([*rows, [("all together",), total]], (Name(key), *between)))
+            groups.append(Group([*rows, [("all together",), total]], (MetricName(key), *between)))
     if not (groups or notes):
         return []
     columns = [Column("cause", Kind.NAME), Column("part", Kind.ESTIMATE, style="strong")]
@@ -316,7 +340,7 @@ def turned(pair: Json, run: str) -> Json:
 
 
 def _named(key: str, metric: Json) -> Words:
-    return (Name(key), ", lower is better") if metric["better"] == "lower" else (Name(key),)
+    return (MetricName(key), ", lower is better") if metric["better"] == "lower" else (MetricName(key),)
 
 
 def folded(rows: Sequence[tuple[str, float, list[Cell]]]) -> list[list[Cell]]:
@@ -375,7 +399,7 @@ def _of_models(answer: Json) -> Document:
         [(Name(names[place]),), rounded(ranks[place], 2), _alike(answer, place, names)] for place in order
     ]
     return Document(
-        title=(f"{len(names)} models by ", Name(answer["metric"])),
+        title=(f"{len(names)} models by ", MetricName(answer["metric"])),
         on=f"on {data}",
         facts=[("", f"{answer['better']} is better")],
         identifier=answer["id"],

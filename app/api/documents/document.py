@@ -27,7 +27,13 @@ SHORT: Final = ALL - PAGE
 
 
 class Name(str):
-    """A name that came with a request, or the key of a metric: data, and never markup."""
+    """A name that came with a request: data, and never markup."""
+
+    __slots__ = ()
+
+
+class MetricName(Name):
+    """The key of a metric, in place of which a page has its name."""
 
     __slots__ = ()
 

@@ -1,8 +1,6 @@
 """An evaluation as a document: findings first, then the values to look at, the classes, and what has no value."""
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cache
 from typing import Final
 
 from app.api.documents import headings
@@ -22,6 +20,7 @@ from app.api.documents.document import (
     Kind,
     Matrix,
     Medium,
+    MetricName,
     Name,
     Records,
     Said,
@@ -35,6 +34,9 @@ from app.api.documents.reading import (
     class_word,
     ends_of,
     has_classes,
+    in_words,
+    key_of,
+    metric_card,
     overall,
     positive_counts,
     precision_of,
@@ -44,8 +46,6 @@ from app.api.documents.reading import (
     shown_first,
     weakest_classes,
 )
-from app.domain.catalogue import describe_metric, metric_by_name
-from app.domain.errors import DomainError
 from app.domain.expressions.syntax import write_label
 from app.domain.inputs.kind import EQUALLY_FREQUENT
 from app.domain.inputs.kinds import KINDS, task_of
@@ -111,26 +111,10 @@ def evaluation_document(answer: Json) -> Document:
             f"Intervals are at {values.level}. {_SCALED if balanced else ''}"
             "All numbers, exact and with the method of each interval, are in the JSON answer."
         ],
-        terms=sorted({(key, *metric_card(key, task)) for key in values.keys if metric_card(key, task)[1]}),
+        terms=sorted({(key, *metric_card(key, task)) for key in map(key_of, values.keys) if metric_card(key, task)[1]}),
         task=task,
         records=Records(_HEADS, list(_Lines(answer).all())),
     )
-
-
-@cache
-def metric_card(key: str, task: str | None) -> tuple[str, str]:
-    """Return name and sentence of a metric of a task; those of an expression are its text."""
-    metric, bracket, parameters = key.partition("(")
-    if not _WITH_PARAMETERS.fullmatch(key):
-        return key, ""
-    try:
-        card = describe_metric(metric_by_name(metric, task))
-    except DomainError:
-        return key, ""
-    return sentence(card.name) + (f" ({parameters}" if bracket else ""), card.sentence
-
-
-_WITH_PARAMETERS: Final = re.compile(r"\w+(\([\w.=, ]+\))?")
 
 
 def _task(answer: Json) -> str | None:
@@ -218,7 +202,7 @@ class _Values:
         name, explained = metric_card(key, _task(self._answer))
         known = explained and key in self.keys
         stays = has_classes(self._answer) and not one.moves
-        return [Term(key, name) if known else (Name(key),), one, "same" if stays else one.twin]
+        return [Term(key, name) if known else (MetricName(key),), one, "same" if stays else one.twin]
 
     def _estimate(self, name: str, value: float | None, note: str) -> Estimate:
         groups, twin = self._answer["metrics"], self._answer["metrics"].get(_BALANCED, {}).get(name)
@@ -455,7 +439,7 @@ def _undefined(answer: Json) -> Section:
         metrics[one["metric"]] = None
         labels[label] = None
     rows: list[list[Cell]] = [
-        [_several(metrics), _several(label for label in labels if label) or "all together", sentence(reason)]
+        [in_words(_several(metrics)), _several(label for label in labels if label) or "all together", sentence(reason)]
         for reason, (metrics, labels) in list(found.items())[:_MOST_UNDEFINED]
     ]
     columns = [Column("Metric"), Column("Class"), Column("Why")]

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from app.api.documents.document import Json, Name, Words
+from app.api.documents.document import Json, MetricName, Name, Words
 from app.api.documents.reading import overall, recalls_of
 from app.domain.inputs.content import Content
 from app.domain.wording import PAGE, whole
@@ -90,8 +90,8 @@ def of_slices(slices: Sequence[tuple[str, Json]], metric: str, against: str) -> 
     """
     worse = [(name, one) for name, one in slices if one["difference"].get("verdict") == "worse"]
     if not worse:
-        return ("No slice has a worse ", Name(metric), " beyond chance")
+        return ("No slice has a worse ", MetricName(metric), " beyond chance")
     name, value = worse[0]
     others = f" and {len(worse) - 1} more are" if len(worse) > 1 else " is"
     here = f" {PAGE.value(value['value'])} there, {PAGE.value(value['reference'])} in {against}"
-    return (Name(name), f"{others} worse: ", Name(metric), here)
+    return (Name(name), f"{others} worse: ", MetricName(metric), here)

@@ -14,6 +14,7 @@ from app.api.documents.document import (
     Json,
     Kind,
     Link,
+    MetricName,
     Name,
     Records,
     Said,
@@ -94,7 +95,12 @@ def _heading(answer: Json) -> tuple[str, ...]:
     """Return until when each metric held."""
     days = {item["evaluation"]: day(item) for item in answer["items"]}
     first = {one["metric"]: days.get(one["to"], "") for one in reversed(answer["changes"])}
-    held = [part for metric, at in first.items() if at for part in (Name(printable(metric)), f" held until {at}", ", ")]
+    held = [
+        part
+        for metric, at in first.items()
+        if at
+        for part in (MetricName(printable(metric)), f" held until {at}", ", ")
+    ]
     return tuple(held[:-1])
 
 
@@ -119,7 +125,7 @@ def _evaluations(items: Sequence[Json], changes: Sequence[Json]) -> Table:
     metrics = list(dict.fromkeys(name for item in items for name in item["metrics"]))
     columns = [Column("evaluation", Kind.NAME, style="nw"), Column("version"), Column("samples", Kind.NUMBER)]
     for metric in metrics:
-        columns += [Column((Name(metric),), Kind.ESTIMATE, style="strong"), Column("expected", style="ci nw")]
+        columns += [Column((MetricName(metric),), Kind.ESTIMATE, style="strong"), Column("expected", style="ci nw")]
     said = claims(changes)
     rows = [
         [

@@ -13,6 +13,7 @@ from app.api.documents.document import (
     Json,
     Kind,
     Link,
+    MetricName,
     Name,
     Records,
     Said,
@@ -35,7 +36,7 @@ def leaderboard_document(answer: Json) -> Document:
     better = f", {answer['better']} is better" if answer["better"] in ("higher", "lower") else ""
     lede = "The latest evaluation of each version." if items else "There are no evaluations."
     return Document(
-        title=(Name(dataset_name(answer["dataset"])), " by ", Name(metric), better),
+        title=(Name(dataset_name(answer["dataset"])), " by ", MetricName(metric), better),
         facts=[("", fact) for fact in _size(answer)],
         sections=[Section("models", "Models", [leaderboard_table(answer), *leaderboard_notes(answer)], lede)],
         records=Records(
@@ -56,7 +57,7 @@ def leaderboard_table(answer: Json) -> Table:
     columns = [
         Column("rank", Kind.NUMBER),
         Column("model", Kind.NAME, cut=30),
-        Column((Name(answer["metric"]),), Kind.DRAWN, style="big"),
+        Column((MetricName(answer["metric"]),), Kind.DRAWN, style="big"),
         Column("n", Kind.NUMBER, only=PAGE),
     ]
     groups = list(_groups(answer["items"], percent(answer["level"], None)))

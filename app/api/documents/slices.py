@@ -16,6 +16,7 @@ from app.api.documents.document import (
     Json,
     Kind,
     Link,
+    MetricName,
     Name,
     Records,
     Said,
@@ -24,8 +25,7 @@ from app.api.documents.document import (
     Tag,
     Words,
 )
-from app.api.documents.evaluation import metric_card
-from app.api.documents.reading import counted, interval_words
+from app.api.documents.reading import counted, interval_words, metric_card
 from app.domain.division import conditions_of, slice_text
 from app.domain.expressions.conditions import text_of
 from app.domain.wording import p_value, rounded, whole
@@ -92,7 +92,7 @@ def _table(answer: Json, metric: str) -> Table:
         Column("samples", Kind.NUMBER, only=ALL if all("counts" not in value for value in values) else ALL - TEXT),
         Column("counts", Kind.NUMBER, style="nw"),
         Column("beyond", Kind.NUMBER),
-        Column((Name(metric),), Kind.DRAWN, style="big"),
+        Column((MetricName(metric),), Kind.DRAWN, style="big"),
         Column("less reference", Kind.VALUE),
         Column("at its prevalence", Kind.VALUE),
         Column("p", Kind.NUMBER, style="nw"),
@@ -100,7 +100,12 @@ def _table(answer: Json, metric: str) -> Table:
     ]
     rows = [_row(one, one["metrics"][metric], answer["evaluation_id"]) for one in ordered]
     return Table(
-        f"{metric} by slice", columns, [Group(rows)], interval_words(answer["level"]), short=_SHORT, rest="slices"
+        f"{metric_card(metric)[0]} by slice",
+        columns,
+        [Group(rows)],
+        interval_words(answer["level"]),
+        short=_SHORT,
+        rest="slices",
     )
 
 
@@ -157,7 +162,7 @@ def _ranges(answer: Json) -> Table:
     ]
     rows: list[list[Cell]] = [
         [
-            (Name(one["metric"]),),
+            (MetricName(one["metric"]),),
             (Name(one["by"]),),
             (Name(slice_text(one["smallest"])),),
             (Name(slice_text(one["largest"])),),

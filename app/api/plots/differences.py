@@ -15,6 +15,7 @@ from app.api.documents.comparison import (
     outcome,
 )
 from app.api.documents.document import Json
+from app.api.documents.reading import metric_card
 from app.api.plots import marks
 from app.api.plots.look import Figure, Look, Spec
 from app.api.plots.marks import ROW_HEIGHT, Row, apart, sentences
@@ -85,6 +86,7 @@ def _pairs(answer: Json) -> list[tuple[str, str]]:
 def _rows(answer: Json, names: Mapping[str, str], a: str, b: str) -> list[Row]:
     rows = []
     for key, metric in answer["metrics"].items():
+        called = printable(metric_card(key)[0])
         for pair in metric["differences"]:
             if (pair["a"], pair["b"]) != (a, b) or pair["difference"] is None:
                 continue
@@ -94,7 +96,7 @@ def _rows(answer: Json, names: Mapping[str, str], a: str, b: str) -> list[Row]:
             rows.append(
                 {
                     "pair": f"{names[a]} less {names[b]}",
-                    "metric": f"{printable(key)} (lower is better)" if turned else printable(key),
+                    "metric": f"{called} (lower is better)" if turned else called,
                     "of_class": is_of_class(key),
                     "difference": pair["difference"],
                     "low": pair["low"],

@@ -6,6 +6,7 @@ from itertools import pairwise
 
 from app.api.documents.document import Json
 from app.api.documents.history import LEVEL, day
+from app.api.documents.reading import metric_card
 from app.api.plots import marks
 from app.api.plots.look import Figure, Look, Spec
 from app.api.plots.marks import Row, sentences
@@ -50,15 +51,13 @@ def _in_words(items: Sequence[Json], metric: str) -> str:
     known = [one for one in items if one["metrics"][metric]["value"] is not None]
     first, last = (PAGE.value(known[place]["metrics"][metric]["value"]) for place in (0, -1))
     span = f"from {day(known[0])}, {first}, to {day(known[-1])}, {last}"
-    return f"{printable(metric)} of {whole(len(known))} evaluations {span}."
+    return f"{printable(metric_card(metric)[0])} of {whole(len(known))} evaluations {span}."
 
 
 def _changed(change: Json, items: Sequence[Json]) -> str:
     at = next((day(one) for one in items if one["evaluation"] == change["to"]), "")
-    levels = (
-        f"{printable(change['metric'])} changed from {PAGE.value(change['before'])} to {PAGE.value(change['after'])}"
-    )
-    return f"{levels}, {at}." if at else ""
+    name, levels = metric_card(change["metric"])[0], (PAGE.value(change[side]) for side in ("before", "after"))
+    return f"{printable(name)} changed from {' to '.join(levels)}, {at}." if at else ""
 
 
 def _panel(look: Look, items: Sequence[Json], metric: str, changes: Sequence[Json], *, last: bool) -> Spec:
@@ -109,7 +108,7 @@ def _panel(look: Look, items: Sequence[Json], metric: str, changes: Sequence[Jso
                 look,
             ),
         ],
-        title=printable(metric),
+        title=printable(metric_card(metric)[0]),
     )
 
 

@@ -25,6 +25,7 @@ from app.api.documents.document import (
     Link,
     Matrix,
     Medium,
+    MetricName,
     Name,
     Rule,
     Rules,
@@ -33,7 +34,7 @@ from app.api.documents.document import (
     Tag,
     Term,
 )
-from app.api.documents.reading import sentence
+from app.api.documents.reading import in_words, key_of, metric_card, sentence
 from app.api.documents.text import plain
 from app.api.plots.look import BREAKS, Theme, colours_of, lines_of
 from app.api.plots.matrices import WITH_COUNTS, WITH_SHARES, beside_each_other, in_percent
@@ -206,7 +207,7 @@ def view(document: Document, at: At = None) -> dict[str, Any]:
             "id": document.identifier,
         },
         "document": document,
-        "say": next((plain(one.text) for one in said if one.kind == "result"), ""),
+        "say": next((in_words(plain(one.text)) for one in said if one.kind == "result"), ""),
         "findings": findings[:_MOST_SAID],
         "more": findings[_MOST_SAID:],
         "sections": [
@@ -233,11 +234,11 @@ def _block(block: Block, at: At) -> dict[str, Any]:
         case Figures():
             return {"kind": "figures", "said": block.said}
         case Said():
-            return {"kind": "said", "text": plain(block.text)}
+            return {"kind": "said", "text": in_words(plain(block.text))}
 
 
 def _finding(one: Said) -> dict[str, Any]:
-    head, stop, rest = plain(one.text).partition(". ")
+    head, stop, rest = in_words(plain(one.text)).partition(". ")
     severity = one.kind if one.kind in _SEVERITIES else "note"
     return {"severity": severity, "word": one.kind.capitalize(), "head": head + stop.strip(), "rest": rest}
 
@@ -323,10 +324,14 @@ def _cell(cell: Cell, at: At) -> Markup:
         case Link():
             return Markup("<bdi>{}</bdi>").format(printable(cell.name))
         case Term():
-            return Markup('<a class="t" href="#d-{}">{}</a>').format(cell.key, printable(cell.name))
+            return Markup('<a class="t" href="#d-{}">{}</a>').format(key_of(cell.key), printable(cell.name))
     parts = (cell,) if isinstance(cell, str) else cell
     return Markup("").join(
-        Markup("<bdi>{}</bdi>").format(printable(one)) if isinstance(one, Name) else escape(printable(one))
+        escape(printable(metric_card(one)[0]))
+        if isinstance(one, MetricName)
+        else Markup("<bdi>{}</bdi>").format(printable(one))
+        if isinstance(one, Name)
+        else escape(printable(one))
         for one in parts
     )
 
@@ -401,7 +406,7 @@ def _rule(rule: Rule) -> dict[str, Any]:
         "key": rule.key,
         "demand": plain(rule.demand),
         "decided": printable(rule.decided),
-        "message": printable(rule.message),
+        "message": in_words(printable(rule.message)),
         "text": text,
         "interval": interval,
         "axis": _axis(rule, one) if isinstance(one, Estimate) and one.value is not None else None,

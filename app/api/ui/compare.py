@@ -11,18 +11,16 @@ from fastapi import Query, Request
 from starlette.responses import Response
 
 from app.api.deps import UseContext
-from app.api.documents.comparison import comparison_document, other_way_round, turned
+from app.api.documents.comparison import best_said, comparison_document, other_way_round, turned
 from app.api.documents.document import Json, Table
-from app.api.documents.evaluation import metric_card
-from app.api.documents.reading import class_word, ends_of, overall, recalls_of, sentence
+from app.api.documents.reading import class_word, ends_of, in_words, metric_card, overall, recalls_of, sentence
 from app.api.plots.registry import as_answered
 from app.api.report import table_view
 from app.api.ui.web import Web, page_routes, respond, write
-from app.domain.catalogue import describe_metric, metric_by_name
 from app.domain.expressions.syntax import write_label
 from app.domain.inputs.kinds import KINDS, task_of
 from app.domain.named_metrics import COMPARED, RANKED, RECALL
-from app.domain.wording import PAGE, dataset_name, names, percent, printable, run_names, whole
+from app.domain.wording import PAGE, dataset_name, percent, printable, run_names, whole
 from app.services.compare.comparison_answer import Besides
 from app.services.compare.comparisons import NewComparison
 
@@ -113,8 +111,8 @@ class _Compared:
         return {
             "title": f"{self._names[0]} against {self._names[1]}" if pair else f"{len(self._order)} runs",
             "on": f"on {datasets[0]}" if len(datasets) == 1 else f"on {len(datasets)} datasets",
-            "say": self._verdict(),
-            "notes": [printable(one["message"]) for one in said],
+            "say": best_said(answer, self._first, self._task),
+            "notes": [in_words(printable(one["message"])) for one in said],
             "runs": list(zip(self._names, self._ids, strict=True)),
             "best": self._may_be_best(self._first),
             "pairs": [
@@ -135,30 +133,12 @@ class _Compared:
             "design": f"{'Paired' if design['paired'] else 'Not paired'}: {printable(design['reason'])}.",
             "rope": f"{design['rope']:g}",
             "method": design["multiplicity"]["method"],
-            "remarks": [printable(sentence(one)) for one in answer["notes"]],
+            "remarks": [in_words(printable(sentence(one))) for one in answer["notes"]],
         }
 
     # --- in words
 
-    def _verdict(self) -> str:
-        key, metric = self._first, self._metrics[self._first]
-        value = self._values(key)[0]
-        if value is None:
-            return f"{self._called(key)} has no value in any of the runs."
-        name = describe_metric(metric_by_name(key.partition("(")[0], self._task)).name
-        said = f"{self._names[0]} is best by {name}, {PAGE.value(value)}"
-        if metric["may_be_best"] is None:
-            return f"{said}; which others may be as good is not known."
-        others = [self._names[place] for place in self._may_be_best(key) if place]
-        if others:
-            return f"{said}; {names(others)} may be as good."
-        pair = self._difference(key, 0, 1)
-        ahead = PAGE.said(pair["difference"], pair["low"], pair["high"], sign=True)
-        return f"{said}, ahead of {self._names[1]} by {ahead}. No other may be as good."
-
     def _called(self, key: str) -> str:
-        if key in self._of_classes:
-            return f"{metric_card(RECALL, self._task)[0]} of {printable(self._of_classes[key])}"
         return metric_card(key, self._task)[0]
 
     def _counted(self) -> dict[str, int]:

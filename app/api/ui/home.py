@@ -13,9 +13,17 @@ from app.api.cursors import Cursor
 from app.api.deps import Context, UseContext
 from app.api.documents.check import check_document
 from app.api.documents.document import Json
-from app.api.documents.evaluation import metric_card
 from app.api.documents.leaderboard import leaderboard_notes, leaderboard_table
-from app.api.documents.reading import class_word, has_classes, positive_counts, sentence, weakest_classes
+from app.api.documents.reading import (
+    class_word,
+    has_classes,
+    in_words,
+    metric_card,
+    metric_within,
+    positive_counts,
+    sentence,
+    weakest_classes,
+)
 from app.api.documents.text import plain
 from app.api.plots.registry import as_answered
 from app.api.problems import InvalidQuery
@@ -167,7 +175,7 @@ def _run(item: Json, columns: Sequence[tuple[str, str]], findings: Mapping[UUID,
     # A run of another task than most has its own value in words.
     own = [] if units is None or any(key in metrics for key, _ in columns) else map(listed, units.ranked)
     return {
-        "finding": None if finding is None else (finding.severity.value, _first_sentence(finding.message)),
+        "finding": None if finding is None else (finding.severity.value, _first_sentence(in_words(finding.message))),
         "own": next((f"{name} {PAGE.value(metrics[key])}" for key, name in own if key in metrics), ""),
         "id": item["id"],
         "name": run_name(item["model"]),
@@ -224,7 +232,7 @@ async def _block(context: Context, board: Json) -> dict[str, Any]:
     }
     report = read[lines[0]["evaluation"]["id"]]
     task = task_of(report["input"]["kind"], report["input"])
-    card = _name(board["metric"], task)
+    card = metric_within(board["metric"], task)[0]
     moves = has_classes(report) and board["metric"] not in report["metrics"]["prevalence_insensitive"]
     mark = ("o" if moves else "d") if has_classes(report) else "shape"
     changed = None if before is None else _changed(card, newest, before, read)
@@ -242,12 +250,6 @@ async def _block(context: Context, board: Json) -> dict[str, Any]:
         "named": dataset_query(dataset),
         "model": newest["model"]["name"],
     }
-
-
-def _name(metric: str, task: str | None) -> str:
-    """Return the name of a metric within a sentence."""
-    known = metric_card(metric, task)[1]
-    return describe_metric(metric_by_name(metric.partition("(")[0], task)).name if known else printable(metric)
 
 
 def _facts(report: Json, by_date: Sequence[Json]) -> list[str]:

@@ -7,6 +7,7 @@ import httpx
 import numpy as np
 import pytest
 
+from app.api.documents.reading import metric_card
 from app.api.plots.catalogue import names_of
 from app.api.plots.matrices import beside_each_other
 from app.api.plots.registry import PLOTS, Needs, Subject
@@ -209,11 +210,11 @@ def test_differences_are_those_of_the_comparison(client: httpx.Client, two: str,
     answer = client.get(f"/v1/comparisons/{made}").json()
     specification = check_specification(client.get(f"/v1/comparisons/{made}/plots/differences.json"))
     rows = {row["metric"]: row for rows in values_of(specification, "values") for row in rows if "difference" in row}
-    for key in ("accuracy", "h_mean"):
+    for key, name in (("accuracy", "Accuracy"), ("h_mean", "Harmonic mean of the recalls")):
         (pair,) = answer["metrics"][key]["differences"]
-        assert (rows[key]["at"], rows[key]["from"], rows[key]["to"]) == (pair["difference"], pair["low"], pair["high"])
+        assert (rows[name]["at"], rows[name]["from"], rows[name]["to"]) == (pair["difference"], pair["low"], pair["high"])
     (pair,) = answer["metrics"]["error_rate"]["differences"]
-    turned = rows["error_rate (lower is better)"]
+    turned = rows["Error rate (lower is better)"]
     assert (turned["at"], turned["from"], turned["to"]) == (-pair["difference"], -pair["high"], -pair["low"])
 
 
@@ -270,8 +271,8 @@ def test_many_differences_are_not_cut_at_the_end(client: httpx.Client) -> None:
     drawn = check_specification(client.get(f"/v1/comparisons/{made['id']}/plots/differences.json"))
     assert drawn["title"]["subtitle"][-1] == "80 of 92: of single classes the largest differences"
     shown = list(dict.fromkeys(one for one in values_of(drawn, "metric") if isinstance(one, str)))
-    assert shown[-2:] == ["h_mean", "gps(recall@*, precision@3)"]
-    sizes = {name: abs(one["differences"][0]["difference"]) for name, one in made["metrics"].items()}
+    assert shown[-2:] == ["Harmonic mean of the recalls", "gps(recall@*, precision@3)"]
+    sizes = {metric_card(key)[0]: abs(one["differences"][0]["difference"]) for key, one in made["metrics"].items()}
     left_out = [sizes[name] for name in sizes if name not in shown]
     assert len(left_out) == 12
-    assert max(left_out) <= min(sizes[name] for name in shown if name.startswith("recall@"))
+    assert max(left_out) <= min(sizes[name] for name in shown if name.startswith("Recall of "))
