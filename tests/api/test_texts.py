@@ -262,7 +262,8 @@ def test_pages_name_metrics_in_words() -> None:
         "Harmonic mean of the recalls is 0.4; that of recall of D, min(recall of every class) and mcc is lower."
     )
     # An address, a class and a file are no metrics.
-    assert in_words("ask me@example.org of my_class in f1_macro.csv") == "ask me@example.org of my_class in f1_macro.csv"
+    others = "ask me@example.org of my_class in f1_macro.csv"
+    assert in_words(others) == others
     assert metric_card("min(recall@*)")[0] == "Lowest recall of any class"
     assert metric_card('precision@"a b"') == ("Precision of a b", metric_card("precision")[1])
     assert metric_card("recall@A - recall@B") == ("recall@A - recall@B", "")

@@ -212,7 +212,8 @@ def test_differences_are_those_of_the_comparison(client: httpx.Client, two: str,
     rows = {row["metric"]: row for rows in values_of(specification, "values") for row in rows if "difference" in row}
     for key, name in (("accuracy", "Accuracy"), ("h_mean", "Harmonic mean of the recalls")):
         (pair,) = answer["metrics"][key]["differences"]
-        assert (rows[name]["at"], rows[name]["from"], rows[name]["to"]) == (pair["difference"], pair["low"], pair["high"])
+        found = rows[name]
+        assert (found["at"], found["from"], found["to"]) == (pair["difference"], pair["low"], pair["high"])
     (pair,) = answer["metrics"]["error_rate"]["differences"]
     turned = rows["Error rate (lower is better)"]
     assert (turned["at"], turned["from"], turned["to"]) == (-pair["difference"], -pair["high"], -pair["low"])
