@@ -1,4 +1,4 @@
-"""A million stored evaluations on Postgres: what lists and leaderboards cost, asked through the store itself.
+"""A million stored evaluations on Postgres: what lists, leaderboards and histories cost, asked without HTTP.
 
     python -m benchmarks.scale --rows 1000000 [--folder DIR]
 
@@ -30,6 +30,7 @@ from app.domain.evaluation import Bound, DatasetRef, EvaluationQuery, Position, 
 from app.domain.identifiers import first_id_from
 from app.domain.named_metrics import HEADLINE
 from app.embedded import EmbeddedPostgres
+from app.services.history import HistoryQuery, HistoryService
 from app.settings import normalize_database_url
 from app.store.database.engine import create_engine
 from app.store.database.tables import evaluations
@@ -48,7 +49,8 @@ NAMED = (
     ("medium", 0.02, 200, "weekly"),
     ("small", 0.001, 10, "yearly"),
 )
-# Evaluations of 10 classes and 85 metrics, 2 % of the values undefined, in the order of their time.
+# Evaluations of 10 classes, with 0 to 7 samples in a cell, and 85 metrics, 2 % of the values undefined, in the order of
+# their time.
 FILL = """
 INSERT INTO evaluations (id, model_id, dataset_id, n_classes, n_samples, project, kind, content, revision, counts_type,
     labels, tags, metric_values, counts, model_name_id)
@@ -57,7 +59,8 @@ SELECT id, model_id, dataset_id, 10, 1000, :project, 'confusion_matrix', 'counts
         'team', 'team ' || floor(20 * random()), 'git', substr(md5(id::text), 1, 7)),
     (SELECT array_agg(CASE WHEN random() < 0.02 THEN 'NaN' ELSE random() END)
         FROM generate_series(1, :metrics) WHERE id IS NOT NULL),
-    decode(repeat(md5(id::text), 12), 'hex') || '\\x0a000b00'::bytea, name_id
+    decode(regexp_replace(substr(translate(md5(id::text) || md5(id || 'b') || md5(id || 'c') || md5(id || 'd'),
+        '89abcdef', '34343434'), 1, 100), '(.)', '0\\100', 'g'), 'hex'), name_id
 FROM (
     SELECT (lpad(to_hex(:begin + floor(:rows * random())::bigint * :step), 12, '0') || '7'
             || substr(h, 1, 3) || '8' || substr(h, 4, 15))::uuid AS id,
@@ -129,6 +132,33 @@ async def measure(ask: Ask, server: EmbeddedPostgres, *, seconds: float) -> tupl
     used = time.process_time() + tree_seconds(server._server.pid) - used
     low, high = np.percentile(times, [50, 95])
     return float(low), float(high), used / len(times) * 1e3
+
+
+class _Here:
+    """Computes where it is asked."""
+
+    async def run(self, work: Callable[[], Any]) -> Any:
+        """Return what the work gives."""
+        return work()
+
+
+def histories(store: PostgresEvaluationStore, rows: int) -> list[tuple[str, Ask]]:
+    """Nearly 10,000 evaluations of a model on a dataset, all of them or the newest."""
+    number = min(9_900, int(rows * NAMED[1][1]))
+    ports: Any = (_Here(), store)
+    service = HistoryService(store, labels=ports[1], compute=ports[0])
+    since = START + rows * STEP * (1.0 - number / (rows * NAMED[1][1]))
+
+    def asked(*metrics: str) -> Ask:
+        query = HistoryQuery(model="weekly", dataset=DatasetRef("medium"), created_after=since, newest=True)
+        return lambda: service.read(PROJECT, replace(query, metrics=metrics))
+
+    stored: Ask = lambda: store.series(  # noqa: E731 - one of a list of them
+        PROJECT, EvaluationQuery(model="weekly", dataset="medium", created_after=since, descending=False, limit=10_001)
+    )
+    name = f"history of {number:,} evaluations"
+    metrics = ('recall@"class 1"', 'precision@"class 1"', "macro_f1", "h_mean")
+    return [(f"{name}, read alone", stored), *((f"{name}, {metric}", asked(metric)) for metric in metrics)]
 
 
 def questions(store: PostgresEvaluationStore, rows: int) -> list[tuple[str, Ask]]:
@@ -210,7 +240,7 @@ async def run(server: EmbeddedPostgres, chosen: argparse.Namespace, *, loaded: b
         await load(engine, chosen.rows)
         print(f"{chosen.rows:,} evaluations of {len(METRICS)} metrics, loaded in {time.perf_counter() - begin:.0f} s\n")
     print("| query | p50 ms | p95 ms | processor ms |\n| --- | ---: | ---: | ---: |")
-    for name, ask in questions(store, chosen.rows):
+    for name, ask in (*questions(store, chosen.rows), *histories(store, chosen.rows)):
         if chosen.only in name:
             # The best of some rounds: other work on the machine only ever adds.
             rounds = [await measure(ask, server, seconds=1.0) for _ in range(chosen.rounds)]

@@ -598,16 +598,17 @@ def _change(
     if isinstance(estimand, str):
         raise TypeError("expected values, and what has none has no change")
     gap = change.since - change.before
-    day = first.created_at.date().isoformat()
+    last = whole.record(before[-1])
+    at = _moment(first, last)
     moved = f"{'rose' if gap > 0 else 'fell'} from {number(change.before)} to {number(change.since)}"
-    message = f"From {day} {_itself(estimand, gap)}{metric} {moved}."
+    message = f"From {at} on {_itself(estimand, gap)}{metric} {moved}."
     causes = None
     if has_causes(estimand) or has_loss_causes(estimand):
         causes, said = _causes(metric, whole, (since, before), estimand, kept)
-        message = message if said is None else f"From {day} {said}"
+        message = message if said is None else f"From {at} on {said}"
     return HistoryChange(
         metric=metric,
-        first=whole.record(before[-1]).id,
+        first=last.id,
         to=first.id,
         claimed_at=whole.record(since[-1]).id,
         before=change.before,
@@ -616,6 +617,14 @@ def _change(
         causes=causes,
         message=message,
     )
+
+
+def _moment(first: EvaluationRecord, last: EvaluationRecord) -> str:
+    """Say when a change was: the day, or the version where the evaluation before it is of the same day."""
+    day, version = first.created_at.date(), first.model.version
+    if day == last.created_at.date() and version is not None and version != last.model.version:
+        return f"version {version}"
+    return day.isoformat()
 
 
 def _itself(estimand: Estimand, gap: float) -> str:

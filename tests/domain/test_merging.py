@@ -120,12 +120,17 @@ def told(source: Any) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.parametrize("splits", [2, pytest.param(50, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", WHOLES)
-def test_parts_are_the_whole_again(name: str) -> None:
+def test_parts_are_the_whole_again(name: str, splits: int) -> None:
+    """Of random splits, bit for bit; the six judgements of a query stay together, and each part has every class."""
     kind, columns, options = WHOLES[name]
-    order = np.concatenate(PARTS)
-    parts = [read(kind, columns, options, rows) for rows in PARTS]
-    assert told(merged(parts)) == told(read(kind, columns, options, order))
+    rng = np.random.default_rng(0)
+    for _ in range(splits):
+        side = np.r_[0, 1, rng.integers(0, 2, N // 6 - 2)]
+        parts = [np.arange(N).reshape(-1, 6)[side == one].ravel() for one in (0, 1)]
+        whole = told(read(kind, columns, options, np.concatenate(parts)))
+        assert told(merged([read(kind, columns, options, rows) for rows in parts])) == whole
 
 
 def test_every_kind_is_looked_at() -> None:

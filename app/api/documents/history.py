@@ -94,6 +94,8 @@ def _said(answer: Json) -> str:
 def _heading(answer: Json) -> tuple[str, ...]:
     """Return until when each metric held."""
     days = {item["evaluation"]: day(item) for item in answer["items"]}
+    if len(set(days.values())) == 1:
+        days = {item["evaluation"]: f"version {item['version'] or ''}" for item in answer["items"]}
     first = {one["metric"]: days.get(one["to"], "") for one in reversed(answer["changes"])}
     held = [
         part

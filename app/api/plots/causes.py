@@ -60,11 +60,11 @@ def falls_of_comparison(answer: Json) -> list[Fall]:
 
 
 def falls_of_history(answer: Json) -> list[Fall]:
-    """Return the changes that have causes."""
+    """Return the changes that have several causes: of a class prevalence there is but one."""
     return [
         Fall(f"{printable(one['metric'])}, {PLAIN.value(one['before'])} to {PLAIN.value(one['after'])}", one["causes"])
         for one in answer["changes"]
-        if (one.get("causes") or {}).get("items")
+        if any(part["value"] for part in ((one.get("causes") or {}).get("items") or ())[1:])
     ]
 
 

@@ -11,7 +11,7 @@ from uuid import UUID
 
 import numpy as np
 
-from app.domain.errors import DomainError, NeedsScores, NoSamples, NotForKind, NotFound, Overloaded
+from app.domain.errors import DomainError, InvalidInput, NeedsScores, NoSamples, NotForKind, NotFound, Overloaded
 from app.domain.evaluation import (
     DatasetRef,
     EvaluationQuery,
@@ -331,8 +331,8 @@ class EvaluationService:
         return NewEvaluation(
             source=replace(source, facts={**source.facts, MERGED_FACT: [str(one) for one in identifiers]}),
             options=new.options(source.is_grouped),
-            model=new.model or _only({run.model for run in runs}),
-            dataset=new.dataset or _only({run.dataset for run in runs}),
+            model=new.model or _only({run.model for run in runs}, "model"),
+            dataset=new.dataset or _only({run.dataset for run in runs}, "dataset"),
             tags=new.tags,
         )
 
@@ -656,9 +656,16 @@ def _needs_samples(source: MatrixInput, options: Options) -> bool:
     return source.is_scored or source.is_grouped or source.is_weighted
 
 
-def _only(names: set[Item]) -> Item | None:
-    """Return what all have; None where they differ."""
-    return next(iter(names)) if len(names) == 1 else None
+def _only(names: set[Item], what: str) -> Item:
+    """Return the name that all parts of a merge have.
+
+    Raises:
+        InvalidInput: they differ.
+    """
+    if len(names) > 1:
+        detail = f"expected a {what} with a name: the evaluations are of {len(names)} that differ, in name or version"
+        raise InvalidInput.at(f"/{what}", "missing_field", detail)
+    return next(iter(names))
 
 
 def _found(record: EvaluationRecord | None, identifier: UUID) -> EvaluationRecord:

@@ -386,7 +386,8 @@ def _largest(gap: float | None, items: Sequence[Cause], moved: Callable[[Cause],
     because, rest = moved(lead), abs(lead.value) - abs(gap)
     if rest <= NOISE:
         return f"{number(abs(lead.value))} of it because {because}"
-    return f"that {because} alone takes {number(abs(lead.value))}, and the other causes give {number(rest)} back"
+    moved_by, back = ("gives", "take") if gap > 0 else ("takes", "give")
+    return f"that {because} alone {moved_by} {number(abs(lead.value))}, and the other causes {back} {number(rest)} back"
 
 
 _MADE_WORSE = {
