@@ -44,7 +44,7 @@ class Benchmark:
 
 
 BENCHMARKS = (
-    Benchmark("kernel", "Matrix metrics in process", ("numpy", "pycm", "scikit-learn")),
+    Benchmark("kernel", "Metrics in process", ("numpy", "pycm", "scikit-learn", "ranx", "numba")),
     Benchmark("probability", "Probability metrics in process", ("numpy", "scipy", "scikit-learn")),
     Benchmark(
         "ingest",

@@ -1,4 +1,4 @@
-"""The matrix kernel beside PyCM and scikit-learn: `python -m benchmarks.kernel`.
+"""Metrics beside PyCM, scikit-learn and, where it is installed, ranx: `python -m benchmarks.kernel`.
 
 CPU time of this process, medians, both sides in turn in the same process, one BLAS thread. Freed memory is kept, as in
 the processes of the service: else the batch takes twice as long, or not, depending on what ran before it.
@@ -14,15 +14,25 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from importlib import import_module
+from importlib.util import find_spec
+from itertools import chain
 from statistics import median
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from app.domain.inputs.clustering import Clustering
+from app.domain.inputs.kind import Input
+from app.domain.inputs.multilabel import Multilabel
+from app.domain.options import Options
 from app.kernel.matrix.table import Table, confusion_counts
 from app.kernel.metrics.card import Inputs, Scope, evaluate_table
 from app.kernel.metrics.catalogue import catalogue
+from app.kernel.metrics.families.retrieval import mean_average_precision, mean_reciprocal_rank, ndcg_at_k
+from app.kernel.units.queries import Queries
+from app.services.evaluate.reports import evaluate
 from app.services.processes.worker import keep_freed_memory
 
 METRICS = [metric for metric in catalogue().of_matrices.reported.metrics if metric.card.inputs is Inputs.MATRIX]
@@ -118,6 +128,73 @@ def duels(rng: np.random.Generator) -> Iterator[Duel]:
     )
 
 
+def report_of(source: Input) -> object:
+    """The report of an input with limits and findings, from its columns."""
+    return evaluate(source.read(""), Options())
+
+
+def duels_of_kinds(rng: np.random.Generator) -> Iterator[Duel]:
+    from sklearn import metrics as sk
+
+    for n, labels in ((100_000, 50), (100_000, 10), (10_000, 200)):
+        truth = rng.random((n, labels)) < 0.1
+        said = truth ^ (rng.random(truth.shape) < 0.02)
+        yield Duel(
+            f"whole report of labels, n = {n:,}, L = {labels}, against scikit-learn's classification report",
+            lambda truth=truth, said=said: report_of(Multilabel(y_true=truth, y_pred=said)),  # type: ignore[misc]
+            lambda truth=truth, said=said: sk.classification_report(truth, said, zero_division=0),  # type: ignore[misc]
+            None,
+            5,
+        )
+    for n, groups in ((1_000_000, 10), (1_000_000, 50)):
+        classes = rng.integers(0, groups, n)
+        found = np.where(rng.random(n) < 0.7, classes, rng.integers(0, groups, n))
+        yield Duel(
+            f"whole report of clusterings, n = {n:,}, {groups} x {groups}, against scikit-learn's adjusted information",
+            lambda classes=classes, found=found: report_of(Clustering(y_true=classes, y_pred=found)),  # type: ignore[misc]
+            lambda classes=classes, found=found: sk.adjusted_mutual_info_score(classes, found),  # type: ignore[misc]
+            None,
+            5,
+        )
+    if find_spec("ranx") is not None:
+        yield from duels_of_rankings(rng)
+
+
+def duels_of_rankings(rng: np.random.Generator) -> Iterator[Duel]:
+    """Ours from arrays, ranx from data that it has in its own form already. Every query has the same value."""
+    ranx: Any = import_module("ranx")
+    n, items = 10_000, 100
+    query, relevance = np.repeat(np.arange(n), items), rng.integers(0, 4, n * items) * (rng.random(n * items) < 0.3)
+    exact = rng.permutation(n * items) / (n * items)
+    names, documents = [f"q{one}" for one in range(n)], [f"d{one}" for one in range(items)]
+    tables: list[list[list[Any]]] = [relevance.reshape(n, items).tolist(), exact.reshape(n, items).tolist()]
+    judged, ranked = (
+        {name: dict(zip(documents, row, strict=True)) for name, row in zip(names, table, strict=True)}
+        for table in tables
+    )
+    qrels, run = ranx.Qrels(judged), ranx.Run(ranked)
+    asked = {"nDCG@10": (ndcg_at_k, "ndcg@10"), "MAP": (mean_average_precision, "map")}
+    asked |= {"MRR": (mean_reciprocal_rank, "mrr")}
+    several = {name: ([metric], [theirs]) for name, (metric, theirs) in asked.items()}
+    several["all three"] = ([metric for metric, _ in asked.values()], [theirs for _, theirs in asked.values()])
+
+    def values(metrics: list[Any], scores: NDArray[Any]) -> list[float]:
+        queries = Queries(query, relevance, scores)
+        return [float(metric(queries, **({"k": 10} if metric is ndcg_at_k else {}))) for metric in metrics]
+
+    for name, (metrics, theirs) in several.items():
+        said = ranx.evaluate(qrels, run, theirs)
+        np.testing.assert_allclose(values(metrics, exact), [*said.values()] if theirs[1:] else said, rtol=1e-12)
+        for scores, ties in ((exact, ""), (exact.round(2), ", scores with ties")):
+            yield Duel(
+                f"{name} of {n:,} queries x {items} items from arrays{ties}, against ranx from its own data",
+                lambda metrics=metrics, scores=scores: values(metrics, scores),  # type: ignore[misc]
+                lambda theirs=theirs: ranx.evaluate(qrels, run, theirs),  # type: ignore[misc]
+                None,
+                5,
+            )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", default="", help="run the comparisons whose name contains this")
@@ -126,7 +203,8 @@ def main() -> None:
     keep_freed_memory()
     print(f"{len(CLASS)} class metrics and {len(OVERALL)} overall metrics per report\n")
     print("| what | ours | theirs | ratio | asked for |\n|---|---|---|---|---|")
-    for duel in duels(np.random.default_rng(1)):
+    rng = np.random.default_rng(1)
+    for duel in chain(duels(rng), duels_of_kinds(rng)):
         if only in duel.name:
             ours, theirs = measured(duel)
             times = f"{ours * 1e6:,.0f} us | {theirs * 1e6:,.0f} us"

@@ -348,7 +348,6 @@ REFUSED: list[tuple[Json, str, str]] = [
     ({"y_pred": [1, 2], "distances": [[0, 1], [2, 0]]}, "/input/distances/0/1", "not_a_distance"),
     ({"y_pred": [1, 2], "distances": [[0, 1], [1, 3]]}, "/input/distances/1/1", "not_a_distance"),
     ({"y_pred": [1, 2], "distances": [[0, -1], [-1, 0]]}, "/input/distances/0/1", "out_of_range"),
-    ({"y_true": [1, 2], "y_pred": [1, 2], "sample_weight": [1, 2]}, "/input/sample_weight", "unknown_field"),
     ({"y_true": [1, "a"], "y_pred": [1, 2]}, "/input/y_true/0", "mixed_labels"),
     ({"y_true": [1, 2], "y_pred": [1, 2], "sample_ids": ["a", "a"]}, "/input/sample_ids/1", "duplicate_sample_id"),
 ]
@@ -358,6 +357,13 @@ REFUSED: list[tuple[Json, str, str]] = [
 def test_bad_input_says_where(client: httpx.Client, source: Json, pointer: str, code: str) -> None:
     fault = refused(client, {"kind": "clustering", **source})
     assert (fault["pointer"], fault["code"]) == (pointer, code)
+
+
+def test_weights_are_refused_with_the_reason(client: httpx.Client) -> None:
+    fault = refused(client, {"kind": "clustering", "y_true": [1, 2], "y_pred": [1, 2], "sample_weight": [1, 2]})
+    assert (fault["pointer"], fault["code"]) == ("/input/sample_weight", "unknown_field")
+    assert "pairs of samples" in fault["detail"]
+    assert "suggestions" not in fault
 
 
 MANY = np.arange(1600) % 1100
