@@ -330,6 +330,15 @@ def drawn_labels(n_labels: int, size: int, random: np.random.Generator) -> Input
     return {"kind": "multilabel", "y_true": there.astype(int), "y_pred": found.astype(int)}
 
 
+def drawn_labels_in_groups(n_groups: int, random: np.random.Generator) -> Input:
+    """1 to 23 samples of a group, which has a chance of its own to have each of five labels and to find them."""
+    groups = np.repeat(np.arange(n_groups), random.integers(1, 24, n_groups))
+    shares, found = random.beta(2.0, 4.0, (n_groups, 5)), random.beta(6.0, 2.0, (n_groups, 5))
+    there = random.random((groups.size, 5)) < shares[groups]
+    said = random.random(there.shape) < np.where(there, found[groups], 0.15)
+    return {"kind": "multilabel", "y_true": there.astype(int), "y_pred": said.astype(int), "group_ids": groups}
+
+
 def drawn_queries(n_queries: int, random: np.random.Generator) -> Input:
     """20 items each; some queries are much harder than others."""
     grades = random.integers(0, 4, (n_queries, 20)) * (random.random((n_queries, 20)) < 0.3)
@@ -352,6 +361,10 @@ def of_units() -> Iterator[Design]:
         truths = values(drawn_labels(n_labels, POPULATION // 2, np.random.default_rng(1)), ("h_mean", "macro_f1"))
         for size in (200, 2000):
             yield Design("labels", f"{n_labels} of {size}", truths, partial(drawn_labels, n_labels, size))
+    of_labels = ("h_mean", "balanced_accuracy", "macro_f1", "micro_f1", "recall@0", "precision@0", "f1@0", "samples_f1")
+    truths = values(drawn_labels_in_groups(POPULATION // 12, np.random.default_rng(1)), of_labels)
+    for n_groups in (20, 50, 100):
+        yield Design("labels in groups", f"{n_groups} groups", truths, partial(drawn_labels_in_groups, n_groups))
     asked = ("ndcg_at_k(k=10)", "bpref", "expected_reciprocal_rank(k=20)", "rank_biased_precision(persistence=0.8)")
     queries = values(drawn_queries(POPULATION // 10, np.random.default_rng(1)), asked)
     for size in (15, 50, 200):

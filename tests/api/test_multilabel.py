@@ -268,7 +268,9 @@ def test_weights_and_groups(client: httpx.Client) -> None:
     assert weighted["intervals"]["samples_f1"]["low"] == pytest.approx(plain["intervals"]["samples_f1"]["low"])
     grouped = compute(client, {**SOURCE, "group_ids": [number // 4 for number in range(60)]})
     assert grouped["input"]["n_groups"] == 15
-    assert grouped["intervals"]["h_mean"]["method"] == "cluster_bootstrap"
+    assert grouped["intervals"]["h_mean"]["method"] == "cluster_influence"
+    assert grouped["intervals"]["macro_f1"]["method"] == "cluster_influence_logit"
+    assert grouped["intervals"]["recall@dog"]["method"] == "grouped_wilson"
 
 
 COLUMNS: dict[str, Any] = {f"y_true.{label}": TRUTH[:, code].astype(int) for code, label in enumerate(LABELS)}

@@ -167,13 +167,11 @@ def without_limits(one: Json) -> Json:
 
 
 def differences_of_limits(name: str, own: Json, other: Json) -> list[str]:
-    """Limits by a closed form are the same, those that were drawn have the same distribution, and others a reason."""
+    """Limits by a closed form are the same, those that were drawn have the same distribution or a reason."""
     if own["low"] is None and own["high"] is None:
-        reasoned = own.get("reason") in (
-            other.get("reason"),
-            "they need all samples at once, and there are more than were held in memory",
-        )
-        return [] if reasoned else [f"{name}: {own}, {other}"]
+        folded = own.get("reason") == "they need all samples at once, and there are more than were held in memory"
+        drawn = "bootstrap" in other["method"] or other["method"] in ("posterior", "simultaneous")
+        return [] if own.get("reason") == other.get("reason") or (folded and drawn) else [f"{name}: {own}, {other}"]
     if own["method"].removeprefix("folded_") != other["method"]:
         return [f"{name}: {own['method']} and {other['method']}"]
     width, drawn = other["high"] - other["low"], own["method"].startswith("folded_")

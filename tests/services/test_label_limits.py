@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from app.domain.inputs.classified import Predictions
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.inputs.multilabel import Multilabel
 from app.kernel.metrics.card import INPUTS_OF, Task
@@ -13,6 +14,7 @@ from app.kernel.samples.areas import area_influences
 from app.kernel.samples.scores import Scores
 from app.kernel.uncertainty.intervals import logit_limits, two_sided_z
 from app.services.estimands import Estimand, make_estimand
+from app.services.estimates.estimate import NoLimits
 from app.services.estimates.estimates import estimate
 from app.services.estimates.run_data import RunData
 from tests.bank import each
@@ -129,3 +131,55 @@ def test_the_mean_area_has_the_variance_of_the_mean_influence(n_labels: int) -> 
     assert found.value == pytest.approx(value, rel=1e-12)
     assert (found.low, found.high) == pytest.approx(logit_limits(float(value), half), rel=1e-12)
     assert (found.method, found.seed) == ("influence_logit", None)
+
+
+GROUPS = np.arange(SIZE) // 5
+OF_TABLES = ("recall@cat", "precision@dog", "f1@bird", "specificity@fish", "macro_f1")
+
+
+@pytest.mark.parametrize("weights", [None, WEIGHTS], ids=["plain", "weighted"])
+def test_labels_of_which_no_sample_has_two_are_classes_in_groups(weights: Array | None) -> None:
+    truth, predicted = TRUTH.argmax(axis=1), OUTPUTS.argmax(axis=1)
+    beside: dict[str, Any] = {"group_ids": GROUPS, "sample_weight": weights}
+    one_hot = np.eye(4, dtype=np.int64)
+    labels = Multilabel(y_true=one_hot[truth], y_pred=one_hot[predicted], labels=[*LABELS], **beside)
+    names = np.array(LABELS)
+    classes = Predictions(y_true=names[truth], y_pred=names[predicted], labels=[*LABELS], **beside)
+    for text in OF_TABLES:
+        (found,) = estimate([estimand(text)], RunData(labels.read("/input")))[0]
+        (same,) = estimate([make_estimand(text, LABELS, None)], RunData(classes.read("/input")))[0]
+        # Sums over samples have n / (n - 1) besides.
+        near = 0.01 if text == "macro_f1" else 1e-9
+        assert (found.low, found.high) == pytest.approx((same.low, same.high), rel=near), text
+        assert found.given == "groups"
+        assert found.method == str(same.method).replace("cluster_delta", "cluster_influence")
+
+
+def test_groups_of_copies_are_samples() -> None:
+    """Three copies of a sample are a group that knows no more than one."""
+    many: dict[str, Any] = {
+        "y_true": np.repeat(TRUTH.astype(np.int64), 3, axis=0),
+        "probabilities": np.repeat(OUTPUTS, 3, axis=0),
+        "group_ids": np.repeat(np.arange(SIZE), 3),
+    }
+    once: dict[str, Any] = {"y_true": TRUTH.astype(np.int64), "probabilities": OUTPUTS, "group_ids": np.arange(SIZE)}
+    for text in (*OF_TABLES, "balanced_accuracy", "h_mean"):
+        copies, alone = (
+            estimate([estimand(text)], RunData(Multilabel(labels=[*LABELS], **one).read("/input")))[0][0]
+            for one in (many, once)
+        )
+        (plain,) = estimate([estimand(text)], RunData(source()))[0]
+        assert copies.given == "groups"
+        assert (copies.low, copies.high) == pytest.approx((alone.low, alone.high), rel=2e-3), text
+        assert text in ("balanced_accuracy", "h_mean") or plain.low == pytest.approx(alone.low, rel=5e-3), text
+
+
+def test_a_label_in_one_group_has_no_limits() -> None:
+    truth = TRUTH.copy()
+    truth[5:, 0] = False
+    one = Multilabel(y_true=truth.astype(np.int64), probabilities=OUTPUTS, labels=[*LABELS], group_ids=GROUPS)
+    run = RunData(one.read("/input"))
+    assert truth[:5, 0].any()
+    found, other = (estimate([estimand(text)], run)[0][0] for text in ("recall@cat", "recall@dog"))
+    assert (np.isnan(found.low), found.reason) == (True, NoLimits.ONE_GROUP)
+    assert other.reason is None

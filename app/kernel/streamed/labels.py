@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from app.kernel.matrix.table import LabelTable
 from app.kernel.metrics.card import Inputs, Metric
-from app.kernel.metrics.expression import Subject
+from app.kernel.metrics.expression import Expression, Subject
 from app.kernel.metrics.families import score_ranking
 from app.kernel.metrics.families.label_sets import (
     coverage_error,
@@ -36,6 +36,7 @@ from app.kernel.streamed.along import Along, Side, cuts_of
 from app.kernel.streamed.metrics import linearised
 from app.kernel.streamed.rows import Rows, Table
 from app.kernel.streamed.scores import StreamedScores, Together, summed_sides
+from app.kernel.uncertainty.designs import RatesInGroups
 from app.kernel.uncertainty.influence import LabelInfluences, Linearisation
 from app.kernel.uncertainty.units import Units, WeightedLabels
 
@@ -123,6 +124,12 @@ class LabelMoments:
         return _cells(self._sums[0, 0])
 
     @property
+    def sums(self) -> Array:
+        """Weight (1 + 3 L) of all samples, and in each label's cells but that of neither."""
+        found: Array = self._sums[0, 0]
+        return found
+
+    @property
     def total(self) -> float:
         """Weight of all samples."""
         return float(self._sums[0, 0, 0])
@@ -175,17 +182,68 @@ class LabelMoments:
         return self.n_samples * squares / (self.total * plain) if squares and plain else float("nan")
 
     @cached_property
-    def _centred(self) -> Array:
-        means = self._sums[0, 0] / self.total
-        crossed = self._sums[:, 0, :, None] * means
-        both = np.outer(means, means) * self._sums[:, :1, :1]
-        found: Array = self._sums - crossed - crossed.swapaxes(1, 2) + both
-        return found
+    def _products(self) -> "list[CentredProducts]":
+        return [CentredProducts(sums, self._sums[0, 0]) for sums in self._sums]
 
     def _around_mean(self, values: Array, kind: int) -> float:
+        return self._products[kind].squares(values)
+
+
+class CentredProducts:
+    """Products of numbers in a first cell that all is in, and in all cells of labels but that of neither, added up.
+
+    Args:
+        products: Sums (1 + 3 L, 1 + 3 L) over samples, or over groups of them.
+        sums: Of the numbers themselves (1 + 3 L), in the weights that means are of.
+    """
+
+    def __init__(self, products: Array, sums: Array) -> None:
+        means = sums / sums[0]
+        crossed = products[0, :, None] * means
+        self._around = products - crossed - crossed.T + np.outer(means, means) * products[0, 0]
+        self._plain = products
+
+    def squares(self, values: Array) -> float:
+        """Sum of squared deviations from the mean of sums of values (L, 4) by cell."""
         each = np.concatenate([[0.0], (values[:, 1:] - values[:, :1]).T.ravel()])
-        found, scale = each @ self._centred[kind] @ each, np.abs(each) @ self._sums[kind] @ np.abs(each)
+        found, scale = each @ self._around @ each, np.abs(each) @ self._plain @ np.abs(each)
         return float(found) if found > _ROUNDING * scale else 0.0
+
+
+class LabelsOfGroups:
+    """Samples with labels in groups, by products of the sums within groups.
+
+    Args:
+        moments: Of all samples.
+
+    Attributes:
+        rates: Of the labels.
+    """
+
+    def __init__(self, moments: LabelMoments) -> None:
+        self._moments = moments
+        self.rates = RatesInGroups(moments.n_labels, moments.n_samples / moments.total)
+        size = 1 + (CELLS - 1) * moments.n_labels
+        self._products = np.zeros((size, size))
+
+    def add(self, sums: Array) -> None:
+        """Add groups (G, 1 + 3 L): their weight, and of each label that predicted alone, actual alone and both."""
+        self._products += sums.T @ sums
+        false, missed, hits = sums[:, 1:].T.reshape(CELLS - 1, -1, len(sums))
+        for label, parts in enumerate(zip(hits, missed, false, strict=True)):
+            self.rates.add(label, np.array(parts), sums[:, 0])
+
+    @cached_property
+    def _centred(self) -> CentredProducts:
+        return CentredProducts(self._products, self._moments.sums)
+
+    def deviations(self, values: Array) -> Array:
+        """One number: the root of the sum over groups of the squares of what their samples deviate by."""
+        return np.sqrt([self._centred.squares(values)])
+
+    def squares(self, values: Array) -> float:
+        """The square of `deviations`."""
+        return self._centred.squares(values)
 
 
 def _cells(sums: Array) -> Array:
@@ -320,12 +378,14 @@ class LabelGroups:
         used: Those (G) with a weight above 0.
         weights: Their weight (G).
         values: Sums (m, G) of weights times what metrics say of a sample.
+        labels: Sums within groups in the cells of the labels, as products.
     """
 
     sizes: Array
     used: Array
     weights: Array
     values: Array
+    labels: LabelsOfGroups
 
 
 class StreamedLabelScores(StreamedScores):
@@ -470,10 +530,10 @@ class StreamedLabels(Units):
 
     def influences(self) -> "StreamedLabelInfluences":
         """Return the sampling errors of metrics."""
-        moments = self.sums.moments
-        return StreamedLabelInfluences(
-            self.subject(), self.n_units, moments.n_labels, moments, moments.weighted, groups=self.groups
-        )
+        moments, groups = self.sums.moments, self.groups
+        pairs, designed = (moments, moments.weighted) if groups is None else (groups.labels, groups.labels.rates)
+        given = self.subject(), self.n_units, moments.n_labels, pairs, designed
+        return StreamedLabelInfluences(*given, moments=moments, groups=groups)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -481,10 +541,11 @@ class StreamedLabelInfluences(LabelInfluences):
     """Metrics of streamed samples with labels: what these add to sampling errors is added up, within groups if any.
 
     Attributes:
+        moments: Of all samples.
         groups: Sums within groups, where samples are in some.
     """
 
-    pairs: LabelMoments
+    moments: LabelMoments = field(kw_only=True)
     groups: LabelGroups | None = field(default=None, kw_only=True)
     added_up: ClassVar[bool] = True
 
@@ -502,7 +563,7 @@ class StreamedLabelInfluences(LabelInfluences):
         return linearised(data, metric, class_index)
 
     def _mean(self, metric: Metric[Any], means: SampleMeans) -> Linearisation:
-        known, total, value = self.pairs.n_samples, self.pairs.total, means.mean(metric.key)
+        known, total, value = self.moments.n_samples, self.moments.total, means.mean(metric.key)
         plain, squares = means.squares(metric.key)
         scale = (known / (known - 1.0)) ** 0.5 / total if known > 1 else np.nan
         influence, about = np.sqrt([squares]), None
@@ -511,16 +572,21 @@ class StreamedLabelInfluences(LabelInfluences):
             influence, about = (away, self.groups.used) if squares else (0.0 * away, 0.0 * away)
         effect = known * squares / (total * plain) if squares else np.nan
         found = self._of_mean(metric, value, scale * influence, known, self._worth)
-        return replace(found, about=about, design_effect=effect if self.pairs.is_weighted else None)
+        return replace(found, about=about, design_effect=effect if self.moments.is_weighted else None)
 
     @property
     def _worth(self) -> tuple[int, float] | None:
-        return self.pairs.worth
+        return self.moments.worth
+
+    def of_tables(self, expression: Expression) -> Linearisation | None:
+        """An expression of the tables of the labels, with the samples of each group where there are some."""
+        found = super(StreamedLabelInfluences, self).of_tables(expression)
+        return found if found is None or self.groups is None else replace(found, about=self.groups.used)
 
     def _design(self, by_cell: Array) -> float | None:
-        return self.pairs.design_effect(by_cell) if self.pairs.is_weighted else None
+        return self.moments.design_effect(by_cell) if self.moments.is_weighted else None
 
     def _centred(self, by_cell: Array) -> Array:
-        size = float(self.pairs.n_samples)
+        size = float(self.moments.n_samples)
         found: Array = self.pairs.deviations(by_cell) * (size / max(size - 1.0, 1.0)) ** 0.5
         return found

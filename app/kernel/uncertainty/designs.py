@@ -108,6 +108,96 @@ class WeightedRate:
         return self.rate * worth, worth
 
 
+# Cells of a class against the rest: the basis that all counts of one class are sums in.
+_TP, _FN, _FP, _TN = range(4)
+_BASIS = np.zeros((4, 2, 2))
+_BASIS[_TP, 1, 1] = _BASIS[_FN, 1, 0] = _BASIS[_FP, 0, 1] = _BASIS[_TN, 0, 0] = 1.0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GroupedRate:
+    """Rates of samples in groups.
+
+    Attributes:
+        rate: (...), NaN where there are no samples.
+        variance: Of the rate, linearised, between groups, (...).
+        samples: n, (...).
+        present: Groups that have any of them, (...).
+        effective: How many groups of one size are worth as much, (...).
+    """
+
+    rate: Array
+    variance: Array
+    samples: Array
+    present: Array
+    effective: Array
+
+    @classmethod
+    def of_sums(
+        cls, hits: Array, among: Array, sums: Array, products: Array, present: Array, per_weight: float
+    ) -> Self:
+        """From the four counts of each class against the rest, in groups.
+
+        A rate h/s of one class is a ratio of sums over the groups of these counts, so the sum of the squares
+        (h - r s)^2 follows from the products of the counts, added up over the groups.
+
+        Args:
+            hits: Which counts are above (R, 4): true positives, false negatives, false positives, true negatives.
+            among: Which are below (R, 4).
+            sums: Counts (4, K) over all groups.
+            products: Of two counts (K, 4, 4), over all groups.
+            present: Groups that have any of what is below (R, K).
+            per_weight: Samples per unit of weight.
+        """
+        with silently():
+            totals = among @ sums
+            found = (hits @ sums) / totals
+            differences = hits[:, None] - found[..., None] * among[:, None]
+            squares = np.einsum("rki,kij,rkj->rk", differences, products, differences)
+            variances = np.maximum(squares, 0.0) / totals**2 * present / (present - 1.0)
+            effective = totals**2 / np.einsum("ri,kij,rj->rk", among, products, among)
+        return cls(found, variances, totals * per_weight, present, effective)
+
+    def as_counts(self, level: float) -> Counts:
+        """Hits and samples (...) for intervals of proportions; NaN where all is in one group."""
+        worth = worth_of(self.rate, self.variance, self.samples, self.effective, level=level, at_edge=self.present)
+        worth = np.where(self.present > 1, worth, np.nan)
+        return self.rate * worth, worth
+
+
+class RatesInGroups:
+    """Samples with labels in groups: products of the sums within groups of what lies in the cells of a label.
+
+    Args:
+        n_labels: L.
+        per_weight: Samples per unit of weight.
+    """
+
+    def __init__(self, n_labels: int, per_weight: float = 1.0) -> None:
+        self._per_weight = per_weight
+        self._sums, self._products = np.zeros((4, n_labels)), np.zeros((n_labels, 4, 4))
+        # By the cells that a group has some weight in, as bits.
+        self._patterns = np.zeros((n_labels, 16))
+
+    def add(self, label: int, parts: Array, sizes: Array) -> None:
+        """Add groups: of a label their weight (3, G) in its cells but that of neither, and in all (G)."""
+        others = sizes - parts.sum(axis=0)
+        # What is less is rounding.
+        cells = np.vstack([parts, np.where(others > ROUNDING * sizes, others, 0.0)])
+        self._sums[:, label] += cells.sum(axis=1)
+        self._products[label] += cells @ cells.T
+        self._patterns[label] += np.bincount(np.array([1, 2, 4, 8]) @ (cells > 0), minlength=16)
+
+    def rates(self, rate: Rate) -> GroupedRate:
+        """One rate of every label (L), whatever label ``rate`` is of."""
+        basis = Table(_BASIS)
+        hits, among = (getattr(basis, cells.column)[None, :, 1] for cells in (rate.hits, rate.among))
+        inside = (np.arange(16)[:, None] >> np.arange(4)) & 1
+        present = self._patterns @ (inside @ among[0] > 0)
+        found = GroupedRate.of_sums(hits, among, self._sums, self._products, present[None], self._per_weight)
+        return GroupedRate(*(getattr(found, name)[0] for name in found.__slots__))
+
+
 class Design(ABC):
     """The sampling design of matrices: independent samples, weights or groups.
 
@@ -266,12 +356,6 @@ class Weighted(Design):
         return float(self.sums.samples.sum() / self.sums.counts.sum())
 
 
-# Cells of a class against the rest: the basis that all counts of one class are sums in.
-_TP, _FN, _FP, _TN = range(4)
-_BASIS = np.zeros((4, 2, 2))
-_BASIS[_TP, 1, 1] = _BASIS[_FN, 1, 0] = _BASIS[_FP, 0, 1] = _BASIS[_TN, 0, 0] = 1.0
-
-
 @dataclass(frozen=True, eq=False)
 class Grouped(Design):
     """Samples in groups, perhaps in weights: the groups are independent."""
@@ -293,45 +377,24 @@ class Grouped(Design):
         moved = sums_by_code(runs.group, runs.count * ((actual == predicted) - hits / total), runs.n_groups)
         variance = group_variance(moved / total)
         present, effective = np.asarray(float(runs.n_groups)), np.asarray(runs.effective_groups)
-        return self._worth(hits / total, total, variance, (present, effective), level)
-
-    def _worth(self, rate: Array, total: Array, variance: Array, groups: tuple[Array, Array], level: float) -> Counts:
-        """From rates (...), what they are of, and how many groups there are and how many of one size are worth as much:
-        NaN where all is in one group.
-        """
-        samples, (present, effective) = total * self.samples_per_weight, groups
-        worth = worth_of(rate, variance, samples, effective, level=level, at_edge=present)
-        worth = np.where(present > 1, worth, np.nan)
-        return rate * worth, worth
+        samples = total * self.samples_per_weight
+        return GroupedRate(hits / total, variance, samples, present, effective).as_counts(level)
 
     def rates(self, level: float) -> Counts:
         """Hits and samples (F, K), as many as they are worth."""
         if level not in self._rates:
-            found, totals, variances, groups = self._ratios
-            self._rates[level] = self._worth(found, totals, variances, groups, level)
+            self._rates[level] = self._ratios.as_counts(level)
         return self._rates[level]
 
     @cached_property
-    def _ratios(self) -> tuple[Array, Array, Array, tuple[Array, Array]]:
-        """Rates (F, K) with their denominators and variances, and the groups that have any of their samples: how many,
-        and how many of one size are worth as much.
-
-        A rate h/s of one class is a ratio of sums over the groups of their four counts against the rest, so the sum of
-        the squares (h - r s)^2 follows from the products of these counts, added up over the groups.
-        """
+    def _ratios(self) -> GroupedRate:
+        """The catalogue's quantities (F, K)."""
         basis, rates, counts = Table(_BASIS), catalogue_rates(), _Counts.of(self.runs)
         hits, among = (
             np.array([getattr(basis, name)[:, 1] for name in names]) for names in (rates.numerators, rates.denominators)
         )
-        with silently():
-            totals = among @ counts.sums
-            found = (hits @ counts.sums) / totals
-            differences = hits[:, None] - found[..., None] * among[:, None]
-            squares = np.einsum("rki,kij,rkj->rk", differences, counts.products, differences)
-            present = counts.present(among)
-            variances = np.maximum(squares, 0.0) / totals**2 * present / (present - 1.0)
-            effective = totals**2 / np.einsum("ri,kij,rj->rk", among, counts.products, among)
-        return found, totals, variances, (present, effective)
+        present = counts.present(among)
+        return GroupedRate.of_sums(hits, among, counts.sums, counts.products, present, self.samples_per_weight)
 
     def variances(self, gradients: AdditiveGradient) -> Array:
         """Variances of sums over the groups of the influences of their samples, with G/(G-1)."""
@@ -347,7 +410,7 @@ class Grouped(Design):
         """Function from the moves of single recalls to the move of their sum: in standard errors, moves weigh errors
         that groups correlate (Zou 2008). A recall that does not vary between groups has no correlation.
         """
-        error = np.sqrt(self._ratios[2][catalogue_rates().of_recall])
+        error = np.sqrt(self._ratios.variance[catalogue_rates().of_recall])
 
         def spread(moved: Array) -> Array:
             varies = error > 0

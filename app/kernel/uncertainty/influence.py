@@ -22,7 +22,7 @@ from app.kernel.samples.losses import sums_by_code
 from app.kernel.samples.scores import Scores
 from app.kernel.uncertainty import intervals
 from app.kernel.uncertainty.closed_forms import FEW
-from app.kernel.uncertainty.designs import surer, worth_of
+from app.kernel.uncertainty.designs import RatesInGroups, surer, worth_of
 from app.kernel.uncertainty.groups import Grouping
 from app.kernel.uncertainty.intervals import ProportionInterval, jeffreys, logit_limits, proportion_limits, two_sided_z
 from app.kernel.uncertainty.units import WeightedLabels
@@ -400,8 +400,8 @@ class PairsOfLabels(Protocol):
     """Samples in two cells of labels at once. See `LabelPairs`."""
 
     def deviations(self, values: Array) -> Array:
-        """Weighted deviations of samples from the mean of their sums of values (L, 4), or one number as their square
-        root of squares.
+        """Weighted deviations of samples, or of groups, from the mean of their sums of values (L, 4), or one number as
+        their square root of squares.
         """
         ...
 
@@ -416,11 +416,11 @@ class LabelInfluences(UnitInfluences):
     of the tables of the labels.
 
     Attributes:
-        weighted: The tables of samples that have weights.
+        designed: Rates of the labels of samples that have weights or are in groups.
     """
 
     pairs: PairsOfLabels
-    weighted: WeightedLabels | None = None
+    designed: WeightedLabels | RatesInGroups | None = None
     _recall_means: dict[float, Mapping[Mean, tuple[float, float]]] = field(default_factory=dict, repr=False)
     _of_scores: dict[Inputs, Influences] = field(default_factory=dict, repr=False)
 
@@ -497,10 +497,10 @@ class LabelInfluences(UnitInfluences):
     def _recalls(self, level: float) -> tuple[Array, Array, Array]:
         """Hits and samples (L) with each label, or their effective numbers, and variances of the recalls."""
         table = self.table
-        if self.weighted is None:
+        if self.designed is None:
             with silently():
                 return table.tp, table.actual, table.recall * (1.0 - table.recall) / table.actual
-        rates = self.weighted.rates(_RECALL)
+        rates = self.designed.rates(_RECALL)
         return *rates.as_counts(level), rates.variance
 
     def recall_means(self, level: float) -> Mapping[Mean, tuple[float, float]]:

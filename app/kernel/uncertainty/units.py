@@ -18,7 +18,8 @@ from app.kernel.samples.label_units import LabelPairs, LabelScores, LabelSets
 from app.kernel.samples.losses import Codes, sums_by_code
 from app.kernel.samples.points import ClusteredPoints
 from app.kernel.samples.scores import Scores
-from app.kernel.uncertainty.designs import WeightedRate
+from app.kernel.uncertainty.designs import RatesInGroups, WeightedRate
+from app.kernel.uncertainty.groups import Grouping
 from app.kernel.units.overlaps import Overlaps
 from app.kernel.units.queries import Queries
 
@@ -254,6 +255,16 @@ class LabelUnits(Units):
         """The tables of the labels of samples in weights (n) of their own."""
         used = (weights > 0).astype(np.float64)
         return WeightedLabels(self._table(weights), self._table(weights * weights), self._table(used))
+
+    def in_groups(self, grouping: Grouping, weights: Array | None) -> RatesInGroups:
+        """Rates of the labels of samples in groups, perhaps in weights (n) of their own."""
+        mass = np.ones(self.n_units) if weights is None else weights
+        found = RatesInGroups(self.members.shape[1], np.count_nonzero(mass) / float(mass.sum()))
+        sizes = sums_by_code(grouping.codes, mass, grouping.n_groups)
+        for label, (there, said) in enumerate(zip(self.members.T, self.predicted.T, strict=True)):
+            cells = np.stack([there & said, there & ~said, said & ~there])
+            found.add(label, sums_by_code(grouping.codes, cells * mass, grouping.n_groups), sizes)
+        return found
 
     @property
     def pairs(self) -> LabelPairs:

@@ -39,11 +39,11 @@ from app.kernel.streamed.labels import StreamedLabels
 from app.kernel.streamed.metrics import error_of_chance
 from app.kernel.streamed.scores import StreamedRanking, StreamedScores
 from app.kernel.uncertainty.closed_forms import Headlines, OverallInterval, equal_share_headlines, headlines
-from app.kernel.uncertainty.designs import Design, Grouped, Independent, Weighted
+from app.kernel.uncertainty.designs import Design, Grouped, Independent, RatesInGroups, Weighted
 from app.kernel.uncertainty.groups import GroupedCounts, Grouping
 from app.kernel.uncertainty.influence import Influences, LabelInfluences, UnitInfluences
 from app.kernel.uncertainty.simulation import Posterior
-from app.kernel.uncertainty.units import LabelUnits, Run, Units
+from app.kernel.uncertainty.units import LabelUnits, Run, Units, WeightedLabels
 from app.services.estimands import Estimand
 from app.services.stored import scores_of, stored_input
 
@@ -228,8 +228,12 @@ class RunData:
             return units.influences()
         if not isinstance(units, LabelUnits):
             return None
-        weighted = None if self.weights is None else units.weighted(self.weights)
-        return LabelInfluences(self.subject, units.n_units, self.n_classes, units.pairs, weighted, weights=self.weights)
+        design: WeightedLabels | RatesInGroups | None = None
+        if self.grouping is not None:
+            design = units.in_groups(self.grouping, self.weights)
+        elif self.weights is not None:
+            design = units.weighted(self.weights)
+        return LabelInfluences(self.subject, units.n_units, self.n_classes, units.pairs, design, weights=self.weights)
 
     @cached_property
     def grouping(self) -> Grouping | None:

@@ -20,9 +20,7 @@ from app.services.estimates.run_data import RunData
 
 
 def in_closed_form(estimand: Estimand, run: RunData, settings: LimitSettings) -> Estimates | None:
-    """An estimand of labels of independent samples; None for all else."""
-    if run.grouping is not None:
-        return None
+    """An estimand of labels; None for all else."""
     expression = estimand.expression
     if isinstance(expression, Measure):
         fact = expression.metric.card.inference
@@ -38,7 +36,10 @@ def in_closed_form(estimand: Estimand, run: RunData, settings: LimitSettings) ->
     simulated = settings.simulate and run.units.at_hand
     if influences is None or of_one_label or simulated:
         return None
-    return _mean_of_recalls(estimand, influences, run, settings) or _of_tables(estimand, influences, run, settings)
+    # Of five labels in 20 to 100 groups MOVER held the harmonic mean of the recalls in 86 to 95 % of cases,
+    # influences in 94 to 96 % (benchmarks/coverage.py).
+    of_recalls = None if run.grouping is not None else _mean_of_recalls(estimand, influences, run, settings)
+    return of_recalls or _of_tables(estimand, influences, run, settings)
 
 
 def _of_rates(estimand: Estimand, rates: Sequence[Rate], run: RunData, settings: LimitSettings) -> Estimates:
@@ -85,9 +86,11 @@ def _of_counts(
     found, chosen = [], settings.proportions_of_each
     lows, highs = proportion_limits(*counts, settings.level_of_each, chosen)
     ends = zip(*ends_of(lows, highs), strict=True)
-    method, given = f"{_prefix(run)}{Method(chosen.value).value}", GIVEN[of].value
+    method = f"{_prefix(run)}{Method(chosen.value).value}"
+    given = GIVEN[of].value if run.grouping is None else Given.GROUPS.value
     for value, (low, high) in zip(run.values(estimand).tolist(), ends, strict=True):
-        reason = NoLimits.UNDEFINED if isnan(value) else None if low < high else NoLimits.DEGENERATE
+        unknown = NoLimits.ONE_GROUP if isnan(low) else NoLimits.DEGENERATE
+        reason = NoLimits.UNDEFINED if isnan(value) else None if low < high else unknown
         low, high = (nan, nan) if reason is not None else (float(low), float(high))
         found.append(
             Estimate(
@@ -104,21 +107,21 @@ def _of_counts(
 
 
 def _counted(rates: Sequence[Rate], run: RunData, level: float) -> tuple[Array, Array]:
-    """Return hits and totals (V) for intervals of proportions: numbers of samples, or effective numbers of weighted
-    ones.
+    """Return hits and totals (V) for intervals of proportions: numbers of samples, or effective numbers of those in
+    weights or groups.
     """
     influences = run.label_influences
     # One rate of some labels.
     labels = [rate.of for rate in rates if rate.of is not None]
-    if influences is None or influences.weighted is None:
+    if influences is None or influences.designed is None:
         hits, among = (getattr(run.table, cells.column)[labels] for cells in (rates[0].hits, rates[0].among))
         return hits, among
-    of_all = influences.weighted.rates(rates[0]).as_counts(level)
+    of_all = influences.designed.rates(rates[0]).as_counts(level)
     return of_all[0][labels], of_all[1][labels]
 
 
 def _prefix(run: RunData) -> str:
-    return "weighted_" if run.source.is_weighted else ""
+    return "grouped_" if run.grouping is not None else "weighted_" if run.source.is_weighted else ""
 
 
 def _mean_of_recalls(

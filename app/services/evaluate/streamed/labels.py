@@ -12,7 +12,7 @@ from app.domain.inputs.content import GROUPS_FACT, WEIGHTS_FACT, DataFacts
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.inputs.samples import Samples, Tally
 from app.kernel.metrics.card import Task
-from app.kernel.streamed.labels import LabelGroups, LabelSums, StreamedLabels, StreamedLabelScores
+from app.kernel.streamed.labels import LabelGroups, LabelsOfGroups, LabelSums, StreamedLabels, StreamedLabelScores
 from app.kernel.streamed.rows import Rows
 from app.services.evaluate.evaluations import NewEvaluation
 from app.services.evaluate.streamed.units import DATA, StreamedParts, check_groups, check_weights
@@ -23,7 +23,8 @@ _ROWS: Final = "rows"
 _RULE: Final = "rule"
 # Columns of the engine, beside a probability and a truth of each label.
 _GROUP, _CODE, _WEIGHT = "group", "g", "w"
-# Bytes for each pair of labels: 9 pairs of cells, in sums and in what is made of them; twice that with weights.
+# Bytes for each pair of labels: 9 pairs of cells, in sums and in what is made of them; as much again with weights, and
+# with groups.
 _PAIR_BYTES: Final = 9 * 8 * 5
 # Bytes for each group and number that is added up of it.
 _SUM_BYTES: Final = 16
@@ -53,10 +54,11 @@ def streamed_labels(
     read = StreamedParts(parts, Task.MULTILABEL, facts_of)
     source = read.source
     n_labels, scored, weighted = len(source.labels), _RULE in source.facts, source.is_weighted
-    left = budget - _PAIR_BYTES * (1 + weighted) * n_labels**2
+    pair = _PAIR_BYTES * (1 + weighted + source.is_grouped)
+    left = budget - pair * n_labels**2
     if left < 0:
         raise TooLarge(
-            f"expected labels with pairs of {_PAIR_BYTES * (1 + weighted)} bytes in at most {budget} bytes (half of "
+            f"expected labels with pairs of {pair} bytes in at most {budget} bytes (half of "
             f"PREVAIL_DATA_MEMORY_BYTES), got {n_labels} labels",
             pointer=DATA,
         )
@@ -77,7 +79,7 @@ def streamed_labels(
         check_groups(n_groups, n_labels if scored else 0, held, left)
         # Read again for each label.
         rows = rows.kept() if scored else rows
-        groups = _groups(rows, sums)
+        groups = _groups(rows, sums, n_groups, left - held)
     if rows is not None and scored:
         scores = StreamedLabelScores(rows.where(f"{_WEIGHT} > 0"), sums.moments, n_groups)
     return read.reported(_whole(source, sums, groups), StreamedLabels(sums, groups, scores))
@@ -87,6 +89,7 @@ def _schema(sums: LabelSums, source: MatrixInput) -> pa.Schema:
     columns: dict[str, pa.DataType] = {_WEIGHT: pa.float64()}
     if source.is_grouped:
         columns |= {_GROUP: pa.string()} | dict.fromkeys(_values(sums), pa.float64())
+        columns |= {f"c{place}": pa.uint8() for place in range(len(source.labels))}
     if _RULE in source.facts:
         for place in range(len(source.labels)):
             columns |= {f"p{place}": pa.float64(), f"t{place}": pa.bool_()}
@@ -108,17 +111,27 @@ def _batches(parts: Iterable[Samples], sums: LabelSums, schema: pa.Schema) -> It
         columns[_WEIGHT] = np.ones(samples.size) if samples.weights is None else samples.weights
         if samples.groups is not None:
             columns[_GROUP] = pa.array(samples.groups).cast(pa.string())
+            cells = 2 * samples.truth.astype(np.uint8) + samples.predicted.astype(np.uint8)
+            columns |= {f"c{place}": np.ascontiguousarray(own) for place, own in enumerate(cells.T)}
         if samples.outputs is not None:
             for place, (score, truth) in enumerate(zip(samples.outputs.T, samples.truth.T, strict=True)):
                 columns |= {f"p{place}": np.ascontiguousarray(score), f"t{place}": truth.astype(bool)}
         yield pa.record_batch([pa.array(columns[name]) for name in schema.names], schema=schema)
 
 
-def _groups(rows: Rows, sums: LabelSums) -> LabelGroups:
+def _groups(rows: Rows, sums: LabelSums, n_groups: int, left: int) -> LabelGroups:
+    """Sums within groups; those of labels of so many groups at once as fit into the bytes that are left."""
     weighed: Mapping[str, str] = {name: f"{_WEIGHT} * {name}" for name in _values(sums)}
     found = rows.sums(_CODE, sizes="1", used=f"({_WEIGHT} > 0)::INT", weights=_WEIGHT, **weighed)
     values = np.stack([found[name] for name in weighed])
-    return LabelGroups(found["sizes"], found["used"], found["weights"], values)
+    labels, places = LabelsOfGroups(sums.moments), range(sums.moments.n_labels)
+    cells = {f"a{cell}_{place}": f"{_WEIGHT} * (c{place} = {cell})::INT" for cell in (1, 2, 3) for place in places}
+    step = max(left // (_SUM_BYTES * (1 + len(cells))), 1)
+    for start in range(0, n_groups, step):
+        some = rows if step >= n_groups else rows.where(f"{_CODE} >= {start} AND {_CODE} < {start + step}")
+        of_some = some.sums(_CODE, weights=_WEIGHT, **cells)
+        labels.add(np.column_stack([of_some["weights"], *(of_some[name] for name in cells)]))
+    return LabelGroups(found["sizes"], found["used"], found["weights"], values, labels)
 
 
 def _whole(source: MatrixInput, sums: LabelSums, groups: LabelGroups | None) -> MatrixInput:
