@@ -126,7 +126,7 @@ def test_expressions(client: httpx.Client) -> None:
 def test_distances_stand_in_place_of_features(client: httpx.Client) -> None:
     """Of those that features have the answers are the same, also of what is kept and drawn again from."""
     far = cdist(FEATURES, FEATURES)
-    asked = {"metrics": ["silhouette(distance=manhattan)"], "intervals": "all", "seed": 1}
+    asked = {"metrics": ["silhouette(distance=manhattan)"], "intervals": "all", "draws": 200, "seed": 1}
     found = compute(client, {**SOURCE, "distances": far.tolist()}, **asked)
     same = compute(client, {**SOURCE, "features": FEATURES.tolist()}, **asked)
     for key in ("silhouette", "dunn", "adjusted_rand"):
@@ -135,7 +135,11 @@ def test_distances_stand_in_place_of_features(client: httpx.Client) -> None:
     reasons = {one["metric"]: one["code"] for one in found["undefined"]}
     lacking = ("davies_bouldin", "calinski_harabasz", "silhouette(distance=manhattan)")
     assert reasons == dict.fromkeys(lacking, "no_features")
-    # Any numbers, of any geometry.
+
+
+@pytest.mark.slow
+def test_any_distances_are_kept_and_compared(client: httpx.Client) -> None:
+    """Numbers of no geometry, which follow their samples into another order."""
     odd = np.random.default_rng(5).random((178, 178))
     odd = np.triu(odd, 1) + np.triu(odd, 1).T
     kept = keep(client, "distances", y_pred=SIX, distances=odd.tolist(), sample_ids=IDS)
