@@ -40,6 +40,8 @@ class CommandError(RuntimeError):
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code of the process."""
+    # Before numpy is imported, whose threads within an operation get in the way of processes and of each other.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     parser = argparse.ArgumentParser(
         prog="prevail",
         description="Evaluation as a service. Settings come from the environment, see docs/reference/settings.md.",

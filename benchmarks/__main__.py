@@ -114,9 +114,7 @@ def run(name: str, arguments: Sequence[str]) -> str | None:
     """Markdown that a benchmark prints, or None when it fails."""
     print(f"== {name}", file=sys.stderr, flush=True)
     command = [sys.executable, "-m", f"benchmarks.{name}", *arguments]
-    environment = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"} | os.environ
-    if "--replicates" in arguments:
-        environment |= KEPT_MEMORY
+    environment = os.environ | (KEPT_MEMORY if "--replicates" in arguments else {})
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, env=environment, check=False)
     print(done.stdout, flush=True)
     return done.stdout.strip() if done.returncode == 0 else None

@@ -212,7 +212,7 @@ def served() -> Iterator[tuple[str, int]]:
             taken.bind(("127.0.0.1", 0))
             port = taken.getsockname()[1]
             taken.close()
-            settings = {"PREVAIL_DATABASE_URL": url, "PREVAIL_PORT": str(port), "OPENBLAS_NUM_THREADS": "1"}
+            settings = {"PREVAIL_DATABASE_URL": url, "PREVAIL_PORT": str(port)}
             command = [sys.executable, "-m", "app", "serve"]
             process = subprocess.Popen(command, env=os.environ | settings, stdout=subprocess.DEVNULL)
             address = f"http://127.0.0.1:{port}"

@@ -4,11 +4,6 @@ CPU time of this process, medians, both sides in turn in the same process, one B
 the processes of the service: else the batch takes twice as long, or not, depending on what ran before it.
 """
 
-import os
-
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-os.environ.setdefault("OMP_NUM_THREADS", "1")
-
 import argparse
 import time
 import warnings

@@ -5,7 +5,6 @@ CPU time, medians of rounds in which every contender runs once, one BLAS thread,
 
 import os
 
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ.setdefault("MPLBACKEND", "Agg")
 
 import gc

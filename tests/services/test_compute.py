@@ -108,6 +108,27 @@ def test_compute_processes_share_what_their_service_has_imported_and_hold_none_o
     assert (ran.stdout.splitlines(), ran.stderr) == (['["imported once", false]'] * 2, "")
 
 
+_BEGUN = """
+import multiprocessing, os
+from app.services.processes.worker import begin_forking
+
+if __name__ == "__main__":
+    begin_forking(())
+    process = multiprocessing.get_context("forkserver").Process(target=os.system, args=("echo $OPENBLAS_NUM_THREADS",))
+    process.start()
+    process.join()
+    print(os.environ.get("OPENBLAS_NUM_THREADS"))
+"""
+
+
+def test_compute_processes_have_one_thread_of_numpy_each_and_their_owner_keeps_its_own(tmp_path: Path) -> None:
+    script = tmp_path / "owner.py"
+    script.write_text(_BEGUN)
+    free = {name: value for name, value in os.environ.items() if name != "OPENBLAS_NUM_THREADS"}
+    ran = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True, timeout=60, env=free)
+    assert ran.stdout.split() == ["1", "None"]
+
+
 def test_how_far_it_is_is_told_to_who_wants_to_know(pool: ComputePool) -> None:
     told: list[float] = []
 
