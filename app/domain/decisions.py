@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
+from typing import Any, Self
 from uuid import UUID
 
 from app.domain.evaluation import EvaluationName
@@ -126,6 +126,24 @@ class GateVersion:
     description: str | None = field(default=None, metadata=LEFT_OUT)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckedGate:
+    """The version of the gate.
+
+    Attributes:
+        url: Address of the gate.
+    """
+
+    name: str
+    url: str
+    version: str
+
+    @classmethod
+    def of(cls, name: str, version: int) -> Self:
+        """Name a version of a gate."""
+        return cls(name=name, url=f"/v1/gates/{name}", version=str(version))
+
+
 @dataclass(frozen=True, slots=True)
 class GateCheck:
     """A check of an evaluation against one version of a gate, with the whole answer."""
@@ -144,8 +162,7 @@ class GateCheck:
         return CheckSummary(
             id=self.id,
             created_at=time_of(self.id),
-            gate=self.gate,
-            version=str(self.version),
+            gate=CheckedGate.of(self.gate, self.version),
             evaluation=EvaluationName.within(self.answer["evaluation"]),
             baseline=None if self.answer["baseline"] is None else EvaluationName.within(self.answer["baseline"]),
             verdict=self.verdict,
@@ -157,16 +174,13 @@ class CheckSummary:
     """A check in a list.
 
     Attributes:
-        gate: Name of the gate.
-        version: Version of the gate.
         evaluation: As the check names it: known also when it was removed since.
         baseline: `null` when no rule compares with one.
     """
 
     id: UUID
     created_at: datetime
-    gate: str
-    version: str
+    gate: CheckedGate
     evaluation: Json = field(metadata=typed(EvaluationName))
     baseline: Json | None = field(metadata=typed(EvaluationName | None))
     verdict: Verdict

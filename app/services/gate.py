@@ -5,10 +5,10 @@ from dataclasses import KW_ONLY, dataclass, field, replace
 from datetime import datetime
 from functools import partial
 from math import inf, isfinite, isnan, nan
-from typing import Any, Literal, Self
+from typing import Any, Literal
 from uuid import UUID
 
-from app.domain.decisions import CheckFilter, CheckSummary, Gate, GateCheck, GateVersion
+from app.domain.decisions import CheckedGate, CheckFilter, CheckSummary, Gate, GateCheck, GateVersion
 from app.domain.errors import (
     GateIsForOtherData,
     IncomparableLabels,
@@ -143,24 +143,6 @@ class SamplesResult:
     high: float | None = None
     needed_samples: int | None
     message: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CheckedGate:
-    """The version of the gate.
-
-    Attributes:
-        url: Address of the gate.
-    """
-
-    name: str
-    url: str
-    version: str
-
-    @classmethod
-    def of(cls, gate: Gate) -> Self:
-        """Name a version of a gate."""
-        return cls(name=gate.name, url=f"/v1/gates/{gate.name}", version=str(gate.version))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -850,7 +832,7 @@ class GateService:
         answer = CheckAnswer(
             id=identifier,
             created_at=time_of(identifier),
-            gate=CheckedGate.of(gate),
+            gate=CheckedGate.of(gate.name, gate.version),
             evaluation=checked,
             baseline=others[0] if others else None,
             verdict=found.verdict,
@@ -935,7 +917,7 @@ class GateService:
                     saved=saved[0] if saved else None,
                 )
             )
-        return GateTrial(gate=None if gate is None else CheckedGate.of(gate), items=items)
+        return GateTrial(gate=None if gate is None else CheckedGate.of(gate.name, gate.version), items=items)
 
     async def _tried(
         self, project: str, definition: Definition, record: EvaluationRecord, baseline: Named | None

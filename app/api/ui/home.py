@@ -316,7 +316,8 @@ async def _last_check(context: Context, dataset: Json) -> dict[str, Any] | None:
     for one in checks:
         of = one["evaluation"]["dataset"]
         if all(dataset.get(part) in (None, of.get(part)) for part in _PARTS.values()):
-            answer = as_answered(await context.services.gates.read_check(context.project, one["gate"], UUID(one["id"])))
+            gate, check = one["gate"]["name"], UUID(one["id"])
+            answer = as_answered(await context.services.gates.read_check(context.project, gate, check))
             counted = plain(check_document(answer).opening[0].text)
             return {**one, "run": run_name(one["evaluation"]["model"]), "counted": counted}
     return None

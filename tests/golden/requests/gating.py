@@ -87,7 +87,7 @@ GATES = [
     get("checks-next", "/v1/gates/enough/checks", limit=2, cursor="$checks-page:/next_cursor"),
     get("read-check", "/v1/gates/enough/checks/$check-second"),
     get("checks-of-all", "/v1/gate-checks", limit=5),
-    get("checks-of-a-verdict", "/v1/gate-checks", verdict="fail", fields="gate,version,verdict"),
+    get("checks-of-a-verdict", "/v1/gate-checks", verdict="fail", fields="gate,verdict"),
     get("list", "/v1/gates", limit=4),
     get("list-next", "/v1/gates", limit=200, cursor="$list:/next_cursor"),
     delete("delete", "/v1/gates/too-few"),
