@@ -92,18 +92,20 @@ def _said(answer: Json) -> str:
 
 
 def _heading(answer: Json) -> tuple[str, ...]:
-    """Return until when each metric held."""
-    days = {item["evaluation"]: day(item) for item in answer["items"]}
-    if len(set(days.values())) == 1:
-        days = {item["evaluation"]: f"version {item['version'] or ''}" for item in answer["items"]}
-    first = {one["metric"]: days.get(one["to"], "") for one in reversed(answer["changes"])}
-    held = [
-        part
-        for metric, at in first.items()
-        if at
-        for part in (MetricName(printable(metric)), f" held until {at}", ", ")
-    ]
-    return tuple(held[:-1])
+    """Return until when the metrics held, those of one moment together."""
+    items, held = answer["items"], dict[str, list[str]]()
+    alike = len({day(item) for item in items}) == 1
+    moments = {
+        item["evaluation"]: f"version {item['version']}" if alike and item["version"] else day(item) for item in items
+    }
+    for metric, place in {one["metric"]: one["to"] for one in reversed(answer["changes"])}.items():
+        if place in moments:
+            held.setdefault(moments[place], []).append(MetricName(printable(metric)))
+    said = list[str]()
+    for at, names in held.items():
+        listed = [part for name in names for part in (name, ", ")]
+        said += [*listed[:-1], f" held until {at}", ", "]
+    return tuple(said[:-1])
 
 
 def _changes(changes: Sequence[Json]) -> Table:
