@@ -17,11 +17,11 @@ from app.kernel.matrix.table import AdditiveGradient, Table
 from app.kernel.metrics.proportion import Rate
 from app.kernel.numerics.arrays import Array, silently
 from app.kernel.samples.losses import Codes
+from app.kernel.uncertainty.closed_forms import cell_sensitivities
 from app.kernel.uncertainty.draws import Functional
 
 # Rows that are factors of their own; with the shares and the others 2 ** 13 mixtures.
 MOST_ROWS = 12
-_STEP = 1e-5
 _CELLS_PER_BATCH = 1 << 20
 # Cells of all matrices whose values derivatives are made of: about two seconds.
 _MOST_CELLS_MOVED = 1 << 26
@@ -82,21 +82,12 @@ def of_gradient(gradient: Callable[[Table], AdditiveGradient]) -> Sensitivities:
 
 
 def numeric(functionals: Sequence[Functional]) -> Sensitivities:
-    """Return the sensitivities (V, B, K, K) of any metrics, by central differences with a relative step of 1e-5."""
+    """Return the sensitivities (V, B, K, K) of any metrics, by central differences."""
 
     def found(matrices: Array) -> Array:
+        slopes, cells = cell_sensitivities(matrices, lambda table: np.stack([f(table) for f in functionals], axis=-1))
         moves = np.zeros((len(functionals), *matrices.shape))
-        cells = np.argwhere((matrices > 0).any(axis=0))
-        at_once = max(1, _CELLS_PER_BATCH // (2 * matrices.size))
-        for start in range(0, len(cells), at_once):
-            rows, columns = cells[start : start + at_once].T
-            moved = np.tile(matrices, (2, rows.size, 1, 1, 1))
-            for side, step in enumerate((1.0 + _STEP, 1.0 - _STEP)):
-                moved[side, np.arange(rows.size), :, rows, columns] *= step
-            table = Table(moved)
-            for own, functional in zip(moves, functionals, strict=True):
-                up, down = functional(table)
-                own[:, rows, columns] = ((up - down) / (2.0 * _STEP)).T
+        moves[..., cells[:, 0], cells[:, 1]] = slopes.T
         return moves
 
     return found
@@ -191,7 +182,7 @@ class _Mixtures:
                 part = slice(start, start + step)
                 matrices = self._mixed(sides[part])
                 table = Table(matrices)
-                moves = dict(zip(open_ones, () if slow else others(matrices), strict=False))
+                moves = dict(zip(open_ones, others(matrices) if open_ones and not slow else (), strict=False))
                 for place, (functional, closed) in enumerate(values):
                     of_mixtures[place, part] = functional(table)
                     if closed is not None:

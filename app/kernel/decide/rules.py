@@ -69,12 +69,8 @@ class Constraint:
     maximum: float | None = None
     placed: Placed | None = None
 
-    def met(self, table: Table) -> Mask:
-        """Mask (...) of the matrices that meet it; a matrix without a value does not."""
-        return self.keeps(scalar(self.expression, table))
-
     def keeps(self, values: Array) -> Mask:
-        """Mask (...) of the allowed values."""
+        """Mask (...) of the allowed values; a matrix without a value has none."""
         kept = ~np.isnan(values)
         with np.errstate(invalid="ignore"):
             if self.minimum is not None:
@@ -123,8 +119,7 @@ def feasible(constraints: Sequence[Constraint], counts: Array) -> Mask:
     """Mask (m,) of the matrices (m, K, K) that meet all constraints."""
     kept = np.ones(counts.shape[0], dtype=bool)
     for constraint in constraints:
-        for i in range(0, counts.shape[0], _BATCH):
-            kept[i : i + _BATCH] &= constraint.met(Table(counts[i : i + _BATCH]))
+        kept &= constraint.keeps(evaluate(constraint.expression, counts))
     return kept
 
 

@@ -54,21 +54,23 @@ _CELLS_PER_BATCH = 1 << 20
 
 
 def cell_sensitivities(counts: Array, functional: Functional) -> tuple[Array, NDArray[np.intp]]:
-    """Return c dM/dc of V values for the C non-empty cells of one matrix, (C, V), and those cells (C, 2).
+    """Return c dM/dc of V values for the C non-empty cells of one matrix, (C, V), and those cells (C, 2); of several
+    matrices (..., K, K), which are looked at together, (C, ..., V).
 
     Central differences with a relative step of 1e-5, in batches. Empty cells contribute nothing to a variance.
     """
-    cells = np.argwhere(counts > 0)
+    *batched, size, _ = counts.shape
+    cells = np.argwhere((counts > 0).reshape(-1, size, size).any(axis=0))
     batch = max(1, _CELLS_PER_BATCH // (2 * counts.size))
     parts = []
     with silently():
         for start in range(0, len(cells), batch):
             rows, columns = cells[start : start + batch].T
             here = np.arange(rows.size)
-            moved = np.repeat(counts[None, None], 2 * rows.size, axis=0).reshape(2, rows.size, *counts.shape)
-            moved[0, here, rows, columns] *= 1.0 + _STEP
-            moved[1, here, rows, columns] *= 1.0 - _STEP
-            up, down = functional(Table(moved)).reshape(2, rows.size, -1)
+            moved = np.tile(counts, (2, rows.size, *[1] * counts.ndim))
+            moved[0, here, ..., rows, columns] *= 1.0 + _STEP
+            moved[1, here, ..., rows, columns] *= 1.0 - _STEP
+            up, down = functional(Table(moved)).reshape(2, rows.size, *batched, -1)
             parts.append((up - down) / (2.0 * _STEP))
     return np.concatenate(parts), cells
 

@@ -271,7 +271,10 @@ def _of_slices(estimand: Estimand, expression: Sliced | OverSlices, run: RunData
         if some is None:
             return _without_slices(settings, NoLimits.EMPTY_SLICE).of_values(run.values(estimand))
         return estimate([part_of(estimand, expression, some.source.labels)], some, settings)[0]
-    return (over_slices(estimand, expression, run.slices(expression).runs, settings),)
+    inside, slices = part_of(estimand, expression, run.source.labels), run.slices(expression).runs
+    return (
+        picked_of(estimand, expression, lambda one: [estimate([inside], each, one)[0][0] for each in slices], settings),
+    )
 
 
 def _slices_at(estimand: Estimand, run: RunData, shares: ClassShares) -> tuple[Estimand, list[RunData]]:
@@ -313,14 +316,6 @@ def _of_slices_at(estimand: Estimand, run: RunData, shares: ClassShares, setting
 def _without_slices(settings: LimitSettings, reason: NoLimits) -> Estimate:
     form = Estimate(value=nan, level=settings.level, method=Method.SIMULTANEOUS.value, given=Given.SAMPLES.value)
     return form.without_limits(reason)
-
-
-def over_slices(
-    estimand: Estimand, expression: OverSlices, runs: Sequence[RunData], settings: LimitSettings
-) -> Estimate:
-    """A function of the values that disjoint slices have, each a run of its own; see `picked_of`."""
-    inside = part_of(estimand, expression, runs[0].source.labels) if runs else estimand
-    return picked_of(estimand, expression, lambda one: [estimate([inside], run, one)[0][0] for run in runs], settings)
 
 
 def picked_of(

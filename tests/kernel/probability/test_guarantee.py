@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import beta, binom, norm
 
 from app.domain.expressions.expressions import parse
-from app.kernel.decide.rules import Constraint, NoFeasibleRule, constraint_probabilities, evaluate
+from app.kernel.decide.rules import Constraint, NoFeasibleRule, constraint_probabilities, evaluate, scalar
 from app.kernel.decide.thresholds import cut_matrices, guaranteed, search_threshold
 from app.kernel.matrix.table import Table
 from app.kernel.numerics.arrays import Array
@@ -106,7 +106,7 @@ def test_the_population_keeps_what_was_guaranteed(text: str, least: float, share
         except NoFeasibleRule:
             continue
         found += 1
-        kept += bool(one.met(population(rule.threshold, share)))
+        kept += bool(one.keeps(scalar(one.expression, population(rule.threshold, share))))
     assert found > 20
     assert found - kept <= binom.ppf(0.99, found, 0.1)
 
@@ -153,7 +153,7 @@ def test_stated_chances_are_right_on_average() -> None:
         )
         assert rule.optimism is not None
         stated.append(constraint_probabilities(rule.counts, [one], rule.optimism, seed).all)
-        kept.append(bool(one.met(population(rule.threshold, 0.5))))
+        kept.append(bool(one.keeps(scalar(one.expression, population(rule.threshold, 0.5)))))
     assert float(np.mean(kept)) < 0.7
     assert float(np.mean(stated)) == pytest.approx(float(np.mean(kept)), abs=0.1)
 
