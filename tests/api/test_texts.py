@@ -20,7 +20,7 @@ from app.api.documents.comparison import outcomes
 from app.api.documents.document import Estimate
 from app.api.documents.leaderboard import leaderboard_table
 from app.api.documents.markdown import code, write_csv, write_markdown
-from app.api.documents.reading import in_words, metric_card, said_once
+from app.api.documents.reading import in_words, metric_card, moves_with_prevalence, said_once
 from app.api.documents.text import Style, Track, columns_of, shortened, wrapped, write_text
 from app.api.presentation import CHECK, COMPARISON, EVALUATION, LEADERBOARD, Kind
 from app.api.report import write_page
@@ -267,6 +267,12 @@ def test_pages_name_metrics_in_words() -> None:
     assert metric_card("min(recall@*)")[0] == "Lowest recall of any class"
     assert metric_card('precision@"a b"') == ("Precision of a b", metric_card("precision")[1])
     assert metric_card("recall@A - recall@B") == ("recall@A - recall@B", "")
+
+
+def test_marks_of_prevalence_are_those_of_the_metric() -> None:
+    """A ranking, and an expression of several metrics, have neither a ring nor a dot."""
+    metrics = "accuracy", "h_mean", "recall@A", "ndcg_at_k(k=10)", "recall@A - recall@B", "nonsense"
+    assert [moves_with_prevalence(one) for one in metrics] == [True, False, False, None, None, None]
 
 
 def test_every_recorded_answer_has_a_page() -> None:

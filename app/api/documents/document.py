@@ -51,7 +51,7 @@ class Estimate:
         sign: It is a difference.
         note: Stands in place of an interval that there is not: why there is no value, or what to hold it against.
         twin: The same at equal class prevalence.
-        moves: Prevalence moves it, as far as is known.
+        moves: Prevalence moves it, as far as is known; None where there are no classes to speak of.
         near: Limits of a rule, which it must not read as.
         against: A value that it is held against: a dashed line where it is drawn.
     """
@@ -62,7 +62,7 @@ class Estimate:
     sign: bool = False
     note: str = ""
     twin: "Estimate | None" = None
-    moves: bool = True
+    moves: bool | None = True
     near: tuple[float, ...] = ()
     against: float | None = None
 

@@ -108,7 +108,7 @@ def evaluation_document(answer: Json) -> Document:
         ],
         path="" if identifier is None else f"evaluations/{identifier}",
         method=[
-            f"Intervals are at {values.level}. {_SCALED if balanced else ''}"
+            f"Intervals are at {values.level}. {_SCALED if balanced and _balanced(answer) == EQUALLY_FREQUENT else ''}"
             "All numbers, exact and with the method of each interval, are in the JSON answer."
         ],
         terms=sorted({(key, *metric_card(key, task)) for key in map(key_of, values.keys) if metric_card(key, task)[1]}),
@@ -212,7 +212,9 @@ class _Values:
             *ends_of(self._answer, name),
             note=note if value is not None else self._reason(name),
             twin=None if twin is None else Estimate(twin, ends.get("low"), ends.get("high")),
-            moves=name not in groups["prevalence_insensitive"] and name.partition("@")[0] != RECALL,
+            moves=name not in groups["prevalence_insensitive"] and name.partition("@")[0] != RECALL
+            if has_classes(self._answer)
+            else None,
         )
 
     def _reason(self, name: str) -> str:

@@ -20,7 +20,7 @@ from app.api.documents.document import (
     Section,
     Table,
 )
-from app.api.documents.reading import counted, interval_words, sentence
+from app.api.documents.reading import counted, interval_words, moves_with_prevalence, sentence
 from app.domain.wording import dataset_name, percent, run_name, whole
 
 _HEADS: Final = ("rank", "model", "version", "value", "low", "high", "n_samples", "evaluation_id", "reason")
@@ -60,7 +60,8 @@ def leaderboard_table(answer: Json) -> Table:
         Column((MetricName(answer["metric"]),), Kind.DRAWN, style="big"),
         Column("n", Kind.NUMBER, only=PAGE),
     ]
-    groups = list(_groups(answer["items"], percent(answer["level"], None)))
+    moves = moves_with_prevalence(answer["metric"])
+    groups = list(_groups(answer["items"], percent(answer["level"], None), moves=moves))
     return Table("Models in order", columns, groups, interval_words(answer["level"]), rest="models", style="lbt")
 
 
@@ -70,7 +71,7 @@ def leaderboard_notes(answer: Json) -> list[Said]:
     return [Said("note", one) for one in [*winner, *(f"{sentence(note)}." for note in answer["notes"])]]
 
 
-def _groups(items: Sequence[Json], level: str) -> Iterator[Group]:
+def _groups(items: Sequence[Json], level: str, *, moves: bool | None) -> Iterator[Group]:
     """Yield the models that may be the best, the others, and those of which neither is known."""
     first, others, open_, unranked = list[Json](), list[Json](), list[Json](), list[Json]()
     for one in items:
@@ -83,16 +84,16 @@ def _groups(items: Sequence[Json], level: str) -> Iterator[Group]:
     among = f"The best model is one of these {len(first)}" if len(first) > 1 else "The best model"
     titles = (among, "Not the best") if drawn else ("Not shown to be worse than the first", "Worse than the first")
     for lines, title in zip((first, others), titles, strict=True):
-        yield Group([_row(one) for one in lines], f"{title}, with {level} confidence")
-    yield Group([_row(one) for one in open_], "Whether they may be the best is not known" if first else "")
-    yield Group([_row(one) for one in unranked], "Without a value")
+        yield Group([_row(one, moves=moves) for one in lines], f"{title}, with {level} confidence")
+    yield Group([_row(one, moves=moves) for one in open_], "Whether they may be the best is not known" if first else "")
+    yield Group([_row(one, moves=moves) for one in unranked], "Without a value")
 
 
-def _row(one: Json) -> list[Cell]:
+def _row(one: Json, *, moves: bool | None) -> list[Cell]:
     return [
         counted(one["rank"]),
         Link(run_name(one["model"]), f"ui/evaluations/{one['evaluation']['id']}"),
-        Estimate(one["value"], one["low"], one["high"], note=one["reason"] or "", moves=False),
+        Estimate(one["value"], one["low"], one["high"], note=one["reason"] or "", moves=moves),
         counted(one["n_samples"]),
     ]
 

@@ -64,6 +64,16 @@ def metric_card(key: str, task: str | None = None) -> tuple[str, str]:
     return (key if name == key and not explained else sentence(name)), explained
 
 
+def moves_with_prevalence(metric: str) -> bool | None:
+    """Return whether prevalence moves a metric; None for one of other tasks than classes, or an expression."""
+    found = _METRIC.fullmatch(metric)
+    try:
+        card = None if found is None else describe_metric(metric_by_name(found[1]))
+    except DomainError:
+        return None
+    return None if card is None or "multiclass" not in card.tasks else card.prevalence != "insensitive"
+
+
 def key_of(metric: str) -> str:
     """Return a metric of a class without the class."""
     return metric.partition("@")[0]
