@@ -259,7 +259,8 @@ def test_tables_have_one_number_of_columns(kind: str, noun: Kind) -> None:
 
 def test_pages_name_metrics_in_words() -> None:
     assert in_words("h_mean is 0.4; that of recall@D, min(recall@*) and mcc is lower.") == (
-        "Harmonic mean of the recalls is 0.4; that of recall of D, min(recall of every class) and mcc is lower."
+        "Harmonic mean of the recalls is 0.4; that of recall of D, min(recall of every class) and "
+        "Matthews correlation coefficient is lower."
     )
     # An address, a class and a file are no metrics.
     others = "ask me@example.org of my_class in f1_macro.csv"

@@ -200,7 +200,7 @@ def _differences(answer: Json) -> Table:
         Column(Link(name, f"ui/evaluations/{run['id']}"), Kind.VALUE, cut=6)
         for run, name in zip(answer["evaluations"], _short_names(answer["evaluations"]), strict=True)
     ]
-    return _table_of(answer, [Column("metric", Kind.NAME, style="code"), *heads, *_COMPARED], [Group(folded(rows))])
+    return _table_of(answer, [Column("metric", Kind.NAME), *heads, *_COMPARED], [Group(folded(rows))])
 
 
 def _orders(answer: Json, names: Sequence[str]) -> Table:

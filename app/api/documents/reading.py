@@ -34,7 +34,9 @@ _QUOTES: Final = '"'
 _LOWEST_OF_ALL: Final = re.compile(r"min\((\w+)@\*\)")
 # Within a sentence: what cannot be a word of it.
 _KEYS: Final = re.compile(
-    rf"(?<![\w./])(?:[a-z0-9]+(?:_[a-z0-9]+)+(?:\([\w.=, ]+\))?(?:{_LABEL})?|\w+{_LABEL})(?!\w|\.\w)"
+    rf"(?<![\w./])(?:[a-z0-9]+(?:_[a-z0-9]+)+(?:\([\w.=, ]+\))?(?:{_LABEL})?|\w+{_LABEL}"
+    # An abbreviation: three letters that cannot be spoken.
+    r"|[b-df-hj-np-tv-xz]{3}(?!\())(?!\w|\.\w)"
 )
 
 
