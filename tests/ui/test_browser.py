@@ -189,6 +189,43 @@ def test_everything_is_reached_by_keyboard(pages: Watched, world: World) -> None
     assert {("A", "Gates"), ("INPUT", "dataset"), ("SELECT", "metric"), ("BUTTON", "Show"), ("A", "tumor-rf 7")} <= seen
 
 
+def tab_to(page: Page, selector: str) -> None:
+    """Go to an element by the tabulator alone."""
+    for _ in range(150):
+        page.keyboard.press("Tab")
+        if page.evaluate("(one) => document.activeElement.matches(one)", selector):
+            return
+    raise AssertionError(f"{selector} is not reached by the keyboard")
+
+
+def test_the_best_model_a_comparison_and_a_failed_gate_are_found_by_keyboard(pages: Watched, world: World) -> None:
+    """From home: the best run, it against the champion, and why the gate failed the champion."""
+    page = pages.open("/ui?dataset=hartwig")
+    tab_to(page, "#leaderboard td a, #leaderboard th a")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/ui/evaluations/*")
+    assert "tumor-gbm 2" in page.locator("h1").inner_text()
+    page.go_back()
+    for _ in range(2):
+        tab_to(page, "#runs input[type=checkbox]:not(:checked)")
+        page.keyboard.press("Space")
+    tab_to(page, "#runs form button:not(.filters button)")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/ui/compare?*")
+    assert "tumor-gbm 2 against tumor-rf 7" in page.locator("h1").inner_text()
+    tab_to(page, "nav a[href$=gates]")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/ui/gates")
+    tab_to(page, "main a[href$='gates/promotion']")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/ui/gates/promotion")
+    tab_to(page, "#checks a[href*='/checks/']")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/checks/*")
+    assert "3 of 6 rules fail" in page.locator("main").inner_text()
+    pages.check()
+
+
 def test_the_theme_is_kept(pages: Watched, world: World) -> None:
     page = pages.open("/ui")
     page.emulate_media(color_scheme="light")
