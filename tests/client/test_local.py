@@ -24,7 +24,7 @@ def test_the_same_client_and_the_same_numbers(tmp_path: Path) -> None:
         compared = pv.compare(kept, other, metrics=["accuracy"])
         assert compared.id in pv.comparison_page(compared.id)
         assert pv.comparison_plot(compared.id)["description"]
-        assert "h_mean" in pv.history_plot("rf", "hartwig")["description"]
+        assert "Harmonic mean of the recalls" in pv.history_plot("rf", "hartwig")["description"]
         assert "differences" in {one["name"] for one in pv.plots()}
         with pytest.raises(prevail.InvalidInput, match=r"matrix\[0\]\[1\]"):
             pv.evaluate(matrix=[[1, -1], [0, 1]])
