@@ -248,8 +248,11 @@ def of_model(model: ModelRef | None) -> Iterator[None]:
     except InvalidInput as error:
         if model is None:
             raise
-        where = f"/models/{model.name.replace('~', '~0').replace('/', '~1')}"
-        raise InvalidInput([Fault(where, one.code, one.detail) for one in error.faults]) from None
+        own = f"/models/{model.name.replace('~', '~0').replace('/', '~1')}"
+        # The dataset is that of all models.
+        places = [one.pointer if one.pointer == "/dataset" else own for one in error.faults]
+        faults = [Fault(where, one.code, one.detail) for where, one in zip(places, error.faults, strict=True)]
+        raise InvalidInput(faults) from None
 
 
 def with_columns(body: bytes, read: ReadData) -> NewEvaluation:
