@@ -22,6 +22,7 @@ from pydantic import SecretStr, ValidationError
 import app
 from app import serving
 from app.embedded import EmbeddedPostgresError, has_database, running_dsn, start_embedded
+from app.services.processes.worker import BLAS_THREADS
 from app.settings import Authentication, Settings, describe_unknown_variables, normalize_database_url
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ class CommandError(RuntimeError):
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code of the process."""
     # Before numpy is imported, whose threads within an operation get in the way of processes and of each other.
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    os.environ.setdefault(BLAS_THREADS, "1")
     parser = argparse.ArgumentParser(
         prog="prevail",
         description="Evaluation as a service. Settings come from the environment, see docs/reference/settings.md.",

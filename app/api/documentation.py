@@ -82,7 +82,7 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
     504: problem("Computing it took longer than is allowed and was ended; nothing was saved."),
     507: problem(
         "No space left where the database keeps its files, or the project has used up its quota of bytes; nothing was "
-        "kept, see `Retry-After`.",
+        "saved, see `Retry-After`.",
         {"Retry-After": _RETRY_AFTER},
     ),
 }

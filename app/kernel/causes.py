@@ -127,9 +127,8 @@ def split(counts: Array, values: Sequence[tuple[Functional, Sensitivities | None
             continue
         slow = 2 * mixed * size**4 > _MOST_CELLS_MOVED
         mixtures_of = _Mixtures(shares, rows, factors, sizes)
-        for place, one in zip(
-            places, mixtures_of.split(counts, [values[place] for place in places], slow=slow), strict=True
-        ):
+        splits = mixtures_of.split(counts, [values[place] for place in places], slow=slow)
+        for place, one in zip(places, splits, strict=True):
             found[place] = one
     return found
 
@@ -182,7 +181,7 @@ class _Mixtures:
                 part = slice(start, start + step)
                 matrices = self._mixed(sides[part])
                 table = Table(matrices)
-                moves = dict(zip(open_ones, others(matrices) if open_ones and not slow else (), strict=False))
+                moves = dict(zip(open_ones, others(matrices), strict=True)) if open_ones and not slow else {}
                 for place, (functional, closed) in enumerate(values):
                     of_mixtures[place, part] = functional(table)
                     if closed is not None:

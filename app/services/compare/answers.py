@@ -53,7 +53,7 @@ class ComparisonDesign:
         resampling: What was simulated.
         rope: Half width of the region of equivalence, in units of the metric.
         seed: Seed of all simulation. It follows from the evaluations, unless it was given.
-        common_prevalence: The class prevalence that runs of different class prevalence are compared at.
+        common_prevalence: The class prevalence that runs are compared at where their own differ.
         alternative: Where limits and p are on one side: of a less b above 0 (`greater`) or below (`less`).
     """
 

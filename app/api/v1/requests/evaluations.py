@@ -91,7 +91,7 @@ class OptionsField(Wire):
     retain: Literal["full", "none"] = Field(
         "full",
         description="What is saved of the samples: `full` for curves, thresholds and paired comparisons later; `none` "
-        "keeps the values only.",
+        "saves the values only.",
     )
     interval_method: Literal["posterior", "delta", "bootstrap", "bca"] | None = Field(
         None,

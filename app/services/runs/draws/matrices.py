@@ -177,7 +177,7 @@ class OmnibusTest:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CommonPrevalence:
-    """The class prevalence that runs of different class prevalence are compared at.
+    """The class prevalence that runs are compared at where their own differ.
 
     Attributes:
         shares: (K); None when the runs have the same, or are taken as they are.
@@ -367,7 +367,7 @@ class MatrixDraws(Resampling):
             )
             left = iter(tests)
             by_rate = ([next(left) for _ in of_one] for of_one in rates)
-            self._known_rates[level] = [[*zip(*tests, strict=True)] or [()] * len(pairs) for tests in by_rate]
+            self._known_rates[level] = [[*zip(*of_one, strict=True)] or [()] * len(pairs) for of_one in by_rate]
         return self._known_rates[level]
 
     @cached_property
