@@ -157,7 +157,7 @@ def histories(store: PostgresEvaluationStore, rows: int) -> list[tuple[str, Ask]
         PROJECT, EvaluationQuery(model="weekly", dataset="medium", created_after=since, descending=False, limit=10_001)
     )
     name = f"history of {number:,} evaluations"
-    metrics = ('recall@"class 1"', 'precision@"class 1"', "macro_f1")
+    metrics = ('recall@"class 1"', 'precision@"class 1"', "h_mean", "macro_f1")
     return [(f"{name}, read alone", stored), *((f"{name}, {metric}", asked(metric)) for metric in metrics)]
 
 

@@ -171,7 +171,7 @@ class AlikeEvaluations:
 
     Attributes:
         first: Of them, without its tags and its values.
-        ids: (n, 2) halves of their ids, in order.
+        ids: (n, 2) halves of their ids.
         versions: (n) of the model.
         counts: (n, K, K), or of another shape as `EvaluationRecord.counts`.
     """

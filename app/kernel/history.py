@@ -108,7 +108,8 @@ class History:
             of_stretch = np.flatnonzero((before == stretch) & (places > start))
             for first in range(0, of_stretch.size, _BANDS):
                 rows = of_stretch[first : first + _BANDS]
-                here, own = places[rows], self._evidence(start, places[rows])
+                here = places[rows]
+                own = self._evidence(start, here, _places(int(here.max()) - start))
                 sizes, values = self._sizes[here], np.diff(self._sums)[here] / self._sizes[here]
                 known = (self._sums[here] - self._sums[start]) / (self._n[here] - self._n[start])
                 ends = own.moved_by(sizes[:, None] / own.rest).ends(
@@ -120,14 +121,17 @@ class History:
     def _threshold(self, stretch: int) -> float:
         return stretch * (stretch + 1.0) / self.alpha
 
-    def _evidence(self, start: int, lasts: NDArray[np.intp], places: NDArray[np.intp] | None = None) -> "_Evidence":
-        """Return the evidence at some values (P) of one stretch, of a change after one of the places (C)."""
-        places = _places(int(lasts.max()) - start) if places is None else places
+    def _evidence(
+        self, start: int, lasts: NDArray[np.intp], places: NDArray[np.intp], odds: Array | None = None
+    ) -> "_Evidence":
+        """Return the evidence at some values (P) of one stretch, of a change after one of the places (C), which weigh
+        what ``odds`` (C) say where they are not all.
+        """
         n, sums, variances = (one[lasts + 1] - one[start] for one in (self._n, self._sums, self._variances))
         before_n, before = (one[start + places] - one[start] for one in (self._n, self._sums))
         known = places <= (lasts - start)[:, None]
         rest, variance = np.where(known, n[:, None] - before_n, 1.0), variances / n
-        spread, odds = 1.0 / before_n + 1.0 / rest, np.where(known, _odds(places), 0.0)
+        spread, odds = 1.0 / before_n + 1.0 / rest, np.where(known, _odds(places) if odds is None else odds, 0.0)
         ratios = (_SIZES**2)[:, None] / (float(self._sizes[start]) * spread)[:, None]
         with silently():
             heights = np.log(odds / len(_SIZES))[:, None] - 0.5 * np.log1p(ratios)
@@ -164,15 +168,22 @@ class History:
             squares *= 0.5
             likely = np.flatnonzero(squares.max(axis=1) * scales[rows] >= np.log(threshold))
             with silently():
-                most = np.exp(squares[likely] * scales[rows][likely, None]) @ odds[: known.size]
-            for row in likely[most >= threshold - 1.0].tolist():
-                if self._evidence(start, np.array([start + first + row])).log()[0] >= np.log(threshold):
-                    return start + first + int(row)
+                most = np.exp(squares[likely] * scales[rows][likely, None]) * odds[: known.size]
+            enough = most.sum(axis=1) >= threshold - 1.0
+            if not enough.any():
+                continue
+            # Of the few places that may add much the ratios themselves are made, for all values together.
+            lasts, most = start + first + likely[enough], most[enough]
+            much = most.max(axis=0) > 0.05 * threshold
+            some = np.exp(self._evidence(start, lasts, known[much] + 1, odds[: known.size][much]).logs()).sum(axis=1)
+            for last in lasts[some + most[:, ~much].sum(axis=1) >= threshold - 1.0].tolist():
+                if self._evidence(start, np.array([last]), places).log()[0] >= np.log(threshold):
+                    return int(last)
         return None
 
     def _change(self, start: int, claimed: int, stretch: int) -> Change:
         last = np.array([claimed])
-        own = self._evidence(start, last)
+        own = self._evidence(start, last, _places(claimed - start))
         # Where it was is looked for among all places.
         split = int(np.argmax(self._evidence(start, last, np.arange(1, claimed - start + 1)).logs()[0])) + 1
         sums = [

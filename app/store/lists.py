@@ -36,7 +36,7 @@ from sqlalchemy import (
     true,
     tuple_,
 )
-from sqlalchemy.dialects.postgresql import aggregate_order_by, distinct_on
+from sqlalchemy.dialects.postgresql import JSONB, distinct_on
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.domain.evaluation import Bound, EvaluationQuery, Position
@@ -203,21 +203,32 @@ def select_ids(scope: SearchScope, query: EvaluationQuery, limit: int, *, descen
 
 
 def select_series(scope: SearchScope, query: EvaluationQuery, limit: int) -> Select[Any]:
-    """Select the oldest evaluations that pass: those that are alike in one row, with all their ids and their counts."""
+    """Select the oldest evaluations that pass: those that are alike in one row, with all their ids and their counts, in
+    no order.
+    """
     found = _search(scope, _conditions(scope, query), limit, value=None, descending=False, indexed=True)
-    alike = [evaluations.c[name] for name in ("n_classes", "positive", "kind", "content", "counts_type", "labels")]
+    last = select(found.c.id).order_by(found.c.id.desc()).limit(1).scalar_subquery()
+    names = ("dataset_id", "model_name_id", "n_classes", "positive", "kind", "content", "counts_type", "labels")
+    alike = [evaluations.c[name] for name in names]
     texts = [cast(evaluations.c[name], Text).label(name) for name in ("extra", "options")]
     nothing: ColumnElement[bytes] = literal_column("''::bytea")
     joined = [
-        func.string_agg(entry, aggregate_order_by(nothing, evaluations.c.id), type_=LargeBinary).label(name)
+        func.string_agg(entry, nothing, type_=LargeBinary).label(name)
         for name, entry in (("ids", func.uuid_send(evaluations.c.id)), ("counts", evaluations.c.counts))
     ]
-    versions = func.array_agg(aggregate_order_by(models.c.version, evaluations.c.id)).label("versions")
-    names = [name for name in NAMES if name.name != "model_version"]
-    match_id = and_(evaluations.c.project == scope.project, evaluations.c.id == found.c.id)
-    rows = _with_names(select(*alike, *texts, *names, *joined, versions), found.join(evaluations, match_id))
-    same_texts = [cast(evaluations.c[text.name], Text) for text in texts]
-    return rows.group_by(models.c.name, datasets.c.id, *alike, *same_texts)
+    model_ids = func.array_agg(evaluations.c.model_id).label("model_ids")
+    # By their range, which takes a third of the time of one id after another.
+    passing = (*scope.conditions(), *_conditions(scope, query), evaluations.c.id <= last)
+    rows = select(*alike, *texts, *joined, model_ids).where(evaluations.c.project == scope.project, *passing)
+    made = rows.group_by(*alike, *(cast(evaluations.c[text.name], Text) for text in texts)).cte("made")
+    versions = select(func.jsonb_object_agg(models.c.id, models.c.version, type_=JSONB))
+    of_each = versions.where(models.c.id == func.any(made.c.model_ids)).scalar_subquery()
+    model, *of_dataset = (model_names.c.name.label("model_name"), *NAMES[2:])
+    return select(made, of_each.label("versions"), model, *of_dataset).select_from(
+        made.join(model_names, model_names.c.id == made.c.model_name_id).join(
+            datasets, datasets.c.id == made.c.dataset_id
+        )
+    )
 
 
 def select_count(scope: SearchScope, query: EvaluationQuery) -> Select[Any]:

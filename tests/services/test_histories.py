@@ -83,6 +83,17 @@ def test_a_series_of_ten_thousand_takes_a_moment() -> None:
     assert first.difference.high < 0
 
 
+def test_ten_thousand_of_ten_sparse_classes_take_a_moment() -> None:
+    """Nearly each has a class that is all missed, whose recall moves to its limit."""
+    counts = np.random.default_rng(9).poisson(0.7, (10_000, 10, 10))
+    ids = np.stack([np.arange(10_000)] * 2, axis=1).astype(np.uint64)
+    whole = Series.of([AlikeEvaluations(record_of(counts[0]), ids, [None] * 10_000, counts)])
+    began = time.process_time()
+    answer = series(asked("macro_f1", newest=True), whole, KeptSamples())
+    assert time.process_time() - began < 0.4
+    assert all(one.metrics["macro_f1"].low is not None for one in answer.items)
+
+
 def test_alike_or_each_alone_evaluations_are_one_series() -> None:
     known = [weeks(40, 20).record(place) for place in range(40)]
     parts = [[alike(known)], [alike([one]) for one in reversed(known)], [alike(known[::2]), alike(known[1::2])]]

@@ -2,10 +2,10 @@
 sampling.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
-from math import hypot, isnan, nan
+from math import isnan, nan
 from typing import NamedTuple
 
 import numpy as np
@@ -13,14 +13,14 @@ from numpy.typing import NDArray
 
 from app.kernel.matrix.table import AdditiveGradient, Table, stack
 from app.kernel.metrics.card import AnyMetric, Mean, Metric, Scale
-from app.kernel.numerics.arrays import Array, Mask, inner, ratio, silently, total
+from app.kernel.numerics.arrays import Array, Mask, inner, ratio, silently, some, total
 from app.kernel.uncertainty import intervals
 from app.kernel.uncertainty.catalogued import GIVEN as GIVEN
 from app.kernel.uncertainty.catalogued import Given as Given
 from app.kernel.uncertainty.catalogued import SmoothMetrics, catalogue_rates, headline_metrics
 from app.kernel.uncertainty.designs import Design
 from app.kernel.uncertainty.draws import ClassCounts, Functional, Prior, Summary, pseudo_counts
-from app.kernel.uncertainty.intervals import Limits, jeffreys, logit_limits, two_sided_z, wilson
+from app.kernel.uncertainty.intervals import Limits, jeffreys, two_sided_z, wilson
 
 
 class Method(StrEnum):
@@ -135,16 +135,17 @@ def limits(
             factor = np.exp(z * error / estimate)
             ends = estimate / factor, estimate * factor
         else:
-            start, width = (0.0, 1.0) if low is None or high is None else (low, high - low)
-            share = (estimate - start) / width
-            odds, spread = share / (1.0 - share), z * error / width / (share * (1.0 - share))
-            ends = _from_odds(odds * np.exp(-spread), start, width), _from_odds(odds * np.exp(spread), start, width)
+            ends = _on_logit_scale(estimate, z * error, *((0.0, 1.0) if low is None or high is None else (low, high)))
         absent = ~(error > 0) | ~np.isfinite(ends[0]) | ~np.isfinite(ends[1])
     return np.where(absent, np.nan, ends[0]), np.where(absent, np.nan, ends[1])
 
 
-def _from_odds(odds: Array, start: float, width: float) -> Array:
-    return start + width * (1.0 - 1.0 / (1.0 + odds))
+def _on_logit_scale(estimate: Array, half_width: Array, low: Array | float, high: Array | float) -> Limits:
+    """Ends (...) of estimate -+ half_width, symmetric on the logit scale of a range."""
+    width = high - low
+    share = (estimate - low) / width
+    odds, spread = (1.0 - share) / share, half_width / width / (share * (1.0 - share))
+    return low + width / (1.0 + odds * np.exp(spread)), low + width / (1.0 + odds * np.exp(-spread))
 
 
 def delta_interval(
@@ -255,7 +256,7 @@ def headlines(design: Design, level: float = 0.95) -> Headlines:
         recalls = jeffreys(*design.recalls(level), level)
         known = headline_metrics().smooth
         gradients = stack([gradient(table) for _, gradient in known])
-        smooth = _smooth_intervals(design, known, _smooth_ends(design, known, gradients, level, recalls))
+        smooth = _smooth_intervals(design, known, _smooth_ends(design, known, gradients, level))
         parts = (*_shares(design, level), *_recall_means(design, recalls), *smooth)
     of_rates = RateIntervals(rates.limited, given, *limits_of_rates, _method(Method.WILSON, design))
     return Headlines(level, tuple(zip(*parts, strict=True)), of_rates, recalls, gradients)
@@ -266,17 +267,19 @@ def headline_limits(metric: AnyMetric, design: Design, level: float = 0.95) -> L
     none; None for what is no such mean of recalls or smooth metric.
     """
     with silently():
-        recalls = jeffreys(*design.recalls(level), level)
         mean = next((kind for one, kind in headline_metrics().means if one is metric), None)
         if mean is not None:
+            hits, worth = design.recalls(level)
+            # Of many matrices most recalls come again, and quantiles are what takes long.
+            pairs, places = np.unique(hits + 1j * worth, return_inverse=True)
+            recalls = (ends[places] for ends in jeffreys(pairs.real, pairs.imag, level))
             ends = intervals.mean_limits(design.table.recall[design.of], *recalls, spread=design.spread)
             return ends[mean, 0], ends[mean, 1]
         smooth = tuple(pair for pair in headline_metrics().smooth if pair[0] is metric)
         if not smooth:
             return None
-        (made,) = _smooth_ends(design, smooth, stack([smooth[0][1](design.table)]), level, recalls)
-    low, high = np.array([[one.low, one.high] for one in made]).T
-    return low, high
+        found = _smooth_ends(design, smooth, stack([smooth[0][1](design.table)]), level)
+    return found.low[0], found.high[0]
 
 
 def _method(method: Method, design: Design) -> str:
@@ -315,9 +318,21 @@ def _recall_means(design: Design, recalls: Limits) -> Iterator[list[OverallInter
         yield list(_intervals(metric, (ends[mean, 0], ends[mean, 1]), Method.MOVER, Given.ACTUAL, design))
 
 
-def _smooth_ends(
-    design: Design, smooth: SmoothMetrics, gradients: AdditiveGradient, level: float, recalls: Limits
-) -> list[list["Ends"]]:
+@dataclass(frozen=True, slots=True, eq=False)
+class _Ends:
+    """Values of metrics (M, B) with their limits, NaN where they have none.
+
+    Attributes:
+        moved: Limits are all from moves of classes at an edge.
+    """
+
+    values: Array
+    low: Array
+    high: Array
+    moved: Mask
+
+
+def _smooth_ends(design: Design, smooth: SmoothMetrics, gradients: AdditiveGradient, level: float) -> _Ends:
     """By the delta method, which does not see what is unknown of a class without any spread.
 
     A class of a few samples that are all right or all wrong adds nothing to a variance by derivatives. What the value
@@ -326,140 +341,90 @@ def _smooth_ends(
     """
     table, of, size = design.table, design.of, design.table.n_classes
     found = _by_derivatives(design, smooth, gradients, level)
-    counts = table.counts[of].reshape(-1, size, size)
     right, actual = (part[of].reshape(-1, size) for part in (table.tp, table.actual))
-    worth = design.recalls(level)[1].reshape(-1, size)
     at_edge = ((right == 0) | (right == actual)) & (actual > 0)
-    few = at_edge & (worth < FEW)
-    low, high = (ends.reshape(-1, size) for ends in recalls)
-    refused = [any(isnan(one.low - one.value) for one in ends) for ends in zip(*found, strict=True)]
-    for place in np.flatnonzero(few.any(axis=-1) | (at_edge.any(axis=-1) & refused)).tolist():
-        own = [ends[place] for ends in found]
-        one = _with_edges(own, smooth, counts[place], at_edge[place], few[place], (low[place], high[place]))
-        for ends, moved in zip(found, one, strict=True):
-            ends[place] = moved
-    return found
+    if not some(at_edge):
+        return found
+    hits, worth = (part.reshape(-1, size) for part in design.recalls(level))
+    refused, few = np.isnan(found.low), at_edge & (worth < FEW)
+    looked_at = np.where(np.any(refused, axis=0, keepdims=True).T, at_edge, few)
+    looked_at &= (looked_at.sum(axis=-1) * size**2 <= _MOST_CELLS_MOVED)[:, None]
+    places, rows = looked_at.nonzero()
+    if not places.size:
+        return found
+    counts = table.counts[of].reshape(-1, size, size)
+    recalls = jeffreys(hits[places, rows], worth[places, rows], level)
+    # Groups that are equal by chance leave no variance where other classes have mistakes: nothing is known then.
+    nothing_varies = (at_edge | (actual == 0)).all(axis=-1)
+    below, above = np.zeros((2, *found.values.shape))
+    for start in range(0, places.size, step := max(1, _MOST_CELLS_MOVED // size**2)):
+        part = slice(start, start + step)
+        here, own = places[part], rows[part]
+        table = _moved(counts[here], own, *(ends[part] for ends in recalls))
+        moves = np.stack([metric(table) for metric, _ in smooth]) - found.values[:, here]
+        seen = np.where(refused[:, here], np.isfinite(moves) & nothing_varies[here], few[here, own])
+        for squares, parts in ((below, np.minimum(moves, 0.0)), (above, np.maximum(moves, 0.0))):
+            np.add.at(squares.T, here, np.where(seen, parts * parts, 0.0).T)
+    known = [np.where(refused, 0.0, one) for one in (found.values - found.low, found.high - found.values)]
+    below, above = (np.sqrt(own * own + more) for own, more in zip(known, (below, above), strict=True))
+    moved = below + above > 0.0
+    return _Ends(
+        found.values,
+        np.where(moved, found.values - below, found.low),
+        np.where(moved, np.minimum(found.values + above, 1.0), found.high),
+        moved & refused,
+    )
 
 
-def _smooth_intervals(
-    design: Design, smooth: SmoothMetrics, found: list[list["Ends"]]
-) -> Iterator[list[OverallInterval]]:
+def _smooth_intervals(design: Design, smooth: SmoothMetrics, found: _Ends) -> Iterator[list[OverallInterval]]:
     empty = (design.table.actual[design.of].reshape(-1, design.table.n_classes) == 0).any(axis=-1).tolist()
-    for (metric, _), ends in zip(smooth, found, strict=True):
-        made = [one.interval(metric.key, design) for one in ends]
-        if metric.card.inference.over_classes:
-            made = [
-                one._replace(low=nan, high=nan, refusal=Refusal.EMPTY_CLASS) if lacks and one.refusal is None else one
-                for one, lacks in zip(made, empty, strict=True)
-            ]
+    parts = (part.tolist() for part in (found.values, found.low, found.high, found.moved))
+    for (metric, _), *ends in zip(smooth, *parts, strict=True):
+        plain = Method.DELTA_FISHER_Z if _is_signed(metric) else Method.DELTA_LOGIT
+        made = []
+        for value, low, high, moved, lacks in zip(*ends, empty, strict=True):
+            refusal = None
+            if isnan(low):
+                refusal = Refusal.UNDEFINED_ESTIMATE if isnan(value) else Refusal.ZERO_STANDARD_ERROR
+            elif lacks and metric.card.inference.over_classes:
+                low, high, refusal = *_NONE, Refusal.EMPTY_CLASS
+            given = design.given or (Given.ACTUAL if moved else Given.SAMPLES)
+            method = _method(Method.MOVER if moved else plain, design)
+            made.append(OverallInterval(metric.key, low, high, method, given, refusal))
         yield made
 
 
-def _with_edges(
-    found: Sequence["Ends"], smooth: SmoothMetrics, counts: Array, at_edge: Mask, few: Mask, limits: Limits
-) -> list["Ends"]:
-    """The smooth metrics of one matrix with what is unknown of the classes (K) at an edge.
-
-    Args:
-        found: Their limits by derivatives.
-        smooth: The metrics.
-        counts: (K, K).
-        at_edge: All right or all wrong (K).
-        few: Of these, such as have few samples (K).
-        limits: Of the recalls, (K) each.
-    """
-    refused = any(isnan(one.low - one.value) for one in found)
-    rows = np.flatnonzero(at_edge if refused else few)
-    if rows.size * counts.size > _MOST_CELLS_MOVED:
-        return [*found]
-    # Groups that are equal by chance leave no variance where other classes have mistakes: nothing is known then.
-    nothing_varies = bool(at_edge[counts.sum(axis=-1) > 0].all())
-    kept = []
-    for ends, moves in zip(found, _moves(smooth, counts, rows, limits), strict=True):
-        seen = few[rows] if ends.refusal is None else np.isfinite(moves) & nothing_varies
-        kept.append(ends.with_moves(moves[seen]))
-    return kept
+def _by_derivatives(design: Design, smooth: SmoothMetrics, gradients: AdditiveGradient, level: float) -> _Ends:
+    """Limits value -+ half width, symmetric on the logit scale of the range of each metric: no end leaves it."""
+    of, shape = design.of, (len(smooth), -1)
+    half_widths = (design.reach(level) * np.sqrt(design.variances(gradients)))[(slice(None), *of)].reshape(shape)
+    values = np.array([metric(design.table)[of] for metric, _ in smooth]).reshape(shape)
+    bottom, top = np.array([metric.card.range for metric, _ in smooth]).T[..., None]
+    low, high = _on_logit_scale(values, half_widths, bottom, top)
+    absent = ~(half_widths > 0.0) | np.isnan(low + high)
+    low[absent] = high[absent] = nan
+    return _Ends(values, low, high, np.zeros(values.shape, np.bool_))
 
 
-class Ends(NamedTuple):
-    """A value with its limits, NaN where it has none."""
-
-    value: float
-    low: float
-    high: float
-    method: Method
-
-    @property
-    def refusal(self) -> Refusal | None:
-        """Why there are no limits."""
-        if not isnan(self.low):
-            return None
-        return Refusal.UNDEFINED_ESTIMATE if isnan(self.value) else Refusal.ZERO_STANDARD_ERROR
-
-    def with_moves(self, moves: Array) -> "Ends":
-        """Limits further out by what the value moves by (R) in places that they do not know of."""
-        refused = self.refusal is not None
-        known = (0.0, 0.0) if refused else (self.value - self.low, self.high - self.value)
-        parts = (np.minimum(moves, 0.0), np.maximum(moves, 0.0))
-        below, above = (hypot(own, *part.tolist()) for own, part in zip(known, parts, strict=True))
-        if not below + above > 0.0:
-            return self
-        method = Method.MOVER if refused else self.method
-        return Ends(self.value, self.value - below, min(self.value + above, 1.0), method)
-
-    def interval(self, key: str, design: Design) -> OverallInterval:
-        """Return the interval of the metric with this key."""
-        given = design.given or (Given.ACTUAL if self.method is Method.MOVER else Given.SAMPLES)
-        return OverallInterval(key, self.low, self.high, _method(self.method, design), given, self.refusal)
-
-
-def _by_derivatives(
-    design: Design, smooth: SmoothMetrics, gradients: AdditiveGradient, level: float
-) -> list[list[Ends]]:
-    """Limits value -+ half width, symmetric on the scale of the metric, matrix by matrix."""
-    table, of = design.table, design.of
-    half_widths = design.reach(level) * np.sqrt(design.variances(gradients))
-    found = []
-    for (metric, _), widths in zip(smooth, half_widths, strict=True):
-        method = Method.DELTA_FISHER_Z if _is_signed(metric) else Method.DELTA_LOGIT
-        pairs = zip(np.ravel(metric(table)[of]).tolist(), np.ravel(widths[of]).tolist(), strict=True)
-        found.append(
-            [Ends(value, *(_limits_on_scale(metric, value, width) or _NONE), method) for value, width in pairs]
-        )
-    return found
-
-
-def _moves(smooth: SmoothMetrics, counts: Array, rows: NDArray[np.intp], limits: Limits) -> list[Array]:
-    """Return the changes (R) of each smooth metric as the recalls of rows (R) of a matrix (K, K), all 0 or 1, move to
-    their limits, (K) each.
-    """
-    size, at = len(counts), np.arange(rows.size)
-    right, actual = np.diagonal(counts)[rows], counts.sum(axis=-1)[rows]
-    low, high = (ends[rows] for ends in limits)
+def _moved(counts: Array, rows: NDArray[np.intp], low: Array, high: Array) -> Table:
+    """Return matrices (P, K, K) of which the recall of a row (P), 0 or 1, has moved to its limit (P)."""
+    size, at = counts.shape[-1], np.arange(rows.size)
+    right, actual = counts[at, rows, rows], counts[at, rows].sum(axis=-1)
     missed = right == 0
     # Errors of a class without any may be of all kinds; those of a class without anything else stay as they are.
-    errors = np.where(missed[:, None], counts[rows], (actual / (size - 1))[:, None])
+    errors = np.where(missed[:, None], counts[at, rows], (actual / (size - 1))[:, None])
     errors[at, rows] = 0.0
     recall = np.where(missed, high, low)
-    moved = np.repeat(counts[None].astype(np.float64), rows.size, axis=0)
+    moved = counts.astype(np.float64)
     moved[at, rows] = (1.0 - recall)[:, None] * errors
     moved[at, rows, rows] = recall * actual
-    table, whole = Table(moved), Table(counts)
-    return [metric(table) - metric(whole) for metric, _ in smooth]
+    return Table(moved)
 
 
 def _is_signed(metric: Metric[Table]) -> bool:
     """Has it values below 0, as correlations have? On the logit scale of its range that is Fisher's z."""
     low = metric.card.range[0]
     return low is None or low < 0.0
-
-
-def _limits_on_scale(metric: Metric[Table], value: float, half_width: float) -> tuple[float, float] | None:
-    """Limits value -+ half_width, symmetric on the logit scale of the range: no end leaves it."""
-    low, high = metric.card.range
-    if low is None or high is None:
-        raise ValueError(f"expected a metric with a range, got {metric.key}")
-    return logit_limits(value, half_width, low, high)
 
 
 def equal_share_headlines(table: Table, found: Headlines) -> tuple[tuple[OverallInterval, ...], ...]:

@@ -125,9 +125,11 @@ def decode_alike(row: RowMapping) -> AlikeEvaluations:
     content, ids = Content(row["content"]), np.frombuffer(row["ids"], ">u8").reshape(-1, 2).astype(np.uint64)
     shape = (len(ids), *shape_of(row["kind"], row["n_classes"], extra))
     counts = _from_bytes(row["counts"], np.dtype(row["counts_type"]), content, shape)
+    known = {int(model): version for model, version in row["versions"].items()}
+    versions = [known[model] for model in row["model_ids"]]
     first = EvaluationRecord(
         id=UUID(bytes=row["ids"][:16]),
-        model=ModelRef(row["model_name"], row["versions"][0]),
+        model=ModelRef(row["model_name"], versions[0]),
         dataset=_dataset(row),
         kind=row["kind"],
         labels=tuple(row["labels"]),
@@ -139,7 +141,7 @@ def decode_alike(row: RowMapping) -> AlikeEvaluations:
         options=options,
         extra=extra,
     )
-    return AlikeEvaluations(first, ids, row["versions"], counts)
+    return AlikeEvaluations(first, ids, versions, counts)
 
 
 def decode_summary(row: RowMapping, keys: Mapping[int, str]) -> EvaluationSummary:
