@@ -14,10 +14,10 @@ from math import factorial
 import numpy as np
 
 from app.kernel.matrix.table import AdditiveGradient, Table
-from app.kernel.metrics.proportion import Rate
-from app.kernel.numerics.arrays import Array, silently
+from app.kernel.metrics.proportion import ConfusionCells, Rate
+from app.kernel.numerics.arrays import Array, Mask, silently
 from app.kernel.samples.losses import Codes
-from app.kernel.uncertainty.closed_forms import cell_sensitivities
+from app.kernel.uncertainty.closed_forms import moves_in_cells
 from app.kernel.uncertainty.draws import Functional
 
 # Rows that are factors of their own; with the shares and the others 2 ** 13 mixtures.
@@ -56,15 +56,19 @@ def of_rate(rate: Rate) -> Sensitivities:
     """Return the sensitivities of a rate of one class, or of all together."""
 
     def found(matrices: Array) -> Array:
-        size = matrices.shape[-1]
-        actual, predicted = np.indices((size, size))
-        above, below = (cells.hold(actual, predicted, rate.of) for cells in (rate.hits, rate.among))
+        above, below = (_cells_of(cells, rate.of, matrices.shape[-1]) for cells in (rate.hits, rate.among))
         among = (matrices * below).sum(axis=(-2, -1))[..., None, None]
         share = (matrices * above).sum(axis=(-2, -1))[..., None, None] / among
         moves: Array = rate.line.slope * matrices * (above - share * below) / among
         return moves
 
     return found
+
+
+@lru_cache(maxsize=256)
+def _cells_of(cells: ConfusionCells, of: int | None, size: int) -> Mask:
+    actual, predicted = np.indices((size, size))
+    return cells.hold(actual, predicted, of)
 
 
 def of_gradient(gradient: Callable[[Table], AdditiveGradient]) -> Sensitivities:
@@ -83,14 +87,7 @@ def of_gradient(gradient: Callable[[Table], AdditiveGradient]) -> Sensitivities:
 
 def numeric(functionals: Sequence[Functional]) -> Sensitivities:
     """Return the sensitivities (V, B, K, K) of any metrics, by central differences."""
-
-    def found(matrices: Array) -> Array:
-        slopes, cells = cell_sensitivities(matrices, lambda table: np.stack([f(table) for f in functionals], axis=-1))
-        moves = np.zeros((len(functionals), *matrices.shape))
-        moves[..., cells[:, 0], cells[:, 1]] = slopes.T
-        return moves
-
-    return found
+    return lambda matrices: moves_in_cells(matrices, lambda table: np.stack([f(table) for f in functionals], axis=-1))
 
 
 def split(counts: Array, values: Sequence[tuple[Functional, Sensitivities | None]]) -> list[Split | None]:

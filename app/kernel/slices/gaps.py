@@ -12,7 +12,7 @@ from app.kernel.compare.differences import DrawnDifferences, StudentDifferences
 from app.kernel.matrix.table import Table
 from app.kernel.numerics.arrays import Array, silently
 from app.kernel.numerics.scipy_bridge import normal_cdf
-from app.kernel.uncertainty.closed_forms import cell_sensitivities
+from app.kernel.uncertainty.closed_forms import moves_in_cells
 from app.kernel.uncertainty.draws import Functional, Shares, generator
 from app.kernel.uncertainty.intervals import two_sided_z, wilson_at
 from app.kernel.uncertainty.simulation import draw_matrices
@@ -118,21 +118,15 @@ def half_counted(counts: Array) -> Array:
 
 
 def cell_influences(counts: Array, functional: Functional) -> Array:
-    """Influence of a sample in each cell of a matrix (K, K) on V values, in its unit of weight: (V, K, K), 0 in empty
-    cells.
+    """Influence of a sample in each cell of matrices (..., K, K) on V values, in its unit of weight: (V, ..., K, K), 0
+    in empty cells.
 
     The derivative by the share of the cell less the mean of all, over the number of samples.
     """
-    moves, cells = cell_sensitivities(counts, functional)
-    rows, columns = cells.T
-    slopes = moves / counts[rows, columns][:, None]
-    return _in_cells(slopes - moves.sum(axis=0) / counts.sum(), rows, columns, len(counts))
-
-
-def _in_cells(values: Array, rows: Array, columns: Array, size: int) -> Array:
-    found = np.zeros((values.shape[1], size, size))
-    found[:, rows, columns] = values.T
-    return found
+    moves = moves_in_cells(counts, functional)
+    means = moves.sum(axis=(-2, -1), keepdims=True) / counts.sum(axis=(-2, -1), keepdims=True)
+    with silently():
+        return np.where(counts > 0, moves / counts - means, 0.0)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -170,22 +164,15 @@ def at_reference_shares(counts: Array, reference: Array, functional: Functional)
     shares = wanted / total
     with silently():
         moved = np.where(wanted[:, None] > 0, counts * (wanted / actual)[:, None], 0.0)
-    slopes, means = [], []
-    for matrix, sizes in ((moved, actual), (reference, wanted)):
-        sensitivities, cells = cell_sensitivities(matrix, functional)
-        rows, columns = cells.T
-        by_cell = _in_cells(sensitivities * (total / matrix[rows, columns])[:, None], rows, columns, len(matrix))
-        with silently():
-            by_row = np.where(wanted > 0, (by_cell * matrix).sum(axis=-1) / wanted, 0.0)
-            each = np.where(wanted > 0, shares / sizes, 0.0)
-        away = np.where(matrix > 0, by_cell - by_row[..., None], 0.0)
-        slopes.append(each[:, None] * away)
-        means.append(by_row)
-    h = means[0] - means[1]
+        both = np.stack([moved, reference])
+        moves = moves_in_cells(both, functional) * total
+        by_row = np.where(wanted > 0, moves.sum(axis=-1) / wanted, 0.0)
+        each = np.where(wanted > 0, shares / np.stack([actual, wanted]), 0.0)
+        slopes = each[..., None] * np.where(both > 0, moves / both - by_row[..., None], 0.0)
+        first, second = functional(Table(both)).reshape(2, -1)
+    h = by_row[:, 0] - by_row[:, 1]
     of_shares = (h - (h @ shares)[:, None]) / total
-    with silently():
-        first, second = functional(Table(np.stack([moved, reference]))).reshape(2, -1)
-    return AtShares(first, second, slopes[0], np.where(reference > 0, of_shares[..., None] - slopes[1], 0.0))
+    return AtShares(first, second, slopes[:, 0], np.where(reference > 0, of_shares[..., None] - slopes[:, 1], 0.0))
 
 
 def drawn_at_reference_shares(

@@ -75,6 +75,14 @@ def cell_sensitivities(counts: Array, functional: Functional) -> tuple[Array, ND
     return np.concatenate(parts), cells
 
 
+def moves_in_cells(counts: Array, functional: Functional) -> Array:
+    """Return c dM/dc of V values in the cells of matrices (..., K, K), 0 in empty ones: (V, ..., K, K)."""
+    found, cells = cell_sensitivities(counts, functional)
+    moves = np.zeros((found.shape[-1], *counts.shape))
+    moves[..., cells[:, 0], cells[:, 1]] = np.moveaxis(found, (-1, 0), (0, -1))
+    return moves
+
+
 def variance(
     counts: Array,
     functional: Functional,

@@ -279,12 +279,12 @@ class Whole:
     def cell_gaps(self, estimands: Sequence[Estimand], held: Held) -> list[list[Gap]]:
         """Differences of the values of metrics of the matrix of one slice."""
         functional = _together(estimands)
-        sides = (held.own, held.other)
-        halves = [half_counted(side.run.counts) for side in sides]
-        influences = [cell_influences(half, functional) for half in halves]
-        values = functional(Table(np.stack([side.run.counts for side in sides])))
-        found = self._of_cells(values[0] - values[1], influences, halves, held)
-        return _parted(estimands, self._read_off(values[0] - values[1], found, held, "influence"))
+        counts = np.stack([side.run.counts for side in (held.own, held.other)])
+        halves = half_counted(counts)
+        influences = cell_influences(halves, functional).swapaxes(0, 1)
+        gaps = np.subtract(*functional(Table(counts)))
+        found = self._of_cells(gaps, influences, halves, held)
+        return _parted(estimands, self._read_off(gaps, found, held, "influence"))
 
     def at_shares(self, estimands: Sequence[Estimand], held: Held) -> list[list[tuple[float, Gap]]]:
         """Values of one slice at the class shares of the other side, and their differences from that."""
@@ -309,9 +309,10 @@ class Whole:
             )
             gaps = self._read_off(found.first - found.second, differences, held, "posterior")
         else:
-            influences = [found.own, -found.others]
+            influences = np.stack([found.own, -found.others])
             moved = found.first - found.second
-            gaps = self._read_off(moved, self._of_cells(moved, influences, [own, other], held), held, "influence")
+            of_moved = self._of_cells(moved, influences, np.stack([own, other]), held)
+            gaps = self._read_off(moved, of_moved, held, "influence")
         return _parted(estimands, list(zip(found.first.tolist(), gaps, strict=True)))
 
     def causes(self, values: Sequence[tuple[Estimand, int]], held: Held) -> list[Causes]:
@@ -333,14 +334,13 @@ class Whole:
         counts = np.stack([side.run.counts for side in (held.own, held.other)])
 
         def limits(found: Sequence[Split]) -> list[tuple[Array, Array]]:
-            size = counts.shape[-1]
-            unknown = [np.full((one.values.size, 2, size, size), nan) for one in found]
+            unknown = [np.full((one.values.size, *counts.shape), nan) for one in found]
             influences = np.concatenate(
                 [none if one.influences is None else one.influences for one, none in zip(found, unknown, strict=True)]
-            )
+            ).swapaxes(0, 1)
             parts = np.concatenate([one.values for one in found])
             # Both sides add to a part, so that it is the first less the second turned round.
-            together = self._of_cells(parts, [influences[:, 0], -influences[:, 1]], [*counts], held)
+            together = self._of_cells(parts, influences * np.array([1.0, -1.0])[:, None, None, None], counts, held)
             edges = np.cumsum([one.values.size for one in found])[:-1]
             low, high = (np.split(end, edges) for end in together.limits(self.level))
             return [*zip(low, high, strict=True)]
@@ -371,36 +371,29 @@ class Whole:
         sizes = [np.bincount(one.truth, one.times, wanted.size) for one in some]
         return bool(np.min(sizes, axis=0)[wanted].min() < _FEWEST_MEMBERS)
 
-    def _of_cells(self, gaps: Array, influences: Sequence[Array], counts: Sequence[Array], held: Held) -> Differences:
-        """Differences from the influence (V, K, K) of a sample of both sides in each cell, and their matrices, which
-        may hold half counts beside the samples.
+    def _of_cells(self, gaps: Array, influences: Array, counts: Array, held: Held) -> Differences:
+        """Differences from the influence (2, V, K, K) of a sample of both sides in each cell, and their matrices (2, K,
+        K), which may hold half counts beside the samples.
         """
-        size = influences[0].shape[0]
+        sides = (held.own, held.other)
+        halves = np.sqrt(np.maximum(counts - np.stack([side.run.counts for side in sides]), 0.0))
+        # Roots of sums of squared weights, and which side has them.
+        parts = [(halves[0], (1.0, 0.0)), (halves[1], (0.0, 1.0))]
+        if self.grouping is None:
+            own, other = (side.mask for side in sides)
+            some = ((own & ~other, (1.0, 0.0)), (own & other, (1.0, 1.0)), (other & ~own, (0.0, 1.0)))
+            parts = [*((np.sqrt(self._squares(mask)), of) for mask, of in some if mask.any()), *parts]
+        roots = np.stack([np.multiply.outer(of, root) for root, of in parts], axis=1)
+        columns = (influences[:, :, None] * roots[:, None]).reshape(*influences.shape[:2], -1)
         if self.grouping is not None:
             truth, predicted = self._codes
             by_sample = [
                 np.where(side.mask, self.weights * influence[:, truth, predicted], 0.0)
-                for influence, side in zip(influences, (held.own, held.other), strict=True)
+                for influence, side in zip(influences, sides, strict=True)
             ]
-            columns = [list(self._summed(np.stack(by_sample)))]
-        else:
-            own, other = held.own.mask, held.other.mask
-            columns = []
-            for mask in (own & ~other, own & other, other & ~own):
-                root = np.sqrt(self._squares(mask))
-                columns.append(
-                    [
-                        (influence * root).reshape(size, -1) if (mask & side).any() else np.zeros((size, root.size))
-                        for influence, side in zip(influences, (own, other), strict=True)
-                    ]
-                )
-        for place, (influence, matrix, side) in enumerate(zip(influences, counts, (held.own, held.other), strict=True)):
-            root = np.sqrt(np.maximum(matrix - side.run.counts, 0.0))
-            halves = [np.zeros((size, root.size)), np.zeros((size, root.size))]
-            halves[place] = (influence * root).reshape(size, -1)
-            columns.append(halves)
-        first, second = (np.concatenate([column[side] for column in columns], axis=1) for side in (0, 1))
-        freedom = np.array([[self._freedom(side)] for side in (held.own, held.other)])
+            columns = np.concatenate([self._summed(np.stack(by_sample)), columns], axis=-1)
+        freedom = np.array([[self._freedom(side)] for side in sides])
+        first, second = columns
         return of_influences(gaps, first, second, freedom)
 
     def _squares(self, mask: Mask) -> Array:
