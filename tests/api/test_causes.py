@@ -137,7 +137,8 @@ def test_a_slice_and_the_rest_have_the_causes_of_two_runs_on_them(client: httpx.
     site = {"site": ["A"] * 400 + ["B"] * 400}
     metrics = ["precision@yes", "log_loss", "brier_score"]
     asked = {"input": {**sure, **both, "attributes": site}, "by": ["site"], "metrics": metrics}
-    reply = client.post("/v1/slices", json=asked)
+    kept = create(client, evaluation(input=asked.pop("input")))["id"]
+    reply = client.post(f"/v1/evaluations/{kept}/slices", json=asked)
     assert reply.status_code == 200, reply.text
     (found,) = (one["metrics"] for one in reply.json()["slices"] if one["where"] == {"site": "A"})
     runs = [str(create(client, evaluation(input=one))["id"]) for one in (sure, usual)]
@@ -150,6 +151,13 @@ def test_a_slice_and_the_rest_have_the_causes_of_two_runs_on_them(client: httpx.
                 "value": pytest.approx(other["value"], abs=1e-12)
             }
     assert found["precision@yes"]["causes"]["items"][0]["low"] is not None
+    params = {"by": "site", "metric": "precision@yes"}
+    figure = check_specification(client.get(f"/v1/evaluations/{kept}/slices/plots/causes.json", params=params))
+    drawn = {one["title"]["text"]: layer(one, "parts")["data"]["values"] for one in figure["vconcat"]}
+    assert [*drawn] == ["precision@yes, site A", "precision@yes, site B"]
+    total = drawn["precision@yes, site A"][-1]
+    assert total["to"] == pytest.approx(found["precision@yes"]["causes"]["difference"])
+    assert "Causes of the differences" in client.get(f"/ui/evaluations/{kept}/slices", params=params).text
 
 
 def test_a_loss_of_three_classes_in_weights_and_groups_is_split(client: httpx.Client) -> None:

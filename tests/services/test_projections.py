@@ -187,13 +187,25 @@ def test_all_of_a_difference_from_the_observed_value_is_prevalence() -> None:
     assert part.high - part.low == pytest.approx(2 * 1.96 * deviation, rel=0.03)
     assert values["precision@B"].causes.because == "all of it because B becomes rarer (33 % to 4 %)"  # type: ignore[union-attr]
     assert values["recall@B"].causes is None
-    record, samples = scored(*softmax_problem(60, 3, 1))
+    y, chances = softmax_problem(600, 3, 1)
+    losses = -np.log(chances[np.arange(600), y])
+    record, samples = scored(y, chances)
     for recalibrate in (False, True):
         of_loss = answer(record, metrics="log_loss", samples=samples, prevalence={"A": 0.6}, recalibrate=recalibrate)
         known = of_loss.metrics["log_loss"].causes  # type: ignore[union-attr]
         assert known is not None
         assert known.kind == "loss"
         assert (known.items is None) is recalibrate
+        if known.items:
+            (part,) = known.items
+            classes = [losses[y == code] for code in range(3)]
+            means, sizes, moved = (np.array([f(one) for one in classes]) for f in (np.mean, len, np.var))
+            rest = sizes / sizes.sum()
+            gaps = np.array([0.6, *(0.4 * rest[1:] / rest[1:].sum())]) - rest
+            assert part.value == pytest.approx(gaps @ means, rel=1e-9)
+            assert part.low is not None
+            assert part.high is not None
+            assert part.high - part.low == pytest.approx(2 * 1.96 * np.sqrt(gaps**2 @ (moved / sizes)), rel=0.05)
 
 
 def test_many_points_are_measured_in_pieces() -> None:

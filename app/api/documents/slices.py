@@ -44,20 +44,27 @@ _HEADS: Final = (
 )
 
 
+def held_against(answer: Json) -> str:
+    """Return in words what slices are held against."""
+    reference = answer["reference"]
+    return _AGAINST[reference] if isinstance(reference, str) else slice_text(reference)
+
+
+_AGAINST: Final = {"rest": "the rest", "overall": "all samples"}
+
+
 def slices_document(answer: Json) -> Document:
     """Return the document of a run judged slice by slice.
 
     Args:
         answer: As it is answered in JSON.
     """
-    reference, slices, searched = answer["reference"], answer["slices"], answer["searched"]
-    against = {"rest": "the rest", "overall": "all samples"}.get(reference) if isinstance(reference, str) else None
-    against = against or slice_text(reference)
+    slices, searched, other = answer["slices"], answer["searched"], held_against(answer)
     metrics = list(dict.fromkeys(name for one in slices for name in one["metrics"]))
     title = f"{whole(searched['slices'])} slices searched" if searched is not None else f"{len(slices)} slices"
     return Document(
         title=title,
-        facts=[("", f"{whole(answer['n_samples'])} samples"), ("", f"against {against}")],
+        facts=[("", f"{whole(answer['n_samples'])} samples"), ("", f"against {other}")],
         identifier=answer["evaluation_id"],
         opening=[Said(one["severity"], one["message"]) for one in answer["findings"]],
         sections=[
@@ -67,11 +74,11 @@ def slices_document(answer: Json) -> Document:
                     metric_card(name, None)[0],
                     [_table(answer, name)],
                     _LEDE,
-                    _says(answer, name, against),
+                    _says(answer, name, other),
                 )
                 for place, name in enumerate(metrics)
             ),
-            Section("figures", "Two attributes at once", [Figures()]),
+            Section("figures", "Figures", [Figures()]),
             *([Section("ranges", "Ranges", [_ranges(answer)])] if answer["ranges"] else []),
         ],
         method=[

@@ -6,10 +6,12 @@ from typing import Final, NamedTuple
 from app.api.documents.comparison import cause_words
 from app.api.documents.document import Json
 from app.api.documents.history import LEVEL
+from app.api.documents.slices import held_against
 from app.api.plots import marks
 from app.api.plots.look import Figure, Look, Spec
 from app.api.plots.marks import ROW_HEIGHT, Row, apart, sentences
 from app.api.plots.registry import FigureData, Needs, figure
+from app.domain.division import slice_text
 from app.domain.errors import NoFigure
 from app.domain.wording import PLAIN, dataset_name, percent, printable, run_names
 
@@ -45,6 +47,14 @@ def causes_of_changes(given: FigureData) -> Figure:
     return _figure(given.look, falls_of_history(answer), of, LEVEL)
 
 
+@figure("causes", needs=Needs.SLICES)
+def causes_of_gaps(given: FigureData) -> Figure:
+    """A waterfall of each settled difference of a slice: its parts with limits, which add up to it."""
+    return _figure(
+        given.look, falls_of_slices(given.slices), f"less {held_against(given.slices)}", given.slices["level"]
+    )
+
+
 def falls_of_comparison(answer: Json) -> list[Fall]:
     """Return the differences that were explained."""
     runs = answer["evaluations"]
@@ -68,9 +78,24 @@ def falls_of_history(answer: Json) -> list[Fall]:
     ]
 
 
+def falls_of_slices(answer: Json) -> list[Fall]:
+    """Return the differences that are settled and have causes, the largest first."""
+    found = [
+        Fall(f"{printable(name)}, {slice_text(one['where'])}", value["causes"])
+        for one in answer["slices"]
+        for name, value in one["metrics"].items()
+        if (value.get("causes") or {}).get("items")
+        and (value["difference"] or {}).get("verdict") in ("worse", "better")
+    ]
+    return sorted(found, key=lambda fall: -abs(fall.causes["difference"]))
+
+
 def _figure(look: Look, falls: Sequence[Fall], of: str, level: float) -> Figure:
     if not falls:
-        raise NoFigure("expected a difference with causes: a comparison with `explain`, or a change that has some")
+        raise NoFigure(
+            "expected a difference with causes: a comparison with `explain`, a change that has some, or a settled "
+            "difference of a slice"
+        )
     shown = falls[:_MOST]
     left = f"the first {len(shown)} of {len(falls):,}" if shown != falls else ""
     return Figure(

@@ -49,7 +49,7 @@ class Needs(Enum):
     TOURNAMENT = "tournament", Subject.COMPARISON, "a comparison of models across datasets"
     CHECK = "check", Subject.CHECK, "a check of an evaluation by a gate"
     HISTORY = "history", Subject.HISTORY, "the evaluations of a model on a dataset"
-    SLICES = "slices", Subject.SLICES, "slices of two attributes of an evaluation, and a rate"
+    SLICES = "slices", Subject.SLICES, "slices of an evaluation"
     UNITS = "units", Subject.EVALUATION, "an evaluation of rankings or sets whose samples are saved"
     CLUSTERS = "clusters", Subject.EVALUATION, "an evaluation of a clustering whose classes are known"
 

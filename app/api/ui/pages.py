@@ -18,6 +18,7 @@ from app.api.documents.comparison import comparison_document
 from app.api.documents.document import Document, Json
 from app.api.documents.evaluation import evaluation_document
 from app.api.documents.slices import slices_document
+from app.api.plots.causes import falls_of_slices
 from app.api.plots.registry import FigureData, Subject, as_answered
 from app.api.presentation import EVALUATION, Media, View, evaluation_answer
 from app.api.problems import InvalidQuery
@@ -112,9 +113,9 @@ async def show_slices(
     }
     compute = context.services.compute
     answer = as_answered(await compute.run(partial(judge_slices, source, asked, identifier)))
-    pictures = []
-    if any(len(one["where"]) == 2 for one in answer["slices"]):
-        pictures = await pictures_of(context, Subject.SLICES, ["slices"], FigureData(slices=answer))
+    names = ["slices"] * any(len(one["where"]) == 2 for one in answer["slices"])
+    names += ["causes"] * bool(falls_of_slices(answer))
+    pictures = await pictures_of(context, Subject.SLICES, names, FigureData(slices=answer))
     return respond(await compute.run(partial(_written_slices, answer, form, Web.of(request, "runs"), pictures)))
 
 

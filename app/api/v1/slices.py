@@ -72,13 +72,14 @@ async def get_slices_plot(
     form: Form,
     context: UseContext,
     look: AskedLook,
-    by: Annotated[list[Name], Query(min_length=2, max_length=50, description="Attributes.")],
-    metric: Annotated[list[Expression] | None, Query(max_length=20, description="Rates.")] = None,
+    by: Annotated[list[Name], Query(min_length=1, max_length=50, description="Attributes.")],
+    metric: Annotated[list[Expression] | None, Query(max_length=20)] = None,
 ) -> Response:
-    """Read a figure of the slices of two attributes, or of each two of several."""
+    """Read a figure of the slices of each attribute and of each two."""
     drawn = figure_named(Subject.SLICES, name)
     source = await context.services.evaluations.sliceable(context.project, identifier)
-    asked = SlicesQuestion(by=tuple(dict.fromkeys(by)), depth=2, metrics=tuple(metric or ()))
+    columns = tuple(dict.fromkeys(by))
+    asked = SlicesQuestion(by=columns, depth=min(2, len(columns)), metrics=tuple(metric or ()))
     answer = as_answered(await context.services.compute.run(partial(judge_slices, source, asked, identifier)))
     return await drawn_answer(context, drawn, FigureData(look=look, slices=answer), form)
 

@@ -415,7 +415,7 @@ class ProjectedRun:
 
     def limits_of_prevalence(self, estimand: Estimand, shares: ClassShares) -> list[tuple[float, float]]:
         """Limits of what one point makes of each value of an estimand; NaN where they are not known."""
-        if estimand.scored or self.scenario.recalibrate or why_uncounted(self._run) is not None:
+        if self.scenario.recalibrate or why_uncounted(self._run) is not None:
             return [(nan, nan)] * len(estimand.names)
         settings = replace(self._settings, alternative=Alternative.TWO_SIDED)
         return [(one.low, one.high) for one in shifted.moved_by(estimand, self._run, shares, settings)]

@@ -23,7 +23,17 @@ from app.kernel.uncertainty.closed_forms import Given, Method
 from app.kernel.uncertainty.draws import ClassCounts, generator, summarise
 from app.kernel.uncertainty.groups import expanded_level
 from app.kernel.uncertainty.intervals import ValueWithEnds, clopper_pearson, jeffreys, ratio_limits
-from app.kernel.uncertainty.resampling import Plan, Resampled, ShiftedShares, at_shares, bootstrap_samples, plan
+from app.kernel.uncertainty.resampling import (
+    Plan,
+    Resampled,
+    ShiftedShares,
+    at_shares,
+    bootstrap_samples,
+    plan,
+    replicated,
+    resamples,
+    values_of,
+)
 from app.kernel.uncertainty.simulation import CURVED_CLASSES, draw_matrices, mean_matrix
 from app.kernel.uncertainty.units import Run, Units
 from app.services.estimands import Estimand
@@ -263,13 +273,33 @@ def _drawn(
 
 
 def moved_by(estimand: Estimand, run: RunData, shares: ClassShares, settings: LimitSettings) -> Estimates:
-    """Differences that one point makes of the values of an estimand of the matrix, each draw of rows at both."""
-    form = simulation(run, shares, settings, from_samples=False)
+    """Differences that one point makes of the values of an estimand, each draw at both."""
+    form = simulation(run, shares, settings, from_samples=estimand.scored)
     gaps = shifted_values([estimand], run, shares)[0][0] - run.values(estimand)
-    if not form.draws:
+    if not form.draws or form.seed is None:
         return form.of_values(gaps)
-    matrices, (drawn_at,), level = _matrices(run, shares, settings, form)
-    there, here = (values_at(matrices, [estimand], at)[0] for at in (drawn_at, None))
+    if not estimand.scored:
+        matrices, (drawn_at,), level = _matrices(run, shares, settings, form)
+        there, here = (values_at(matrices, [estimand], at)[0] for at in (drawn_at, None))
+        return estimates_from(summarise(there - here, gaps, level), form, _MISSING)
+    made, level = _plan(run, shares, settings), settings.level_of_each
+    assert made is not None  # noqa: S101 - something can be simulated
+    (spread,) = shares.drawn(made.draws, form.seed)
+    there, here = (
+        replicated(
+            run.units,
+            [estimand.functional],
+            resamples(run.units, made, form.seed, ClassCounts.FIXED, run.grouping),
+            values_of(run.units, [estimand.functional], weights),
+            run.weights,
+            at,
+        )[0]
+        for weights, at in (
+            (at_shares(run.units, run.weights, shares.points[0]), ShiftedShares(shares.points[0], spread)),
+            (run.weights, None),
+        )
+    )
+    level = level if run.grouping is None else expanded_level(level, run.grouping.effective_groups)
     return estimates_from(summarise(there - here, gaps, level), form, _MISSING)
 
 
