@@ -73,7 +73,7 @@ async def get_slices_plot(
     context: UseContext,
     look: AskedLook,
     by: Annotated[list[Name], Query(min_length=1, max_length=50, description="Attributes.")],
-    metric: Annotated[list[Expression] | None, Query(max_length=20)] = None,
+    metric: Annotated[list[Expression] | None, Query(max_length=20, description="Metrics.")] = None,
 ) -> Response:
     """Read a figure of the slices of each attribute and of each two."""
     drawn = figure_named(Subject.SLICES, name)
