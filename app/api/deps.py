@@ -133,7 +133,6 @@ class Exposition(Protocol):
 
     async def text(self) -> bytes:
         """The metrics in Prometheus' text format."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -118,11 +118,9 @@ class Requests(Protocol):
 
     async def answer(self, task: Task, body: AsyncIterator[bytes]) -> Answered:
         """Carry out the request and return its answer."""
-        ...
 
     def refuse(self, task: Task, error: DomainError) -> Answered:
         """Return the answer of a request that ended with this error."""
-        ...
 
 
 NoteUse = Callable[[str, Used], None]

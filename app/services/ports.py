@@ -94,7 +94,6 @@ class Readiness(Protocol):
 
     async def check(self) -> StoreState:
         """Ask the database now; an unreachable one is an answer, not an error."""
-        ...
 
 
 class EvaluationStore(Protocol):
@@ -110,57 +109,44 @@ class EvaluationStore(Protocol):
         Raises:
             StoreOverloadedError: too many writes are waiting.
         """
-        ...
 
     async def add_all(self, project: str, records: Sequence[EvaluationRecord]) -> None:
         """Keep several records by one transaction; on return they are durable. Those that are kept stay as they are."""
-        ...
 
     async def get(self, project: str, identifier: UUID) -> EvaluationRecord | None:
         """Return the record, or None when the project has none of that id."""
-        ...
 
     async def get_many(self, project: str, identifiers: Sequence[UUID]) -> Mapping[UUID, EvaluationRecord]:
         """Return those of the records that the project has."""
-        ...
 
     async def read_samples(self, project: str, identifier: UUID) -> Samples | None:
         """Return what is saved of the samples of an evaluation."""
-        ...
 
     async def has_attributes(self, project: str, identifier: UUID) -> bool:
         """Return whether samples with attributes are kept of an evaluation."""
-        ...
 
     async def read_part(self, project: str, identifier: UUID) -> Mapping[str, Any] | None:
         """Return what was said of samples that are not saved."""
-        ...
 
     async def page(self, project: str, query: EvaluationQuery) -> Page[EvaluationSummary, Position]:
         """Return up to `query.limit` summaries in the order asked for."""
-        ...
 
     async def series(self, project: str, query: EvaluationQuery) -> Sequence[AlikeEvaluations]:
         """Return the oldest `query.limit` evaluations that pass, those that are alike together."""
-        ...
 
     async def change_tags(
         self, project: str, identifier: UUID, tags: Mapping[str, str | None]
     ) -> EvaluationRecord | None:
         """Set tags, remove those that are None, and return the record as it is now, or None when there is none."""
-        ...
 
     async def delete(self, project: str, identifier: UUID) -> bool:
         """Remove the record for good; False when there was none."""
-        ...
 
     async def models(self, project: str, limit: int, after: ModelRef | None = None) -> Page[ModelRef, ModelRef]:
         """List the model versions that have an evaluation, by name, then version; those without one come last."""
-        ...
 
     async def datasets(self, project: str, limit: int, after: DatasetRef | None = None) -> Page[DatasetRef, DatasetRef]:
         """List the datasets that have an evaluation, by name, version, split; those without one come last."""
-        ...
 
     async def leaderboard(
         self,
@@ -177,7 +163,6 @@ class EvaluationStore(Protocol):
         A version or split of `dataset` that is None stands for all of them. A latest evaluation that does not satisfy
         `where` is left out; no older one takes its place.
         """
-        ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -221,11 +206,9 @@ class PairedLabels(Protocol):
 
     async def read_labels(self, project: str, identifiers: Sequence[UUID]) -> Mapping[UUID, SampleLabels]:
         """Return the samples of those evaluations of which they were saved with ids, weights or groups."""
-        ...
 
     async def read_outputs(self, project: str, identifiers: Sequence[UUID]) -> Mapping[UUID, Samples]:
         """Return the samples of those evaluations of which they were saved, with their probabilities or scores."""
-        ...
 
 
 class Inventory(Protocol):
@@ -233,23 +216,18 @@ class Inventory(Protocol):
 
     async def model(self, project: str, name: str) -> ModelFacts | None:
         """Return the facts of a model; None if it has no evaluation."""
-        ...
 
     async def dataset(self, project: str, name: str) -> DatasetFacts | None:
         """Return the facts of a dataset; None if it has no evaluation."""
-        ...
 
     async def count(self, project: str, query: EvaluationQuery) -> int:
         """Return the number of evaluations that pass."""
-        ...
 
     async def newest(self, project: str, query: EvaluationQuery) -> UUID | None:
         """Return the newest evaluation that passes."""
-        ...
 
     async def remove_some(self, project: str, query: EvaluationQuery) -> int:
         """Remove the oldest `query.limit` that pass, in one transaction; returns how many there were."""
-        ...
 
 
 class ComparisonStore(Protocol):
@@ -257,21 +235,17 @@ class ComparisonStore(Protocol):
 
     async def add(self, project: str, record: ComparisonRecord) -> None:
         """Keep a comparison; durable on return. One that is kept already stays as it is."""
-        ...
 
     async def get(self, project: str, identifier: UUID) -> ComparisonRecord | None:
         """Return the comparison, or None when the project has none of that id."""
-        ...
 
     async def delete(self, project: str, identifier: UUID) -> bool:
         """Remove the comparison for good; False when there was none."""
-        ...
 
     async def page(
         self, project: str, asked: ComparisonFilter, limit: int, before: UUID | None = None
     ) -> Page[ComparisonSummary, UUID]:
         """List the comparisons of the project, latest first."""
-        ...
 
 
 class GateStore(Protocol):
@@ -279,41 +253,32 @@ class GateStore(Protocol):
 
     async def put(self, project: str, name: str, definition: Mapping[str, Any]) -> tuple[Gate, bool]:
         """Make the definition the latest version, unless it is that already; True when there was no such gate."""
-        ...
 
     async def get(self, project: str, name: str, version: int | None = None) -> Gate | None:
         """Return a version, the latest by default. A deleted gate has no latest version; the older ones stay."""
-        ...
 
     async def versions(self, project: str, name: str) -> Sequence[Gate]:
         """List all versions, latest first, those before a deletion too."""
-        ...
 
     async def delete(self, project: str, name: str) -> bool:
         """End a gate; False when there is none."""
-        ...
 
     async def page(self, project: str, limit: int, after: str | None = None) -> Page[Gate, str]:
         """List the latest versions by name."""
-        ...
 
     async def add_check(self, project: str, check: GateCheck) -> None:
         """Keep a check; durable on return. One that is kept already stays as it is."""
-        ...
 
     async def get_check(self, project: str, name: str, identifier: UUID) -> GateCheck | None:
         """Return a check of that gate."""
-        ...
 
     async def checks(
         self, project: str, asked: CheckFilter, limit: int, before: UUID | None = None
     ) -> Page[GateCheck, UUID]:
         """List checks, latest first."""
-        ...
 
     async def last_checks(self, project: str, names: Sequence[str]) -> Mapping[str, GateCheck]:
         """Return the latest check of each of the gates that have one."""
-        ...
 
 
 class Trail(Protocol):
@@ -321,11 +286,9 @@ class Trail(Protocol):
 
     async def projects(self) -> Sequence[str]:
         """The projects of which there are entries."""
-        ...
 
     async def remove_some(self, project: str, before: datetime, most: int) -> int:
         """Remove the oldest entries of before a moment, so many at most; returns how many there were."""
-        ...
 
 
 class KeyLookup(Protocol):
@@ -333,15 +296,12 @@ class KeyLookup(Protocol):
 
     async def any(self) -> bool:
         """Return True if there is a key in any project, also if it is revoked."""
-        ...
 
     async def find(self, identifier: UUID) -> ApiKey | None:
         """Return a key of whatever project: which one is to be found out by it."""
-        ...
 
     async def note_usage(self, used: Mapping[UUID, int], moment: datetime) -> None:
         """Add to how often keys were used on this day, and when they last were."""
-        ...
 
 
 class KeyStore(Protocol):
@@ -349,27 +309,21 @@ class KeyStore(Protocol):
 
     async def add(self, key: ApiKey) -> None:
         """Keep a key; durable on return."""
-        ...
 
     async def get(self, project: str, identifier: UUID) -> ApiKey | None:
         """Return a key of the project."""
-        ...
 
     async def page(self, project: str, limit: int, before: UUID | None = None) -> Page[ApiKey, UUID]:
         """List the keys of the project, latest first."""
-        ...
 
     async def rotate(self, project: str, identifier: UUID, digest: bytes, until: datetime) -> ApiKey | None:
         """Put a digest in the place of the present one, which stays good until then; None when there is no good key."""
-        ...
 
     async def revoke(self, project: str, identifier: UUID) -> bool:
         """End a key; False when there is no good one."""
-        ...
 
     async def audit(self, project: str, limit: int, before: UUID | None = None) -> Page[AuditEntry, UUID]:
         """List what was changed in the project, latest first."""
-        ...
 
 
 class Waits(Exception):
@@ -391,37 +345,29 @@ class WebhookStore(Protocol):
         Raises:
             TooManyWebhooks: there was none, and the project has as many as it may.
         """
-        ...
 
     async def get(self, project: str, name: str) -> Webhook | None:
         """Return the webhook of that name."""
-        ...
 
     async def page(self, project: str, limit: int, after: str | None = None) -> Page[Webhook, str]:
         """List the webhooks of the project by name."""
-        ...
 
     async def delete(self, project: str, name: str) -> bool:
         """End a webhook, with all it was to be told; False when there is none."""
-        ...
 
     async def deliveries(
         self, project: str, name: str, status: DeliveryStatus | None, limit: int, before: UUID | None = None
     ) -> Page[Delivery, UUID]:
         """List what a webhook was told or is to be told, latest first; only what is so far, where that is said."""
-        ...
 
     async def retry(self, project: str, name: str, identifier: UUID) -> Event | None:
         """Let a delivery be sent again, now; None when there is none."""
-        ...
 
     async def send(self, project: str, name: str, happening: WebhookEvent) -> bool:
         """Let one webhook be told of something, whatever it listens to; False when there is none of that name."""
-        ...
 
     async def event_of(self, project: str, name: str, identifier: UUID) -> Event | None:
         """Return what a delivery tells of; None when there is none."""
-        ...
 
 
 class Announcer(Protocol):
@@ -429,7 +375,6 @@ class Announcer(Protocol):
 
     async def tell(self, project: str, happening: WebhookEvent) -> None:
         """Let the webhooks of a project that listen to it be told, once of each id."""
-        ...
 
 
 class Outbox(Protocol):
@@ -437,13 +382,11 @@ class Outbox(Protocol):
 
     async def begin(self, order: Order) -> Outgoing | None:
         """Take a delivery in hand; None when there is nothing to send any more."""
-        ...
 
     async def settle(
         self, outgoing: Outgoing, status: DeliveryStatus, sent: SendResult, pause: timedelta | None
     ) -> None:
         """Write down what became of an attempt, and in how long there is to be another."""
-        ...
 
 
 class Poster(Protocol):
@@ -451,7 +394,6 @@ class Poster(Protocol):
 
     async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> SendResult:
         """Send a body. Whatever happens is an answer, not an error."""
-        ...
 
 
 class KeyTakenError(Exception):
@@ -463,23 +405,18 @@ class IdempotencyStore(Protocol):
 
     async def claim(self, project: str, key: str, fingerprint: bytes, claim: UUID, lease: timedelta) -> ClaimOutcome:
         """Claim a key, unless somebody has it or the request was saved already."""
-        ...
 
     async def renew(self, project: str, key: str, claim: UUID, lease: timedelta) -> None:
         """Let a claim last for another lease."""
-        ...
 
     async def release(self, project: str, key: str, claim: UUID) -> None:
         """End a claim."""
-        ...
 
     async def results(self, project: str, key: str) -> Sequence[KeptResult]:
         """Return what was saved under a key and has not expired."""
-        ...
 
     async def purge(self) -> None:
         """Forget what has expired, in all projects."""
-        ...
 
 
 class JobStore(Protocol):
@@ -495,49 +432,38 @@ class JobStore(Protocol):
             TooManyJobs: too many of the project do.
             Overloaded: too many of all do.
         """
-        ...
 
     async def add(self, project: str, job: NewJob, body: BinaryIO) -> Job:
         """Keep a job with the body of its request, and put it into the queue, all or nothing. Raises as above too."""
-        ...
 
     async def get(self, project: str, identifier: UUID) -> Job | None:
         """Return a job of the project."""
-        ...
 
     async def page(
         self, project: str, status: JobStatus | None, limit: int, before: UUID | None = None
     ) -> Page[Job, UUID]:
         """List the jobs of the project, latest first; those of one status, where one is named."""
-        ...
 
     async def result(self, project: str, identifier: UUID) -> JobResult | None:
         """Return what was computed, where it is kept with the job."""
-        ...
 
     async def cancel(self, project: str, identifier: UUID) -> Job | None:
         """End a job that waits, or tell its worker to stop; None when the project has no such job under way."""
-        ...
 
     async def begin(self, project: str, identifier: UUID) -> Task | None:
         """Take a job in hand; None when it has ended, which one that was cancelled does by this."""
-        ...
 
     def body(self, project: str, identifier: UUID) -> AsyncIterator[bytes]:
         """Read the body of its request, piece by piece."""
-        ...
 
     async def note_progress(self, task: Task, share: float) -> None:
         """Say how far it is."""
-        ...
 
     async def put_back(self, task: Task, *, lost: bool = False) -> None:
         """Let it wait again; ``lost`` when it was lost with the process that it was computed in."""
-        ...
 
     async def end(self, task: Task, end: JobEnd) -> None:
         """Say how it ended; from now on it has ended for good, and its request is forgotten."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -580,25 +506,20 @@ class Archive(Protocol):
 
     async def newest(self, project: str) -> UUID | None:
         """Return the newest evaluation."""
-        ...
 
     async def evaluations(self, project: str, after: UUID, last: UUID, most: int) -> Sequence[Archived]:
         """Return the next evaluations by id up to one of them: at most so many, and fewer where they are large."""
-        ...
 
     def columns(self, project: str, digests: Sequence[bytes]) -> AsyncIterator[Mapping[bytes, SampleColumn]]:
         """Return columns of samples in groups that are not large; those that are gone are left out."""
-        ...
 
     async def answers(self, kind: ArchiveKind, project: str, after: Any, most: int) -> Sequence[Mapping[str, Any]]:
         """Return the next rows of a kind as JSON, in the order of their `place`."""
-        ...
 
     async def add_evaluations(
         self, project: str, found: Sequence[Archived], column: Callable[[bytes], NDArray[Any]]
     ) -> int:
         """Keep those that are not there yet, with their samples; returns how many these were."""
-        ...
 
     async def add_answers(self, kind: ArchiveKind, project: str, rows: Sequence[Mapping[str, Any]]) -> int:
         """Keep the rows that are not there yet; returns how many these were.
@@ -607,7 +528,6 @@ class Archive(Protocol):
             ArchiveConflictError: one is there, and another.
             AttributeError, KeyError, TypeError, ValueError: a row is none of ours.
         """
-        ...
 
 
 class ArchiveConflictError(Exception):
@@ -623,7 +543,6 @@ class DataSource(Protocol):
         Raises:
             DataNotAllowed: it lies where the operator does not allow it.
         """
-        ...
 
     def files(self, reference: DataReference) -> DataListing:
         """The files that a reference names, in the order of their paths.
@@ -633,7 +552,6 @@ class DataSource(Protocol):
             InvalidInput: there are none, or too many, or it is no table that can be read.
             OSError: the place of storage does not answer.
         """
-        ...
 
 
 class SamplesElsewhere(Protocol):
@@ -647,7 +565,6 @@ class SamplesElsewhere(Protocol):
             InvalidInput: it is not the data that was evaluated (`data_changed`), or cannot be read any more.
             TooLarge: it takes more.
         """
-        ...
 
     def parts(self, record: EvaluationRecord, *, outputs: bool) -> Iterator[MatrixInput]:
         """The input in parts with their samples, of any number of rows: without weights, groups and ignored classes.
@@ -660,7 +577,6 @@ class SamplesElsewhere(Protocol):
             DataNotAllowed, InvalidInput: as before.
             TooLarge: it has such.
         """
-        ...
 
 
 class OpenEngine(Protocol):
@@ -672,7 +588,6 @@ class OpenEngine(Protocol):
         Raises:
             EngineError: there is no room for them.
         """
-        ...
 
 
 class Engine(Protocol):
@@ -680,7 +595,6 @@ class Engine(Protocol):
 
     def opened(self, folder: Path) -> AbstractContextManager[OpenEngine]:
         """An engine whose files are in a folder; at the end its rows are gone, and the files too."""
-        ...
 
 
 class UsageStore(Protocol):
@@ -688,8 +602,6 @@ class UsageStore(Protocol):
 
     async def read(self, project: str, day: date) -> Used:
         """Return what a project has used on a day, by all workers."""
-        ...
 
     async def add(self, used: Mapping[str, Used], day: date) -> None:
         """Add to what projects have used on a day."""
-        ...

@@ -44,7 +44,6 @@ class PostgresTrail:
         self._engine = engine
 
     async def projects(self) -> Sequence[str]:
-        """The projects of which there are entries."""
         async with reading(self._engine) as connection:
             # Of all projects, which a statement that is compiled may not touch; from one to the next, not through all.
             found: Sequence[str] = (
@@ -61,7 +60,6 @@ class PostgresTrail:
             return found
 
     async def remove_some(self, project: str, before: datetime, most: int) -> int:
-        """Remove the oldest entries of before a moment, so many at most; returns how many there were."""
         columns = audit_entries.c
         async with writing(self._engine) as connection:
             # Two that remove the same take turns, so that they never wait for each other's rows.

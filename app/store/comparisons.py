@@ -25,7 +25,6 @@ class PostgresComparisonStore:
         self._engine = engine
 
     async def add(self, project: str, record: ComparisonRecord) -> None:
-        """Keep a comparison; durable on return."""
         row = {"id": record.id, "project": project, "kind": record.kind.value, "answer": dict(record.answer)}
         async with writing(self._engine) as connection:
             added = await connection.execute(insert(comparisons).values(row).on_conflict_do_nothing())
@@ -34,7 +33,6 @@ class PostgresComparisonStore:
                 await note(connection, project, Change.CREATED, Kind.COMPARISON, record.id)
 
     async def get(self, project: str, identifier: UUID) -> ComparisonRecord | None:
-        """Return the comparison, or None when the project has none of that id."""
         columns = comparisons.c
         wanted = select(columns.kind, columns.answer).where(columns.project == project, columns.id == identifier)
         async with reading(self._engine) as connection:
@@ -42,7 +40,6 @@ class PostgresComparisonStore:
         return None if row is None else ComparisonRecord(identifier, ComparisonKind(row.kind), row.answer)
 
     async def delete(self, project: str, identifier: UUID) -> bool:
-        """Remove the comparison for good; False when there was none."""
         mine = (comparisons.c.project == project, comparisons.c.id == identifier)
         async with writing(self._engine) as connection:
             gone = (await connection.execute(delete(comparisons).where(*mine))).rowcount == 1
@@ -53,7 +50,6 @@ class PostgresComparisonStore:
     async def page(
         self, project: str, asked: ComparisonFilter, limit: int, before: UUID | None = None
     ) -> Page[ComparisonSummary, UUID]:
-        """List the comparisons of the project, latest first."""
         columns = comparisons.c
         # Of an answer, which may have megabytes, only the names.
         names = func.json_object_keys(columns.answer["metrics"]).table_valued("name")

@@ -29,7 +29,6 @@ class PostgresGateStore:
         self._engine = engine
 
     async def put(self, project: str, name: str, definition: Mapping[str, Any]) -> tuple[Gate, bool]:
-        """Make the definition the latest version, unless it is that already; True when there was no such gate."""
         async with writing(self._engine) as connection:
             latest = await _latest(connection, project, name)
             absent = latest is None or latest.definition is None
@@ -43,7 +42,6 @@ class PostgresGateStore:
             return gate, absent
 
     async def get(self, project: str, name: str, version: int | None = None) -> Gate | None:
-        """Return a version, the latest by default."""
         wanted = _versions(project, name).limit(1)
         if version is not None:
             wanted = wanted.where(gates.c.version == version)
@@ -52,13 +50,11 @@ class PostgresGateStore:
         return None if row is None or row.definition is None else _gate(row)
 
     async def versions(self, project: str, name: str) -> Sequence[Gate]:
-        """List all versions, latest first, those before a deletion too."""
         async with reading(self._engine) as connection:
             rows = (await connection.execute(_versions(project, name))).all()
         return [_gate(row) for row in rows if row.definition is not None]
 
     async def delete(self, project: str, name: str) -> bool:
-        """End a gate; False when there is none."""
         async with writing(self._engine) as connection:
             latest = await _latest(connection, project, name)
             if latest is None or latest.definition is None:
@@ -68,14 +64,12 @@ class PostgresGateStore:
             return True
 
     async def page(self, project: str, limit: int, after: str | None = None) -> Page[Gate, str]:
-        """List the latest versions by name."""
         latest = select(gates).where(gates.c.project == project).ext(distinct_on(gates.c.name))
         rows_of = latest.order_by(gates.c.name, gates.c.version.desc()).subquery("latest")
         wanted = select(rows_of).where(rows_of.c.definition.is_not(None))
         return await read_page(self._engine, wanted, rows_of.c.name, limit, after, _gate, latest_first=False)
 
     async def add_check(self, project: str, check: GateCheck) -> None:
-        """Keep a check; durable on return."""
         row = {
             "id": check.id,
             "evaluation_id": check.evaluation,
@@ -94,7 +88,6 @@ class PostgresGateStore:
                 await announce(connection, project, _happening(project, check))
 
     async def get_check(self, project: str, name: str, identifier: UUID) -> GateCheck | None:
-        """Return a check of that gate."""
         wanted = _checks(project, name).where(gate_checks.c.id == identifier)
         async with reading(self._engine) as connection:
             row = (await connection.execute(wanted)).one_or_none()
@@ -103,7 +96,6 @@ class PostgresGateStore:
     async def checks(
         self, project: str, asked: CheckFilter, limit: int, before: UUID | None = None
     ) -> Page[GateCheck, UUID]:
-        """List checks, latest first."""
         columns = gate_checks.c
         wanted = select(gate_checks).where(columns.project == project)
         if asked.gate is not None:
@@ -116,7 +108,6 @@ class PostgresGateStore:
         return await read_page(self._engine, wanted, columns.id, limit, before, _check)
 
     async def last_checks(self, project: str, names: Sequence[str]) -> Mapping[str, GateCheck]:
-        """Return the latest check of each of the gates that have one."""
         wanted = func.unnest(literal(list(names), ARRAY(Text))).table_valued("name", name="wanted").render_derived()
         # Gate by gate: each is the end of a stretch of an index.
         mine = select(gate_checks).where(gate_checks.c.project == project, gate_checks.c.gate == wanted.c.name)

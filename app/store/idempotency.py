@@ -44,7 +44,6 @@ class PostgresIdempotencyStore:
         self._engine = engine
 
     async def claim(self, project: str, key: str, fingerprint: bytes, claim: UUID, lease: timedelta) -> ClaimOutcome:
-        """Claim a key, unless somebody has it or the request was saved already."""
         require_room(self._engine)
         with translated():
             async with self._engine.connect() as connection, connection.begin() as transaction:
@@ -62,24 +61,20 @@ class PostgresIdempotencyStore:
         return ClaimOutcome(taken=taken, holder=holder, results=results)
 
     async def renew(self, project: str, key: str, claim: UUID, lease: timedelta) -> None:
-        """Let a claim last for another lease."""
         changed = update(idempotency_claims).where(*_own(project, key, claim)).values(leased_until=func.now() + lease)
         async with writing(self._engine) as connection:
             await connection.execute(changed)
 
     async def release(self, project: str, key: str, claim: UUID) -> None:
-        """End a claim."""
         async with writing(self._engine) as connection:
             await connection.execute(delete(idempotency_claims).where(*_own(project, key, claim)))
 
     async def results(self, project: str, key: str) -> Sequence[KeptResult]:
-        """Return what was saved under a key and has not expired."""
         async with reading(self._engine) as connection:
             rows = (await connection.execute(_under(project, key))).all()
         return [_result(row) for row in rows if not row.expired]
 
     async def purge(self) -> None:
-        """Forget what has expired, in all projects."""
         async with writing(self._engine) as connection:
             # Of all projects, which a statement that is compiled may not touch.
             await connection.execute(text("DELETE FROM idempotency_results WHERE expires_at <= now()"))

@@ -59,7 +59,6 @@ class PostgresJobStore:
         self._limits = limits
 
     async def require_room(self, project: str) -> None:
-        """Refuse another job when too many wait."""
         async with reading(self._engine) as connection:
             await self._require(connection, project, more=1)
 
@@ -75,7 +74,6 @@ class PostgresJobStore:
             raise Overloaded(detail, retry_after=RETRY_SECONDS)
 
     async def add(self, project: str, job: NewJob, body: BinaryIO) -> Job:
-        """Keep a job with the body of its request, and put it into the queue, all or nothing."""
         size = body.seek(0, SEEK_END)
         body.seek(0)
         async with writing(self._engine, size) as connection:
@@ -94,7 +92,6 @@ class PostgresJobStore:
             return await _read(connection, project, job.id)
 
     async def get(self, project: str, identifier: UUID) -> Job | None:
-        """Return a job of the project."""
         async with reading(self._engine) as connection:
             row = (await connection.execute(select(jobs).where(*_mine(project, identifier)))).one_or_none()
         return None if row is None else _job(row)
@@ -102,14 +99,12 @@ class PostgresJobStore:
     async def page(
         self, project: str, status: JobStatus | None, limit: int, before: UUID | None = None
     ) -> Page[Job, UUID]:
-        """List the jobs of the project, latest first."""
         wanted = select(jobs).where(jobs.c.project == project)
         if status is not None:
             wanted = wanted.where(jobs.c.status == status.value)
         return await read_page(self._engine, wanted, jobs.c.id, limit, before, _job)
 
     async def result(self, project: str, identifier: UUID) -> JobResult | None:
-        """Return what was computed, where it is kept with the job."""
         columns = job_results.c
         wanted = select(columns.media_type, columns.content)
         wanted = wanted.where(columns.project == project, columns.job_id == identifier)
@@ -118,7 +113,6 @@ class PostgresJobStore:
         return None if row is None else JobResult(row.media_type, row.content)
 
     async def cancel(self, project: str, identifier: UUID) -> Job | None:
-        """End a job that waits, or have whoever works on it told; None when the project has none that goes on."""
         wanted = select(jobs.c.queue_id).where(*_mine(project, identifier), _OPEN).with_for_update()
         async with writing(self._engine) as connection:
             queue_id = await connection.scalar(wanted)
@@ -143,7 +137,6 @@ class PostgresJobStore:
         return True
 
     async def begin(self, project: str, identifier: UUID) -> Task | None:
-        """Take a job in hand; None when it has ended, which one that was cancelled does by this."""
         if await self.end_if_cancelled(project, identifier):
             return None
         running = JobStatus.RUNNING.value
@@ -162,7 +155,6 @@ class PostgresJobStore:
         return None if row is None else _task(row)
 
     async def body(self, project: str, identifier: UUID) -> AsyncIterator[bytes]:
-        """Read the body of its request, piece by piece."""
         columns = job_bodies.c
         wanted = select(columns.content).where(columns.project == project, columns.job_id == identifier)
         place = 0
@@ -175,18 +167,15 @@ class PostgresJobStore:
             place += 1
 
     async def note_progress(self, task: Task, share: float) -> None:
-        """Say how far it is."""
         async with writing(self._engine) as connection:
             await connection.execute(update(jobs).where(*_held(task)).values(progress=share))
 
     async def put_back(self, task: Task, *, lost: bool = False) -> None:
-        """Let it wait again; ``lost`` when it was lost with the process that it was computed in."""
         queued = {"status": JobStatus.QUEUED.value, "lost": jobs.c.lost + int(lost), "progress": 0.0}
         async with writing(self._engine) as connection:
             await connection.execute(update(jobs).where(*_held(task)).values(queued))
 
     async def end(self, task: Task, end: JobEnd) -> None:
-        """Say how it ended; from now on it has ended for good, and its request is forgotten."""
         size = 0 if end.content is None else len(end.content.content)
         held = select(jobs.c.id).where(*_held(task)).with_for_update()
         async with writing(self._engine, size) as connection:
@@ -194,7 +183,6 @@ class PostgresJobStore:
                 await _end(connection, task.project, task.id, end)
 
     async def purge(self, seconds: float) -> None:
-        """Forget the jobs of all projects that ended so many seconds ago, with their results."""
         async with writing(self._engine) as connection:
             await connection.execute(
                 text("DELETE FROM jobs WHERE finished_at < now() - make_interval(secs => :seconds)"),

@@ -29,13 +29,11 @@ class PostgresKeyStore:
             return bool(await connection.scalar(text("SELECT EXISTS (SELECT FROM api_keys)")))
 
     async def find(self, identifier: UUID) -> ApiKey | None:
-        """Return a key of whatever project."""
         async with reading(self._engine) as connection:
             row = (await connection.execute(_select(api_keys.c.id == identifier))).one_or_none()
         return None if row is None else _key(row)
 
     async def add(self, key: ApiKey) -> None:
-        """Keep a key; durable on return."""
         row = {
             "id": key.id,
             "project": key.project,
@@ -52,18 +50,15 @@ class PostgresKeyStore:
             await note(connection, key.project, Change.CREATED, Kind.KEY, key.id)
 
     async def get(self, project: str, identifier: UUID) -> ApiKey | None:
-        """Return a key of the project."""
         mine = (api_keys.c.project == project, api_keys.c.id == identifier)
         async with reading(self._engine) as connection:
             row = (await connection.execute(_select(*mine))).one_or_none()
         return None if row is None else _key(row)
 
     async def page(self, project: str, limit: int, before: UUID | None = None) -> Page[ApiKey, UUID]:
-        """List the keys of the project, latest first."""
         return await read_page(self._engine, _select(api_keys.c.project == project), api_keys.c.id, limit, before, _key)
 
     async def rotate(self, project: str, identifier: UUID, digest: bytes, until: datetime) -> ApiKey | None:
-        """Put a digest in the place of the present one, which stays good until then."""
         changed = update(api_keys).where(*_good(project, identifier))
         changed = changed.values(previous_digest=api_keys.c.digest, previous_until=until, digest=digest)
         async with writing(self._engine) as connection:
@@ -75,7 +70,6 @@ class PostgresKeyStore:
         return _key(row)
 
     async def revoke(self, project: str, identifier: UUID) -> bool:
-        """End a key; False when there is no good one."""
         changed = update(api_keys).where(*_good(project, identifier)).values(revoked_at=func.now())
         async with writing(self._engine) as connection:
             if (await connection.execute(changed)).rowcount == 0:
@@ -84,7 +78,6 @@ class PostgresKeyStore:
         return True
 
     async def note_usage(self, used: Mapping[UUID, int], moment: datetime) -> None:
-        """Add to how often keys were used on this day, and when they last were."""
         # In one order for all, so that two workers never wait for each other.
         keys = sorted(used, key=lambda one: one.int)
         add = insert(key_usage)
@@ -98,7 +91,6 @@ class PostgresKeyStore:
             await connection.execute(last, [{"key": one, "moment": moment} for one in keys])
 
     async def audit(self, project: str, limit: int, before: UUID | None = None) -> Page[AuditEntry, UUID]:
-        """List what was changed in the project, latest first."""
         return await read_entries(self._engine, project, limit, before)
 
 

@@ -127,14 +127,12 @@ class PostgresArchive:
         self._names = Names(engine)
 
     async def newest(self, project: str) -> UUID | None:
-        """Return the newest evaluation."""
         newest = lists.select_ids(SearchScope(project), EvaluationQuery(), 1, descending=True)
         async with reading(self._engine) as connection:
             found: UUID | None = await connection.scalar(newest)
         return None if found is None else UUID(int=found.int)
 
     async def evaluations(self, project: str, after: UUID, last: UUID, most: int) -> Sequence[Archived]:
-        """Return the next evaluations by id up to one of them: at most so many, and fewer where they are large."""
         async with reading(self._engine) as connection:
             identifiers = await _next(connection, project, after, last, most)
             rows = (await connection.execute(lists.select_records(project, identifiers))).all()
@@ -149,7 +147,6 @@ class PostgresArchive:
         return found
 
     async def columns(self, project: str, digests: Sequence[bytes]) -> AsyncIterator[Mapping[bytes, SampleColumn]]:
-        """Return columns of samples in groups that are not large; those that are gone are left out."""
         columns = sample_columns.c
         mine = (columns.project == project, columns.digest == func.any(literal(list(digests), ARRAY(LargeBinary))))
         async with reading(self._engine) as connection:
@@ -168,14 +165,12 @@ class PostgresArchive:
             yield await asyncio.to_thread(_unpacked, rows)
 
     async def answers(self, kind: ArchiveKind, project: str, after: Any, most: int) -> Sequence[Mapping[str, Any]]:
-        """Return the next rows of a kind as JSON, in the order of their `place`."""
         async with reading(self._engine) as connection:
             return await read_rows(connection, kind, project, after, most)
 
     async def add_evaluations(
         self, project: str, found: Sequence[Archived], column: Callable[[bytes], NDArray[Any]]
     ) -> int:
-        """Keep those that are not there yet, with their samples; returns how many these were."""
         # An import that is run again is quick where it was before.
         async with reading(self._engine) as connection:
             there = await _there(connection, project, [one.record.id for one in found])
@@ -224,11 +219,6 @@ class PostgresArchive:
             return len(new)
 
     async def add_answers(self, kind: ArchiveKind, project: str, rows: Sequence[Mapping[str, Any]]) -> int:
-        """Keep the rows that are not there yet; returns how many these were.
-
-        Raises:
-            ArchiveConflictError: one is there, and another.
-        """
         async with writing(self._engine) as connection:
             return await add_rows(connection, kind, project, rows)
 

@@ -20,7 +20,6 @@ class PostgresUsageStore:
         self._engine = engine
 
     async def read(self, project: str, day: date) -> Used:
-        """Return what a project has used on a day, by all workers."""
         columns = (project_usage.c.evaluations, project_usage.c.bytes, project_usage.c.compute_seconds)
         wanted = select(*columns).where(project_usage.c.project == project, project_usage.c.day == day)
         async with reading(self._engine) as connection:
@@ -28,7 +27,6 @@ class PostgresUsageStore:
         return Used() if row is None else Used(*row)
 
     async def add(self, used: Mapping[str, Used], day: date) -> None:
-        """Add to what projects have used on a day."""
         added = insert(project_usage)
         sums = {name: project_usage.c[name] + added.excluded[name] for name in asdict(Used())}
         added = added.on_conflict_do_update(index_elements=["project", "day"], set_=sums)

@@ -90,7 +90,6 @@ class PostgresWebhookStore:
     async def put(
         self, project: str, name: str, url: str, events: Sequence[Event], *, given: str | None, fresh: str
     ) -> tuple[Webhook, bool]:
-        """Make or change a webhook; True when there was none. A secret that is not given stays, or is the fresh one."""
         changed = {"url": url, "events": [one.value for one in events]}
         row = {"project": project, "name": name, "secret": given or fresh, **changed}
         asked = insert(webhooks).values(row)
@@ -119,18 +118,15 @@ class PostgresWebhookStore:
             raise TooManyWebhooks(detail)
 
     async def get(self, project: str, name: str) -> Webhook | None:
-        """Return the webhook of that name."""
         async with reading(self._engine) as connection:
             row = (await connection.execute(select(webhooks).where(*_named(project, name)))).one_or_none()
         return None if row is None else _webhook(row)
 
     async def page(self, project: str, limit: int, after: str | None = None) -> Page[Webhook, str]:
-        """List the webhooks of the project by name."""
         mine = select(webhooks).where(_hooks.project == project)
         return await read_page(self._engine, mine, _hooks.name, limit, after, _webhook, latest_first=False)
 
     async def delete(self, project: str, name: str) -> bool:
-        """End a webhook, with all it was to be told; False when there is none."""
         async with writing(self._engine) as connection:
             gone = (await connection.execute(delete(webhooks).where(*_named(project, name)))).rowcount == 1
             if gone:
@@ -143,14 +139,12 @@ class PostgresWebhookStore:
     async def deliveries(
         self, project: str, name: str, status: DeliveryStatus | None, limit: int, before: UUID | None = None
     ) -> Page[Delivery, UUID]:
-        """List what a webhook was told or is to be told, latest first; only what is so far, where that is said."""
         wanted = select(webhook_deliveries).where(_rows.project == project, _rows.webhook == name)
         if status is not None:
             wanted = wanted.where(_rows.status == status.value)
         return await read_page(self._engine, wanted, _rows.id, limit, before, _delivery)
 
     async def retry(self, project: str, name: str, identifier: UUID) -> Event | None:
-        """Let a delivery be sent again, now; None when there is none."""
         again = {
             "status": DeliveryStatus.PENDING.value,
             "asked": _rows.asked + 1,
@@ -171,7 +165,6 @@ class PostgresWebhookStore:
         return Event(row.event)
 
     async def send(self, project: str, name: str, happening: WebhookEvent) -> bool:
-        """Let one webhook be told of something, whatever it listens to; False when there is none of that name."""
         async with writing(self._engine) as connection:
             told = await _tell(connection, happening, *_named(project, name))
             if told:
@@ -180,12 +173,10 @@ class PostgresWebhookStore:
         return told > 0
 
     async def tell(self, project: str, happening: WebhookEvent) -> None:
-        """Let the webhooks of a project that listen to it be told of something that was found later."""
         async with writing(self._engine) as connection:
             await announce(connection, project, happening)
 
     async def event_of(self, project: str, name: str, identifier: UUID) -> Event | None:
-        """Return what a delivery tells of; None when there is none."""
         async with reading(self._engine) as connection:
             event = await connection.scalar(select(_rows.event).where(*_one(project, name, identifier)))
         return None if event is None else Event(event)
@@ -193,7 +184,6 @@ class PostgresWebhookStore:
     # The telling.
 
     async def begin(self, order: Order) -> Outgoing | None:
-        """Take a delivery in hand; None when there is nothing to send any more."""
         taken = update(webhook_deliveries).where(*_open(order)).values(attempts=_rows.attempts + 1)
         async with writing(self._engine) as connection:
             row = (await connection.execute(taken.returning(_rows.body, _rows.attempts))).one_or_none()
@@ -205,7 +195,6 @@ class PostgresWebhookStore:
     async def settle(
         self, outgoing: Outgoing, status: DeliveryStatus, sent: SendResult, pause: timedelta | None
     ) -> None:
-        """Write down what became of an attempt, unless it was asked for again meanwhile."""
         changed = {
             "status": status.value,
             "response_status": sent.status,
@@ -217,7 +206,6 @@ class PostgresWebhookStore:
             await connection.execute(update(webhook_deliveries).where(*_open(outgoing.order)).values(changed))
 
     async def purge(self, keep: timedelta) -> None:
-        """Forget what was delivered or has failed, and is older."""
         async with writing(self._engine) as connection:
             await connection.execute(
                 text(

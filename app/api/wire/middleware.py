@@ -575,11 +575,9 @@ class RequestSink(Protocol):
 
     def begun(self) -> None:
         """A request has come."""
-        ...
 
     def ended(self, facts: RequestFacts) -> None:
         """A request is over."""
-        ...
 
 
 class Observed:

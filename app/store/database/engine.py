@@ -435,7 +435,6 @@ class SchemaReadiness:
         self._engine = engine
 
     async def check(self) -> StoreState:
-        """Ask the database for its revision now; an unreachable one is an answer, not an error."""
         expected = expected_revision()
         try:
             with watch_of(self._engine).use("read"), translated():

@@ -280,7 +280,6 @@ class PostgresInventory:
             return await connection.scalar(lists.select_count(scope, query)) or 0
 
     async def newest(self, project: str, query: EvaluationQuery) -> UUID | None:
-        """Return the newest evaluation that passes."""
         async with reading(self._engine) as connection:
             scope = await find_scope(connection, self._names, project, query)
             if scope is None:
@@ -289,7 +288,6 @@ class PostgresInventory:
             return None if found is None else UUID(int=found.int)
 
     async def remove_some(self, project: str, query: EvaluationQuery) -> int:
-        """Remove the oldest `query.limit` that pass, in one transaction; returns how many there were."""
         async with writing(self._engine) as connection:
             scope = await find_scope(connection, self._names, project, query)
             if scope is None:
@@ -366,7 +364,6 @@ class PostgresEvaluationStore:
         await self._engine.dispose()
 
     async def add(self, project: str, record: EvaluationRecord) -> None:
-        """Keep a record; on return it is durable."""
         require_room(self._engine)
         told = await self._listeners.want(project, Event.EVALUATION_CREATED)
         watched = await self._listeners.want(project, Event.MODEL_CHANGED)
@@ -380,7 +377,6 @@ class PostgresEvaluationStore:
                 raise
 
     async def add_all(self, project: str, records: Sequence[EvaluationRecord]) -> None:
-        """Keep records in a transaction of their own; on return they are durable."""
         require_room(self._engine)
         rows = [await self._row(project, record) for record in records]
         try:
@@ -425,41 +421,34 @@ class PostgresEvaluationStore:
                     await look_at(connection, project, record.id)
 
     async def read_samples(self, project: str, identifier: UUID) -> Samples | None:
-        """Return what is saved of the samples of an evaluation."""
         async with reading(self._engine) as connection:
             found = await find_samples(connection, project, [identifier])
         return (await asyncio.to_thread(found.samples)).get(identifier)
 
     async def has_attributes(self, project: str, identifier: UUID) -> bool:
-        """Return whether samples with attributes are kept of an evaluation."""
         async with reading(self._engine) as connection:
             return await has_attributes(connection, project, identifier)
 
     async def read_labels(self, project: str, identifiers: Sequence[UUID]) -> Mapping[UUID, SampleLabels]:
-        """Return the samples of those evaluations of which they were saved with ids, weights or groups."""
         columns = ("truth", "predicted", "ids", "groups", "weights")
         async with reading(self._engine) as connection:
             found = await find_samples(connection, project, identifiers, columns)
         return await asyncio.to_thread(found.labels)
 
     async def read_outputs(self, project: str, identifiers: Sequence[UUID]) -> Mapping[UUID, Samples]:
-        """Return the samples of those evaluations of which they were saved, with their probabilities or scores."""
         async with reading(self._engine) as connection:
             found = await find_samples(connection, project, identifiers)
         return await asyncio.to_thread(found.samples)
 
     async def read_part(self, project: str, identifier: UUID) -> Mapping[str, Any] | None:
-        """Return what was said of samples that are not saved."""
         async with reading(self._engine) as connection:
             return await read_report(connection, project, identifier)
 
     async def get(self, project: str, identifier: UUID) -> EvaluationRecord | None:
-        """Return the record, or None when the project has none of that id."""
         async with reading(self._engine) as connection:
             return await self._read(connection, project, identifier)
 
     async def get_many(self, project: str, identifiers: Sequence[UUID]) -> Mapping[UUID, EvaluationRecord]:
-        """Return those of the records that the project has."""
         async with reading(self._engine) as connection:
             rows = await _fetch(connection, lists.select_records(project, identifiers))
             keys = await self._names.keys_up_to(connection, max((len(r.metric_values) for r in rows), default=0))
@@ -469,7 +458,6 @@ class PostgresEvaluationStore:
     async def change_tags(
         self, project: str, identifier: UUID, tags: Mapping[str, str | None]
     ) -> EvaluationRecord | None:
-        """Set and remove tags and return the record as it is now, or None when there is none."""
         mine = (evaluations.c.project == project, evaluations.c.id == identifier)
         async with writing(self._engine) as connection:
             # Locked, so that two changes at once both take place.
@@ -482,7 +470,6 @@ class PostgresEvaluationStore:
             return await self._read(connection, project, identifier)
 
     async def delete(self, project: str, identifier: UUID) -> bool:
-        """Remove the record for good; False when there was none."""
         mine = (evaluations.c.project == project, evaluations.c.id == identifier)
         async with writing(self._engine) as connection:
             gone = (await connection.execute(delete(evaluations).where(*mine))).rowcount == 1
@@ -492,12 +479,10 @@ class PostgresEvaluationStore:
         return gone
 
     async def page(self, project: str, query: EvaluationQuery) -> Page[EvaluationSummary, Position]:
-        """Return up to `query.limit` summaries in the order asked for."""
         async with reading(self._engine) as connection:
             return await self._page(connection, project, query)
 
     async def series(self, project: str, query: EvaluationQuery) -> Sequence[AlikeEvaluations]:
-        """Return the oldest `query.limit` evaluations that pass, those that are alike together."""
         async with reading(self._engine) as connection:
             scope = await find_scope(connection, self._names, project, query)
             if scope is None:
@@ -524,11 +509,9 @@ class PostgresEvaluationStore:
         return Page(items, Position(items[-1].id, last.get("value")))
 
     async def models(self, project: str, limit: int, after: ModelRef | None = None) -> Page[ModelRef, ModelRef]:
-        """List the model versions that have an evaluation, by name, then version; those without one come last."""
         return await self._list(self._names.models, ModelRef, project, limit, after)
 
     async def datasets(self, project: str, limit: int, after: DatasetRef | None = None) -> Page[DatasetRef, DatasetRef]:
-        """List the datasets that have an evaluation, by name, version, split; those without one come last."""
         return await self._list(self._names.datasets, DatasetRef, project, limit, after)
 
     async def leaderboard(
@@ -541,7 +524,6 @@ class PostgresEvaluationStore:
         higher_is_better: bool,
         where: tuple[ValueCondition, ...] = (),
     ) -> tuple[Standing, ...]:
-        """Rank the latest evaluation of each model version on a dataset; undefined values last, without a rank."""
         query = EvaluationQuery(dataset=dataset.name, dataset_version=dataset.version, split=dataset.split, where=where)
         async with reading(self._engine) as connection:
             slot = await self._names.slot_of(connection, metric)
