@@ -10,10 +10,9 @@ import numpy as np
 import orjson
 import pytest
 
-from app.domain.advice import metric_trees
-from app.domain.advice.decision_tree import Advice, Fork, Leaf, Node
-from app.domain.advice.metric_trees import TREES
+from app.domain.advice.decision_tree import Advice, Fork, Leaf, Node, trees
 from app.domain.advice.recommendations import (
+    CLASSIFICATION,
     NO_PROBABILITIES,
     Recommendation,
     Request,
@@ -31,6 +30,7 @@ METRICS = {
     row["key"]: row["inputs"]
     for row in csv.DictReader((Path(__file__).parent.parent / "data" / "metrics.csv").open(encoding="utf-8"))
 }
+TREES = trees().by_task[CLASSIFICATION]
 CURVES = {"roc", "pr", "det", "mcp", "imcp", "calibration", "decision", "cost", "gain"}
 INPUTS: tuple[tuple[Inputs, ...], ...] = (
     (Inputs.MATRIX,),
@@ -129,15 +129,17 @@ def test_every_leaf_can_be_reached(name: str) -> None:
 
 
 def test_every_piece_of_advice_is_given_to_someone() -> None:
-    declared = {value.metric for value in vars(metric_trees).values() if isinstance(value, Advice)}
     given = {key for request_ in REQUESTS for key in keys(recommend(request_))}
-    assert declared <= given
+    assert {advice.metric for advice in advice_in_trees()} <= given
+    of_tasks = [tree for named in trees().by_task.values() for tree in named.values()]
+    found = {advice for tree in of_tasks for leaf in leaves(tree) for advice in leaf.advice}
+    assert {*trees().advice.values()} == found | {advice.instead for advice in found if advice.instead is not None}
 
 
 @pytest.mark.parametrize("name", TREES)
 def test_branches_of_a_question_do_not_overlap(name: str) -> None:
     for question in questions(TREES[name]):
-        answers = [answer for branch in question.branches for answer in branch.answers]
+        answers = [branch.answer for branch in question.branches]
         assert len(answers) == len(set(answers)) > 1
         assert REQUESTS[0].answer(question.about) is not None
 

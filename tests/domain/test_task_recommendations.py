@@ -6,15 +6,16 @@ from typing import Any
 
 import pytest
 
-from app.domain.advice import task_trees
-from app.domain.advice.decision_tree import Advice, Fork, Leaf, Node
-from app.domain.advice.recommendations import Recommendation, Request, recommend
-from app.domain.advice.task_trees import ASSUMED, TASK_TREES
+from app.domain.advice.decision_tree import Advice, Fork, Leaf, Node, trees
+from app.domain.advice.recommendations import CLASSIFICATION, Recommendation, Request, recommend
 from app.domain.errors import InvalidInput
 from app.kernel.metrics.card import INPUTS_OF, Inputs, Task
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.references import REFERENCES
 from tests.bank import each
+
+# By task; each has one tree, which is called like it.
+TASK_TREES = {task: named[task] for task, named in trees().by_task.items() if task != CLASSIFICATION}
 
 
 def forks(node: Node) -> Iterator[Fork]:
@@ -24,12 +25,20 @@ def forks(node: Node) -> Iterator[Fork]:
             yield from forks(branch.next)
 
 
+def leaf_advice(node: Node) -> Iterator[Advice]:
+    if isinstance(node, Leaf):
+        yield from node.advice
+    else:
+        for branch in node.branches:
+            yield from leaf_advice(branch.next)
+
+
 def requests() -> Iterator[Request]:
     """Every combination of answers that the questions of a task know."""
     for task, tree in TASK_TREES.items():
         known: dict[str, list[Any]] = {}
         for fork in forks(tree):
-            known.setdefault(fork.about, [answer for branch in fork.branches for answer in branch.answers])
+            known.setdefault(fork.about, [branch.answer for branch in fork.branches])
         for inputs in ((Inputs.MATRIX,), (Inputs.MATRIX, Inputs.PROBABILITIES)):
             for chosen in product(*known.values()):
                 yield Request(task=task, answers=dict(zip(known, chosen, strict=True)), inputs=inputs)
@@ -66,10 +75,11 @@ def test_every_request_is_answered_with_metrics_of_its_task(request_: Request) -
 
 
 def test_all_advice_is_given_to_someone_and_every_question_has_an_assumption() -> None:
-    declared = {value.metric for value in vars(task_trees).values() if isinstance(value, Advice)}
-    assert declared == {one.metric for request_ in REQUESTS for one in recommend(request_).metrics}
+    assert {one.metric for tree in TASK_TREES.values() for one in leaf_advice(tree)} == {
+        one.metric for request_ in REQUESTS for one in recommend(request_).metrics
+    }
     for task, tree in TASK_TREES.items():
-        assert {fork.about for fork in forks(tree)} == ASSUMED[task].keys()
+        assert {fork.about for fork in forks(tree)} == trees().assumed[task].keys()
 
 
 @pytest.mark.parametrize(

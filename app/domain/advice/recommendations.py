@@ -1,14 +1,12 @@
-"""Recommended metrics: a request is walked through the trees of ``metric_trees``, or that of its task in
-``task_trees``. The same trees are walked one question at a time for the pages.
+"""Recommended metrics: a request is walked through the trees of its task. The same trees are walked one question at a
+time for the pages.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from app.domain.advice.decision_tree import Advice, Fork, Leaf, Node, Source
-from app.domain.advice.metric_trees import TREES
-from app.domain.advice.task_trees import ASSUMED, TASK_TREES
+from app.domain.advice.decision_tree import YES_NO, Advice, Fork, Leaf, Node, Source, trees
 from app.domain.errors import Fault, InvalidInput
 from app.kernel.metrics.card import Inputs, Task
 from app.kernel.metrics.references import REFERENCES
@@ -27,22 +25,6 @@ NOT_ALONE = "No single number settles it: read the per-class recalls beside what
 
 CLASSIFICATION: Final = "classification"
 _PROBABILITIES: Final = "has_probabilities"
-# Trees of each task by their names, in the order in which they are walked.
-_TREES: Final[Mapping[str, Mapping[str, Node]]] = {
-    CLASSIFICATION: TREES,
-    **{task.value: {task.value: tree} for task, tree in TASK_TREES.items()},
-}
-# What is assumed where a question is not answered; None has to be answered.
-_ASSUMED: Final[Mapping[str, Mapping[str, object]]] = {
-    CLASSIFICATION: {
-        "classes": None,
-        "balanced": None,
-        "error_priority": "both",
-        "chance_corrected": False,
-        "graphical": False,
-    },
-    **{task.value: usual for task, usual in ASSUMED.items()},
-}
 # Notes on inputs of advice that are not there without probabilities.
 _LACKING: Final = {Inputs.PROBABILITIES: NO_PROBABILITIES, Inputs.LABEL_SCORES: NO_LABEL_PROBABILITIES}
 
@@ -69,11 +51,11 @@ class Request:
         """The answer to a question, given or assumed."""
         if about == _PROBABILITIES:
             return self.has_probabilities
-        return self.answers.get(about, _ASSUMED[self.task].get(about))
+        return self.answers.get(about, trees().assumed[self.task].get(about))
 
     def check(self) -> None:
         """Raises InvalidInput: an answer is missing, and nothing can be assumed, or one is of another task."""
-        known = _ASSUMED[self.task]
+        known = trees().assumed[self.task]
         faults = [
             Fault(f"/{about}", "missing_field", f"expected an answer, which {self.task} needs")
             for about, usual in known.items()
@@ -128,7 +110,7 @@ def recommend(request: Request) -> Recommendation:
     path: list[Step] = []
     advised: dict[str, Advice] = {}
     notes: list[str] = []
-    for name, tree in _TREES[request.task].items():
+    for name, tree in trees().by_task[request.task].items():
         leaf = _walk(request, name, tree, path)
         for advice in leaf.advice:
             lacking = None if request.has_probabilities else _LACKING.get(advice.inputs)
@@ -157,7 +139,7 @@ def _walk(request: Request, name: str, tree: Node, path: list[Step]) -> Leaf:
         try:
             branch = node.branch(answer)
         except KeyError:
-            known = ", ".join(str(known) for branch in node.branches for known in branch.answers)
+            known = ", ".join(str(branch.answer) for branch in node.branches)
             raise InvalidInput.at(
                 f"/{node.about}", "unknown_answer", f"expected one of {known}, got {answer!r}"
             ) from None
@@ -193,7 +175,6 @@ WORDS: Final[Mapping[str, Mapping[str, str]]] = {
         "whole_sets": "The whole set",
     },
 }
-_YES_NO: Final = {"yes": True, "no": False}
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,7 +225,7 @@ def walk(task: str, given: Mapping[str, str]) -> Walk:
         InvalidInput: one is none of those that its question knows.
     """
     path: dict[str, Answered] = {}
-    for tree in _TREES[task].values():
+    for tree in trees().by_task[task].values():
         for fork in _forks(tree, given):
             if fork.about not in given:
                 return Walk(tuple(path.values()), _question(fork))
@@ -255,7 +236,7 @@ def walk(task: str, given: Mapping[str, str]) -> Walk:
         if _PROBABILITIES not in given:
             return Walk(tuple(path.values()), _OF_LABELS)
         last = given[_PROBABILITIES]
-        if last not in _YES_NO:
+        if last not in YES_NO:
             raise _unknown(_PROBABILITIES, last)
         path[_PROBABILITIES] = Answered(_PROBABILITIES, _OF_LABELS.text, last, _words(_PROBABILITIES, last))
     return Walk(tuple(path.values()), None)
@@ -268,7 +249,7 @@ def recommended(task: str, given: Mapping[str, str]) -> Recommendation:
         InvalidInput: an answer is missing or is none.
     """
     probabilities = [Inputs.PROBABILITIES] if given.get(_PROBABILITIES) == "yes" else []
-    answers = {about: _YES_NO.get(answer, answer) for about, answer in given.items() if about != _PROBABILITIES}
+    answers = {about: YES_NO.get(answer, answer) for about, answer in given.items() if about != _PROBABILITIES}
     return recommend(Request(task=task, answers=answers, inputs=[Inputs.MATRIX, *probabilities]))
 
 
@@ -281,7 +262,7 @@ def _forks(tree: Node, given: Mapping[str, str]) -> Iterator[Fork]:
             return
         about, answer = node.about, given[node.about]
         try:
-            node = node.branch(_YES_NO.get(answer, answer)).next
+            node = node.branch(YES_NO.get(answer, answer)).next
         except KeyError:
             raise _unknown(about, answer) from None
 
@@ -289,9 +270,8 @@ def _forks(tree: Node, given: Mapping[str, str]) -> Iterator[Fork]:
 def _question(fork: Fork) -> Question:
     choices = []
     for branch in fork.branches:
-        for one in branch.answers:
-            answer = ("no", "yes")[one] if isinstance(one, bool) else str(one)
-            choices.append(Choice(answer, _words(fork.about, answer), branch.reason))
+        answer = ("no", "yes")[branch.answer] if isinstance(branch.answer, bool) else str(branch.answer)
+        choices.append(Choice(answer, _words(fork.about, answer), branch.reason))
     return Question(fork.about, fork.text, tuple(choices))
 
 
