@@ -17,8 +17,6 @@ ROOT = Path(app.__file__).parent
 NAMES = catalogue().by_name.keys() | COMBINATIONS.keys()
 # Metrics are declared here, advised, and named for what is shown and compared when nobody says what.
 KNOWN = ("kernel/metrics/families/", "domain/advice/", "domain/named_metrics.py")
-# The documentation of requests has examples.
-EXAMPLES = "api/v1/requests/"
 # Members of requests and answers that are called like a metric: the four cells, the shares of the classes and the
 # demands of a rule. Columns of tables and designs too.
 MEMBERS = {"tp", "fn", "fp", "tn", "prevalence", "mean", "min", "max", "range", "ratio"}
@@ -49,20 +47,15 @@ OTHERS = {
 EXPRESSION = re.compile(r"(\w+)(?:[@(].*)?", re.DOTALL)
 
 
-def strings(tree: ast.AST, *, examples: bool) -> Iterator[tuple[int, str]]:
-    """Lines and texts of those that are no docstrings, and no examples, which are dictionaries in capitals."""
+def strings(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """Lines and texts of those that are no docstrings."""
     for node in ast.iter_child_nodes(tree):
         match node:
             case ast.Expr(value=ast.Constant()) | ast.Assign(targets=[ast.Name(id="__slots__")]):
                 continue
-            case (
-                ast.Assign(targets=[ast.Name(id=name)], value=ast.Dict())
-                | ast.AnnAssign(target=ast.Name(id=name), value=ast.Dict())
-            ) if examples and name.isupper():
-                continue
             case ast.Constant(value=str() as text):
                 yield node.lineno, text
-        yield from strings(node, examples=examples)
+        yield from strings(node)
 
 
 def named(path: Path) -> Iterator[str]:
@@ -71,7 +64,7 @@ def named(path: Path) -> Iterator[str]:
     if place.startswith(KNOWN):
         return
     forbidden = NAMES - MEMBERS - OTHERS.get(place, set())
-    for line, text in strings(ast.parse(path.read_text(encoding="utf-8")), examples=place.startswith(EXAMPLES)):
+    for line, text in strings(ast.parse(path.read_text(encoding="utf-8"))):
         found = EXPRESSION.fullmatch(text)
         if found and found[1] in forbidden:
             yield f"{place}:{line}: {text}"

@@ -169,24 +169,15 @@ _BODIES: dict[str, type[BaseModel]] = {}
 
 
 def body_schema(
-    model: type[BaseModel],
-    examples: Mapping[str, Any],
-    *,
-    with_file: bool = False,
-    otherwise: type[BaseModel] | None = None,
+    model: type[BaseModel], *, with_file: bool = False, otherwise: type[BaseModel] | None = None
 ) -> dict[str, Any]:
-    """The request body of a route: its model, and named examples; ``with_file`` also as a form with a file, and
-    ``otherwise`` another model that it may have.
+    """The request body of a route: its model; ``with_file`` also as a form with a file, and ``otherwise`` another model
+    that it may have. Its examples stand in `requests.json`, by operation.
     """
     models = [model] if otherwise is None else [model, otherwise]
     _BODIES.update({one.__name__: one for one in models})
     shapes = [{"$ref": f"#/components/schemas/{one.__name__}"} for one in models]
-    content: dict[str, Any] = {
-        "application/json": {
-            "schema": shapes[0] if len(shapes) == 1 else {"anyOf": shapes},
-            "examples": {name: {"value": value} for name, value in examples.items()},
-        }
-    }
+    content: dict[str, Any] = {"application/json": {"schema": shapes[0] if len(shapes) == 1 else {"anyOf": shapes}}}
     if with_file:
         content["multipart/form-data"] = {
             "schema": {
@@ -234,6 +225,7 @@ def install(app: FastAPI) -> None:
                 _drop_titles(model)
             _name_labels(components)
             components["Label"] = LABEL_SCHEMA
+            _show_requests(schema)
             _show_answers(schema)
             _share(schema)
             app.openapi_schema = schema
@@ -313,6 +305,17 @@ def _say_of_members(operation: dict[str, Any], schemas: Mapping[str, Any]) -> No
             if "$ref" in item and properties.keys() <= {"items", "next_cursor", "combinations"}:
                 schema = schemas[item["$ref"].rpartition("/")[2]]
             schema.pop("required", None)
+
+
+def _show_requests(document: dict[str, Any]) -> None:
+    """Give every body its examples."""
+    shown = orjson.loads((Path(__file__).parent / "requests.json").read_bytes())
+    for methods in document["paths"].values():
+        for operation in methods.values():
+            if "requestBody" in operation:
+                content = operation["requestBody"]["content"]["application/json"]
+                examples = shown[operation["operationId"]]
+                content["examples"] = {name: {"value": value} for name, value in examples.items()}
 
 
 def _show_answers(document: dict[str, Any]) -> None:

@@ -7,8 +7,8 @@ from uuid import uuid4
 import httpx
 import numpy as np
 
-from app.api.v1.requests.fields import FIRST, SECOND
 from tests.api.answers import Json, check_json, create, evaluation, matrix_input
+from tests.api.shown import FIRST, SECOND
 
 Matrix = list[list[Any]]
 

@@ -17,14 +17,13 @@ import pytest
 from pydantic import SecretStr
 
 from app.api.access import keeps, needed_scope
-from app.api.v1.requests.evaluations import SLICED
-from app.api.v1.requests.metrics import RECOMMENDATIONS
 from app.domain.operations import KeyMade
 from app.settings import Authentication, Settings
 from tests.api.answers import check_problem, evaluation
 from tests.api.generated.kept import DATASETS, PROBABILITIES
 from tests.api.jobs import LATER
 from tests.api.keys import bearer, execute, expire, make_key
+from tests.api.shown import BODIES, SLICED
 from tests.bank import each
 from tests.openapi import DOCUMENT
 from tests.serving import Served
@@ -129,7 +128,7 @@ OPERATIONS: dict[str, Ask] = {
     "checkConsistency": Ask("same", {"p": 100, "n": 200, "scores": {"accuracy": "0.95"}}),
     "listMetrics": Ask("same"),
     "getMetric": Ask("same", named={"key": "h_mean"}),
-    "recommendMetrics": Ask("same", RECOMMENDATIONS["rare class"]),
+    "recommendMetrics": Ask("same", BODIES["recommendMetrics"]["rare class"]),
     "boundHMean": Ask("same", {"recalls": [0.5, 0.9]}),
     "computeIsocurves": Ask("same", {"tpr": 0.5, "tnr": 0.9}),
     "listJobs": Ask("empty"),

@@ -7,10 +7,10 @@ import httpx
 import pytest
 
 from app.api.answers import answer_model
-from app.api.v1.requests.decisions import COMPARISONS
 from app.services.compare.answers import RunComparison
 from tests.api.answers import check_problem, create, evaluation, matrix_input
 from tests.api.decisions import compare, keep, only, with_ids
+from tests.api.shown import BODIES
 from tests.bank import each
 
 C2 = [[40, 10], [5, 45]]
@@ -237,9 +237,9 @@ def test_many_classes(client: httpx.Client) -> None:
     assert any("Too many classes" in note for note in answer["notes"])
 
 
-@pytest.mark.parametrize("name", COMPARISONS)
+@pytest.mark.parametrize("name", BODIES["createComparison"])
 def test_the_examples_of_the_documentation(client: httpx.Client, name: str, pair: tuple[str, str]) -> None:
-    reply = client.post("/v1/comparisons", json=with_ids(COMPARISONS[name], *pair))
+    reply = client.post("/v1/comparisons", json=with_ids(BODIES["createComparison"][name], *pair))
     assert reply.status_code == 201, reply.text
     answer_model(RunComparison).model_validate_json(reply.content)
 

@@ -6,9 +6,9 @@ import httpx
 import pytest
 
 from app.api.answers import answer_model
-from app.api.v1.requests.questions import CONSISTENCY
 from app.services.consistency import ConsistencyAnswer
 from tests.api.answers import Json, check_json, check_problem
+from tests.api.shown import BODIES
 from tests.bank import each
 
 
@@ -281,6 +281,6 @@ def test_a_misspelt_score_is_recognised(client: httpx.Client) -> None:
     assert "did you mean recall" in reply.json()["detail"]
 
 
-@pytest.mark.parametrize("title", CONSISTENCY)
+@pytest.mark.parametrize("title", BODIES["checkConsistency"])
 def test_the_examples_of_the_documentation(client: httpx.Client, title: str) -> None:
-    assert check(client, **CONSISTENCY[title])["consistent"] is (title != "impossible")
+    assert check(client, **BODIES["checkConsistency"][title])["consistent"] is (title != "impossible")

@@ -9,10 +9,9 @@ import httpx
 import pytest
 from jsonschema_rs import Draft202012Validator
 
-from app.api.v1.requests.decisions import GATES
-from app.api.v1.requests.evaluations import PROBABILITIES, SCORES, SLICED
 from tests.api.answers import check_json, create, evaluation
 from tests.api.decisions import with_ids
+from tests.api.shown import BODIES, SLICED
 from tests.openapi import COMMITTED, DOCUMENT
 
 OPERATIONS = [
@@ -67,8 +66,9 @@ def answer_schema(method: str, path: str, status: int) -> Draft202012Validator:
 def samples_for(body: Any) -> dict[str, Any]:
     """An input whose thresholds can be chosen as asked: a guarantee is given for two classes, and takes samples."""
     if "guarantee" not in body:
-        return PROBABILITIES["input"]  # type: ignore[no-any-return]
-    return SCORES["input"] | {name: SCORES["input"][name] * 20 for name in ("y_true", "scores")}  # type: ignore[no-any-return]
+        return BODIES["createEvaluation"]["probabilities"]["input"]  # type: ignore[no-any-return]
+    scores = BODIES["createEvaluation"]["scores"]["input"]
+    return scores | {name: scores[name] * 20 for name in ("y_true", "scores")}  # type: ignore[no-any-return]
 
 
 @pytest.mark.parametrize(("method", "path", "name", "body"), EXAMPLES)
@@ -76,7 +76,7 @@ def test_examples_do_what_they_show(client: httpx.Client, method: str, path: str
     source: dict[str, Any] = {"input": samples_for(body)} if path.endswith(OF_SAMPLES) else {}
     source |= {"input": SLICED} if path.endswith("/slices") else {}
     first, second = (create(client, evaluation(**source))["id"] for _ in range(2))
-    client.put("/v1/gates/promotion", json=GATES["promotion"])
+    client.put("/v1/gates/promotion", json=BODIES["putGate"]["promotion"])
     if path.startswith("/v1/keys/"):
         first = client.post("/v1/keys", json={"name": "example", "scopes": ["read"]}).json()["id"]
     reply = client.request(

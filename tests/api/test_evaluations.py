@@ -9,7 +9,6 @@ import pytest
 
 from app.api.cursors import Items
 from app.api.v1.evaluations.batches import BatchItem
-from app.api.v1.requests import evaluations as examples
 from app.services.evaluate.evaluations import Evaluation, MatrixShown
 from tests.api.answers import (
     check_json,
@@ -21,11 +20,12 @@ from tests.api.answers import (
     evaluation,
     matrix_input,
 )
+from tests.api.shown import BODIES
 from tests.bank import each
 from tests.witnesses import sk
 
 KINDS: dict[str, Any] = {
-    **examples.EVALUATIONS,
+    **BODIES["createEvaluation"],
     "weights": evaluation(input=matrix_input([[1.5, 0.25], [0.1, 3]])),
     "rates": evaluation(input=matrix_input([[0.9, 0.1], [0.2, 0.8]], normalized=True)),
     "an empty row and column": evaluation(input=matrix_input([[3, 1, 0], [0, 0, 0], [2, 4, 0]])),
@@ -361,7 +361,7 @@ def test_names_that_nobody_can_see(client: httpx.Client, name: str) -> None:
 def test_the_matrix_alone_and_as_shares(client: httpx.Client, by: str) -> None:
     truth, predicted = ["a"] * 5 + ["b"] * 3 + ["c"] * 2, ["a", "a", "b", "a", "b", "b", "a", "b", "a", "b"]
     source = {"kind": "predictions", "y_true": truth, "y_pred": predicted, "labels": ["a", "b", "c", "d"]}
-    made = client.post("/v1/evaluations", json=examples.LABELS | {"input": source}).json()
+    made = client.post("/v1/evaluations", json=BODIES["createEvaluation"]["predictions"] | {"input": source}).json()
     address = f"/v1/evaluations/{made['id']}/confusion-matrix"
     plain = client.get(address)
     check_json(plain)

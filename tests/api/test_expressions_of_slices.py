@@ -5,8 +5,8 @@ from typing import Any
 import httpx
 import pytest
 
-from app.api.v1.requests.evaluations import SLICED
 from tests.api.answers import Json, create, evaluation
+from tests.api.shown import SLICED
 
 WORST, ONE = "min(recall@D, by=site, minimum_samples=5)", 'recall@D[site="B"]'
 IDS = [*range(20)]

@@ -8,12 +8,12 @@ import httpx
 import pytest
 
 from app.api.answers import answer_model
-from app.api.v1.requests.decisions import CHECKS, GATES
 from app.domain.decisions import GateVersion
 from app.domain.wording import about
 from app.services.gate import CheckAnswer, GateTrial
 from tests.api.answers import Json, check_json, check_problem, check_shape
 from tests.api.decisions import Matrix, keep, with_ids
+from tests.api.shown import BODIES
 from tests.bank import each
 
 
@@ -297,12 +297,12 @@ def test_what_is_undefined_is_inconclusive(client: httpx.Client) -> None:
     assert "undefined" in found["message"]
 
 
-@pytest.mark.parametrize("title", GATES)
+@pytest.mark.parametrize("title", BODIES["putGate"])
 def test_the_examples_of_the_documentation(client: httpx.Client, name: str, title: str) -> None:
-    reply = client.put(f"/v1/gates/{name}", json=GATES[title])
+    reply = client.put(f"/v1/gates/{name}", json=BODIES["putGate"][title])
     assert reply.status_code == 201, reply.text
     ids = keep(client, matrix(20)), keep(client, matrix(21))
-    for body in CHECKS.values():
+    for body in BODIES["createCheck"].values():
         found = client.post(f"/v1/gates/{name}/checks", json=with_ids(body, *ids))
         assert found.status_code == 201, found.text
         answer_model(CheckAnswer).model_validate_json(found.content)

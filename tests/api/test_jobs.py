@@ -19,11 +19,11 @@ import pyarrow.parquet
 import pytest
 from pydantic import SecretStr
 
-from app.api.v1.requests.questions import CONSISTENCY
 from app.settings import Authentication, Settings
 from tests.api.answers import FOUR_CLASSES, Json, check_json, check_problem, create, evaluation, matrix_input
 from tests.api.generated.kept import DATASETS, PROBABILITIES
 from tests.api.jobs import LATER, ended, put_aside, read, result, running
+from tests.api.shown import BODIES
 from tests.conftest import Template
 from tests.openapi import DOCUMENT
 from tests.serving import Served
@@ -86,7 +86,7 @@ REQUESTS: dict[str, tuple[str, Any]] = {
     "curve": ("/v1/curves/roc", {"input": PROBABILITIES}),
     "slices": ("/v1/evaluations/$3/slices", BY_SITE),
     "slices of an input": ("/v1/slices", {"input": WITH_SITES, **BY_SITE}),
-    "consistency": ("/v1/consistency-checks", CONSISTENCY["impossible"]),
+    "consistency": ("/v1/consistency-checks", BODIES["checkConsistency"]["impossible"]),
 }  # fmt: skip
 
 

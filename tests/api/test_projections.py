@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from app.api.answers import answer_model
-from app.api.v1.requests.questions import ESTIMATES, PROJECTIONS
 from app.services.project.prevalence_estimate import PrevalenceEstimate
 from app.services.project.projection import Projection
 from tests.api.answers import FOUR_CLASSES, Json, check_json, check_problem
 from tests.api.decisions import keep, with_ids
+from tests.api.shown import BODIES
 from tests.bank import each
 
 C2 = [[45, 5], [10, 40]]
@@ -335,12 +335,12 @@ def test_classes_that_are_predicted_alike(client: httpx.Client) -> None:
     assert "cannot be told apart" in problem["detail"]
 
 
-@pytest.mark.parametrize("title", PROJECTIONS)
+@pytest.mark.parametrize("title", BODIES["projectEvaluation"])
 def test_the_projections_of_the_documentation(client: httpx.Client, binary: str, title: str) -> None:
     other = keep(client, [[95, 5], [40, 60]])
-    project(client, binary, **with_ids(PROJECTIONS[title], binary, other))
+    project(client, binary, **with_ids(BODIES["projectEvaluation"][title], binary, other))
 
 
-@pytest.mark.parametrize("title", ESTIMATES)
+@pytest.mark.parametrize("title", BODIES["estimatePrevalence"])
 def test_the_estimates_of_the_documentation(client: httpx.Client, binary: str, title: str) -> None:
-    estimate(client, binary, **ESTIMATES[title])
+    estimate(client, binary, **BODIES["estimatePrevalence"][title])

@@ -7,10 +7,10 @@ import httpx
 import pytest
 
 from app.api.answers import answer_model
-from app.api.v1.requests.evaluations import SLICED
 from app.services.slices.answers import Slices
 from examples import slices as example
 from tests.api.answers import Json, check_json, create, evaluation
+from tests.api.shown import SLICED
 from tests.ui.test_pages import check_page
 
 ASKED: Json = {"by": ["site"], "metrics": ["recall@D", "precision@D", "h_mean"], "minimum_samples": 5}

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from app.api.answers import answer_model
-from app.api.v1.requests.decisions import TOURNAMENTS
 from app.services.compare.answers import ModelComparison
 from tests.api.answers import Json, check_json, check_problem, create, evaluation, matrix_input
+from tests.api.shown import BODIES
 from tests.kernel.compare.test_across_datasets import SCORES
 
 
@@ -140,7 +140,7 @@ def test_missing_evaluations(client: httpx.Client, demsar: tuple[list[str], list
 
 
 def test_the_example_of_the_documentation(client: httpx.Client) -> None:
-    (body,) = TOURNAMENTS.values()
+    (body,) = BODIES["compareAcrossDatasets"].values()
     for dataset in body["datasets"]:
         for model in body["models"]:
             source = evaluation(input=matrix_input([[9, 1], [2, 8]]))

@@ -30,7 +30,7 @@ _READ = (["getComparison"], {"identifier": "$response.body#/id"})
     "/comparisons",
     status_code=HTTPStatus.CREATED,
     responses=written_as(COMPARISON, made(RunComparison, *_READ)) | LATER,
-    openapi_extra=body_schema(requests.ComparisonRequest, requests.COMPARISONS),
+    openapi_extra=body_schema(requests.ComparisonRequest),
     operation_id="createComparison",
 )
 @deferrable(requests.ComparisonRequest, COMPARISON)
@@ -88,7 +88,7 @@ async def delete_comparison(identifier: UUID, context: UseContext) -> Response:
     "/comparisons/across-datasets",
     status_code=HTTPStatus.CREATED,
     responses=written_as(COMPARISON, made(ModelComparison, *_READ)) | LATER,
-    openapi_extra=body_schema(requests.TournamentRequest, requests.TOURNAMENTS),
+    openapi_extra=body_schema(requests.TournamentRequest),
     operation_id="compareAcrossDatasets",
 )
 @deferrable(requests.TournamentRequest, COMPARISON)

@@ -19,7 +19,7 @@ router = routes("what-if")
 @router.post(
     "/consistency-checks",
     responses=answers(ConsistencyAnswer, name="ConsistencyResponse") | LATER,
-    openapi_extra=body_schema(requests.ConsistencyRequest, requests.CONSISTENCY),
+    openapi_extra=body_schema(requests.ConsistencyRequest),
     operation_id="checkConsistency",
 )
 @deferrable(requests.ConsistencyRequest)

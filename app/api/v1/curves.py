@@ -110,7 +110,7 @@ async def get_curve(
 @router.post(
     "/evaluations/{identifier}/thresholds",
     responses=answers(DecisionRule | LabelRules) | NO_SAMPLES | LATER,
-    openapi_extra=body_schema(requests.ThresholdRequest, requests.THRESHOLDS),
+    openapi_extra=body_schema(requests.ThresholdRequest),
     operation_id="findThreshold",
 )
 @deferrable(requests.ThresholdRequest)
@@ -127,7 +127,7 @@ async def find_threshold(identifier: UUID, request: Request, context: UseSlice) 
 @router.post(
     "/curves/{curve}",
     responses=answers(CurvePoints, description="Not saved.") | LATER,
-    openapi_extra=body_schema(requests.CurveRequest, requests.CURVES),
+    openapi_extra=body_schema(requests.CurveRequest),
     operation_id="computeCurve",
 )
 @deferrable(requests.CurveRequest, large=True)
@@ -148,7 +148,7 @@ def _curve(name: CurveName, asked: requests.CurveRequest) -> bytes:
 @router.post(
     "/thresholds",
     responses=answers(DecisionRule | LabelRules, description="Not saved.") | LATER,
-    openapi_extra=body_schema(requests.InputThresholdRequest, requests.INPUT_THRESHOLDS),
+    openapi_extra=body_schema(requests.InputThresholdRequest),
     operation_id="findThresholdOfInput",
 )
 @deferrable(requests.InputThresholdRequest, large=True)

@@ -39,7 +39,7 @@ _OF_A_CHECK = {"name": "$request.path.name", "identifier": "$response.body#/id"}
 @router.put(
     "/gates/{name}",
     responses=answers(GateVersion) | made(GateVersion, _USES, {"name": "$response.body#/name"}, "The gate is new."),
-    openapi_extra=body_schema(requests.GateRequest, requests.GATES),
+    openapi_extra=body_schema(requests.GateRequest),
     operation_id="putGate",
 )
 async def put_gate(name: GateName, request: Request, context: UseContext) -> Response:
@@ -91,7 +91,7 @@ async def delete_gate(name: GateName, context: UseContext) -> Response:
     "/gates/{name}/checks",
     status_code=HTTPStatus.CREATED,
     responses=written_as(CHECK, made(CheckAnswer, ["getCheck"], _OF_A_CHECK)) | LATER,
-    openapi_extra=body_schema(requests.CheckRequest, requests.CHECKS),
+    openapi_extra=body_schema(requests.CheckRequest),
     operation_id="createCheck",
 )
 @deferrable(requests.CheckRequest, CHECK)
@@ -109,7 +109,7 @@ async def create_check(
 @router.post(
     "/gates/trials",
     responses=answers(GateTrial, description="Not saved."),
-    openapi_extra=body_schema(requests.TrialRequest, requests.TRIALS),
+    openapi_extra=body_schema(requests.TrialRequest),
     operation_id="tryGate",
 )
 async def try_gate(request: Request, context: UseContext) -> Response:

@@ -35,7 +35,7 @@ def _shown_once(key: KeyMade) -> Response:
     "/keys",
     status_code=HTTPStatus.CREATED,
     responses=_MADE,
-    openapi_extra=body_schema(requests.KeyRequest, requests.KEYS),
+    openapi_extra=body_schema(requests.KeyRequest),
     operation_id="createKey",
 )
 async def create_key(request: Request, context: UseContext) -> Response:
@@ -62,7 +62,7 @@ async def get_key(identifier: UUID, context: UseContext) -> Response:
     "/keys/{identifier}/rotations",
     status_code=HTTPStatus.CREATED,
     responses=_MADE,
-    openapi_extra=body_schema(requests.RotationRequest, requests.ROTATIONS),
+    openapi_extra=body_schema(requests.RotationRequest),
     operation_id="rotateKey",
 )
 async def rotate_key(identifier: UUID, request: Request, context: UseContext) -> Response:

@@ -60,7 +60,7 @@ async def get_metric(key: str, task: Task = None) -> Response:
 @router.post(
     "/metrics/recommendations",
     responses=answers(Recommendation),
-    openapi_extra=body_schema(requests.RecommendationRequest, requests.RECOMMENDATIONS),
+    openapi_extra=body_schema(requests.RecommendationRequest),
     operation_id="recommendMetrics",
 )
 async def recommend_metrics(request: Request) -> Response:
@@ -72,7 +72,7 @@ async def recommend_metrics(request: Request) -> Response:
 @router.post(
     "/bounds/h-mean",
     responses=answers(BoundsOfRecalls | BoundsOfWeakClasses),
-    openapi_extra=body_schema(requests.BoundsRequest, requests.BOUNDS),
+    openapi_extra=body_schema(requests.BoundsRequest),
     operation_id="boundHMean",
 )
 async def bound_h_mean(request: Request) -> Response:
@@ -97,7 +97,7 @@ async def bound_h_mean(request: Request) -> Response:
 @router.post(
     "/evaluations/{identifier}/bounds/h-mean",
     responses=answers(BoundsOfRecalls),
-    openapi_extra=body_schema(requests.StoredBoundsRequest, requests.STORED_BOUNDS),
+    openapi_extra=body_schema(requests.StoredBoundsRequest),
     operation_id="boundHMeanOfEvaluation",
 )
 async def bound_h_mean_of_evaluation(identifier: UUID, request: Request, context: UseContext) -> Response:
@@ -113,7 +113,7 @@ async def bound_h_mean_of_evaluation(identifier: UUID, request: Request, context
 @router.post(
     "/isocurves",
     responses=answers(Isocurves),
-    openapi_extra=body_schema(requests.IsocurvesRequest, requests.ISOCURVES),
+    openapi_extra=body_schema(requests.IsocurvesRequest),
     operation_id="computeIsocurves",
 )
 async def compute_isocurves(request: Request) -> Response:

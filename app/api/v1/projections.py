@@ -25,7 +25,7 @@ router = routes("what-if")
 @router.post(
     "/evaluations/{identifier}/projections",
     responses=answers(Projection) | NO_SAMPLES | LATER,
-    openapi_extra=body_schema(requests.ProjectionRequest, requests.PROJECTIONS),
+    openapi_extra=body_schema(requests.ProjectionRequest),
     operation_id="projectEvaluation",
 )
 @deferrable(requests.ProjectionRequest)
@@ -41,7 +41,7 @@ async def project_evaluation(identifier: UUID, request: Request, context: UseSli
 @router.post(
     "/projections",
     responses=answers(Projection, description="Not saved.") | LATER,
-    openapi_extra=body_schema(requests.InputProjectionRequest, requests.INPUT_PROJECTIONS),
+    openapi_extra=body_schema(requests.InputProjectionRequest),
     operation_id="projectInput",
 )
 @deferrable(requests.InputProjectionRequest, large=True)
@@ -57,7 +57,7 @@ def _projection(asked: requests.InputProjectionRequest) -> bytes:
 @router.post(
     "/evaluations/{identifier}/prevalence-estimates",
     responses=answers(PrevalenceEstimate) | LATER,
-    openapi_extra=body_schema(requests.EstimateRequest, requests.ESTIMATES),
+    openapi_extra=body_schema(requests.EstimateRequest),
     operation_id="estimatePrevalence",
 )
 @deferrable(requests.EstimateRequest, large=True)

@@ -42,7 +42,7 @@ _BEYOND: Final = (
 @router.post(
     "/evaluations/{identifier}/slices",
     responses=written_as(SLICES) | NO_SAMPLES | LATER,
-    openapi_extra=body_schema(requests.SlicesRequest, requests.SLICES),
+    openapi_extra=body_schema(requests.SlicesRequest),
     operation_id="sliceEvaluation",
 )
 @deferrable(requests.SlicesRequest, SLICES)
@@ -101,9 +101,7 @@ async def admit_slices(context: Context, body: Body) -> "_Elsewhere | None":
 @router.post(
     "/slices",
     responses=written_as(SLICES) | LATER,
-    openapi_extra=body_schema(
-        requests.InputSlicesRequest, requests.INPUT_SLICES, otherwise=requests.ReferencedSlicesRequest
-    ),
+    openapi_extra=body_schema(requests.InputSlicesRequest, otherwise=requests.ReferencedSlicesRequest),
     operation_id="sliceInput",
 )
 @deferrable(requests.InputSlicesRequest, SLICES, large=True, admit=admit_slices)

@@ -36,7 +36,7 @@ _MADE[HTTPStatus.CREATED.value]["headers"]["Cache-Control"] = {
 @router.put(
     "/webhooks/{name}",
     responses=answers(WebhookPut) | _MADE,
-    openapi_extra=body_schema(requests.WebhookRequest, requests.WEBHOOKS),
+    openapi_extra=body_schema(requests.WebhookRequest),
     operation_id="putWebhook",
 )
 async def put_webhook(name: WebhookName, request: Request, context: UseContext) -> Response:

@@ -70,7 +70,7 @@ class BatchItem:
     "/evaluations/batch",
     status_code=HTTPStatus.MULTI_STATUS,
     responses=answers(Items[BatchItem], status=207, name="BatchResponse") | LATER,
-    openapi_extra=body_schema(requests.BatchRequest, requests.BATCHES),
+    openapi_extra=body_schema(requests.BatchRequest),
     operation_id="createEvaluations",
 )
 @deferrable(requests.BatchRequest, large=True)

@@ -55,9 +55,7 @@ _USES = (
         | answers(Evaluation | DataEstimate, description="Not saved, or an estimate."),
     )
     | LATER,
-    openapi_extra=body_schema(
-        requests.EvaluationRequest, requests.EVALUATIONS, with_file=True, otherwise=ReferencedRequest
-    ),
+    openapi_extra=body_schema(requests.EvaluationRequest, with_file=True, otherwise=ReferencedRequest),
     operation_id="createEvaluation",
     tags=["evaluations"],
 )
@@ -89,7 +87,7 @@ async def create_evaluation(
     "/evaluations/merge",
     status_code=HTTPStatus.CREATED,
     responses=written_as(EVALUATION, made(Evaluation, _USES, {"identifier": "$response.body#/id"})) | LATER,
-    openapi_extra=body_schema(requests.MergeRequest, requests.MERGES),
+    openapi_extra=body_schema(requests.MergeRequest),
     operation_id="mergeEvaluations",
     tags=["evaluations"],
 )
@@ -114,9 +112,7 @@ async def _kept_answer(context: Context, new: NewEvaluation, view: View) -> Resp
 @router.post(
     "/metrics/compute",
     responses=written_as(EVALUATION, answers(Evaluation | DataEstimate)) | LATER,
-    openapi_extra=body_schema(
-        requests.EvaluationRequest, requests.COMPUTATIONS, with_file=True, otherwise=ReferencedRequest
-    ),
+    openapi_extra=body_schema(requests.EvaluationRequest, with_file=True, otherwise=ReferencedRequest),
     operation_id="computeMetrics",
     tags=["metrics"],
 )
@@ -198,7 +194,7 @@ async def get_confusion_matrix(
 @router.patch(
     "/evaluations/{identifier}",
     responses=written_as(EVALUATION),
-    openapi_extra=body_schema(requests.TagsRequest, requests.TAGS),
+    openapi_extra=body_schema(requests.TagsRequest),
     operation_id="changeTags",
     tags=["evaluations"],
 )

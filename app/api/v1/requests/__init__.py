@@ -1,1 +1,1 @@
-"""Models of request bodies with examples, one file for each noun."""
+"""Models of request bodies, one file for each noun."""

@@ -12,18 +12,6 @@ from app.domain.identifiers import PROJECT_NAME
 from app.domain.operations import NewKey, Scope
 from app.services.webhooks import is_secret
 
-KEYS: dict[str, Any] = {
-    "pipeline": {"name": "ci", "scopes": ["write"]},
-    "limited": {
-        "name": "dashboard",
-        "project": "fraud",
-        "scopes": ["read"],
-        "expires_at": "2099-01-01T00:00:00Z",
-        "rate": "50/second; 10000/hour",
-        "daily_quota": 100_000,
-    },
-}
-ROTATIONS: dict[str, Any] = {"at once": {}, "with an hour to change over": {"overlap_seconds": 3600}}
 _WEEK = 7 * 24 * 3600
 
 
@@ -71,14 +59,6 @@ class RotationRequest(Wire):
     overlap_seconds: int = Field(0, ge=0, le=_WEEK, description="How many seconds the previous secret stays valid.")
 
 
-WEBHOOKS: dict[str, Any] = {
-    "checks of gates": {"url": "https://hooks.example/prevail", "events": ["gate.checked"]},
-    "all there is": {
-        "url": "https://hooks.example:8443/in?team=risk",
-        "events": ["evaluation.created", "gate.checked", "job.finished", "model.changed"],
-        "secret": "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
-    },
-}
 _MOST_URL = 2000
 
 

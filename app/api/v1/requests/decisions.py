@@ -7,8 +7,6 @@ from pydantic import Field, PlainValidator, WithJsonSchema, model_validator
 
 from app.api.bodies.parsing import Wire
 from app.api.v1.requests.fields import (
-    FIRST,
-    SECOND,
     AlternativeName,
     DatasetField,
     Description,
@@ -207,38 +205,6 @@ def _model(one: str | ModelField) -> ModelRef:
     return ModelRef(one) if isinstance(one, str) else one.to_domain()
 
 
-COMPARISONS: dict[str, Any] = {
-    "two runs": {
-        "evaluations": [FIRST, SECOND],
-        "metrics": ["h_mean", "accuracy", "recall@*", "min(recall@*)"],
-        "rope": 0.01,
-        "level": 0.95,
-    },
-    "against a baseline": {
-        "evaluations": [FIRST, SECOND],
-        "baseline": SECOND,
-        "paired": "auto",
-        "multiplicity": "holm",
-        "seed": 0,
-        "explain": True,
-    },
-    "cost ratios at a prevalence": {
-        "evaluations": [FIRST, SECOND],
-        "metrics": ['expected_cost(costs="0,1;5,0")'],
-        "cost_ranges": {"prevalence": 0.02},
-    },
-}
-TOURNAMENTS: dict[str, Any] = {
-    "two forests and a baseline": {
-        "metric": "h_mean",
-        "models": ["forest", {"name": "boosted", "version": "2"}, "majority"],
-        "datasets": ["iris", "wine", "digits", "breast_cancer", {"name": "clinic", "split": "2026"}],
-        "rope": 0.01,
-        "control": "majority",
-    }
-}
-
-
 Baseline = Literal["baseline"]
 
 
@@ -345,30 +311,3 @@ class CheckRequest(Wire):
 
     evaluation: RunField = Field(description="Its id, or a reference to the latest of a model, dataset or tag.")
     baseline: RunField | None = Field(None, description="Needed when a rule compares with a baseline.")
-
-
-GATES: dict[str, Any] = {
-    "promotion": {
-        "description": "What a model has to show before it goes into production.",
-        "minimum_samples": 100,
-        "rules": [
-            {"metric": "h_mean", "min": 0.8},
-            {"metric": "min(recall@*)", "min": 0.5, "bound": "lower"},
-            {"metric": "h_mean", "not_worse_than": "baseline", "margin": 0.01, "level": 0.95},
-        ],
-    },
-    "guardrails": {
-        "rules": [
-            {"metric": "recall@*", "not_worse_than": "baseline", "margin": 0.05, "bound": "upper"},
-            {"metric": "error_rate", "max": 0.1, "bound": "value"},
-            {"metric": "accuracy", "better_than": "baseline"},
-        ]
-    },
-}
-TRIALS: dict[str, Any] = {
-    "the last twenty of a dataset": {
-        "rules": [{"metric": "h_mean", "min": 0.8}],
-        "evaluations": {"latest": 20, "dataset": {"name": "hartwig"}},
-    }
-}
-CHECKS: dict[str, Any] = {"against a baseline": {"evaluation": FIRST, "baseline": SECOND}}

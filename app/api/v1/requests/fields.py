@@ -33,9 +33,6 @@ GateName = Annotated[str, Path(**_GATE)]
 GateNameField = Annotated[str, StringConstraints(**_GATE)]
 AlternativeName = Literal["two-sided", "greater", "less"]
 ProportionIntervalName = Literal["wilson", "clopper_pearson", "jeffreys", "wald"]
-# Stand for ids of evaluations that exist: the tests put their own in their place.
-FIRST = "01900000-0000-7000-8000-000000000001"
-SECOND = "01900000-0000-7000-8000-000000000002"
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _FIRST_MOMENT = datetime(1970, 1, 1, tzinfo=UTC)
 _SPACES = {ord(one): " " for one in "\t\r\n"}

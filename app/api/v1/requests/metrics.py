@@ -165,30 +165,3 @@ def refuse_sweep(sweep: RecallSweepField, count: int) -> None:
         sweep.check_classes(count)
     except ValueError as error:
         raise InvalidInput.at("/recall_sweep", "invalid_value", str(error)) from error
-
-
-RECOMMENDATIONS = {
-    "rare class": {
-        "task": "classification",
-        "classes": "multiclass",
-        "balanced": False,
-        "error_priority": "both",
-        "chance_corrected": False,
-        "graphical": False,
-        "inputs": ["matrix"],
-    },
-    "clusters without known classes": {"task": "clustering", "known_classes": False},
-    "search results": {"task": "ranking", "error_priority": "order"},
-    "regions of several classes": {"task": "sets", "judged": "classes"},
-}
-BOUNDS = {
-    "critical recall": {"classes": 35, "weak": 1, "max_recall": 1, "target": 0.8},
-    "one weak class": {"classes": 4, "weak": 1, "max_recall": 1, "weak_recall": 0.16},
-    "known recalls": {"recalls": [1, 1, 1, 0.16]},
-    "figure 2": {
-        "recalls": [1, 1, 1, 0.16],
-        "recall_sweep": {"from": 0, "to": 1, "steps": 101, "shares": [[25, 25, 25, 25], [80, 10, 5, 5]]},
-    },
-}
-STORED_BOUNDS = {"critical recall": {"target": 0.8}, "sweep": {"recall_sweep": {"steps": 11}}}
-ISOCURVES = {"sensitivity and specificity": {"tpr": 0.9, "tnr": 0.6}}

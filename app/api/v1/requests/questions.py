@@ -10,9 +10,7 @@ from pydantic.config import JsonDict
 
 from app.api.bodies.parsing import Wire
 from app.api.problems import InvalidQuery
-from app.api.v1.requests.evaluations import PROBABILITIES, SCORES, TUMOURS
 from app.api.v1.requests.fields import (
-    SECOND,
     SOUGHT,
     AlternativeName,
     Expression,
@@ -207,30 +205,6 @@ class EstimateRequest(Wire):
         )
 
 
-PROJECTIONS: dict[str, Any] = {
-    "at deployment": {"prevalence": {"0": 0.99, "1": 0.01}, "metrics": ["accuracy", "precision@1", "h_mean"]},
-    "uncertain": {"prevalence": {"1": 0.05}, "prevalence_samples": 200, "metrics": ["accuracy", "mcc"]},
-    "within a range": {"prevalence_range": {"1": [0.01, 0.1]}, "metrics": ["precision@1"]},
-    "sweep": {
-        "sweep": {"class": "1", "from": 0.01, "to": 0.5, "steps": 20},
-        "metrics": ["accuracy", "f1@1"],
-        "against": SECOND,
-    },
-}
-INPUT_PROJECTIONS: dict[str, Any] = {
-    "at deployment": {
-        "input": TUMOURS["input"],
-        "prevalence": {"D": 0.3},
-        "metrics": ["accuracy", "h_mean", "precision@D"],
-    },
-    "sweep": {"input": TUMOURS["input"], "sweep": {"class": "D", "from": 0.01, "to": 0.5, "steps": 10}},
-}
-ESTIMATES: dict[str, Any] = {
-    "predicted labels": {"predicted": {"0": 900, "1": 100}},
-    "probabilities": {"probabilities": [[0.9, 0.1], [0.6, 0.4], [0.2, 0.8], [0.7, 0.3]], "recalibrate": True},
-}
-
-
 MOST_POINTS = 100_000
 MOST_OTHERS = 10
 
@@ -388,26 +362,6 @@ class InputThresholdRequest(ThresholdRequest):
     input: AnyInput = Field(description="Probabilities or scores, or folds of them.")
 
 
-THRESHOLDS = {
-    "balanced": {"objective": "h_mean"},
-    "with a guarantee": {
-        "objective": "balanced_accuracy",
-        "constraints": [{"metric": "min(recall@*)", "min": 0.3}],
-        "guarantee": 0.9,
-    },
-    "with a constraint": {"objective": "mcc", "constraints": [{"metric": "min(recall@*)", "min": 0.5}]},
-}
-INPUT_THRESHOLDS: dict[str, Any] = {
-    "balanced": {"input": SCORES["input"], "objective": "h_mean"},
-    "several classes": {"input": PROBABILITIES["input"], "objective": "mcc"},
-    "a surface": {"input": PROBABILITIES["input"], "objective": "h_mean", "surface": {"steps": 6}},
-}
-CURVES: dict[str, Any] = {
-    "of a class": {"input": PROBABILITIES["input"], "class": "dog"},
-    "with a limit on its points": {"input": SCORES["input"], "max_points": 100, "class": "ill"},
-}
-
-
 Count = Annotated[int, Field(ge=1, le=1_000_000)]
 
 # A string keeps the digits that were printed: they say how exact a score is.
@@ -494,12 +448,3 @@ class ConsistencyRequest(Wire):
             printed=Printed(self.rounding),
             metrics=tuple(self.metrics),
         )
-
-
-CONSISTENCY: dict[str, Any] = {
-    "impossible": {"p": 100, "n": 200, "scores": {"accuracy": "0.9567", "recall": "0.8545", "specificity": "0.9734"}},
-    "possible": {"p": 50, "n": 50, "scores": {"f1": "0.80", "accuracy": "0.80"}, "metrics": ["mcc", "h_mean"]},
-    "classes": {"classes": {"A": 100, "B": 50, "C": 20}, "scores": {"accuracy": "0.900", "recall@C": "0.50"}},
-    "folds": {"folds": [{"p": 10, "n": 20}, {"p": 11, "n": 19}], "scores": {"accuracy": "0.85", "recall": "0.75"}},
-    "only the total": {"total": 57, "scores": {"recall": "0.8500", "specificity": "0.9459"}},
-}

@@ -7,7 +7,6 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, Strict, model_validator
 
 from app.api.bodies.parsing import Wire
-from app.api.v1.requests.evaluations import SLICED
 from app.api.v1.requests.fields import Expression, Level, Name
 from app.api.v1.requests.inputs import AnyInput
 from app.api.v1.requests.referenced import ReferencedInput
@@ -101,12 +100,3 @@ class ReferencedSlicesRequest(SlicesRequest):
     """The slices of an input whose data is named and not sent. They are made by a job."""
 
     input: ReferencedInput
-
-
-SLICES: dict[str, Any] = {
-    "by site": {"by": ["site"], "metrics": ["recall@*", "h_mean"], "minimum_samples": 5},
-    "search": {"search": {"metric": "accuracy", "depth": 2}, "minimum_samples": 5},
-}
-INPUT_SLICES: dict[str, Any] = {
-    "by site": {"input": SLICED, "by": ["site"], "metrics": ["recall@D", "precision@D"], "minimum_samples": 5}
-}
