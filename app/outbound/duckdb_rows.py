@@ -67,6 +67,11 @@ class DuckRows(Rows):
         return [row[0] for row in self._engine.answer(f"DESCRIBE {self._query}").fetchall()]
 
     @property
+    def threads(self) -> int:
+        """Number of threads of the engine."""
+        return self._engine.threads
+
+    @property
     def n_rows(self) -> int:
         """Number of rows."""
         return int(self._engine.answer(f"SELECT count(*) FROM ({self._query})").fetchall()[0][0])
@@ -233,6 +238,8 @@ class DuckDB:
         self._connection.execute(f"SET max_temp_directory_size = '{self.spill_bytes}B'")
         # Where it thinks that somebody looks it draws bars between the lines of the log.
         self._connection.execute("SET enable_progress_bar = false")
+        # Its file is gone with it.
+        self._connection.execute("PRAGMA disable_checkpoint_on_shutdown")
         self._connection.execute("SET enable_external_access = false")
         self._connection.execute("SET lock_configuration = true")
 
@@ -254,21 +261,22 @@ class DuckDB:
                     return
                 yield batch
 
-        self._connection.register("incoming", pa.RecordBatchReader.from_batches(schema, told()))
+        connection = self._connection.cursor()
+        connection.register("incoming", pa.RecordBatchReader.from_batches(schema, told()))
         try:
-            return self.keep("SELECT * FROM incoming")
+            return self.keep("SELECT * FROM incoming", connection)
         except (EngineError, MemoryError, SpillFull):
             # The engine knows the words of a fault only.
             if faults:
                 raise faults[0] from None
             raise
         finally:
-            self._connection.unregister("incoming")
+            connection.close()
 
-    def keep(self, query: str) -> DuckRows:
-        """Rows of a query, written once."""
+    def keep(self, query: str, connection: Any = None) -> DuckRows:
+        """Rows of a query, written once; by a connection that alone knows what is asked."""
         name = f"kept_{next(self._numbers)}"
-        self.answer(f"CREATE TABLE {name} AS {query}")
+        self.answer(f"CREATE TABLE {name} AS {query}", connection)
         self._check_room()
         return DuckRows(self, f"SELECT * FROM {name}")
 
@@ -276,10 +284,11 @@ class DuckDB:
         if self._rows.stat().st_size > self.spill_bytes:
             raise SpillFull(FULL)
 
-    def answer(self, query: str) -> Any:
+    def answer(self, query: str, connection: Any = None) -> Any:
         """Execute a query."""
         with _told():
-            return self._connection.execute(query)
+            # A cursor each: questions are asked, and answers read, beside each other.
+            return (connection or self._connection.cursor()).execute(query)
 
     def types(self, query: str) -> list[str]:
         """Types of the columns of a query."""
@@ -288,12 +297,11 @@ class DuckDB:
     def table(self, query: str) -> Table:
         """Return a small answer whole."""
         with _told():
-            return columns_of(self._connection.sql(query).to_arrow_table())
+            return columns_of(self._connection.cursor().sql(query).to_arrow_table())
 
     def batches(self, *queries: str) -> Iterator[Table]:
         """Large answers, one after the other, in even batches."""
         with _told():
-            # A cursor each: several answers are read beside each other.
             answers = (self._connection.cursor().sql(query).to_arrow_reader(BATCH_ROWS) for query in queries)
             yield from even_batches(chain.from_iterable(answers))
 

@@ -5,6 +5,7 @@ cluster. Rows along an order come back by that folder too, sorted by ranges. Bot
 of this machine (``local[2]``) are spoken to. Expressions are translated by sqlglot.
 """
 
+import os
 import shutil
 import socket
 import sys
@@ -162,6 +163,11 @@ class SparkRows(Rows):
         """Names of the columns."""
         with _asked():
             return list(self._frame.columns)
+
+    @property
+    def threads(self) -> int:
+        """Number of processors of this machine."""
+        return os.cpu_count() or 1
 
     @property
     def n_rows(self) -> int:

@@ -15,7 +15,8 @@ import pyarrow as pa
 import pytest
 
 from app.domain.errors import ClusterUnavailable
-from app.kernel.streamed.rows import EngineError, Rows
+from app.kernel.numerics.arrays import Array
+from app.kernel.streamed.rows import EngineError, Rows, side_by_side
 from app.outbound import batches as of_engines
 from app.outbound import duckdb_rows
 from app.outbound.batches import in_order
@@ -190,6 +191,25 @@ def test_an_order_is_read_from_either_end(rows: Rows) -> None:
         batches = [*found.batches(back=back)]
         np.testing.assert_array_equal(np.concatenate([batch["id"] for batch in batches]), COLUMNS["id"][expected])
         np.testing.assert_array_equal(np.concatenate([batch["p"] for batch in batches]), COLUMNS["p"][expected])
+
+
+def test_an_order_is_read_by_several_threads(rows: Rows) -> None:
+    found = rows.sorted("p DESC", "id", columns=["p", "id"])
+    order = np.lexsort((COLUMNS["id"], -COLUMNS["p"]))
+
+    def read(back: bool) -> Array:
+        return np.concatenate([batch["id"] for batch in found.batches(back=back)])
+
+    for back, ids in enumerate(side_by_side(read, [False, True] * 20, 4)):
+        np.testing.assert_array_equal(ids, COLUMNS["id"][order[::-1] if back % 2 else order])
+
+
+def test_work_beside_each_other_keeps_its_order_and_what_is_said_of_divisions() -> None:
+    with np.errstate(divide="ignore"):
+        found = [*side_by_side(lambda one: float(np.divide(1.0, one)), range(5), 2)]
+    assert found == [np.inf, 1.0, 0.5, 1.0 / 3.0, 0.25]
+    with pytest.raises(ZeroDivisionError):
+        [*side_by_side(lambda one: 1 // one, [1, 0, 1], 2)]
 
 
 def test_rows_out_of_order_are_noticed() -> None:

@@ -99,6 +99,7 @@ def streamed_runs(
         n_strata=n_classes,
         together=known,
         look=count,
+        threads=rows.threads,
     )
     return StreamedRuns(runs, n_classes, sums, counted)
 

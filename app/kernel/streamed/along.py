@@ -371,19 +371,21 @@ class Along:
             self._add_to_hull(tp, fp)
             # Shares of the other side above, ties half.
             lost, won = ((fp + fp_before) / (2.0 * self.others.weight), (tp + tp_before) / (2.0 * self.members.weight))
-            places = [held * lost, cuts.squares[0] * lost, others * won, cuts.squares[1] * won]
-            sums = [places[0], places[1], places[1] * lost, places[2], places[3], places[3] * won]
+            weighed = cuts.squares[0] * lost, cuts.squares[1] * won
+            sums = [held @ lost, weighed[0].sum(), weighed[0] @ lost, others @ won, weighed[1].sum(), weighed[1] @ won]
         else:
-            sums = [np.zeros(1)] * 6
+            sums = [0.0] * 6
         at = np.flatnonzero(held)
+        of_members = held.take(at)
         heights = precision_at(tp.take(at), fp.take(at))
         twice = heights + precision_at(tp_before.take(at), fp_before.take(at))
-        block = CutBlock(*(one.take(at) for one in (tp, fp, tp_before, fp_before, held)))
-        sums += [heights * held.take(at), twice * held.take(at)]
+        block = CutBlock(tp.take(at), fp.take(at), tp_before.take(at), fp_before.take(at), of_members)
+        sums += [heights @ of_members, twice @ of_members]
         own = tp / (tp + fp) - before[0]
         for squares, values in zip(cuts.squares, (own, before[1]), strict=True):
-            sums += [squares * values, squares * values * values]
-        self._sums.append([float(one.sum()) for one in sums])
+            weighed_values = squares * values
+            sums += [weighed_values.sum(), weighed_values @ values]
+        self._sums.append([float(one) for one in sums])
         if at.size:
             self._look(cuts.scores.take(at), block)
 

@@ -14,7 +14,7 @@ from app.kernel.samples.influence import InfluenceForm, LinearMethod, Over, Skil
 from app.kernel.samples.losses import Codes
 from app.kernel.samples.scores import Scores
 from app.kernel.streamed.moments import ClassMoments, Moments
-from app.kernel.streamed.rows import Table
+from app.kernel.streamed.rows import Table, side_by_side
 from app.kernel.uncertainty.influence import Linearisation
 
 
@@ -63,6 +63,8 @@ class Leaf:
 
 # Called with what was read, as scores of each run, and the values (R, V, b) of all leaves.
 Look = Callable[[Table, Sequence[Scores], Array], None]
+# Influences (b) of the samples of one part on the areas of classes, and on their average precision, made once.
+Placed = dict[tuple[bool, int], Array]
 
 
 class Sampled(Protocol):
@@ -87,7 +89,7 @@ class Sampled(Protocol):
     def freedom_of(self, leaf: Leaf) -> float:
         """Degrees of freedom of average precisions, by the smaller of both sides of each class."""
 
-    def values_of(self, leaf: Leaf, part: Table, scores: Scores) -> Array:
+    def values_of(self, leaf: Leaf, part: Table, scores: Scores, placed: Placed) -> Array:
         """Values (b) of some samples; of an area their influence in each unit of weight."""
 
     def part(self, part: Table) -> Scores:
@@ -119,6 +121,7 @@ class RowSums:
         n_groups: int = 0,
         together: Sequence[Sequence[Leaf]] = (),
         look: Look | None = None,
+        threads: int = 1,
     ) -> "RowSums":
         """Read samples once.
 
@@ -129,7 +132,8 @@ class RowSums:
             n_strata: In how many strata samples are, which are their classes.
             n_groups: In how many groups they are.
             together: Metrics whose covariances are asked for too.
-            look: Called with what was read and the values (R, V, b).
+            look: Called with what was read and the values (R, V, b), one part after the other.
+            threads: That make values of parts beside each other.
         """
         known = {leaf.key: leaf for leaf in leaves}
         places = {key: place for place, key in enumerate(known)}
@@ -139,13 +143,24 @@ class RowSums:
         ]
         classless = [leaf.form.area is not None for leaf in known.values()] * len(runs)
         moments = Moments(n_strata, len(classless), columns, n_groups, classless)
-        for some, unsorted in parts if known else ():
+        # Orders are there before parts are looked at beside each other.
+        for run in runs:
+            for leaf in known.values():
+                _ = run.value(leaf) if leaf.form.area is not None else None
+
+        def made(read: tuple[Table, Codes]) -> tuple[Table, Codes, list[Scores], Array]:
+            some, unsorted = read
             # One stratum after the other.
             order = np.argsort(unsorted.astype(np.int16), kind="stable")
             part, strata = {name: column.take(order) for name, column in some.items()}, unsorted.take(order)
             scores = [run.part(part) for run in runs]
-            pairs = zip(runs, scores, strict=True)
-            values = np.stack([run.values_of(leaf, part, own) for run, own in pairs for leaf in known.values()])
+            values = []
+            for run, own in zip(runs, scores, strict=True):
+                placed: Placed = {}
+                values += [run.values_of(leaf, part, own, placed) for leaf in known.values()]
+            return part, strata, scores, np.stack(values)
+
+        for part, strata, scores, values in side_by_side(made, parts if known else (), threads):
             if look is not None:
                 look(part, scores, values.reshape(len(runs), len(known), -1))
             weights = part.get("w", np.ones(strata.size))

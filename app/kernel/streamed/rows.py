@@ -5,8 +5,11 @@ one pass along an order. Expressions are SQL over column names. The engine in th
 (`app/outbound/duckdb_rows.py`).
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Protocol, Self
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextvars import copy_context
+from typing import Any, Protocol, Self, TypeVar
 
 from numpy.typing import NDArray
 
@@ -14,6 +17,8 @@ from numpy.typing import NDArray
 Table = Mapping[str, NDArray[Any]]
 # Rows of a batch of an order: always so many but for the last, so that sums do not depend on how the engine reads.
 BATCH_ROWS = 1 << 20
+_Item = TypeVar("_Item")
+_Made = TypeVar("_Made")
 
 
 class Rows(Protocol):
@@ -26,6 +31,11 @@ class Rows(Protocol):
     @property
     def names(self) -> Sequence[str]:
         """Names of the columns."""
+        ...
+
+    @property
+    def threads(self) -> int:
+        """Number of threads that may look at rows beside each other."""
         ...
 
     @property
@@ -114,3 +124,19 @@ class EngineError(Exception):
 
 class NotStreamed(AttributeError):
     """The value needs all samples at once, and they were streamed."""
+
+
+def side_by_side(work: Callable[[_Item], _Made], items: Iterable[_Item], threads: int) -> Iterator[_Made]:
+    """Results of items in their order, while the next ones are worked on: numpy leaves the interpreter to others."""
+    if threads == 1:
+        yield from map(work, items)
+        return
+    waiting = deque[Future[_Made]]()
+    with ThreadPoolExecutor(threads) as pool:
+        for item in items:
+            # With what the caller says of divisions and of progress.
+            waiting.append(pool.submit(copy_context().run, work, item))
+            if len(waiting) > threads:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()

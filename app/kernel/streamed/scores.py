@@ -1,7 +1,7 @@
 """Probabilities and scores of streamed samples, in the form that metrics take."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from functools import cached_property
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property, partial
 from itertools import permutations
 from math import fsum
 from typing import Any, NamedTuple
@@ -35,12 +35,14 @@ from app.kernel.streamed.along import (
     precision_placements,
 )
 from app.kernel.streamed.bins import LIMITS, BinSums, BothBins, ForecastSums, StreamedBins, TopSums
-from app.kernel.streamed.influences import Leaf, Look, Read, RowSums
+from app.kernel.streamed.influences import Leaf, Look, Placed, Read, RowSums
 from app.kernel.streamed.logistic import Fit, fitted
-from app.kernel.streamed.rows import BothWays, NotStreamed, Rows, Table
+from app.kernel.streamed.rows import BothWays, NotStreamed, Rows, Table, side_by_side
 
 # Of more classes the probabilities of all classes are not put into one order.
 MOST_CLASSES = 32
+# Of more samples the engine holds one order at a time.
+_BESIDE = 1 << 24
 # Means of what each sample says by itself: the order is that in which sums of losses are made of them.
 OF_ROWS: tuple[Metric[Any], ...] = (
     proper_scores.log_loss,
@@ -184,8 +186,7 @@ class StreamedScores(Scores):
         self._top = TopSums(self.whole.weight)
         self._fits: dict[tuple[int, float, bool], Fit] = {}
         self._pairs: dict[tuple[int, int], Along] = {}
-        self._true, self._placed = _TrueProbabilities(), dict[tuple[bool, int], Array]()
-        self._placed_of: Table = {}
+        self._true = _TrueProbabilities()
         self.__dict__["actual"] = np.array([side.weight for side in self.sides])
 
     # Numbers of samples.
@@ -255,7 +256,8 @@ class StreamedScores(Scores):
     @cached_property
     def _order(self) -> BothWays:
         """Return the one order of two classes, each of which mirrors the other; it is read from both ends."""
-        return self._rows.having(s=self._score(1), m=self._member(1)).sorted("s DESC", columns=self._columns)
+        columns = [*self._columns, *(["g"] if self.grouped else [])]
+        return self._rows.having(s=self._score(1), m=self._member(1)).sorted("s DESC", columns=columns)
 
     @property
     def _columns(self) -> Sequence[str]:
@@ -284,7 +286,9 @@ class StreamedScores(Scores):
     @property
     def rankings(self) -> list[Ranking]:
         """Rankings by the probability of each class."""
-        return [self.ranking(code) for code in range(self.n_classes)]
+        threads = self._rows.threads if self.mirrored or self.n_samples <= _BESIDE else 1
+        _ = self.mirrored and self._order
+        return [*side_by_side(self.ranking, range(self.n_classes), threads)]
 
     @cached_property
     def top_label_bins(self) -> BothBins | None:
@@ -379,7 +383,7 @@ class StreamedScores(Scores):
         columns = ["s", "y", "k", *(["w"] if self._weighted else [])]
         made, rest = self.whole, self.n_classes - 1
         others = Side(made.weight * rest, made.squares * rest, made.used * rest)
-        passed = _Passed(Along(made, others, self.n_classes), self.n_classes)
+        passed = _Passed(Along(made, others, self.n_classes), self.n_classes, self._rows.threads)
         for part in _whole_cuts(stacked.ordered("s DESC", columns=columns), self.n_classes):
             passed.add(part)
         precision = passed.precision
@@ -465,7 +469,15 @@ class StreamedScores(Scores):
 
     def _summed_rows(self, known: Sequence[Leaf], look: Look | None = None) -> RowSums:
         parts = ((part, self.strata(part)) for part in self.in_parts(self.read_columns))
-        return RowSums.of(parts, [self], known, n_strata=self.n_strata, n_groups=self.n_groups, look=look)
+        return RowSums.of(
+            parts,
+            [self],
+            known,
+            n_strata=self.n_strata,
+            n_groups=self.n_groups,
+            look=look,
+            threads=self._rows.threads,
+        )
 
     @property
     def _averages(self) -> Sequence[Metric[Any]]:
@@ -550,26 +562,23 @@ class StreamedScores(Scores):
             found.__dict__["p_true"] = columns.ravel().take(part["y"].astype(np.intp) * size + np.arange(size))
         return found
 
-    def values_of(self, leaf: Leaf, part: Table, scores: Scores) -> Array:
+    def values_of(self, leaf: Leaf, part: Table, scores: Scores, placed: Placed) -> Array:
         """Values (b) of some samples; of an area their influence in each unit of weight."""
         area = leaf.form.area
         if area is None:
             return leaf.in_rows(scores)
-        if part is not self._placed_of:
-            self._placed_of, self._placed = part, {}
         if area.of is AreaOf.ENTRIES:
             if not self.have_entries:
                 return np.full(scores.n_samples, np.nan)
             of_entries = self._precision_of_entries if area.of_precision else self._of_entries
             return of_entries(part, scores.columns)
-        if area.of is AreaOf.ONE_CLASS or (self.is_mirrored and not area.of_precision):
-            return self._of_class(
-                1 if leaf.of is None else leaf.of, part, scores.columns, of_precision=area.of_precision
-            )
+        of_precision = area.of_precision
+        if area.of is AreaOf.ONE_CLASS or (self.is_mirrored and not of_precision):
+            return self._of_class((of_precision, 1 if leaf.of is None else leaf.of), part, scores.columns, placed)
         if area.of in (AreaOf.PAIRS, AreaOf.PAIR_SHARES):
             return self._of_pairs(part, scores.columns, by_shares=area.of is AreaOf.PAIR_SHARES)
         codes = range(self.n_classes)
-        each = [self._of_class(code, part, scores.columns, of_precision=area.of_precision) for code in codes]
+        each = [self._of_class((of_precision, code), part, scores.columns, placed) for code in codes]
         if area.of is AreaOf.CLASSES:
             return sum(each, np.zeros(1)) / self.n_classes
         of_each = score_ranking.average_precision if area.of_precision else score_ranking.roc_auc
@@ -585,16 +594,17 @@ class StreamedScores(Scores):
         away = (values - float(self.frequencies @ values)) * _more(self.whole) / float(self.actual.sum())
         return sum((own * self.inside(part, code) for code, own in enumerate(away)), np.zeros(1))
 
-    def _of_class(self, code: int, part: Table, columns: Array, *, of_precision: bool) -> Array:
+    def _of_class(self, asked: tuple[bool, int], part: Table, columns: Array, placed: Placed) -> Array:
+        of_precision, code = asked
         # Of two classes that say the same of each other one order is that of both, but for the precision.
         code = 1 if self.mirrored and not of_precision else code
-        if (of_precision, code) not in self._placed:
+        if (of_precision, code) not in placed:
             curve, own = self.ranking(code).curve, columns[code]
             known = curve.members.weight > 0 if of_precision else curve.has_both
             place = precision_placements if of_precision else placements
             found = place(curve, own, self.inside(part, code)) if known else np.full(own.size, np.nan)
-            self._placed[of_precision, code] = found
-        return self._placed[of_precision, code]
+            placed[of_precision, code] = found
+        return placed[of_precision, code]
 
     def _of_entries(self, part: Table, columns: Array) -> Array:
         joint, whole = self.together.curve, self.whole
@@ -664,7 +674,15 @@ class StreamedScores(Scores):
 
     def in_parts(self, columns: Sequence[str]) -> Iterator[Table]:
         """Columns of all samples, some samples at a time."""
-        return pieces(self._rows.batches(*columns))
+        if not self.mirrored:
+            return pieces(self._rows.batches(*columns))
+        # Places of scores are found sooner where these are in order.
+        return pieces(map(self._of_order, self._order.batches()))
+
+    def _of_order(self, batch: Table) -> Table:
+        """Columns of all samples, of those of their order."""
+        own = {"s": batch["s"]} if self._one_score else {"p0": 1.0 - batch["s"], "p1": batch["s"]}
+        return {**batch, "y": batch["m"].astype(np.int32), **own}
 
     @property
     def read_columns(self) -> Sequence[str]:
@@ -783,9 +801,9 @@ class _Passed:
         precision: As of ``Together``, without its diagonal.
     """
 
-    def __init__(self, curve: Along, n_classes: int) -> None:
+    def __init__(self, curve: Along, n_classes: int, threads: int) -> None:
         self.curve, self.precision = curve, np.zeros((n_classes, n_classes))
-        self._above = np.zeros((n_classes, 2))
+        self._above, self._threads = np.zeros((n_classes, 2)), threads
 
     def add(self, entries: _Entries) -> None:
         """Go on with the next lower entries."""
@@ -793,19 +811,28 @@ class _Passed:
         starts = np.flatnonzero(np.concatenate([[True], scores[1:] != scores[:-1]]))
         members = (codes & 1).astype(np.bool_)
         sides = [np.where(inside, column, 0.0) for column in (weights, squares) for inside in (members, ~members)]
-        sums = [np.add.reduceat(side, starts) for side in sides]
-        self.curve.add(Cuts(scores.take(starts), sums[0], sums[1], np.stack(sums[2:])))
-        classes, rising, at = codes >> 1, -scores, np.flatnonzero(members)
-        held, places, size = classes.take(at), rising.take(at), len(self._above)
-        for code in range(size):
-            own = np.flatnonzero(classes == code)
+        # Mostly no score comes twice.
+        sums = sides if starts.size == scores.size else [np.add.reduceat(side, starts) for side in sides]
+        classes, at = codes >> 1, np.flatnonzero(members)
+        held, weight = classes.take(at), 0.5 * weights.take(at)
+        # Of each member the first entry of its cut, and the one after the last.
+        cut = np.searchsorted(starts, at, side="right")
+        ends = starts.take(cut - 1), np.append(starts, scores.size).take(cut)
+
+        def precision_along(code: int) -> Array:
+            inside = classes == code
+            own, passed = np.flatnonzero(inside), np.concatenate([[0], np.cumsum(inside)])
             tp, fp = (
                 np.concatenate([[above], above + np.cumsum(side.take(own))])
                 for above, side in zip(self._above[code], sides[:2], strict=True)
             )
             self._above[code] = tp[-1], fp[-1]
-            # Of each member before its cut and with it: what this class has above.
-            reached = [np.searchsorted(rising.take(own), places, side="left")]
-            reached.append(np.searchsorted(rising.take(own), places, side="right"))
-            heights = sum(precision_of(tp.take(one), (tp + fp).take(one)) for one in reached)
-            self.precision[:, code] += np.bincount(held, 0.5 * weights.take(at) * heights, size)
+            precision = precision_of(tp, tp + fp)
+            heights = sum(precision.take(passed.take(end)) for end in ends)
+            return np.asarray(np.bincount(held, weight * heights, len(self._above)), np.float64)
+
+        cuts = Cuts(scores.take(starts), sums[0], sums[1], np.stack(sums[2:]))
+        work: list[Callable[[], Any]] = [partial(self.curve.add, cuts)]
+        work += [partial(precision_along, code) for code in range(len(self._above))]
+        _, *each = side_by_side(lambda one: one(), work, self._threads)
+        self.precision += np.stack(each, axis=1)
