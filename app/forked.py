@@ -3,6 +3,13 @@
 `app.wiring` names it. Whatever is built at first use is built here, once for all.
 """
 
+import os
+
+from app.services.processes.worker import BLAS_THREADS
+
+# Threads within an operation of numpy wait for each other in a loop: beside other work it takes five times as long.
+os.environ.setdefault(BLAS_THREADS, "1")
+
 import numpy as np
 
 # The routes hold the functions that are sent to compute processes.

@@ -28,8 +28,6 @@ def started(folder: Path | None) -> "Iterator[FastAPI]":
         EmbeddedPostgresError: the Postgres does not start, or another service has the folder.
         CommandError: its database cannot be brought to the schema of this release.
     """
-    # Two interpreters import the service side by side: the first computation need not wait for the second one.
-    begin_forking(("app.forked",))
     with contextlib.ExitStack() as stack:
         home = folder
         if home is None:
@@ -41,6 +39,8 @@ def started(folder: Path | None) -> "Iterator[FastAPI]":
         with ThreadPoolExecutor(1) as beside:
             # It starts while the service is imported.
             starting = beside.submit(database.__enter__)
+            # So is it by a second interpreter, for which the first long computation need not wait then.
+            beside.submit(begin_forking, ("app.forked",))
             try:
                 with _no_collection():
                     from pydantic import SecretStr

@@ -113,7 +113,7 @@ import multiprocessing, os
 from app.services.processes.worker import begin_forking
 
 if __name__ == "__main__":
-    begin_forking(())
+    begin_forking(("app.forked",))
     process = multiprocessing.get_context("forkserver").Process(target=os.system, args=("echo $OPENBLAS_NUM_THREADS",))
     process.start()
     process.join()
@@ -121,6 +121,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.slow
 def test_compute_processes_have_one_thread_of_numpy_each_and_their_owner_keeps_its_own(tmp_path: Path) -> None:
     script = tmp_path / "owner.py"
     script.write_text(_BEGUN)

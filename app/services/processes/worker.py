@@ -123,15 +123,7 @@ spawn.get_preparation_data = _preparation_without_main
 def begin_forking(modules: Sequence[str]) -> None:
     """Start the process that compute processes are forked from; it imports the modules while this one goes on."""
     _CONTEXT.set_forkserver_preload(list(modules))
-    # Threads within an operation of numpy wait for each other in a loop: beside other work it takes five times as long.
-    is_free = BLAS_THREADS not in os.environ
-    os.environ.setdefault(BLAS_THREADS, "1")
-    try:
-        forkserver.ensure_running()
-    finally:
-        # What this program computes itself, and starts later, is its own affair.
-        if is_free:
-            del os.environ[BLAS_THREADS]
+    forkserver.ensure_running()
 
 
 def fork_from_here(modules: Sequence[str]) -> None:
