@@ -183,3 +183,39 @@ def test_other_kinds_have_arguments_too(pv: prevail.Client, tmp_path: Path) -> N
     assert pv.evaluate_ranking(qrels, str(run))["mean_average_precision"] == missed["mean_average_precision"]
     with pytest.raises(prevail.InvalidInput, match=r"qrels.txt, line 1: expected 6 words with a number as number 5"):
         pv.evaluate_ranking(qrels, qrels)
+
+
+def test_a_run_that_is_there_for_several_splits_is_not_taken_by_chance(pv: prevail.Client) -> None:
+    for split in ("val", "test"):
+        pv.evaluate(matrix=MATRIX, labels=["0", "1", "2", "3"], model="split:1", dataset="shared", split=split)
+    pv.put_gate(
+        "one-split",
+        [{"metric": "h_mean", "max": 1.0}],
+        applies_to={"dataset": {"name": "shared", "split": "val"}},
+    )
+    pv.put_gate("any-split", [{"metric": "h_mean", "max": 1.0}])
+    named = r"shared \(split test\), shared \(split val\): name one of them by dataset and split"
+    for ask in (
+        lambda: pv.check("any-split", "split:1"),
+        lambda: pv.project("split:1", prevalence={"1": 0.4}),
+        lambda: pv.evaluation("split:1", dataset="shared"),
+    ):
+        with pytest.raises(prevail.errors.InvalidInput, match=named):
+            ask()
+    pv.evaluate(matrix=MATRIX, labels=["0", "1", "2", "3"], model="split:2", dataset="shared", split="val")
+    with pytest.raises(prevail.errors.InvalidInput, match=r"the runs on shared are of shared \(split"):
+        pv.leaderboard("shared")
+    assert pv.check("any-split", "split:1", dataset="shared", split="test").verdict == "pass"
+    assert pv.check("one-split", "split:1").verdict == "pass"
+    assert pv.leaderboard("shared", split="val").data["items"][0]["rank"] == 1
+
+
+def test_sentences_are_whole_and_what_no_cell_has_room_for_is_counted(pv: prevail.Client) -> None:
+    said = pv.project("shown:1", dataset="shown", prevalence={"1": 0.4}).summary()
+    assert "each class is predicted does not depend on how frequent" in said
+    assert "item" in next(line for line in said.splitlines() if line.startswith("accuracy"))
+    assert "factor" not in said
+    table = Facts({"matrix": [[119.0, 18.0], [31.0, 132.0]]}).summary()
+    assert table.splitlines()[-1].split() == ["1", "31", "132"]
+    values = Facts({"a": [0.9999999999999998, 0.5], "b": [0.9999999, 1e-14]}).summary()
+    assert [line.split() for line in values.splitlines()[-2:]] == [["1.000", "0.9999999"], ["0.500", "1e-14"]]

@@ -31,7 +31,8 @@ def parser() -> Parser:
     root = Parser(
         prog="prevail",
         description=SUMMARY,
-        epilog=f"{codes.MEANINGS}\nRUN is an id, MODEL:VERSION or TAG=VALUE: the latest such evaluation. "
+        epilog=f"{codes.MEANINGS}\nRUN is an id, MODEL:VERSION or TAG=VALUE: the latest such evaluation,\n"
+        "of one data set and split: name them where there are several.\n"
         f"For operators: {', '.join(operators.names()) or 'install the service to serve, migrate and make keys'}.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

@@ -82,7 +82,7 @@ def add_commands(commands: Any, common: argparse.ArgumentParser) -> None:
     _add_place(compare)
     compare.set_defaults(carry_out=_compare)
 
-    merge = commands.add_parser("merge", parents=[common], help="evaluate the data of several runs as one, and keep it")
+    merge = commands.add_parser("merge", parents=[common], help="evaluate the data of several runs as one, and save it")
     merge.add_argument("runs", nargs="+", metavar="RUN")
     merge.add_argument("--folds", action="store_true", help="each run is a fold, beside the sum of all")
     _add_new_names(merge)

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from prevail.operations.asking import Asking, segment
-from prevail.operations.naming import Name, Run, dataset_ref, model_ref, run_ref
+from prevail.operations.naming import Name, Run, check_one_dataset, dataset_ref, model_ref, run_ref
 from prevail.results.decisions import Check, Comparison, History, Leaderboard, Tournament
 from prevail.results.listing import Facts, Listing
 from prevail.wire.exchange import exchange
@@ -101,6 +101,8 @@ class Deciding(Asking):
     ) -> Flow[Leaderboard]:
         """The models of a data set, the best first, and which of them may be the best.
 
+        Runs on several splits are not ranked together: that raises InvalidInput, which names the splits.
+
         Args:
             dataset: Its name, also ``name/version/split``.
             metric: An overall metric, or another expression; without one what is usual for what was judged.
@@ -119,7 +121,11 @@ class Deciding(Asking):
             "limit": limit,
             **options,
         }
-        return (yield from self._made(Leaderboard, Call("GET", "/v1/leaderboard", params)))
+        found = yield from self._made(Leaderboard, Call("GET", "/v1/leaderboard", params))
+        check_one_dataset(
+            (item["evaluation"]["dataset"] for item in found.data["items"]), f"the runs on {place['name']}"
+        )
+        return found
 
     @operation
     def history(
@@ -169,10 +175,19 @@ class Deciding(Asking):
         dataset: Name | None = None,
         split: str | None = None,
     ) -> Flow[Check]:
-        """Hold an evaluation against a gate. A verdict is never raised: `Check.require` does that."""
+        """Hold an evaluation against a gate. A verdict is never raised: `Check.require` does that.
+
+        A run that is named by its model is looked for on the data set that the gate is for. Where the gate is for any,
+        and the model has runs on several, that raises InvalidInput, which names them.
+        """
         reference = None if baseline is None else run_ref(baseline, dataset, split)
-        body = _given(evaluation=run_ref(run, dataset, split), baseline=reference)
+        named = run_ref(run, dataset, split)
         path = f"/v1/gates/{segment(gate)}/checks"
+        if not isinstance(named, str):
+            found = yield from self._answered(Call("GET", f"/v1/gates/{segment(gate)}"))
+            if not found.get("applies_to"):
+                named = yield from self._identified(run, dataset, split)
+        body = _given(evaluation=named, baseline=reference)
         return (yield from self._made(Check, Call("POST", path, {}, body), f"{path}/{{}}"))
 
     @operation

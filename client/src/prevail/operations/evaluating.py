@@ -92,7 +92,7 @@ class Evaluating(Asking):
     ) -> Flow[Evaluation]:
         """Evaluate predictions, probabilities, scores, a confusion matrix, or any input of the service.
 
-        It is kept when a model and a data set are named, and only then; ``store`` says otherwise.
+        It is saved when a model and a data set are named, and only then; ``store`` says otherwise.
 
         Args:
             y_true: The actual classes: a list, or an array of numpy, pandas, polars, Arrow, torch, JAX. If a sample has

@@ -1,7 +1,7 @@
 """Names of runs, models and data sets."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 from uuid import UUID
 
@@ -15,6 +15,8 @@ Run = Evaluation | UUID | str | Mapping[str, Any]
 # "tumor-rf:7", or name and version as the service takes them.
 Name = str | Mapping[str, Any]
 _ID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
+# Of the latest evaluations that a reference matches.
+_LOOKED_AT: Final = 100
 
 
 def model_ref(model: Name | None) -> dict[str, Any] | None:
@@ -62,6 +64,7 @@ def identified(run: Run, retries: Retries, dataset: Name | None = None, split: s
 
     Raises:
         NotFound: nothing matches.
+        InvalidInput: evaluations of several data sets or splits do.
     """
     reference = run_ref(run, dataset, split)
     if isinstance(reference, str):
@@ -74,9 +77,19 @@ def identified(run: Run, retries: Retries, dataset: Name | None = None, split: s
         "dataset_version": data.get("version"),
         "split": data.get("split"),
         "tag": [f"{key}:{value}" for key, value in (reference.get("tags") or {}).items()],
-        "limit": 1,
+        "fields": "id,dataset",
+        "limit": _LOOKED_AT,
     }
     page = yield from answered(Call("GET", "/v1/evaluations", params), retries)
     if not page["items"]:
         raise NotFound(f"there is no evaluation of {run}", code="not_found")
+    check_one_dataset((item["dataset"] for item in page["items"]), f"the evaluations of {run}")
     return str(page["items"][0]["id"])
+
+
+def check_one_dataset(datasets: Iterable[Mapping[str, Any] | None], what: str) -> None:
+    """Raise InvalidInput where datasets have several names or splits, which are not to be mixed or taken by chance."""
+    found = dict.fromkeys((one["name"], one.get("split")) for one in datasets if one is not None)
+    if len(found) > 1:
+        named = ", ".join(name if split is None else f"{name} (split {split})" for name, split in found)
+        raise InvalidInput(f"{what} are of {named}: name one of them by dataset and split", code="ambiguous_dataset")

@@ -7,6 +7,8 @@ from typing import Any, Final
 
 _MOST_ROWS: Final = 60
 _LARGEST_MATRIX: Final = 30
+# What arithmetic leaves over.
+_NOISE: Final = 1e-12
 _CELL = "padding:2px 8px;text-align:{};border:none;white-space:nowrap"
 
 
@@ -17,9 +19,9 @@ def shown(value: Any) -> str:
     if isinstance(value, bool) or not isinstance(value, float):
         return escape(f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value))
     text = f"{value:.3f}"
-    if float(text) in (0.0, 1.0) and value != float(text):
-        text = f"{value:.2g}" if abs(value) < 0.5 else f"{value:.6f}".rstrip("0")
-    return text
+    if float(text) == 0.0 and value != 0.0:
+        return f"{value:.2g}"
+    return f"{value:.12f}".rstrip("0") if float(text) == 1.0 and abs(value - 1.0) > _NOISE else text
 
 
 def table_html(columns: Sequence[str], rows: Iterable[Sequence[Any]], caption: str = "") -> str:

@@ -2,12 +2,13 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from textwrap import fill
 from typing import Any, Final
 
 from prevail.errors import PrevailError
 from prevail.results.answer import Answer
 from prevail.results.html import table_html
-from prevail.results.words import cell_text, flattened, is_rule, rule_text, short, table_text
+from prevail.results.words import cell_text, flattened, is_rule, rule_text, table_text, visible
 from prevail.wire.steps import Call
 
 
@@ -40,17 +41,25 @@ class Facts(Answer):
         inside = {name for names, _ in _tables(self.data) for name in names}
         for name, value in flattened({name: one for name, one in self.data.items() if name not in inside}).items():
             if name not in inside:
-                yield name, value if isinstance(value, int | float | None) else short(value)
+                yield name, value if isinstance(value, int | float | None) else " ".join(str(value).split())
 
     def summary(self) -> str:
         """A line for every member, and its tables."""
         facts = [*self.facts()]
         width = max((len(str(name)) for name, _ in facts), default=0)
-        parts = ["\n".join(f"{name:{width}}  {cell_text(value)}" for name, value in facts)] if facts else []
+        texts = (visible(value) if isinstance(value, str) else cell_text(value) for _, value in facts)
+        lines = [self._wrapped(f"{name:{width}}  ", text) for (name, _), text in zip(facts, texts, strict=True)]
+        parts = ["\n".join(lines)] if facts else []
         for names, (columns, rows) in _tables(self.data):
             more = f"\nand {len(rows) - _MOST_LINES:,} more lines" if len(rows) > _MOST_LINES else ""
             parts.append(f"{', '.join(names)}:\n{table_text(columns, rows[:_MOST_LINES])}{more}")
         return "\n\n".join(parts)
+
+    @staticmethod
+    def _wrapped(name: str, text: str) -> str:
+        return fill(
+            name + text, _WIDTH, subsequent_indent=" " * len(name), break_long_words=False, break_on_hyphens=False
+        )
 
     def title(self) -> str:
         """The names of what it has."""
@@ -119,6 +128,7 @@ class Figure(Facts):
 
 Table = tuple[Sequence[str], list[Sequence[Any]]]
 _MOST_LINES: Final = 20
+_WIDTH: Final = 100
 
 
 def _tables(data: Mapping[str, Any]) -> Iterator[tuple[Sequence[str], Table]]:
@@ -135,6 +145,8 @@ def _tables(data: Mapping[str, Any]) -> Iterator[tuple[Sequence[str], Table]]:
         if isinstance(value, list) and value and all(isinstance(one, Mapping) for one in value):
             yield [name], _lines([_line(one) for one in value])
         elif isinstance(value, list) and value and all(map(_is_series, value)):
+            if all(one is None or float(one).is_integer() for row in value for one in row):
+                value = [[None if one is None else int(one) for one in row] for row in value]
             labels = [*map(str, data.get("labels") or range(len(value[0])))]
             made_of = [name, "labels"] if "labels" in data else [name]
             yield made_of, (["", *labels], [[label, *row] for label, row in zip(labels, value, strict=True)])

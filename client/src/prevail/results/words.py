@@ -8,6 +8,8 @@ from prevail.results.html import shown
 _DEMANDS: Final = {"min": ">= {}", "max": "<= {}", "not_changed_since": "not changed since the last change"}
 _BY_RUN: Final = ("not_worse_than", "better_than", "equivalent_to")
 _LONGEST_CELL: Final = 100
+# Of an object in a cell.
+_MOST_MEMBERS: Final = 3
 # Columns of a text; a table has all of them.
 _WIDEST: Final = 250
 
@@ -36,7 +38,7 @@ def flattened(item: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
         if isinstance(value, Mapping) and value:
             found |= flattened(value, f"{prefix}{name}.")
         else:
-            found[prefix + name] = _words(value) if isinstance(value, list) else value
+            found[prefix + name] = _words(value) if isinstance(value, list) else None if value == {} else value
     return found
 
 
@@ -49,9 +51,17 @@ def _words(one: Any) -> str:
             return rule_text(one)
         return " ".join(f"{name} {_words(value)}" for name, value in one.items())
     if isinstance(one, list):
+        if one and all(isinstance(each, Mapping) and _is_nested(each) for each in one):
+            return f"{len(one)} item{'s' * (len(one) > 1)}"
         said = [*map(_words, one)]
-        return ("; " if any(", " in each for each in said) else ", ").join(said)
-    return short(one)
+        are_sentences = all(each.endswith(".") for each in said)
+        return (" " if are_sentences else "; " if any(", " in each for each in said) else ", ").join(said)
+    return " ".join(str(one).split())
+
+
+def _is_nested(one: Mapping[str, Any]) -> bool:
+    """Is it an object with more members than a cell has room for?"""
+    return len(one) > _MOST_MEMBERS and "verdict" not in one and not is_rule(one)
 
 
 def short(value: Any) -> str:

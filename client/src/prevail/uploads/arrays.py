@@ -140,7 +140,8 @@ def column(values: Any, name: str) -> Column:
     if shape is not None and len(shape) == 2 and shape[1] == 1:
         found = found[:, 0]
     elif shape is not None and len(shape) != 1:
-        raise InvalidInput(f"{name}: expected one value per sample, got the shape {shape}", code="array_shape")
+        hint = ": several numbers per sample are `probabilities` or `scores`" if name == "y_pred" else ""
+        raise InvalidInput(f"{name}: expected one value per sample, got the shape {shape}{hint}", code="array_shape")
     return Column(name, found)
 
 
