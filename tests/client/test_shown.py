@@ -181,6 +181,11 @@ def test_other_kinds_have_arguments_too(pv: prevail.Client, tmp_path: Path) -> N
     qrels.write_text("q 0 a 1\nq 0 c 1\nr 0 a 1\n")
     run.write_text("q Q0 b 1 0.3 me\nq Q0 a 2 0.1 me\n")
     assert pv.evaluate_ranking(qrels, str(run))["mean_average_precision"] == missed["mean_average_precision"]
+    judged = pd.DataFrame({"qid": ["q", "q", "r"], "docno": ["a", "c", "a"], "relevance": [1, 1, 1]})
+    found = pd.DataFrame({"query_id": ["q", "q"], "doc_id": ["b", "a"], "score": [0.3, 0.1]})
+    assert pv.evaluate_ranking(judged, found)["mean_average_precision"] == missed["mean_average_precision"]
+    with pytest.raises(prevail.InvalidInput, match="expected a column 'relevance' or 'label', got 'query_id'"):
+        pv.evaluate_ranking(found, found)
     with pytest.raises(prevail.InvalidInput, match=r"qrels.txt, line 1: expected 6 words with a number as number 5"):
         pv.evaluate_ranking(qrels, qrels)
 

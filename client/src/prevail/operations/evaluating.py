@@ -12,7 +12,7 @@ from prevail.results.evaluation import Evaluation
 from prevail.results.listing import Facts, Listing
 from prevail.uploads.arrays import listed
 from prevail.uploads.bodies import COLUMNS
-from prevail.uploads.estimators import ByQuery, by_query, predicted
+from prevail.uploads.estimators import by_query, predicted
 from prevail.uploads.inputs import KINDS, Given, prepared
 from prevail.uploads.progress import Watcher, watcher
 from prevail.wire.exchange import completed, exchange
@@ -169,13 +169,15 @@ class Evaluating(Asking):
         return (yield from self._made(Evaluation, self._evaluation_call(input=source, **arguments), _READ))
 
     @operation
-    def evaluate_ranking(self, /, judgements: ByQuery, run: ByQuery, **arguments: Any) -> Flow[Evaluation]:
+    def evaluate_ranking(self, /, judgements: Any, run: Any, **arguments: Any) -> Flow[Evaluation]:
         """Evaluate rankings, in the form of trec_eval.
 
         Args:
-            judgements: Relevance by query and item, or the path of a file of qrels.
-            run: Scores by query and item, or the path of a run. What has no judgement counts as not relevant, what is
-                judged and not in it as not retrieved, and a query that was judged and is not in it as 0.
+            judgements: Relevance by query and item, the path of a file of qrels, or a data frame with the columns
+                `query_id`, `item_id` and `relevance`.
+            run: Scores by query and item, the path of a run, or such a data frame with `score`. What has no judgement
+                counts as not relevant, what is judged and not in it as not retrieved, and a query that was judged and
+                is not in it as 0.
             arguments: Further arguments of `evaluate`.
         """
         source = {

@@ -7,7 +7,13 @@ from typing import Any, Final
 from prevail.errors import InvalidInput
 from prevail.uploads.arrays import listed
 
-ByQuery = Mapping[str, Mapping[str, float]] | str | Path
+# Names of the columns of a data frame: those of the service, of ir_measures and of PyTerrier.
+_COLUMNS: Final = {
+    "query_ids": ("query_ids", "query_id", "qid"),
+    "item_ids": ("item_ids", "item_id", "doc_id", "docno"),
+    "relevance": ("relevance", "label"),
+    "scores": ("scores", "score"),
+}
 # The place of the number in a line, and of how many words the line is: "q1 0 d7 1" and "q1 Q0 d7 1 12.5 name".
 _TREC: Final = {"relevance": (3, 4), "scores": (4, 6)}
 
@@ -33,13 +39,15 @@ def predicted(model: Any, X: Any) -> dict[str, Any]:  # noqa: N803 - as scikit-l
     return {"y_pred": model.predict(X), **({} if labels is None else {"labels": labels})}
 
 
-def by_query(table: ByQuery, member: str) -> dict[str, list[Any]]:
-    """Judgements or scores by query and item, or in a file of trec_eval, as columns, the numbers under the name of
-    their member.
+def by_query(table: Any, member: str) -> dict[str, list[Any]]:
+    """Judgements or scores by query and item, in a data frame, or in a file of trec_eval, as columns, the numbers under
+    the name of their member.
 
     Raises:
-        InvalidInput: a line of the file is none of trec_eval's.
+        InvalidInput: a line of the file is none of trec_eval's, or a column is missing.
     """
+    if hasattr(table, "columns"):
+        return {name: listed(table[_column(table, name)], name)[0] for name in ("query_ids", "item_ids", member)}
     if isinstance(table, Mapping):
         items = [(query, item, float(value)) for query, own in table.items() for item, value in own.items()]
     else:
@@ -49,6 +57,15 @@ def by_query(table: ByQuery, member: str) -> dict[str, list[Any]]:
         "item_ids": [item for _, item, _ in items],
         member: [value for _, _, value in items],
     }
+
+
+def _column(table: Any, name: str) -> Any:
+    names = getattr(table, "column_names", None) or [*table.columns]
+    found = next((one for one in _COLUMNS[name] if one in names), None)
+    if found is None:
+        expected = " or ".join(map(repr, _COLUMNS[name]))
+        raise InvalidInput(f"{name}: expected a column {expected}, got {', '.join(map(repr, names))}", code="no_column")
+    return found
 
 
 def _trec_lines(path: Path, member: str) -> Iterator[tuple[str, str, float]]:
