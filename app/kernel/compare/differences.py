@@ -15,7 +15,7 @@ from app.kernel.metrics.card import Scale
 from app.kernel.numerics.arrays import Array, Mask, silently
 from app.kernel.numerics.scipy_bridge import normal_cdf, student_cdf, student_quantile
 from app.kernel.uncertainty.closed_forms import cell_sensitivities
-from app.kernel.uncertainty.designs import WeightedRate
+from app.kernel.uncertainty.designs import DesignedRate
 from app.kernel.uncertainty.draws import MOST_UNDEFINED, Functional, summarise
 from app.kernel.uncertainty.intervals import jeffreys, two_sided_z
 
@@ -331,4 +331,4 @@ def recall_counts(weighted: WeightedCounts, level: float = _USUAL_LEVEL) -> tupl
     """Hits and samples (K) that the recalls of weighted samples are worth at a level."""
     sums = [Table(part) for part in (weighted.counts, weighted.squares, weighted.samples)]
     hits, among = (np.array([getattr(one, name) for one in sums[:2]]) for name in ("tp", "actual"))
-    return WeightedRate.of_sums(hits, among, sums[2].actual).as_counts(level)
+    return DesignedRate.of_sums(hits, among, sums[2].actual).as_counts(level)

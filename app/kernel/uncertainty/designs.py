@@ -67,31 +67,42 @@ def surer(level: float, samples: float, effective: float) -> float:
     return max(ends[0] / ends[1], 1.0)
 
 
+# Cells of a class against the rest: the basis that all counts of one class are sums in.
+_TP, _FN, _FP, _TN = range(4)
+_BASIS = np.zeros((4, 2, 2))
+_BASIS[_TP, 1, 1] = _BASIS[_FN, 1, 0] = _BASIS[_FP, 0, 1] = _BASIS[_TN, 0, 0] = 1.0
+
+
 @dataclass(frozen=True, slots=True, eq=False)
-class WeightedRate:
-    """Rates of weighted samples.
+class DesignedRate:
+    """Rates of samples in weights, or in groups.
 
     Attributes:
         rate: (...), NaN where there are no samples.
-        variance: sum w^2 (y - r)^2 / (sum w)^2, (...): linearised, with replacement. R's `svyratio` has n/(n-1) times
-            this.
+        variance: Of the rate, linearised, (...).
         samples: n, (...).
-        effective: Kish's n_eff, (...).
+        effective: Kish's n_eff, or how many groups of one size are worth as much, (...).
+        at_edge: What a rate of 0 or 1 is worth, (...); NaN where all is in one group.
     """
 
     rate: Array
     variance: Array
     samples: Array
     effective: Array
+    at_edge: Array
 
     @classmethod
     def of_sums(cls, hits: Array, among: Array, samples: Array) -> Self:
-        """From sums of weights and of squared weights (2, ...) of what counts and of all, and how many all are."""
+        """From sums of weights and of squared weights (2, ...) of what counts and of all, and how many all are.
+
+        The variance is sum w^2 (y - r)^2 / (sum w)^2, with replacement; R's `svyratio` has n/(n-1) times this.
+        """
         with silently():
             rate = hits[0] / among[0]
             misses = np.maximum(among[1] - hits[1], 0.0)
             variance = ((1.0 - rate) ** 2 * hits[1] + rate**2 * misses) / among[0] ** 2
-            return cls(rate, variance, samples, among[0] ** 2 / among[1])
+            effective = among[0] ** 2 / among[1]
+        return cls(rate, variance, samples, effective, effective)
 
     @classmethod
     def of(cls, rate: Rate, weighted: WeightedCounts) -> Self:
@@ -102,38 +113,8 @@ class WeightedRate:
         hits, among = (np.array(pair) for pair in zip(sums, squares, strict=True))
         return cls.of_sums(hits, among, np.asarray(samples[1]))
 
-    def as_counts(self, level: float) -> Counts:
-        """Hits and samples (...) for intervals of proportions."""
-        worth = worth_of(self.rate, self.variance, self.samples, self.effective, level=level, at_edge=self.effective)
-        return self.rate * worth, worth
-
-
-# Cells of a class against the rest: the basis that all counts of one class are sums in.
-_TP, _FN, _FP, _TN = range(4)
-_BASIS = np.zeros((4, 2, 2))
-_BASIS[_TP, 1, 1] = _BASIS[_FN, 1, 0] = _BASIS[_FP, 0, 1] = _BASIS[_TN, 0, 0] = 1.0
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class GroupedRate:
-    """Rates of samples in groups.
-
-    Attributes:
-        rate: (...), NaN where there are no samples.
-        variance: Of the rate, linearised, between groups, (...).
-        samples: n, (...).
-        present: Groups that have any of them, (...).
-        effective: How many groups of one size are worth as much, (...).
-    """
-
-    rate: Array
-    variance: Array
-    samples: Array
-    present: Array
-    effective: Array
-
     @classmethod
-    def of_sums(
+    def of_groups(
         cls, hits: Array, among: Array, sums: Array, products: Array, present: Array, per_weight: float
     ) -> Self:
         """From the four counts of each class against the rest, in groups.
@@ -156,12 +137,12 @@ class GroupedRate:
             squares = np.einsum("rki,kij,rkj->rk", differences, products, differences)
             variances = np.maximum(squares, 0.0) / totals**2 * present / (present - 1.0)
             effective = totals**2 / np.einsum("ri,kij,rj->rk", among, products, among)
-        return cls(found, variances, totals * per_weight, present, effective)
+        return cls(found, variances, totals * per_weight, effective, np.where(present > 1, present, np.nan))
 
     def as_counts(self, level: float) -> Counts:
         """Hits and samples (...) for intervals of proportions; NaN where all is in one group."""
-        worth = worth_of(self.rate, self.variance, self.samples, self.effective, level=level, at_edge=self.present)
-        worth = np.where(self.present > 1, worth, np.nan)
+        worth = worth_of(self.rate, self.variance, self.samples, self.effective, level=level, at_edge=self.at_edge)
+        worth = np.where(np.isnan(self.at_edge), np.nan, worth)
         return self.rate * worth, worth
 
 
@@ -188,14 +169,14 @@ class RatesInGroups:
         self._products[label] += cells @ cells.T
         self._patterns[label] += np.bincount(np.array([1, 2, 4, 8]) @ (cells > 0), minlength=16)
 
-    def rates(self, rate: Rate) -> GroupedRate:
+    def rates(self, rate: Rate) -> DesignedRate:
         """One rate of every label (L), whatever label ``rate`` is of."""
         basis = Table(_BASIS)
         hits, among = (getattr(basis, cells.column)[None, :, 1] for cells in (rate.hits, rate.among))
         inside = (np.arange(16)[:, None] >> np.arange(4)) & 1
         present = self._patterns @ (inside @ among[0] > 0)
-        found = GroupedRate.of_sums(hits, among, self._sums, self._products, present[None], self._per_weight)
-        return GroupedRate(*(getattr(found, name)[0] for name in found.__slots__))
+        found = DesignedRate.of_groups(hits, among, self._sums, self._products, present[None], self._per_weight)
+        return DesignedRate(*(getattr(found, name)[0] for name in found.__slots__))
 
 
 class Design(ABC):
@@ -318,7 +299,7 @@ class Weighted(Design):
 
     def accuracy(self, level: float) -> Counts:
         """Right answers and all samples, as many as they are worth."""
-        return WeightedRate.of(ACCURACY, self.sums).as_counts(level)
+        return DesignedRate.of(ACCURACY, self.sums).as_counts(level)
 
     def rates(self, level: float) -> Counts:
         """Hits and samples (F, K), as many as they are worth."""
@@ -329,7 +310,7 @@ class Weighted(Design):
                 np.array([[getattr(table, name) for name in names] for table in tables])
                 for names in (rates.numerators, rates.denominators)
             )
-            self._rates[level] = WeightedRate.of_sums(hits[:2], among[:2], among[2]).as_counts(level)
+            self._rates[level] = DesignedRate.of_sums(hits[:2], among[:2], among[2]).as_counts(level)
         return self._rates[level]
 
     def variances(self, gradients: AdditiveGradient) -> Array:
@@ -378,7 +359,7 @@ class Grouped(Design):
         variance = group_variance(moved / total)
         present, effective = np.asarray(float(runs.n_groups)), np.asarray(runs.effective_groups)
         samples = total * self.samples_per_weight
-        return GroupedRate(hits / total, variance, samples, present, effective).as_counts(level)
+        return DesignedRate(hits / total, variance, samples, effective, present).as_counts(level)
 
     def rates(self, level: float) -> Counts:
         """Hits and samples (F, K), as many as they are worth."""
@@ -387,14 +368,14 @@ class Grouped(Design):
         return self._rates[level]
 
     @cached_property
-    def _ratios(self) -> GroupedRate:
+    def _ratios(self) -> DesignedRate:
         """The catalogue's quantities (F, K)."""
         basis, rates, counts = Table(_BASIS), catalogue_rates(), _Counts.of(self.runs)
         hits, among = (
             np.array([getattr(basis, name)[:, 1] for name in names]) for names in (rates.numerators, rates.denominators)
         )
         present = counts.present(among)
-        return GroupedRate.of_sums(hits, among, counts.sums, counts.products, present, self.samples_per_weight)
+        return DesignedRate.of_groups(hits, among, counts.sums, counts.products, present, self.samples_per_weight)
 
     def variances(self, gradients: AdditiveGradient) -> Array:
         """Variances of sums over the groups of the influences of their samples, with G/(G-1)."""

@@ -1,7 +1,7 @@
 """Units of resampling: samples, queries, label sets, overlaps and clusterings."""
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Self
 
@@ -18,7 +18,7 @@ from app.kernel.samples.label_units import LabelPairs, LabelScores, LabelSets
 from app.kernel.samples.losses import Codes, sums_by_code
 from app.kernel.samples.points import ClusteredPoints
 from app.kernel.samples.scores import Scores
-from app.kernel.uncertainty.designs import RatesInGroups, WeightedRate
+from app.kernel.uncertainty.designs import DesignedRate, RatesInGroups
 from app.kernel.uncertainty.groups import Grouping
 from app.kernel.units.overlaps import Overlaps
 from app.kernel.units.queries import Queries
@@ -126,7 +126,7 @@ class Run(Units):
         return Run(scores, predicted)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class OverlapUnits(Units):
     """Items: regions, answers.
 
@@ -141,7 +141,6 @@ class OverlapUnits(Units):
     exact: Mask
     codes: Codes | None = None
     n_classes: int = 0
-    _known: dict[str, Overlaps] = field(default_factory=dict, init=False, repr=False)
 
     @property
     def n_units(self) -> int:
@@ -159,12 +158,13 @@ class OverlapUnits(Units):
         codes = np.zeros(self.n_units) if self.codes is None else self.codes
         return np.stack([self.sizes[:, 0], codes], axis=1)
 
+    @cached_property
+    def _items(self) -> Overlaps:
+        return Overlaps(*self.sizes.T, exact=self.exact, codes=self.codes, n_classes=self.n_classes)
+
     def subject(self, weights: Array | None = None) -> Subject:
         """The items in weights (..., n)."""
-        if "items" not in self._known:
-            self._known["items"] = Overlaps(*self.sizes.T, exact=self.exact, codes=self.codes, n_classes=self.n_classes)
-        items = self._known["items"]
-        items = items if weights is None else items.with_weights(weights)
+        items = self._items if weights is None else self._items.with_weights(weights)
         parts: dict[Inputs, Any] = {Inputs.LABELS: items, Inputs.OVERLAPS: items}
         return Subject(parts if self.codes is None else {**parts, Inputs.CLASS_OVERLAPS: items})
 
@@ -192,16 +192,16 @@ class WeightedLabels:
     squares: LabelTable
     samples: LabelTable
 
-    def rates(self, rate: Rate) -> WeightedRate:
+    def rates(self, rate: Rate) -> DesignedRate:
         """One rate of every label (L), whatever label ``rate`` is of."""
         (hits, among), (hit_squares, all_squares), (_, samples) = (
             (getattr(table, rate.hits.column), getattr(table, rate.among.column))
             for table in (self.sums, self.squares, self.samples)
         )
-        return WeightedRate.of_sums(np.array([hits, hit_squares]), np.array([among, all_squares]), samples)
+        return DesignedRate.of_sums(np.array([hits, hit_squares]), np.array([among, all_squares]), samples)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class LabelUnits(Units):
     """Samples with their labels.
 
@@ -214,7 +214,6 @@ class LabelUnits(Units):
     members: Mask
     predicted: Mask
     scores: Array | None = None
-    _known: dict[str, Any] = field(default_factory=dict, init=False, repr=False)
 
     @property
     def n_units(self) -> int:
@@ -245,11 +244,13 @@ class LabelUnits(Units):
         if weights is None:
             _, false, missed, hits = self.pairs.counts.T.astype(np.float64)
             return LabelTable(hits, missed + hits, false + hits, np.array([float(self.n_units)]))
-        if "columns" not in self._known:
-            columns = [self.members & self.predicted, self.members, self.predicted]
-            self._known["columns"] = np.concatenate(columns, axis=1).astype(np.float64)
-        hits, actual, predicted = np.split(weights @ self._known["columns"], 3, axis=-1)
+        hits, actual, predicted = np.split(weights @ self._columns, 3, axis=-1)
         return LabelTable(hits, actual, predicted, weights.sum(axis=-1, keepdims=True))
+
+    @cached_property
+    def _columns(self) -> Array:
+        columns = [self.members & self.predicted, self.members, self.predicted]
+        return np.concatenate(columns, axis=1).astype(np.float64)
 
     def weighted(self, weights: Array) -> "WeightedLabels":
         """The tables of the labels of samples in weights (n) of their own."""
@@ -271,26 +272,20 @@ class LabelUnits(Units):
         """True and predicted labels, packed."""
         return self._sets.pairs
 
-    @property
+    @cached_property
     def _sets(self) -> LabelSets:
-        if "sets" not in self._known:
-            sets = LabelSets(self.members, self.predicted)
-            # Counted here, so that all weights share it.
-            _ = sets.right
-            self._known["sets"] = sets
-        found: LabelSets = self._known["sets"]
-        return found
+        sets = LabelSets(self.members, self.predicted)
+        # Counted here, so that all weights share it.
+        _ = sets.right
+        return sets
 
-    @property
+    @cached_property
     def _scores(self) -> LabelScores | None:
         if self.scores is None:
             return None
-        if "scores" not in self._known:
-            scores = LabelScores(self.members, self.scores)
-            _ = scores.in_order
-            self._known["scores"] = scores
-        found: LabelScores = self._known["scores"]
-        return found
+        scores = LabelScores(self.members, self.scores)
+        _ = scores.in_order
+        return scores
 
     def part(self, chosen: Codes) -> "LabelUnits":
         """Some of the samples."""
@@ -457,7 +452,7 @@ class DecisionUnits(Units):
         return replace(self, counts=kept.reshape(self.counts.shape))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class ClusterUnits(Units):
     """Samples with their classes and clusters, perhaps with features.
 
@@ -474,7 +469,6 @@ class ClusterUnits(Units):
     shape: tuple[int, int]
     features: Array | None = None
     distances: bool = False
-    _known: dict[str, Any] = field(default_factory=dict, init=False, repr=False)
 
     @property
     def n_units(self) -> int:
@@ -494,15 +488,10 @@ class ClusterUnits(Units):
         """The class of each sample."""
         return self.classes
 
-    @property
+    @cached_property
     def _cells(self) -> tuple[CellPlaces, Codes] | None:
         """The cells in which samples lie, and that (n) of each."""
-        if self.classes is None:
-            return None
-        if "cells" not in self._known:
-            self._known["cells"] = CellPlaces.of(self.classes, self.clusters, *self.shape)
-        found: tuple[CellPlaces, Codes] = self._known["cells"]
-        return found
+        return None if self.classes is None else CellPlaces.of(self.classes, self.clusters, *self.shape)
 
     def subject(self, weights: Array | None = None) -> Subject:
         """Table and points."""
@@ -511,15 +500,14 @@ class ClusterUnits(Units):
             places, cell = self._cells
             mass = np.ones(self.n_units) if weights is None else weights
             table = Contingency(places, sums_by_code(cell, mass, places.classes.size), cell)
-        return subject_of(table, self._points(weights))
+        points = self._points
+        return subject_of(table, points if points is None or weights is None else points.with_weights(weights))
 
-    def _points(self, weights: Array | None) -> ClusteredPoints | None:
+    @cached_property
+    def _points(self) -> ClusteredPoints | None:
         if self.features is None:
             return None
-        if "points" not in self._known:
-            self._known["points"] = ClusteredPoints(self.clusters, self.features, distances=self.distances)
-        points: ClusteredPoints = self._known["points"]
-        return points if weights is None else points.with_weights(weights)
+        return ClusteredPoints(self.clusters, self.features, distances=self.distances)
 
     def part(self, chosen: Codes) -> "ClusterUnits":
         """Some of the samples."""

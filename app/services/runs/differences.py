@@ -17,7 +17,7 @@ from app.kernel.metrics.expression import Bounds
 from app.kernel.metrics.proportion import Rate
 from app.kernel.numerics.arrays import Array, silently
 from app.kernel.samples.influence import LinearMethod
-from app.kernel.uncertainty.designs import WeightedRate
+from app.kernel.uncertainty.designs import DesignedRate
 from app.kernel.uncertainty.draws import Alternative
 from app.kernel.uncertainty.intervals import Limits, two_sided_z, wilson
 from app.services.estimands import Better, Preference
@@ -296,7 +296,7 @@ def _of_independent(one: _RateOfRuns, weighted: Weights, *, level: float, rope: 
         [
             (one.hits[run].sum(), one.sizes[run])
             if own is None
-            else WeightedRate.of(one.rate, own).as_counts(_USUAL_LEVEL)
+            else DesignedRate.of(one.rate, own).as_counts(_USUAL_LEVEL)
             for run, own in enumerate(of_weights)
         ],
         dtype=np.float64,

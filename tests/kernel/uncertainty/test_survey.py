@@ -13,7 +13,7 @@ import pytest
 
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.families.accuracy import accuracy
-from app.kernel.uncertainty.designs import WeightedRate, additive_influences
+from app.kernel.uncertainty.designs import DesignedRate, additive_influences
 from app.kernel.uncertainty.groups import GroupedCounts, group_variance
 
 DISTRICTS = np.array(
@@ -59,7 +59,7 @@ def test_the_share_of_schools_is_an_accuracy(name: str, weighted: bool) -> None:
 def test_a_share_of_independent_schools(hits: int, error: float) -> None:
     """200 schools of one weight (`apisrs`, no correction): R divides by n - 1 where this variance divides by n."""
     weights = np.array([30.97, 30.97**2])
-    found = WeightedRate.of_sums(weights * hits, weights * 200.0, np.asarray(200.0))
+    found = DesignedRate.of_sums(weights * hits, weights * 200.0, np.asarray(200.0))
     assert float(found.variance * 200 / 199) ** 0.5 == pytest.approx(error, rel=1e-10)
 
 
@@ -71,7 +71,7 @@ def test_a_share_of_samples_with_weights_of_their_own() -> None:
     _, answer, weights = SAMPLES.T
     right = answer == 1
     hits, among = (np.array([one.sum(), (one**2).sum()]) for one in (weights[right], weights))
-    found = WeightedRate.of_sums(hits, among, np.asarray(922.0))
+    found = DesignedRate.of_sums(hits, among, np.asarray(922.0))
     assert float(found.rate) == pytest.approx(0.507348258357226, rel=1e-12)
     assert float(found.variance * 922 / 921) ** 0.5 == pytest.approx(0.0192309892530454, rel=1e-12)
     assert weights.max() > 50 * weights.min()
@@ -96,7 +96,7 @@ def test_a_share_of_schools_in_strata() -> None:
     sizes, hits = np.array([100.0, 50.0, 50.0]), np.array([73.0, 16.0, 24.0])
     weight = np.array([44.2099990844727, 15.1000003814697, 20.3600006103516])
     squares = np.stack([weight, weight**2])
-    found = WeightedRate.of_sums(squares * hits, squares * sizes, sizes)
+    found = DesignedRate.of_sums(squares * hits, squares * sizes, sizes)
     shares = weight * sizes / (weight @ sizes)
     assert float(shares @ found.rate) == pytest.approx(0.638936064050579, rel=1e-12)
     error = float(shares**2 @ (found.variance * sizes / (sizes - 1.0))) ** 0.5

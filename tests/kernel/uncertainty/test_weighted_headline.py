@@ -12,7 +12,7 @@ from app.kernel.numerics.arrays import Array
 from app.kernel.uncertainty import closed_forms, simulation
 from app.kernel.uncertainty.catalogued import headline_metrics
 from app.kernel.uncertainty.closed_forms import Headlines, headlines
-from app.kernel.uncertainty.designs import Independent, Weighted, WeightedRate, design_effects
+from app.kernel.uncertainty.designs import DesignedRate, Independent, Weighted, design_effects
 from app.kernel.uncertainty.draws import ClassCounts, generator
 from tests.witnesses import sm
 
@@ -67,7 +67,7 @@ def test_variances_of_rates_are_those_of_statsmodels() -> None:
     for key, (hit, among) in asked.items():
         proportion = rates[key]
         assert proportion is not None
-        found = WeightedRate.of(proportion.at(3, None if key == "accuracy" else 1), weighted)
+        found = DesignedRate.of(proportion.at(3, None if key == "accuracy" else 1), weighted)
         value, error = sandwich(hit, among, weights)
         size = float(among.sum())
         assert float(found.rate) == pytest.approx(value, rel=1e-12)
@@ -133,7 +133,7 @@ def test_samples_without_weight_are_not_there() -> None:
 def test_rates_at_an_edge_are_worth_kish_effective_samples() -> None:
     weights = np.array([1.0, 1.0, 4.0, 2.0])
     truth = np.zeros(4, dtype=np.intp)
-    found = WeightedRate.of(ACCURACY, WeightedCounts.of(truth, truth, weights, 2))
+    found = DesignedRate.of(ACCURACY, WeightedCounts.of(truth, truth, weights, 2))
     assert float(found.as_counts(0.95)[1]) == pytest.approx(64.0 / 22.0)
 
 
@@ -147,7 +147,7 @@ def test_draws_have_the_mean_and_the_variance_of_the_weighted_samples() -> None:
     recalls = Table(draws).recall[:, 1]
     proportion = next(m for m in catalogue().of_matrices.metrics if m.key == "recall").card.inference.proportion
     assert proportion is not None
-    rate = WeightedRate.of(proportion.at(2, 1), weighted)
+    rate = DesignedRate.of(proportion.at(2, 1), weighted)
     assert recalls.mean() == pytest.approx(float(rate.rate), abs=0.002)
     assert recalls.var() == pytest.approx(float(rate.variance), rel=0.04)
 
