@@ -14,12 +14,12 @@ from app.kernel.compare.differences import StudentDifferences
 from app.kernel.compare.paired.tests import ChiSquared
 from app.kernel.metrics.card import Scale
 from app.kernel.metrics.expression import Combination, Every, Expression, Measure
-from app.kernel.numerics.arrays import Array, kish_effective_n, silently
+from app.kernel.numerics.arrays import Array, silently
 from app.kernel.numerics.scipy_bridge import chi_squared_upper_tail
 from app.kernel.samples.influence import LinearMethod, Strata
-from app.kernel.samples.losses import Codes, sums_by_code
+from app.kernel.samples.losses import Codes
 from app.kernel.uncertainty.groups import Grouping
-from app.kernel.uncertainty.influence import Bounds, Linearisation, limits
+from app.kernel.uncertainty.influence import Bounds, Linearisation, by_groups, limits, samples_about
 from app.kernel.uncertainty.intervals import two_sided_z
 from app.kernel.uncertainty.jackknife import variance_freedom
 
@@ -219,10 +219,14 @@ def join_runs(
         truths: (R) class codes of the samples of each.
         paired: The samples of all runs are the same, in the same order.
         same_items: They are the same in an unknown order.
-        groupings: (R) of samples that come in groups, the same for all paired runs; none where they are independent.
+        groupings: (R) of samples that come in groups, the same for all paired runs; none where they are independent. Of
+            paired runs a group counts that has any influence on one of them.
     """
     if groupings:
-        parts = _in_groups(parts, groupings, paired=paired)
+        about = [samples_about(part, one) for part, one in zip(parts, groupings, strict=True)]
+        if paired:
+            about = [np.max(about, axis=0)] * len(parts)
+        parts = [by_groups(*each) for each in zip(parts, groupings, about, strict=True)]
     numeric = any(part.method is LinearMethod.JACKKNIFE for part in parts)
     influences = tuple(part.influence for part in parts) if numeric else ()
     if paired:
@@ -242,33 +246,12 @@ def join_runs(
     return replace(runs, alike=rising @ rising.T, against=rising @ falling.T)
 
 
-def _in_groups(parts: Sequence[Linearisation], groupings: Sequence[Grouping], *, paired: bool) -> list[Linearisation]:
-    """Return the linearised values with the influence of each group (G) in place of each sample.
-
-    With G / (G - 1) for the groups that have any influence, on any of the runs where these are paired, and the degrees
-    of freedom of as many groups of equal size as are worth as much (Liang & Zeger 1986).
-    """
-    sums = [sums_by_code(one.codes, part.influence, one.n_groups) for part, one in zip(parts, groupings, strict=True)]
-    about = [
-        sums_by_code(one.codes, part.influence != 0, one.n_groups) for part, one in zip(parts, groupings, strict=True)
-    ]
-    if paired:
-        about = [np.max(about, axis=0)] * len(parts)
-    found = []
-    for part, sum_of, sizes in zip(parts, sums, about, strict=True):
-        concerned = np.count_nonzero(sizes)
-        factor = (concerned / (concerned - 1.0)) ** 0.5 if concerned > 1 else np.nan if concerned else 1.0
-        freedom = max(kish_effective_n(sizes) - 1.0, 1.0) if concerned else np.inf
-        found.append(replace(part, influence=factor * sum_of, freedom=min(part.freedom, freedom), sizes=None))
-    return found
-
-
 def runs_of(parts: Sequence[Linearisation], covariance: Array) -> LinearRuns:
     """One value of R runs with a covariance (R, R) that is known."""
     return LinearRuns(
         np.array([part.value for part in parts]),
         covariance,
-        np.array([part.freedom for part in parts]),
+        np.array([max(part.freedom, 1.0) for part in parts]),
         tuple(part.method for part in parts),
         np.array([_guard(part) for part in parts]),
         np.array([_end(part) for part in parts]),

@@ -253,29 +253,42 @@ def hanley_mcneil_limits(area: float, positives: float, negatives: float, level:
     return max(area - reach, 0.0), min(area + reach, 1.0)
 
 
-def by_groups(linear: Linearisation, grouping: Grouping) -> Linearisation:
+def by_groups(linear: Linearisation, grouping: Grouping, about: Array | None = None) -> Linearisation:
     """Return the linearised metric with the influence of each group (G) in place of each sample.
 
     Influences are summed within the groups, with G/(G-1) for the groups that have any (Liang & Zeger 1986, Obuchowski
     1997 for areas). Degrees of freedom are those of as many groups of equal size as are worth as much. NaN where all is
     in one group.
+
+    Args:
+        linear: The metric.
+        grouping: Groups of the samples.
+        about: Samples (G) of each group that count; None is those that have any influence.
     """
-    about, sums = linear.about, linear.influence
-    if about is None:
-        about = sums_by_code(grouping.codes, linear.influence != 0, grouping.n_groups)
+    sums = linear.influence
+    if linear.about is None:
         sums = sums_by_code(grouping.codes, linear.influence, grouping.n_groups)
+    if about is None:
+        about = samples_about(linear, grouping)
     concerned = np.count_nonzero(about)
-    freedom = min(linear.freedom, kish_effective_n(about) - 1.0 if concerned else 1.0)
+    known = min(linear.freedom, kish_effective_n(about) - 1.0 if concerned else 1.0)
     factor = np.nan if concerned == 1 else (concerned / (concerned - 1.0)) ** 0.5 if concerned else 1.0
     return replace(
         linear,
         influence=factor * sums,
-        freedom=freedom,
+        freedom=known if concerned else linear.freedom,
         sizes=None,
         n_samples=linear.influence.size if linear.n_samples is None else linear.n_samples,
-        n_groups=freedom + 1.0,
+        n_groups=known + 1.0,
         second_order=0.0,
     )
+
+
+def samples_about(linear: Linearisation, grouping: Grouping) -> Array:
+    """Return how many samples of each group (G) have any influence on a metric."""
+    if linear.about is not None:
+        return linear.about
+    return sums_by_code(grouping.codes, linear.influence != 0, grouping.n_groups)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
