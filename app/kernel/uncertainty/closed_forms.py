@@ -163,7 +163,6 @@ def delta_interval(
     bounds: tuple[float | None, float | None] = (None, None),
     level: float = 0.95,
     class_counts: ClassCounts = ClassCounts.RANDOM,
-    scale: Scale | None = None,
     squares: Array | None = None,
 ) -> Summary:
     """Delta-method interval of a functional that is smooth at the counts (K, K); without any draws.
@@ -174,14 +173,12 @@ def delta_interval(
         bounds: its range, None where unbounded.
         level: of the interval.
         class_counts: the design.
-        scale: on which the interval is symmetric; one that stays within the range when None.
         squares: sums of squared weights (K, K) of weighted samples.
     """
     with silently():
         estimate = np.atleast_1d(functional(Table(counts)))
     error = np.sqrt(variance(counts, functional, class_counts=class_counts, squares=squares))
-    chosen = scale_for(*bounds) if scale is None else scale
-    low, high = limits(estimate, error, scale=chosen, level=level, low=bounds[0], high=bounds[1])
+    low, high = limits(estimate, error, scale=scale_for(*bounds), level=level, low=bounds[0], high=bounds[1])
     none = np.zeros(estimate.shape)
     return Summary(estimate, low, high, error, none, none, none.astype(np.bool_))
 

@@ -87,14 +87,9 @@ def mean_matrix(
     prior: Prior = Prior.EDGE,
     custom: Array | None = None,
     shares: Shares = Shares.OBSERVED,
-    given: Array | None = None,
     squares: Array | None = None,
 ) -> Array:
-    """Expectation (..., K, K) of what ``draw_matrices`` draws with the same arguments.
-
-    Raises:
-        ValueError: as ``draw_matrices``.
-    """
+    """Expectation (..., K, K) of what ``draw_matrices`` draws with the same arguments."""
     counts = np.asarray(counts, dtype=np.float64)
     actual = counts.sum(axis=-1)
     scales = None if squares is None else weight_scales(counts, squares)
@@ -104,9 +99,7 @@ def mean_matrix(
     sums = parameters.sum(axis=-1)
     totals = actual.sum(axis=-1, keepdims=True)
     row_sums = actual
-    if shares is Shares.GIVEN:
-        row_sums = totals * checked_shares(given, actual)
-    elif shares is Shares.SAMPLED:
+    if shares is Shares.SAMPLED:
         weights = np.where(actual > 0, actual + 0.5, 0.0)
         row_sums = totals * weights / weights.sum(axis=-1, keepdims=True)
     scale = np.divide(row_sums, sums, out=np.zeros_like(sums), where=sums > 0)

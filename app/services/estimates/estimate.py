@@ -18,6 +18,7 @@ from app.kernel.metrics.card import Metric
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.expression import Bounds, Combination, Every, Expression, Measure
 from app.kernel.numerics.arrays import Array
+from app.kernel.uncertainty.closed_forms import OverallInterval, Refusal
 from app.kernel.uncertainty.draws import MOST_UNDEFINED, Alternative, AreaInterval, bonferroni_level, generator, seed_of
 from app.kernel.uncertainty.intervals import ProportionInterval
 from app.services.estimands import Estimand
@@ -171,6 +172,14 @@ class NoLimits(StrEnum):
     TOO_LARGE = "there are too many samples, classes or expressions for resampling them in reasonable time"
 
 
+REFUSALS = {
+    Refusal.UNDEFINED_ESTIMATE: NoLimits.UNDEFINED,
+    Refusal.ZERO_STANDARD_ERROR: NoLimits.DEGENERATE,
+    Refusal.ONE_GROUP: NoLimits.ONE_GROUP,
+    Refusal.EMPTY_CLASS: NoLimits.EMPTY_CLASS,
+}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LimitSettings:
     """Settings of limits.
@@ -256,6 +265,12 @@ class Estimate:
     effective_samples: float | None = None
     reason: NoLimits | None = None
     note: str | None = None
+
+    @classmethod
+    def of(cls, form: OverallInterval, value: float, level: float) -> Self:
+        """A value with its limits in closed form at a level."""
+        found = cls(value=value, low=form.low, high=form.high, level=level, method=form.method, given=form.given.value)
+        return found if form.refusal is None else found.without_limits(REFUSALS[form.refusal])
 
     def without_limits(self, reason: NoLimits) -> Self:
         """The value alone, and why."""

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from math import isfinite
+from math import isfinite, nan
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,7 +23,6 @@ from app.kernel.matrix.table import Table
 from app.kernel.metrics.card import AnyMetric, Scope, Task
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.expression import (
-    Bounds,
     Every,
     Expression,
     Measure,
@@ -47,14 +46,13 @@ from app.kernel.uncertainty.closed_forms import (
     headlines,
 )
 from app.kernel.uncertainty.designs import Independent
-from app.kernel.uncertainty.draws import Alternative, Prior, Shares
+from app.kernel.uncertainty.draws import Prior, Shares
 from app.kernel.uncertainty.influence import effective_samples
 from app.kernel.uncertainty.intervals import undercovers
 from app.services.estimands import Estimand, estimand_of
-from app.services.estimates.estimate import ClassShares, Estimate, Estimates, LimitSettings, NoLimits
+from app.services.estimates.estimate import REFUSALS, ClassShares, Estimate, Estimates, LimitSettings, NoLimits
 from app.services.estimates.estimates import estimate, estimate_at, values_alone, work_of
 from app.services.estimates.methods import shifted
-from app.services.estimates.methods.of_matrix import REFUSALS
 from app.services.estimates.methods.of_samples import FEW_EFFECTIVE, resampling_plan
 from app.services.estimates.run_data import RunData
 
@@ -224,7 +222,8 @@ def balanced_for_report(run: RunData, options: Options) -> dict[str, Interval]:
     if not (run.source.is_grouped or run.source.is_weighted or everything):
         forms = run.at_equal_shares(settings.level_of_each)
         bounds = {one.key: one.card.range for one in twins}
-        return {form.key: _one_sided(form, settings, bounds[form.key]) for form in forms}
+        known = [(form.key, Estimate.of(form, nan, settings.level)) for form in forms]
+        return {key: one.opened(settings.alternative, bounds[key]).as_interval() for key, one in known}
     if not everything:
         twins = [one for one in twins if one.card.inference.headline]
     labels = run.source.labels
@@ -238,19 +237,9 @@ def balanced_for_report(run: RunData, options: Options) -> dict[str, Interval]:
     for estimand, (at_equal,) in zip(estimands, estimate_at(estimands, run, shares, settings), strict=True):
         for name, one in zip(estimand.names, at_equal, strict=True):
             if not estimand.is_list or isfinite(one.value):
-                known = replace(one, method=one.method or form.method, given=one.given or form.given)
-                found[name] = known.as_interval()
+                named = replace(one, method=one.method or form.method, given=one.given or form.given)
+                found[name] = named.as_interval()
     return found
-
-
-def _one_sided(form: OverallInterval, settings: LimitSettings, bounds: Bounds) -> Interval:
-    interval = _overall(form, settings.level)
-    if settings.alternative is Alternative.TWO_SIDED or form.refusal is not None:
-        return interval
-    low, high = settings.alternative.opened(form.low, form.high, bounds)
-    interval["low"], interval["high"] = low if isfinite(low) else None, high if isfinite(high) else None
-    interval["alternative"] = settings.alternative.value
-    return interval
 
 
 def settings_of(options: Options) -> LimitSettings:

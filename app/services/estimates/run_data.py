@@ -108,6 +108,12 @@ class RunData:
         samples = self.source.samples
         return self.source.is_grouped and (samples is None or samples.groups is None)
 
+    def in_design(self, method: str, groups: str = "grouped") -> str:
+        """Name of a method by the design of the samples: in groups, in weights, or neither."""
+        if self.source.is_grouped:
+            return f"{groups}_{method}"
+        return f"weighted_{method}" if self.source.is_weighted else method
+
     @cached_property
     def counts(self) -> Array:
         """Its matrix (K, K)."""

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from app.kernel.metrics.card import Scale
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.uncertainty import simulation
 from app.kernel.uncertainty.closed_forms import delta_interval
@@ -141,7 +140,7 @@ def test_delta_scales_follow_the_range() -> None:
     value, error = found.estimate[0], found.deviation[0]
     ends = np.tanh(np.arctanh(value) + 1.959964 * np.array([-1.0, 1.0]) * error / (1.0 - value**2))
     assert (found.low[0], found.high[0]) == pytest.approx(tuple(ends), rel=1e-6)
-    wald = delta_interval(THREE, mcc, bounds=(-1.0, 1.0), scale=Scale.LINEAR)
+    wald = delta_interval(THREE, mcc)
     assert wald.low[0] + wald.high[0] == pytest.approx(2 * wald.estimate[0])
     perfect = delta_interval(np.diag([5.0, 6.0]), mcc, bounds=(-1.0, 1.0))
     assert np.isnan(perfect.low[0])

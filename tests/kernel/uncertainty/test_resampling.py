@@ -66,7 +66,7 @@ def test_published_standard_errors_of_three_classes(key: str, design: ClassCount
 
 def test_published_intervals_of_macro_f1() -> None:
     functional = catalogue().of_matrices.by_name["macro_f1"].compute
-    wald = closed_forms.delta_interval(PUBLISHED, functional, scale=Scale.LINEAR)
+    wald = closed_forms.delta_interval(PUBLISHED, functional)
     assert wald.estimate[0] == pytest.approx(0.7396, abs=5e-5)
     assert (wald.low[0], wald.high[0]) == pytest.approx((0.6536, 0.8257), abs=1e-4)
     for method, expected in ((BootstrapInterval.PERCENTILE, (0.647, 0.822)), (BootstrapInterval.BCA, (0.649, 0.823))):

@@ -5,7 +5,7 @@ from functools import cached_property
 from math import nan
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from app.kernel.compare.paired.joint import Codes, JointCounts
 from app.kernel.numerics.arrays import Array, kish_effective_n, silently
@@ -233,11 +233,11 @@ class RunPair:
         signs: Array = first - second
         return signs
 
-    def _by_group(self, values: Array, some: NDArray[np.intp] | slice = slice(None)) -> Array:
+    def _by_group(self, values: Array) -> Array:
         """Sums (G) by group of what samples of combinations add in each unit of weight."""
         grouping = self.joint.grouping
         assert grouping is not None  # noqa: S101 - who calls has looked
-        return sums_by_code(grouping.codes[some], self.joint.masses[some] * values, grouping.n_groups)
+        return sums_by_code(grouping.codes, self.joint.masses * values, grouping.n_groups)
 
     def _variance(self, values: Array) -> float:
         """Variance of a sum to which samples of combinations (P) add this in each unit of weight."""

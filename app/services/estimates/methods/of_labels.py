@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from math import hypot, isfinite, isnan, nan
+from math import hypot, isfinite, isnan
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from app.kernel.uncertainty.influence import LabelInfluences
 from app.kernel.uncertainty.intervals import proportion_limits
 from app.services.estimands import Estimand
 from app.services.estimates.estimate import Estimate, Estimates, LimitSettings, NoLimits
+from app.services.estimates.methods.of_matrix import by_proportions
 from app.services.estimates.methods.of_samples import of_sum
 from app.services.estimates.run_data import RunData
 
@@ -83,27 +84,9 @@ def _of_counts(
     settings: LimitSettings,
 ) -> Estimates:
     """Values (V) whose limits follow from those of the shares of so many samples among so many."""
-    found, chosen = [], settings.proportions_of_each
-    lows, highs = proportion_limits(*counts, settings.level_of_each, chosen)
-    ends = zip(*ends_of(lows, highs), strict=True)
-    method = f"{_prefix(run)}{Method(chosen.value).value}"
-    given = GIVEN[of].value if run.grouping is None else Given.GROUPS.value
-    for value, (low, high) in zip(run.values(estimand).tolist(), ends, strict=True):
-        unknown = NoLimits.ONE_GROUP if isnan(low) else NoLimits.DEGENERATE
-        reason = NoLimits.UNDEFINED if isnan(value) else None if low < high else unknown
-        low, high = (nan, nan) if reason is not None else (float(low), float(high))
-        found.append(
-            Estimate(
-                value=value,
-                low=low,
-                high=high,
-                level=settings.level,
-                method=method,
-                given=given,
-                reason=reason,
-            )
-        )
-    return tuple(found)
+    given = GIVEN[of] if run.grouping is None else Given.GROUPS
+    ends = ends_of(*proportion_limits(*counts, settings.level_of_each, settings.proportions_of_each))
+    return by_proportions(estimand, ends, given.value, run, settings)
 
 
 def _counted(rates: Sequence[Rate], run: RunData, level: float) -> tuple[Array, Array]:
@@ -120,10 +103,6 @@ def _counted(rates: Sequence[Rate], run: RunData, level: float) -> tuple[Array, 
     return of_all[0][labels], of_all[1][labels]
 
 
-def _prefix(run: RunData) -> str:
-    return "grouped_" if run.grouping is not None else "weighted_" if run.source.is_weighted else ""
-
-
 def _mean_of_recalls(
     estimand: Estimand, influences: LabelInfluences, run: RunData, settings: LimitSettings
 ) -> Estimates | None:
@@ -137,7 +116,7 @@ def _mean_of_recalls(
     low, high = influences.recall_means(settings.level_of_each)[mean]
     with silently():
         value = float(expression.metric.compute(influences.table))
-    method, given = f"{_prefix(run)}{Method.MOVER.value}", Given.SAMPLES if run.source.is_weighted else Given.ACTUAL
+    method, given = run.in_design(Method.MOVER.value), Given.SAMPLES if run.source.is_weighted else Given.ACTUAL
     form = Estimate(value=value, level=settings.level, method=method, given=given.value)
     if isnan(low + high):
         return (form.without_limits(NoLimits.UNDEFINED_FOR_SAMPLES),)

@@ -14,7 +14,7 @@ from app.kernel.metrics.expression import Measure
 from app.kernel.metrics.proportion import Rate
 from app.kernel.numerics.arrays import Array, silently
 from app.kernel.uncertainty import simulation
-from app.kernel.uncertainty.closed_forms import GIVEN, Given, Method, Refusal, delta_interval, headline_limits
+from app.kernel.uncertainty.closed_forms import GIVEN, Given, Method, delta_interval, headline_limits
 from app.kernel.uncertainty.designs import Design, Independent
 from app.kernel.uncertainty.draws import MOST_UNDEFINED, ClassCounts, Shares, Summary
 from app.kernel.uncertainty.groups import group_intervals
@@ -93,22 +93,12 @@ MOST_CELLS: Final = 40_000_000
 _MOST_CELLS_OF_ONE = 4 * MOST_CELLS
 # Values of draws held in memory at once: 64 MB.
 _VALUES_AT_ONCE = 1 << 23
-REFUSALS = {
-    Refusal.UNDEFINED_ESTIMATE: NoLimits.UNDEFINED,
-    Refusal.ZERO_STANDARD_ERROR: NoLimits.DEGENERATE,
-    Refusal.ONE_GROUP: NoLimits.ONE_GROUP,
-    Refusal.EMPTY_CLASS: NoLimits.EMPTY_CLASS,
-}
 
 
 def of_rates(estimand: Estimand, rates: Sequence[Rate], run: RunData, settings: LimitSettings) -> Estimates:
     """An estimand that is a rate or follows from one: the same limits by whatever name the rate is asked for."""
-    values = zip(rates, run.values(estimand).tolist(), strict=True)
-    return tuple(_of_rate(rate, value, run, settings) for rate, value in values)
-
-
-def _of_rate(rate: Rate, value: float, run: RunData, settings: LimitSettings) -> Estimate:
-    return _by_proportion(value, _rate_limits(rate, run.design, settings), GIVEN[rate.among], run, settings)
+    ends = np.array([_rate_limits(rate, run.design, settings) for rate in rates]).T
+    return by_proportions(estimand, (ends[0], ends[1]), _given(GIVEN[rates[0].among], run), run, settings)
 
 
 def _rate_limits(rate: Rate, design: Design, settings: LimitSettings) -> Limits:
@@ -142,18 +132,17 @@ def _limits(counts: tuple[Array, Array], settings: LimitSettings) -> tuple[Array
     return proportion_limits(*counts, settings.level_of_each, settings.proportions_of_each)
 
 
-def _by_proportion(
-    value: float, ends: tuple[Array, Array], given: Given, run: RunData, settings: LimitSettings
-) -> Estimate:
-    """A value with limits that follow from those of a proportion."""
-    low, high = (float(end) for end in ends)
-    method = f"{run.design.prefix}{settings.proportions_of_each.value}"
-    one = Estimate(value=value, low=low, high=high, level=settings.level, method=method, given=_given(given, run))
-    if isnan(value):
-        return one.without_limits(NoLimits.UNDEFINED)
-    if isnan(low):
-        return one.without_limits(NoLimits.ONE_GROUP)
-    return one if low < high else one.without_limits(NoLimits.DEGENERATE)
+def by_proportions(estimand: Estimand, ends: Limits, given: str, run: RunData, settings: LimitSettings) -> Estimates:
+    """Values (V) with limits (V) that follow from those of proportions."""
+    method = run.in_design(settings.proportions_of_each.value)
+    form, found = Estimate(value=nan, level=settings.level, method=method, given=given), []
+    for value, low, high in zip(run.values(estimand).tolist(), ends[0].tolist(), ends[1].tolist(), strict=True):
+        one = replace(form, value=value, low=low, high=high)
+        if isnan(value) or not low < high:
+            alone = NoLimits.ONE_GROUP if isnan(low) else NoLimits.DEGENERATE
+            one = one.without_limits(NoLimits.UNDEFINED if isnan(value) else alone)
+        found.append(one)
+    return tuple(found)
 
 
 def in_closed_form(estimand: Estimand, run: RunData, settings: LimitSettings) -> Estimates | None:
@@ -167,15 +156,7 @@ def in_closed_form(estimand: Estimand, run: RunData, settings: LimitSettings) ->
     form = run.closed_forms(settings.level_of_each).of(expression.metric) if inference.headline else None
     if form is None:
         return None
-    found = Estimate(
-        value=float(run.values(estimand)[0]),
-        low=form.low,
-        high=form.high,
-        level=settings.level,
-        method=form.method,
-        given=form.given.value,
-    )
-    return (found if form.refusal is None else found.without_limits(REFUSALS[form.refusal]),)
+    return (Estimate.of(form, float(run.values(estimand)[0]), settings.level),)
 
 
 def _of_overlaps(
@@ -183,11 +164,8 @@ def _of_overlaps(
 ) -> Estimates:
     """F1 or the Jaccard index, of one class or of all, from the share of actual and predicted members that are both."""
     of = slice(None) if not isinstance(expression.of, int) else [expression.of]
-    low, high = _overlap_limits(overlap, of, run.design, settings)
-    return tuple(
-        _by_proportion(value, ends, Given.SAMPLES, run, settings)
-        for value, ends in zip(run.values(estimand).tolist(), zip(low, high, strict=True), strict=True)
-    )
+    ends = _overlap_limits(overlap, of, run.design, settings)
+    return by_proportions(estimand, ends, _given(Given.SAMPLES, run), run, settings)
 
 
 def _overlap_limits(
@@ -229,7 +207,7 @@ def simulated_form(run: RunData, settings: LimitSettings) -> Estimate:
     form = Estimate(
         value=nan,
         level=settings.level,
-        method=Method.CLUSTER_BOOTSTRAP.value if by_groups else method_of(sampling, run),
+        method=Method.CLUSTER_BOOTSTRAP.value if by_groups else run.in_design(sampling.method.value),
         given=_given(Given.ACTUAL if sampling.shares is Shares.OBSERVED else Given.SAMPLES, run),
         prior=sampling.prior.value if of_posterior else None,
     )
@@ -239,11 +217,6 @@ def simulated_form(run: RunData, settings: LimitSettings) -> Estimate:
         return form.without_limits(NoLimits.TOO_LARGE if by_groups else NoLimits.TOO_MANY_CLASSES)
     seed = chosen_seed(settings.seed, run.source.counts)
     return replace(form, seed=seed, draws=draws, monte_carlo_error=nan)
-
-
-def method_of(sampling: Sampling, run: RunData) -> str:
-    """Return the name of limits that are simulated or made by derivatives."""
-    return sampling.method.value if run.weighted is None else f"weighted_{sampling.method.value}"
 
 
 def _affordable_draws(run: RunData, sampling: Sampling) -> int:

@@ -166,12 +166,10 @@ def resampled_all(estimands: Sequence[Estimand], run: RunData, settings: LimitSe
     made = resampling_plan(run, settings.sampling.draws) if run.units.at_hand else None
     # Where units are in no strata their mix is as random as everything else.
     fixed = settings.sampling.shares is Shares.OBSERVED and run.units.n_strata > 1
-    clustered = run.grouping is not None
-    given = Given.GROUPS if clustered else Given.ACTUAL if fixed else Given.SAMPLES
+    given = Given.GROUPS if run.source.is_grouped else Given.ACTUAL if fixed else Given.SAMPLES
     form = Estimate(value=nan, level=settings.level, given=given.value)
-    prefix = "cluster_" if clustered else "weighted_" if run.source.is_weighted else ""
     reads = [resampled(one.expression, one.bounds) for one in estimands]
-    forms = [replace(form, method=f"{prefix}{read.method}") for read in reads]
+    forms = [replace(form, method=run.in_design(read.method, "cluster")) for read in reads]
     values = [run.values(one) for one in estimands]
     chosen = [] if made is None else _affordable(estimands, values, made, run.units.width)
     why = NoLimits.TOO_LARGE if run.units.at_hand else NoLimits.FOLDED

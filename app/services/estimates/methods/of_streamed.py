@@ -132,8 +132,7 @@ def _codes(estimand: Estimand, run: RunData) -> list[int | None]:
 
 def _form(expression: Expression, bounds: Bounds, run: RunData, settings: LimitSettings, given: Given) -> Estimate:
     """Return the estimate without its limits: level, method and what is taken as fixed."""
-    design = "cluster_" if run.grouping is not None else "weighted_" if run.source.is_weighted else ""
-    method = _PREFIX + design + resampled(expression, bounds).method
+    method = _PREFIX + run.in_design(resampled(expression, bounds).method, "cluster")
     return Estimate(value=nan, level=settings.level, method=method, given=given.value)
 
 

@@ -40,11 +40,9 @@ from app.services.estimands import Estimand
 from app.services.estimates.estimate import ClassShares, Estimate, Estimates, LimitSettings, NoLimits
 from app.services.estimates.methods.of_matrix import (
     MISSING_OF_RESAMPLES,
-    REFUSALS,
     MissingLimits,
     affordable_draws,
     estimates_from,
-    method_of,
 )
 from app.services.estimates.run_data import RunData
 from app.services.seeds import chosen_seed
@@ -126,15 +124,14 @@ def simulation(run: RunData, shares: ClassShares, settings: LimitSettings, *, fr
     if from_samples:
         made = _plan(run, shares, settings)
         draws = 0 if made is None else made.draws
-        prefix = "cluster_" if grouped else "weighted_" if run.source.is_weighted else ""
-        form = replace(form, method=f"{prefix}bootstrap")
+        form = replace(form, method=run.in_design("bootstrap", "cluster"))
     else:
         draws = affordable_draws(run.counts.size * shares.work, sampling.draws)
         if grouped:
             form = replace(form, method=Method.CLUSTER_BOOTSTRAP.value)
             draws = 0 if run.groups is None else min(draws, run.groups.affordable_draws(draws))
         else:
-            form = replace(form, method=method_of(sampling, run), prior=sampling.prior.value)
+            form = replace(form, method=run.in_design(sampling.method.value), prior=sampling.prior.value)
     form = replace(form, seed=chosen_seed(settings.seed, run.source.counts), draws=draws, monte_carlo_error=nan)
     return form if draws else form.without_limits(NoLimits.TOO_MANY_POINTS)
 
@@ -187,10 +184,7 @@ def _headline(estimand: Estimand, run: RunData, shares: Array, settings: LimitSe
     if form is None:
         return None
     value = float(shifted_values([estimand], run, ClassShares(shares[None]))[0][0, 0])
-    found = Estimate(
-        value=value, low=form.low, high=form.high, level=settings.level, method=form.method, given=form.given.value
-    )
-    return (found if form.refusal is None else found.without_limits(REFUSALS[form.refusal]),)
+    return (Estimate.of(form, value, settings.level),)
 
 
 def _accuracy(rate: Rate, run: RunData, shares: Array, settings: LimitSettings) -> Estimate:
@@ -202,7 +196,7 @@ def _accuracy(rate: Rate, run: RunData, shares: Array, settings: LimitSettings) 
         below, above = design.spread(np.where(present, (ends - recall) * shares, 0.0)).tolist()
     value = float(shares @ recall)
     low, high = (float(end) for end in rate.line.limits(np.asarray(value - below), np.asarray(value + above)))
-    method, given = f"{design.prefix}{Method.MOVER.value}", design.given or Given.ACTUAL
+    method, given = run.in_design(Method.MOVER.value), design.given or Given.ACTUAL
     found = Estimate(value=float(rate.line(np.asarray(value))), level=settings.level, method=method, given=given.value)
     return replace(found, low=low, high=high) if low < high else found.without_limits(NoLimits.ONE_GROUP)
 
