@@ -5,14 +5,14 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Literal
 
-from app.domain.errors import InvalidExpression, NotFound, UnknownMetric
+from app.domain.errors import DomainError, InvalidExpression, NotFound, UnknownMetric
 from app.domain.expressions.expressions import parse_for_any_classes, suggest
 from app.domain.expressions.foreign import between_slices, resolve
-from app.domain.expressions.syntax import Call
+from app.domain.expressions.syntax import Assignment, Call, read
 from app.domain.inputs.kinds import UNIT_KINDS
 from app.domain.inputs.ranking import CUTOFFS
 from app.domain.members import LEFT_OUT
-from app.domain.wording import did_you_mean, shown
+from app.domain.wording import did_you_mean, sentence, shown
 from app.kernel.metrics.card import (
     AnyMetric,
     Card,
@@ -27,7 +27,7 @@ from app.kernel.metrics.card import (
     Task,
 )
 from app.kernel.metrics.catalogue import catalogue
-from app.kernel.metrics.expression import Measure
+from app.kernel.metrics.expression import Every, Measure
 from app.kernel.metrics.families.combinations import COMBINATIONS
 from app.kernel.metrics.references import REFERENCES
 
@@ -61,6 +61,39 @@ def metric_by_name(name: str, task: str | None = None) -> AnyMetric:
     return metric
 
 
+def spoken(text: str, task: str | None = None) -> str:
+    """Return a metric as a sentence has it: the name on its card, and its class; of other expressions their text."""
+    return _name(text, task) or text
+
+
+def titled(text: str, task: str | None = None) -> str:
+    """Return a metric as it stands alone, or begins a sentence."""
+    return sentence(_name(text, task) or "") or text
+
+
+@cache
+def _name(text: str, task: str | None) -> str | None:
+    try:
+        call = read(text)
+        lowest = call.name == "min"
+        one = call.arguments[0] if lowest and call.arguments else call
+        if not isinstance(one, Call) or call.where or (lowest and text != f"min({one.name}@*)"):
+            return None
+        name = metric_by_name(one.name, task).card.name
+    except DomainError:
+        return None
+    if lowest:
+        return f"lowest {name} of any class"
+    given = {each.name: each.value.text for each in call.arguments or () if isinstance(each, Assignment)}
+    if name.endswith(" at k") and "k" in given:
+        name = f"{name[:-1]}{given.pop('k')}"
+    if given:
+        name += f" ({', '.join(f'{parameter}={value}' for parameter, value in given.items())})"
+    if call.selector is None:
+        return name
+    return f"{name} of {'every class' if call.selector.label is Every.CLASS else call.selector.label}"
+
+
 def find_metrics(
     *, scope: str | None, prevalence: str | None, inputs: str | None, task: str | None, text: str | None
 ) -> Sequence[AnyMetric]:
@@ -81,7 +114,7 @@ def listed(metric: AnyMetric) -> tuple[str, str]:
     written = [one for one in metric.card.parameters if isinstance(one, Number) and one.written]
     said = ", ".join(f"{one.name}={one.default:g}" for one in written)
     symbol = metric.card.symbol.replace("@k", f"@{written[0].default:g}") if written else metric.card.symbol
-    heading = symbol if symbol[1:] else metric.card.name[:1].upper() + metric.card.name[1:]
+    heading = symbol if symbol[1:] else sentence(metric.card.name)
     return f"{metric.key}({said})" if said else metric.key, heading
 
 

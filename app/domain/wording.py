@@ -19,6 +19,11 @@ import numpy as np
 _EXACTLY = Context(prec=800, rounding=ROUND_HALF_UP)
 
 
+def sentence(text: str) -> str:
+    """Return a text as a sentence begins."""
+    return text[:1].upper() + text[1:]
+
+
 # --- numbers ---------------------------------------------------------------------------------------------------------
 
 

@@ -59,7 +59,7 @@ def test_a_rarer_class_changes_precision_and_not_recall(client: httpx.Client, we
     causes = change["causes"]["items"]
     assert sum(one["value"] for one in causes) == pytest.approx(30 / 126 - 72 / 163)
     assert causes[0]["value"] == pytest.approx(-1647125 / 8680728)
-    assert "precision@1 fell by 0.204; 0.190 of it because 1 became rarer (9 % to 4 %" in change["message"]
+    assert "precision of 1 fell by 0.204; 0.190 of it because 1 became rarer (9 % to 4 %" in change["message"]
     claimed = kept.index(change["claimed_at"])
     for place, item in enumerate(answer["items"]):
         value = item["metrics"]["precision@1"]

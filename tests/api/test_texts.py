@@ -20,11 +20,12 @@ from app.api.documents.comparison import outcomes
 from app.api.documents.document import Estimate
 from app.api.documents.leaderboard import leaderboard_table
 from app.api.documents.markdown import code, write_csv, write_markdown
-from app.api.documents.reading import in_words, metric_card, moves_with_prevalence, said_once
+from app.api.documents.reading import metric_sentence, moves_with_prevalence, said_once
 from app.api.documents.text import Style, Track, columns_of, shortened, wrapped, write_text
 from app.api.presentation import CHECK, COMPARISON, EVALUATION, LEADERBOARD, Kind
 from app.api.report import write_page
 from app.api.v1.requests.evaluations import EvaluationRequest
+from app.domain.catalogue import spoken, titled
 from app.domain.wording import printable
 from app.services.evaluate.evaluations import evaluate_alone
 from tests.golden.playing import read_answers
@@ -35,8 +36,8 @@ PAPER = [[800, 0, 0, 0], [0, 600, 0, 0], [0, 0, 500, 0], [40, 24, 20, 16]]
 REPORT = """\
 tumor-rf 7 on hartwig, test                             2,000 samples, 4 classes
 WARNING  Class D is found in 16 of 100 cases (16 %). Accuracy hides this: it is
-         0.958, because D is only 5 % of the data. h_mean counts every class
-         alike: 0.432.
+         0.958, because D is only 5 % of the data. Harmonic mean of the recalls
+         counts every class alike: 0.432.
 
   metric                      value  95 % interval    0    .5     1   balanced
 Does not move with prevalence
@@ -257,17 +258,22 @@ def test_tables_have_one_number_of_columns(kind: str, noun: Kind) -> None:
         assert len(lines) > 1 or not body.get("items", True), name
 
 
-def test_pages_name_metrics_in_words() -> None:
-    assert in_words("h_mean is 0.4; that of recall@D, min(recall@*) and mcc is lower.") == (
-        "Harmonic mean of the recalls is 0.4; that of recall of D, min(recall of every class) and "
-        "Matthews correlation coefficient is lower."
-    )
-    # An address, a class and a file are no metrics.
-    others = "ask me@example.org of my_class in f1_macro.csv"
-    assert in_words(others) == others
-    assert metric_card("min(recall@*)")[0] == "Lowest recall of any class"
-    assert metric_card('precision@"a b"') == ("Precision of a b", metric_card("precision")[1])
-    assert metric_card("recall@A - recall@B") == ("recall@A - recall@B", "")
+def test_metrics_are_spoken_of_by_their_names() -> None:
+    spoken_of = {
+        "mcc": "Matthews correlation coefficient",
+        "recall@D": "recall of D",
+        'precision@"a b"': "precision of a b",
+        "recall@*": "recall of every class",
+        "min(recall@*)": "lowest recall of any class",
+        "ndcg_at_k(k=10)": "normalised discounted cumulative gain at 10",
+        "f_beta(beta=2)@A": "F-beta (beta=2) of A",
+    }
+    assert {text: spoken(text) for text in spoken_of} == spoken_of
+    # Of several metrics, of slices, and what is no metric.
+    for text in ("recall@A - recall@B", "mean(recall@*)", 'recall@A[site="B"]', "min(recall@A)", "at least so", "of"):
+        assert (spoken(text), titled(text)) == (text, text)
+    assert titled("min(recall@*)") == "Lowest recall of any class"
+    assert metric_sentence('precision@"a b"') == metric_sentence("precision")
 
 
 def test_marks_of_prevalence_are_those_of_the_metric() -> None:
@@ -288,7 +294,7 @@ def test_every_recorded_answer_has_a_page() -> None:
             page = write_page(kind.document(answer)).decode()
             assert page.startswith("<!doctype html>"), name
             for one in said_once(body.get("findings") or ()):
-                assert str(escape(in_words(printable(one["message"])).split(". ")[0])) in page, name
+                assert str(escape(printable(one["message"]).split(". ")[0])) in page, name
 
 
 def test_a_comparison_says_what_its_numbers_say() -> None:

@@ -25,11 +25,11 @@ from app.api.documents.document import (
     Tag,
     Words,
 )
-from app.api.documents.reading import counted, interval_words, metric_card, sentence
-from app.domain.catalogue import describe_metric, metric_by_name
+from app.api.documents.reading import counted, interval_words
+from app.domain.catalogue import describe_metric, metric_by_name, titled
 from app.domain.errors import NotFound
 from app.domain.rules import Bound, Demand
-from app.domain.wording import about, printable, run_title, significant, whole
+from app.domain.wording import about, printable, run_title, sentence, significant, whole
 
 _ORDER: Final = ("fail", "inconclusive", "pass")
 _MOST_SAID: Final = 3
@@ -143,10 +143,15 @@ def rule_said(rule: Json) -> str:
     """Return a rule as one says it: the metric by its name, and no signs."""
     if "minimum_samples" in rule:
         return sentence(rule_text(rule))
-    demand = "".join(map(str, rule_words(rule)[1:]))
+    return printable(f"{titled(rule['metric'])}{_demand(rule)}")
+
+
+def _demand(rule: Json) -> str:
+    """Return what a rule asks of its metric, without signs."""
+    demand = "".join(rule_words(rule)[1:])
     for sign, words in _IN_WORDS.items():
         demand = demand.replace(sign, words, 1)
-    return printable(f"{metric_card(rule['metric'])[0]}{demand}")
+    return demand
 
 
 def _plain(value: float) -> str:
@@ -222,9 +227,10 @@ def _rule(one: Json) -> Rule:
     metric = one["rule"].get("metric")
     return Rule(
         verdict=one["verdict"],
-        title="Samples" if metric is None else metric_card(metric)[0],
+        title="Samples" if metric is None else titled(metric),
         key="" if metric is None else _key(metric),
         demand=rule_words(one["rule"]),
+        said=_demand(one["rule"]).strip() or rule_text(one["rule"]),
         estimate=estimate_of(one),
         limits=limits_of(one),
         decided=one.get("decided_by") or "",

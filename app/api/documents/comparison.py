@@ -24,7 +24,7 @@ from app.api.documents.document import (
     Tag,
     Words,
 )
-from app.api.documents.reading import metric_within, sentence
+from app.domain.catalogue import spoken
 from app.domain.division import slice_text
 from app.domain.wording import (
     MOST_NAMED,
@@ -37,6 +37,7 @@ from app.domain.wording import (
     rounded,
     run_name,
     run_names,
+    sentence,
     whole,
 )
 from app.domain.wording import PAGE as ON_PAGES
@@ -107,7 +108,7 @@ def _result(answer: Json) -> tuple[str, ...]:
     for place, (word, names) in enumerate(said):
         parts.append(f"{' ' if place else ''}{word}: ")
         for at, name in enumerate(names[:MOST_NAMED]):
-            parts += [", ", Name(name)] if at else [Name(name)]
+            parts += [", ", MetricName(name)] if at else [MetricName(name)]
         parts.append(f" and {len(names) - MOST_NAMED} more." if len(names) > MOST_NAMED else ".")
     return tuple(parts)
 
@@ -115,7 +116,7 @@ def _result(answer: Json) -> tuple[str, ...]:
 def best_said(answer: Json, key: str, task: str | None = None) -> str:
     """Return which run is the best by a metric, and which may be as good; else by how much it is ahead."""
     metric, called = answer["metrics"][key], run_names(answer["evaluations"])
-    name = metric_within(key, task)[0]
+    name = spoken(key, task)
     order = sorted(range(len(called)), key=lambda place: metric["ranks"][place] or len(called) + 1)
     best, second = order[:2]
     if metric["values"][best] is None:
@@ -131,6 +132,17 @@ def best_said(answer: Json, key: str, task: str | None = None) -> str:
     ahead = [turned(one, ids[best]) for one in between]
     by = [ON_PAGES.said(one["difference"], one["low"], one["high"], sign=True) for one in ahead]
     return f"{said}, ahead of {called[second]}{''.join(f' by {one}' for one in by)}. No other may be as good."
+
+
+def disagreement_said(one: Json, answer: Json) -> str:
+    """Return which metrics prefer which of two runs."""
+    called = dict(zip((run["id"] for run in answer["evaluations"]), run_names(answer["evaluations"]), strict=True))
+    first, second = (
+        f"{listed_names([spoken(metric) for metric in side['metrics'][:MOST_NAMED]])} "
+        f"prefer{'s' * (len(side['metrics']) == 1)} {called[side['evaluation_id']]}"
+        for side in one["prefers"]
+    )
+    return f"{sentence(first)}, but {second}."
 
 
 def other_way_round(answer: Json) -> Json:
@@ -154,7 +166,9 @@ def _of_runs(answer: Json) -> Document:
     role = " (baseline)" if pair and answer.get("baseline_id") == runs[1]["id"] else ""
     paired = f"{'Paired' if design['paired'] else 'Not paired'}: {design['reason']}."
     findings = [Said(one["severity"], one["message"]) for one in answer.get("findings") or ()]
-    disagreements = [Said("note", one["message"]) for one in answer["disagreements"][:_MOST_DISAGREEMENTS]]
+    disagreements = [
+        Said("note", disagreement_said(one, answer)) for one in answer["disagreements"][:_MOST_DISAGREEMENTS]
+    ]
     against = f"to the baseline {baseline}" if baseline else "to the best"
     headline = next(iter(answer["metrics"]))
     lede = f"{names[0]} less {names[1]}, with" if pair else f"The runs in order, their differences {against} with"

@@ -221,6 +221,7 @@ class Rule:
         key: Of the metric in the catalogue; empty where there is none.
         estimate: A number that is written already where it is a count.
         limits: Each with whether what lies below it is wrong; None where that cannot be told.
+        said: What it asks of its metric, without signs.
         decided: The value that decides, where there are several.
         message: Why the verdict is as it is.
     """
@@ -229,6 +230,7 @@ class Rule:
     title: str
     key: str
     demand: Words
+    said: str
     estimate: Estimate | str
     limits: Sequence[tuple[float, bool | None]]
     decided: str

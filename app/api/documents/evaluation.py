@@ -34,24 +34,23 @@ from app.api.documents.reading import (
     class_word,
     ends_of,
     has_classes,
-    in_words,
     key_of,
-    metric_card,
+    metric_sentence,
     overall,
     positive_counts,
     precision_of,
     recalls_of,
     said_once,
-    sentence,
     shown_first,
     weakest_classes,
 )
+from app.domain.catalogue import spoken, titled
 from app.domain.expressions.syntax import write_label
 from app.domain.inputs.kind import EQUALLY_FREQUENT
 from app.domain.inputs.kinds import KINDS, task_of
 from app.domain.named_metrics import F1, PRECISION, RECALL
 from app.domain.wording import PAGE as ON_PAGES
-from app.domain.wording import dataset_name, number, percent, run_name, share, whole
+from app.domain.wording import dataset_name, number, percent, run_name, sentence, share, whole
 
 # Rows of a text, which has at most 60 lines.
 _SHORT_METRICS, _SHORT_CLASSES, _SHORT_QUERIES = 20, 8, 5
@@ -111,7 +110,11 @@ def evaluation_document(answer: Json) -> Document:
             f"Intervals are at {values.level}. {_SCALED if balanced and _balanced(answer) == EQUALLY_FREQUENT else ''}"
             "All numbers, exact and with the method of each interval, are in the JSON answer."
         ],
-        terms=sorted({(key, *metric_card(key, task)) for key in map(key_of, values.keys) if metric_card(key, task)[1]}),
+        terms=sorted(
+            (key, titled(key, task), said)
+            for key in {*map(key_of, values.keys)}
+            if (said := metric_sentence(key, task))
+        ),
         task=task,
         records=Records(_HEADS, list(_Lines(answer).all())),
     )
@@ -173,7 +176,7 @@ def _verdict(answer: Json) -> str:
     if key is None:
         return "No usual metric has a value."
     one = headline[key]
-    said = f"{metric_card(key, _task(answer))[0]} is {ON_PAGES.said(one['value'], one['low'], one['high'])}."
+    said = f"{titled(key, _task(answer))} is {ON_PAGES.said(one['value'], one['low'], one['high'])}."
     weakest = answer["headline"].get("weakest_class")
     if weakest is not None:
         said += f" The lowest recall is that of {class_word(answer)} {weakest['label']}: "
@@ -199,10 +202,10 @@ class _Values:
     def row(self, key: str, value: float | None, note: str = "") -> list[Cell]:
         """Return one row; a value that does not exist has its reason."""
         one = self._estimate(key, value, note)
-        name, explained = metric_card(key, _task(self._answer))
-        known = explained and key in self.keys
+        task = _task(self._answer)
+        named = Term(key, titled(key, task)) if key in self.keys and metric_sentence(key, task) else None
         stays = has_classes(self._answer) and not one.moves
-        return [Term(key, name) if known else (MetricName(key),), one, "same" if stays else one.twin]
+        return [named or (MetricName(key),), one, "same" if stays else one.twin]
 
     def _estimate(self, name: str, value: float | None, note: str) -> Estimate:
         groups, twin = self._answer["metrics"], self._answer["metrics"].get(_BALANCED, {}).get(name)
@@ -248,7 +251,7 @@ class _Values:
 
     def heading(self) -> Words:
         """Say which of these values owes most to prevalence."""
-        names = [metric_card(key, _task(self._answer))[0] for key in self._moved]
+        names = [titled(key, _task(self._answer)) for key in self._moved]
         return headings.of_metrics(self._answer, self._moved, names, _balanced(self._answer))
 
     def _by_chance(self, key: str) -> str:
@@ -269,7 +272,7 @@ class _Values:
         groups = [
             Group(
                 [
-                    [metric_card(key, _task(self._answer))[0], *self.row(key, value)]
+                    [titled(key, _task(self._answer)), *self.row(key, value)]
                     for key, value in self._answer["metrics"][group].items()
                     if key not in self.keys
                 ],
@@ -348,7 +351,7 @@ def _queries(answer: Json) -> Iterator[Section]:
     queries = answer.get("queries")
     if not queries or not queries["lowest"]:
         return
-    name = metric_card(queries["lowest_by"], _task(answer))[0]
+    name = titled(queries["lowest_by"], _task(answer))
     columns = [
         Column("query", Kind.NAME, cut=40),
         Column("value", Kind.VALUE, style="strong"),
@@ -440,9 +443,14 @@ def _undefined(answer: Json) -> Section:
         metrics, labels = found.setdefault(reason, ({}, {}))
         metrics[one["metric"]] = None
         labels[label] = None
+    task = _task(answer)
     rows: list[list[Cell]] = [
-        [in_words(_several(metrics)), _several(label for label in labels if label) or "all together", sentence(reason)]
-        for reason, (metrics, labels) in list(found.items())[:_MOST_UNDEFINED]
+        [
+            _several(spoken(one, task) for one in metrics),
+            _several(filter(None, labels)) or "all together",
+            sentence(why),
+        ]
+        for why, (metrics, labels) in list(found.items())[:_MOST_UNDEFINED]
     ]
     columns = [Column("Metric"), Column("Class"), Column("Why")]
     blocks: list[Block] = []

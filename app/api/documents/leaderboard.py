@@ -20,8 +20,8 @@ from app.api.documents.document import (
     Section,
     Table,
 )
-from app.api.documents.reading import counted, interval_words, moves_with_prevalence, sentence
-from app.domain.wording import dataset_name, percent, run_name, whole
+from app.api.documents.reading import counted, interval_words, moves_with_prevalence
+from app.domain.wording import dataset_name, percent, run_name, sentence, whole
 
 _HEADS: Final = ("rank", "model", "version", "value", "low", "high", "n_samples", "evaluation_id", "reason")
 

@@ -1,14 +1,11 @@
 """Reads answers as they are in JSON: where the values of an evaluation stand, and what is said first."""
 
-import re
 from collections.abc import Sequence
-from functools import cache
-from typing import Final
 
 from app.api.documents.document import Json
-from app.domain.catalogue import describe_metric, metric_by_name
+from app.domain.catalogue import metric_by_name
 from app.domain.errors import DomainError
-from app.domain.expressions.syntax import write_label
+from app.domain.expressions.syntax import read, write_label
 from app.domain.inputs.multilabel import Multilabel
 from app.domain.named_metrics import LOSSES_SHOWN, PRECISION, RECALL, SHOWN, SHOWN_OF_TWO
 from app.domain.wording import percent, whole
@@ -21,74 +18,29 @@ def counted(number: float | None) -> str:
     return "-" if number is None else whole(number)
 
 
-def sentence(note: str) -> str:
-    """Return a text as a sentence begins."""
-    return note[:1].upper() + note[1:]
-
-
 # --- metrics ---------------------------------------------------------------------------------------------------------
 
-_LABEL: Final = r"""@("[^"]*"|[^\s,;:()\[\]"]*[^\s,;:.()\[\]"])"""
-_METRIC: Final = re.compile(rf"(\w+)(\([\w.=, ]+\))?(?:{_LABEL})?")
-_QUOTES: Final = '"'
-_LOWEST_OF_ALL: Final = re.compile(r"min\((\w+)@\*\)")
-# Within a sentence: what cannot be a word of it.
-_KEYS: Final = re.compile(
-    rf"(?<![\w./])(?:[a-z0-9]+(?:_[a-z0-9]+)+(?:\([\w.=, ]+\))?(?:{_LABEL})?|\w+{_LABEL}"
-    # An abbreviation: three letters that cannot be spoken.
-    r"|[b-df-hj-np-tv-xz]{3}(?!\())(?!\w|\.\w)"
-)
 
-
-@cache
-def metric_within(key: str, task: str | None = None) -> tuple[str, str]:
-    """Return the name of a metric of a task within a sentence, perhaps with a class, and its own sentence; of an
-    expression its text alone.
-    """
-    lowest = _LOWEST_OF_ALL.fullmatch(key)
-    found = lowest or _METRIC.fullmatch(key)
-    if found is None:
-        return key, ""
+def metric_sentence(key: str, task: str | None = None) -> str:
+    """Return the sentence on the card of a metric; none of an expression of several."""
     try:
-        card = describe_metric(metric_by_name(found[1], task))
+        return metric_by_name(read(key).name, task).card.sentence
     except DomainError:
-        return key, ""
-    if lowest:
-        return f"lowest {card.name} of any class", ""
-    parameters, label = found[2], found[3]
-    of = f" of {label.strip(_QUOTES)}" if label not in (None, "*") else " of every class" if label else ""
-    return f"{card.name} {parameters or ''}".rstrip() + of, card.sentence
-
-
-def metric_card(key: str, task: str | None = None) -> tuple[str, str]:
-    """Return the name of a metric as it stands alone, and its sentence, as ``metric_within`` does."""
-    name, explained = metric_within(key, task)
-    return (key if name == key and not explained else sentence(name)), explained
+        return ""
 
 
 def moves_with_prevalence(metric: str) -> bool | None:
     """Return whether prevalence moves a metric; None for one of other tasks than classes, or an expression."""
-    found = _METRIC.fullmatch(metric)
     try:
-        card = None if found is None else describe_metric(metric_by_name(found[1]))
+        card = metric_by_name(read(metric).name).card
     except DomainError:
         return None
-    return None if card is None or "multiclass" not in card.tasks else card.prevalence != "insensitive"
+    return None if "multiclass" not in card.tasks else card.prevalence != "insensitive"
 
 
 def key_of(metric: str) -> str:
     """Return a metric of a class without the class."""
     return metric.partition("@")[0]
-
-
-def in_words(text: str) -> str:
-    """Return a text of the service with the names of metrics in place of their keys, as a page has it."""
-
-    def named(found: re.Match[str]) -> str:
-        before = text[: found.start()].rstrip()
-        return (metric_within if before and not before.endswith(".") else metric_card)(found[0])[0]
-
-    return _KEYS.sub(named, text)
 
 
 # --- evaluations -----------------------------------------------------------------------------------------------------

@@ -25,7 +25,8 @@ from app.api.documents.document import (
     Tag,
     Words,
 )
-from app.api.documents.reading import counted, interval_words, metric_card
+from app.api.documents.reading import counted, interval_words
+from app.domain.catalogue import titled
 from app.domain.division import conditions_of, slice_text
 from app.domain.expressions.conditions import text_of
 from app.domain.wording import p_value, rounded, whole
@@ -71,7 +72,7 @@ def slices_document(answer: Json) -> Document:
             *(
                 Section(
                     f"slices-{place}",
-                    metric_card(name, None)[0],
+                    titled(name, None),
                     [_table(answer, name)],
                     _LEDE,
                     _says(answer, name, other),
@@ -107,7 +108,7 @@ def _table(answer: Json, metric: str) -> Table:
     ]
     rows = [_row(one, one["metrics"][metric], answer["evaluation_id"]) for one in ordered]
     return Table(
-        f"{metric_card(metric)[0]} by slice",
+        f"{titled(metric)} by slice",
         columns,
         [Group(rows)],
         interval_words(answer["level"]),

@@ -15,11 +15,11 @@ from app.api.documents.comparison import (
     outcome,
 )
 from app.api.documents.document import Json
-from app.api.documents.reading import metric_card
 from app.api.plots import marks
 from app.api.plots.look import Figure, Look, Spec
 from app.api.plots.marks import ROW_HEIGHT, Row, apart, sentences
 from app.api.plots.registry import FigureData, Needs, figure
+from app.domain.catalogue import titled
 from app.domain.errors import NoFigure
 from app.domain.wording import PLAIN, number, percent, printable, run_name, run_names
 from app.domain.wording import names as listed_names
@@ -86,7 +86,7 @@ def _pairs(answer: Json) -> list[tuple[str, str]]:
 def _rows(answer: Json, names: Mapping[str, str], a: str, b: str) -> list[Row]:
     rows = []
     for key, metric in answer["metrics"].items():
-        called = printable(metric_card(key)[0])
+        called = printable(titled(key))
         for pair in metric["differences"]:
             if (pair["a"], pair["b"]) != (a, b) or pair["difference"] is None:
                 continue

@@ -6,11 +6,11 @@ from itertools import pairwise
 
 from app.api.documents.document import Json
 from app.api.documents.history import LEVEL, day
-from app.api.documents.reading import metric_card
 from app.api.plots import marks
 from app.api.plots.look import Figure, Look, Spec
 from app.api.plots.marks import Row, sentences
 from app.api.plots.registry import FigureData, Needs, figure
+from app.domain.catalogue import titled
 from app.domain.errors import NoFigure
 from app.domain.wording import PAGE, dataset_name, percent, printable, whole
 
@@ -51,12 +51,12 @@ def _in_words(items: Sequence[Json], metric: str) -> str:
     known = [one for one in items if one["metrics"][metric]["value"] is not None]
     first, last = (PAGE.value(known[place]["metrics"][metric]["value"]) for place in (0, -1))
     span = f"from {day(known[0])}, {first}, to {day(known[-1])}, {last}"
-    return f"{printable(metric_card(metric)[0])} of {whole(len(known))} evaluations {span}."
+    return f"{printable(titled(metric))} of {whole(len(known))} evaluations {span}."
 
 
 def _changed(change: Json, items: Sequence[Json]) -> str:
     at = next((day(one) for one in items if one["evaluation"] == change["to"]), "")
-    name, levels = metric_card(change["metric"])[0], (PAGE.value(change[side]) for side in ("before", "after"))
+    name, levels = titled(change["metric"]), (PAGE.value(change[side]) for side in ("before", "after"))
     return f"{printable(name)} changed from {' to '.join(levels)}, {at}." if at else ""
 
 
@@ -108,7 +108,7 @@ def _panel(look: Look, items: Sequence[Json], metric: str, changes: Sequence[Jso
                 look,
             ),
         ],
-        title=printable(metric_card(metric)[0]),
+        title=printable(titled(metric)),
     )
 
 

@@ -9,10 +9,11 @@ from app.api.plots.look import Figure, Look, Spec
 from app.api.plots.marks import Row, apart, called, sentences
 from app.api.plots.matrices import WITH_SHARES, coloured_by_share, grid, in_percent, ink_on_share
 from app.api.plots.registry import FigureData, Needs, figure
+from app.domain.catalogue import spoken, titled
 from app.domain.errors import NoFigure
 from app.domain.inputs.ranking import Ranking
 from app.domain.inputs.sets import Sets
-from app.domain.wording import number, share, whole
+from app.domain.wording import number, sentence, share, whole
 from app.services.decide.distributions import UnitSpread, unit_spreads
 
 # Up to this many rows and columns a cell has its count in it.
@@ -143,7 +144,7 @@ def _spread(given: FigureData, kind: str, one: str, many: str) -> Figure:
     if not spreads:
         raise NoFigure(f"expected {many} with a value, and none has one")
     return Figure(
-        title=f"{' and '.join(spread.metric for spread in spreads)} of each {one}",
+        title=sentence(f"{' and '.join(spoken(spread.metric) for spread in spreads)} of each {one}"),
         subtitle=(given.heading, "line: median; shaded: the middle half"),
         text=sentences(*(_in_words(spread, many) for spread in spreads)),
         body=marks.side_by_side([_panel(given.look, spread, many) for spread in spreads], below=True, spacing=16),
@@ -154,15 +155,15 @@ def _in_words(spread: UnitSpread, many: str) -> str:
     lower, median, upper = spread.quartiles
     without = f" {whole(spread.without)} {many} have no value." if spread.without else ""
     return (
-        f"{spread.metric} of {whole(spread.known)} {many}: the median is {number(median)}, the middle half lies "
-        f"between {number(lower)} and {number(upper)}; it is 0 for {whole(spread.lowest)} and 1 for "
+        f"{titled(spread.metric)} of {whole(spread.known)} {many}: the median is {number(median)}, the "
+        f"middle half lies between {number(lower)} and {number(upper)}; it is 0 for {whole(spread.lowest)} and 1 for "
         f"{whole(spread.highest)} of them.{without}"
     )
 
 
 def _panel(look: Look, spread: UnitSpread, many: str) -> Spec:
     lower, median, upper = spread.quartiles
-    x = marks.rate("from", spread.metric)
+    x = marks.rate("from", titled(spread.metric))
     y = marks.quantity("count", many, domain=(0.0, 1.05 * max(spread.counts)), tickCount=3, tickMinStep=1)
     middle, half = [{"from": lower, "to": upper}], {**marks.span(x, "x", "from", "to"), **marks.FULL_HEIGHT}
     layers = [

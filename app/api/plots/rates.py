@@ -9,6 +9,7 @@ from app.api.plots import marks
 from app.api.plots.look import Figure, Look, Spec
 from app.api.plots.marks import BROAD, DASHES, SQUARE, STROKES, Row, called, sentences
 from app.api.plots.registry import FigureData, Needs, Run, as_answered, class_of, figure, matrix_of, needs_classes
+from app.domain.catalogue import titled
 from app.domain.errors import NoFigure
 from app.domain.named_metrics import ACCURACY, PRECISION, RANKED, RECALL, SPECIFICITY, SWEPT
 from app.domain.wording import number, printable
@@ -408,7 +409,7 @@ def prevalence(given: FigureData) -> Figure:
     """Metrics at every share of one class, with limits; of several runs, their accuracy."""
     single = len(given.runs) == 1
     label = given.run.sweep["sweep"]["class"]
-    lines = list(given.run.sweep["metrics"]) if single else given.names
+    lines = [titled(key) for key in given.run.sweep["metrics"]] if single else given.names
     rows = [
         row
         for line, run in zip(given.names, given.runs, strict=True)
@@ -451,7 +452,7 @@ def _share_rows(run: Run, caption: str | None) -> list[Row]:
     return [
         {**row, **{end: None if values[end] is None else values[end][row["point"]] for end in ("low", "high")}}
         for key, values in sweep["metrics"].items()
-        for row in marks.points(sweep["grid"], values["value"], run=key if caption is None else caption)
+        for row in marks.points(sweep["grid"], values["value"], run=caption or titled(key))
     ]
 
 

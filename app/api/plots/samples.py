@@ -6,7 +6,6 @@ from statistics import NormalDist
 from typing import Any, Final
 
 from app.api.documents.document import Json
-from app.api.documents.reading import sentence
 from app.api.plots import marks
 from app.api.plots.classes import zones, zones_said
 from app.api.plots.look import Figure, Look, Spec
@@ -15,7 +14,7 @@ from app.api.plots.registry import FigureData, Needs, Run, figure, place_in, wea
 from app.domain.errors import NoFigure
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.named_metrics import PRECISION, RECALL
-from app.domain.wording import number, percent, share, whole
+from app.domain.wording import number, percent, sentence, share, whole
 from app.services.decide.curves import BandForm, CurveName, CurveQuestion, has_band
 from app.services.decide.distributions import Histogram, histogram_of
 

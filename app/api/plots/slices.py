@@ -10,6 +10,7 @@ from app.api.plots.look import Figure, Look, Spec
 from app.api.plots.marks import Row, apart, sentences
 from app.api.plots.matrices import WITH_SHARES, coloured_by_share, grid, in_percent, ink_on_share
 from app.api.plots.registry import FigureData, Needs, figure
+from app.domain.catalogue import spoken
 from app.domain.division import slice_text
 from app.domain.errors import NoFigure
 from app.domain.inputs.attributes import value_rank
@@ -35,7 +36,7 @@ def slices(given: FigureData) -> Figure:
     worst = max(coloured, key=lambda row: row["share"], default=None)
     small = sum(len(_of_pair(answer["left_out"], pair)) for pair in pairs)
     return Figure(
-        title=f"What is lost to {printable(metric)}, by two attributes at once",
+        title=f"What is lost to {printable(spoken(metric))}, by two attributes at once",
         subtitle=(
             f"lost of all cases; colours: their share, of {_FEWEST} cases and more",
             _empty(small),

@@ -1,6 +1,6 @@
 """Figure of a gate check: each rule with its limit, the value, its interval and the verdict."""
 
-from app.api.documents.check import axis_of, estimate_of, limits_of, rule_text
+from app.api.documents.check import axis_of, estimate_of, limits_of, rule_said
 from app.api.documents.document import Json
 from app.api.documents.text import estimated
 from app.api.plots import marks
@@ -38,7 +38,7 @@ def verdict(given: FigureData) -> Figure:
 def _in_words(result: Json) -> str:
     value, ends = estimated(estimate_of(result))
     interval = f", interval {ends}" if result["low"] is not None else ""
-    return f"{rule_text(result['rule'])}: value {value}{interval}, {result['verdict']}."
+    return f"{rule_said(result['rule'])}: value {value}{interval}, {result['verdict']}."
 
 
 def _panel(look: Look, result: Json) -> Spec:
@@ -62,7 +62,7 @@ def _panel(look: Look, result: Json) -> Spec:
             marks.layer("rule", interval, {**across, **middle}, name="interval", strokeWidth=2.5, color=colour),
             marks.layer("point", [{"at": result["value"]}], {"x": x, **middle}, name="value", style=result["verdict"]),
         ],
-        title=f"{rule_text(result['rule'])}: {result['verdict']}",
+        title=f"{rule_said(result['rule'])}: {result['verdict']}",
     )
     found["title"] |= {"fontWeight": 600, "color": colour}
     return found

@@ -33,12 +33,14 @@ from app.api.documents.document import (
     Table,
     Tag,
     Term,
+    Words,
 )
-from app.api.documents.reading import in_words, key_of, metric_card, sentence
+from app.api.documents.reading import key_of
 from app.api.documents.text import plain
 from app.api.plots.look import BREAKS, Theme, colours_of, lines_of
 from app.api.plots.matrices import WITH_COUNTS, WITH_SHARES, beside_each_other, in_percent
-from app.domain.wording import PAGE, printable, share, whole
+from app.domain.catalogue import spoken, titled
+from app.domain.wording import PAGE, printable, sentence, share, whole
 
 _ID: Final = re.compile(r'\bid="([\w-]+)"|url\(#([\w-]+)\)')
 _PROLOGUE: Final = re.compile(r"^<\?xml.*?\?>|<!DOCTYPE.*?>", re.DOTALL)
@@ -199,7 +201,7 @@ def view(document: Document, at: At = None) -> dict[str, Any]:
     """Return the parts of a document as the template writes them."""
     said = document.said(Medium.PAGE)
     findings = [_finding(one) for one in said if one.kind != "result"]
-    title, on = plain(document.title), plain(document.on)
+    title, on = _said(document.title), plain(document.on)
     return {
         "page": {
             "title": title if isinstance(document.title[0], Name) else sentence(title),
@@ -207,7 +209,7 @@ def view(document: Document, at: At = None) -> dict[str, Any]:
             "id": document.identifier,
         },
         "document": document,
-        "say": next((in_words(plain(one.text)) for one in said if one.kind == "result"), ""),
+        "say": next((_said(one.text) for one in said if one.kind == "result"), ""),
         "findings": findings[:_MOST_SAID],
         "more": findings[_MOST_SAID:],
         "sections": [
@@ -223,6 +225,12 @@ def view(document: Document, at: At = None) -> dict[str, Any]:
     }
 
 
+def _said(text: Words) -> str:
+    """Return a sentence in which metrics have their names."""
+    parts = (text,) if isinstance(text, str) else text
+    return plain(tuple(spoken(part) if isinstance(part, MetricName) else part for part in parts))
+
+
 def _block(block: Block, at: At) -> dict[str, Any]:
     match block:
         case Table():
@@ -234,11 +242,11 @@ def _block(block: Block, at: At) -> dict[str, Any]:
         case Figures():
             return {"kind": "figures", "said": block.said}
         case Said():
-            return {"kind": "said", "text": in_words(plain(block.text))}
+            return {"kind": "said", "text": plain(block.text)}
 
 
 def _finding(one: Said) -> dict[str, Any]:
-    head, stop, rest = in_words(plain(one.text)).partition(". ")
+    head, stop, rest = plain(one.text).partition(". ")
     severity = one.kind if one.kind in _SEVERITIES else "note"
     return {"severity": severity, "word": one.kind.capitalize(), "head": head + stop.strip(), "rest": rest}
 
@@ -327,7 +335,7 @@ def _cell(cell: Cell, at: At) -> Markup:
             return Markup('<a class="t" href="#d-{}">{}</a>').format(key_of(cell.key), printable(cell.name))
     parts = (cell,) if isinstance(cell, str) else cell
     return Markup("").join(
-        escape(printable(metric_card(one)[0]))
+        escape(printable(titled(one)))
         if isinstance(one, MetricName)
         else Markup("<bdi>{}</bdi>").format(printable(one))
         if isinstance(one, Name)
@@ -404,9 +412,9 @@ def _rule(rule: Rule) -> dict[str, Any]:
         "verdict": rule.verdict,
         "title": printable(rule.title),
         "key": rule.key,
-        "demand": plain(rule.demand),
+        "demand": rule.said,
         "decided": printable(rule.decided),
-        "message": in_words(printable(rule.message)),
+        "message": printable(rule.message),
         "text": text,
         "interval": interval,
         "axis": _axis(rule, one) if isinstance(one, Estimate) and one.value is not None else None,

@@ -11,16 +11,17 @@ from fastapi import Query, Request
 from starlette.responses import Response
 
 from app.api.deps import UseContext
-from app.api.documents.comparison import best_said, comparison_document, other_way_round, turned
+from app.api.documents.comparison import best_said, comparison_document, disagreement_said, other_way_round, turned
 from app.api.documents.document import Json, Table
-from app.api.documents.reading import class_word, ends_of, in_words, metric_card, overall, recalls_of, sentence
+from app.api.documents.reading import class_word, ends_of, overall, recalls_of
 from app.api.plots.registry import as_answered
 from app.api.report import table_view
 from app.api.ui.web import Web, page_routes, respond, write
+from app.domain.catalogue import titled
 from app.domain.expressions.syntax import write_label
 from app.domain.inputs.kinds import KINDS, task_of
 from app.domain.named_metrics import COMPARED, RANKED, RECALL
-from app.domain.wording import PAGE, dataset_name, percent, printable, run_names, whole
+from app.domain.wording import PAGE, dataset_name, percent, printable, run_names, sentence, whole
 from app.services.compare.comparison_answer import Besides
 from app.services.compare.comparisons import NewComparison
 
@@ -106,13 +107,14 @@ class _Compared:
         """Return what the template writes."""
         answer, design, pair = self._answer, self._answer["design"], len(self._order) == _PAIR
         datasets = list(dict.fromkeys(dataset_name(one["dataset"], version=True) for one in self._reports))
-        said = [*(answer.get("findings") or ()), *answer["disagreements"][:_DISAGREEMENTS]]
+        said = [one["message"] for one in answer.get("findings") or ()]
+        said += [disagreement_said(one, answer) for one in answer["disagreements"][:_DISAGREEMENTS]]
         axis = sorted({self._start, round((self._start + 1.0) / 2, 2), 1.0})
         return {
             "title": f"{self._names[0]} against {self._names[1]}" if pair else f"{len(self._order)} runs",
             "on": f"on {datasets[0]}" if len(datasets) == 1 else f"on {len(datasets)} datasets",
             "say": best_said(answer, self._first, self._task),
-            "notes": [in_words(printable(one["message"])) for one in said],
+            "notes": [printable(one) for one in said],
             "runs": list(zip(self._names, self._ids, strict=True)),
             "best": self._may_be_best(self._first),
             "pairs": [
@@ -133,13 +135,13 @@ class _Compared:
             "design": f"{'Paired' if design['paired'] else 'Not paired'}: {printable(design['reason'])}.",
             "rope": f"{design['rope']:g}",
             "method": design["multiplicity"]["method"],
-            "remarks": [in_words(printable(sentence(one))) for one in answer["notes"]],
+            "remarks": [printable(sentence(one)) for one in answer["notes"]],
         }
 
     # --- in words
 
     def _called(self, key: str) -> str:
-        return metric_card(key, self._task)[0]
+        return titled(key, self._task)
 
     def _counted(self) -> dict[str, int]:
         verdicts = [self._difference(key, *pair)["verdict"] for key in self._metrics for pair in self._pairs]

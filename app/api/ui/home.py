@@ -17,11 +17,7 @@ from app.api.documents.leaderboard import leaderboard_notes, leaderboard_table
 from app.api.documents.reading import (
     class_word,
     has_classes,
-    in_words,
-    metric_card,
-    metric_within,
     positive_counts,
-    sentence,
     weakest_classes,
 )
 from app.api.documents.text import plain
@@ -32,14 +28,14 @@ from app.api.ui.compare import MOST_RUNS
 from app.api.ui.web import Web, page_routes, render
 from app.api.v1.listing import Filters, UseFilters, listed_evaluations
 from app.api.v1.requests.fields import SOUGHT
-from app.domain.catalogue import describe_metric, listed, metric_by_name
+from app.domain.catalogue import describe_metric, listed, metric_by_name, spoken, titled
 from app.domain.decisions import CheckFilter
 from app.domain.errors import InvalidExpression, OutOfReach
 from app.domain.evaluation import DatasetRef
 from app.domain.findings import Finding
 from app.domain.inputs.kinds import KINDS, task_of
 from app.domain.named_metrics import ACCURACY, BALANCED, HEADLINE, RANKED, RECALL
-from app.domain.wording import PAGE, dataset_name, names, percent, printable, run_name, whole
+from app.domain.wording import PAGE, dataset_name, names, percent, printable, run_name, sentence, whole
 from app.services.rank import LeaderboardQuery
 
 router = page_routes()
@@ -175,7 +171,7 @@ def _run(item: Json, columns: Sequence[tuple[str, str]], findings: Mapping[UUID,
     # A run of another task than most has its own value in words.
     own = [] if units is None or any(key in metrics for key, _ in columns) else map(listed, units.ranked)
     return {
-        "finding": None if finding is None else (finding.severity.value, _first_sentence(in_words(finding.message))),
+        "finding": None if finding is None else (finding.severity.value, _first_sentence(finding.message)),
         "own": next((f"{name} {PAGE.value(metrics[key])}" for key, name in own if key in metrics), ""),
         "id": item["id"],
         "name": run_name(item["model"]),
@@ -232,7 +228,7 @@ async def _block(context: Context, board: Json) -> dict[str, Any]:
     }
     report = read[lines[0]["evaluation"]["id"]]
     task = task_of(report["input"]["kind"], report["input"])
-    card = metric_within(board["metric"], task)[0]
+    card = spoken(board["metric"], task)
     moves = has_classes(report) and board["metric"] not in report["metrics"]["prevalence_insensitive"]
     mark = ("o" if moves else "d") if has_classes(report) else "shape"
     changed = None if before is None else _changed(card, newest, before, read)
@@ -284,7 +280,7 @@ def _weakest(report: Json, run: str) -> tuple[str, str, str] | None:
     given, queries = report["input"], report.get("queries")
     if queries and queries["lowest"]:
         one = queries["lowest"][0]
-        name = metric_card(queries["lowest_by"], task_of(given["kind"], given))[0]
+        name = titled(queries["lowest_by"], task_of(given["kind"], given))
         items = f"{whole(one['items'])} retrieved, {whole(one['relevant'])} relevant."
         return "Weakest query", f"{printable(str(one['query_id']))}: {name} {PAGE.value(one['value'])}.", items
     if not has_classes(report) or not weakest_classes(report):

@@ -9,13 +9,13 @@ from starlette.responses import RedirectResponse, Response
 
 from app.api.deps import Context, UseContext
 from app.api.documents.document import Json
-from app.api.documents.reading import in_words, metric_card, sentence
 from app.api.plots.registry import as_answered
 from app.api.ui.web import Web, page_routes, render
 from app.api.v1.requests.fields import SOUGHT
+from app.domain.catalogue import titled
 from app.domain.errors import OutOfReach
 from app.domain.named_metrics import PRECISION, RECALL, SWEPT
-from app.domain.wording import PAGE, dataset_name, percent, printable, rounded, run_name, significant, whole
+from app.domain.wording import PAGE, dataset_name, percent, printable, rounded, run_name, sentence, significant, whole
 from app.services.project.projection import Marked, Scenario, Sweep
 from app.services.project.simulator import Simulated
 
@@ -154,13 +154,13 @@ async def _metrics(context: Context, identifier: UUID, label: str) -> dict[str, 
     named = {found["sweep"]["observed"]: "this data", found["sweep"]["equal"]: "equal prevalence"}
     return {
         "reason": "",
-        "names": [metric_card(key)[0] for key in found["metrics"]],
+        "names": [titled(key) for key in found["metrics"]],
         "level": percent(found["design"]["level"], None).replace(" ", "\u00a0"),
         "rows": [
             (_percent(share), named.get(share, ""), _cells(found["metrics"], place))
             for place, share in enumerate(found["grid"])
         ],
-        "notes": [in_words(printable(sentence(note))) for note in found["notes"]],
+        "notes": [printable(sentence(note)) for note in found["notes"]],
     }
 
 

@@ -16,7 +16,6 @@ from app.api.documentation import NO_SAMPLES, NOT_INSTALLED, fixed_headers
 from app.api.documents.comparison import comparison_document
 from app.api.documents.document import Document, Json
 from app.api.documents.evaluation import evaluation_document
-from app.api.documents.reading import sentence
 from app.api.plots.catalogue import PlotList, drawn, drawn_or_why, names_of, plot_list
 from app.api.plots.causes import falls_of_comparison
 from app.api.plots.look import Look, Theme
@@ -30,6 +29,7 @@ from app.api.v1.requests.fields import SOUGHT, GateName
 from app.api.v1.requests.questions import MOST_OTHERS, identifiers_in
 from app.domain.errors import Fault, NoFigure, NoSamples, OutOfReach
 from app.domain.inputs.kinds import KINDS
+from app.domain.wording import sentence
 from app.services.processes.rendering import PictureFormat
 from app.services.project.projection import Marked, Scenario, Sweep
 

@@ -85,7 +85,9 @@ def test_queries_are_spread_as_the_report_says(client: httpx.Client, ranked: str
     assert (middle["from"], middle["to"]) == pytest.approx((spread["quartile_1"], spread["quartile_3"]))
     assert median["from"] == pytest.approx(spread["median"])
     assert sum(row["count"] for row in layer(panel, "counts")["data"]["values"]) == QUERIES - 1
-    assert f"ndcg_at_k(k=10) of {QUERIES - 1} queries: the median is" in figure["description"]
+    assert (
+        f"Normalised discounted cumulative gain at 10 of {QUERIES - 1} queries: the median is" in figure["description"]
+    )
     assert "1 queries have no value" in figure["description"]
 
 
@@ -109,7 +111,7 @@ def test_labels_are_called_labels(client: httpx.Client) -> None:
 
 
 @pytest.mark.parametrize(
-    ("source", "title"), [(CLUSTERS, "Classes by clusters"), (SETS, "samples_jaccard and samples_f1")]
+    ("source", "title"), [(CLUSTERS, "Classes by clusters"), (SETS, "Jaccard index averaged over samples and F1")]
 )
 def test_figures_stand_on_the_page(client: httpx.Client, source: Json, title: str) -> None:
     assert title in client.get(f"/v1/evaluations/{keep(client, source)}/report").text
@@ -123,4 +125,4 @@ def test_what_is_not_kept_is_not_drawn_and_said(client: httpx.Client, ranked: st
     for name, message in (("per_item", "expected an evaluation of sets"), ("contingency", "expected a clustering")):
         fault = check_problem(client.get(f"/v1/evaluations/{ranked}/plots/{name}.json"), 422, "no_figure")
         assert message in fault["detail"]
-    assert "ndcg_at_k(k=10) of each query" in client.get(f"/v1/evaluations/{ranked}/report").text
+    assert "cumulative gain at 10 of each query" in client.get(f"/v1/evaluations/{ranked}/report").text

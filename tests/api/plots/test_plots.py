@@ -7,10 +7,10 @@ import httpx
 import numpy as np
 import pytest
 
-from app.api.documents.reading import metric_card
 from app.api.plots.catalogue import names_of
 from app.api.plots.matrices import beside_each_other
 from app.api.plots.registry import PLOTS, Needs, Subject
+from app.domain.catalogue import titled
 from tests.api.answers import Json, check_problem, create, evaluation, matrix_input
 from tests.api.plots.world import HOSTILE, check_specification, confused, keep_matrix, layer, values_of
 from tests.api.test_probabilities import make, make_scores
@@ -139,7 +139,7 @@ def test_the_sweep_is_that_of_the_projection(client: httpx.Client, two: str) -> 
     body = {"sweep": sweep, "metrics": ["accuracy"]}
     answer = client.post(f"/v1/evaluations/{two}/projections", json=body).json()
     rows = [
-        row for row in layer(read(client, two, "prevalence"), "curves")["data"]["values"] if row["run"] == "accuracy"
+        row for row in layer(read(client, two, "prevalence"), "curves")["data"]["values"] if row["run"] == "Accuracy"
     ]
     assert [row["x"] for row in rows] == answer["grid"]
     assert [row["y"] for row in rows] == answer["metrics"]["accuracy"]["value"]
@@ -273,7 +273,7 @@ def test_many_differences_are_not_cut_at_the_end(client: httpx.Client) -> None:
     assert drawn["title"]["subtitle"][-1] == "80 of 92: of single classes the largest differences"
     shown = list(dict.fromkeys(one for one in values_of(drawn, "metric") if isinstance(one, str)))
     assert shown[-2:] == ["Harmonic mean of the recalls", "gps(recall@*, precision@3)"]
-    sizes = {metric_card(key)[0]: abs(one["differences"][0]["difference"]) for key, one in made["metrics"].items()}
+    sizes = {titled(key): abs(one["differences"][0]["difference"]) for key, one in made["metrics"].items()}
     left_out = [sizes[name] for name in sizes if name not in shown]
     assert len(left_out) == 12
     assert max(left_out) <= min(sizes[name] for name in shown if name.startswith("Recall of "))

@@ -284,7 +284,7 @@ def test_a_page_has_the_words_of_its_task(client: httpx.Client) -> None:
     text = report(client, run["id"]).text
     assert "class prevalence" not in text
     assert "with its rows" not in text
-    assert "Precision at k (k=10)" in text
+    assert "Precision at 10" in text
     labels = {"kind": "multilabel", "y_true": [["a"], ["b"], ["a", "b"]], "y_pred": [["a"], ["a"], ["b"]]}
     run = create(client, evaluation(input=labels))
     assert "Hamming loss" in report(client, run["id"]).text
