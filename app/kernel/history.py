@@ -77,14 +77,21 @@ class History:
         errors: (n) standard errors, above 0.
         sizes: (n) samples.
         alpha: Error rate of all claims together.
+        covariances: (n, n) of values that share samples. Where these leave a difference of means a larger variance than
+            independent values have, it has that.
     """
 
-    def __init__(self, values: Array, errors: Array, sizes: Array, *, alpha: float = 0.05) -> None:
+    def __init__(
+        self, values: Array, errors: Array, sizes: Array, *, alpha: float = 0.05, covariances: Array | None = None
+    ) -> None:
         self._sizes, self.alpha = sizes, alpha
         # With a 0 before the first, so that the sums of any stretch are differences.
         self._n, self._sums, self._variances = (
             np.concatenate([[0.0], np.cumsum(one)]) for one in (sizes, sizes * values, (sizes * errors) ** 2)
         )
+        self._shared = None
+        if covariances is not None:
+            self._shared = np.pad(np.outer(sizes, sizes) * covariances, ((1, 0), (1, 0))).cumsum(axis=0).cumsum(axis=1)
 
     @cached_property
     def changes(self) -> tuple[Change, ...]:
@@ -132,6 +139,15 @@ class History:
         known = places <= (lasts - start)[:, None]
         rest, variance = np.where(known, n[:, None] - before_n, 1.0), variances / n
         spread, odds = 1.0 / before_n + 1.0 / rest, np.where(known, _odds(places) if odds is None else odds, 0.0)
+        if self._shared is not None:
+            ends, middles = lasts[:, None] + 1, start + places
+            both = self._shared[middles, ends]
+            whole, first, own = (np.diagonal(self._shared)[place] for place in (ends, start, middles))
+            own_n = own - 2.0 * self._shared[start, middles] + first
+            after = whole - 2.0 * both + own
+            across = both - self._shared[start, ends] - own + self._shared[start, middles]
+            of_means = own_n / before_n**2 + after / rest**2 - 2.0 * across / (before_n * rest)
+            spread = np.maximum(spread, of_means / variance[:, None])
         ratios = (_SIZES**2)[:, None] / (float(self._sizes[start]) * spread)[:, None]
         with silently():
             heights = np.log(odds / len(_SIZES))[:, None] - 0.5 * np.log1p(ratios)

@@ -47,7 +47,7 @@ from app.services.estimates.estimates import estimate
 from app.services.estimates.over_slices import slice_findings, why_undefined
 from app.services.estimates.report_intervals import limit_findings
 from app.services.estimates.run_data import RunData, run_data
-from app.services.history import Held, HistoryService
+from app.services.history import REPEATS, Held, HistoryService
 from app.services.ports import EvaluationStore, GateStore, PairedLabels
 from app.services.processes.compute import ComputePool
 from app.services.processes.worker import progressed
@@ -523,8 +523,7 @@ _EXPECTED = "where the value was expected had nothing changed since the last cha
 def _watched(rule: Rule, held: Held) -> RuleResult:
     """Judge a rule on the history: it fails where a change is claimed, and that is where a value is unexpected."""
     one, band = held.value, held.value.expected
-    # What repeats the evaluation before has limits, and a reason why nothing is expected of it.
-    known = band is not None or (one.low is not None and one.reason is not None)
+    known = band is not None or one.reason == REPEATS
     verdict = Verdict.INCONCLUSIVE if not known else Verdict.PASS if held.change is None else Verdict.FAIL
     low, high = (None, None) if band is None else (band.low, band.high)
     value, ends = PLAIN.estimate(one.value, low, high)

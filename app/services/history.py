@@ -27,8 +27,9 @@ from app.domain.wording import number, run_title
 from app.kernel.history import Change, History
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.card import Inputs
-from app.kernel.metrics.expression import Sliced
+from app.kernel.metrics.expression import Sliced, is_smooth
 from app.kernel.numerics.arrays import Array, Mask, silently
+from app.kernel.slices.gaps import cell_influences
 from app.kernel.uncertainty.intervals import two_sided_z
 from app.services.estimands import Better, Estimand, make_estimand, part_of, ranked_by
 from app.services.estimates.estimate import LimitSettings
@@ -53,11 +54,11 @@ from app.services.stored import inputs_of_all, stored_input
 MOST_POINTS, _MOST_ALONE = 10_000, 1000
 LEVEL = 0.95
 _UNKNOWN = "Which evaluations share samples is not known without sample_ids: they are taken as independent."
-_AS_INDEPENDENT = (
-    "The evaluations share their samples, and are taken as independent. Claims are cautious where predictions differ, "
-    "and too bold where those of several evaluations hardly do."
-)
-_REPEATS = "the predictions of the evaluation before, sample by sample: they add nothing to what is known of changes"
+_SAME_SAMPLES = "The evaluations share their samples: what these add to all of them is taken into account."
+REPEATS = "the predictions of the evaluation before, sample by sample: they add nothing to what is known of changes"
+_NOT_KNOWN = "the evaluations share samples, and by how much these move all values of the metric is not known"
+# Samples times evaluations that are looked at together.
+_MOST_SHARED = 1 << 25
 # Neighbours that share more of their samples than the first and less than the second are windows that overlap.
 _SHARED, _SAME = 0.0, 0.9
 
@@ -355,7 +356,7 @@ def series(query: HistoryQuery, whole: Series, kept: KeptSamples) -> HistoryAnsw
     records, runs = [whole.record(place) for place in shown], dict[int, RunData]()
     for metric in dict.fromkeys(query.metrics):
         known = _measured(metric, whole, kept, runs, shown)
-        values[metric], claimed = _judged(metric, whole, kept, known, repeats, alpha, shown)
+        values[metric], claimed = _judged(metric, whole, kept, known, repeats, notes, alpha, shown)
         changes += claimed
     items = [
         HistoryItem(
@@ -409,11 +410,11 @@ class ChangeWatch:
 
 def _held(levels: Sequence[tuple[str, float]], whole: Series, kept: KeptSamples) -> Sequence[Held]:
     """Return what each metric says of the last evaluation of a series."""
-    repeats, _ = _shared(whole, kept)
+    repeats, notes = _shared(whole, kept)
     found, last, runs = list[Held](), range(len(whole))[-1:], dict[int, RunData]()
     for metric, level in levels:
         known, alpha = _measured(metric, whole, kept, runs, last), (1.0 - level) / len(levels)
-        (value,), changes = _judged(metric, whole, kept, known, repeats, alpha, last)
+        (value,), changes = _judged(metric, whole, kept, known, repeats, notes, alpha, last)
         identifier = whole.record(-1).id
         found.append(Held(value, next((one for _, one in changes if one.claimed_at == identifier), None)))
     return found
@@ -445,7 +446,7 @@ def _shared(whole: Series, kept: KeptSamples) -> tuple[Mask, tuple[str, ...]]:
                 pointer="dataset",
             )
         if shared > _SHARED:
-            notes[_AS_INDEPENDENT] = None
+            notes[_SAME_SAMPLES] = None
             repeats[place] = np.array_equal(_sorted(one, mine, kept), _sorted(other, next_ones, kept))
     return repeats, tuple(notes)
 
@@ -536,28 +537,81 @@ def _measured(
 
 
 def _judged(
-    metric: str, whole: Series, kept: KeptSamples, known: _Measured, repeats: Mask, alpha: float, shown: range
+    metric: str,
+    whole: Series,
+    kept: KeptSamples,
+    known: _Measured,
+    repeats: Mask,
+    notes: Sequence[str],
+    alpha: float,
+    shown: range,
 ) -> tuple[list[HistoryValue], list[tuple[int, HistoryChange]]]:
     """Return the shown values of a metric, and its changes, each with the place of the first evaluation after it. What
     has no limits is not looked at, nor what repeats the evaluation before it.
     """
     with silently():
         limited = known.high > known.low
-    looked_at = np.flatnonzero(limited & ~repeats)
+    looked_at, reasons = np.flatnonzero(limited & ~repeats), dict(known.reasons)
+    reasons |= dict.fromkeys(np.flatnonzero(limited & repeats).tolist(), REPEATS)
+    covariances = _covariances(whole, kept, known, looked_at) if _SAME_SAMPLES in notes else None
+    if covariances is None and _SAME_SAMPLES in notes:
+        # Claims as of independent evaluations would be too bold.
+        reasons |= dict.fromkeys(looked_at.tolist(), _NOT_KNOWN)
+        looked_at = looked_at[:0]
     errors = (known.high - known.low)[looked_at] / 2.0 / two_sided_z(LEVEL)
-    history = History(known.values[looked_at], errors, known.sizes[looked_at], alpha=alpha)
+    history = History(known.values[looked_at], errors, known.sizes[looked_at], alpha=alpha, covariances=covariances)
     changes = history.changes if looked_at.size else ()
     bands = np.full((len(shown), 2), np.nan)
     among = np.flatnonzero(np.isin(looked_at, shown))
     if among.size:
         bands[looked_at[among] - shown.start] = history.bands(among)
     said = [(int(looked_at[one.after + 1]), _change(metric, whole, kept, known, looked_at, one)) for one in changes]
-    reasons = {**known.reasons, **dict.fromkeys(np.flatnonzero(limited & repeats).tolist(), _REPEATS)}
     known = replace(known, reasons=reasons)
     return [
         _value(known, known.estimands[whole.part[place]], place, *bands[place - shown.start].tolist())
         for place in shown
     ], said
+
+
+def _covariances(whole: Series, kept: KeptSamples, known: _Measured, places: NDArray[np.intp]) -> Array | None:
+    """Covariances (n, n) of values, by what each sample or group adds to all of them; None where that is not known of
+    one, or they are too many.
+    """
+    found = [
+        own
+        for place in places.tolist()
+        if (own := _influence(whole.record(place), kept, known.estimands[whole.part[place]])) is not None
+    ]
+    if len(found) < places.size or not found:
+        return None
+    names, codes = np.unique(np.concatenate([units for units, _ in found]), return_inverse=True)
+    if names.size * places.size > _MOST_SHARED:
+        return None
+    added, rows = np.zeros((places.size, names.size)), np.repeat(np.arange(places.size), [own.size for own, _ in found])
+    np.add.at(added, (rows, codes), np.concatenate([influence for _, influence in found]))
+    covariances: Array = added @ added.T
+    return covariances
+
+
+def _influence(
+    record: EvaluationRecord, kept: KeptSamples, estimand: Estimand | str
+) -> tuple[NDArray[Any], Array] | None:
+    """Return names of samples or groups (n), and what each adds to a value; None where that is not known."""
+    run: RunData | None = run_data(record, kept.known(record.id))
+    if isinstance(estimand, Estimand) and isinstance(estimand.expression, Sliced) and run is not None:
+        run, estimand = run.slice(estimand.expression.where), part_of(estimand, estimand.expression, record.labels)
+    samples = None if run is None else run.source.samples
+    if isinstance(estimand, str) or run is None or samples is None or samples.ids is None:
+        return None
+    units = samples.ids if samples.groups is None else samples.groups
+    if estimand.scored or run.source.task is not None:
+        parts = run.linear(estimand)
+        return None if parts is None else (units, parts[0].influence)
+    if not is_smooth(estimand.expression):
+        return None
+    (of_cells,) = cell_influences(run.counts, lambda table: estimand.values(estimand.functional(table)))
+    weights = np.ones(1) if samples.masses is None else samples.masses
+    return units, of_cells[samples.truth, samples.predicted] * weights
 
 
 def _size(estimand: Estimand, run: RunData) -> float | None:

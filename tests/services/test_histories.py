@@ -184,3 +184,31 @@ def test_causes_of_one_test_set_are_of_its_samples_and_not_of_each_time_that_the
         assert sum(one.value for one in causes.items) == pytest.approx(causes.difference, abs=1e-12)
         wide.append((causes.items[1].high or 0.0) - (causes.items[1].low or 0.0))
     assert wide[0] > 1.2 * wide[1]
+
+
+def test_versions_that_hardly_differ_on_one_test_set_are_no_new_samples() -> None:
+    """Two stretches of twelve versions that differ in a sample or two, of which the second is right on others by
+    chance: as of independent evaluations that would be a change, and so it is where it is beyond chance on them.
+    """
+    rng, truth = np.random.default_rng(6), np.arange(400) % 2
+    for share, apart, claimed in ((0.15, False, False), (0.3, False, True), (0.15, True, True)):
+        known, wrong = (
+            list[tuple[EvaluationRecord, Samples]](),
+            [rng.permutation(400) < 400 * one for one in (0.1, share)],
+        )
+        for week in range(24):
+            own = wrong[week >= 12].copy()
+            own[week] = not own[week]
+            predicted = np.where(own, 1 - truth, truth)
+            record = record_of(confusion_counts(truth, predicted, 2).astype(int), positive=1, kind="predictions")
+            ids = np.arange(400) + 400 * week * apart
+            known.append((record, Samples(truth, predicted, ids=ids)))
+        kept = KeptSamples.of({record.id: samples for record, samples in known})
+        for metric in ("accuracy", "f_beta(beta=2)@B", "macro_f1"):
+            answer = series(asked(metric), Series.of([alike([record]) for record, _ in known]), kept)
+            assert bool(answer.changes) is claimed, (share, metric)
+            assert [one[:35] for one in answer.notes] == ["The evaluations share their samples"] * (apart is False)
+        if not apart:
+            unknown = series(asked("min(recall@A, recall@B)"), Series.of([alike([one]) for one, _ in known[:3]]), kept)
+            reasons = [one.metrics["min(recall@A, recall@B)"].reason for one in unknown.items]
+            assert {str(one)[:34] for one in reasons} == {"the evaluations share samples, and"}

@@ -15,6 +15,7 @@ from app.domain.inputs.kinds import UNIT_KINDS, units_of
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.inputs.samples import Samples
 from app.domain.slices import Places, places_in, restricted
+from app.kernel.compare.linear import linearised
 from app.kernel.matrix.table import Table, WeightedCounts, at_equal_prevalence
 from app.kernel.metrics.card import Inputs, Metric
 from app.kernel.metrics.expression import (
@@ -41,7 +42,7 @@ from app.kernel.streamed.scores import StreamedRanking, StreamedScores
 from app.kernel.uncertainty.closed_forms import Headlines, OverallInterval, equal_share_headlines, headlines
 from app.kernel.uncertainty.designs import Design, Grouped, Independent, RatesInGroups, Weighted
 from app.kernel.uncertainty.groups import GroupedCounts, Grouping
-from app.kernel.uncertainty.influence import Influences, LabelInfluences, UnitInfluences
+from app.kernel.uncertainty.influence import Influences, LabelInfluences, Linearisation, UnitInfluences
 from app.kernel.uncertainty.simulation import Posterior
 from app.kernel.uncertainty.units import LabelUnits, Run, Units, WeightedLabels
 from app.services.estimands import Estimand
@@ -225,6 +226,16 @@ class RunData:
         if self.source.task is not None:
             return UnitInfluences(self.subject, self.units.n_units, self.n_classes, weights=self.weights)
         return Influences(self.scores)
+
+    def linear(self, estimand: Estimand) -> list[Linearisation] | None:
+        """The values of a metric of samples as sums over these; None where they are none."""
+        if not estimand.scored:
+            return None
+        found = linearised(estimand.expression, self.influences)
+        if found is None and self.label_influences is not None:
+            one = self.label_influences.of_tables(estimand.expression)
+            found = None if one is None else [one]
+        return found
 
     @cached_property
     def label_influences(self) -> LabelInfluences | None:

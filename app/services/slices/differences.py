@@ -19,7 +19,6 @@ from app.domain.inputs.samples import Samples
 from app.domain.slices import Places, attributes_of, samples_at
 from app.kernel.causes import Split
 from app.kernel.compare.differences import Differences
-from app.kernel.compare.linear import linearised
 from app.kernel.loss_causes import LossSplit
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.proportion import Rate
@@ -422,7 +421,7 @@ class Whole:
         sides = (held.own, held.other)
         values = [side.run.values(estimand) for side in sides]
         gaps = values[0] - values[1]
-        parts = [one for side in sides if (one := self._linear(estimand, side)) is not None]
+        parts = [one for side in sides if (one := side.run.linear(estimand)) is not None]
         if len(parts) < len(sides):
             return [Gap(value=value, reason=_FORMLESS if np.isfinite(value) else _UNDEFINED) for value in gaps.tolist()]
         rows = [
@@ -440,22 +439,11 @@ class Whole:
 
     def mean_of_samples(self, estimand: Estimand, side: Side) -> Array | None:
         """Losses (n) of the samples less their mean, where a metric is a mean over them; None of what is none."""
-        parts = self._linear(estimand, side)
+        parts = side.run.linear(estimand)
         if parts is None or len(parts) > 1 or parts[0].method is not LinearMethod.T:
             return None
         with silently():
             found: Array = parts[0].influence * self.weights.sum() / self.weights
-        return found
-
-    @staticmethod
-    def _linear(estimand: Estimand, side: Side) -> list[Linearisation] | None:
-        """The values of a metric of samples as sums over these; None where they are none."""
-        if not estimand.scored:
-            return None
-        found = linearised(estimand.expression, side.run.influences)
-        if found is None and side.run.label_influences is not None:
-            one = side.run.label_influences.of_tables(estimand.expression)
-            found = None if one is None else [one]
         return found
 
     @staticmethod
