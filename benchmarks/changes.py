@@ -5,8 +5,8 @@ the others. From the fiftieth value on nothing changes, or the class becomes rar
 those of Wilson's limits, as in reports. Prints one Markdown table; `--replicates 2000` gives a standard error of at
 most half a point where claims are false.
 
-Then series of 100 versions judged on one test set of 500 samples, of which each predicts nearly as the one before it: as
-if they were independent, and with the covariances that the samples give.
+Then series of 100 versions judged on one test set of 500 samples, of which each predicts nearly as the one before it:
+as if they were independent, and with the covariances that the samples give.
 """
 
 import argparse
@@ -82,9 +82,7 @@ def judged_on_one_test_set(rng: np.random.Generator, in_a_row: int, own: float, 
 
 def of_one_test_set(replicates: int) -> None:
     """Print the table of versions on one test set."""
-    print(
-        "\n| all anew every | changed by each | right since | as independent | by their samples |\n|---|---|---|---|---|"
-    )
+    print("\n| anew every | changed by each | right since | as independent | by their samples |\n|---|---|---|---|---|")
     for setting in ALIKE:
         rng, claims = np.random.default_rng(12), np.zeros(2)
         for _ in range(replicates):
