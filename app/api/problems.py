@@ -2,10 +2,12 @@
 
 import logging
 import re
+import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from http import HTTPStatus
+from pathlib import Path
 from typing import Any, Final, Self, get_args
 
 from fastapi import FastAPI, Request
@@ -51,81 +53,10 @@ from app.domain.members import LEFT_OUT, SPREAD
 from app.domain.wording import described, did_you_mean
 from app.services.ports import StoreFullError, StoreOverloadedError, StoreUnavailableError
 
-PROBLEM_TYPES = {
-    "bad_request": "The request could not be understood. See `errors`.",
-    "invalid_request": "The body is JSON but not of the form the operation takes. `errors` points at each fault.",
-    "invalid_input": "The body has the right form but cannot be evaluated, for example a matrix that is not square.",
-    "invalid_query": "A parameter of the address is unknown or has a value that is not allowed. `errors` names it.",
-    "invalid_path": "A name in the address has a form that no such name has. `errors` names it.",
-    "invalid_parameter": "A metric does not take the parameter, or the parameter not the value.",
-    "invalid_expression": "A metric expression does not parse or makes no sense; `position` counts characters from 0.",
-    "unknown_metric": "There is no metric of that name; `suggestions` has the nearest ones, GET /v1/metrics has all.",
-    "unknown_label": "There is no class of that name in the evaluation; `known` lists them.",
-    "different_labels": "Runs that are to be compared have different classes; the detail names them.",
-    "gate_is_for_other_data": "The gate applies to other data than the evaluation is of; the detail names both.",
-    "incomparable_runs": "The runs cannot be compared in the way asked for; the detail says why.",
-    "out_of_reach": "More is asked for than one request may have; the detail says what is possible.",
-    "not_comparable": "The metric only describes and cannot say which run is better; GET /v1/metrics has `comparable`.",
-    "unauthenticated": "An API key is needed, as Authorization: Bearer pv_…; the one that was sent, if any, is not "
-    "valid.",
-    "forbidden": "The key is valid, but lacks the scope or acts in another project than the one named.",
-    "data_not_allowed": "The data does not lie where the operator lets the service read: PREVAIL_DATA_PREFIXES.",
-    "cross_site": "A browser sent it for a page of another site. PREVAIL_CORS_ORIGINS names those that may ask.",
-    "unknown_host": "The name in `Host` is none of the service's: PREVAIL_ALLOWED_HOSTS. As long as no key is needed, "
-    "those of its machine are its only ones.",
-    "foreign_form": "The form was not sent by a page of this service. Reload the page and try again.",
-    "rate_limited": "The key was used more often than its rate. Nothing was saved; see `Retry-After` and `RateLimit`.",
-    "quota_used_up": "The key has used up its quota for the day (UTC). Nothing was saved; see `Retry-After`.",
-    "project_quota_used_up": "The project has used what it may in a day (UTC): PREVAIL_QUOTA_EVALUATIONS or "
-    "PREVAIL_QUOTA_COMPUTE_SECONDS. Nothing was saved; GET /v1/usage has the numbers, see `Retry-After`.",
-    "storage_quota_used_up": "The project has sent as many bytes to be saved as it may in a day (UTC): "
-    "PREVAIL_QUOTA_BYTES. Nothing was saved; GET /v1/usage has the numbers, see `Retry-After`.",
-    "idempotency_key_reused": "The Idempotency-Key was used for another request before. Each request needs a key of "
-    "its own.",
-    "idempotency_key_in_flight": "A request with this Idempotency-Key is under way; ask again after `Retry-After`.",
-    "precondition_failed": "`If-Match` names another state than the one that is there, or `If-None-Match` the one that "
-    "is. Nothing was changed; read it again.",
-    "result_deleted": "What was made for this Idempotency-Key was deleted since. Another key makes it again.",
-    "shown_once": "The request was done before, and its answer holds a secret that is shown once. See `detail`.",
-    "too_many_jobs": "As many jobs of the project wait as PREVAIL_JOB_LIMIT_PER_PROJECT allows. See `Retry-After`.",
-    "too_many_webhooks": "The project has as many webhooks as PREVAIL_WEBHOOK_LIMIT_PER_PROJECT allows.",
-    "job_ended": "The job has ended already, so that nothing is left to be cancelled.",
-    "job_lost": "The worker ended each time the job was tried (PREVAIL_JOB_ATTEMPTS). Ask for less at once.",
-    "not_found": "There is no such thing, or no longer.",
-    "not_for_this_kind": "What is asked for has no meaning for the kind of input that was evaluated.",
-    "no_samples_kept": "Curves and thresholds need an evaluation of probabilities or scores whose samples were saved. "
-    "Slices need one whose samples have attributes.",
-    "unknown_class": "`class` has to name a class of the evaluation; `suggestions` has the nearest ones.",
-    "needs_scores": "It is about probabilities or scores, and the input came without.",
-    "no_figure": "There is no such figure of this evaluation, comparison or check; GET /v1/plots says what each needs.",
-    "not_installed": "It needs an extra that this service was installed without; the detail names it.",
-    "undefined_curve": "The samples have no such curve, for example because they are all of one class.",
-    "no_feasible_rule": "No threshold and no class weights meet the constraints with a defined objective.",
-    "not_acceptable": "The answer cannot be written in any media type of `Accept`; the detail names those that are "
-    "possible.",
-    "method_not_allowed": "The address exists but does not take this method.",
-    "body_too_large": "The body is larger than PREVAIL_MAX_BODY_BYTES, or than JSON may be; the detail says how much.",
-    "too_large": "The body holds too much: rows, entries, texts, or bytes once unpacked. The detail says which.",
-    "unsupported_encoding": "The body has to come as it is, or compressed by gzip.",
-    "request_timeout": "The rest of the request did not come in PREVAIL_HEADER_SECONDS or PREVAIL_BODY_SECONDS.",
-    "headers_too_large": "The first line of the request and its headers have more than 64 KiB.",
-    "unsupported_media_type": "The body has to be announced as application/json.",
-    "deadline_passed": "Computing it took longer than PREVAIL_COMPUTE_SECONDS (PREVAIL_JOB_SECONDS for a job, "
-    "PREVAIL_DATA_SECONDS for data by reference) and was ended. Nothing was saved.",
-    "process_lost": "The process that computed it ended. Nothing was saved; try again after `Retry-After` seconds.",
-    "cluster_unavailable": "The cluster of PREVAIL_SPARK does not answer, or does not do what was asked; the detail "
-    "says which. Nothing was saved; send the request again once that is mended.",
-    "spill_full": "Rows beyond memory take more room in files than PREVAIL_SPILL_BYTES, or than the disk has. Nothing "
-    "was saved.",
-    "not_enough_memory": "Computing it needs more memory than PREVAIL_COMPUTE_MEMORY_BYTES. Nothing was saved.",
-    "overloaded": "More is under way than the service takes. Nothing was saved; try again after `Retry-After` seconds.",
-    "database_unavailable": "The database does not answer. Try again after `Retry-After` seconds.",
-    "no_space": "The disk of the database is full. Nothing was saved; writes work again as soon as there is space.",
-    "schema_outdated": "The database has not the schema of this release; run `prevail migrate`.",
-    "unavailable": "The service lacks memory, or something that it depends on does not answer.",
-    "internal_error": "The service failed. The log has the cause under the request id in `instance`.",
-    "http_error": "The request failed for the reason in `detail`.",
-}
+# Codes, and what they mean.
+PROBLEM_TYPES: Final[Mapping[str, str]] = tomllib.loads(
+    Path(__file__).with_name("problems.toml").read_text(encoding="utf-8")
+)
 
 
 _MOST_SHOWN: Final = 40
@@ -277,6 +208,8 @@ STATUSES: tuple[tuple[type[DomainError], HTTPStatus], ...] = (
     (NotEnoughMemory, HTTPStatus.REQUEST_ENTITY_TOO_LARGE),
     (SpillFull, HTTPStatus.INSUFFICIENT_STORAGE),
     (SchemaOutdated, HTTPStatus.SERVICE_UNAVAILABLE),
+    (ProcessLost, HTTPStatus.SERVICE_UNAVAILABLE),
+    (ClusterUnavailable, HTTPStatus.SERVICE_UNAVAILABLE),
 )
 RETRY_SECONDS = 1
 # Somebody has to make space first.
@@ -478,10 +411,6 @@ def _expression_problem(errors: Sequence[InvalidExpression], prefix: str) -> Pro
 
 
 def _domain_problem(error: DomainError, prefix: str) -> Problem:
-    if isinstance(error, Overloaded):
-        return _retry(error.code, error.detail, error.retry_after)
-    if isinstance(error, (ProcessLost, ClusterUnavailable)):
-        return _retry(error.code, error.detail)
     status = next((s for kind, s in STATUSES if isinstance(error, kind)), HTTPStatus.UNPROCESSABLE_ENTITY)
     if error.pointer is None:
         return Problem(status=status, code=error.code, detail=error.detail, headers=_headers_of(error))
@@ -492,14 +421,10 @@ def _headers_of(error: DomainError) -> Mapping[str, str]:
     """Return the headers of a refusal: `WWW-Authenticate`, `Retry-After` and rate limits."""
     if isinstance(error, Unauthenticated):
         return {"WWW-Authenticate": 'Bearer realm="prevail"' + (', error="invalid_token"' if error.presented else "")}
-    if isinstance(error, (TooManyJobs, StorageQuotaUsedUp)):
-        return {"Retry-After": str(error.retry_after)}
+    headers = {} if error.retry_after is None else {"Retry-After": str(error.retry_after)}
     if isinstance(error, TooManyRequests):
-        wait = error.retry_after
-        return {"Retry-After": str(wait), **rate_headers(error.times, error.window, 0, wait)}
-    if isinstance(error, IdempotencyKeyInFlight):
-        return {"Retry-After": str(error.retry_after)}
-    return {}
+        headers |= rate_headers(error.times, error.window, 0, error.retry_after)
+    return headers
 
 
 def _http_problem(error: HTTPException) -> Problem:

@@ -31,9 +31,11 @@ class DomainError(Exception):
         detail: One sentence: what was expected, what came.
         pointer: JSON pointer to the place in the request, or the name of a parameter, where one place is at fault.
         suggestions: The names nearest to one that is unknown.
+        retry_after: Seconds after which a retry is sensible; None where it is not.
     """
 
     code: ClassVar[str] = "error"
+    retry_after: int | None = None
 
     def __init__(self, detail: str, *, pointer: str | None = None, suggestions: Sequence[str] = ()) -> None:
         super().__init__(detail)
@@ -91,15 +93,24 @@ class DataNotAllowed(Forbidden):
     code = "data_not_allowed"
 
 
-class TooManyRequests(DomainError):
-    """A key was used more often than it may be: so many ``times`` in ``window`` seconds. Nothing was saved."""
+class Later(DomainError):
+    """What cannot be done now can be done after ``retry_after`` seconds. Nothing was saved."""
+
+    retry_after: int
+
+    def __init__(self, detail: str, *, retry_after: int = 1) -> None:
+        super().__init__(detail)
+        self.retry_after = retry_after
+
+
+class TooManyRequests(Later):
+    """A key was used more often than it may be: so many ``times`` in ``window`` seconds."""
 
     code = "rate_limited"
 
     def __init__(self, detail: str, *, times: int, window: int, retry_after: int) -> None:
-        super().__init__(detail)
+        super().__init__(detail, retry_after=retry_after)
         self.times, self.window = times, window
-        self.retry_after = retry_after
 
 
 class QuotaUsedUp(TooManyRequests):
@@ -114,14 +125,10 @@ class ProjectQuotaUsedUp(QuotaUsedUp):
     code = "project_quota_used_up"
 
 
-class StorageQuotaUsedUp(DomainError):
-    """A project has sent as many bytes to be saved as it may in a day. Nothing was saved."""
+class StorageQuotaUsedUp(Later):
+    """A project has sent as many bytes to be saved as it may in a day."""
 
     code = "storage_quota_used_up"
-
-    def __init__(self, detail: str, *, retry_after: int) -> None:
-        super().__init__(detail)
-        self.retry_after = retry_after
 
 
 class IdempotencyKeyReused(DomainError):
@@ -131,7 +138,7 @@ class IdempotencyKeyReused(DomainError):
 
 
 class IdempotencyKeyInFlight(DomainError):
-    """A request with the key is under way; a retry after ``retry_after`` seconds is sensible."""
+    """A request with the key is under way."""
 
     code = "idempotency_key_in_flight"
     retry_after = 1
@@ -159,24 +166,16 @@ class BeyondMemory(TooLarge):
     """Data that a request names has more rows than are held in memory."""
 
 
-class Overloaded(DomainError):
-    """More is under way than the service takes; retry after ``retry_after`` seconds. Nothing was saved."""
+class Overloaded(Later):
+    """More is under way than the service takes."""
 
     code = "overloaded"
 
-    def __init__(self, detail: str, *, retry_after: int = 1) -> None:
-        super().__init__(detail)
-        self.retry_after = retry_after
 
-
-class TooManyJobs(DomainError):
-    """More jobs of the project wait than may; a retry after ``retry_after`` seconds is sensible. Nothing was saved."""
+class TooManyJobs(Later):
+    """More jobs of the project wait than may."""
 
     code = "too_many_jobs"
-
-    def __init__(self, detail: str, *, retry_after: int) -> None:
-        super().__init__(detail)
-        self.retry_after = retry_after
 
 
 class TooManyWebhooks(DomainError):
@@ -213,6 +212,7 @@ class ProcessLost(DomainError):
     """The process that computed what was asked for ended under it. Nothing was saved; a retry is sensible."""
 
     code = "process_lost"
+    retry_after = 1
 
 
 class SpillFull(DomainError):
@@ -225,6 +225,7 @@ class ClusterUnavailable(DomainError):
     """The cluster that holds rows beyond memory cannot do what was asked for. Nothing was saved."""
 
     code = "cluster_unavailable"
+    retry_after = 1
 
 
 class SchemaOutdated(DomainError):
