@@ -6,13 +6,12 @@ import logging
 import re
 import secrets
 import time
-from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
 from hashlib import sha256
-from typing import Final, NamedTuple
+from typing import Final, Generic, NamedTuple, TypeVar
 from uuid import UUID
 
 from limits import RateLimitItem, parse_many
@@ -130,6 +129,55 @@ class _Known:
     until: float
 
 
+Key = TypeVar("Key")
+Amount = TypeVar("Amount", int, Used)
+
+
+class Ledger(Generic[Key, Amount]):
+    """What was counted; it is written down every few seconds, as long as there is something."""
+
+    def __init__(self, write: Callable[[Mapping[Key, Amount]], Awaitable[None]], nothing: Amount, what: str) -> None:
+        """Take what writes it down, an empty amount, and what is counted by, in the plural."""
+        self._write: Callable[[Mapping[Key, Amount]], Awaitable[None]] = write
+        self._nothing: Amount = nothing
+        self._what = what
+        self._pending: dict[Key, Amount] = {}
+        self._noting: asyncio.Task[None] | None = None
+
+    def of(self, key: Key) -> Amount:
+        """What is not written down yet."""
+        return self._pending.get(key, self._nothing)
+
+    def add(self, key: Key, amount: Amount) -> None:
+        """Count."""
+        self._pending[key] = self.of(key) + amount
+        if self._noting is None or self._noting.done():
+            self._noting = asyncio.create_task(self._keep_noting(), name="usage")
+
+    async def close(self) -> None:
+        """Write down what was counted."""
+        if self._noting is not None:
+            self._noting.cancel()
+            await asyncio.wait([self._noting])
+        await self._note()
+
+    async def _keep_noting(self) -> None:
+        while self._pending:
+            await asyncio.sleep(NOTE_SECONDS)
+            await self._note()
+
+    async def _note(self) -> None:
+        noted, self._pending = self._pending, {}
+        if not noted:
+            return
+        try:
+            await self._write(noted)
+        except (StoreUnavailableError, StoreFullError) as error:
+            _log.warning("what %d %s used was not written down yet: %s", len(noted), self._what, error)
+            for key, amount in noted.items():
+                self._pending[key] = self.of(key) + amount
+
+
 class Guard:
     """One per process, on the loop that uses it."""
 
@@ -143,8 +191,7 @@ class Guard:
         self._asked: dict[UUID, asyncio.Task[ApiKey | None]] = {}
         self._needs_keys = required is True
         self._open_until = 0.0
-        self._used: Counter[UUID] = Counter()
-        self._noting: asyncio.Task[None] | None = None
+        self.used: Ledger[UUID, int] = Ledger(self._write, 0, "keys")
 
     async def admit(self, caller: Caller, scope: Scope) -> Admitted:
         """Let a request pass.
@@ -174,13 +221,6 @@ class Guard:
     def forget(self, identifier: UUID) -> None:
         """A key was changed here: read it again at its next use."""
         self._known.pop(identifier, None)
-
-    async def close(self) -> None:
-        """Write down what was counted."""
-        if self._noting is not None:
-            self._noting.cancel()
-            await asyncio.wait([self._noting])
-        await self._note()
 
     # Who it is.
 
@@ -236,7 +276,7 @@ class Guard:
     # How often.
 
     async def _count(self, key: ApiKey) -> RateState | None:
-        if key.daily_quota is not None and key.used_today + self._used[key.id] >= key.daily_quota:
+        if key.daily_quota is not None and key.used_today + self.used.of(key.id) >= key.daily_quota:
             raise QuotaUsedUp(
                 f"the key has used up its {key.daily_quota} requests of this day (UTC); nothing was saved",
                 times=key.daily_quota,
@@ -258,30 +298,14 @@ class Guard:
                 )
             if tightest is None or state.left < tightest.left:
                 tightest = state
-        self._used[key.id] += 1
-        if self._noting is None or self._noting.done():
-            self._noting = asyncio.create_task(self._keep_noting(), name="key-usage")
+        self.used.add(key.id, 1)
         return tightest
 
-    async def _keep_noting(self) -> None:
-        while self._used:
-            await asyncio.sleep(NOTE_SECONDS)
-            await self._note()
-
-    async def _note(self) -> None:
-        """Write down how often keys were used since the last time."""
-        used, self._used = self._used, Counter()
-        if not used:
-            return
-        try:
-            await self._store.note_usage(used, datetime.now(UTC))
-        except (StoreUnavailableError, StoreFullError) as error:
-            _log.warning("the uses of %d keys were not written down yet: %s", len(used), error)
-            self._used.update(used)
-        else:
-            for identifier in used:
-                # What is known of it has the number of before.
-                self.forget(identifier)
+    async def _write(self, used: Mapping[UUID, int]) -> None:
+        await self._store.note_usage(used, datetime.now(UTC))
+        for identifier in used:
+            # What is known of it has the number of before.
+            self.forget(identifier)
 
 
 def _refused() -> Unauthenticated:
@@ -309,9 +333,8 @@ class Quotas:
     def __init__(self, store: UsageStore, limits: Mapping[str, float | None]) -> None:
         """Take what a project may use in a day, by the names of `Used`; None is no limit."""
         self._store, self._limits = store, limits
-        self._pending: dict[str, Used] = {}
+        self.used: Ledger[str, Used] = Ledger(self._write, Used(), "projects")
         self._known: dict[str, tuple[float, date, Used]] = {}
-        self._noting: asyncio.Task[None] | None = None
 
     async def check(self, project: str, *, keeping: bool) -> None:
         """Let a request pass that computes, and perhaps keeps evaluations.
@@ -340,11 +363,8 @@ class Quotas:
 
     def note(self, project: str, used: Used) -> None:
         """Count what a request or a job of a project has used."""
-        if used == Used():
-            return
-        self._pending[project] = self._pending.get(project, Used()) + used
-        if self._noting is None or self._noting.done():
-            self._noting = asyncio.create_task(self._keep_noting(), name="project-usage")
+        if used != Used():
+            self.used.add(project, used)
 
     async def usage(self, project: str) -> Usage:
         """Return the use of a project today.
@@ -357,13 +377,6 @@ class Quotas:
         each = {name: QuotaUse(used[name], limit) for name, limit in self._limits.items()}
         return Usage(since=begin, until=begin + _DAY, **each)
 
-    async def close(self) -> None:
-        """Write down what was counted."""
-        if self._noting is not None:
-            self._noting.cancel()
-            await asyncio.wait([self._noting])
-        await self._note()
-
     async def _used(self, project: str) -> Used:
         today = _day_of_now().date()
         until, day, used = self._known.get(project, (0.0, today, Used()))
@@ -374,26 +387,12 @@ class Quotas:
             if len(self._known) >= _MOST_KNOWN:
                 self._known.clear()
             self._known[project] = until, today, used
-        return used + self._pending.get(project, Used())
+        return used + self.used.of(project)
 
-    async def _keep_noting(self) -> None:
-        while self._pending:
-            await asyncio.sleep(NOTE_SECONDS)
-            await self._note()
-
-    async def _note(self) -> None:
-        noted, self._pending = self._pending, {}
-        if not noted:
-            return
-        try:
-            await self._store.add(noted, _day_of_now().date())
-        except (StoreUnavailableError, StoreFullError) as error:
-            _log.warning("what %d projects used was not written down yet: %s", len(noted), error)
-            for project, used in noted.items():
-                self._pending[project] = self._pending.get(project, Used()) + used
-        else:
-            for project in noted:
-                self._known.pop(project, None)
+    async def _write(self, used: Mapping[str, Used]) -> None:
+        await self._store.add(used, _day_of_now().date())
+        for project in used:
+            self._known.pop(project, None)
 
 
 def _day_of_now() -> datetime:

@@ -65,7 +65,7 @@ def run(test: Callable[[Keys, Guard], Coroutine[Any, Any, None]], **settings: An
         guard = Guard(keys, **{"required": True, "rate": None, **settings})
         await test(keys, guard)
         keys.away = False
-        await guard.close()
+        await guard.used.close()
 
     asyncio.run(with_a_guard())
 
@@ -171,7 +171,7 @@ def test_a_refused_request_is_not_counted() -> None:
         for _ in range(3):
             with pytest.raises(TooManyRequests):
                 await guard.admit(asking(text), Scope.READ)
-        await guard.close()
+        await guard.used.close()
         assert keys.noted == {key.id: 2}
 
     run(test)
