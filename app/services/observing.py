@@ -71,6 +71,12 @@ class Observers(Observer):
 
     def __init__(self, observers: Sequence[Observer] = ()) -> None:
         self._observers = tuple(observers)
+        for name in ("waited_to_compute", "committed", "webhook_sent", "database_lost", "database_back"):
+            setattr(self, name, partial(self._tell, name))
+
+    def _tell(self, name: str, *said: Any) -> None:
+        for one in self._observers:
+            getattr(one, name)(*said)
 
     def computed(self, kind: str, seconds: float, *, apart: bool) -> None:
         """Told on, and counted for the request."""
@@ -81,38 +87,12 @@ class Observers(Observer):
         for one in self._observers:
             one.computed(kind, seconds, apart=apart)
 
-    def waited_to_compute(self, seconds: float) -> None:
-        """Told on."""
-        for one in self._observers:
-            one.waited_to_compute(seconds)
-
     def database_used(self, work: str, seconds: float) -> None:
         """Told on, and counted for the request."""
         own = _TALLY.get()
         if own is not None:
             own.database += seconds
-        for one in self._observers:
-            one.database_used(work, seconds)
-
-    def committed(self, rows: int, seconds: float) -> None:
-        """Told on."""
-        for one in self._observers:
-            one.committed(rows, seconds)
-
-    def webhook_sent(self, outcome: str, seconds: float) -> None:
-        """Told on."""
-        for one in self._observers:
-            one.webhook_sent(outcome, seconds)
-
-    def database_lost(self, reason: str) -> None:
-        """Told on."""
-        for one in self._observers:
-            one.database_lost(reason)
-
-    def database_back(self, seconds: float) -> None:
-        """Told on."""
-        for one in self._observers:
-            one.database_back(seconds)
+        self._tell("database_used", work, seconds)
 
 
 UNOBSERVED: Final = Observers()

@@ -112,41 +112,36 @@ def scores_of(source: MatrixInput) -> Scores:
 
 def options_as_json(options: Options) -> dict[str, Any]:
     """Options as they are stored; defaults are left out so that they cost nothing."""
-    defaults = _DEFAULTS
-    if options == defaults:
+    if options == _DEFAULTS:
         return {}
-    chosen = {
+    usual = _told(_DEFAULTS)
+    return {key: value for key, value in _told(options).items() if value != usual[key]}
+
+
+def _told(options: Options) -> dict[str, Any]:
+    costs, sampling = options.costs, options.sampling
+    return {
         "metrics": list(options.metrics),
         "level": options.level,
         "seed": options.seed,
         "intervals": options.intervals.value,
         "interpretation": options.interpretation,
         "retain": options.retain.value,
-        "costs": _costs_as_json(options.costs),
+        "costs": None if costs is None else {"matrix": costs.matrix, "decisions": costs.decisions},
         "proportion_interval": options.proportion_interval.value,
         "area_interval": options.area_interval.value,
         "alternative": options.alternative.value,
-        **_sampling_as_json(options.sampling),
+        "interval_method": sampling.method.value,
+        "prior": sampling.prior.value,
+        "pseudo_counts": sampling.pseudo_counts,
+        "prevalence_design": sampling.shares.value,
+        "draws": sampling.draws,
     }
-    left_out = {
-        "metrics": [],
-        "level": defaults.level,
-        "seed": None,
-        "intervals": defaults.intervals.value,
-        "interpretation": False,
-        "retain": defaults.retain.value,
-        "costs": None,
-        "proportion_interval": defaults.proportion_interval.value,
-        "area_interval": defaults.area_interval.value,
-        "alternative": defaults.alternative.value,
-        **_sampling_as_json(defaults.sampling),
-    }
-    return {key: value for key, value in chosen.items() if value != left_out[key]}
 
 
 def options_from_json(stored: Mapping[str, Any]) -> Options:
     """The reverse of ``options_as_json``."""
-    defaults = Options()
+    defaults = _DEFAULTS
     return Options(
         metrics=tuple(stored.get("metrics", ())),
         level=stored.get("level", defaults.level),
@@ -162,25 +157,11 @@ def options_from_json(stored: Mapping[str, Any]) -> Options:
     )
 
 
-def _costs_as_json(costs: Costs | None) -> dict[str, Any] | None:
-    return None if costs is None else {"matrix": costs.matrix, "decisions": costs.decisions}
-
-
 def _costs_from_json(stored: Mapping[str, Any] | None) -> Costs | None:
     if stored is None:
         return None
     decisions = stored["decisions"]
     return Costs(tuple(map(tuple, stored["matrix"])), None if decisions is None else tuple(decisions))
-
-
-def _sampling_as_json(sampling: Sampling) -> dict[str, Any]:
-    return {
-        "interval_method": sampling.method.value,
-        "prior": sampling.prior.value,
-        "pseudo_counts": sampling.pseudo_counts,
-        "prevalence_design": sampling.shares.value,
-        "draws": sampling.draws,
-    }
 
 
 def _sampling_from_json(stored: Mapping[str, Any]) -> Sampling:
