@@ -138,20 +138,24 @@ def fixed_headers(values: Mapping[str, str], *, required: bool = True) -> dict[s
     }
 
 
-def made(shape: Any, uses: Sequence[str], values: Mapping[str, str], description: str = "") -> Documented:
+def address(description: str) -> dict[str, Any]:
+    """The header `Location` of an answer."""
+    return {"description": description, "required": True, "schema": {"type": "string", "format": "uri-reference"}}
+
+
+def made(
+    shape: Any, uses: Sequence[str], values: Mapping[str, str], description: str = "", *, once: str | None = None
+) -> Documented:
     """The member ``responses`` of a route that makes something and tells its address.
 
-    ``uses`` are the operations that it can be given to, and ``values`` where the values of their parameters stand.
+    ``uses`` are the operations that it can be given to, and ``values`` where the values of their parameters stand;
+    ``once`` says what is shown in this answer alone.
     """
     documented = answers(shape, status=HTTPStatus.CREATED, description=description)
+    text = {"required": True, "schema": {"type": "string"}}
+    kept = {} if once is None else {"Cache-Control": {"description": f"`no-store`: {once}", **text}}
     documented[HTTPStatus.CREATED.value] |= {
-        "headers": {
-            "Location": {
-                "description": "The address of what was made.",
-                "required": True,
-                "schema": {"type": "string", "format": "uri-reference"},
-            }
-        },
+        "headers": {"Location": address("The address of what was made."), **kept},
         "links": {use: {"operationId": use, "parameters": dict(values)} for use in uses},
     }
     return documented

@@ -20,6 +20,7 @@ from app.api.bodies.multipart import is_multipart
 from app.api.bodies.parsing import Body, check_media_type, parse_body, read_body
 from app.api.bodies.received import put_down, put_down_form
 from app.api.deps import CARRIED_OUT_BY, Context, Services
+from app.api.documentation import address
 from app.api.presentation import AS_USUAL, Kind, view_of
 from app.api.problems import RETRY_SECONDS, Problem, internal_error, refusal_of
 from app.domain.errors import DomainError
@@ -39,11 +40,7 @@ LATER: Final[dict[int | str, dict[str, Any]]] = {
         **answers(Job)[HTTPStatus.OK.value],
         "description": "With `Prefer: respond-async`, and always for data by reference: it is answered later.",
         "headers": {
-            "Location": {
-                "description": "The address of the job.",
-                "required": True,
-                "schema": {"type": "string", "format": "uri-reference"},
-            },
+            "Location": address("The address of the job."),
             "Retry-After": {"description": "Seconds.", "required": True, "schema": {"type": "integer"}},
             "Preference-Applied": {"schema": {"type": "string", "const": PREFERENCE}},
         },

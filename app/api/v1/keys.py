@@ -18,12 +18,7 @@ from app.domain.operations import AuditEntry, KeyFacts, KeyMade
 router = routes("keys")
 _USES = (["getKey", "rotateKey", "revokeKey"], {"identifier": "$response.body#/id"})
 
-_MADE: Final = made(KeyMade, *_USES)
-_MADE[HTTPStatus.CREATED.value]["headers"]["Cache-Control"] = {
-    "description": "`no-store`: the key is shown this once.",
-    "required": True,
-    "schema": {"type": "string"},
-}
+_MADE: Final = made(KeyMade, *_USES, once="the key is shown this once.")
 
 
 def _shown_once(key: KeyMade) -> Response:

@@ -3,7 +3,7 @@
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 from uuid import UUID
@@ -46,6 +46,10 @@ _CONDITION = re.compile(r"([^<>]+)(<=|>=|<|>)([^<>=]+)")
 _NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,4})?", re.ASCII)
 
 
+# Filters that cursors know by other names.
+_IN_CURSORS = {"tag": "tags", "created_after": "after", "created_before": "before"}
+
+
 @dataclass(frozen=True, slots=True)
 class Filters:
     """Filters of a list as they came; all of them must hold."""
@@ -65,18 +69,7 @@ class Filters:
     @property
     def given(self) -> Mapping[str, Any]:
         """The filters that a cursor is bound to."""
-        conditions = {"where": self.where} if self.where else {}
-        return {
-            "model": self.model,
-            "model_version": self.model_version,
-            "dataset": self.dataset,
-            "dataset_version": self.dataset_version,
-            "split": self.split,
-            "tags": self.tag,
-            "after": self.created_after,
-            "before": self.created_before,
-            **conditions,
-        }
+        return {_IN_CURSORS.get(name, name): value for name, value in asdict(self).items() if value or name != "where"}
 
     def query(self, **order: Any) -> EvaluationQuery:
         """Return the query for the services, with this order and page.
@@ -84,18 +77,12 @@ class Filters:
         Raises:
             InvalidQuery: a tag or a condition is none.
         """
-        return EvaluationQuery(
-            model=self.model,
-            model_version=self.model_version,
-            dataset=self.dataset,
-            dataset_version=self.dataset_version,
-            split=self.split,
-            tags=tuple(_tag(text) for text in self.tag or ()),
-            where=value_conditions(self.where),
-            created_after=_utc(self.created_after),
-            created_before=_utc(self.created_before),
-            **order,
-        )
+        said = asdict(self)
+        said["tags"] = tuple(_tag(text) for text in said.pop("tag") or ())
+        said["where"] = value_conditions(self.where)
+        for end in ("created_after", "created_before"):
+            said[end] = _utc(said[end])
+        return EvaluationQuery(**said, **order)
 
 
 UseFilters = Annotated[Filters, Depends()]

@@ -25,12 +25,8 @@ _MADE: Final = made(
     ("getWebhook", "deleteWebhook", "listDeliveries"),
     {"name": "$response.body#/name"},
     "The webhook is new.",
+    once="a secret that was made is shown only here.",
 )
-_MADE[HTTPStatus.CREATED.value]["headers"]["Cache-Control"] = {
-    "description": "`no-store`: a secret that was made is shown only here.",
-    "required": True,
-    "schema": {"type": "string"},
-}
 
 
 @router.put(

@@ -69,16 +69,19 @@ async def create_evaluation(
     asked: FormatOfEvaluation = AS_USUAL,
 ) -> Response:
     """Evaluate an input with every metric that applies to it, and keep the evaluation."""
-    view = view_of(request, EVALUATION, asked)
+    return await _evaluated(request, context, view_of(request, EVALUATION, asked), estimate=estimate, keep=store)
+
+
+async def _evaluated(request: Request, context: Context, view: View, *, estimate: bool, keep: bool) -> Response:
     async with receive(request, forms=True) as body:
         if estimate:
             return await estimate_reference(context, body)
         if isinstance(body, LargeBody):
-            return await evaluate_large(context, body, view, keep=store)
-        if (answer := await evaluate_reference(request, context, body, view, keep=store)) is not None:
+            return await evaluate_large(context, body, view, keep=keep)
+        if (answer := await evaluate_reference(request, context, body, view, keep=keep)) is not None:
             return answer
         new = parse_body(body, requests.EvaluationRequest).to_domain()
-    if not store:
+    if not keep:
         return await evaluation_answer(view, await compute_evaluation(context, new, view))
     return await _kept_answer(context, new, view)
 
@@ -125,16 +128,7 @@ async def compute_metrics(
     asked: FormatOfEvaluation = AS_USUAL,
 ) -> Response:
     """Evaluate an input and save nothing."""
-    view = view_of(request, EVALUATION, asked)
-    async with receive(request, forms=True) as body:
-        if estimate:
-            return await estimate_reference(context, body)
-        if isinstance(body, LargeBody):
-            return await evaluate_large(context, body, view, keep=False)
-        if (answer := await evaluate_reference(request, context, body, view, keep=False)) is not None:
-            return answer
-        new = parse_body(body, requests.EvaluationRequest).to_domain()
-    return await evaluation_answer(view, await compute_evaluation(context, new, view))
+    return await _evaluated(request, context, view_of(request, EVALUATION, asked), estimate=estimate, keep=False)
 
 
 @router.get(
