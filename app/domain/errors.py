@@ -94,7 +94,7 @@ class DataNotAllowed(Forbidden):
 
 
 class Later(DomainError):
-    """What cannot be done now can be done after ``retry_after`` seconds. Nothing was saved."""
+    """A refusal for now: nothing was saved, and it can be tried again after ``retry_after`` seconds."""
 
     retry_after: int
 

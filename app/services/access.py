@@ -134,7 +134,7 @@ Amount = TypeVar("Amount", int, Used)
 
 
 class Ledger(Generic[Key, Amount]):
-    """What was counted; it is written down every few seconds, as long as there is something."""
+    """Amounts that were counted; they are written down every few seconds, as long as there are any."""
 
     def __init__(self, write: Callable[[Mapping[Key, Amount]], Awaitable[None]], nothing: Amount, what: str) -> None:
         """Take what writes it down, an empty amount, and what is counted by, in the plural."""
@@ -145,7 +145,7 @@ class Ledger(Generic[Key, Amount]):
         self._noting: asyncio.Task[None] | None = None
 
     def of(self, key: Key) -> Amount:
-        """What is not written down yet."""
+        """Return the amount that is not written down yet."""
         return self._pending.get(key, self._nothing)
 
     def add(self, key: Key, amount: Amount) -> None:
