@@ -244,6 +244,7 @@ FAIRNESS: Final = (
         (),
     ),
     ("equalised odds", "both; the larger gap counts", ("equalized_odds",), ()),
+    ("treatment equality", "how many are missed for each false alarm", ("treatment_equality",), ()),
     (
         "predictive parity",
         "how many of those said to be positive are",
@@ -263,10 +264,7 @@ FAIRNESS: Final = (
         ("calibration_slope_difference", "calibration_intercept_difference"),
     ),
 )
-EXCLUDED: Final = """Treatment equality (Berk et al. 2021) compares `fn@1` over `fp@1`, slice by slice: counts of slices
-of different size have no range.
-
-## What excludes what
+EXCLUDED: Final = """## What excludes what
 
 Not all can hold. Where the prevalence of the slices differs and the model errs:
 
@@ -279,7 +277,7 @@ So decide first whose error costs most. Limits that hold 0 are no proof of fairn
 ## References
 
 - Berk, R., Heidari, H., Jabbari, S., Kearns, M., & Roth, A. (2021). Fairness in criminal justice risk assessments: the
-  state of the art. Sociological Methods & Research, 50(1), 3-44.
+  state of the art. Sociological Methods & Research, 50(1), 3-44. Of treatment equality.
 - Chouldechova, A. (2017). Fair prediction with disparate impact: a study of bias in recidivism prediction instruments.
   Big Data, 5(2), 153-163.
 - Hardt, M., Price, E., & Srebro, N. (2016). Equality of opportunity in supervised learning. Advances in Neural

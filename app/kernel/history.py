@@ -185,14 +185,15 @@ class History:
             likely = np.flatnonzero(squares.max(axis=1) * scales[rows] >= np.log(threshold))
             with silently():
                 most = np.exp(squares[likely] * scales[rows][likely, None]) * odds[: known.size]
-            enough = most.sum(axis=1) >= threshold - 1.0
-            if not enough.any():
-                continue
-            # Of the few places that may add much the ratios themselves are made, for all values together.
-            lasts, most = start + first + likely[enough], most[enough]
-            much = most.max(axis=0) > 0.05 * threshold
-            some = np.exp(self._evidence(start, lasts, known[much] + 1, odds[: known.size][much]).logs()).sum(axis=1)
-            for last in lasts[some + most[:, ~much].sum(axis=1) >= threshold - 1.0].tolist():
+                enough = most.sum(axis=1) >= threshold - 1.0
+                if not enough.any():
+                    continue
+                # Of the few places that may add much the ratios themselves are made, for all values together.
+                lasts, most = start + first + likely[enough], most[enough]
+                much = most.max(axis=0) > 0.05 * threshold
+                own = self._evidence(start, lasts, known[much] + 1, odds[: known.size][much])
+                enough = np.exp(own.logs()).sum(axis=1) + most[:, ~much].sum(axis=1) >= threshold - 1.0
+            for last in lasts[enough].tolist():
                 if self._evidence(start, np.array([last]), places).log()[0] >= np.log(threshold):
                     return int(last)
         return None

@@ -45,6 +45,7 @@ def test_brackets_hold_conditions_of_the_whole_behind_which_they_stand() -> None
             "max(range(recall@D, by=sex), range(fpr@D, by=sex))[age<50]",
         ),
         ("equalized_odds_ratio(by=sex)", "min(ratio(recall, by=sex), ratio(fpr, by=sex))"),
+        ("treatment_equality_ratio(by=sex)", "ratio(fn_per_fp, by=sex)"),
         ("false_positive_rate_difference(by=sex)", "range(fpr, by=sex)"),
         ("overall_accuracy_equality_difference(by=sex)", "range(accuracy, by=sex)"),
         ("predictive_parity_ratio(by=sex)", "ratio(precision, by=sex)"),

@@ -253,6 +253,11 @@ def information_score(c: OneVsRest) -> Number:
 
 
 @of_class
+def fn_per_fp(c: OneVsRest) -> Number:
+    return over(c.fn, c.fp)
+
+
+@of_class
 def lift(c: OneVsRest) -> Number:
     return over(c.ppv, over(c.P, c.n))
 

@@ -226,7 +226,8 @@ def expected(metric: Metric[Scores], stated: np.ndarray, true: np.ndarray) -> fl
 def test_ratios_are_on_the_log_scale() -> None:
     """What is unbounded above and cannot be negative because it is one rate over another."""
     ratios = {metric.key for metric in catalogue().metrics if metric.card.inference.scale is Scale.LOG}
-    assert ratios == {"diagnostic_odds_ratio", "likelihood_ratio_negative", "likelihood_ratio_positive", "lift"}
+    of_rates = {"diagnostic_odds_ratio", "likelihood_ratio_negative", "likelihood_ratio_positive", "lift"}
+    assert ratios == {*of_rates, "fn_per_fp"}
     for metric in catalogue().metrics:
         if metric.card.inference.scale is Scale.LOGIT:
             assert None not in metric.card.range

@@ -36,6 +36,7 @@ def test_groups_differences_and_ratios_are_those_of_metric_frames() -> None:
         "mcc": sklearn_metrics.matthews_corrcoef,
         "predicted_prevalence@D": selection_rate,
         "fpr@D": lambda y, p: 1 - sklearn_metrics.recall_score(y, p, pos_label=0),
+        "fn_per_fp@D": lambda y, p: ((y == 1) & (p == 0)).sum() / ((y == 0) & (p == 1)).sum(),
     }
     frame = MetricFrame(metrics=functions, y_true=truth, y_pred=predicted, sensitive_features=site)
 
@@ -61,6 +62,7 @@ def test_groups_differences_and_ratios_are_those_of_metric_frames() -> None:
         "equal_opportunity_ratio(by=site)": equal_opportunity_ratio,
         "equalized_odds_difference(by=site)": equalized_odds_difference,
         "equalized_odds_ratio(by=site)": equalized_odds_ratio,
+        "treatment_equality_ratio(by=site)": lambda *_, **__: frame.ratio(method="between_groups")["fn_per_fp@D"],
     }
     for text, function in criteria.items():
         assert values(text) == pytest.approx([function(truth, predicted, sensitive_features=site)], rel=1e-12)

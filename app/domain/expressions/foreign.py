@@ -11,7 +11,7 @@ from app.domain.expressions.syntax import Assignment, Call
 from app.domain.wording import shown
 from app.kernel.metrics.card import AnyMetric, Task
 from app.kernel.metrics.catalogue import catalogue
-from app.kernel.metrics.families import accuracy, discrimination, proper_scores, rates, score_ranking
+from app.kernel.metrics.families import accuracy, detection, discrimination, proper_scores, rates, score_ranking
 from app.kernel.metrics.families.combinations import MAX, MIN, RANGE, RATIO
 
 _WRITTEN: Final = re.compile(r"(?P<name>[^\W\d][\w .-]*?)\s*(?:\((?P<arguments>[^()]*)\))?")
@@ -43,6 +43,7 @@ _PARITIES: Final[Mapping[str, tuple[str, ...]]] = {
     "predictive_equality": (rates.fpr.key,),
     "predictive_parity": (rates.precision.key,),
     "overall_accuracy_equality": (accuracy.accuracy.key,),
+    "treatment_equality": (detection.fn_per_fp.key,),
 }
 _BETWEEN: Final[Mapping[str, tuple[str, str]]] = {
     "_difference": (RANGE.key, MAX.key),

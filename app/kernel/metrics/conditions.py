@@ -83,6 +83,9 @@ NOTHING_CORRECT = where(
     lambda t: (t.tp == 0) & (t.tn == 0),
 )
 
+NO_MISTAKES = where(
+    "no_mistakes", "no sample is mistaken for class {label} or missed in it", lambda t: (t.fp == 0) & (t.fn == 0)
+)
 NO_FALSE_POSITIVES = where(
     "infinite", "class {label} has no false positive, so the ratio is infinite", lambda t: t.fp == 0
 )

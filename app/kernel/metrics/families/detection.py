@@ -12,6 +12,8 @@ from app.kernel.metrics.conditions import (
     MARGINS,
     NEVER_PREDICTED,
     NO_ACTUAL,
+    NO_FALSE_POSITIVES,
+    NO_MISTAKES,
     NO_SAMPLES,
     NO_TRUE_POSITIVES,
     UNIVERSAL,
@@ -386,3 +388,18 @@ def random_accuracy_unbiased(t: Table) -> Array:
 )
 def markedness(t: Table) -> Array:
     return t.precision + t.npv - ONE
+
+
+@_score(
+    name="false negatives per false positive",
+    range=(0.0, None),
+    ideal=None,
+    formula=r"\frac{FN}{FP}",
+    sentence="How many members are missed for each false alarm: what treatment equality compares.",
+    undefined=(NO_MISTAKES, NO_FALSE_POSITIVES),
+    references=("berk2021",),
+    scale=Scale.LOG,
+    exact=Exact(lambda c: c.fn / c.fp),
+)
+def fn_per_fp(t: Table) -> Array:
+    return t.fn / t.fp
