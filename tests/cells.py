@@ -177,7 +177,7 @@ CELLS: dict[str, Cell] = {
             "label_ranking_loss",
         ),
     ),
-    "clustering": Cell(clustering, ("adjusted_rand", "v_measure", "purity"), ("plain", "groups")),
+    "clustering": Cell(clustering, ("adjusted_rand", "v_measure", "purity"), DESIGNS),
     "ranking": Cell(
         ranking, ("ndcg_at_k(k=5)", "mean_reciprocal_rank", "hit_rate_at_k(k=1)", "precision_at_k(k=3)"), ("plain",)
     ),

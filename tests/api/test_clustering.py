@@ -1,6 +1,8 @@
 """Clusterings over HTTP: what comes in, what is answered at once and later, what is refused."""
 
 import io
+from itertools import permutations
+from operator import and_, eq
 from typing import Any
 
 import httpx
@@ -10,6 +12,7 @@ import pyarrow.feather
 import pyarrow.parquet
 import pytest
 from scipy.spatial.distance import cdist
+from scipy.stats import entropy
 from sklearn.datasets import load_wine
 
 from tests.api.answers import Json, check_problem, compute, create, evaluation, refused
@@ -246,10 +249,10 @@ def test_an_array_of_features(client: httpx.Client) -> None:
 
 
 def test_columns_that_mean_nothing(client: httpx.Client) -> None:
-    answer = _upload(client, _written("csv", _frame(y_pred=SIX, sample_weight=[1.0] * 178)), {"kind": "clustering"})
+    answer = _upload(client, _written("csv", _frame(y_pred=SIX, score=[1.0] * 178)), {"kind": "clustering"})
     problem = check_problem(answer, 422, "invalid_input")
     assert problem["errors"][0]["pointer"] == "/data"
-    assert "'sample_weight'" in problem["detail"]
+    assert "'score'" in problem["detail"]
 
 
 # What is kept, and compared
@@ -363,11 +366,70 @@ def test_bad_input_says_where(client: httpx.Client, source: Json, pointer: str, 
     assert (fault["pointer"], fault["code"]) == (pointer, code)
 
 
-def test_weights_are_refused_with_the_reason(client: httpx.Client) -> None:
-    fault = refused(client, {"kind": "clustering", "y_true": [1, 2], "y_pred": [1, 2], "sample_weight": [1, 2]})
-    assert (fault["pointer"], fault["code"]) == ("/input/sample_weight", "unknown_field")
-    assert "pairs of samples" in fault["detail"]
-    assert "suggestions" not in fault
+def _by_pairs(y: list[int], z: list[int], w: list[float]) -> dict[str, float]:
+    """Measures of pairs of different samples, each of which weighs as much as both of its samples multiplied."""
+    pairs = [(y[i] == y[j], z[i] == z[j], w[i] * w[j]) for i, j in permutations(range(len(w)), 2)]
+    both, of_class, of_cluster, alike, every = (
+        sum(mass for one, other, mass in pairs if counts(one, other))
+        for counts in (and_, lambda one, _: one, lambda _, other: other, eq, lambda *_: True)
+    )
+    chance = of_class * of_cluster / every
+    return {
+        "rand_index": alike / every,
+        "adjusted_rand": (both - chance) / ((of_class + of_cluster) / 2 - chance),
+        "pair_fowlkes_mallows": both / (of_class * of_cluster) ** 0.5,
+        "pair_precision": both / of_cluster,
+        "pair_recall": both / of_class,
+    }
+
+
+def test_weights_count_as_so_many_samples_as_they_are_worth(client: httpx.Client) -> None:
+    random = np.random.default_rng(3)
+    y = random.integers(0, 3, 60)
+    z = np.where(random.random(60) < 0.6, y, random.integers(0, 4, 60))
+    w = np.append(random.exponential(size=59), 0.0)
+    source: Json = {"kind": "clustering", "y_true": y.tolist(), "y_pred": z.tolist()}
+    options = {"metrics": ["pair_precision", "pair_recall", "variation_of_information"], "intervals": "all"}
+
+    def found(weights: list[float] | None) -> dict[str, float]:
+        body = {"input": {**source, **({} if weights is None else {"sample_weight": weights})}, "options": options}
+        answer = client.post("/v1/metrics/compute", json=body).json()
+        assert all(one["low"] is not None for name, one in answer["intervals"].items() if name == "adjusted_rand")
+        return {**answer["metrics"]["prevalence_sensitive"], **answer["requested"]}
+
+    weighted = found(w.tolist())
+    for name, value in _by_pairs(y.tolist(), z.tolist(), w.tolist()).items():
+        assert weighted[name] == pytest.approx(value, rel=1e-12), name
+    table = np.zeros((3, 4))
+    np.add.at(table, (y, z), w)
+    shared = entropy(table.sum(axis=1)) + entropy(table.sum(axis=0)) - entropy(table.ravel())
+    assert weighted["mutual_information"] == pytest.approx(shared, rel=1e-12)
+    assert weighted["adjusted_mutual_information"] is None
+    for name, value in found(None).items():
+        if name != "adjusted_mutual_information":
+            assert found([2.5] * 60)[name] == pytest.approx(value, rel=1e-12), name
+
+
+def test_weights_of_what_stands_alone_and_of_points(client: httpx.Client) -> None:
+    alone: Json = {"kind": "clustering", "y_true": [*range(5)], "y_pred": [*range(5)]}
+    weighted = {**alone, "sample_weight": [0.1, 0.7, 0.3, 0.33, 0.123]}
+    answer = client.post("/v1/metrics/compute", json={"input": weighted}).json()
+    assert {one["metric"]: one["code"] for one in answer["undefined"]}["adjusted_rand"] == "trivial_grouping"
+    fault = refused(client, {**weighted, "features": [[1.0]] * 5})
+    assert (fault["pointer"], fault["code"]) == ("/input/sample_weight", "one_of")
+
+
+def test_weighted_clusterings_are_compared(client: httpx.Client) -> None:
+    random = np.random.default_rng(5)
+    y, w = random.integers(0, 3, 200), random.exponential(size=200).tolist()
+    runs = []
+    for right in (0.9, 0.5):
+        z = np.where(random.random(200) < right, y, random.integers(0, 3, 200))
+        source = {"kind": "clustering", "y_true": y.tolist(), "y_pred": z.tolist(), "sample_weight": w}
+        runs.append(create(client, evaluation(input={**source, "sample_ids": [*range(200)]}))["id"])
+    compared = compare(client, *runs, metrics=["adjusted_rand", "purity"])
+    assert compared["design"]["paired"]
+    assert all(one["differences"][0]["low"] > 0 for one in compared["metrics"].values())
 
 
 MANY = np.arange(1600) % 1100

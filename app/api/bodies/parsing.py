@@ -317,12 +317,10 @@ def _fault(entry: ErrorDetails, model: type[BaseModel]) -> Fault:
     suggestions = alternatives(kind, context, given)
     if kind == "extra_forbidden":
         name, known = str(entry["loc"][-1])[:_LONGEST_NAME], _fields_at(model, entry["loc"][:-1])
-        declared = KINDS.get(str(entry["loc"][1])) if place[:7] == "/input/" else None
-        why = None if declared is None else declared.refused.get(name)
-        suggestions = () if why else near(name, known) or _elsewhere(name, place, model)
+        suggestions = near(name, known) or _elsewhere(name, place, model)
         kinds = [kind for kind in KINDS if name in _fields_at(model, ("input", kind))] if place[:7] == "/input/" else []
         if kinds and not suggestions:
-            detail += f" of this kind: {why or ' and '.join(kinds) + ' have it'}"
+            detail += f" of this kind: {' and '.join(kinds)} have it"
         elif known and not suggestions:
             detail += f"; known here are {', '.join(known)}"
     elif kind == "union_tag_not_found" and place.endswith("/input/kind"):

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,7 +10,7 @@ from numpy.typing import NDArray
 from app.domain.errors import InvalidInput, TooLarge
 from app.domain.findings import Finding
 from app.domain.inputs.columns import BESIDE, Rows, check_range, facts_beside, read_table, samples_of
-from app.domain.inputs.content import CLUSTERS_FACT, FEATURES_FACT, Content
+from app.domain.inputs.content import CLUSTERS_FACT, FEATURES_FACT, WEIGHTS_FACT, Content
 from app.domain.inputs.kind import (
     DISTANCES,
     GROUPINGS,
@@ -29,8 +28,9 @@ from app.domain.inputs.kind import (
     groups,
     ids,
     option,
+    weights,
 )
-from app.domain.inputs.labels import Column, encode
+from app.domain.inputs.labels import Column, Numbers, encode
 from app.domain.inputs.matrices import MOST_SAMPLES, MatrixInput, check_entries, check_labels, names_of
 from app.domain.inputs.samples import Samples
 from app.domain.wording import names, number
@@ -69,17 +69,23 @@ def _cluster_units(source: MatrixInput) -> Units:
     """The samples where they are known, else the cells of the table.
 
     Raises:
-        ValueError: there are features, and the samples are not known.
+        ValueError: there are features or weights, and the samples are not known.
     """
     samples = source.samples
     if samples is None:
-        if FEATURES_FACT in source.facts:
-            raise ValueError("expected the features of the samples")
+        if _needs_samples(source.facts):
+            raise ValueError("expected the features or the weights of the samples")
         return CellUnits(*_table(source))
     classes = samples.truth.astype(np.intp, copy=False) if source.labels else None
     clusters = samples.predicted.astype(np.intp, copy=False)
-    distances = source.facts.get(FEATURES_FACT) == 0
-    return ClusterUnits(classes, clusters, _size(source), samples.outputs, distances)
+    distances, per_weight = source.facts.get(FEATURES_FACT) == 0, None
+    if samples.weights is not None:
+        per_weight = source.facts.get(WEIGHTS_FACT, 1.0) / float(samples.weights.sum())
+    return ClusterUnits(classes, clusters, _size(source), samples.outputs, distances, per_weight)
+
+
+def _needs_samples(facts: Facts) -> bool:
+    return FEATURES_FACT in facts or WEIGHTS_FACT in facts
 
 
 def _size(source: MatrixInput) -> tuple[int, int]:
@@ -199,7 +205,7 @@ _UNITS = UnitKind(
     # The cells that are not empty: class, cluster, samples. Distances need the samples themselves.
     shape=lambda _, __: (-1, 3),
     size=lambda counts: counts[:, 2].sum().item(),
-    needs_samples=lambda facts: FEATURES_FACT in facts,
+    needs_samples=_needs_samples,
     inputs=_inputs,
     ranked=(adjusted_rand, silhouette),
     units=_cluster_units,
@@ -217,13 +223,6 @@ class Clustering(Input):
 
     kind: ClassVar[str] = "clustering"
     units: ClassVar[UnitKind | None] = _UNITS
-    refused: ClassVar[Mapping[str, str]] = MappingProxyType(
-        {
-            "sample_weight": "pairs of samples, and what chance leaves of them, are whole numbers; one sample that "
-            "stands for several comes so often"
-        }
-    )
-
     contingency: Table | None = option("Numbers of samples, classes x clusters, of any shape.")
     classes: GroupNames | None = option('Names of the rows; "0", "1", ... when left out.')
     clusters: GroupNames | None = option('Names of the columns; "0", "1", ... when left out.')
@@ -239,6 +238,7 @@ class Clustering(Input):
         "n x n in place of `features`: how far samples are from each other, 0 or more, for `silhouette` and `dunn`.",
     )
     sample_ids: Column | None = ids()
+    sample_weight: Numbers | None = weights()
     group_ids: Column | None = groups()
 
     def read(self, pointer: str) -> MatrixInput:
@@ -276,7 +276,7 @@ class Clustering(Input):
 
     def _of_samples(self, pointer: str) -> MatrixInput:
         read = self.read_columns(pointer)
-        features, distances = read.get("features"), read.get("distances")
+        features, distances, weighed = (read.get(name) for name in ("features", "distances", "sample_weight"))
         if self.y_true is None and features is None and distances is None:
             raise InvalidInput.at(
                 f"{pointer}/y_true",
@@ -285,6 +285,13 @@ class Clustering(Input):
             )
         if features is not None and distances is not None:
             raise InvalidInput.at(f"{pointer}/distances", "one_of", "expected either features or distances, got both")
+        where = f"{pointer}/sample_weight"
+        if weighed is not None and (features is not None or distances is not None):
+            raise InvalidInput.at(where, "one_of", "expected weights of clusters and classes alone, got features too")
+        if weighed is not None:
+            check_entries(weighed, where, lambda index: f"{where}/{index}")
+            used = np.flatnonzero(weighed)
+            read = {name: column[used] for name, column in read.items()}
         clusters, predicted = _coded(read, "y_pred", pointer)
         classes, truth = _coded(read, "y_true", pointer) if "y_true" in read else ((), np.zeros_like(predicted))
         facts, samples = facts_beside(read), None

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, replace
 from enum import StrEnum
 from functools import cache, partial
-from types import MappingProxyType
 from typing import Annotated, Any, ClassVar, Final, Literal, Self, TypedDict, get_args, get_type_hints
 
 import numpy as np
@@ -322,14 +321,12 @@ class Input(Columns, ABC):
         units: What evaluates it; None for matrices of classes.
         in_folds: Can it be a fold of a cross-validation?
         beyond: Treatment of more rows of data that is named than memory holds; None: its data cannot be named.
-        refused: Why it has no members of some names that other kinds have.
     """
 
     kind: ClassVar[str]
     units: ClassVar["UnitKind | None"] = None
     in_folds: ClassVar[bool] = False
     beyond: ClassVar[Beyond | None] = None
-    refused: ClassVar[Mapping[str, str]] = MappingProxyType({})
 
     @abstractmethod
     def read(self, pointer: str) -> MatrixInput:

@@ -87,7 +87,7 @@ def _check(parts: Sequence[MatrixInput], *, as_folds: bool) -> None:
 # What samples were judged by, which all parts have to agree in.
 _IN_COMMON: Final[tuple[tuple[str, Callable[[MatrixInput], Any]], ...]] = (
     ("group_ids in all or in none", lambda part: GROUPS_FACT in part.facts),
-    ("sample_weight in all or in none", lambda part: part.samples is not None and part.content is Content.weights),
+    ("sample_weight in all or in none", lambda part: part.samples is not None and part.samples.weights is not None),
     ("the decisions", lambda part: part.facts.get(DECISIONS_FACT)),
     ("the number of features", lambda part: part.facts.get(FEATURES_FACT)),
     ("the rule of decision", lambda part: part.facts.get("rule")),

@@ -208,13 +208,16 @@ class Contingency:
         places: The C cells.
         counts: Samples in each, shape (..., C).
         cell: The cell (n) of each sample that was counted; None where the cells are all that is known.
+        is_weighted: Are counts sums of weights?
 
     Raises:
         ValueError: counts are not as many as cells.
     """
 
-    def __init__(self, places: CellPlaces, counts: ArrayLike, cell: Codes | None = None) -> None:
-        self.places, self.cell = places, cell
+    def __init__(
+        self, places: CellPlaces, counts: ArrayLike, cell: Codes | None = None, *, is_weighted: bool = False
+    ) -> None:
+        self.places, self.cell, self.is_weighted = places, cell, is_weighted
         self.counts: Array = np.asarray(counts, dtype=np.float64)
         if self.counts.shape[-1:] != places.classes.shape:
             raise ValueError(f"{places.classes.size} cells need as many counts, got shape {self.counts.shape}")
@@ -291,7 +294,7 @@ class Contingency:
     @lazy
     def all_alone(self) -> Mask:
         """Every sample is a class of its own and a cluster of its own (...)."""
-        return np.asarray((self.filled_classes == self.n) & (self.filled_clusters == self.n))
+        return np.asarray((self.actual_squares == self.n) & (self.predicted_squares == self.n))
 
     # Sums (...) over the largest cells.
 
@@ -362,7 +365,8 @@ class Contingency:
         """Sum n_ij^2 / P_i."""
         return total(np.where(self.class_sizes > 0, ratio(self.counts * self.counts, self.class_sizes), 0.0))
 
-    # Ordered pairs of samples (...), exact while n^2 < 2^53.
+    # Ordered pairs of samples (...), exact while n^2 < 2^53. Where weights add up to the effective number of samples,
+    # so do their squares: n are the pairs of samples with themselves, weighted or not.
 
     @lazy
     def pairs(self) -> Array:
@@ -372,17 +376,22 @@ class Contingency:
     @lazy
     def squares(self) -> Array:
         """Sum n_ij^2."""
-        return inner(self.counts, self.counts)
+        return self._squared(self.counts)
 
     @lazy
     def actual_squares(self) -> Array:
         """Sum P^2."""
-        return inner(self.actual, self.actual)
+        return self._squared(self.actual)
 
     @lazy
     def predicted_squares(self) -> Array:
         """Sum T^2."""
-        return inner(self.predicted, self.predicted)
+        return self._squared(self.predicted)
+
+    def _squared(self, sizes: Array) -> Array:
+        """Sum of squares, which is n itself where it differs from it by a rounding of weights."""
+        found = inner(sizes, sizes)
+        return np.where(np.abs(found - self.n) <= _ROUNDING * self.n, self.n, found)
 
     @lazy
     def together(self) -> Array:
@@ -429,7 +438,9 @@ class Contingency:
 
     @lazy
     def expected_information(self) -> Array:
-        """Expected mutual information of random clusterings with the same cluster sizes."""
+        """Expected mutual information of random clusterings with the same cluster sizes; NaN of weights."""
+        if self.is_weighted:
+            return np.full(self.n.shape, np.nan)
         return expected_information(self.actual, self.predicted)
 
     # What a single sample changes.
@@ -514,6 +525,8 @@ class Contingency:
         return other
 
 
+# Of sums of weights, relative to them. Numbers of samples differ by one at least.
+_ROUNDING = 1e-12
 # Relative change of a sum for its derivative.
 _STEP = 1e-5
 # Sums of squares of cells, of classes and of clusters.

@@ -342,7 +342,7 @@ class UnitInfluences:
         self, metric: Metric[Contingency], table: Contingency, parameters: Mapping[str, Any]
     ) -> Linearisation:
         """A metric of classes by clusters."""
-        card, n = metric.card, float(table.n)
+        card, n, worth = metric.card, float(table.n), None
         with silently():
             value, influence = float(metric.compute(table, **parameters)), np.full(self.n_units, np.nan)
             bias = second_order = 0.0
@@ -351,6 +351,9 @@ class UnitInfluences:
                 influence = table.influence(function, card.inference.sums)
                 second_order = table.second_order(function, card.inference.sums) if self.weights is None else 0.0
                 bias = table.bias(function, card.inference.sums) if card.inference.biased else 0.0
+        if self.weights is not None:
+            influence = influence * self.weights * (n / float(self.weights.sum()))
+            worth = self.worth_of(self.weights[self.weights > 0])
         logit = card.inference.scale is Scale.LOGIT
         method = LinearMethod.INFLUENCE_LOGIT if logit else LinearMethod.INFLUENCE
         return Linearisation(
@@ -361,6 +364,7 @@ class UnitInfluences:
             method,
             card.range,
             freedom=max(n - 1.0, 1.0),
+            worth=worth,
             bias=bias,
             second_order=second_order,
         )

@@ -462,6 +462,8 @@ class ClusterUnits(Units):
         shape: Classes and clusters.
         features: (n, d), or None.
         distances: Are the features distances? See `ClusteredPoints`.
+        per_weight: Effective number of samples in each unit of weight: so weights count as so many samples do. None:
+            samples have none.
     """
 
     classes: Codes | None
@@ -469,6 +471,7 @@ class ClusterUnits(Units):
     shape: tuple[int, int]
     features: Array | None = None
     distances: bool = False
+    per_weight: float | None = None
 
     @property
     def n_units(self) -> int:
@@ -499,7 +502,9 @@ class ClusterUnits(Units):
         if self._cells is not None:
             places, cell = self._cells
             mass = np.ones(self.n_units) if weights is None else weights
-            table = Contingency(places, sums_by_code(cell, mass, places.classes.size), cell)
+            counts = sums_by_code(cell, mass, places.classes.size)
+            weighted = self.per_weight is not None
+            table = Contingency(places, counts * (self.per_weight or 1.0), cell, is_weighted=weighted)
         points = self._points
         return subject_of(table, points if points is None or weights is None else points.with_weights(weights))
 
@@ -517,4 +522,5 @@ class ClusterUnits(Units):
             self.shape,
             None if self.features is None else self.features.take(chosen, axis=0),
             self.distances,
+            self.per_weight,
         )

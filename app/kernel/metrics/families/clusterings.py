@@ -24,6 +24,12 @@ _ALONE_IN_CLASS = overall(
 _ALONE_IN_CLUSTER = overall(
     "every_sample_alone", "every sample is a cluster of its own", lambda c: np.equal(c.predicted_squares, c.n)
 )
+
+
+def _is_weighted(c: Contingency) -> Mask:
+    return np.full(c.n.shape, c.is_weighted)
+
+
 _ALL_TOGETHER = overall("trivial_grouping", "all samples are of one class and in one cluster", lambda c: c.all_together)
 
 
@@ -189,7 +195,8 @@ def bcubed_f1(c: Contingency) -> Array:
     scale=Scale.LOGIT,
 )
 def rand_index(c: Contingency) -> Array:
-    return (c.together + c.apart) / (c.pairs - c.n)
+    # Of weights a rounding may lie beyond.
+    return np.minimum((c.together + c.apart) / (c.pairs - c.n), 1.0)
 
 
 @_contingency(
@@ -436,7 +443,12 @@ def normalized_mutual_information(c: Contingency, average: str = "arithmetic") -
         "sklearn": "1 where both groupings put all samples together or every sample alone; here there is no value then"
     },
     parameters=(_AVERAGE,),
-    undefined=(NO_SAMPLES, _ALL_TOGETHER, _ALL_ALONE),
+    undefined=(
+        NO_SAMPLES,
+        _ALL_TOGETHER,
+        _ALL_ALONE,
+        overall("weights", "what chance leaves is known of whole numbers of samples only", _is_weighted),
+    ),
     chance_corrected=True,
     symmetric=True,
     degree=None,
@@ -454,7 +466,7 @@ def adjusted_mutual_information(c: Contingency, average: str = "arithmetic") -> 
 def _is_expected(c: Contingency, average: str) -> Mask:
     """Mask (...) of the tables whose margins make all clusterings reach the bound."""
     together = (c.filled_classes == 1) | (c.filled_clusters == 1)
-    alone = (c.filled_classes == c.n) | (c.filled_clusters == c.n)
+    alone = (c.actual_squares == c.n) | (c.predicted_squares == c.n)
     if average == "min":
         return np.asarray(together | alone)
     return np.asarray(together if average == "geometric" else c.all_together)

@@ -18,7 +18,7 @@ from app.kernel.numerics.arrays import Array, kish_effective_n
 from app.kernel.streamed.labels import LabelMoments
 from app.kernel.uncertainty.designs import design_effects
 from app.kernel.uncertainty.groups import FEW_GROUPS
-from app.kernel.uncertainty.influence import PairsOfLabels
+from app.kernel.uncertainty.influence import LabelInfluences, PairsOfLabels, UnitInfluences
 from app.services.estimates.report_intervals import (
     balanced_for_report,
     estimate_for_report,
@@ -59,23 +59,25 @@ def weight_section(question: Question, run: RunData) -> Section:
     )
 
 
-def label_weights(question: Question, run: RunData, metrics: Sequence[AnyMetric]) -> tuple[WeightDesign, list[Finding]]:
-    """Return the design of weighted samples with labels, with the design effects of these overall metrics, and its
-    findings.
+def unit_weights(question: Question, run: RunData, metrics: Sequence[AnyMetric]) -> tuple[WeightDesign, list[Finding]]:
+    """Return the design of weighted samples with labels or clusters, with the design effects of these overall metrics,
+    and its findings.
     """
-    influences = run.label_influences
-    if influences is None:
-        raise ValueError("expected weighted samples with labels")
-    effects = {}
+    influences, effects = run.influences, {}
+    if not isinstance(influences, UnitInfluences):
+        raise ValueError("expected weighted samples with labels or clusters")
     for metric in metrics:
-        linear = influences.of(metric) or influences.of_tables(Measure(metric, metric.card.defaults, None))
+        linear = influences.of(metric)
+        if linear is None and isinstance(influences, LabelInfluences):
+            linear = influences.of_tables(Measure(metric, metric.card.defaults, None))
         if linear is not None:
             effects[metric.key] = influences.design_effect(linear)
-    design = _design_of_labels(influences.pairs, run.weights, effects)
+    pairs = influences.pairs if isinstance(influences, LabelInfluences) else None
+    design = _design_of_units(pairs, run.weights, effects)
     return design, _findings(question, design)
 
 
-def _design_of_labels(pairs: PairsOfLabels, weights: Array | None, effects: Mapping[str, float]) -> WeightDesign:
+def _design_of_units(pairs: PairsOfLabels | None, weights: Array | None, effects: Mapping[str, float]) -> WeightDesign:
     if isinstance(pairs, LabelMoments):
         return _designed(pairs.n_samples, *pairs.ends, pairs.whole.effective, effects)
     if weights is None:
