@@ -370,9 +370,10 @@ def _smooth_ends(design: Design, smooth: SmoothMetrics, gradients: AdditiveGradi
         seen = np.where(refused[:, here], np.isfinite(moves) & nothing_varies[here], few[here, own])
         for squares, parts in ((below, np.minimum(moves, 0.0)), (above, np.maximum(moves, 0.0))):
             np.add.at(squares.T, here, np.where(seen, parts * parts, 0.0).T)
+    # What nothing is added to is, to the last bit, what it would be without the matrices beside it.
+    moved = below + above > 0.0
     known = [np.where(refused, 0.0, one) for one in (found.values - found.low, found.high - found.values)]
     below, above = (np.sqrt(own * own + more) for own, more in zip(known, (below, above), strict=True))
-    moved = below + above > 0.0
     return _Ends(
         found.values,
         np.where(moved, found.values - below, found.low),
