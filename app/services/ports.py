@@ -131,6 +131,9 @@ class EvaluationStore(Protocol):
     async def page(self, project: str, query: EvaluationQuery) -> Page[EvaluationSummary, Position]:
         """Return up to `query.limit` summaries in the order asked for."""
 
+    async def former_models(self, project: str, dataset: DatasetRef) -> int:
+        """Return how many model versions had an evaluation on a dataset and have none there since."""
+
     async def series(self, project: str, query: EvaluationQuery) -> Sequence[AlikeEvaluations]:
         """Return the oldest `query.limit` evaluations that pass, those that are alike together."""
 

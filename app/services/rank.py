@@ -188,7 +188,7 @@ def rank_candidates(
     better: Preference,
     candidates: Sequence[Candidate],
     kept: KeptSamples,
-    beyond: Sequence[float] = (),
+    beyond: Sequence[float | None] = (),
 ) -> Leaderboard:
     """Order candidates by value, best first, and say how sure the order is.
 
@@ -197,7 +197,7 @@ def rank_candidates(
         better: Which values are better.
         candidates: The runs.
         kept: What is known of their samples.
-        beyond: Values of further runs, among which the best was chosen too.
+        beyond: Values of further runs, among which the best was chosen too; None of those that were removed.
     """
     estimands = [_estimand(query.metric, candidate.record) for candidate in candidates]
     runs = [run_data(candidate.record, kept.samples(candidate.record.id)) for candidate in candidates]
@@ -333,7 +333,7 @@ def _judged(
     entrants: Sequence[_Entrant],
     kept: KeptSamples,
     query: LeaderboardQuery,
-    beyond: Sequence[float],
+    beyond: Sequence[float | None],
 ) -> Leaderboard:
     """Return the board with limits of each run, and with what can be said of all together."""
     settings = LimitSettings(level=query.level, proportions=query.proportion_interval, alternative=query.alternative)
@@ -419,7 +419,7 @@ def _best(
     entrants: Sequence[_Entrant],
     scores: Array,
     settings: LimitSettings,
-    beyond: Sequence[float],
+    beyond: Sequence[float | None],
 ) -> Leaderboard:
     """Return the board with the runs that may be the best, and the luck of the first, from draws (D, R)."""
     lines = list(board.items)
@@ -431,7 +431,9 @@ def _best(
     assert value is not None  # noqa: S101 - runs without one take no part
     if beyond:
         scores = with_others(scores, len(beyond), board.design.seed or 0)
-        estimates = np.concatenate([estimates, better.score(np.array(beyond))])
+        # Of what was removed nothing is known: it counts as one like the others.
+        others = better.score(np.array(beyond, dtype=np.float64))
+        estimates = np.concatenate([estimates, np.where(np.isnan(others), estimates.mean(), others)])
     luck = winner_optimism(scores, estimates)
     optimism = luck if better.better is Better.HIGHER else -luck
     # The end of the luck has limits that hold for the largest of all deviations, the other one those of the run alone.
@@ -536,7 +538,9 @@ class LeaderboardService:
                 f"{query.metric} is not stored with the evaluations, and computing it is for datasets of at most "
                 f"{MOST_COMPUTED} model versions; rank by an overall metric"
             )
-        beyond = [one.value for one in standings[query.limit :] if key and one.value is not None]
+        beyond: list[float | None] = [one.value for one in standings[query.limit :] if key and one.value is not None]
+        if not query.where:
+            beyond += [None] * await self.store.former_models(project, query.dataset)
         standings = standings[: query.limit] if key else standings
         identifiers = [standing.evaluation.id for standing in standings]
         records = await self.store.get_many(project, identifiers)

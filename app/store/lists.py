@@ -42,7 +42,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from app.domain.evaluation import Bound, EvaluationQuery, Position
 from app.domain.identifiers import first_id_from
 from app.domain.named_metrics import HEADLINE
-from app.store.database.tables import datasets, evaluations, model_names, models, value_in_slot
+from app.store.database.tables import datasets, evaluations, former_models, model_names, models, value_in_slot
 from app.store.names import Names
 
 
@@ -229,6 +229,16 @@ def select_series(scope: SearchScope, query: EvaluationQuery, limit: int) -> Sel
             datasets, datasets.c.id == made.c.dataset_id
         )
     )
+
+
+def count_former(project: str, dataset_ids: Select[tuple[int]]) -> Select[Any]:
+    """Count the model versions that had an evaluation on some datasets, and have none there since."""
+    columns = evaluations.c
+    still = select(columns.id).where(
+        columns.project == project, columns.dataset_id.in_(dataset_ids), columns.model_id == former_models.c.model_id
+    )
+    here = former_models.c.dataset_id.in_(dataset_ids)
+    return select(func.count(former_models.c.model_id.distinct())).where(here, ~still.exists())
 
 
 def select_count(scope: SearchScope, query: EvaluationQuery) -> Select[Any]:

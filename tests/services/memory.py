@@ -103,6 +103,9 @@ class Memory:
         ]
         return [alike([one]) for one in found]
 
+    async def former_models(self, project: str, dataset: DatasetRef) -> int:
+        return 0
+
     async def leaderboard(
         self,
         project: str,

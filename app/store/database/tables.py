@@ -118,6 +118,15 @@ evaluations = Table(
     PrimaryKeyConstraint("project", "id"),
 )
 
+# Model versions of which an evaluation on a dataset was removed: the best was chosen among them too.
+former_models = Table(
+    "former_models",
+    metadata,
+    Column("dataset_id", Integer, nullable=False),
+    Column("model_id", Integer, nullable=False),
+    PrimaryKeyConstraint("dataset_id", "model_id"),
+)
+
 # No foreign keys here either: evaluations are written and deleted in one place, which sees to these too.
 sample_columns = Table(
     "sample_columns",

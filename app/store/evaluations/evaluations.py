@@ -11,6 +11,7 @@ import orjson
 from asyncpg import UniqueViolationError
 from numpy.typing import NDArray
 from sqlalchemy import ARRAY, Row, RowMapping, Select, Table, Uuid, delete, func, literal, select, true, update
+from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
@@ -43,7 +44,7 @@ from app.services.ports import SampleLabels
 from app.store import lists
 from app.store.audit import note, who
 from app.store.database.engine import read_rows, reading, require_room, translated, write_json, writing
-from app.store.database.tables import datasets, evaluations, models
+from app.store.database.tables import datasets, evaluations, former_models, models
 from app.store.evaluations.writer import INSERT, EvaluationWriter
 from app.store.idempotency import keep_result, mark_values
 from app.store.lists import find_scope
@@ -256,6 +257,9 @@ class PostgresInventory:
         async with reading(self._engine) as connection:
             rows = await _fetch_used(connection, datasets, evaluations.c.dataset_id, project, name)
             judged = await connection.scalar(_count_models(project, name))
+            former = await connection.scalar(
+                lists.count_former(project, self._names.datasets.select_ids(project, name=name))
+            )
         if not rows:
             return None
         parts = [
@@ -266,7 +270,7 @@ class PostgresInventory:
             name=name,
             n_evaluations=sum(one.n_evaluations for one in parts),
             newest=parts[0].newest,
-            n_models=judged or 0,
+            n_models=(judged or 0) + (former or 0),
             splits=sorted({one.split for one in parts if one.split is not None}),
             n_versions=len(parts),
             versions=parts[:_MOST_VERSIONS],
@@ -296,13 +300,21 @@ class PostgresInventory:
             name = func.hashtextextended(f"removal {project}", 0)
             await connection.execute(select(func.pg_advisory_xact_lock(name)))
             identifiers: Sequence[Any] = (await connection.scalars(lists.select_ids(scope, query, query.limit))).all()
-            these = evaluations.c.id == func.any(literal(identifiers, ARRAY(Uuid)))
-            remove = delete(evaluations).where(evaluations.c.project == project, these).returning(evaluations.c.id)
-            gone = [UUID(int=identifier.int) for identifier in await connection.scalars(remove)]
-            if gone:
-                await remove_samples(connection, project, gone)
-                await note(connection, project, Change.DELETED, Kind.EVALUATION, *gone)
-            return len(gone)
+            return await _remove(connection, project, identifiers)
+
+
+async def _remove(connection: AsyncConnection, project: str, identifiers: Sequence[UUID]) -> int:
+    """Remove evaluations for good, remembering who was judged on what; returns how many there were."""
+    these = evaluations.c.project == project, evaluations.c.id == func.any(literal(identifiers, ARRAY(Uuid)))
+    judged = select(evaluations.c.dataset_id, evaluations.c.model_id).where(*these).distinct()
+    remember = insert(former_models).from_select(["dataset_id", "model_id"], judged).on_conflict_do_nothing()
+    await connection.execute(remember)
+    remove = delete(evaluations).where(*these).returning(evaluations.c.id)
+    gone = [UUID(int=identifier.int) for identifier in await connection.scalars(remove)]
+    if gone:
+        await remove_samples(connection, project, gone)
+        await note(connection, project, Change.DELETED, Kind.EVALUATION, *gone)
+    return len(gone)
 
 
 async def _fetch_used(
@@ -470,13 +482,16 @@ class PostgresEvaluationStore:
             return await self._read(connection, project, identifier)
 
     async def delete(self, project: str, identifier: UUID) -> bool:
-        mine = (evaluations.c.project == project, evaluations.c.id == identifier)
         async with writing(self._engine) as connection:
-            gone = (await connection.execute(delete(evaluations).where(*mine))).rowcount == 1
-            if gone:
-                await remove_samples(connection, project, [identifier])
-                await note(connection, project, Change.DELETED, Kind.EVALUATION, identifier)
-        return gone
+            return await _remove(connection, project, [identifier]) == 1
+
+    async def former_models(self, project: str, dataset: DatasetRef) -> int:
+        """Return how many model versions had an evaluation on a dataset and have none there since."""
+        these = self._names.datasets.select_ids(
+            project, name=dataset.name, version=dataset.version, split=dataset.split
+        )
+        async with reading(self._engine) as connection:
+            return await connection.scalar(lists.count_former(project, these)) or 0
 
     async def page(self, project: str, query: EvaluationQuery) -> Page[EvaluationSummary, Position]:
         async with reading(self._engine) as connection:
