@@ -117,7 +117,7 @@ def test_pages_are_answered_where_they_are_asked_for(client: httpx.Client) -> No
     check_page(checked, 201, "1 of 3 rules fails, 2 pass.", 'aria-label="Limit 0.99, value ')
     check_page(client.get(checked.headers["location"], headers=PAGE), 200, ">at least 0.99", "Gate pages, version 1")
     board = client.get("/v1/leaderboard?dataset=pages&metric=h_mean", headers=PAGE)
-    check_page(board, 200, "pages by h_mean", "&lt;b&gt;one&lt;/b&gt;", "95", "higher is better")
+    check_page(board, 200, "pages by harmonic mean of the recalls", "&lt;b&gt;one&lt;/b&gt;", "95", "higher is better")
 
 
 def test_fields_keep_the_named_members(client: httpx.Client) -> None:

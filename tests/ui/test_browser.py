@@ -114,7 +114,8 @@ def test_pages_in_both_themes_and_on_a_phone(pages: Watched, world: World, name:
 def test_parts_come_behind_the_rest(pages: Watched, world: World) -> None:
     """Figures and the simulator are loaded when they come near, and then the whole page is right too."""
     page = pages.open(world.pages()["run of two"])
-    page.locator("#simulator").scroll_into_view_if_needed()
+    for part in ("#figures", "#simulator"):
+        page.locator(part).scroll_into_view_if_needed()
     slider = page.locator("#simulator input[data-of=share]")
     slider.wait_for()
     page.locator("#figures svg.fig").first.wait_for()
@@ -128,6 +129,21 @@ def test_parts_come_behind_the_rest(pages: Watched, world: World) -> None:
     assert before[1] != after[1]
     assert violations(page) == []
     pages.check()
+
+
+@pytest.mark.parametrize("name", ["run of two", "run of four", "run of 200", "run of clusters", "comparison of runs"])
+@pytest.mark.parametrize("size", [DESK, PHONE])
+def test_a_page_has_its_length_before_its_parts_come(
+    pages: Watched, world: World, name: str, size: dict[str, int]
+) -> None:
+    pages.page.set_viewport_size(size)
+    page = pages.open(world.pages()[name])
+    before = page.evaluate("document.documentElement.scrollHeight")
+    for part in page.locator("[data-part]").all():
+        part.scroll_into_view_if_needed()
+        part.locator("figure").first.wait_for()
+    assert page.evaluate("document.documentElement.scrollHeight") == before
+    page.set_viewport_size(DESK)
 
 
 def test_the_simulator_says_what_the_service_does_and_keeps_it_in_the_address(pages: Watched, world: World) -> None:

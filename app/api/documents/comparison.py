@@ -196,10 +196,10 @@ def _of_runs(answer: Json) -> Document:
             ),
             *_causes(answer, names),
             *_slices(answer, names),
-            Section("figures", "Figures", [Figures()]),
+            Section("figures", "Figures", [Figures("The differences as a figure")]),
         ],
         path=f"comparisons/{answer['id']}",
-        records=Records(_HEADS, list(_records(answer))),
+        records=Records(_HEADS, _records(answer)),
     )
 
 
@@ -429,7 +429,7 @@ def _of_models(answer: Json) -> Document:
                 "The median difference over datasets, Wilcoxon’s signed-rank test (p adjusted, "
                 f"{answer['design']['multiplicity']['method']}), and how probable each outcome is on a new dataset.",
             ),
-            Section("figures", "Figures", [Figures()]),
+            Section("figures", "Figures", [Figures("The differences as a figure")]),
         ],
         path=f"comparisons/{answer['id']}",
         records=Records(

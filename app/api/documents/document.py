@@ -4,7 +4,7 @@ A document holds the values of an answer and the words around them. The writers 
 in their format, so a new noun is one function that makes a document, and a new format is one writer.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Final
@@ -281,10 +281,10 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Records:
-    """The values of an answer in long form, exact."""
+    """The values of an answer in long form, exact; ``rows`` are made as they are written, and once."""
 
     heads: Sequence[str]
-    rows: Sequence[Sequence[str | float | int | None]]
+    rows: Iterable[Sequence[str | float | int | None]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -116,7 +116,7 @@ def evaluation_document(answer: Json) -> Document:
             if (said := metric_sentence(key, task))
         ),
         task=task,
-        records=Records(_HEADS, list(_Lines(answer).all())),
+        records=Records(_HEADS, _Lines(answer).all()),
     )
 
 

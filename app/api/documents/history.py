@@ -61,7 +61,7 @@ def history_document(answer: Json) -> Document:
             Section("evaluations", "All evaluations", [_evaluations(items, changes)]),
         ],
         method=[_METHOD, *answer["notes"]],
-        records=Records(_HEADS, list(_records(items, changes))),
+        records=Records(_HEADS, _records(items, changes)),
     )
 
 

@@ -86,7 +86,7 @@ def slices_document(answer: Json) -> Document:
             "p is adjusted over all slices and metrics, to hold the false discovery rate; that of a search holds the "
             "chance of any false find."
         ],
-        records=Records(_HEADS, list(_records(slices))),
+        records=Records(_HEADS, _records(slices)),
     )
 
 

@@ -18,7 +18,11 @@ from app.domain.wording import PLAIN, share, whole
 _MOST = 40
 
 
-@figure("per_class", needs=Needs.REPORT)
+def _room(report: Json) -> int:
+    return 160 + ROW_HEIGHT * min(_MOST, len(report["per_class"]))
+
+
+@figure("per_class", needs=Needs.REPORT, room=_room, broad=True)
 def per_class(given: FigureData) -> Figure:
     """Recall and precision of each class or label with their limits, the lowest recall first."""
     report = given.run.report

@@ -38,7 +38,12 @@ _OUTCOMES: Final = {
 }
 
 
-@figure("differences", needs=Needs.COMPARISON)
+def _room(answer: Json) -> int:
+    metrics, pairs = len(answer["metrics"]), len(_pairs(answer))
+    return 180 + min(_MOST_ROWS, metrics * pairs) * (ROW_HEIGHT + 4) + 40 * (pairs - 1)
+
+
+@figure("differences", needs=Needs.COMPARISON, room=_room, broad=True)
 def differences(given: FigureData) -> Figure:
     """A forest plot: the difference of each metric with its limits, and the band of practical equivalence."""
     answer = given.comparison

@@ -6,7 +6,7 @@ from typing import Final
 from app.api.documents.document import Json
 from app.api.plots import marks
 from app.api.plots.look import Figure, Look, Spec
-from app.api.plots.marks import Row, apart, called, sentences
+from app.api.plots.marks import ROW_HEIGHT, Row, apart, called, sentences
 from app.api.plots.matrices import WITH_SHARES, coloured_by_share, grid, in_percent, ink_on_share
 from app.api.plots.registry import FigureData, Needs, figure
 from app.domain.catalogue import spoken, titled
@@ -22,7 +22,13 @@ _LARGE_CELL: Final = 56
 Table = Sequence[Sequence[float]]
 
 
-@figure("contingency", needs=Needs.CLUSTERS)
+def _room(report: Json) -> int:
+    given = report["input"]
+    largest = max(len(given["labels"]), len(given.get("clusters") or ()))
+    return 280 + (_LARGE_CELL if largest <= _WITH_COUNTS else ROW_HEIGHT) * len(given["labels"])
+
+
+@figure("contingency", needs=Needs.CLUSTERS, room=_room, broad=True)
 def contingency(given: FigureData) -> Figure:
     """Classes by clusters: counts in each cell, colours by the share of the cluster."""
     given_input = given.run.report["input"]
@@ -124,7 +130,7 @@ _BINS: Final = 20
 _HEIGHT: Final = 140
 
 
-@figure("per_query", needs=Needs.UNITS)
+@figure("per_query", needs=Needs.UNITS, room=lambda _: 360)
 def per_query(given: FigureData) -> Figure:
     """Distribution of nDCG over the queries of a ranking, with its quartiles."""
     return _spread(given, Ranking.kind, "query", "queries")

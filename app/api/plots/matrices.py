@@ -37,7 +37,7 @@ class _Mistake:
         return self.count / self.of
 
 
-@figure("confusion", needs=Needs.REPORT)
+@figure("confusion", needs=Needs.REPORT, room=lambda _: 1040, broad=True)
 def confusion(given: FigureData) -> Figure:
     """The confusion matrix: counts in each cell, colours by the share of the actual class; from 61 classes on of the 30
     with the lowest recalls.
@@ -51,7 +51,7 @@ def confusion_shares(given: FigureData) -> Figure:
     return _matrix(given, shares=True)
 
 
-@figure("confusions", needs=Needs.REPORT)
+@figure("confusions", needs=Needs.REPORT, room=lambda _: 580, broad=True)
 def confusions(given: FigureData) -> Figure:
     """The mistakes that take the largest shares of their class."""
     run = given.run

@@ -141,6 +141,9 @@ class Plot:
         shows: What is seen in it.
         several: Can further runs be drawn with it?
         by_class: Does `class` choose what is drawn?
+        room: Pixels of height that a page keeps for it and its words, by the answer that it is of: the page has its
+            length before the figure is drawn.
+        broad: No other figure has room beside it on a page.
     """
 
     name: str
@@ -149,19 +152,27 @@ class Plot:
     several: bool
     by_class: bool
     make: Callable[[FigureData], Figure]
+    room: Callable[[Json], int]
+    broad: bool
 
 
 PLOTS: Final[dict[tuple[Subject, str], Plot]] = {}
 
 
 def figure(
-    name: str, *, needs: Needs, several: bool = False, by_class: bool = False
+    name: str,
+    *,
+    needs: Needs,
+    several: bool = False,
+    by_class: bool = False,
+    room: Callable[[Json], int] = lambda _: 560,
+    broad: bool = False,
 ) -> Callable[[Callable[[FigureData], Figure]], Callable[[FigureData], Figure]]:
-    """Enter a function into the registry."""
+    """Enter a function into the registry, with what `Plot` says of it."""
 
     def entered(make: Callable[[FigureData], Figure]) -> Callable[[FigureData], Figure]:
         shows = " ".join((make.__doc__ or "").split())
-        PLOTS[needs.of, str(name)] = Plot(str(name), shows, needs, several, by_class, make)
+        PLOTS[needs.of, str(name)] = Plot(str(name), shows, needs, several, by_class, make, room, broad)
         return make
 
     return entered

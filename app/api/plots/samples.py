@@ -420,7 +420,7 @@ def _panel(look: Look, found: Histogram, *, inside: bool, title: str, what: str,
     return marks.panel(look, (BROAD[0] + 60, _HEIGHT), layers, title=title)
 
 
-@figure(CurveName.CALIBRATION, needs=Needs.SAMPLES, several=True, by_class=True)
+@figure(CurveName.CALIBRATION, needs=Needs.SAMPLES, several=True, by_class=True, room=lambda _: 620)
 def calibration(given: FigureData) -> Figure:
     """Reliability: how often the stated probabilities come true, with limits, and how many samples state them."""
     answers = [_reliability(run, given.label) for run in given.runs]

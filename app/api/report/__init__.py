@@ -39,6 +39,7 @@ from app.api.documents.reading import key_of
 from app.api.documents.text import plain
 from app.api.plots.look import BREAKS, Theme, colours_of, lines_of
 from app.api.plots.matrices import WITH_COUNTS, WITH_SHARES, beside_each_other, in_percent
+from app.api.plots.registry import FigureData, Plot
 from app.domain.catalogue import spoken, titled
 from app.domain.wording import PAGE, printable, sentence, share, whole
 
@@ -48,9 +49,6 @@ _COLOUR: Final = re.compile(r'(fill|stroke)="(#[0-9a-fA-F]{6})"')
 _TAG: Final = re.compile(r"<[^<>]+>")
 # What every mark says to a reader of the screen: on a page the figure as a whole says it in words.
 _OF_MARKS: Final = re.compile(r' (?:role="graphics-[^"]*"|aria-\w+="[^"]*")')
-_WIDTH: Final = re.compile(r'class="fig" width="([\d.]+)"')
-# Pixels of half a page.
-_HALF: Final = 600.0
 _FONT: Final = re.compile(r'font-size="([\d.]+)px"')
 # Pixels that no text of a figure is smaller than, on a phone neither.
 _READABLE: Final = 9.0
@@ -64,6 +62,7 @@ class Picture:
     Attributes:
         text: Its contents in words.
         reason: Stands in the place of a picture that there is not.
+        room: Pixels of height that its page keeps for it.
         broad: No other figure has room beside it.
     """
 
@@ -73,6 +72,7 @@ class Picture:
     text: str
     svg: Markup | None = None
     reason: str = ""
+    room: int = 0
     broad: bool = False
 
 
@@ -112,27 +112,26 @@ def colour_styles() -> str:
     return f":root{{{pairs}}}"
 
 
-def picture_of(name: str, specification: bytes, svg: bytes | None, place: int, heading: str) -> Picture:
+def picture_of(plot: Plot, specification: bytes, svg: bytes | None, place: int, given: FigureData) -> Picture:
     """Return a figure for a page.
 
     Args:
-        name: Of the figure.
+        plot: The figure.
         specification: It as Vega-Lite.
         svg: The drawing of it.
         place: Among the figures of the page.
-        heading: Whose it is, which the page says.
+        given: What it is made of; the page says whose it is.
     """
-    found, said = orjson.loads(specification), lines_of(heading)
+    found, said = orjson.loads(specification), lines_of(given.heading)
     subtitle = found["title"]["subtitle"]
-    inside = None if svg is None else inlined(svg.decode(), place)
-    width = _WIDTH.search(inside or "")
     return Picture(
-        name=name,
+        name=plot.name,
         title=found["title"]["text"],
         subtitle=tuple(subtitle[len(said) :] if subtitle[: len(said)] == said else subtitle),
         text=found["description"],
-        svg=inside,
-        broad=width is not None and float(width[1]) > _HALF,
+        svg=None if svg is None else inlined(svg.decode(), place),
+        room=plot.room(given.comparison or given.run.report) if given.comparison or given.runs else 0,
+        broad=plot.broad,
     )
 
 

@@ -29,7 +29,6 @@ router = page_routes()
 # Runs that have a shape each.
 MOST_RUNS: Final = 6
 _PAIR: Final = 2
-_DRAWS: Final = 1000
 # Classes whose recalls are compared, those whose cases are listed in the open, and remarks on metrics that disagree.
 _CLASSES, _LISTED, _DISAGREEMENTS = 6, 12, 3
 _SIGNS: Final = {
@@ -54,8 +53,7 @@ async def show_compared(
     new = NewComparison(
         evaluations=tuple(run),
         metrics=(*COMPARED, *of_classes) if of_classes else (),
-        # Draws say here who may be the best; tests of counts are not shown.
-        draws=_DRAWS,
+        # Tests of counts are not shown.
         besides=Besides(paired_tests=False),
     )
     answer = as_answered(await context.services.comparisons.computed(context.project, new))

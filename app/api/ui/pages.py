@@ -1,7 +1,7 @@
 """Pages: evaluations, comparisons, and the catalogue; and all pages together."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache, partial
 from importlib import import_module
@@ -15,11 +15,11 @@ from starlette.responses import Response
 from app.api.cursors import Cursor, Pages
 from app.api.deps import UseContext, UseSlice
 from app.api.documents.comparison import comparison_document
-from app.api.documents.document import Document, Json
+from app.api.documents.document import Json
 from app.api.documents.evaluation import evaluation_document
 from app.api.documents.slices import slices_document
 from app.api.plots.causes import falls_of_slices
-from app.api.plots.registry import FigureData, Subject, as_answered
+from app.api.plots.registry import PLOTS, FigureData, Subject, as_answered
 from app.api.presentation import EVALUATION, Media, View, evaluation_answer
 from app.api.problems import InvalidQuery
 from app.api.report import Picture, view
@@ -28,6 +28,8 @@ from app.api.ui.web import Web, attached, install_files, install_forms, page_rou
 from app.api.v1.figures import (
     comparison_page,
     evaluation_page,
+    figures_of_comparison,
+    figures_of_evaluation,
     pictures_of,
     pictures_of_comparison,
     pictures_of_evaluation,
@@ -71,21 +73,27 @@ def _written_run(answer: Json, web: Web, *, sliceable: bool, where: str | None) 
         # It asks what the whole would do elsewhere.
         document = replace(document, sections=[one for one in document.sections if one.id != "simulator"])
     said = {"answer": answer, "dataset": dataset, "sliceable": sliceable, "where": where}
+    said["places"] = _places(Subject.EVALUATION, figures_of_evaluation(answer), answer)
     return write("run.html", web, **view(document, web.at), **said)
-
-
-def _written(document: Callable[[Json], Document], answer: Json, web: Web, pictures: Sequence[Picture] = ()) -> bytes:
-    return write("document.html", web, **view(document(answer), web.at), pictures=pictures)
 
 
 @router.get("/evaluations/{identifier}/figures")
 async def show_figures(identifier: UUID, request: Request, context: UseSlice) -> Response:
     """Show the figures of an evaluation. Its page loads them behind everything else."""
-    answer = as_answered(await context.services.evaluations.read(context.project, identifier))
+    # No figure shows more of the report than what follows from the matrix.
+    answer = as_answered(await context.services.evaluations.read_matrix(context.project, identifier))
+    page = {
+        "path": f"evaluations/{identifier}",
+        "of": "The run",
+        "title": run_name(answer["model"]),
+        "on": f"on {dataset_name(answer['dataset'])}",
+    }
     pictures = await pictures_of_evaluation(context, identifier, answer)
-    page = {"id": str(identifier), "title": run_name(answer["model"]), "on": f"on {dataset_name(answer['dataset'])}"}
-    drawn = any(one.svg is not None for one in pictures)
-    return render(request, "figures.html", "runs", page=page, pictures=pictures, drawn=drawn, where=_slice_of(request))
+    return render(request, "figures.html", "runs", page=page, **_pictured(pictures), where=_slice_of(request))
+
+
+def _pictured(pictures: Sequence[Picture]) -> dict[str, Any]:
+    return {"pictures": pictures, "drawn": any(one.svg is not None for one in pictures)}
 
 
 @router.get("/evaluations/{identifier}/slices")
@@ -120,8 +128,7 @@ async def show_slices(
 
 
 def _written_slices(answer: Json, form: Json, web: Web, pictures: Sequence[Picture]) -> bytes:
-    drawn = any(one.svg is not None for one in pictures)
-    return write("slices.html", web, **view(slices_document(answer), web.at), form=form, pictures=pictures, drawn=drawn)
+    return write("slices.html", web, **view(slices_document(answer), web.at), form=form, **_pictured(pictures))
 
 
 _FORMS: Final = {"json": Media.JSON, "csv": Media.CSV, "md": Media.MARKDOWN, "txt": Media.TEXT}
@@ -177,9 +184,28 @@ def _item(one: ComparisonSummary) -> dict[str, Any]:
 async def show_comparison(identifier: UUID, request: Request, context: UseContext) -> Response:
     """Show a comparison: who is better by what, values, differences with intervals."""
     answer = as_answered(await context.services.comparisons.read(context.project, identifier))
+    web = Web.of(request, "comparisons")
+    return respond(await context.services.compute.run(partial(_written_comparison, answer, web)))
+
+
+def _written_comparison(answer: Json, web: Web) -> bytes:
+    places = _places(Subject.COMPARISON, figures_of_comparison(answer), answer)
+    return write("document.html", web, **view(comparison_document(answer), web.at), places=places)
+
+
+def _places(subject: Subject, names: Sequence[str], answer: Json) -> list[tuple[int, bool]]:
+    """Return the height of each figure to come, and whether it is broad."""
+    plots = [PLOTS[subject, name] for name in names]
+    return [(plot.room(answer), plot.broad) for plot in plots]
+
+
+@router.get("/comparisons/{identifier}/figures")
+async def show_comparison_figures(identifier: UUID, request: Request, context: UseContext) -> Response:
+    """Show the figures of a comparison. Its page loads them behind everything else."""
+    answer = as_answered(await context.services.comparisons.read(context.project, identifier))
+    page = {"path": f"comparisons/{identifier}", "of": "The comparison", "title": "Figures"}
     pictures = await pictures_of_comparison(context, answer)
-    written = partial(_written, comparison_document, answer, Web.of(request, "comparisons"), pictures)
-    return respond(await context.services.compute.run(written))
+    return render(request, "figures.html", "comparisons", page=page, **_pictured(pictures))
 
 
 @router.get("/comparisons/{identifier}/report")

@@ -104,7 +104,7 @@ def write(template: str, web: Web, **values: Any) -> bytes:
     return (
         templates("app.api.ui")
         .get_template(template)
-        .render(layout="frame.html", web=web, theme=None, **{"pictures": (), "drawn": True, **values})
+        .render(layout="frame.html", web=web, theme=None, **{"pictures": (), "places": (), "drawn": True, **values})
         .encode()
     )
 

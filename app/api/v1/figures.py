@@ -87,12 +87,16 @@ async def comparison_page(context: Context, identifier: UUID, theme: Theme | Non
     return _page_response(await compute.run(partial(_written, comparison_document, answer, pictures, theme)))
 
 
-async def pictures_of_comparison(context: Context, answer: Json) -> list[Picture]:
+def figures_of_comparison(answer: Json) -> list[str]:
     """The figures of a page about a comparison."""
-    names = ["critical_difference"]
-    if "average_ranks" not in answer:
-        names = ["differences", *["causes"] * bool(falls_of_comparison(answer))]
-    return await pictures_of(context, Subject.COMPARISON, names, FigureData(comparison=answer))
+    if "average_ranks" in answer:
+        return ["critical_difference"]
+    return ["differences", *["causes"] * bool(falls_of_comparison(answer))]
+
+
+async def pictures_of_comparison(context: Context, answer: Json) -> list[Picture]:
+    """The figures of a page about a comparison, drawn."""
+    return await pictures_of(context, Subject.COMPARISON, figures_of_comparison(answer), FigureData(comparison=answer))
 
 
 def _written(
@@ -105,32 +109,31 @@ def _page_response(page: bytes) -> Response:
     return Response(page, media_type="text/html", headers={**HEADERS, "Vary": "Accept"})
 
 
-async def pictures_of_evaluation(context: Context, identifier: UUID, answer: Json) -> list[Picture]:
+def figures_of_evaluation(answer: Json) -> list[str]:
     """The figures of a page about an evaluation: of classes, of probabilities, of what other kinds of input have."""
     given = answer["input"]
-    names: list[str] = []
-    source, without = None, list[Picture]()
-    if given["kind"] in _SCORED or answer.get("probabilities"):
-        try:
-            source = await context.services.evaluations.with_curves(context.project, identifier)
-            names += _OF_SAMPLES
-        except NoSamples as error:
-            without.append(Picture("curves", "Curves", (), "", reason=_sentence(error.detail)))
-    units = KINDS[given["kind"]].units
-    of_kind = None if units is None else units.figure
-    if of_kind is not None and PLOTS[Subject.EVALUATION, of_kind].needs is Needs.UNITS:
-        try:
-            source = await context.services.evaluations.units(context.project, identifier)
-        except NoSamples as error:
-            without.append(Picture(of_kind, "One by one", (), "", reason=_sentence(error.detail)))
-            of_kind = None
-    if of_kind is not None:
-        names.append(of_kind)
+    units, of_classes = KINDS[given["kind"]].units, given.get("confusion_matrix") is not None
+    return [
+        *(("confusion", "confusions") if of_classes and len(given["labels"]) > WITH_SHARES else ()),
+        *(_OF_SAMPLES if given["kind"] in _SCORED or answer.get("probabilities") else ()),
+        *([] if units is None or units.figure is None else [units.figure]),
+        *["isocurves"] * of_classes,
+    ]
+
+
+async def pictures_of_evaluation(context: Context, identifier: UUID, answer: Json) -> list[Picture]:
+    """The figures of a page about an evaluation, drawn; what samples are not kept for says so behind the others."""
+    names, source, without = figures_of_evaluation(answer), None, list[Picture]()
+    evaluations = context.services.evaluations
+    for needs, read in ((Needs.SAMPLES, evaluations.with_curves), (Needs.UNITS, evaluations.units)):
+        of_samples = [name for name in names if PLOTS[Subject.EVALUATION, name].needs is needs]
+        if of_samples:
+            try:
+                source = await read(context.project, identifier)
+            except NoSamples as error:
+                without.append(Picture(of_samples[0], "Of the samples", (), "", reason=_sentence(error.detail)))
+                names = [name for name in names if name not in of_samples]
     found = FigureData(runs=[Run(of=answer, report=answer, source=source)])
-    if given.get("confusion_matrix") is not None:
-        if len(given["labels"]) > WITH_SHARES:
-            names = ["confusion", "confusions", *names]
-        names.append("isocurves")
     return [*await pictures_of(context, Subject.EVALUATION, names, found), *without]
 
 
@@ -175,7 +178,7 @@ async def pictures_of(
             found.append(Picture(name, _title(name), (), "", reason=_sentence(one)))
             continue
         svg = await renderer.picture(without_title(one), PictureFormat.SVG) if renderer.is_installed else None
-        found.append(picture_of(name, one, svg, place, given.heading))
+        found.append(picture_of(PLOTS[subject, name], one, svg, place, given))
     return found
 
 
