@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol, Self
+from typing import Any, BinaryIO, Protocol
 from uuid import UUID
 
-import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
@@ -168,47 +167,13 @@ class EvaluationStore(Protocol):
         """
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class SampleLabels:
-    """Columns of stored samples that came with ids, weights or groups.
-
-    Attributes:
-        ids: (n) all different, integers or text; None when they are not known.
-        truth: (n) codes into the labels of the evaluation.
-        predicted: (n) the same.
-        groups: (n) what each is one of, integers or text; None when they are independent.
-        weights: (n), 0 or more; None is 1 each.
-    """
-
-    ids: NDArray[Any] | None
-    truth: NDArray[np.int64]
-    predicted: NDArray[np.int64]
-    groups: NDArray[Any] | None = None
-    weights: NDArray[np.float64] | None = None
-
-    @classmethod
-    def of(cls, samples: Samples) -> Self | None:
-        """Select the columns of some samples; None where nothing but classes is known."""
-        if samples.ids is None and samples.weights is None and samples.groups is None:
-            return None
-        return cls(samples.ids, samples.truth, samples.predicted, samples.groups, samples.weights)
-
-    @property
-    def has_design(self) -> bool:
-        """Have the samples weights or groups, which limits depend on?"""
-        return self.weights is not None or self.groups is not None
-
-    @property
-    def samples(self) -> Samples:
-        """The columns as samples of which nothing else is known."""
-        return Samples(self.truth, self.predicted, None, self.ids, self.weights, groups=self.groups)
-
-
 class PairedLabels(Protocol):
     """Remembers which sample was predicted as what, so that runs can be compared sample by sample."""
 
-    async def read_labels(self, project: str, identifiers: Sequence[UUID]) -> Mapping[UUID, SampleLabels]:
-        """Return the samples of those evaluations of which they were saved with ids, weights or groups."""
+    async def read_labels(self, project: str, identifiers: Sequence[UUID]) -> Mapping[UUID, Samples]:
+        """Return the samples of those evaluations of which they were saved with ids, weights or groups: their
+        ``labels``.
+        """
 
     async def read_outputs(self, project: str, identifiers: Sequence[UUID]) -> Mapping[UUID, Samples]:
         """Return the samples of those evaluations of which they were saved, with their probabilities or scores."""

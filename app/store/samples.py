@@ -17,7 +17,6 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.domain.inputs.attributes import Attributes
 from app.domain.inputs.samples import Samples
-from app.services.ports import SampleLabels
 from app.store.database.tables import evaluation_samples, probability_reports, sample_columns
 
 _CODEC = "zstd"
@@ -210,9 +209,9 @@ class StoredSamples:
             )
         return found
 
-    def labels(self) -> dict[UUID, SampleLabels]:
+    def labels(self) -> dict[UUID, Samples]:
         """Return the columns that pair runs, for the evaluations with ids or weights."""
-        labels = {identifier: SampleLabels.of(one) for identifier, one in self.samples().items()}
+        labels = {identifier: one.labels for identifier, one in self.samples().items()}
         return {identifier: one for identifier, one in labels.items() if one is not None}
 
 

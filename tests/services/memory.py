@@ -40,7 +40,6 @@ from app.services.compare.comparisons import ComparisonService, NewComparison
 from app.services.evaluate.evaluations import EvaluationService, NewEvaluation
 from app.services.gate import CheckAnswer, GateService
 from app.services.history import HistoryService
-from app.services.ports import SampleLabels
 from app.services.processes.compute import ComputePool
 from app.services.processes.worker import Limits
 from app.services.rank import LeaderboardQuery, LeaderboardService
@@ -132,10 +131,10 @@ class Memory:
             Standing(None, one.values.get(metric), _summary(one)) for one in sorted(latest.values(), key=place)[:limit]
         )
 
-    async def read_labels(self, project: str, identifiers: Sequence[UUID]) -> Mapping[UUID, SampleLabels]:
+    async def read_labels(self, project: str, identifiers: Sequence[UUID]) -> Mapping[UUID, Samples]:
         self.calls.append("read_labels")
         kept = {one: self.evaluations[project][one].samples for one in identifiers}
-        labels = {one: SampleLabels.of(samples) for one, samples in kept.items() if samples is not None}
+        labels = {one: samples.labels for one, samples in kept.items() if samples is not None}
         return {one: known for one, known in labels.items() if known is not None}
 
     async def read_outputs(self, project: str, identifiers: Sequence[UUID]) -> Mapping[UUID, Samples]:

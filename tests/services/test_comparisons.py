@@ -9,12 +9,12 @@ from scipy.stats import norm
 from app.domain.evaluation import DatasetRef, EvaluationRecord, ModelRef
 from app.domain.identifiers import new_id
 from app.domain.inputs.content import Content
+from app.domain.inputs.samples import Samples
 from app.domain.rules import definition_of
 from app.kernel.compare.gates import Verdict
 from app.kernel.matrix.table import confusion_counts
 from app.services.estimands import parse_estimands
 from app.services.gate import check_gate, rule_estimands
-from app.services.ports import SampleLabels
 from app.services.runs.aligned import Runs
 from app.services.runs.comparison import Comparison
 from app.services.runs.differences import BOTH_INFINITE, NO_VALUE, NOT_REACHED, ONE_INFINITE, RunDifference
@@ -52,7 +52,7 @@ def paired_runs(first: Any, second: Any, truth: Any) -> Runs:
     records = [kept(confusion_counts(np.array(truth), np.array(one), size), "d") for one in (first, second)]
     ids = np.arange(len(truth))
     labels = {
-        record.id: SampleLabels(ids, np.array(truth), np.array(one))
+        record.id: Samples(np.array(truth), np.array(one), ids=ids)
         for record, one in zip(records, (first, second), strict=True)
     }
     return Runs.align(records).pair(KeptSamples(labels))

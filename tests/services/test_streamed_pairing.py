@@ -13,7 +13,6 @@ from app.domain.identifiers import new_id
 from app.domain.inputs.classified import Predictions
 from app.domain.inputs.matrices import MatrixInput
 from app.services.compare.streamed import Rereading, pair_streamed
-from app.services.ports import SampleLabels
 from app.services.runs.aligned import Runs
 from app.services.runs.pairing import KeptSamples, Pairing, PairingMode
 from app.services.stored import unkept_record
@@ -41,7 +40,7 @@ def made(count: int = 3) -> tuple[list[tuple[Any, Any, list[str]]], list[Evaluat
         runs.append((RANDOM.permutation(ROWS)[: ROWS - 20], guess, RANDOM.permutation(LABELS).tolist()))
     sources = [source_of(*run) for run in runs]
     records = [replace(unkept_record(replace(one, facts=DATA)), id=new_id()) for one in sources]
-    samples = [SampleLabels.of(one.samples) for one in sources if one.samples is not None]
+    samples = [one.samples.labels for one in sources if one.samples is not None]
     pairs = zip(records, samples, strict=True)
     return runs, records, KeptSamples({record.id: one for record, one in pairs if one is not None})
 

@@ -106,6 +106,18 @@ class Samples:
         """(n) what each entry counts in sums: its weight, or its samples; None is 1 each."""
         return self.times if self.weights is None else self.weights
 
+    @property
+    def has_design(self) -> bool:
+        """Have they weights or groups, which limits depend on?"""
+        return self.weights is not None or self.groups is not None
+
+    @property
+    def labels(self) -> "Samples | None":
+        """The columns that pair runs, and those of the design; None where nothing but classes is known."""
+        if self.ids is None and not self.has_design:
+            return None
+        return Samples(self.truth, self.predicted, None, self.ids, self.weights, groups=self.groups)
+
     def taken(self, places: NDArray[np.intp]) -> "Samples":
         """Return some of them; of folds none is left."""
 

@@ -209,17 +209,11 @@ def _samples(reading: Rereading, record: EvaluationRecord, kept: KeptSamples, *,
             yield part.samples
         check_same(record.labels, counts, record)
         return
-    labels = kept.labels.get(record.id)
-    own = (kept.outputs or {}).get(record.id) if scored else None if labels is None else labels.samples
+    own = ((kept.outputs or {}) if scored else kept.labels).get(record.id)
     if own is None or own.ids is None:
         raise without_ids(record)
     for start in range(0, own.size, _AT_ONCE):
-        some = slice(start, start + _AT_ONCE)
-        others = {
-            name: None if (column := getattr(own, name)) is None else column[some]
-            for name in ("outputs", "ids", "weights", "groups")
-        }
-        yield Samples(own.truth[some], own.predicted[some], **others)
+        yield own.taken(np.arange(start, min(start + _AT_ONCE, own.size)))
 
 
 class _Taken(NamedTuple):

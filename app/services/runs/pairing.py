@@ -18,7 +18,7 @@ from app.kernel.compare.paired.joint import JointCounts, combine
 from app.kernel.numerics.arrays import Array
 from app.kernel.uncertainty.groups import Grouping
 from app.kernel.uncertainty.units import Units
-from app.services.ports import PairedLabels, SampleLabels
+from app.services.ports import PairedLabels
 from app.services.stored import stored_input
 
 # Relative to each other, weights that differ by no more are the same.
@@ -291,15 +291,14 @@ class KeptSamples:
         units: In place of these, of runs whose samples were streamed.
     """
 
-    labels: Mapping[UUID, SampleLabels] = field(default_factory=dict)
+    labels: Mapping[UUID, Samples] = field(default_factory=dict)
     outputs: Mapping[UUID, Samples] | None = field(default_factory=dict)
     units: Mapping[UUID, NamedUnits] = field(default_factory=dict)
 
     @classmethod
     def of(cls, outputs: Mapping[UUID, Samples]) -> "KeptSamples":
         """From samples with all that is known of them."""
-        labels = {identifier: SampleLabels.of(one) for identifier, one in outputs.items()}
-        return cls({identifier: one for identifier, one in labels.items() if one is not None}, outputs)
+        return cls({identifier: one.labels for identifier, one in outputs.items() if one.labels is not None}, outputs)
 
     def canonical(self, identifier: UUID) -> tuple["KeptSamples", float]:
         """Return the same where samples of a run that all weigh the same have no weights, and such of which each is a
@@ -336,8 +335,7 @@ class KeptSamples:
 
     def known(self, identifier: UUID) -> Samples | None:
         """The samples of a run, though nothing but their ids is known."""
-        found, labels = (self.outputs or {}).get(identifier), self.labels.get(identifier)
-        return labels.samples if found is None and labels is not None else found
+        return (self.outputs or {}).get(identifier) or self.labels.get(identifier)
 
 
 async def read_labels(

@@ -40,7 +40,6 @@ from app.domain.named_metrics import HEADLINE
 from app.domain.operations import Change, Event, Kind, WebhookEvent
 from app.domain.wording import run_title
 from app.services.idempotency import present_mark
-from app.services.ports import SampleLabels
 from app.store import lists
 from app.store.audit import note, who
 from app.store.database.engine import read_rows, reading, require_room, translated, write_json, writing
@@ -441,7 +440,7 @@ class PostgresEvaluationStore:
         async with reading(self._engine) as connection:
             return await has_attributes(connection, project, identifier)
 
-    async def read_labels(self, project: str, identifiers: Sequence[UUID]) -> Mapping[UUID, SampleLabels]:
+    async def read_labels(self, project: str, identifiers: Sequence[UUID]) -> Mapping[UUID, Samples]:
         columns = ("truth", "predicted", "ids", "groups", "weights")
         async with reading(self._engine) as connection:
             found = await find_samples(connection, project, identifiers, columns)

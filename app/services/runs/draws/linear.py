@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +27,7 @@ from app.kernel.samples.influence import LinearMethod, Strata
 from app.kernel.samples.scores import Scores
 from app.kernel.uncertainty.closed_forms import cell_sensitivities
 from app.kernel.uncertainty.draws import generator, seed_of
-from app.kernel.uncertainty.groups import Grouping
+from app.kernel.uncertainty.groups import FEW_GROUPS, Grouping
 from app.kernel.uncertainty.influence import Influences, Linearisation, UnitInfluences
 from app.kernel.uncertainty.jackknife import blocks_of, unit_influences
 from app.kernel.uncertainty.units import Run, Units
@@ -109,8 +108,6 @@ TOO_FEW_UNITS = (
 _TOO_FEW_OF_CLASS = (
     f"a class with fewer than {FEWEST_UNITS} samples says too little of a difference for limits and a test"
 )
-# With fewer groups limits can hold the truth less often than their level says.
-_FEW_GROUPS = 30
 # Of |skewness| / sqrt(n): about a point of error on one side of t limits (Edgeworth).
 _SKEWED = 0.12
 
@@ -329,21 +326,7 @@ def _by_id(source: MatrixInput) -> MatrixInput:
     samples = source.samples
     if samples is None or samples.ids is None:
         return source
-    order = np.argsort(samples.ids, kind="stable")
-
-    def moved(column: NDArray[Any] | None) -> NDArray[Any] | None:
-        return None if column is None else column[order]
-
-    ordered = replace(
-        samples,
-        truth=samples.truth[order],
-        predicted=samples.predicted[order],
-        outputs=moved(samples.outputs),
-        ids=samples.ids[order],
-        weights=moved(samples.weights),
-        groups=moved(samples.groups),
-    )
-    return replace(source, samples=ordered)
+    return replace(source, samples=samples.taken(np.argsort(samples.ids, kind="stable")))
 
 
 class LinearDifferences(Resampling):
@@ -426,9 +409,9 @@ class LinearDifferences(Resampling):
             f"The samples come in {self._n_groups} groups: the variance is that between the groups. A test that all "
             "runs are equal is left out: it takes samples as independent."
         )
-        if self._n_groups < _FEW_GROUPS:
+        if self._n_groups < FEW_GROUPS:
             notes.append(
-                f"With fewer than {_FEW_GROUPS} groups limits, though widened for it, can hold the truth less often "
+                f"With fewer than {FEW_GROUPS} groups limits, though widened for it, can hold the truth less often "
                 "than their level says."
             )
         return notes + last
