@@ -10,6 +10,7 @@ from typing import Protocol
 
 import numpy as np
 
+from app.kernel.compare.paired.effects import spread_of_errors
 from app.kernel.matrix.table import Table, WeightedCounts
 from app.kernel.metrics.card import Scale
 from app.kernel.numerics.arrays import Array, Mask, silently
@@ -290,12 +291,7 @@ def matrix_reach(counts: Array, functional: Functional, level: float, weighted: 
     hits, worth = (right, actual) if weighted is None else recall_counts(weighted)
     rows, at = np.flatnonzero(actual > 0), np.arange(np.count_nonzero(actual > 0))
     deviates = np.union1d(_DEVIATES, two_sided_z(level))
-    errors = counts[rows].copy()
-    errors[at, rows] = 0.0
-    wrong = errors.sum(axis=1)
-    evenly = np.where(np.arange(len(counts)) == rows[:, None], 0.0, 1.0)
-    errors = np.where(wrong[:, None] > 0, errors, evenly)
-    errors *= (actual[rows] / errors.sum(axis=1))[:, None]
+    errors = actual[rows][:, None] * spread_of_errors(counts[rows], rows)
     below, above = [], []
     with silently():
         value = np.atleast_1d(functional(Table(counts)))

@@ -108,6 +108,12 @@ Expression = Measure | Combination | Sliced | OverSlices
 Bounds = tuple[float | None, float | None]
 
 
+def usual_measure(expression: Expression) -> Measure | None:
+    """Return an expression that is one metric at its default parameters; None for others."""
+    usual = isinstance(expression, Measure) and dict(expression.parameters) == expression.metric.card.defaults
+    return expression if isinstance(expression, Measure) and usual else None
+
+
 def is_list(expression: Expression) -> bool:
     """True if the expression has one value per class."""
     if isinstance(expression, Sliced):

@@ -27,9 +27,6 @@ class Method(StrEnum):
     """Methods of intervals."""
 
     WILSON = "wilson"
-    CLOPPER_PEARSON = "clopper_pearson"
-    JEFFREYS = "jeffreys"
-    WALD = "wald"
     SIMULTANEOUS = "simultaneous"
     ORDER_STATISTICS = "order_statistics"
     MOVER = "mover"

@@ -9,7 +9,7 @@ import numpy as np
 
 from app.kernel.matrix.table import AdditiveGradient, LabelTable
 from app.kernel.metrics.card import Inputs, Mean, Metric, Scale
-from app.kernel.metrics.expression import Expression, Measure, Subject, bounds, compute, measures
+from app.kernel.metrics.expression import Expression, Measure, Subject, bounds, compute, measures, usual_measure
 from app.kernel.metrics.proportion import ConfusionCells, Rate
 from app.kernel.numerics.arrays import Array, kish_effective_n, last_inside, silently
 from app.kernel.numerics.scipy_bridge import student_quantile
@@ -593,9 +593,8 @@ class LabelInfluences(UnitInfluences):
 
 def _declared(expression: Expression, table: LabelTable) -> Array | None:
     """Derivatives (L, 4) by the card of the metric; None where it has none."""
-    if not isinstance(expression, Measure) or dict(expression.parameters) != expression.metric.card.defaults:
-        return None
-    gradient = expression.metric.card.inference.gradient
+    usual = usual_measure(expression)
+    gradient = None if usual is None else usual.metric.card.inference.gradient
     if gradient is None:
         return None
     with silently():

@@ -16,7 +16,7 @@ from app.kernel.matrix.prevalence import draw_shares
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.card import Metric
 from app.kernel.metrics.catalogue import catalogue
-from app.kernel.metrics.expression import Bounds, Combination, Every, Expression, Measure
+from app.kernel.metrics.expression import Bounds, Combination, Every, Expression, Measure, usual_measure
 from app.kernel.numerics.arrays import Array
 from app.kernel.uncertainty.closed_forms import OverallInterval, Refusal
 from app.kernel.uncertainty.draws import MOST_UNDEFINED, Alternative, AreaInterval, bonferroni_level, generator, seed_of
@@ -84,9 +84,8 @@ def canonical(expression: Expression, labels: Sequence[str]) -> Expression:
     what is picked from several values has limits that follow from theirs.
     """
     if isinstance(expression, Measure):
-        known = _combinations().get(expression.metric.key)
-        plain = dict(expression.parameters) == expression.metric.card.defaults
-        return known if known is not None and known.card.picks is not None and plain else expression
+        known = _combinations().get(expression.metric.key) if usual_measure(expression) else None
+        return known if known is not None and known.card.picks is not None else expression
     if not isinstance(expression, Combination):
         return expression
     expression = _without_equal_weights(expression)

@@ -20,7 +20,7 @@ from app.kernel.compare.linear import join_runs
 from app.kernel.loss_causes import MOST_WORK, LossSplit, split_loss
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.card import Recalibration, Scale, is_of_matrices
-from app.kernel.metrics.expression import Measure, measures, needs_counts
+from app.kernel.metrics.expression import measures, needs_counts, usual_measure
 from app.kernel.numerics.arrays import Array, silently
 from app.kernel.samples.influence import LinearMethod, Strata
 from app.kernel.samples.losses import Codes
@@ -208,10 +208,10 @@ def has_loss_causes(estimand: Estimand) -> bool:
 
 
 def _recalibration(estimand: Estimand) -> Recalibration | None:
-    expression = estimand.expression
-    if not isinstance(expression, Measure) or dict(expression.parameters) != expression.metric.card.defaults:
+    expression = usual_measure(estimand.expression)
+    if expression is None or estimand.task is not None:
         return None
-    return expression.metric.card.inference.recalibrated if estimand.task is None else None
+    return expression.metric.card.inference.recalibrated
 
 
 def loss_causes_of(runs: Runs, pair: tuple[int, int], estimand: Estimand, level: float) -> Causes:
@@ -302,17 +302,11 @@ def loss_causes_of_sides(
 
 
 def _closed_form(estimand: Estimand, place: int) -> Sensitivities | None:
-    expression = estimand.expression
     if estimand.rates is not None:
         return of_rate(estimand.rates[place])
-    if (
-        isinstance(expression, Measure)
-        and expression.of is None
-        and dict(expression.parameters) == expression.metric.card.defaults
-    ):
-        gradient = expression.metric.card.inference.gradient
-        return None if gradient is None else of_gradient(gradient)
-    return None
+    expression = usual_measure(estimand.expression)
+    gradient = None if expression is None or expression.of is not None else expression.metric.card.inference.gradient
+    return None if gradient is None else of_gradient(gradient)
 
 
 def _known(end: float) -> float | None:

@@ -342,6 +342,19 @@ def _tail(statistic: float, changes: Array, counts: Array) -> float:
     return upper_mid_p(statistic, sizes[some], items[some])
 
 
+def spread_of_errors(counts: Array, classes: NDArray[np.intp]) -> Array:
+    """Shares (P, K) in which errors of classes (P), from their rows of a matrix (P, K), fall on the others.
+
+    Errors of a class without any may be of all kinds.
+    """
+    errors, at = counts.astype(np.float64), np.arange(classes.size)
+    errors[at, classes] = 0.0
+    evenly = np.where(np.arange(counts.shape[-1]) == classes[:, None], 0.0, 1.0)
+    errors = np.where(errors.any(axis=-1, keepdims=True), errors, evenly)
+    shares: Array = errors / errors.sum(axis=-1, keepdims=True)
+    return shares
+
+
 def _unseen(middle: Array, functional: Functional, scales: Array) -> Array:
     """Return the absolute effect of one more right sample in place of a wrong one on values (V, K); 0 for a class
     without samples.
@@ -351,15 +364,9 @@ def _unseen(middle: Array, functional: Functional, scales: Array) -> Array:
     """
     classes = np.flatnonzero(middle.sum(axis=1) > 0)
     here = np.arange(classes.size)
-    right = middle[classes, classes]
-    wrong = middle[classes].copy()
-    wrong[here, classes] = 0.0
-    total = wrong.sum(axis=1)
-    spread = np.where(total[:, None] > 0, wrong, 1.0)
-    spread[here, classes] = 0.0
-    spread /= spread.sum(axis=1, keepdims=True)
+    right, spread = middle[classes, classes], spread_of_errors(middle[classes], classes)
     half = 0.5 * scales[classes]
-    ways = np.clip(np.stack([total, -right]), -half, half)
+    ways = np.clip(np.stack([middle[classes].sum(axis=1) - right, -right]), -half, half)
     moved = np.repeat(middle[None, None], 2 * classes.size, axis=0).reshape(2, classes.size, *middle.shape)
     moved[:, here, classes] -= ways[:, :, None] * spread
     moved[:, here, classes, classes] += ways

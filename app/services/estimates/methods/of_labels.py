@@ -7,15 +7,14 @@ from math import hypot, isfinite, isnan
 import numpy as np
 
 from app.kernel.metrics.card import Part
-from app.kernel.metrics.expression import Measure
-from app.kernel.metrics.proportion import ITSELF, ConfusionCells, Rate
+from app.kernel.metrics.expression import Measure, usual_measure
+from app.kernel.metrics.proportion import ConfusionCells, Rate
 from app.kernel.numerics.arrays import Array, silently
 from app.kernel.uncertainty.closed_forms import GIVEN, Given, Method
 from app.kernel.uncertainty.influence import LabelInfluences
-from app.kernel.uncertainty.intervals import proportion_limits
 from app.services.estimands import Estimand
 from app.services.estimates.estimate import Estimate, Estimates, LimitSettings, NoLimits
-from app.services.estimates.methods.of_matrix import by_proportions
+from app.services.estimates.methods.of_matrix import by_proportions, given_of, limits_of_counts
 from app.services.estimates.methods.of_samples import of_sum
 from app.services.estimates.run_data import RunData
 
@@ -27,7 +26,7 @@ def in_closed_form(estimand: Estimand, run: RunData, settings: LimitSettings) ->
         fact = expression.metric.card.inference
         if fact.part is not None:
             return _of_part(estimand, expression, fact.part, run, settings)
-        if fact.overlap is not None and dict(expression.parameters) == expression.metric.card.defaults:
+        if fact.overlap is not None and usual_measure(expression):
             return _of_overlaps(estimand, expression, fact.overlap, run, settings)
     if estimand.rates is not None:
         return _of_rates(estimand, estimand.rates, run, settings)
@@ -48,8 +47,8 @@ def _of_rates(estimand: Estimand, rates: Sequence[Rate], run: RunData, settings:
 
     A label is there or not in every sample, so its rates are those of two classes, with the same limits.
     """
-    counted = _counted(rates, run, settings.level_of_each)
-    return _of_counts(estimand, counted, rates[0].line.limits, rates[0].among, run, settings)
+    ends = rates[0].line.limits(*limits_of_counts(_counted(rates, run, settings.level_of_each), settings))
+    return by_proportions(estimand, ends, given_of(GIVEN[rates[0].among], run), run, settings)
 
 
 def _of_overlaps(
@@ -58,35 +57,17 @@ def _of_overlaps(
     """F1 or the Jaccard index of labels, from the share of samples with a label, actual or predicted, that are both."""
     labels = [expression.of] if isinstance(expression.of, int) else range(run.n_classes)
     rates = [Rate(ConfusionCells.TP, ConfusionCells.UNION, label) for label in labels]
-    counted = _counted(rates, run, settings.level_of_each)
-
-    def ends(low: Array, high: Array) -> tuple[Array, Array]:
-        return overlap(low), overlap(high)
-
-    return _of_counts(estimand, counted, ends, ConfusionCells.UNION, run, settings)
+    low, high = limits_of_counts(_counted(rates, run, settings.level_of_each), settings)
+    return by_proportions(estimand, (overlap(low), overlap(high)), given_of(Given.SAMPLES, run), run, settings)
 
 
 def _of_part(estimand: Estimand, expression: Measure, part: Part, run: RunData, settings: LimitSettings) -> Estimates:
     """Return the limits of the share of one part."""
-    subject = run.subject
-    counted = part.of(subject.parts[expression.metric.card.inputs], **expression.parameters)
+    counted = part.of(run.subject.parts[expression.metric.card.inputs], **expression.parameters)
     chosen = [expression.of] if isinstance(expression.of, int) else slice(None)
     hits, among = (np.atleast_1d(one)[chosen] for one in counted)
-    return _of_counts(estimand, (hits, among), ITSELF.limits, part.among, run, settings)
-
-
-def _of_counts(
-    estimand: Estimand,
-    counts: tuple[Array, Array],
-    ends_of: Callable[[Array, Array], tuple[Array, Array]],
-    of: ConfusionCells,
-    run: RunData,
-    settings: LimitSettings,
-) -> Estimates:
-    """Values (V) whose limits follow from those of the shares of so many samples among so many."""
-    given = GIVEN[of] if run.grouping is None else Given.GROUPS
-    ends = ends_of(*proportion_limits(*counts, settings.level_of_each, settings.proportions_of_each))
-    return by_proportions(estimand, ends, given.value, run, settings)
+    ends = limits_of_counts((hits, among), settings)
+    return by_proportions(estimand, ends, given_of(GIVEN[part.among], run), run, settings)
 
 
 def _counted(rates: Sequence[Rate], run: RunData, level: float) -> tuple[Array, Array]:
@@ -107,11 +88,9 @@ def _mean_of_recalls(
     estimand: Estimand, influences: LabelInfluences, run: RunData, settings: LimitSettings
 ) -> Estimates | None:
     """A mean of the recalls of all labels, whose errors go together as samples have several labels."""
-    expression = estimand.expression
-    if not isinstance(expression, Measure) or dict(expression.parameters) != expression.metric.card.defaults:
-        return None
-    mean = expression.metric.card.inference.mean_of_recalls
-    if mean is None:
+    expression = usual_measure(estimand.expression)
+    mean = None if expression is None else expression.metric.card.inference.mean_of_recalls
+    if expression is None or mean is None:
         return None
     low, high = influences.recall_means(settings.level_of_each)[mean]
     with silently():

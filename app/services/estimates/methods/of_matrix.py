@@ -10,7 +10,7 @@ import numpy as np
 
 from app.domain.options import DRAWS, FEWEST_DRAWS, IntervalMethod, Sampling
 from app.kernel.matrix.table import Table
-from app.kernel.metrics.expression import Measure
+from app.kernel.metrics.expression import Measure, usual_measure
 from app.kernel.metrics.proportion import Rate
 from app.kernel.numerics.arrays import Array, silently
 from app.kernel.uncertainty import simulation
@@ -98,13 +98,13 @@ _VALUES_AT_ONCE = 1 << 23
 def of_rates(estimand: Estimand, rates: Sequence[Rate], run: RunData, settings: LimitSettings) -> Estimates:
     """An estimand that is a rate or follows from one: the same limits by whatever name the rate is asked for."""
     ends = np.array([_rate_limits(rate, run.design, settings) for rate in rates]).T
-    return by_proportions(estimand, (ends[0], ends[1]), _given(GIVEN[rates[0].among], run), run, settings)
+    return by_proportions(estimand, (ends[0], ends[1]), given_of(GIVEN[rates[0].among], run), run, settings)
 
 
 def _rate_limits(rate: Rate, design: Design, settings: LimitSettings) -> Limits:
     """Limits (...) of a rate of each matrix of a design."""
     times = design.table.counts.sum(axis=(-2, -1)) if rate.counted else 1.0
-    low, high = rate.line.limits(*_limits(design.counts(rate, settings.level_of_each), settings))
+    low, high = rate.line.limits(*limits_of_counts(design.counts(rate, settings.level_of_each), settings))
     return times * low, times * high
 
 
@@ -112,11 +112,11 @@ def limits_of_many(estimand: Estimand, table: Table, settings: LimitSettings) ->
     """Limits (B) of one value of many matrices of independent samples (B, K, K), as `of_rates` and `in_closed_form`
     make them of each; NaN where there are none. None for what has no closed form.
     """
-    design, expression = Independent(table), estimand.expression
+    design, expression = Independent(table), usual_measure(estimand.expression)
     with silently():
         if estimand.rates is not None:
             return _rate_limits(estimand.rates[0], design, settings)
-        if not isinstance(expression, Measure) or dict(expression.parameters) != expression.metric.card.defaults:
+        if expression is None:
             return None
         inference = expression.metric.card.inference
         if inference.overlap is not None and isinstance(expression.of, int):
@@ -127,7 +127,7 @@ def limits_of_many(estimand: Estimand, table: Table, settings: LimitSettings) ->
     return found
 
 
-def _limits(counts: tuple[Array, Array], settings: LimitSettings) -> tuple[Array, Array]:
+def limits_of_counts(counts: tuple[Array, Array], settings: LimitSettings) -> Limits:
     """Limits of proportions from hits and samples (...)."""
     return proportion_limits(*counts, settings.level_of_each, settings.proportions_of_each)
 
@@ -147,8 +147,8 @@ def by_proportions(estimand: Estimand, ends: Limits, given: str, run: RunData, s
 
 def in_closed_form(estimand: Estimand, run: RunData, settings: LimitSettings) -> Estimates | None:
     """One of the usual metrics; None for others."""
-    expression = estimand.expression
-    if not isinstance(expression, Measure) or dict(expression.parameters) != expression.metric.card.defaults:
+    expression = usual_measure(estimand.expression)
+    if expression is None:
         return None
     inference = expression.metric.card.inference
     if inference.overlap is not None:
@@ -165,7 +165,7 @@ def _of_overlaps(
     """F1 or the Jaccard index, of one class or of all, from the share of actual and predicted members that are both."""
     of = slice(None) if not isinstance(expression.of, int) else [expression.of]
     ends = _overlap_limits(overlap, of, run.design, settings)
-    return by_proportions(estimand, ends, _given(Given.SAMPLES, run), run, settings)
+    return by_proportions(estimand, ends, given_of(Given.SAMPLES, run), run, settings)
 
 
 def _overlap_limits(
@@ -173,7 +173,7 @@ def _overlap_limits(
 ) -> Limits:
     """Limits of what follows from the share of actual and predicted members that are both, of some classes."""
     hits, among = design.rates(settings.level_of_each)
-    low, high = _limits((hits[-1][..., of], among[-1][..., of]), settings)
+    low, high = limits_of_counts((hits[-1][..., of], among[-1][..., of]), settings)
     return overlap(low), overlap(high)
 
 
@@ -208,7 +208,7 @@ def simulated_form(run: RunData, settings: LimitSettings) -> Estimate:
         value=nan,
         level=settings.level,
         method=Method.CLUSTER_BOOTSTRAP.value if by_groups else run.in_design(sampling.method.value),
-        given=_given(Given.ACTUAL if sampling.shares is Shares.OBSERVED else Given.SAMPLES, run),
+        given=given_of(Given.ACTUAL if sampling.shares is Shares.OBSERVED else Given.SAMPLES, run),
         prior=sampling.prior.value if of_posterior else None,
     )
     if draws is None:
@@ -278,8 +278,8 @@ def _summaries(
     )
 
 
-def _given(given: Given, run: RunData) -> str:
+def given_of(given: Given, run: RunData) -> str:
     """The counts that limits take as fixed: of weighted samples their number alone, or the classes where these are."""
-    if run.groups is not None:
+    if run.source.is_grouped:
         return Given.GROUPS.value
     return (Given.SAMPLES if run.weighted is not None and given is Given.PREDICTED else given).value

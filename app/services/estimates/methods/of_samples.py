@@ -12,7 +12,7 @@ import numpy as np
 
 from app.kernel.compare.linear import linearised
 from app.kernel.metrics.card import Scale, is_of_probabilities
-from app.kernel.metrics.expression import Every, Measure, measures
+from app.kernel.metrics.expression import Every, Expression, Measure, measures, usual_measure
 from app.kernel.metrics.families.score_ranking import average_precision, recall_at, roc_auc, specificity_at
 from app.kernel.numerics.arrays import Array
 from app.kernel.samples.areas import precision_variance
@@ -192,7 +192,7 @@ def resampled_all(estimands: Sequence[Estimand], run: RunData, settings: LimitSe
     for index, summary in zip(chosen, summaries, strict=True):
         drawn = replace(forms[index], seed=seed, draws=made.draws, monte_carlo_error=nan)
         estimates = estimates_from(summary, drawn, MISSING_OF_RESAMPLES)
-        found[index] = tuple(_reaching_for_zero(one, estimands[index], run, settings) for one in estimates)
+        found[index] = tuple(reaching_for_zero(one, estimands[index].expression, run, settings) for one in estimates)
     return found
 
 
@@ -211,21 +211,16 @@ def _affordable(estimands: Sequence[Estimand], values: Sequence[Array], made: Pl
         if not np.isfinite(own).any():
             continue
         leaves = len(measures(estimand.expression))
-        more = (catalogued + leaves, others) if _in_catalogue(estimand) else (catalogued, others + leaves)
+        usual = usual_measure(estimand.expression) is not None
+        more = (catalogued + leaves, others) if usual else (catalogued, others + leaves)
         if min(1.0, more[0] / _METRICS_OF_A_LOAD) + more[1] / _METRICS_OF_A_LOAD <= made.loads(n_classes):
             catalogued, others = more
             chosen.append(index)
     return chosen
 
 
-def _in_catalogue(estimand: Estimand) -> bool:
-    expression = estimand.expression
-    return isinstance(expression, Measure) and dict(expression.parameters) == expression.metric.card.defaults
-
-
-def _reaching_for_zero(one: Estimate, estimand: Estimand, run: RunData, settings: LimitSettings) -> Estimate:
+def reaching_for_zero(one: Estimate, expression: Expression, run: RunData, settings: LimitSettings) -> Estimate:
     """A calibration error that perfect probabilities might show as well has 0 within its limits."""
-    expression = estimand.expression
     if one.reason is not None or one.seed is None or not isinstance(expression, Measure):
         return one
     if not is_of_probabilities(expression.metric):

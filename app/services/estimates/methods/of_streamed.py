@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 
 from app.kernel.metrics.card import Metric, is_of_probabilities
-from app.kernel.metrics.expression import Bounds, Every, Expression, Measure
+from app.kernel.metrics.expression import Bounds, Every, Expression, Measure, usual_measure
 from app.kernel.metrics.families.score_ranking import roc_auc
 from app.kernel.samples.scores import Scores
 from app.kernel.streamed.cells import Cells, CellsOfGroups, cells_of, cells_of_groups
@@ -21,11 +21,11 @@ from app.kernel.uncertainty.closed_forms import Given
 from app.kernel.uncertainty.draws import ClassCounts, Shares
 from app.kernel.uncertainty.groups import expanded_level
 from app.kernel.uncertainty.influence import Linearisation
-from app.kernel.uncertainty.resampling import Resampled, bootstrap_samples, plan, resampled
+from app.kernel.uncertainty.resampling import bootstrap_samples, plan, resampled
 from app.services.estimands import Estimand
 from app.services.estimates.estimate import Estimate, Estimates, LimitSettings, NoLimits
 from app.services.estimates.methods.of_matrix import MISSING_OF_RESAMPLES, estimates_from
-from app.services.estimates.methods.of_samples import areas, of_sum
+from app.services.estimates.methods.of_samples import areas, of_sum, reaching_for_zero
 from app.services.estimates.run_data import RunData
 from app.services.seeds import chosen_seed
 
@@ -38,28 +38,18 @@ class _Value:
     """One value that is resampled.
 
     Attributes:
-        metric: At its default parameters.
-        code: The class that it is of, None of an overall metric.
-        of: Which of the two classes of the cells that is.
+        measure: The metric at its default parameters, of its class.
+        of_cells: The same of that one of the two classes of the cells.
         value: As it was found.
         bounds: Of the metric.
         place: Of its estimand, and its own within.
     """
 
-    metric: Metric[Scores]
-    code: int | None
-    of: int | None
+    measure: Measure
+    of_cells: Measure
     value: float
     bounds: Bounds
     place: tuple[int, int]
-
-    def read(self, of: int | None) -> Resampled:
-        """Return the functional of one of the classes, with its reading of limits."""
-        return resampled(self.measure(of), self.bounds)
-
-    def measure(self, of: int | None) -> Measure:
-        """The metric of one of the classes."""
-        return Measure(self.metric, self.metric.card.defaults, of)
 
 
 def in_closed_form(estimand: Estimand, run: RunData, settings: LimitSettings) -> Estimates | None:
@@ -102,7 +92,9 @@ def resampled_all(estimands: Sequence[Estimand], run: RunData, settings: LimitSe
         for index, (code, value) in enumerate(zip(_codes(estimand, run), own, strict=True)):
             at = draw(run.n_classes, code)
             if at is not None and isfinite(value):
-                one = _Value(metric, code, at[1], value, estimand.bounds, (place, index))
+                measure = Measure(metric, metric.card.defaults, code)
+                of_cells = replace(measure, of=at[1])
+                one = _Value(measure, of_cells, value, estimand.bounds, (place, index))
                 orders.setdefault(at[0], []).append(one)
     grouped = {} if run.grouping is None or not orders else cells_of_groups(run.streamed, orders)
     for code, asked in orders.items():
@@ -115,13 +107,10 @@ def resampled_all(estimands: Sequence[Estimand], run: RunData, settings: LimitSe
 
 def _streamed_metric(estimand: Estimand, run: RunData) -> Metric[Scores] | None:
     """The metric that an estimand is, at its default parameters, if it can be streamed."""
-    expression = estimand.expression
-    if not isinstance(expression, Measure) or not is_of_probabilities(expression.metric):
+    expression = usual_measure(estimand.expression)
+    if expression is None or run.streamed is None or not is_of_probabilities(expression.metric):
         return None
-    usual = dict(expression.parameters) == expression.metric.card.defaults
-    return (
-        expression.metric if usual and run.streamed is not None and streams(expression.metric, run.streamed) else None
-    )
+    return expression.metric if streams(expression.metric, run.streamed) else None
 
 
 def _codes(estimand: Estimand, run: RunData) -> list[int | None]:
@@ -147,8 +136,8 @@ def _resampled(
 ) -> list[Estimate]:
     fixed = settings.sampling.shares is Shares.OBSERVED and cells.n_strata > 1
     given = Given.GROUPS if run.grouping is not None else Given.ACTUAL if fixed else Given.SAMPLES
-    reads = [one.read(one.of) for one in asked]
-    forms = [replace(_form(one.measure(one.of), one.bounds, run, settings, given), value=one.value) for one in asked]
+    reads = [resampled(one.of_cells, one.bounds) for one in asked]
+    forms = [replace(_form(one.of_cells, one.bounds, run, settings, given), value=one.value) for one in asked]
     size = cells.scores.n_samples
     made = plan(size, run.n_classes, settings.sampling.draws, whole=True)
     if made is None:
@@ -164,7 +153,7 @@ def _resampled(
         made=made,
         level=level,
         class_counts=ClassCounts.FIXED if fixed else ClassCounts.RANDOM,
-        known=[np.atleast_1d(one.read(one.code).values(run.subject)) for one in asked],
+        known=[np.atleast_1d(resampled(one.measure, one.bounds).values(run.subject)) for one in asked],
     )
     found = []
     for one, of_draws, summary in zip(asked, forms, summaries, strict=True):
@@ -173,13 +162,6 @@ def _resampled(
         if estimate.reason is None:
             # What the cells are off the value can move the ends of resamples beyond the range.
             low, high = np.clip([estimate.low, estimate.high], *one.bounds).tolist()
-            low = 0.0 if _by_chance(one, run, settings, seed) else low
             estimate = replace(estimate, low=low, high=high)
-        found.append(estimate)
+        found.append(reaching_for_zero(estimate, one.measure, run, settings))
     return found
-
-
-def _by_chance(one: _Value, run: RunData, settings: LimitSettings, seed: int) -> bool:
-    """Might perfect probabilities show such a calibration error as well?"""
-    chance = run.by_chance(one.metric, one.metric.card.defaults, seed)
-    return chance is not None and chance.p_value > 1.0 - settings.stated_level_of_each

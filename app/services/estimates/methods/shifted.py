@@ -15,7 +15,7 @@ from app.domain.inputs.classified import decide, decide_by_threshold
 from app.domain.inputs.samples import DecidedBy
 from app.kernel.matrix.prevalence import project, recalibrate
 from app.kernel.matrix.table import Table
-from app.kernel.metrics.expression import Measure
+from app.kernel.metrics.expression import usual_measure
 from app.kernel.metrics.proportion import ACCURACY, Rate
 from app.kernel.numerics.arrays import Array, Mask, silently
 from app.kernel.samples.scores import Scores
@@ -174,10 +174,8 @@ def in_closed_form(
 
 def _headline(estimand: Estimand, run: RunData, shares: Array, settings: LimitSettings) -> Estimates | None:
     """One of the usual metrics at shares (K), where these are equal."""
-    expression = estimand.expression
-    if not isinstance(expression, Measure) or dict(expression.parameters) != expression.metric.card.defaults:
-        return None
-    if np.ptp(shares) > _SAME_SHARE:
+    expression = usual_measure(estimand.expression)
+    if expression is None or np.ptp(shares) > _SAME_SHARE:
         return None
     forms = run.at_equal_shares(settings.level_of_each)
     form = next((one for one in forms if one.key == expression.metric.key), None)
