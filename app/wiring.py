@@ -204,8 +204,11 @@ async def build_services(
             if requests is not None and settings.job_concurrency:
                 compute_apart = _pool_of_jobs(settings)
                 compute_data = _pool_of_data(settings)
-                folder = stack.enter_context(spill_folder(_place_to_spill(settings)))
-                apart = services_with(compute_apart, _admission_of_jobs(settings), compute_data, folder)
+                place = settings.spill_dir or Path(tempfile.gettempdir()) / f"prevail-{os.getuid()}"
+                folder = stack.enter_context(spill_folder(place))
+                # Half of the places for writes, which jobs wait for: they have no part in refusals of requests.
+                half = Admission(limit=max(settings.admission_limit // 2, 1), wait_seconds=settings.job_seconds)
+                apart = services_with(compute_apart, half, compute_data, folder)
                 runner = JobRunner(jobs, requests(apart), attempts=settings.job_attempts, note=quotas.note)
                 stack.callback(compute_apart.close)
                 stack.callback(compute_data.close)
@@ -236,10 +239,6 @@ async def build_services(
         await engine.dispose()
 
 
-def _place_to_spill(settings: Settings) -> Path:
-    return settings.spill_dir or Path(tempfile.gettempdir()) / f"prevail-{os.getuid()}"
-
-
 def _pool_of_jobs(settings: Settings) -> ComputePool:
     """Processes of their own, so that jobs never delay requests."""
     limits = Limits(seconds=settings.job_seconds, memory_bytes=settings.compute_memory_bytes)
@@ -254,11 +253,6 @@ def _pool_of_data(settings: Settings) -> ComputePool:
     limits = Limits(seconds=settings.data_seconds, memory_bytes=memory)
     # As many as jobs, none of which waits for another.
     return ComputePool(settings.job_concurrency, limits, wait_seconds=settings.data_seconds, modules=("app.forked",))
-
-
-def _admission_of_jobs(settings: Settings) -> Admission:
-    """Half of the places for writes, for which jobs wait: what a request is refused for has nothing to do with them."""
-    return Admission(limit=max(settings.admission_limit // 2, 1), wait_seconds=settings.job_seconds)
 
 
 def _worker(url: str, settings: Settings, queue: Queue, at_once: int, grace_seconds: float) -> QueueWorker:

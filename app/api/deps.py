@@ -55,16 +55,12 @@ def unless_known(request: Request, answer: Response) -> Response:
     """
     if answer.status_code != HTTPStatus.OK:
         return answer
-    tag = _tag_of(answer)
+    tag = f'W/"{blake2b(answer.body, digest_size=12).hexdigest()}"'
     if _names(request.headers.get("if-none-match", ""), tag):
         vary = {"Vary": answer.headers["vary"]} if "vary" in answer.headers else {}
         return Response(status_code=HTTPStatus.NOT_MODIFIED, headers={"ETag": tag, **vary})
     answer.headers["ETag"] = tag
     return answer
-
-
-def _tag_of(answer: Response) -> str:
-    return f'W/"{blake2b(answer.body, digest_size=12).hexdigest()}"'
 
 
 def _names(header: str, tag: str) -> bool:

@@ -86,7 +86,7 @@ def deferrable(
         @wraps(endpoint)
         async def now_or_later(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Response:
             request: Any = kwargs["request"] if "request" in kwargs else args[0]
-            if "prefer" not in request.headers or not _prefers(request):
+            if "prefer" not in request.headers or PREFERENCE not in _preferences(request):
                 return await endpoint(*args, **kwargs)
             context: Any = kwargs["context"] if "context" in kwargs else args[1]
             if form.written is not None:
@@ -97,10 +97,6 @@ def deferrable(
         return now_or_later
 
     return decorate
-
-
-def _prefers(request: Request) -> bool:
-    return PREFERENCE in _preferences(request)
 
 
 def _preferences(request: Request) -> list[str]:

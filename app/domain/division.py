@@ -178,15 +178,10 @@ def _condition(name: str, value: Any) -> str:
         return f"no {name}"
     if not isinstance(value, Mapping):
         return f"{name} {str(value).lower() if isinstance(value, bool) else value}"
-    low, high = (None if end is None else _end(end) for end in (value.get("from"), value.get("to")))
+    low, high = (None if end is None else f"{end:g}" for end in (value.get("from"), value.get("to")))
     if low is None:
         return f"{name} below {high}"
     return f"{name} from {low}" if high is None else f"{name} {low} to {high}"
-
-
-def _end(end: float) -> str:
-    """Write an end of a bin."""
-    return f"{end:g}"
 
 
 def _column(name: str, attribute: Attribute, bins: Sequence[float] | int | None) -> Column:

@@ -100,12 +100,11 @@ class EmbeddedPostgres:
     def supervise(self) -> None:
         """Start the server again whenever it ends before `stop`, with the same address and password."""
         self._supervisor = Supervisor(
-            ended=self._server_ended, start_again=self.start_again, meanwhile=lambda: keep_reserve(self.home)
+            ended=lambda: self._server.poll(),
+            start_again=self.start_again,
+            meanwhile=lambda: keep_reserve(self.home),
         )
         self._supervisor.start()
-
-    def _server_ended(self) -> int | None:
-        return self._server.poll()
 
     def start_again(self) -> None:
         """Start a server in the place of the one that ended, with its address and password.

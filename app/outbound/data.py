@@ -448,7 +448,7 @@ def _listed(filesystem: Any, address: Address) -> Iterator[DataFile]:
         files = (_file(info) for info in infos if info.type == fs.FileType.File)
     for file in files:
         inner = file.path[len(base.path) :].strip("/")
-        if _fits(inner, pattern) and not _is_aside(inner):
+        if _fits(inner, pattern) and not any(part.startswith(_ASIDE) for part in inner.split("/")):
             yield file
 
 
@@ -484,10 +484,6 @@ def _local_files(base: str, *, deep: bool) -> Iterator[DataFile]:
                     waiting.append((entry.path, above | {here}))
                 elif stat.S_ISREG(status.st_mode):
                     yield DataFile(entry.path, status.st_size, str(status.st_mtime_ns))
-
-
-def _is_aside(path: str) -> bool:
-    return any(segment.startswith(_ASIDE) for segment in path.split("/"))
 
 
 def _fits(path: str, pattern: Sequence[str]) -> bool:

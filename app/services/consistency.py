@@ -515,7 +515,8 @@ def _sizes(report: ReportedScores) -> tuple[list[tuple[int, int]], SearchedSizes
         sizes = [(p, report.total - p) for p in choices]
         return _affordable(sizes, "/total", report.total), SearchedSizes(total=report.total, searched=0, fitting=0)
     given = report.positives if report.negatives is None else report.negatives
-    bound = report.up_to or _default_bound(given)
+    # What the search can afford: with both sizes unknown its cost grows with the third power.
+    bound = report.up_to or (200 if given is None else max(1, min(DEFAULT_BOUND, MOST_SEARCHED // (given + 1))))
     searched = SearchedSizes(searched=0, fitting=0)
     if given is None:
         # Both unknown: up to so many samples together.
@@ -526,13 +527,6 @@ def _sizes(report: ReportedScores) -> tuple[list[tuple[int, int]], SearchedSizes
     else:
         sizes, searched = [(given, n) for n in range(1, bound + 1)], replace(searched, p=given, n_up_to=bound)
     return _affordable(sizes, "/search_up_to", bound), searched
-
-
-def _default_bound(given: int | None) -> int:
-    """Return the largest number of samples that the search can afford; with both sizes unknown its cost grows with the
-    third power.
-    """
-    return 200 if given is None else max(1, min(DEFAULT_BOUND, MOST_SEARCHED // (given + 1)))
 
 
 def _affordable(sizes: list[tuple[int, int]], pointer: str, bound: int) -> list[tuple[int, int]]:

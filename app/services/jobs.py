@@ -48,7 +48,7 @@ class JobService:
         while True:
             job = await self._store.get(project, identifier)
             if job is None:
-                raise _missing(identifier)
+                raise NotFound(f"there is no job {identifier}")
             if job.status.ended or time.monotonic() >= end:
                 return job
             await asyncio.sleep(_LOOKS_AGAIN)
@@ -82,10 +82,6 @@ class JobService:
             ended = await self.read(project, identifier)
             raise JobEnded(f"expected a job that is queued or running, {identifier} is {ended.status.value}")
         return job
-
-
-def _missing(identifier: UUID) -> NotFound:
-    return NotFound(f"there is no job {identifier}")
 
 
 # Between two notes of how far a job is.

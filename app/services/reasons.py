@@ -9,7 +9,16 @@ from app.domain.members import numbers
 from app.domain.report import Undefined, Value
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.card import Explainer, Gap
-from app.kernel.metrics.expression import Expression, Measure, Subject, compute, data_of, is_list, measures
+from app.kernel.metrics.expression import (
+    Expression,
+    Measure,
+    Subject,
+    compute,
+    data_of,
+    is_list,
+    measures,
+    needs_counts,
+)
 from app.kernel.streamed.rows import NotStreamed
 
 NOT_FOLDED: Final = "not_folded"
@@ -30,39 +39,41 @@ def reason(gap: Gap, labels: Sequence[str]) -> str:
 
 
 def requested_values(
-    asked: Sequence[tuple[str, Expression]], labels: Sequence[str], subject: Table | Subject
+    asked: Sequence[tuple[str, Expression]],
+    labels: Sequence[str],
+    subject: Table | Subject,
+    uncounted: str | None = None,
 ) -> tuple[dict[str, Value | dict[str, Value]], list[Undefined]]:
-    """Values of metric expressions by their text, and the reasons of those that are missing."""
+    """Values of metric expressions by their text, and the reasons of those that are missing.
+
+    Args:
+        asked: Of which streamed samples may not say all: what cannot be leaves the others as they are.
+        labels: The classes.
+        subject: The input.
+        uncounted: Why the input has nothing that needs numbers of samples; None where these are known.
+    """
     answers: dict[str, Value | dict[str, Value]] = {}
     gaps: list[Undefined] = []
     explainers: dict[int, Explainer[Any]] = {}
     # What is asked twice is answered once.
     for text, expression in dict(asked).items():
-        values = compute(expression, subject)
+        if uncounted is not None and needs_counts(expression):
+            answers[text] = None
+            gaps.append(Undefined(text, "needs_counts", uncounted))
+            continue
+        try:
+            values = compute(expression, subject)
+        except NotStreamed:
+            none: dict[str, Value] | None = dict.fromkeys(labels) if is_list(expression) else None
+            answers[text] = none
+            gaps += [Undefined(text, NOT_FOLDED, ALL_AT_ONCE, label) for label in (none or [None])]
+            continue
         found: Any = numbers(np.asarray(values))
         answers[text] = dict(zip(labels, found, strict=True)) if is_list(expression) else found
         for index in np.flatnonzero(~np.isfinite(np.atleast_1d(values))):
             label = labels[int(index)] if is_list(expression) else None
             code, why = _why(expression, subject, explainers, labels, int(index) if label is not None else None)
             gaps.append(Undefined(text, code, why, label))
-    return answers, gaps
-
-
-def requested_of_streamed(
-    asked: Sequence[tuple[str, Expression]], labels: Sequence[str], subject: Subject
-) -> tuple[dict[str, Value | dict[str, Value]], list[Undefined]]:
-    """Values of samples that may have been streamed, one by one: what cannot be leaves the others as they are."""
-    answers: dict[str, Value | dict[str, Value]] = {}
-    gaps: list[Undefined] = []
-    for text, expression in dict(asked).items():
-        try:
-            found, missing = requested_values([(text, expression)], labels, subject)
-        except NotStreamed:
-            none: dict[str, Value] | None = dict.fromkeys(labels) if is_list(expression) else None
-            found = {text: none}
-            missing = [Undefined(text, NOT_FOLDED, ALL_AT_ONCE, label) for label in (none or [None])]
-        answers |= found
-        gaps += missing
     return answers, gaps
 
 

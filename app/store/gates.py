@@ -88,7 +88,8 @@ class PostgresGateStore:
                 await announce(connection, project, _happening(project, check))
 
     async def get_check(self, project: str, name: str, identifier: UUID) -> GateCheck | None:
-        wanted = _checks(project, name).where(gate_checks.c.id == identifier)
+        checks = gate_checks.c
+        wanted = select(gate_checks).where(checks.project == project, checks.gate == name, checks.id == identifier)
         async with reading(self._engine) as connection:
             row = (await connection.execute(wanted)).one_or_none()
         return None if row is None else _check(row)
@@ -159,10 +160,6 @@ async def _add(
         insert(gates).values({**row, "definition": None if definition is None else dict(definition)})
     )
     return gate
-
-
-def _checks(project: str, name: str) -> Select[Any]:
-    return select(gate_checks).where(gate_checks.c.project == project, gate_checks.c.gate == name)
 
 
 def _gate(row: Row[Any]) -> Gate:

@@ -239,12 +239,9 @@ def first_fraction(column: NDArray[Any]) -> int | None:
 
 
 def _not_a_label(pointer: str, value: Any, code: str) -> InvalidInput:
-    hint = "; probabilities are of the kinds `probabilities` and `scores`" if _may_be_probability(value, code) else ""
+    may_be_probability = code == "not_a_label" and isinstance(value, float) and 0.0 < value < 1.0
+    hint = "; probabilities are of the kinds `probabilities` and `scores`" if may_be_probability else ""
     return InvalidInput.at(pointer, code, f"expected a string or an integer, got {described(value)}{hint}")
-
-
-def _may_be_probability(value: Any, code: str) -> bool:
-    return code == "not_a_label" and isinstance(value, float) and 0.0 < value < 1.0
 
 
 def _too_large(pointer: str) -> InvalidInput:

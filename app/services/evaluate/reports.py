@@ -570,7 +570,7 @@ def _from_json(stored: Mapping[str, Any]) -> Section:
         values=stored.get("values", {}),
         requested=stored.get("requested", {}),
         undefined=tuple(Undefined(*entry) for entry in stored.get("undefined", ())),
-        findings=_findings(stored["findings"]),
+        findings=tuple(Finding(code, Severity(how), text, facts) for code, how, text, facts in stored["findings"]),
         folds=None
         if folds is None
         else {key: FoldValues.of(values, mean, sd) for key, (values, mean, sd) in folds.items()},
@@ -579,10 +579,6 @@ def _from_json(stored: Mapping[str, Any]) -> Section:
         details=stored["details"] if "details" in stored else stored["design"],
         curves=stored.get("curves"),
     )
-
-
-def _findings(stored: Sequence[Sequence[Any]]) -> tuple[Finding, ...]:
-    return tuple(Finding(code, Severity(severe), message, evidence) for code, severe, message, evidence in stored)
 
 
 def _metrics(stored: Mapping[str, Any]) -> GroupedMetrics:

@@ -339,12 +339,8 @@ def _predicted_spread(t: Table) -> Array:
     return t.predicted * t.predicted_rest
 
 
-def _odds_power(t: Table) -> tuple[Array, Array]:
-    return t.right**0.75, t.mixed_up**0.75
-
-
 def _digby(t: Table) -> Array:
-    right, wrong = _odds_power(t)
+    right, wrong = t.right**0.75, t.mixed_up**0.75
     return (right - wrong) / (right + wrong)
 
 

@@ -18,7 +18,7 @@ from app.domain.report import FoldValues, Group, GroupedMetrics, Interval, Reque
 from app.kernel.matrix.table import Table, at_equal_prevalence
 from app.kernel.metrics.card import Explainer, Gap, Metric, Scope, evaluate_table
 from app.kernel.metrics.catalogue import catalogue
-from app.kernel.metrics.expression import Expression, measures, needs_counts
+from app.kernel.metrics.expression import Expression, measures
 from app.kernel.metrics.families.rates import prevalence, recall
 from app.kernel.numerics.arrays import Array, silently
 from app.services.estimates.report_intervals import (
@@ -302,26 +302,23 @@ def _quoted(labels: Sequence[str]) -> str:
 
 
 def _entry(gap: Gap, source: MatrixInput, group: Group | None) -> Undefined:
-    if gap.metric.card.needs_counts and source.content is not Content.counts:
-        return _without_counts(gap.metric.key, source)
+    if gap.metric.card.needs_counts and (why := _uncounted(source)):
+        return Undefined(gap.metric.key, "needs_counts", why)
     label = None if gap.class_index is None else source.labels[gap.class_index]
     return Undefined(gap.metric.key, gap.condition.code, reason(gap, source.labels), label, group)
 
 
-def _without_counts(name: str, source: MatrixInput) -> Undefined:
-    return Undefined(name, "needs_counts", f"needs numbers of samples, and the matrix holds {source.content}")
+def _uncounted(source: MatrixInput) -> str | None:
+    held = source.content
+    return None if held is Content.counts else f"needs numbers of samples, and the matrix holds {held}"
 
 
 def requested_of_matrix(question: Question) -> tuple[Requested, list[Undefined]]:
     """Values of the metric expressions that a matrix has, and the reasons of those that are missing."""
     if not question.expressions:
         return {}, []
-    source, asked = question.source, question.of_matrix
-    refused = [text for text, one in asked if needs_counts(one) and source.content is not Content.counts]
-    asked = [(text, one) for text, one in asked if text not in refused]
-    answers, gaps = requested_values(asked, source.labels, Table(source.counts))
-    missing = {text: _without_counts(text, source) for text in refused}
-    return answers | dict.fromkeys(missing), [*gaps, *missing.values()]
+    source = question.source
+    return requested_values(question.of_matrix, source.labels, Table(source.counts), _uncounted(source))
 
 
 def _cautions(expressions: Sequence[Expression]) -> list[Finding]:

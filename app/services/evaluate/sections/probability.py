@@ -38,7 +38,7 @@ from app.services.estimates.run_data import RunData
 from app.services.evaluate.questions import Question, decided
 from app.services.evaluate.sections.findings import probability_findings
 from app.services.evaluate.sections.matrix import over_folds
-from app.services.reasons import ALL_AT_ONCE, IF_ASKED, NOT_FOLDED, reason, requested_of_streamed
+from app.services.reasons import ALL_AT_ONCE, IF_ASKED, NOT_FOLDED, reason, requested_values
 from app.services.seeds import chosen_seed
 from app.services.stored import scores_of
 
@@ -62,7 +62,7 @@ def probability_section(question: Question, run: RunData) -> Section:
     metrics = grouped(overall_metrics, numbers(overall), size)
     if source.positive is not None:
         metrics = merged_metrics(metrics, per_class[labels[source.positive]])
-    requested, gaps = requested_of_streamed(question.of_probabilities, labels, run.subject)
+    requested, gaps = requested_values(question.of_probabilities, labels, run.subject)
     details = _details(run, chosen_seed(question.options.seed, source.counts))
     if question.options.costs is not None and scores.are_probabilities:
         details["costs"] = decided(question.options.costs, scores, labels)

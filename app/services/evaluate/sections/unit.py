@@ -13,7 +13,6 @@ from app.domain.members import numbers
 from app.domain.report import (
     Group,
     GroupedMetrics,
-    Requested,
     Section,
     Undefined,
     Value,
@@ -21,14 +20,14 @@ from app.domain.report import (
 )
 from app.kernel.metrics.card import AnyMetric, Explainer, Scope, Task
 from app.kernel.metrics.catalogue import catalogue
-from app.kernel.metrics.expression import Measure, Subject, measures, needs_counts
+from app.kernel.metrics.expression import Measure, Subject, measures
 from app.kernel.numerics.arrays import Array, silently
 from app.services.estimates.report_intervals import estimate_for_report, unit_metrics
 from app.services.estimates.run_data import RunData
 from app.services.evaluate.questions import Question
 from app.services.evaluate.sections.designs import unit_weights
 from app.services.evaluate.sections.findings import data_findings, threshold_findings
-from app.services.reasons import NOT_FOLDED, reason, requested_of_streamed
+from app.services.reasons import NOT_FOLDED, reason, requested_values
 
 
 def unit_section(question: Question, task: Task, run: RunData) -> Section:
@@ -44,13 +43,14 @@ def unit_section(question: Question, task: Task, run: RunData) -> Section:
     found = _Found(reported, run.subject, kind.twin(run.subject), source.labels, task, source.content)
     metrics, per_class = found.overall(), found.per_class()
     values = dict(zip([one.name for one in listed], numbers(np.array(found.values(listed))), strict=True))
-    requested, gaps = _requested(question, run)
+    asked = question.of_matrix + question.of_probabilities
+    requested, gaps = requested_values(asked, source.labels, run.subject, _uncounted(source.content))
     intervals = {}
     if question.has_intervals:
         missing = {gap.metric for gap in gaps if gap.code == NOT_FOLDED}
         intervals = estimate_for_report(
             unit_metrics(reported, task, question.options),
-            [asked for asked in question.of_matrix + question.of_probabilities if asked[0] not in missing],
+            [(text, one) for text, one in asked if text not in missing],
             run,
             question.options,
         ).intervals()
@@ -68,7 +68,7 @@ def unit_section(question: Question, task: Task, run: RunData) -> Section:
         metrics=metrics,
         per_class=per_class,
         # What is called like a metric of classes and is another one cannot stand in lists beside it.
-        values={one.name: values[one.name] for one in listed if _has_its_name(one.metric)},
+        values={one.name: values[one.name] for one in listed if catalogue().by_name[one.metric.key] is one.metric},
         requested=requested,
         intervals=intervals,
         undefined=(*found.undefined(), *gaps),
@@ -91,10 +91,6 @@ def _measured(source: MatrixInput, task: Task) -> tuple[Sequence[AnyMetric], lis
     reported = [one for metric in metrics for one in kind.variants(source, metric)]
     listed = [one for metric in metrics for one in kind.listed(metric) if one.card.scope is Scope.OVERALL]
     return metrics, reported, listed
-
-
-def _has_its_name(metric: AnyMetric) -> bool:
-    return catalogue().by_name[metric.key] is metric
 
 
 class _Found:
@@ -183,8 +179,8 @@ class _Found:
         for metric, found in zip(metrics, values, strict=True):
             if np.isfinite(found).all():
                 continue
-            if metric.card.needs_counts and self._content is not Content.counts:
-                yield _without_counts(metric.name, self._content)
+            if metric.card.needs_counts and (why := _uncounted(self._content)):
+                yield Undefined(metric.name, "needs_counts", why)
                 continue
             inputs = metric.card.inputs
             explainer = explainers.setdefault(inputs, Explainer(subject.parts[inputs]))
@@ -203,17 +199,5 @@ def _computed(metrics: Sequence[Reported], subject: Subject) -> list[Array]:
         return [np.asarray(one.metric.compute(subject.parts[one.card.inputs], **one.parameters)) for one in metrics]
 
 
-def _without_counts(name: str, content: Content) -> Undefined:
-    return Undefined(name, "needs_counts", f"needs numbers of samples, and these are {content}")
-
-
-def _requested(question: Question, run: RunData) -> tuple[Requested, list[Undefined]]:
-    """Values of the metric expressions, and the reasons of those that are missing."""
-    asked = question.of_matrix + question.of_probabilities
-    counted = question.source.content is Content.counts
-    refused = [text for text, one in asked if needs_counts(one) and not counted]
-    answers, gaps = requested_of_streamed(
-        [(text, one) for text, one in asked if text not in refused], question.source.labels, run.subject
-    )
-    missing = {text: _without_counts(text, question.source.content) for text in refused}
-    return answers | dict.fromkeys(missing), [*gaps, *missing.values()]
+def _uncounted(content: Content) -> str | None:
+    return None if content is Content.counts else f"needs numbers of samples, and these are {content}"
