@@ -10,14 +10,12 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Final, cast
 
-import pyarrow as pa
-
 from app.api.bodies.files.dataset import PIECE_ROWS, Columns, Dataset, open_dataset
 from app.api.bodies.files.joined import Joined, listing_of
 from app.api.bodies.files.table import MOST_ROWS, Mapped, TableFile
-from app.api.bodies.uploads import columns_of, with_attributes
+from app.api.bodies.uploads import columns_of, reading, with_attributes
 from app.domain.data import DataEstimate, DataFormat, DataListing, DataReference
-from app.domain.errors import BeyondMemory, DomainError, Fault, InvalidInput, TooLarge
+from app.domain.errors import BeyondMemory, Fault, InvalidInput, TooLarge
 from app.domain.identifiers import new_id
 from app.domain.inputs.classified import Scores
 from app.domain.inputs.content import DataFacts, LabelFacts
@@ -38,7 +36,6 @@ _IDS: Final = "sample_id"
 # What a row says of itself beside its labels: rows that have such are not the same.
 _WEIGHT, _GROUP = "sample_weight", "group_id"
 _OF_ROWS: Final = frozenset({_IDS, _GROUP, _WEIGHT})
-_UNREADABLE: Final = (pa.ArrowException, OSError, ValueError, KeyError, EOFError, RuntimeError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -492,17 +489,14 @@ def _facts(asked: Asked, data: Dataset, rows: int, *, unchecked: bool = False) -
 @contextmanager
 def of_reference(root: str = _DATA) -> Iterator[None]:
     """Faults of a file told of the reference at a place, and errors of libraries as faults."""
-    try:
-        yield
-    except InvalidInput as error:
-        raise InvalidInput([Fault(_place(one.pointer, root), one.code, one.detail) for one in error.faults]) from None
-    except TooLarge as error:
-        raise type(error)(error.detail, pointer=root) from None
-    except (DomainError, MemoryError):
-        raise
-    except _UNREADABLE as error:
-        reason = str(error).splitlines()[0][:200] if str(error) else "a file is damaged"
-        raise InvalidInput.at(root, "unreadable_data", f"expected files that can be read: {reason}") from error
+    with reading(root, "files that can be read"):
+        try:
+            yield
+        except InvalidInput as error:
+            faults = [Fault(_place(one.pointer, root), one.code, one.detail) for one in error.faults]
+            raise InvalidInput(faults) from None
+        except TooLarge as error:
+            raise type(error)(error.detail, pointer=root) from None
 
 
 def _place(pointer: str, root: str) -> str:

@@ -75,7 +75,7 @@ def read_columns(
         InvalidInput: the file cannot be read, lacks a column, or has one that means nothing.
         TooLarge: it holds too much.
     """
-    with _reading():
+    with reading("/data", "Parquet, Arrow IPC, CSV or NPZ"):
         opened, beside = with_attributes(_opened(file), attributes)
         return columns_of(opened, kind, labels, columns) | beside()
 
@@ -105,7 +105,7 @@ def read_folds(
     single = {name: one for name, one in KINDS.items() if one.in_folds}
     if kind is not None:
         _with_columns(kind, "/input/fold/kind", single)
-    with _reading():
+    with reading("/data", "Parquet, Arrow IPC, CSV or NPZ"):
         opened, beside = with_attributes(_opened(file), attributes)
         source = opened if columns is None else mapped_file(opened, columns, labels)
         told = {"y_pred": "predictions", "score": "scores"}
@@ -170,8 +170,8 @@ def _opened(file: BinaryIO) -> TableFile:
 
 
 @contextmanager
-def _reading() -> Iterator[None]:
-    """Errors of libraries that cannot read a file, as a fault of the part with the file."""
+def reading(pointer: str, expected: str) -> Iterator[None]:
+    """Errors of libraries that cannot read a file, as a fault of what names it."""
     try:
         yield
     except (DomainError, MemoryError):
@@ -180,9 +180,7 @@ def _reading() -> Iterator[None]:
         raise
     except _UNREADABLE as error:
         reason = str(error).splitlines()[0][:200] if str(error) else "the file is damaged"
-        raise InvalidInput.at(
-            "/data", "unreadable_data", f"expected Parquet, Arrow IPC, CSV or NPZ: {reason}"
-        ) from error
+        raise InvalidInput.at(pointer, "unreadable_data", f"expected {expected}: {reason}") from error
 
 
 def _refuse_unknown(names: Sequence[str], known: set[str], expected: str, advice: str = "") -> None:

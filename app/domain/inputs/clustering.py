@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from app.domain.errors import InvalidInput, TooLarge
 from app.domain.findings import Finding
-from app.domain.inputs.columns import BESIDE, Rows, check_range, facts_beside, read_table, samples_of
+from app.domain.inputs.columns import BESIDE, Rows, check_range, facts_beside, read_table, refuse_first, samples_of
 from app.domain.inputs.content import CLUSTERS_FACT, FEATURES_FACT, WEIGHTS_FACT, Content
 from app.domain.inputs.kind import (
     DISTANCES,
@@ -261,12 +261,8 @@ class Clustering(Input):
     def _of_table(self, rows: list[list[float]], pointer: str) -> MatrixInput:
         where = f"{pointer}/contingency"
         table = read_table(rows, where)
-        check_entries(table, where, lambda row, place: f"{where}/{row}/{place}")
-        broken = np.argwhere(table != np.floor(table))
-        if broken.size:
-            row, place = broken[0].tolist()
-            detail = f"expected a whole number of samples, got {table[row, place]:g}"
-            raise InvalidInput.at(f"{where}/{row}/{place}", "not_a_count", detail)
+        check_entries(table, where)
+        refuse_first(table, table != np.floor(table), where, "not_a_count", "expected a whole number of samples")
         n, m = table.shape
         classes = names_of(self.classes, n, f"names for {n} rows", f"{pointer}/classes", fewest=1)
         clusters = names_of(self.clusters, m, f"names for {m} columns", f"{pointer}/clusters", fewest=1)

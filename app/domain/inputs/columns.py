@@ -2,7 +2,7 @@
 
 import contextlib
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -76,10 +76,7 @@ def read_numbers(
         values = read_numbers(filled, pointer, lowest, highest)
         return np.where(gaps, missing, values)
     values = _doubles(column, pointer)
-    bad = ~np.isfinite(values)
-    if bad.any():
-        index = int(np.argmax(bad))
-        raise InvalidInput.at(f"{pointer}/{index}", "not_finite", f"expected a finite number, got {values[index]}")
+    check_finite(values, pointer)
     check_range(values, pointer, lowest, highest)
     return values
 
@@ -88,11 +85,7 @@ def read_weights(column: Numbers, pointer: str) -> NDArray[np.float64]:
     """Return weights (n), finite and 0 or more. Raises InvalidInput."""
     weights = _doubles(column, pointer)
     bad = ~np.isfinite(weights) | (weights < 0)
-    if bad.any():
-        index = int(np.argmax(bad))
-        raise InvalidInput.at(
-            f"{pointer}/{index}", "bad_weight", f"expected a finite weight of 0 or more, got {weights[index]:g}"
-        )
+    refuse_first(weights, bad, pointer, "bad_weight", "expected a finite weight of 0 or more")
     return weights
 
 
@@ -167,20 +160,40 @@ def check_range(
 ) -> None:
     """Raises InvalidInput: a value, of any shape, lies outside of the bounds or is NaN."""
     bad = ~((values >= lowest) & (values <= highest))
+    bounds = f"of {lowest:g} or more" if np.isinf(highest) else f"between {lowest:g} and {highest:g}"
+    refuse_first(values, bad, pointer, "out_of_range", f"expected a {what} {bounds}")
+
+
+def check_finite(values: NDArray[np.float64], pointer: str) -> None:
+    """Raises InvalidInput: a value, of any shape, is infinite or NaN."""
+    refuse_first(values, ~np.isfinite(values), pointer, "not_finite", "expected a finite number")
+
+
+def refuse_first(
+    values: NDArray[Any],
+    bad: NDArray[np.bool_],
+    pointer: str,
+    code: str,
+    expected: str,
+    where: Callable[..., str] | None = None,
+) -> None:
+    """Refuse the first of some values (...) that is bad.
+
+    Args:
+        values: The values.
+        bad: (...) which of them are.
+        pointer: JSON pointer to all of them.
+        code: Of the fault.
+        expected: Begins the message, which tells the value too.
+        where: Gives the pointer to one from its indices, where these are not its last parts.
+
+    Raises:
+        InvalidInput: one is bad.
+    """
     if bad.any():
         first = tuple(np.argwhere(bad)[0].tolist())
-        bounds = f"of {lowest:g} or more" if np.isinf(highest) else f"between {lowest:g} and {highest:g}"
-        place = "/".join(map(str, (pointer, *first)))
-        raise InvalidInput.at(place, "out_of_range", f"expected a {what} {bounds}, got {values[first]:g}")
-
-
-def check_finite(matrix: NDArray[np.float64], pointer: str) -> None:
-    """Raises InvalidInput: a number of a table is infinite or NaN."""
-    bad = ~np.isfinite(matrix)
-    if bad.any():
-        row, place = np.argwhere(bad)[0].tolist()
-        detail = f"expected a finite number, got {matrix[row, place]}"
-        raise InvalidInput.at(f"{pointer}/{row}/{place}", "not_finite", detail)
+        place = "/".join(map(str, (pointer, *first))) if where is None else where(*first)
+        raise InvalidInput.at(place, code, f"{expected}, got {values[first]:g}")
 
 
 def _ragged(pointer: str, width: int, length: int) -> InvalidInput:

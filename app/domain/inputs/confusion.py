@@ -76,7 +76,7 @@ class ConfusionMatrix(Input):
         """
         where = f"{pointer}/matrix"
         table = self._square(pointer) if self.decisions is None else read_table(self.matrix, where)
-        check_entries(table, where, lambda row, column: f"{where}/{row}/{column}")
+        check_entries(table, where)
         actual = np.ascontiguousarray(table.T if self.orientation == "predicted_rows" else table)
         check_class_count(len(actual), where)
         count, width = actual.shape

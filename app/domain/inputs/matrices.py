@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.domain.errors import InvalidInput
-from app.domain.inputs.columns import read_weights
+from app.domain.inputs.columns import read_weights, refuse_first
 from app.domain.inputs.content import DECISIONS_FACT, GROUPS_FACT, LARGEST_TOTAL, OUTPUTS_FACT, WEIGHTS_FACT, Content
 from app.domain.inputs.labels import (
     MOST_CLASSES,
@@ -165,37 +165,29 @@ def positive_index(positive: Label | None, labels: Sequence[str], pointer: str) 
     return labels.index(text)
 
 
-def check_entries(entries: NDArray[np.float64], pointer: str, where: Callable[..., str]) -> None:
+def check_entries(entries: NDArray[np.float64], pointer: str, where: Callable[..., str] | None = None) -> None:
     """Entries non-negative, within the range that keeps the arithmetic exact, not all zero.
 
     Args:
         entries: Of any shape.
         pointer: JSON pointer to all of them.
-        where: Gives the pointer to one from its indices.
+        where: As in `refuse_first`.
     """
     if entries.min() < 0:
-        raise _refuse_entry(entries, entries < 0, where, "negative_entry", "expected 0 or more")
+        refuse_first(entries, entries < 0, pointer, "negative_entry", "expected 0 or more", where)
     with np.errstate(over="ignore"):
         largest = entries.sum()
     if largest == 0:
         raise InvalidInput.at(pointer, "no_samples", "expected at least one sample, got nothing but zeros")
     check_total(largest, pointer)
     small = (entries > 0) & (entries < SMALLEST_ENTRY)
-    if small.any():
-        raise _refuse_entry(entries, small, where, "entry_too_small", f"expected 0 or at least {SMALLEST_ENTRY:g}")
+    refuse_first(entries, small, pointer, "entry_too_small", f"expected 0 or at least {SMALLEST_ENTRY:g}", where)
 
 
 def check_total(total: float, pointer: str) -> None:
     """Raises InvalidInput: entries add up to more than what keeps the arithmetic exact."""
     if total > LARGEST_TOTAL:
         raise InvalidInput.at(pointer, "total_too_large", f"expected entries that sum to at most 2^53, got {total:g}")
-
-
-def _refuse_entry(
-    entries: NDArray[np.float64], bad: NDArray[np.bool_], where: Callable[..., str], code: str, expected: str
-) -> InvalidInput:
-    first = tuple(int(index) for index in np.argwhere(bad)[0])
-    return InvalidInput.at(where(*first), code, f"{expected}, got {entries[first]:g}")
 
 
 def whole_or_weights(matrix: NDArray[np.float64]) -> Content:

@@ -354,7 +354,7 @@ class Multilabel(Input):
         if weighed is not None:
             facts = {"rows": len(truth), **facts}
             if weighed.any() or not self.part:
-                check_entries(weighed, where, lambda index: f"{where}/{index}")
+                check_entries(weighed, where)
         samples = samples_of(read, truth.view(np.uint8), predicted.view(np.uint8), outputs)
         if self.attributes:
             samples = replace(samples, attributes=read_attributes(self.attributes, len(truth), f"{pointer}/attributes"))
