@@ -13,7 +13,7 @@ from app.domain.evaluation import EvaluationName, Page
 from app.domain.identifiers import time_of
 from app.domain.operations import Change, Kind
 from app.store.audit import note
-from app.store.database.engine import read_page, reading, writing
+from app.store.database.engine import read_one, read_page, writing
 from app.store.database.tables import COMPARED_RUNS, comparisons
 from app.store.idempotency import keep_result
 
@@ -35,9 +35,9 @@ class PostgresComparisonStore:
     async def get(self, project: str, identifier: UUID) -> ComparisonRecord | None:
         columns = comparisons.c
         wanted = select(columns.kind, columns.answer).where(columns.project == project, columns.id == identifier)
-        async with reading(self._engine) as connection:
-            row = (await connection.execute(wanted)).one_or_none()
-        return None if row is None else ComparisonRecord(identifier, ComparisonKind(row.kind), row.answer)
+        return await read_one(
+            self._engine, wanted, lambda row: ComparisonRecord(identifier, ComparisonKind(row.kind), row.answer)
+        )
 
     async def delete(self, project: str, identifier: UUID) -> bool:
         mine = (comparisons.c.project == project, comparisons.c.id == identifier)

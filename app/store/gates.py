@@ -16,7 +16,7 @@ from app.domain.operations import Change, Event, Kind, WebhookEvent
 from app.domain.wording import run_title
 from app.kernel.compare.gates import Verdict
 from app.store.audit import note
-from app.store.database.engine import read_page, read_rows, reading, writing
+from app.store.database.engine import read_one, read_page, read_rows, writing
 from app.store.database.tables import gate_checks, gates
 from app.store.idempotency import keep_result
 from app.store.webhooks import announce
@@ -45,13 +45,11 @@ class PostgresGateStore:
         wanted = _versions(project, name).limit(1)
         if version is not None:
             wanted = wanted.where(gates.c.version == version)
-        async with reading(self._engine) as connection:
-            row = (await connection.execute(wanted)).one_or_none()
-        return None if row is None or row.definition is None else _gate(row)
+        rows = await read_rows(self._engine, wanted)
+        return _gate(rows[0]) if rows and rows[0].definition is not None else None
 
     async def versions(self, project: str, name: str) -> Sequence[Gate]:
-        async with reading(self._engine) as connection:
-            rows = (await connection.execute(_versions(project, name))).all()
+        rows = await read_rows(self._engine, _versions(project, name))
         return [_gate(row) for row in rows if row.definition is not None]
 
     async def delete(self, project: str, name: str) -> bool:
@@ -90,9 +88,7 @@ class PostgresGateStore:
     async def get_check(self, project: str, name: str, identifier: UUID) -> GateCheck | None:
         checks = gate_checks.c
         wanted = select(gate_checks).where(checks.project == project, checks.gate == name, checks.id == identifier)
-        async with reading(self._engine) as connection:
-            row = (await connection.execute(wanted)).one_or_none()
-        return None if row is None else _check(row)
+        return await read_one(self._engine, wanted, _check)
 
     async def checks(
         self, project: str, asked: CheckFilter, limit: int, before: UUID | None = None

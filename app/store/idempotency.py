@@ -31,7 +31,7 @@ from sqlalchemy.sql.dml import ReturningInsert
 from app.domain.operations import ClaimOutcome, KeptResult, Kind
 from app.services.idempotency import Mark, present_mark
 from app.services.ports import KeyTakenError
-from app.store.database.engine import reading, require_room, translated, writing
+from app.store.database.engine import read_rows, require_room, translated, writing
 from app.store.database.tables import idempotency_claims, idempotency_results
 
 _claims, _kept = idempotency_claims.c, idempotency_results.c
@@ -70,8 +70,7 @@ class PostgresIdempotencyStore:
             await connection.execute(delete(idempotency_claims).where(*_own(project, key, claim)))
 
     async def results(self, project: str, key: str) -> Sequence[KeptResult]:
-        async with reading(self._engine) as connection:
-            rows = (await connection.execute(_under(project, key))).all()
+        rows = await read_rows(self._engine, _under(project, key))
         return [_result(row) for row in rows if not row.expired]
 
     async def purge(self) -> None:

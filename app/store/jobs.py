@@ -30,7 +30,7 @@ from app.domain.operations import (
 )
 from app.store import queue
 from app.store.audit import note
-from app.store.database.engine import read_page, reading, writing
+from app.store.database.engine import read_one, read_page, reading, writing
 from app.store.database.tables import job_bodies, job_results, jobs
 from app.store.idempotency import keep_result
 from app.store.queue import Work
@@ -92,9 +92,7 @@ class PostgresJobStore:
             return await _read(connection, project, job.id)
 
     async def get(self, project: str, identifier: UUID) -> Job | None:
-        async with reading(self._engine) as connection:
-            row = (await connection.execute(select(jobs).where(*_mine(project, identifier)))).one_or_none()
-        return None if row is None else _job(row)
+        return await read_one(self._engine, select(jobs).where(*_mine(project, identifier)), _job)
 
     async def page(
         self, project: str, status: JobStatus | None, limit: int, before: UUID | None = None
@@ -108,9 +106,7 @@ class PostgresJobStore:
         columns = job_results.c
         wanted = select(columns.media_type, columns.content)
         wanted = wanted.where(columns.project == project, columns.job_id == identifier)
-        async with reading(self._engine) as connection:
-            row = (await connection.execute(wanted)).one_or_none()
-        return None if row is None else JobResult(row.media_type, row.content)
+        return await read_one(self._engine, wanted, lambda row: JobResult(row.media_type, row.content))
 
     async def cancel(self, project: str, identifier: UUID) -> Job | None:
         wanted = select(jobs.c.queue_id).where(*_mine(project, identifier), _OPEN).with_for_update()

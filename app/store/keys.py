@@ -12,7 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from app.domain.evaluation import Page
 from app.domain.operations import ApiKey, AuditEntry, Change, Kind, Scope
 from app.store.audit import note, read_entries
-from app.store.database.engine import read_page, reading, writing
+from app.store.database.engine import read_one, read_page, reading, writing
 from app.store.database.tables import api_keys, key_usage
 from app.store.idempotency import keep_result
 
@@ -29,9 +29,7 @@ class PostgresKeyStore:
             return bool(await connection.scalar(text("SELECT EXISTS (SELECT FROM api_keys)")))
 
     async def find(self, identifier: UUID) -> ApiKey | None:
-        async with reading(self._engine) as connection:
-            row = (await connection.execute(_select(api_keys.c.id == identifier))).one_or_none()
-        return None if row is None else _key(row)
+        return await read_one(self._engine, _select(api_keys.c.id == identifier), _key)
 
     async def add(self, key: ApiKey) -> None:
         row = {
@@ -51,9 +49,7 @@ class PostgresKeyStore:
 
     async def get(self, project: str, identifier: UUID) -> ApiKey | None:
         mine = (api_keys.c.project == project, api_keys.c.id == identifier)
-        async with reading(self._engine) as connection:
-            row = (await connection.execute(_select(*mine))).one_or_none()
-        return None if row is None else _key(row)
+        return await read_one(self._engine, _select(*mine), _key)
 
     async def page(self, project: str, limit: int, before: UUID | None = None) -> Page[ApiKey, UUID]:
         return await read_page(self._engine, _select(api_keys.c.project == project), api_keys.c.id, limit, before, _key)

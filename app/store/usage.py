@@ -9,7 +9,7 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from app.domain.operations import Used
-from app.store.database.engine import reading, writing
+from app.store.database.engine import read_one, writing
 from app.store.database.tables import project_usage
 
 
@@ -22,9 +22,7 @@ class PostgresUsageStore:
     async def read(self, project: str, day: date) -> Used:
         columns = (project_usage.c.evaluations, project_usage.c.bytes, project_usage.c.compute_seconds)
         wanted = select(*columns).where(project_usage.c.project == project, project_usage.c.day == day)
-        async with reading(self._engine) as connection:
-            row = (await connection.execute(wanted)).one_or_none()
-        return Used() if row is None else Used(*row)
+        return await read_one(self._engine, wanted, lambda row: Used(*row)) or Used()
 
     async def add(self, used: Mapping[str, Used], day: date) -> None:
         added = insert(project_usage)

@@ -34,7 +34,7 @@ from app.domain.operations import (
 )
 from app.store import queue
 from app.store.audit import note
-from app.store.database.engine import read_page, reading, writing
+from app.store.database.engine import read_one, read_page, reading, writing
 from app.store.database.tables import webhook_deliveries, webhooks
 from app.store.idempotency import keep_result
 from app.store.queue import Work
@@ -118,9 +118,7 @@ class PostgresWebhookStore:
             raise TooManyWebhooks(detail)
 
     async def get(self, project: str, name: str) -> Webhook | None:
-        async with reading(self._engine) as connection:
-            row = (await connection.execute(select(webhooks).where(*_named(project, name)))).one_or_none()
-        return None if row is None else _webhook(row)
+        return await read_one(self._engine, select(webhooks).where(*_named(project, name)), _webhook)
 
     async def page(self, project: str, limit: int, after: str | None = None) -> Page[Webhook, str]:
         mine = select(webhooks).where(_hooks.project == project)

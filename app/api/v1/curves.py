@@ -73,15 +73,7 @@ async def get_curve(
     ] = None,
     level: Annotated[Level | None, Query(description="Level of the band, 0.95 by default.")] = None,
     seed: Annotated[int | None, Query(ge=0, lt=2**63, description="Seed of the band's resamples.")] = None,
-    others: Annotated[
-        str | None,
-        Query(
-            alias="with",
-            max_length=500,
-            description=f"Ids of up to {requests.MOST_OTHERS} other evaluations, with commas between them, whose "
-            "curves are answered too.",
-        ),
-    ] = None,
+    others: requests.AskedOthers = None,
 ) -> Response:
     """Read a curve of an evaluation of probabilities or scores. The area is that of the full curve."""
     question = requests.refuse_misfits(

@@ -26,7 +26,7 @@ from app.api.presentation import Media
 from app.api.problems import InvalidQuery, near
 from app.api.report import HEADERS, Picture, picture_of, without_title, write_page
 from app.api.v1.requests.fields import SOUGHT, GateName
-from app.api.v1.requests.questions import MOST_OTHERS, identifiers_in
+from app.api.v1.requests.questions import AskedOthers, identifiers_in
 from app.domain.errors import Fault, NoFigure, NoSamples, OutOfReach
 from app.domain.inputs.kinds import KINDS
 from app.domain.wording import sentence
@@ -280,14 +280,7 @@ async def get_evaluation_plot(
         Query(alias="class", max_length=256, description="The class, for figures that show one."),
         SOUGHT,
     ] = None,
-    others: Annotated[
-        str | None,
-        Query(
-            alias="with",
-            max_length=500,
-            description=f"Ids of up to {MOST_OTHERS} other evaluations, with commas between them, that are drawn too.",
-        ),
-    ] = None,
+    others: AskedOthers = None,
 ) -> Response:
     """Read a figure of an evaluation."""
     asked = _asked(name, label, others)

@@ -21,8 +21,8 @@ from app.api.presentation import AS_USUAL, HISTORY, FormatOfHistory, Media, view
 from app.api.problems import InvalidQuery
 from app.api.report import Picture, write_page
 from app.api.v1.figures import FIGURE, AskedLook, Form, drawn_answer, figure_named, pictures_of
-from app.api.v1.listing import NounName
-from app.api.v1.requests.fields import SOUGHT, Moment, SoughtExpression
+from app.api.v1.listing import AskedDataset, NounName
+from app.api.v1.requests.fields import Moment, SoughtExpression
 from app.domain.errors import IncomparableRuns, InvalidExpression, OutOfReach
 from app.domain.evaluation import DatasetRef, Page
 from app.domain.members import members
@@ -31,7 +31,6 @@ from app.services.history import HistoryAnswer, HistoryChange, HistoryItem, Hist
 router = routes("evaluations")
 # Evaluations of a figure and of a page, the newest ones.
 _DRAWN: Final = 200
-Name = Annotated[str, Query(min_length=1, max_length=256), SOUGHT]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +46,7 @@ class HistoryPage:
 
 
 def asked_history(
-    dataset: Annotated[Name, Query(description="Name of the dataset.")],
-    dataset_version: Annotated[
-        str | None, Query(max_length=256, description="All versions when left out."), SOUGHT
-    ] = None,
-    split: Annotated[str | None, Query(max_length=256, description="All splits when left out."), SOUGHT] = None,
+    dataset: AskedDataset,
     metric: Annotated[
         list[SoughtExpression] | None,
         Query(max_length=10, description="Expressions with one value; that of leaderboards when left out."),
@@ -61,7 +56,7 @@ def asked_history(
     """The series that a request asks for, its newest part, without the name of the model."""
     return HistoryQuery(
         model="",
-        dataset=DatasetRef(dataset, dataset_version, split),
+        dataset=dataset,
         metrics=tuple(metric or ()),
         created_after=None if created_after is None else created_after.astimezone(UTC),
         limit=_DRAWN,

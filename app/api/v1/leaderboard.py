@@ -8,7 +8,7 @@ from starlette.responses import Response
 from app.api.deps import UseContext, routes
 from app.api.presentation import AS_USUAL, LEADERBOARD, FormatOfLeaderboard, view_of, written_as
 from app.api.problems import InvalidQuery
-from app.api.v1.listing import Conditions, value_conditions
+from app.api.v1.listing import AskedDataset, Conditions, value_conditions
 from app.api.v1.requests.fields import (
     SOUGHT,
     AlternativeName,
@@ -18,12 +18,10 @@ from app.api.v1.requests.fields import (
     check_one_sided,
 )
 from app.domain.errors import InvalidExpression, OutOfReach
-from app.domain.evaluation import DatasetRef
 from app.domain.options import Alternative, ProportionInterval
 from app.services.rank import LeaderboardQuery
 
 router = routes("comparisons")
-Name = Annotated[str, Query(min_length=1, max_length=256), SOUGHT]
 
 
 @router.get(
@@ -34,11 +32,7 @@ Name = Annotated[str, Query(min_length=1, max_length=256), SOUGHT]
 async def get_leaderboard(
     request: Request,
     context: UseContext,
-    dataset: Annotated[Name, Query(description="Name of the dataset.")],
-    dataset_version: Annotated[
-        str | None, Query(max_length=256, description="All versions when left out."), SOUGHT
-    ] = None,
-    split: Annotated[str | None, Query(max_length=256, description="All splits when left out."), SOUGHT] = None,
+    dataset: AskedDataset,
     metric: Annotated[
         SoughtExpression | None,
         Query(
@@ -71,10 +65,10 @@ async def get_leaderboard(
         check_one_sided(level, alternative)
     except ValueError as error:
         raise InvalidQuery.at("level", "value_error", str(error)) from None
-    leaderboards, ranked = context.services.leaderboards, DatasetRef(dataset, dataset_version, split)
+    leaderboards = context.services.leaderboards
     query = LeaderboardQuery(
-        dataset=ranked,
-        metric=await leaderboards.usual_metric(context.project, ranked) if metric is None else metric,
+        dataset=dataset,
+        metric=await leaderboards.usual_metric(context.project, dataset) if metric is None else metric,
         where=value_conditions(where),
         limit=limit,
         level=level,

@@ -138,6 +138,19 @@ def _tag(text: str) -> tuple[str, str]:
     return key, value
 
 
+def _asked_dataset(
+    dataset: Annotated[str, Query(min_length=1, max_length=256, description="Name of the dataset."), SOUGHT],
+    dataset_version: Annotated[
+        str | None, Query(max_length=256, description="All versions when left out."), SOUGHT
+    ] = None,
+    split: Annotated[str | None, Query(max_length=256, description="All splits when left out."), SOUGHT] = None,
+) -> DatasetRef:
+    return DatasetRef(dataset, dataset_version, split)
+
+
+AskedDataset = Annotated[DatasetRef, Depends(_asked_dataset)]
+
+
 def _utc(moment: datetime | None) -> datetime | None:
     """Times without an offset are taken as UTC."""
     return moment.replace(tzinfo=UTC) if moment is not None and moment.tzinfo is None else moment

@@ -238,7 +238,7 @@ class PostgresInventory:
 
     async def model(self, project: str, name: str) -> ModelFacts | None:
         async with reading(self._engine) as connection:
-            rows = await _fetch_used(connection, models, evaluations.c.model_id, project, name)
+            rows = await _fetch(connection, _select_used(models, evaluations.c.model_id, project, name))
         if not rows:
             return None
         versions = [
@@ -254,7 +254,7 @@ class PostgresInventory:
 
     async def dataset(self, project: str, name: str) -> DatasetFacts | None:
         async with reading(self._engine) as connection:
-            rows = await _fetch_used(connection, datasets, evaluations.c.dataset_id, project, name)
+            rows = await _fetch(connection, _select_used(datasets, evaluations.c.dataset_id, project, name))
             judged = await connection.scalar(_count_models(project, name))
             former = await connection.scalar(
                 lists.count_former(project, self._names.datasets.select_ids(project, name=name))
@@ -316,15 +316,8 @@ async def _remove(connection: AsyncConnection, project: str, identifiers: Sequen
     return len(gone)
 
 
-async def _fetch_used(
-    connection: AsyncConnection, table: Table, used_in: Any, project: str, name: str
-) -> Sequence[Row[Any]]:
-    """The rows of a name that evaluations have, each with how many have it and the newest of these, newest first."""
-    rows: Sequence[Row[Any]] = (await connection.execute(_select_used(table, used_in, project, name))).all()
-    return rows
-
-
 def _select_used(table: Table, used_in: Any, project: str, name: str) -> Select[Any]:
+    """The rows of a name that evaluations have, each with how many have it and the newest of these, newest first."""
     # One by one: each is a stretch of an index.
     newest = select(evaluations.c.id.label("newest")).where(used_in == table.c.id)
     last = newest.order_by(evaluations.c.id.desc()).limit(1).lateral("last")

@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal, Self
 from uuid import UUID
 
 import numpy as np
+from fastapi import Query
 from pydantic import Field, PlainValidator, StringConstraints, WithJsonSchema, model_validator
 from pydantic.config import JsonDict
 
@@ -207,6 +208,14 @@ class EstimateRequest(Wire):
 
 MOST_POINTS = 100_000
 MOST_OTHERS = 10
+AskedOthers = Annotated[
+    str | None,
+    Query(
+        alias="with",
+        max_length=500,
+        description=f"Ids of up to {MOST_OTHERS} other evaluations, with commas between them, that are shown too.",
+    ),
+]
 
 
 def refuse_misfits(question: CurveQuestion) -> CurveQuestion:
