@@ -35,6 +35,7 @@ from app.domain.inputs.matrices import (
     positive_index,
     whole_or_weights,
 )
+from app.domain.members import number
 from app.domain.wording import names
 from app.kernel.metrics.card import INPUTS_OF, Task, constant_costs, relative_cost, total_cost
 from app.kernel.metrics.expression import Subject
@@ -242,11 +243,7 @@ def _shares(hits: Array, among: Array, level: float, *, counted: bool) -> list[S
         values = hits / among
         low, high = wilson(hits, among, level) if counted else np.full((2, *values.shape), np.nan)
     rows = zip(values.tolist(), low.tolist(), high.tolist(), strict=True)
-    return [{"value": _finite(value), "low": _finite(below), "high": _finite(above)} for value, below, above in rows]
-
-
-def _finite(value: float) -> float | None:
-    return value if np.isfinite(value) else None
+    return [{"value": number(value), "low": number(below), "high": number(above)} for value, below, above in rows]
 
 
 def costs_of(counts: Array, costs: Array, decisions: Sequence[str]) -> DecisionCosts:
@@ -258,8 +255,8 @@ def costs_of(counts: Array, costs: Array, decisions: Sequence[str]) -> DecisionC
     cheapest = int(constant.argmin())
     return DecisionCosts(
         expected_cost=float(total_cost(counts, costs) / actual.sum()),
-        normalized_cost=_finite(relative),
-        cost_savings=_finite(1.0 - relative),
+        normalized_cost=number(relative),
+        cost_savings=number(1.0 - relative),
         best_constant=ConstantDecision(decision=decisions[cheapest], expected_cost=float(constant[cheapest])),
     )
 

@@ -43,12 +43,8 @@ class ScoreRange:
         """True if the value lies inside. With ``squared`` it is a signed square, compared with the signed squares of
         the ends.
         """
-        low, high = (_signed_square(self.low), _signed_square(self.high)) if squared else (self.low, self.high)
+        low, high = (self.low * abs(self.low), self.high * abs(self.high)) if squared else (self.low, self.high)
         return low <= value <= high
-
-
-def _signed_square(value: Fraction) -> Fraction:
-    return value * abs(value)
 
 
 def printed_range(text: str, printed: Printed = Printed.NEAREST) -> ScoreRange:
