@@ -36,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     rotate.add_argument("--overlap", type=int, default=0, help="seconds for which the previous secret stays valid")
     revoke = tasks.add_parser("revoke", help="end a key for good")
     for task in (create, listing, rotate, revoke):
-        task.add_argument("--project", type=project_name, default=DEFAULT_PROJECT, help="(default: %(default)s)")
+        task.add_argument("--project", type=_project, default=DEFAULT_PROJECT, help="(default: %(default)s)")
     for task in (rotate, revoke):
         task.add_argument("id", type=UUID, help="as `list` shows it")
 
@@ -186,8 +186,7 @@ def _moment(text: str) -> datetime:
     return found
 
 
-def project_name(text: str) -> str:
-    """Return an argument that is the name of a project; others are refused."""
+def _project(text: str) -> str:
     if not is_project_name(text):
         raise argparse.ArgumentTypeError(f"expected lower-case letters, digits, dots, _ and -, got {text!r}")
     return text

@@ -11,11 +11,11 @@ from typing import Final, NamedTuple
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from app.domain.errors import DomainError
+from app.domain.identifiers import is_project_name
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.operations import DEFAULT_PROJECT, Actor
 from app.domain.options import IntervalChoice, Options
 from app.kernel.metrics.catalogue import catalogue
-from app.key_commands import project_name
 from app.services.acting import act_as
 from app.services.evaluate.questions import ask
 from app.services.evaluate.reports import report_alone, sections_from_json
@@ -50,9 +50,9 @@ class Ending(NamedTuple):
 def add_project_arguments(command: str, parser: argparse.ArgumentParser) -> None:
     """Add the arguments of a command."""
     if command == "import":
-        parser.add_argument("--project", type=project_name, help="where to (default: the project that was exported)")
+        parser.add_argument("--project", type=_project, help="where to (default: the project that was exported)")
     else:
-        parser.add_argument("--project", type=project_name, default=DEFAULT_PROJECT, help="(default: %(default)s)")
+        parser.add_argument("--project", type=_project, default=DEFAULT_PROJECT, help="(default: %(default)s)")
     if command != "check":
         parser.add_argument("folder", type=Path, help="with the export; docs/reference/export.md says what lies in it")
 
@@ -165,3 +165,9 @@ _TASKS: dict[str, Callable[[AsyncEngine, argparse.Namespace], Awaitable[Ending]]
 
 def _tell(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
+
+
+def _project(text: str) -> str:
+    if not is_project_name(text):
+        raise argparse.ArgumentTypeError(f"expected lower-case letters, digits, dots, _ and -, got {text!r}")
+    return text

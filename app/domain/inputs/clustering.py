@@ -285,7 +285,7 @@ class Clustering(Input):
         if weighed is not None and (features is not None or distances is not None):
             raise InvalidInput.at(where, "one_of", "expected weights of clusters and classes alone, got features too")
         if weighed is not None:
-            check_entries(weighed, where, lambda index: f"{where}/{index}")
+            check_entries(weighed, where)
             used = np.flatnonzero(weighed)
             read = {name: column[used] for name, column in read.items()}
         clusters, predicted = _coded(read, "y_pred", pointer)
