@@ -333,7 +333,7 @@ async def read_rows(engine: AsyncEngine, statement: Select[Any]) -> Sequence[Row
 
 
 async def read_one(engine: AsyncEngine, statement: Select[Any], make: Callable[[Row[Any]], Item]) -> Item | None:
-    """What is made of the one row of a statement; None where there is none. Raises as `reading` does."""
+    """Read one row and make something of it; None where there is none. Raises as `reading` does."""
     rows = await read_rows(engine, statement)
     return make(*rows) if rows else None
 
