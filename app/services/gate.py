@@ -47,7 +47,7 @@ from app.services.estimates.estimates import estimate
 from app.services.estimates.over_slices import slice_findings, why_undefined
 from app.services.estimates.report_intervals import limit_findings
 from app.services.estimates.run_data import RunData, run_data
-from app.services.history import REPEATS, Held, HistoryService
+from app.services.history import Held, HistoryService
 from app.services.ports import EvaluationStore, GateStore, PairedLabels
 from app.services.processes.compute import ComputePool
 from app.services.processes.worker import progressed
@@ -523,8 +523,7 @@ _EXPECTED = "where the value was expected had nothing changed since the last cha
 def _watched(rule: Rule, held: Held) -> RuleResult:
     """Judge a rule on the history: it fails where a change is claimed, and that is where a value is unexpected."""
     one, band = held.value, held.value.expected
-    known = band is not None or one.reason == REPEATS
-    verdict = Verdict.INCONCLUSIVE if not known else Verdict.PASS if held.change is None else Verdict.FAIL
+    verdict = Verdict.INCONCLUSIVE if band is None else Verdict.PASS if held.change is None else Verdict.FAIL
     low, high = (None, None) if band is None else (band.low, band.high)
     value, ends = PLAIN.estimate(one.value, low, high)
     said = f"{titled(rule.metric)} is {value}"
@@ -532,10 +531,8 @@ def _watched(rule: Rule, held: Held) -> RuleResult:
         message = f"{said}, and {ends} was expected had nothing changed. {held.change.message}"
     elif band is not None:
         message = f"{said}, within the {ends} that was expected had nothing changed since the last change."
-    elif one.value is None or one.low is None:
-        message = f"{said}, of which no change can be told: {one.reason}."
     elif one.reason is not None:
-        message = f"{said}: {one.reason}."
+        message = f"{said}, of which no change can be told: {one.reason}."
     else:
         message = f"{said}, the first value since the last change: there is nothing yet to hold it against."
     return RuleResult(

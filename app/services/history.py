@@ -28,7 +28,7 @@ from app.kernel.history import Change, History
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.card import Inputs
 from app.kernel.metrics.expression import Sliced, is_smooth
-from app.kernel.numerics.arrays import Array, Mask, silently
+from app.kernel.numerics.arrays import Array, silently
 from app.kernel.slices.gaps import cell_influences
 from app.kernel.uncertainty.intervals import two_sided_z
 from app.services.estimands import Better, Estimand, make_estimand, part_of, ranked_by
@@ -55,7 +55,6 @@ MOST_POINTS, _MOST_ALONE = 10_000, 1000
 LEVEL = 0.95
 _UNKNOWN = "Which evaluations share samples is not known without sample_ids: they are taken as independent."
 _SAME_SAMPLES = "The evaluations share their samples: what these add to all of them is taken into account."
-REPEATS = "the predictions of the evaluation before, sample by sample: they add nothing to what is known of changes"
 _NOT_KNOWN = "the evaluations share samples, and by how much these move all values of the metric is not known"
 # Samples times evaluations that are looked at together.
 _MOST_SHARED = 1 << 25
@@ -346,7 +345,7 @@ def series(query: HistoryQuery, whole: Series, kept: KeptSamples) -> HistoryAnsw
         whole: The series.
         kept: What is known of the samples.
     """
-    repeats, notes = _shared(whole, kept)
+    notes = _shared(whole, kept)
     alpha = (1.0 - LEVEL) / len(set(query.metrics))
     values: dict[str, list[HistoryValue]] = {}
     changes: list[tuple[int, HistoryChange]] = []
@@ -356,7 +355,7 @@ def series(query: HistoryQuery, whole: Series, kept: KeptSamples) -> HistoryAnsw
     records, runs = [whole.record(place) for place in shown], dict[int, RunData]()
     for metric in dict.fromkeys(query.metrics):
         known = _measured(metric, whole, kept, runs, shown)
-        values[metric], claimed = _judged(metric, whole, kept, known, repeats, notes, alpha, shown)
+        values[metric], claimed = _judged(metric, whole, kept, known, notes, alpha, shown)
         changes += claimed
     items = [
         HistoryItem(
@@ -410,28 +409,26 @@ class ChangeWatch:
 
 def _held(levels: Sequence[tuple[str, float]], whole: Series, kept: KeptSamples) -> Sequence[Held]:
     """Return what each metric says of the last evaluation of a series."""
-    repeats, notes = _shared(whole, kept)
+    notes = _shared(whole, kept)
     found, last, runs = list[Held](), range(len(whole))[-1:], dict[int, RunData]()
     for metric, level in levels:
         known, alpha = _measured(metric, whole, kept, runs, last), (1.0 - level) / len(levels)
-        (value,), changes = _judged(metric, whole, kept, known, repeats, notes, alpha, last)
+        (value,), changes = _judged(metric, whole, kept, known, notes, alpha, last)
         identifier = whole.record(-1).id
         found.append(Held(value, next((one for _, one in changes if one.claimed_at == identifier), None)))
     return found
 
 
-def _shared(whole: Series, kept: KeptSamples) -> tuple[Mask, tuple[str, ...]]:
-    """Return which evaluations (n) repeat the predictions of the one before them, sample by sample, and notes on what
-    samples they share.
+def _shared(whole: Series, kept: KeptSamples) -> tuple[str, ...]:
+    """Return notes on what samples evaluations share.
 
     Raises:
         IncomparableRuns: neighbours share a part of their samples: what is claimed of them is often false.
     """
-    repeats = np.zeros(len(whole), dtype=np.bool_)
     if not kept.labels:
-        return repeats, (_UNKNOWN,) if len(whole) > 1 else ()
+        return (_UNKNOWN,) if len(whole) > 1 else ()
     notes = dict[str, None]()
-    for place, (one, other) in enumerate(pairwise(whole.record(place).id for place in range(len(whole))), 1):
+    for one, other in pairwise(whole.record(place).id for place in range(len(whole))):
         mine, next_ones = (None if each not in kept.labels else kept.labels[each].ids for each in (one, other))
         if mine is None or next_ones is None:
             notes[_UNKNOWN] = None
@@ -447,17 +444,7 @@ def _shared(whole: Series, kept: KeptSamples) -> tuple[Mask, tuple[str, ...]]:
             )
         if shared > _SHARED:
             notes[_SAME_SAMPLES] = None
-            repeats[place] = np.array_equal(_sorted(one, mine, kept), _sorted(other, next_ones, kept))
-    return repeats, tuple(notes)
-
-
-def _sorted(identifier: UUID, ids: NDArray[Any], kept: KeptSamples) -> NDArray[np.void]:
-    """Return ids, classes and predictions of an evaluation, and its probabilities where these are at hand, by id."""
-    labels, samples, order = kept.labels[identifier], (kept.outputs or {}).get(identifier), np.argsort(ids)
-    columns = [ids, labels.truth, labels.predicted]
-    if samples is not None and samples.outputs is not None:
-        columns += [*samples.outputs.reshape(ids.size, -1).T]
-    return np.rec.fromarrays([np.asarray(column)[order] for column in columns])
+    return tuple(notes)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -541,18 +528,16 @@ def _judged(
     whole: Series,
     kept: KeptSamples,
     known: _Measured,
-    repeats: Mask,
     notes: Sequence[str],
     alpha: float,
     shown: range,
 ) -> tuple[list[HistoryValue], list[tuple[int, HistoryChange]]]:
     """Return the shown values of a metric, and its changes, each with the place of the first evaluation after it. What
-    has no limits is not looked at, nor what repeats the evaluation before it.
+    has no limits is not looked at.
     """
     with silently():
         limited = known.high > known.low
-    looked_at, reasons = np.flatnonzero(limited & ~repeats), dict(known.reasons)
-    reasons |= dict.fromkeys(np.flatnonzero(limited & repeats).tolist(), REPEATS)
+    looked_at, reasons = np.flatnonzero(limited), dict(known.reasons)
     covariances = _covariances(whole, kept, known, looked_at) if _SAME_SAMPLES in notes else None
     if covariances is None and _SAME_SAMPLES in notes:
         # Claims as of independent evaluations would be too bold.
