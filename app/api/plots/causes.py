@@ -50,9 +50,8 @@ def causes_of_changes(given: FigureData) -> Figure:
 @figure("causes", needs=Needs.SLICES)
 def causes_of_gaps(given: FigureData) -> Figure:
     """A waterfall of each settled difference of a slice: its parts with limits, which add up to it."""
-    return _figure(
-        given.look, falls_of_slices(given.slices), f"less {held_against(given.slices)}", given.slices["level"]
-    )
+    answer = given.slices
+    return _figure(given.look, falls_of_slices(answer), f"each slice less {held_against(answer)}", answer["level"])
 
 
 def falls_of_comparison(answer: Json) -> list[Fall]:
