@@ -20,6 +20,7 @@ _of_sets = partial(
 )
 # Metrics that regions and answers have too; their sizes may be areas.
 _of_any_sets = partial(_of_sets, also=ANY_SETS)
+_EMPTY_IN_SKLEARN = {"sklearn": "samples without labels on both sides count 0 there, and 1 with zero_division=1"}
 
 
 def _share(part: Array, whole: Array, other: Array) -> Array:
@@ -63,7 +64,7 @@ def hamming_loss(s: LabelSets) -> Array:
     formula=r"\frac{1}{n}\sum_i \frac{|Y_i \cap \hat Y_i|}{|\hat Y_i|}",
     sentence="Share of the labels predicted for a sample that it has, averaged over the samples.",
     elsewhere={"sklearn": "precision_score(average=samples)"},
-    differs={"sklearn": "samples without labels on both sides count 0 there, and 1 with zero_division=1"},
+    differs=_EMPTY_IN_SKLEARN,
 )
 def samples_precision(s: LabelSets) -> Array:
     return _share(s.hits, s.predicted_size, s.actual)
@@ -74,7 +75,7 @@ def samples_precision(s: LabelSets) -> Array:
     formula=r"\frac{1}{n}\sum_i \frac{|Y_i \cap \hat Y_i|}{|Y_i|}",
     sentence="Share of the labels of a sample that were predicted, averaged over the samples.",
     elsewhere={"sklearn": "recall_score(average=samples)"},
-    differs={"sklearn": "samples without labels on both sides count 0 there, and 1 with zero_division=1"},
+    differs=_EMPTY_IN_SKLEARN,
 )
 def samples_recall(s: LabelSets) -> Array:
     return _share(s.hits, s.actual, s.predicted_size)
@@ -96,7 +97,7 @@ def samples_specificity(s: LabelSets) -> Array:
     formula=r"\frac{1}{n}\sum_i \frac{2|Y_i \cap \hat Y_i|}{|Y_i| + |\hat Y_i|}",
     sentence="F1 of the labels of each sample, averaged over the samples.",
     elsewhere={"sklearn": "f1_score(average=samples)"},
-    differs={"sklearn": "samples without labels on both sides count 0 there, and 1 with zero_division=1"},
+    differs=_EMPTY_IN_SKLEARN,
     symmetric=True,
     aliases=("token_f1",),
     headline_of=ANY_SETS,
@@ -112,7 +113,7 @@ def samples_f1(s: LabelSets) -> Array:
     formula=r"\frac{1}{n}\sum_i \frac{(1+\beta^2)|Y_i \cap \hat Y_i|}{\beta^2|Y_i| + |\hat Y_i|}",
     sentence="F-beta of the labels of each sample, averaged over the samples.",
     elsewhere={"sklearn": "fbeta_score(average=samples)"},
-    differs={"sklearn": "samples without labels on both sides count 0 there, and 1 with zero_division=1"},
+    differs=_EMPTY_IN_SKLEARN,
     parameters=(Number("beta", 1.0, "weight of recall against precision", above=0.0),),
     on_request=True,
 )
@@ -126,7 +127,7 @@ def samples_f_beta(s: LabelSets, beta: float = 1.0) -> Array:
     formula=r"\frac{1}{n}\sum_i \frac{|Y_i \cap \hat Y_i|}{|Y_i \cup \hat Y_i|}",
     sentence="Labels on both sides over labels on either side, averaged over the samples.",
     elsewhere={"sklearn": "jaccard_score(average=samples)"},
-    differs={"sklearn": "samples without labels on both sides count 0 there, and 1 with zero_division=1"},
+    differs=_EMPTY_IN_SKLEARN,
     symmetric=True,
     headline_of=ANY_SETS,
 )

@@ -47,6 +47,11 @@ COUNTED_AS_ZERO = (
 )
 TIES_BY_NAME = "orders tied items by their identifiers"
 TIES_AS_SORTED = "orders tied items as its sorting leaves them"
+_DIFFERS = {
+    "trec_eval": f"{COUNTED_AS_ZERO}; {TIES_BY_NAME}",
+    "ranx": f"{COUNTED_AS_ZERO}; {TIES_AS_SORTED}",
+    "torchmetrics": f"{COUNTED_AS_ZERO}; {TIES_AS_SORTED}",
+}
 
 
 @_over_queries(
@@ -75,11 +80,7 @@ def precision_at_k(q: Queries, k: float = 10.0) -> Array:
     formula=r"\frac{1}{|Q|} \sum_q \frac{\#\{\text{relevant in the first } k\}}{\#\{\text{relevant}\}}",
     sentence="Share of the relevant items that are among the first k, mean over the queries that have relevant items.",
     elsewhere={"trec_eval": "recall_k", "ranx": "recall@k", "torchmetrics": "RetrievalRecall"},
-    differs={
-        "trec_eval": f"{COUNTED_AS_ZERO}; {TIES_BY_NAME}",
-        "ranx": f"{COUNTED_AS_ZERO}; {TIES_AS_SORTED}",
-        "torchmetrics": f"{COUNTED_AS_ZERO}; {TIES_AS_SORTED}",
-    },
+    differs=_DIFFERS,
     parameters=(_K,),
     undefined=(NO_RELEVANT,),
     references=("beddar2025", "manning2008"),
@@ -149,8 +150,7 @@ def fall_out_at_k(q: Queries, k: float = 10.0) -> Array:
     aliases=("map_at_k",),
     elsewhere={"trec_eval": "map_cut_k", "ranx": "map@k", "torchmetrics": "RetrievalMAP"},
     differs={
-        "trec_eval": f"{COUNTED_AS_ZERO}; {TIES_BY_NAME}",
-        "ranx": f"{COUNTED_AS_ZERO}; {TIES_AS_SORTED}",
+        **_DIFFERS,
         "torchmetrics": f"divides by the relevant items among the first k; {COUNTED_AS_ZERO}; {TIES_AS_SORTED}",
     },
     parameters=(
@@ -261,8 +261,7 @@ def _gains(relevance: Array, gain: str) -> Array:
         "sklearn": "label_ranking_average_precision_score",
     },
     differs={
-        "trec_eval": f"{COUNTED_AS_ZERO}; {TIES_BY_NAME}",
-        "ranx": f"{COUNTED_AS_ZERO}; {TIES_AS_SORTED}",
+        **_DIFFERS,
         "torchmetrics": f"leaves out items with scores of 0 and below; {COUNTED_AS_ZERO}; {TIES_AS_SORTED}",
         "sklearn": "gives tied items the worst place among them, and 1 to a sample without labels",
     },
@@ -282,11 +281,7 @@ def mean_average_precision(q: Queries) -> Array:
     "the first k.",
     aliases=("mrr",),
     elsewhere={"trec_eval": "recip_rank", "ranx": "mrr", "torchmetrics": "RetrievalMRR"},
-    differs={
-        "trec_eval": f"{COUNTED_AS_ZERO}; {TIES_BY_NAME}",
-        "ranx": f"{COUNTED_AS_ZERO}; {TIES_AS_SORTED}",
-        "torchmetrics": f"{COUNTED_AS_ZERO}; {TIES_AS_SORTED}",
-    },
+    differs=_DIFFERS,
     parameters=(_UP_TO,),
     undefined=(NO_RELEVANT,),
     references=("beddar2025", "voorhees1999", "mcsherry2008"),
@@ -321,11 +316,7 @@ def mean_rank(q: Queries) -> Array:
     formula=r"\frac{1}{|Q|} \sum_q \frac{\#\{\text{relevant in the first } R_q\}}{R_q}",
     sentence="Precision at the number of relevant items, mean over the queries that have relevant items.",
     elsewhere={"trec_eval": "Rprec", "ranx": "r-precision", "torchmetrics": "RetrievalRPrecision"},
-    differs={
-        "trec_eval": f"{COUNTED_AS_ZERO}; {TIES_BY_NAME}",
-        "ranx": f"{COUNTED_AS_ZERO}; {TIES_AS_SORTED}",
-        "torchmetrics": f"{COUNTED_AS_ZERO}; {TIES_AS_SORTED}",
-    },
+    differs=_DIFFERS,
     undefined=(NO_RELEVANT,),
     references=("manning2008",),
 )

@@ -104,19 +104,16 @@ _NO_ERROR = where(
 
 
 def _common(t: Table) -> Array:
-    """sqrt(TP TN) + TP."""
     found: Array = np.sqrt(t.right) + t.tp
     return found
 
 
 def _modes(t: Table) -> Array:
-    """max(TP, FP) + max(FN, TN) + max(TP, FN) + max(FP, TN)."""
     by_column = np.maximum(t.tp, t.fp) + np.maximum(t.fn, t.tn)
     return by_column + np.maximum(t.tp, t.fn) + np.maximum(t.fp, t.tn)
 
 
 def _margin_modes(t: Table) -> Array:
-    """max(T, n - T) + max(P, N)."""
     return np.maximum(t.predicted, t.predicted_rest) + np.maximum(t.actual, t.rest)
 
 
@@ -330,12 +327,10 @@ _A_MARGIN_IS_EMPTY = where(
 
 
 def _spread(t: Table) -> Array:
-    """P N."""
     return t.actual * t.rest
 
 
 def _predicted_spread(t: Table) -> Array:
-    """T (n - T)."""
     return t.predicted * t.predicted_rest
 
 
@@ -469,12 +464,10 @@ _ONE_AND_RIGHT = where(
 
 
 def _worse(t: Table) -> Array:
-    """FP + FN + max(FP, FN)."""
     return t.errors + np.maximum(t.fp, t.fn)
 
 
 def _cubic(t: Table) -> Array:
-    """TP (TP - 4)^2."""
     return t.tp * (t.tp - 4.0) ** 2
 
 

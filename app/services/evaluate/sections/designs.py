@@ -44,10 +44,14 @@ def weight_section(question: Question, run: RunData) -> Section:
         design = _weight_design(samples.weights, weighted.effective_samples, effects)
     else:
         design = _design_of_sums(samples.tally.weights, weighted.effective_samples, effects)
-    options = question.options
-    findings = _findings(question, design)
+    return _section(question, run, design, _findings(question, design))
+
+
+def _section(question: Question, run: RunData, design: WeightDesign | GroupDesign, findings: list[Finding]) -> Section:
+    """A section with a design, and with intervals where they are wanted."""
     if not question.has_intervals:
         return Section(details={**design}, findings=tuple(findings))
+    options = question.options
     found = estimate_for_report(matrix_metrics(options), question.of_matrix, run, options)
     if options.intervals is IntervalChoice.ALL:
         findings += everything_findings(found, run, options)
@@ -143,7 +147,7 @@ def group_section(question: Question, run: RunData) -> Section:
     """
     if run.grouping is None:
         raise ValueError("expected samples in groups")
-    options, sizes = question.options, run.grouping.sizes()
+    sizes = run.grouping.sizes()
     design = _group_design(sizes)
     if not run.has_sampling_error:
         return Section(details={**design})
@@ -151,22 +155,14 @@ def group_section(question: Question, run: RunData) -> Section:
     effects = dict(zip(known, numbers(np.array(list(known.values()))), strict=True))
     design["design_effects"] = effects
     findings = [_in_groups(sizes, effects[accuracy.key])]
-    if not question.has_intervals:
-        return Section(details={**design}, findings=tuple(findings))
-    found = estimate_for_report(matrix_metrics(options), question.of_matrix, run, _within_reach(run, options))
-    findings += _few_groups(sizes)
-    if options.intervals is IntervalChoice.ALL:
-        findings += everything_findings(found, run, options)
-    return Section(
-        details={**design},
-        intervals=found.intervals(),
-        balanced_intervals=balanced_for_report(run, options),
-        findings=tuple(findings),
-    )
+    if question.has_intervals:
+        _check_reach(run, question.options)
+        findings += _few_groups(sizes)
+    return _section(question, run, design, findings)
 
 
-def _within_reach(run: RunData, options: Options) -> Options:
-    """The options, unless groups are too many to be drawn as often as is of use."""
+def _check_reach(run: RunData, options: Options) -> None:
+    """Refuse groups that are too many to be drawn as often as is of use."""
     everything = options.intervals is IntervalChoice.ALL
     if everything and run.groups is not None and run.groups.affordable_draws(options.sampling.draws) < FEWEST_DRAWS:
         raise InvalidInput.at(
@@ -175,7 +171,6 @@ def _within_reach(run: RunData, options: Options) -> Options:
             f"expected the headline intervals for {run.groups.n_groups} groups: drawing them {FEWEST_DRAWS} times "
             "takes too long",
         )
-    return options
 
 
 def _group_design(sizes: Array) -> GroupDesign:
