@@ -114,6 +114,8 @@ def test_project_and_key_stand_in_the_header_and_are_switched_there(
     page = browser.get(f"/ui/evaluations/{run}").text
     assert "mine-only" in page
     assert "Project <b>mine</b>" in page
+    assert "X-Prevail-Project: mine" in page
+    assert "-H &#39;X-Prevail-Project: mine&#39;" in browser.get("/ui/gates").text.replace("'", "&#39;")
     assert browser.post("/ui/sign-in", data={"project": ""}, headers=OURS).status_code == 303
     check_page(browser.get(f"/ui/evaluations/{run}"), 404)
     sign_in(browser, reader.key)

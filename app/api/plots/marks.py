@@ -196,7 +196,7 @@ def listed(field: str, order: Sequence[str], **axis: Any) -> Spec:
         "field": field,
         "type": "nominal",
         "sort": list(order),
-        "axis": {"title": None, "labelLimit": 220, "labelOverlap": False, **axis},
+        "axis": {"title": None, "labelLimit": 400, "labelOverlap": False, **axis},
         "scale": {"domain": list(order)},
     }
 
@@ -227,7 +227,7 @@ def lines_by_run(names: Sequence[str], look: Look) -> Spec:
 
 
 def _by_run(names: Sequence[str], shown_as: Sequence[Any]) -> Spec:
-    return {**named("run", names, shown_as, labelLimit=300, columns=2, **STROKES), "sort": list(names)}
+    return {**named("run", names, shown_as, labelLimit=400, columns=2, **STROKES), "sort": list(names)}
 
 
 # --- words -----------------------------------------------------------------------------------------------------------

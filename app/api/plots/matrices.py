@@ -85,7 +85,7 @@ def confusions(given: FigureData) -> Figure:
                 marks.texts("said", encoding={"x": marks.field("share")}, align="left", dx=6),
             ],
             data=marks.data(rows),
-            encoding={"y": marks.listed("mistake", [row["mistake"] for row in rows], labelLimit=360)},
+            encoding={"y": marks.listed("mistake", [row["mistake"] for row in rows])},
         ),
     )
 

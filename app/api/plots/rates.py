@@ -48,7 +48,7 @@ def isocurves(given: FigureData) -> Figure:
     look, several = given.look, len(names) > 1
     label = given.run.report["input"]["labels"][class_of(given, given.run)]
     colour = {"color": marks.by_run(names, look)}
-    legend: Spec = {"labelLimit": 200, **STROKES, **({"columns": 1} if several else {})}
+    legend: Spec = {"labelLimit": 400, **STROKES, **({"columns": 1} if several else {})}
     dash = {"strokeDash": marks.named("mean", *zip(*MEANS.values(), strict=True), **legend)}
     marked = [{"run": caption, "x": 1.0 - tnr, "y": tpr} for (tpr, tnr), caption in zip(points, names, strict=True)]
     return Figure(
@@ -170,7 +170,7 @@ def _surface_panel(given: FigureData, title: str, bands: list[list[Row]], marked
     ]
     # A shape for each run, since the colours are those of the surface.
     shapes = [_SHAPES[place % len(_SHAPES)] for place in range(len(names))]
-    at = {"x": x, "y": y, "shape": marks.named("run", names, shapes, labelLimit=300, columns=2)}
+    at = {"x": x, "y": y, "shape": marks.named("run", names, shapes, labelLimit=400, columns=2)}
     point = marks.dots(marked, at, name="runs", size=80, color=look.paper, stroke=look.ink, opacity=1)
     return marks.panel(look, (_SURFACE_SIDE, _SURFACE_SIDE), [*layers, point], title=title)
 
@@ -261,7 +261,7 @@ def _recall_panel(
     line: Spec = {"x": x, "y": y}
     for channel, shown_as in (("color", colours), ("strokeDash", dashes)):
         line[channel] = marks.named("line", names, [shown_as[told] for told in names])
-        line[channel]["legend"] = {"title": None, "labelLimit": 220, "columns": 1, **STROKES}
+        line[channel]["legend"] = {"title": None, "labelLimit": 400, "columns": 1, **STROKES}
     layers = [
         marks.layer("rule", [{"x": recall}], {"x": x}, style="reference"),
         marks.curves(rows, line, strokeWidth=1.75, strokeCap="butt"),

@@ -524,7 +524,7 @@ def _of_all(given: FigureData, curve: CurveName) -> Figure:
     lowest = _lowest(given, curve, rows)
     names, colours = _class_colours(given, rows, lowest)
     # Long names stand one below the other.
-    legend = {"labelLimit": 300, "columns": 1 if lowest else 0}
+    legend = {"labelLimit": 400, "columns": 1 if lowest else 0}
     colour: Spec = {**marks.named("shown", names, colours), "legend": {"title": None, **legend}}
     bars = [_bars(rows, {"color": colour})]
     if lowest:

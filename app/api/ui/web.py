@@ -48,6 +48,7 @@ class Web:
         current: The entry of the navigation that is marked.
         project: That is shown; None where nothing of any is, as where a key is asked for.
         key: Name of the key that was used; None without one.
+        switched: Requests to copy have to name the project.
         base: The root of the service with its host, for requests to copy.
         passed_over: What is to be said of parameters that the page does not know.
     """
@@ -57,6 +58,7 @@ class Web:
     current: str
     project: str | None
     key: str | None
+    switched: bool
     version: str
     base: str
     passed_over: tuple[str, ...] = ()
@@ -72,6 +74,7 @@ class Web:
             current=current,
             project=state.get("project"),
             key=None if state.get("key_id") is None else actor().name,
+            switched=PROJECT_COOKIE in request.cookies,
             version=request.app.version,
             base=str(request.base_url),
             passed_over=state.get(_PASSED_OVER, ()),
