@@ -11,6 +11,7 @@ from app.api.answers import write_json
 from app.domain.errors import UnknownMetric
 from app.domain.inputs.content import Content
 from app.domain.inputs.matrices import MatrixInput
+from app.domain.inputs.multilabel import Multilabel
 from app.domain.options import IntervalChoice, Options
 from app.domain.report import Group, Report
 from app.kernel.matrix.table import Table, at_equal_prevalence
@@ -187,3 +188,10 @@ def test_intervals_of_a_class_of_a_few_samples_come_with_a_finding(choice: Inter
     assert [finding.evidence["classes"] for finding in few] == [["class 1"]]
     codes = {finding.code for finding in evaluate(source([[40, 2], [2, 3]]), options).findings}
     assert "intervals_of_few_samples" not in codes
+
+
+def test_twins_of_labels_that_nothing_or_all_has_say_so() -> None:
+    for truth, code in ((0, "no_actual_samples"), (1, "no_other_samples")):
+        labelled = Multilabel(y_true=np.full((2, 2), truth), y_pred=np.eye(2, dtype=np.int64), labels=["a", "b"])
+        undefined = evaluate(labelled.read("/input"), Options()).undefined
+        assert {one.code for one in undefined if one.group is Group.BALANCED} == {code}

@@ -620,11 +620,17 @@ class Explainer(Generic[Data]):
             self._masks[id(condition)] = mask
         return mask
 
-    def explain(self, metric: Metric[Data], class_index: int | None, value: float) -> Gap:
+    def explain(
+        self,
+        metric: Metric[Data],
+        class_index: int | None,
+        value: float,
+        conditions: Sequence[Condition[Any]] | None = None,
+    ) -> Gap:
         """Reason why ``value`` (NaN or infinite) of the metric is missing, for a class or, with None,
-        for the matrix.
+        for the matrix; by the conditions of its card unless others are given.
         """
-        for condition in metric.card.undefined:
+        for condition in metric.card.undefined if conditions is None else conditions:
             if (condition.code == "infinite") != bool(np.isinf(value)):
                 continue
             mask = self._mask(condition)

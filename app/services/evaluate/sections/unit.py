@@ -18,8 +18,9 @@ from app.domain.report import (
     Value,
     no_metrics,
 )
-from app.kernel.metrics.card import AnyMetric, Explainer, Scope, Task
+from app.kernel.metrics.card import DIVISION_BY_ZERO, AnyMetric, Explainer, Scope, Task
 from app.kernel.metrics.catalogue import catalogue
+from app.kernel.metrics.conditions import NO_ACTUAL, NO_REST
 from app.kernel.metrics.expression import Measure, Subject, measures
 from app.kernel.numerics.arrays import Array, silently
 from app.services.estimates.report_intervals import estimate_for_report, unit_metrics
@@ -185,6 +186,10 @@ class _Found:
             inputs = metric.card.inputs
             explainer = explainers.setdefault(inputs, Explainer(subject.parts[inputs]))
             for gap in explainer.gaps([metric.metric], found[None]):
+                if group is not None and gap.condition is DIVISION_BY_ZERO:
+                    # What a twin alone lacks it lacks since a label that nothing has, or all has, cannot be balanced.
+                    observed = Explainer(self._subject.parts[inputs])
+                    gap = observed.explain(metric.metric, gap.class_index, np.nan, (NO_ACTUAL, NO_REST))
                 label = None if gap.class_index is None else self._labels[gap.class_index]
                 yield Undefined(metric.name, gap.condition.code, reason(gap, self._labels), label, group)
 
