@@ -115,7 +115,7 @@ def estimate_at(
     open_points: dict[int, list[Estimates | None]] = {}
     for place, estimand in enumerate(estimands):
         if place not in found and isinstance(estimand.expression, Sliced | OverSlices):
-            found[place] = _of_slices_at(estimand, run, shares, settings)
+            found[place] = _of_slices(estimand, run, shares, settings)
         elif place not in found:
             known = _at_without_simulation(estimand, run, shares, settings)
             complete = [one for one in known if one is not None]
@@ -178,12 +178,12 @@ def _in_one_form(estimand: Estimand, run: RunData) -> Estimand:
 def _without_simulation(estimand: Estimand, run: RunData, settings: LimitSettings) -> Estimates | None:
     """The values of an estimand with limits that need no simulation; None where they do."""
     if isinstance(estimand.expression, Sliced | OverSlices):
-        return _of_slices(estimand, estimand.expression, run, settings)
+        return _of_slices(estimand, run, None, settings)[0]
     reason = _refusal(estimand, run)
     if reason is not None:
         return values_alone(estimand, run, settings, reason)
     if isinstance(estimand.expression, Combination) and estimand.expression.card.picks is not None:
-        return _picked(estimand, estimand.expression, estimand.expression.card.picks, run, settings)
+        return _picked(estimand, estimand.expression, run, None, settings)[0]
     if estimand.task is not None:
         return of_labels.in_closed_form(estimand, run, settings) or of_samples.in_closed_form(estimand, run, settings)
     if estimand.scored:
@@ -207,14 +207,7 @@ def _at_without_simulation(
     expression = estimand.expression
     if not isinstance(expression, Combination) or expression.card.picks is None:
         return shifted.in_closed_form(estimand, run, shares, settings)
-    parts = estimands_in(estimand, expression, run.source.labels)
-    alone = estimate_at(parts, run, shares, settings)
-    together = estimate_at(parts, run, shares, settings.of_any(sum(len(part.names) for part in parts)))
-    values = values_at_shares(estimand, run, shares)
-    return [
-        (_pick(estimand, expression.card.picks, float(value[0]), _flat(one), _flat(of_any), settings),)
-        for value, one, of_any in zip(values, zip(*alone, strict=True), zip(*together, strict=True), strict=True)
-    ]
+    return [*_picked(estimand, expression, run, shares, settings)]
 
 
 def _refusal(estimand: Estimand, run: RunData) -> NoLimits | None:
@@ -254,57 +247,66 @@ def values_alone(estimand: Estimand, run: RunData, settings: LimitSettings, reas
     return form.without_limits(reason).of_values(run.values(estimand))
 
 
+def _at(
+    estimands: Sequence[Estimand], run: RunData, shares: ClassShares | None, settings: LimitSettings
+) -> list[list[Estimates]]:
+    """For every estimand its values at each point; without shares there is one, the run as it is."""
+    if shares is None:
+        return [[one] for one in estimate(estimands, run, settings)]
+    return estimate_at(estimands, run, shares, settings)
+
+
 def _picked(
-    estimand: Estimand, expression: Combination, pick: Picks, run: RunData, settings: LimitSettings
-) -> Estimates:
-    """The smallest or largest of P values, from their own limits."""
-    parts = estimands_in(estimand, expression, run.source.labels)
-    together = settings.of_any(sum(len(part.names) for part in parts))
-    alone, of_any = (_flat(estimate(parts, run, each)) for each in (settings, together))
-    return (_pick(estimand, pick, float(run.values(estimand)[0]), alone, of_any, settings),)
+    estimand: Estimand, expression: Combination, run: RunData, shares: ClassShares | None, settings: LimitSettings
+) -> list[Estimates]:
+    """The smallest or largest of P values at each point, from their own limits."""
+    parts, pick = estimands_in(estimand, expression, run.source.labels), expression.card.picks
+    assert pick is not None  # noqa: S101 - what this is called for
+    alone = _at(parts, run, shares, settings)
+    together = _at(parts, run, shares, settings.of_any(sum(len(part.names) for part in parts)))
+    values = run.values(estimand)[None] if shares is None else values_at_shares(estimand, run, shares)
+    return [
+        (_pick(estimand, pick, float(value[0]), _flat(one), _flat(of_any), settings),)
+        for value, one, of_any in zip(values, zip(*alone, strict=True), zip(*together, strict=True), strict=True)
+    ]
 
 
-def _of_slices(estimand: Estimand, expression: Sliced | OverSlices, run: RunData, settings: LimitSettings) -> Estimates:
-    """The values of one slice are those of its samples; what is picked from several follows from theirs."""
-    if isinstance(expression, Sliced):
-        some = run.slice(expression.where)
-        if some is None:
-            return _without_slices(settings, NoLimits.EMPTY_SLICE).of_values(run.values(estimand))
-        return estimate([part_of(estimand, expression, some.source.labels)], some, settings)[0]
-    inside, slices = part_of(estimand, expression, run.source.labels), run.slices(expression).runs
-    return (
-        picked_of(estimand, expression, lambda one: [estimate([inside], each, one)[0][0] for each in slices], settings),
-    )
-
-
-def _slices_at(estimand: Estimand, run: RunData, shares: ClassShares) -> tuple[Estimand, list[RunData]]:
+def _slices_at(estimand: Estimand, run: RunData, shares: ClassShares | None) -> tuple[Estimand, Sequence[RunData]]:
     """The part that an expression is of, and the slices that have samples of every class that has a share."""
     expression = estimand.expression
     if not isinstance(expression, Sliced | OverSlices):
         raise TypeError("expected an expression of slices")
     one = run.slice(expression.where) if isinstance(expression, Sliced) else None
     slices = run.slices(expression).runs if isinstance(expression, OverSlices) else [] if one is None else [one]
+    if shares is None:
+        labels = run.source.labels if one is None else one.source.labels
+        return part_of(estimand, expression, labels), slices
     wanted = (shares.points > 0).any(axis=0)
     some = [each for each in slices if (each.source.counts.sum(axis=1) > 0)[wanted].all()]
     return part_of(estimand, expression, run.source.labels), some
 
 
-def _of_slices_at(estimand: Estimand, run: RunData, shares: ClassShares, settings: LimitSettings) -> list[Estimates]:
-    """Estimates of an expression of slices at another class prevalence, to which every slice is brought."""
+def _of_slices(
+    estimand: Estimand, run: RunData, shares: ClassShares | None, settings: LimitSettings
+) -> list[Estimates]:
+    """The values of one slice are those of its samples, brought to the shares if there are some; what is picked from
+    several follows from theirs.
+    """
     expression, (inside, slices) = estimand.expression, _slices_at(estimand, run, shares)
+    n_points = 1 if shares is None else len(shares)
 
     @cache
     def at(asked: LimitSettings) -> list[list[Estimates]]:
-        return [estimate_at([inside], one, shares, asked)[0] for one in slices]
+        return [_at([inside], one, shares, asked)[0] for one in slices]
 
     if not isinstance(expression, OverSlices):
         if slices:
             return at(settings)[0]
         some = isinstance(expression, Sliced) and run.slice(expression.where) is not None
         without = _without_slices(settings, NoLimits.EMPTY_CLASS if some else NoLimits.EMPTY_SLICE)
-        return [without.of_values(np.full(len(estimand.names), nan))] * len(shares)
+        return [without.of_values(np.full(len(estimand.names), nan))] * n_points
     found: list[Estimates] = []
-    for place in range(len(shares)):
+    for place in range(n_points):
 
         def of_each(asked: LimitSettings, place: int = place) -> list[Estimate]:
             return [own[place][0] for own in at(asked)]
