@@ -75,7 +75,8 @@ def _cluster_units(source: MatrixInput) -> Units:
     if samples is None:
         if _needs_samples(source.facts):
             raise ValueError("expected the features or the weights of the samples")
-        return CellUnits(*_table(source))
+        places, counts = _table(source)
+        return CellUnits(counts, places)
     classes = samples.truth.astype(np.intp, copy=False) if source.labels else None
     clusters = samples.predicted.astype(np.intp, copy=False)
     distances, per_weight = source.facts.get(FEATURES_FACT) == 0, None

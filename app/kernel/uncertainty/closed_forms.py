@@ -80,6 +80,15 @@ def moves_in_cells(counts: Array, functional: Functional) -> Array:
     return moves
 
 
+def cell_slopes(counts: Array, functional: Functional) -> Array:
+    """Derivatives (K, K, V) of V values of one matrix by the count of each cell; 0 of an empty one."""
+    moves, cells = cell_sensitivities(counts, functional)
+    rows, columns = cells.T
+    slopes = np.zeros((*counts.shape, moves.shape[1]))
+    slopes[rows, columns] = moves / counts[rows, columns][:, None]
+    return slopes
+
+
 def variance(
     counts: Array,
     functional: Functional,

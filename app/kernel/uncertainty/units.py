@@ -370,21 +370,41 @@ def subject_of(table: Contingency | None, points: ClusteredPoints | None) -> Sub
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class CellUnits(Units):
-    """The cells of a table of classes by clusters: each stands for as many samples as it holds.
+class TableUnits(Units):
+    """The cells of a table: each stands for as many samples as it holds.
 
     Attributes:
-        places: The C cells.
-        counts: Samples (C) in each.
+        counts: Samples (...) in each.
     """
 
-    places: CellPlaces
     counts: Array
 
     @property
     def n_units(self) -> int:
-        """C."""
+        """Number of cells."""
         return self.counts.size
+
+    @property
+    def multiplicities(self) -> Array:
+        """Samples (n) of each cell."""
+        return self.counts.ravel()
+
+    def part(self, chosen: Codes) -> Self:
+        """Some of the cells, the others being empty."""
+        kept = np.zeros(self.counts.size)
+        kept[chosen] = self.multiplicities[chosen]
+        return replace(self, counts=kept.reshape(self.counts.shape))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CellUnits(TableUnits):
+    """The cells (C) of a table of classes by clusters.
+
+    Attributes:
+        places: The C cells.
+    """
+
+    places: CellPlaces
 
     @property
     def width(self) -> int:
@@ -392,32 +412,14 @@ class CellUnits(Units):
         reach = 40.0 + 2.0 * np.sqrt(400.0 + 120.0 * self.counts.sum() / self.n_units)
         return 1 + int(self.n_units * reach * _PER_CHANCE / (_PER_TABLE + self.n_units))
 
-    @property
-    def multiplicities(self) -> Array:
-        """Samples (C) of each cell."""
-        return self.counts
-
     def subject(self, weights: Array | None = None) -> Subject:
         """The table, or tables of resamples (..., C)."""
         return subject_of(Contingency(self.places, self.counts if weights is None else weights), None)
 
-    def part(self, chosen: Codes) -> Self:
-        """Some of the cells, the others being empty."""
-        kept = np.zeros(self.counts.size)
-        kept[chosen] = self.counts[chosen]
-        return replace(self, counts=kept)
-
 
 @dataclass(frozen=True, slots=True, eq=False)
-class DecisionUnits(Units):
+class DecisionUnits(TableUnits):
     """The cells of a table (K, M) of classes and what was decided about them; drawn within the classes."""
-
-    counts: Array
-
-    @property
-    def n_units(self) -> int:
-        """K M."""
-        return self.counts.size
 
     @property
     def width(self) -> int:
@@ -434,22 +436,11 @@ class DecisionUnits(Units):
         """K."""
         return len(self.counts)
 
-    @property
-    def multiplicities(self) -> Array:
-        """Samples (K M) of each cell."""
-        return self.counts.ravel()
-
     def subject(self, weights: Array | None = None) -> Subject:
         """The table, or tables (..., K, M) of resamples."""
         counts = self.counts if weights is None else weights.reshape(*weights.shape[:-1], *self.counts.shape)
         table = DecisionTable(counts)
         return Subject({Inputs.MATRIX: table, Inputs.DECISIONS: table})
-
-    def part(self, chosen: Codes) -> Self:
-        """Some of the cells, the others being empty."""
-        kept = np.zeros(self.counts.size)
-        kept[chosen] = self.multiplicities[chosen]
-        return replace(self, counts=kept.reshape(self.counts.shape))
 
 
 @dataclass(frozen=True, eq=False)

@@ -31,7 +31,7 @@ def test_influences_against_small_changes_of_weights(key: str) -> None:
     one_by_one = np.arange(SIZE), SIZE
     (wanted,) = unit_influences(UNITS, [lambda one: metric.compute(one.parts[Inputs.CONTINGENCY])], one_by_one)
     np.testing.assert_allclose(found.influence, wanted[0], rtol=1e-3, atol=1e-6)
-    cells = CellUnits(TABLE.places, TABLE.counts)
+    cells = CellUnits(TABLE.counts, TABLE.places)
     of_cells = UnitInfluences(cells.subject(), cells.n_units, 5).of(metric)
     assert of_cells is not None
     assert of_cells.variance == pytest.approx(found.variance, rel=1e-9)
@@ -62,7 +62,7 @@ def test_squares_of_samples_that_are_spread_evenly_vary_by_the_second_order_alon
 
 def test_with_fewer_samples_than_cells_information_has_no_limits() -> None:
     few = Contingency.of_table(np.eye(5) * 4 + np.eye(5, k=1))
-    influences = UnitInfluences(CellUnits(few.places, few.counts).subject(), few.counts.size, 5)
+    influences = UnitInfluences(CellUnits(few.counts, few.places).subject(), few.counts.size, 5)
     found, plain = influences.of(clusterings.v_measure), influences.of(clusterings.purity)
     assert found is not None
     assert plain is not None

@@ -106,7 +106,7 @@ def test_whole_groups_are_blocks() -> None:
 def test_cells_have_the_variance_of_their_samples() -> None:
     counts = np.array([[30.0, 5.0, 2.0], [4.0, 20.0, 9.0]])
     table = Contingency.of_table(counts)
-    cells = CellUnits(table.places, table.counts)
+    cells = CellUnits(table.counts, table.places)
     rand = functional("rand_index", 2)
     whole = np.arange(6), 6
     found = unit_influences(cells, [rand], whole)[0][0]

@@ -15,7 +15,7 @@ from app.kernel.compare.paired.tests import mcnemar_mid_p
 from app.kernel.matrix.table import Table
 from app.kernel.numerics.arrays import Array, Mask, rising_root, silently, some
 from app.kernel.numerics.scipy_bridge import fair_binomial_mass, normal_cdf, normal_quantile
-from app.kernel.uncertainty.closed_forms import cell_sensitivities
+from app.kernel.uncertainty.closed_forms import cell_slopes
 from app.kernel.uncertainty.draws import Functional
 from app.kernel.uncertainty.intervals import two_sided_z
 
@@ -216,11 +216,7 @@ class PairSlopes:
         self._functional, self._middle, self._scales = together, matrices.mean(axis=0), scales
         with silently():
             self._difference = np.subtract(*together(Table(matrices)))
-        moves, cells = cell_sensitivities(self._middle, together)
-        rows, columns = cells.T
-        # By the count of a cell (K, K, V); 0 of an empty one, which no item is in.
-        self.slopes = np.zeros((*self._middle.shape, moves.shape[1]))
-        self.slopes[rows, columns] = moves / self._middle[rows, columns][:, None]
+        self.slopes = cell_slopes(self._middle, together)
 
     @cached_property
     def _unseen(self) -> Array:

@@ -25,7 +25,7 @@ from app.kernel.metrics.proportion import ACCURACY
 from app.kernel.numerics.arrays import Array, silently
 from app.kernel.samples.influence import LinearMethod, Strata
 from app.kernel.samples.scores import Scores
-from app.kernel.uncertainty.closed_forms import cell_sensitivities
+from app.kernel.uncertainty.closed_forms import cell_slopes
 from app.kernel.uncertainty.draws import generator, seed_of
 from app.kernel.uncertainty.groups import FEW_GROUPS, Grouping
 from app.kernel.uncertainty.influence import Influences, Linearisation, UnitInfluences
@@ -202,9 +202,7 @@ def _form_of_matrices(setup: Setup, estimand: Estimand) -> tuple[LinearForm, ...
     for run in range(len(runs)):
         entries, place = runs.entries(run)
         assert entries.grouping is not None  # noqa: S101 - others have tests of counts
-        moves, cells = cell_sensitivities(runs.counts[run], at_shares)
-        slopes = np.zeros((runs.n_classes, runs.n_classes, moves.shape[1]))
-        slopes[cells[:, 0], cells[:, 1]] = moves / runs.counts[run][cells[:, 0], cells[:, 1]][:, None]
+        slopes = cell_slopes(runs.counts[run], at_shares)
         each = slopes[entries.truth, entries.predictions[place]] * entries.masses[:, None]
         with silently():
             values = np.atleast_1d(at_shares(Table(runs.counts[run])))
