@@ -368,7 +368,7 @@ class RuleEstimates:
                 name=name,
                 interval=ValueWithLimits(found.value, found.test.low, found.test.high),
                 level=settings.stated_level_of_each,
-                method=f"{found.limits}, {self._runs.pairing.design.value}",
+                method=f"{found.test.limits}, {self._runs.pairing.design.value}",
                 samples=self._runs.n_common,
                 candidate=a,
                 baseline=b,

@@ -204,7 +204,7 @@ def test_a_ratio_of_nothing_has_the_limits_and_p_of_its_draws() -> None:
     """0 has no logarithm."""
     (found,) = unpaired([[80, 20], [0, 100]], GOOD, "likelihood_ratio_negative")
     assert found.value == pytest.approx(-0.25)
-    assert found.test.method == found.limits == "posterior"
+    assert found.test.method == found.test.limits == "posterior"
     assert found.test.high < 0
     assert found.test.p < 0.05
 
@@ -228,7 +228,7 @@ PERFECT, NO_POSITIVES = [[100, 0], [0, 100]], [[100, 0], [0, 0]]
 def test_what_has_no_difference_says_why(first: Any, second: Any, metric: str, reason: str, dataset: str) -> None:
     (found,) = unpaired(first, second, metric, dataset=dataset)
     assert np.isnan(found.value)
-    assert (found.test.reason, found.limits) == (reason, "none")
+    assert (found.test.reason, found.test.limits) == (reason, "none")
 
 
 @pytest.mark.filterwarnings("error")

@@ -52,7 +52,7 @@ from app.services.compare.pairs import (
 from app.services.estimands import Better
 from app.services.processes.worker import progressed
 from app.services.runs.causes import causes_of, has_causes, has_loss_causes, loss_causes_of, said_causes
-from app.services.runs.comparison import Comparison, improper_preferences
+from app.services.runs.comparison import ComparedValue, Comparison, improper_preferences
 from app.services.runs.differences import RunDifference
 from app.services.runs.draws.matrices import ChiSquaredTest, OmnibusTest
 from app.services.runs.multiplicity import joint_adjustment
@@ -65,34 +65,10 @@ _MOST = 50
 _NAMED = 5
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ComparedValue:
-    """One value that runs are compared on.
-
-    Attributes:
-        estimand: Where it stands among the estimands.
-        place: And among the values of that.
-        values: (R).
-        scores: (R), higher is better.
-    """
-
-    name: str
-    estimand: int
-    place: int
-    values: Array
-    scores: Array
-
-    def prefers(self, one: int, other: int) -> bool:
-        """Is one run better than another by it?"""
-        return bool(self.scores[one] > self.scores[other])
-
-
 def compared_values(comparison: Comparison) -> list[ComparedValue]:
     """Every value of every estimand."""
     return [
-        ComparedValue(
-            name, index, place, comparison.values[index][:, place], np.asarray(comparison.scores(index)[:, place])
-        )
+        ComparedValue(name, comparison.values[index][:, place], comparison.scores(index)[:, place], index, place)
         for index, estimand in enumerate(comparison.estimands)
         for place, name in enumerate(estimand.names)
     ]
@@ -396,7 +372,7 @@ def _pairs(
             probability_a_better=one.first_better,
             probability_equivalent=one.equivalent,
             probability_error=one.probability_error,
-            method=f"{one.limits}, {test.method}",
+            method=f"{test.limits}, {test.method}",
             p_range=None if test.smallest is None else (test.smallest, test.p),
             reason=test.reason,
             discordant=None if test.discordant is None else int(test.discordant),

@@ -64,21 +64,8 @@ _QUICK = 0.1
 
 
 def overall_intervals(table: Table, level: float) -> list[dict[str, Interval]]:
-    """Return the intervals of `headline_intervals` that belong to overall metrics."""
-    return [
-        {form.key: _overall(form, level) for form in own}
-        for own in headlines(Independent(table, _FIRST), level).overall
-    ]
-
-
-def headline_intervals(table: Table, labels: Sequence[tuple[str, ...]], level: float) -> list[Mapping[str, Interval]]:
-    """Intervals of the first matrix of each pair in a table (B, 2, K, K) by expression: overall metrics by key, rates
-    as ``recall@D``.
-
-    They are those of `estimate`, of many matrices of independent samples at once, and written out as they are answered:
-    a report has more than a hundred. A rate with denominator 0 has none.
-    """
-    return written_headlines(first_headlines(table, level), labels)
+    """Return the intervals of `written_headlines` that belong to overall metrics."""
+    return [{form.key: _overall(form, level) for form in own} for own in first_headlines(table, level).overall]
 
 
 def first_headlines(table: Table, level: float) -> Headlines:
@@ -92,7 +79,11 @@ def balanced_intervals(table: Table, found: Headlines) -> list[dict[str, Interva
 
 
 def written_headlines(found: Headlines, labels: Sequence[tuple[str, ...]]) -> list[Mapping[str, Interval]]:
-    """Intervals by expression as they are answered."""
+    """Intervals by expression as they are answered: overall metrics by key, rates as ``recall@D``.
+
+    They are those of `estimate`, of many matrices of independent samples at once: a report has more than a hundred. A
+    rate with denominator 0 has none.
+    """
     level = found.level
     # (B, R, K, 2): one matrix after another, and in it rate by rate.
     ends = np.stack([found.rates.low[:, :, 0], found.rates.high[:, :, 0]], axis=-1).transpose(1, 0, 2, 3)

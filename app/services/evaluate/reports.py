@@ -48,7 +48,7 @@ from app.kernel.metrics.families.combinations import GPS
 from app.kernel.metrics.families.rates import prevalence, recall, support
 from app.kernel.numerics.arrays import silently
 from app.services.estimates.estimate import NoLimits
-from app.services.estimates.report_intervals import headline_intervals, overall_intervals
+from app.services.estimates.report_intervals import first_headlines, overall_intervals, written_headlines
 from app.services.estimates.run_data import RunData
 from app.services.evaluate.questions import Question, ask
 from app.services.evaluate.sections.designs import group_section, weight_section
@@ -114,7 +114,7 @@ def headline_alone(question: Question) -> Headline | None:
     overall = numbers(evaluate_table(table, [by_key[key] for key in HEADLINE])[:, 0, 0])
     rates = numbers(evaluate_table(table, [by_key[recall.key], by_key[prevalence.key]])[:, 0, 0])
     requested, _ = requested_of_matrix(question)
-    intervals = {} if level is None else headline_intervals(table, [source.labels], level)[0]
+    intervals = {} if level is None else written_headlines(first_headlines(table, level), [source.labels])[0]
     return _headline(question, dict(zip(HEADLINE, overall, strict=True)), rates, requested, intervals)
 
 
@@ -134,7 +134,10 @@ def headlines_of(found: BatchValues) -> list[Headline]:
     if level is not None:
         # Of classes only where they are asked for.
         asked = any(question.expressions for question in found.questions)
-        intervals = headline_intervals(found.table, labels, level) if asked else overall_intervals(found.table, level)
+        if asked:
+            intervals = written_headlines(first_headlines(found.table, level), labels)
+        else:
+            intervals = overall_intervals(found.table, level)
     each = zip(found.questions, found.values, rates, found.requested, intervals, strict=True)
     return [_headline(question, values, own, wanted, ends) for question, values, own, (wanted, _), ends in each]
 

@@ -380,7 +380,7 @@ class Runs:
         joint = self.pairing.joint
         if joint is not None and joint.weights is not None:
             return None
-        known = {one.id for one in self.records if self.kept.weights(one.id) is not None}
+        known = {identifier for identifier, one in self.kept.labels.items() if one.weights is not None}
         return next((record for record in self.records if record.is_weighted and record.id not in known), None)
 
     @property

@@ -45,16 +45,25 @@ _FEWEST_DEFINED = 0.95
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Score:
-    """Values (R) of one score for all runs, and their goodness."""
+class ComparedValue:
+    """One value that runs are compared on.
+
+    Attributes:
+        values: (R).
+        scores: (R), higher is better.
+        estimand: Where it stands among the estimands.
+        place: And among the values of that.
+    """
 
     name: str
     values: Array
-    goodness: Array
+    scores: Array
+    estimand: int = 0
+    place: int = 0
 
     def prefers(self, one: int, other: int) -> bool:
         """Is one run better than another by it?"""
-        return bool(self.goodness[one] > self.goodness[other] + _ROUNDING)
+        return bool(self.scores[one] > self.scores[other] + _ROUNDING)
 
 
 def improper_preferences(
@@ -83,17 +92,17 @@ def proper_scores() -> list[str]:
     return [card.key for card in cards if card.inference.proper and card.inference.headline]
 
 
-def _scores(runs: Runs, estimands: Sequence[Estimand], prevalence: CommonPrevalence) -> Iterator[_Score]:
+def _scores(runs: Runs, estimands: Sequence[Estimand], prevalence: CommonPrevalence) -> Iterator[ComparedValue]:
     found = runs.values(estimands, prevalence.shares if prevalence.reachable else None)
     for estimand, values in zip(estimands, found, strict=True):
         if estimand.preference is not None and prevalence.reaches(estimand):
             # Of a metric of every class the mean: what one class gains another may lose.
             means = values.mean(axis=1)
-            yield _Score(estimand.text, means, estimand.preference.score(means))
+            yield ComparedValue(estimand.text, means, estimand.preference.score(means))
 
 
 def _finding(
-    score: _Score, references: Sequence[_Score], runs: Runs, pairs: Sequence[tuple[int, int]]
+    score: ComparedValue, references: Sequence[ComparedValue], runs: Runs, pairs: Sequence[tuple[int, int]]
 ) -> Finding | None:
     found = []
     for pair in pairs:
@@ -128,7 +137,7 @@ def _finding(
     )
 
 
-def _both(score: _Score, best: int, rival: int) -> str:
+def _both(score: ComparedValue, best: int, rival: int) -> str:
     return " against ".join(number(score.values[run]) for run in (best, rival))
 
 

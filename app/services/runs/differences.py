@@ -98,11 +98,6 @@ class RunDifference:
     equivalent: float = nan
     probability_error: float = nan
 
-    @property
-    def limits(self) -> str:
-        """Method of the limits."""
-        return self.test.limits
-
     def on_side(self, alternative: Alternative, bounds: Bounds) -> "RunDifference":
         """Return the difference with a one-sided limit and p, from the two-sided limits at the level that shares it.
 

@@ -323,11 +323,6 @@ class KeptSamples:
             plain = replace(plain, outputs={**(self.outputs or {}), identifier: replace(outputs, **lost)})
         return plain, weight
 
-    def weights(self, identifier: UUID) -> NDArray[np.float64] | None:
-        """Return the weights of a run's samples; None where they are 1 each, or not known."""
-        found = self.labels.get(identifier)
-        return None if found is None else found.weights
-
     def samples(self, identifier: UUID) -> Samples | None:
         """The samples of a run that came with probabilities, scores, weights or groups."""
         labels = self.labels.get(identifier)
