@@ -34,7 +34,7 @@ GIVEN = {
 }
 
 
-_RECALL = Rate(ConfusionCells.TP, ConfusionCells.ACTUAL, None)
+RECALL = Rate(ConfusionCells.TP, ConfusionCells.ACTUAL, None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ class CatalogueRates:
     @property
     def of_recall(self) -> int:
         """The place of the recall among the quantities."""
-        return self.quantity(_RECALL)
+        return self.quantity(RECALL)
 
     def limits(self, low: Array, high: Array) -> tuple[Array, Array]:
         """Limits (R + O, ...) of the rates and the overlaps, from those of the quantities (F, ...): complements have

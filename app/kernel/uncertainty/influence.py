@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -10,7 +10,6 @@ import numpy as np
 from app.kernel.matrix.table import AdditiveGradient, LabelTable
 from app.kernel.metrics.card import Inputs, Mean, Metric, Scale
 from app.kernel.metrics.expression import Expression, Measure, Subject, bounds, compute, measures, usual_measure
-from app.kernel.metrics.proportion import ConfusionCells, Rate
 from app.kernel.numerics.arrays import Array, kish_effective_n, last_inside, silently
 from app.kernel.numerics.scipy_bridge import student_quantile
 from app.kernel.numerics.weighted_units import Terms
@@ -21,6 +20,7 @@ from app.kernel.samples.label_units import CELLS, LabelPairs
 from app.kernel.samples.losses import sums_by_code
 from app.kernel.samples.scores import Scores
 from app.kernel.uncertainty import intervals
+from app.kernel.uncertainty.catalogued import RECALL
 from app.kernel.uncertainty.closed_forms import FEW
 from app.kernel.uncertainty.designs import RatesInGroups, surer, worth_of
 from app.kernel.uncertainty.groups import Grouping
@@ -404,7 +404,6 @@ class UnitInfluences:
         return counted.size, kish_effective_n(counted) if counted.size else 0.0
 
 
-_RECALL = Rate(ConfusionCells.TP, ConfusionCells.ACTUAL, None)
 # Relative to the samples of a cell: so far it is moved up and down for a derivative.
 _STEP = 2.0**-13
 # Relative to the largest derivative: the two sides of a smooth function differ by less.
@@ -427,7 +426,7 @@ class PairsOfLabels(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class LabelInfluences(UnitInfluences):
     """Metrics of samples with labels: those of single samples as of other units, areas of labels by DeLong, and those
     of the tables of the labels.
@@ -439,7 +438,6 @@ class LabelInfluences(UnitInfluences):
     pairs: PairsOfLabels
     designed: WeightedLabels | RatesInGroups | None = None
     _recall_means: dict[float, Mapping[Mean, tuple[float, float]]] = field(default_factory=dict, repr=False)
-    _of_scores: dict[Inputs, Influences] = field(default_factory=dict, repr=False)
 
     @property
     def table(self) -> LabelTable:
@@ -453,10 +451,12 @@ class LabelInfluences(UnitInfluences):
         """A metric as a sum over the samples: of their labels, or of areas of each label against its absence."""
         inputs = metric.card.inputs
         if inputs is not Inputs.PROBABILITIES or inputs not in self.subject.parts:
-            return super(LabelInfluences, self).of(metric, class_index, parameters=parameters)
-        if inputs not in self._of_scores:
-            self._of_scores[inputs] = Influences(self.subject.parts[inputs])
-        return self._of_scores[inputs].of(metric, class_index, parameters=parameters)
+            return super().of(metric, class_index, parameters=parameters)
+        return self._of_scores.of(metric, class_index, parameters=parameters)
+
+    @cached_property
+    def _of_scores(self) -> Influences:
+        return Influences(self.subject.parts[Inputs.PROBABILITIES])
 
     def of_tables(self, expression: Expression) -> Linearisation | None:
         """An expression of the tables of the labels with one value; None where it is another, or has no derivatives.
@@ -517,7 +517,7 @@ class LabelInfluences(UnitInfluences):
         if self.designed is None:
             with silently():
                 return table.tp, table.actual, table.recall * (1.0 - table.recall) / table.actual
-        rates = self.designed.rates(_RECALL)
+        rates = self.designed.rates(RECALL)
         return *rates.as_counts(level), rates.variance
 
     def recall_means(self, level: float) -> Mapping[Mean, tuple[float, float]]:

@@ -153,33 +153,26 @@ def _filled(ranking: Ranking, bins: int) -> Codes:
     return np.flatnonzero(equal_width(ranking, bins).weight > 0)[::-1]
 
 
+# How heights are read of resamples, and of simulated rates, by the curve.
+_HEIGHTS = {
+    CurveName.ROC: (tpr_at, tpr_between),
+    CurveName.DET: (fnr_at, fnr_between),
+    CurveName.PR: (precision_at, precision_between),
+}
+
+
 def _reading(banded: Banded, ranking: Ranking) -> Reading:
-    x = banded.curve.x
-    match banded.name:
-        case CurveName.ROC:
-            return tpr_at(x)
-        case CurveName.DET:
-            return fnr_at(x)
-        case CurveName.PR:
-            return precision_at(x)
-        case CurveName.DECISION:
-            return net_benefit_at(x, banded.prevalence)
-        case _:
-            assert banded.bins is not None  # noqa: S101 - isotonic ones have no resamples
-            return frequency_in(banded.bins, _filled(ranking, banded.bins))
+    if banded.bins is not None:
+        return frequency_in(banded.bins, _filled(ranking, banded.bins))
+    if banded.name is CurveName.DECISION:
+        return net_benefit_at(banded.curve.x, banded.prevalence)
+    return _HEIGHTS[banded.name][0](banded.curve.x)
 
 
 def _envelope(banded: Banded) -> Envelope:
-    x = banded.curve.x
-    match banded.name:
-        case CurveName.ROC:
-            return tpr_between(x)
-        case CurveName.DET:
-            return fnr_between(x)
-        case CurveName.PR:
-            return precision_between(x)
-        case _:
-            return net_benefit_between(x, banded.prevalence)
+    if banded.name is CurveName.DECISION:
+        return net_benefit_between(banded.curve.x, banded.prevalence)
+    return _HEIGHTS[banded.name][1](banded.curve.x)
 
 
 def _weights(banded: Banded, made: Plan, seed: int) -> Iterator[Array]:

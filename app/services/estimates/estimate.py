@@ -221,6 +221,12 @@ class LimitSettings:
         """Level of two-sided limits, from which one-sided limits are taken too."""
         return self.alternative.two_sided_level(self.stated_level_of_each)
 
+    @property
+    def pseudo_counts(self) -> Array | None:
+        """Pseudo-counts (K, K) of a custom prior."""
+        counts = self.sampling.pseudo_counts
+        return None if counts is None else np.array(counts, dtype=np.float64)
+
     def of_any(self, count: int) -> Self:
         """Return the settings where each value is one of ``count`` that may be picked."""
         return replace(self, together=self.together * count)

@@ -71,10 +71,6 @@ class JointCounts:
         totals = self._by_class(masses)
         return np.divide(self._by_class(masses * self.weights), totals, out=np.ones(totals.size), where=totals > 0)
 
-    def squares(self) -> Array:
-        """Sums of the squared weights of the items of each class (K); their number without weights."""
-        return self.actual() * self.scales()
-
     def _by_class(self, values: Array) -> Array:
         sums: Array = np.bincount(self.truth, weights=values, minlength=self.n_classes).astype(np.float64)
         return sums

@@ -253,7 +253,6 @@ def _summaries(
     if run.groups is not None:
         return group_intervals(run.groups, functionals, seed=form.seed, draws=form.draws, level=level)
     if sampling.method is IntervalMethod.POSTERIOR:
-        custom = None if sampling.pseudo_counts is None else np.array(sampling.pseudo_counts, dtype=np.float64)
         draw = partial(
             simulation.posterior,
             counts,
@@ -261,7 +260,7 @@ def _summaries(
             seed=form.seed,
             draws=form.draws,
             prior=sampling.prior,
-            custom=custom,
+            custom=settings.pseudo_counts,
             shares=sampling.shares,
             squares=run.squares,
         )

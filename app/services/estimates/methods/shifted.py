@@ -247,7 +247,7 @@ def _drawn(
     estimands: Sequence[Estimand], run: RunData, shares: ClassShares, settings: LimitSettings, form: Estimate
 ) -> list[list[Estimates]]:
     """Estimates of matrices: rows by their posterior, or sums of resampled groups."""
-    values, custom = shifted_values(estimands, run, shares), _custom(settings)
+    values, custom = shifted_values(estimands, run, shares), settings.pseudo_counts
     matrices, drawn_shares, level = _matrices(run, shares, settings, form)
     center = None
     if run.groups is None and run.n_classes >= CURVED_CLASSES:
@@ -295,11 +295,6 @@ def moved_by(estimand: Estimand, run: RunData, shares: ClassShares, settings: Li
     return estimates_from(summarise(there - here, gaps, level), form, _MISSING)
 
 
-def _custom(settings: LimitSettings) -> Array | None:
-    counts = settings.sampling.pseudo_counts
-    return None if counts is None else np.array(counts, dtype=np.float64)
-
-
 def _matrices(
     run: RunData, shares: ClassShares, settings: LimitSettings, form: Estimate
 ) -> tuple[Array, list[Array], float]:
@@ -314,7 +309,7 @@ def _matrices(
         level = expanded_level(level, run.groups.effective_groups)
     else:
         draw = partial(
-            draw_matrices, run.counts, prior=settings.sampling.prior, custom=_custom(settings), squares=run.squares
+            draw_matrices, run.counts, prior=settings.sampling.prior, custom=settings.pseudo_counts, squares=run.squares
         )
         matrices = np.concatenate(list(draw(draws=form.draws, random=random)))
     return matrices, shares.drawn(form.draws, form.seed), level
