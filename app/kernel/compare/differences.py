@@ -10,12 +10,11 @@ from typing import Protocol
 
 import numpy as np
 
-from app.kernel.compare.paired.effects import spread_of_errors
 from app.kernel.matrix.table import Table, WeightedCounts
 from app.kernel.metrics.card import Scale
 from app.kernel.numerics.arrays import Array, Mask, silently
 from app.kernel.numerics.scipy_bridge import normal_cdf, student_cdf, student_quantile
-from app.kernel.uncertainty.closed_forms import cell_sensitivities
+from app.kernel.uncertainty.closed_forms import cell_sensitivities, spread_of_errors
 from app.kernel.uncertainty.designs import DesignedRate
 from app.kernel.uncertainty.draws import MOST_UNDEFINED, Functional, summarise
 from app.kernel.uncertainty.intervals import jeffreys, two_sided_z

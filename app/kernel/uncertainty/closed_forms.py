@@ -420,17 +420,26 @@ def _by_derivatives(design: Design, smooth: SmoothMetrics, gradients: AdditiveGr
 
 def _moved(counts: Array, rows: NDArray[np.intp], low: Array, high: Array) -> Table:
     """Return matrices (P, K, K) of which the recall of a row (P), 0 or 1, has moved to its limit (P)."""
-    size, at = counts.shape[-1], np.arange(rows.size)
-    right, actual = counts[at, rows, rows], counts[at, rows].sum(axis=-1)
-    missed = right == 0
-    # Errors of a class without any may be of all kinds; those of a class without anything else stay as they are.
-    errors = np.where(missed[:, None], counts[at, rows], (actual / (size - 1))[:, None])
-    errors[at, rows] = 0.0
-    recall = np.where(missed, high, low)
+    at, actual = np.arange(rows.size), counts[np.arange(rows.size), rows].sum(axis=-1)
+    recall = np.where(counts[at, rows, rows] == 0, high, low)
     moved = counts.astype(np.float64)
-    moved[at, rows] = (1.0 - recall)[:, None] * errors
+    moved[at, rows] = ((1.0 - recall) * actual)[:, None] * spread_of_errors(counts[at, rows], rows)
     moved[at, rows, rows] = recall * actual
     return Table(moved)
+
+
+def spread_of_errors(counts: Array, classes: NDArray[np.intp]) -> Array:
+    """Shares (..., P, K) in which errors of classes (P), from their rows of a matrix (..., P, K), fall on the others.
+
+    Errors of a class without any may be of all kinds.
+    """
+    errors, at = counts.astype(np.float64, order="C"), np.arange(classes.size)
+    errors[..., at, classes] = 0.0
+    evenly = np.where(np.arange(counts.shape[-1]) == classes[:, None], 0.0, 1.0)
+    errors = np.where(errors.any(axis=-1, keepdims=True), errors, evenly)
+    # Row by row, so that a row has the same sum, bit for bit, in any batch.
+    shares: Array = errors / inner(errors, np.ones(errors.shape[-1]))[..., None]
+    return shares
 
 
 def _is_signed(metric: Metric[Table]) -> bool:
@@ -475,12 +484,7 @@ def _reach(table: Table, gradients: AdditiveGradient, recalls: Limits, z: float)
     size = table.n_classes
     slopes, right = _slopes(gradients, size)
     recall, actual = table.recall[:, 0], table.actual[:, 0]
-    errors = table.counts[:, 0] / actual[..., None]
-    errors[..., range(size), range(size)] = 0.0
-    # Of a class without errors it is not known where they would fall.
-    flawless = (recall == 1.0)[..., None]
-    spread = (1.0 - np.eye(size)) / max(size - 1, 1)
-    errors = np.where(flawless, spread, errors / (1.0 - recall)[..., None])
+    errors = spread_of_errors(table.counts[:, 0], np.arange(size))
     astray = inner(slopes, errors)
     steps = (right - astray) / size
     scatter = inner((slopes - astray[..., None]) ** 2, errors) * (1.0 - recall) / actual

@@ -15,7 +15,7 @@ from app.kernel.compare.paired.tests import mcnemar_mid_p
 from app.kernel.matrix.table import Table
 from app.kernel.numerics.arrays import Array, Mask, rising_root, silently, some
 from app.kernel.numerics.scipy_bridge import fair_binomial_mass, normal_cdf, normal_quantile
-from app.kernel.uncertainty.closed_forms import cell_slopes
+from app.kernel.uncertainty.closed_forms import cell_slopes, spread_of_errors
 from app.kernel.uncertainty.draws import Functional
 from app.kernel.uncertainty.intervals import two_sided_z
 
@@ -336,19 +336,6 @@ def _tail(statistic: float, changes: Array, counts: Array) -> float:
     items = np.bincount(members, weights=counts, minlength=sizes.size).astype(np.float64)
     some = sizes > 0
     return upper_mid_p(statistic, sizes[some], items[some])
-
-
-def spread_of_errors(counts: Array, classes: NDArray[np.intp]) -> Array:
-    """Shares (P, K) in which errors of classes (P), from their rows of a matrix (P, K), fall on the others.
-
-    Errors of a class without any may be of all kinds.
-    """
-    errors, at = counts.astype(np.float64), np.arange(classes.size)
-    errors[at, classes] = 0.0
-    evenly = np.where(np.arange(counts.shape[-1]) == classes[:, None], 0.0, 1.0)
-    errors = np.where(errors.any(axis=-1, keepdims=True), errors, evenly)
-    shares: Array = errors / errors.sum(axis=-1, keepdims=True)
-    return shares
 
 
 def _unseen(middle: Array, functional: Functional, scales: Array) -> Array:

@@ -146,11 +146,13 @@ def _few_effective(linear: Linearisation) -> float | None:
     return carrying if carrying < min(FEW_EFFECTIVE, _USUAL_SHARE * np.count_nonzero(linear.influence)) else None
 
 
-def resampling_plan(run: RunData, draws: int) -> Plan | None:
-    """Return the numbers of resamples and of samples in each, from the run alone; None when even few take long."""
+def resampling_plan(run: RunData, draws: int, points: int = 1) -> Plan | None:
+    """Return the numbers of resamples and of samples in each, from the run alone, for values at so many class shares;
+    None when even few take long.
+    """
     # Of cells all are drawn at once: a part of them is no part of the samples.
     whole = run.grouping is not None or run.units.multiplicities is not None
-    return plan(run.units.n_units, run.units.width, draws, whole=whole)
+    return plan(run.units.n_units, run.units.width * points, draws, whole=whole)
 
 
 def work_of(estimand: Estimand, run: RunData, settings: LimitSettings) -> float:

@@ -24,12 +24,10 @@ from app.kernel.uncertainty.draws import ClassCounts, generator, summarise
 from app.kernel.uncertainty.groups import expanded_level
 from app.kernel.uncertainty.intervals import ValueWithEnds, clopper_pearson, jeffreys, ratio_limits
 from app.kernel.uncertainty.resampling import (
-    Plan,
     Resampled,
     ShiftedShares,
     at_shares,
     bootstrap_samples,
-    plan,
     replicated,
     resamples,
     values_of,
@@ -44,6 +42,7 @@ from app.services.estimates.methods.of_matrix import (
     affordable_draws,
     estimates_from,
 )
+from app.services.estimates.methods.of_samples import resampling_plan
 from app.services.estimates.run_data import RunData
 from app.services.seeds import chosen_seed
 
@@ -122,7 +121,7 @@ def simulation(run: RunData, shares: ClassShares, settings: LimitSettings, *, fr
     sampling, grouped = settings.sampling, run.source.is_grouped
     form = Estimate(value=nan, level=settings.level, given=(Given.GROUPS if grouped else Given.ACTUAL).value)
     if from_samples:
-        made = _plan(run, shares, settings)
+        made = resampling_plan(run, settings.sampling.draws, shares.work)
         draws = 0 if made is None else made.draws
         form = replace(form, method=run.in_design("bootstrap", "cluster"))
     else:
@@ -134,12 +133,6 @@ def simulation(run: RunData, shares: ClassShares, settings: LimitSettings, *, fr
             form = replace(form, method=run.in_design(sampling.method.value), prior=sampling.prior.value)
     form = replace(form, seed=chosen_seed(settings.seed, run.source.counts), draws=draws, monte_carlo_error=nan)
     return form if draws else form.without_limits(NoLimits.TOO_MANY_POINTS)
-
-
-def _plan(run: RunData, shares: ClassShares, settings: LimitSettings) -> Plan | None:
-    """Number and kind of resamples; None when even few take too long."""
-    units = run.units
-    return plan(units.n_units, units.width * shares.work, settings.sampling.draws, whole=run.source.is_grouped)
 
 
 def in_closed_form(
@@ -274,7 +267,7 @@ def moved_by(estimand: Estimand, run: RunData, shares: ClassShares, settings: Li
         matrices, (drawn_at,), level = _matrices(run, shares, settings, form)
         there, here = (values_at(matrices, [estimand], at)[0] for at in (drawn_at, None))
         return estimates_from(summarise(there - here, gaps, level), form, _MISSING)
-    made, level = _plan(run, shares, settings), settings.level_of_each
+    made, level = resampling_plan(run, settings.sampling.draws, shares.work), settings.level_of_each
     assert made is not None  # noqa: S101 - something can be simulated
     (spread,) = shares.drawn(made.draws, form.seed)
     there, here = (
@@ -319,7 +312,7 @@ def _resampled(
     estimands: Sequence[Estimand], run: RunData, shares: ClassShares, settings: LimitSettings, form: Estimate
 ) -> list[list[Estimates]]:
     """Estimates of samples, by a bootstrap within the classes or of whole groups."""
-    made = _plan(run, shares, settings)
+    made = resampling_plan(run, settings.sampling.draws, shares.work)
     assert made is not None  # noqa: S101 - something can be simulated
     assert form.seed is not None  # noqa: S101 - what has draws has a seed
     found: list[list[Estimates]] = [[] for _ in estimands]
