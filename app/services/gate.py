@@ -8,7 +8,6 @@ from math import inf, isfinite, isnan, nan
 from typing import Any, Literal
 from uuid import UUID
 
-from app.domain.catalogue import spoken, titled
 from app.domain.decisions import CheckedGate, CheckFilter, CheckSummary, Gate, GateCheck, GateVersion
 from app.domain.errors import (
     GateIsForOtherData,
@@ -526,7 +525,7 @@ def _watched(rule: Rule, held: Held) -> RuleResult:
     verdict = Verdict.INCONCLUSIVE if band is None else Verdict.PASS if held.change is None else Verdict.FAIL
     low, high = (None, None) if band is None else (band.low, band.high)
     value, ends = PLAIN.estimate(one.value, low, high)
-    said = f"{titled(rule.metric)} is {value}"
+    said = f"{rule.metric} is {value}"
     if held.change is not None:
         message = f"{said}, and {ends} was expected had nothing changed. {held.change.message}"
     elif band is not None:
@@ -716,9 +715,7 @@ def _limits(alternative: Alternative, ends: str, level: float) -> str:
 
 def _sentence(rule: Rule, judged: _Judged, chances: int, threshold: float, needed: float, at_least: float) -> str:
     one, verdict = judged.decided, judged.verdict
-    what = titled(one.name)
-    if rule.demand.needs_baseline:
-        what = f"The difference in {spoken(one.name)}, candidate less baseline,"
+    what = f"The difference in {one.name}, candidate less baseline," if rule.demand.needs_baseline else one.name
     interval, limit = one.interval, significant(threshold)
     if isnan(interval.value):
         run = "" if rule.demand.needs_baseline else " for this run"
@@ -871,7 +868,7 @@ class GateService:
         luck = board.winner
         if luck is None:
             return []
-        said = f"{titled(rule.metric)}: {luck.message}"
+        said = f"{rule.metric}: {luck.message}"
         told = ("among", "corrected_value", "expected_optimism", "low", "high", "fresh_low", "fresh_high")
         facts = {name: getattr(luck, name) for name in told}
         return [Finding.note("best_of_many", said, metric=rule.metric, level=rule.level, **facts)]

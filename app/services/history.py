@@ -12,7 +12,6 @@ from uuid import UUID, uuid5
 import numpy as np
 from numpy.typing import NDArray
 
-from app.domain.catalogue import spoken
 from app.domain.errors import IncomparableRuns, InvalidExpression, NotFound, OutOfReach
 from app.domain.evaluation import AlikeEvaluations, DatasetRef, EvaluationName, EvaluationQuery, EvaluationRecord
 from app.domain.expressions.expressions import parse_for_any_classes, refuse_about_sample, refuse_list
@@ -641,7 +640,7 @@ def _change(
     last = whole.record(before[-1])
     at = _moment(first, last)
     moved = f"{'rose' if gap > 0 else 'fell'} from {number(change.before)} to {number(change.since)}"
-    message = f"From {at} on {_itself(estimand, gap)}{spoken(metric)} {moved}."
+    message = f"From {at} on {_itself(estimand, gap)}{metric} {moved}."
     causes = None
     if has_causes(estimand) or has_loss_causes(estimand):
         causes, said = _causes(metric, whole, (since, before), estimand, kept)
@@ -697,7 +696,7 @@ def _causes(
     if causes.items and not any(abs(one.value) > NOISE for one in causes.items[1:]):
         # Of a class share there is no more to say than that it moved.
         return causes, None
-    return causes, said_causes(causes, spoken(metric), "")
+    return causes, said_causes(causes, metric, "")
 
 
 def _together(

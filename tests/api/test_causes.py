@@ -43,8 +43,8 @@ def test_a_class_that_became_rarer_is_the_cause_and_the_parts_are_those_by_hand(
     (said,) = (one for one in answer["findings"] if one["evidence"]["metric"] == "precision@1")
     assert said["code"] == "cause_of_difference"
     assert said["message"] == (
-        "Precision of 1 fell by 0.204 from old to new; 0.190 of it because 1 became rarer (9 % to 4 %, 90 of 1,000 to "
-        "40 of 1,000)."
+        "precision@1 fell by 0.204 from old to new; 0.190 of it because 1 became rarer (9 % to 4 %, 90 of 1,000 to 40 "
+        "of 1,000)."
     )
 
 

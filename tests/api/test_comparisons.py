@@ -93,7 +93,7 @@ def test_different_class_mixes(client: httpx.Client) -> None:
     answer_model(RunComparison).model_validate(answer)
     assert answer["design"]["common_prevalence"] == pytest.approx([0.5, 0.5])
     (note,) = answer["notes"]
-    assert "accuracy, Matthews correlation coefficient, precision at one prevalence" in note
+    assert "accuracy, mcc, precision at one prevalence" in note
     h_mean = answer["metrics"]["h_mean"]
     assert h_mean["prevalence"] == "insensitive"
     assert "observed_values" not in h_mean

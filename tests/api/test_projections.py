@@ -59,7 +59,7 @@ def test_one_percent_of_positives(client: httpx.Client, binary: str) -> None:
         assert found[key]["value"] == pytest.approx(found[key]["observed"])
     for entry in found.values():
         assert entry["low"] < entry["value"] < entry["high"]
-    assert any("Prevalence does not move balanced accuracy, geometric mean" in note for note in answer["notes"])
+    assert any("Prevalence does not move balanced_accuracy, g_mean, h_mean" in note for note in answer["notes"])
 
 
 def test_the_verified_case(client: httpx.Client) -> None:

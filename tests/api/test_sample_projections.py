@@ -204,7 +204,7 @@ def test_what_noise_moves_to_one_side_has_no_interval(client: httpx.Client, two:
     assert entry["value"] > 0
     assert (entry["low"], entry["high"]) == (None, None)
     assert answer["metrics"]["brier_score"]["low"] is not None
-    assert any(note.startswith("No intervals of expected calibration error") for note in answer["notes"])
+    assert any(note.startswith("No intervals of expected_calibration_error") for note in answer["notes"])
 
 
 def test_weights_stay_with_their_samples_at_other_shares(client: httpx.Client) -> None:

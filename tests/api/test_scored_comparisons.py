@@ -251,7 +251,7 @@ def test_other_class_mixes_are_brought_to_one_prevalence(client: httpx.Client) -
         assert only(answer, metric)["low"] < only(answer, metric)["difference"] < only(answer, metric)["high"]
         assert only(answer, metric)["method"] == "jackknife_t, jackknife_t"
     assert answer["metrics"]["au_imcp_trapezoid"]["values"] == [None, None]
-    assert any("Not compared: area under the IMCP curve" in note for note in answer["notes"])
+    assert any("Not compared: au_imcp_trapezoid." in note for note in answer["notes"])
     assert any("one prevalence" in note for note in answer["notes"])
 
 

@@ -20,7 +20,14 @@ from app.api.documents.comparison import outcomes
 from app.api.documents.document import Estimate
 from app.api.documents.leaderboard import leaderboard_table
 from app.api.documents.markdown import code, write_csv, write_markdown
-from app.api.documents.reading import metric_sentence, moves_with_prevalence, said_once
+from app.api.documents.reading import (
+    in_names,
+    metric_sentence,
+    metrics_of,
+    moves_with_prevalence,
+    naming,
+    said_once,
+)
 from app.api.documents.text import Style, Track, columns_of, shortened, wrapped, write_text
 from app.api.presentation import CHECK, COMPARISON, EVALUATION, LEADERBOARD, Kind
 from app.api.report import write_page
@@ -36,8 +43,8 @@ PAPER = [[800, 0, 0, 0], [0, 600, 0, 0], [0, 0, 500, 0], [40, 24, 20, 16]]
 REPORT = """\
 tumor-rf 7 on hartwig, test                             2,000 samples, 4 classes
 WARNING  Class D is found in 16 of 100 cases (16 %). Accuracy hides this: it is
-         0.958, because D is only 5 % of the data. Harmonic mean of the recalls
-         counts every class alike: 0.432.
+         0.958, because D is only 5 % of the data. h_mean counts every class
+         alike: 0.432.
 
   metric                      value  95 % interval    0    .5     1   balanced
 Does not move with prevalence
@@ -273,6 +280,11 @@ def test_metrics_are_spoken_of_by_their_names() -> None:
     for text in ("recall@A - recall@B", "mean(recall@*)", 'recall@A[site="B"]', "min(recall@A)", "at least so", "of"):
         assert (spoken(text), titled(text)) == (text, text)
     assert titled("min(recall@*)") == "Lowest recall of any class"
+    said = naming("h_mean is 0.4; that of recall@D and h_means is lower. f1@a.b falls.", ["h_mean", "recall@D", "f1@a"])
+    assert (
+        in_names(said) == "Harmonic mean of the recalls is 0.4; that of recall of D and h_means is lower. f1@a.b falls."
+    )
+    assert "".join(said) == "h_mean is 0.4; that of recall@D and h_means is lower. f1@a.b falls."
     assert metric_sentence('precision@"a b"') == metric_sentence("precision")
 
 
@@ -294,7 +306,9 @@ def test_every_recorded_answer_has_a_page() -> None:
             page = write_page(kind.document(answer)).decode()
             assert page.startswith("<!doctype html>"), name
             for one in said_once(body.get("findings") or ()):
-                assert str(escape(printable(one["message"]).split(". ")[0])) in page, name
+                keys = metrics_of(body) if "per_class" in body else body.get("metrics") or one.get("metrics") or ()
+                said = in_names(naming(one["message"], keys))
+                assert str(escape(said.split(". ")[0])) in page, name
 
 
 def test_a_comparison_says_what_its_numbers_say() -> None:

@@ -139,7 +139,7 @@ def test_a_change_of_a_model_is_told_at_the_evaluation_where_it_is_claimed(
     assert told["data"]["evaluation"]["id"] == change["claimed_at"]
     assert told["data"]["change"] == change
     assert told["text"].startswith("worse")
-    assert "the model itself got worse: harmonic mean of the recalls fell" in told["text"]
+    assert "the model itself got worse: h_mean fell" in told["text"]
     assert not client.get("/v1/models/steady/history", params={"dataset": "weeks"}, headers=there).json()["changes"]
 
 

@@ -64,7 +64,7 @@ def test_the_weak_class_of_the_paper_is_found() -> None:
     assert finding.severity is Severity.WARNING
     assert finding.message == (
         "Class D is found in 16 of 100 cases (16 %). Accuracy hides this: it is 0.958, because D is only 5 % of the "
-        "data. Harmonic mean of the recalls counts every class alike: 0.432."
+        "data. h_mean counts every class alike: 0.432."
     )
     evidence = finding.evidence
     assert evidence["accuracy"] == pytest.approx(0.958)
@@ -211,7 +211,7 @@ def test_the_majority_is_not_beaten_though_the_classes_are_told_apart() -> None:
     assert finding.severity is Severity.WARNING
     assert finding.message == (
         "Always predicting healthy would have an accuracy of 0.950. This model has 0.890. Yet it tells the classes "
-        "apart, which accuracy does not reward: balanced accuracy is 0.847, where guessing gives 0.500."
+        "apart, which accuracy does not reward: balanced_accuracy is 0.847, where guessing gives 0.500."
     )
     assert finding.evidence["accuracy"] == pytest.approx(0.89)
     assert finding.evidence["no_information_rate"] == pytest.approx(0.95)

@@ -188,7 +188,7 @@ def test_the_best_of_many_is_told_what_to_expect_of_it_on_new_samples() -> None:
     asked = [rule("accuracy", min=0.5)]
     (found,) = bench.check(asked, runs[first])["findings"]
     assert (found["code"], found["severity"]) == ("best_of_many", "note")
-    assert found["message"] == f"Accuracy: {board['winner']['message']}"
+    assert found["message"] == f"accuracy: {board['winner']['message']}"
     told = {name: value for name, value in found["evidence"].items() if name not in ("metric", "level")}
     assert set(told) >= {"among", "corrected_value", "expected_optimism", "low", "fresh_low", "fresh_high"}
     assert told == {name: board["winner"][name] for name in told}

@@ -162,7 +162,7 @@ def test_a_change_of_a_loss_is_split_and_limits_are_of_groups_where_there_are_an
         assert change.causes.items is not None
         assert [one.factor.value for one in change.causes.items] == ["prevalence", "calibration", "refinement"]
         assert sum(one.value for one in change.causes.items) == pytest.approx(change.causes.difference, abs=1e-12)
-        assert "log loss rose" in change.message
+        assert "log_loss rose" in change.message
         assert "because errors of calibration cost more" in change.message
         items.append(change.causes.items[1])
     assert items[0].value == pytest.approx(items[1].value)

@@ -5,7 +5,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.domain.catalogue import titled
 from app.domain.evaluation import EvaluationRecord
 from tests.services.memory import Bench, probable
 
@@ -45,9 +44,9 @@ def test_a_comparison_says_where_a_proper_score_prefers_the_other_run(
     assert all(found["best"] == sharpened for found in answer["metrics"].values())
     (finding,) = answer["findings"]
     assert (finding["code"], finding["severity"]) == ("improper_score_disagrees", "warning")
-    assert finding["message"].startswith(f"{titled(metric)} prefers sharpened to calibrated (")
-    assert "log loss" in finding["message"]
-    assert "Brier score" in finding["message"]
+    assert finding["message"].startswith(f"{metric} prefers sharpened to calibrated (")
+    assert "log_loss" in finding["message"]
+    assert "brier_score" in finding["message"]
     (pair,) = finding["evidence"]["pairs"]
     assert pair["prefers"] == sharpened
     assert pair["rather_than"] == calibrated

@@ -25,7 +25,7 @@ from app.api.documents.document import (
     Tag,
     Words,
 )
-from app.api.documents.reading import counted, interval_words
+from app.api.documents.reading import counted, interval_words, naming
 from app.domain.catalogue import describe_metric, metric_by_name, titled
 from app.domain.errors import NotFound
 from app.domain.rules import Bound, Demand
@@ -65,7 +65,10 @@ def check_document(answer: Json) -> Document:
         marker=_marker(answer),
         opening=[
             Said("result", _summary(results), PAGE),
-            *(Said(one["severity"], one["message"]) for one in answer.get("findings") or ()),
+            *(
+                Said(one["severity"], naming(one["message"], one.get("metrics") or ()))
+                for one in answer.get("findings") or ()
+            ),
         ],
         sections=[
             Section(
@@ -234,7 +237,7 @@ def _rule(one: Json) -> Rule:
         estimate=estimate_of(one),
         limits=limits_of(one),
         decided=one.get("decided_by") or "",
-        message=one["message"],
+        message=naming(one["message"], () if metric is None else (metric,)),
     )
 
 

@@ -24,6 +24,7 @@ from app.api.documents.document import (
     Tag,
     Words,
 )
+from app.api.documents.reading import naming
 from app.domain.catalogue import spoken
 from app.domain.division import slice_text
 from app.domain.wording import (
@@ -134,17 +135,6 @@ def best_said(answer: Json, key: str, task: str | None = None) -> str:
     return f"{said}, ahead of {called[second]}{''.join(f' by {one}' for one in by)}. No other may be as good."
 
 
-def disagreement_said(one: Json, answer: Json) -> str:
-    """Return which metrics prefer which of two runs."""
-    called = dict(zip((run["id"] for run in answer["evaluations"]), run_names(answer["evaluations"]), strict=True))
-    first, second = (
-        f"{listed_names([spoken(metric) for metric in side['metrics'][:MOST_NAMED]])} "
-        f"prefer{'s' * (len(side['metrics']) == 1)} {called[side['evaluation_id']]}"
-        for side in one["prefers"]
-    )
-    return f"{sentence(first)}, but {second}."
-
-
 def other_way_round(answer: Json) -> Json:
     """Return a comparison of two runs as one of the second against the first."""
     first, second = answer["evaluations"]
@@ -165,10 +155,7 @@ def _of_runs(answer: Json) -> Document:
     baseline = next((name for run, name in zip(runs, names, strict=True) if run["id"] == answer.get("baseline_id")), "")
     role = " (baseline)" if pair and answer.get("baseline_id") == runs[1]["id"] else ""
     paired = f"{'Paired' if design['paired'] else 'Not paired'}: {design['reason']}."
-    findings = [Said(one["severity"], one["message"]) for one in answer.get("findings") or ()]
-    disagreements = [
-        Said("note", disagreement_said(one, answer)) for one in answer["disagreements"][:_MOST_DISAGREEMENTS]
-    ]
+    said = [*(answer.get("findings") or ()), *([] if pair else answer["disagreements"][:_MOST_DISAGREEMENTS])]
     against = f"to the baseline {baseline}" if baseline else "to the best"
     headline = next(iter(answer["metrics"]))
     lede = f"{names[0]} less {names[1]}, with" if pair else f"The runs in order, their differences {against} with"
@@ -180,8 +167,7 @@ def _of_runs(answer: Json) -> Document:
         opening=[
             Said("result", _result(answer)) if pair else Said("result", best_said(answer, headline), only=PAGE),
             Said("design", f'{paired} "Same" means a difference of at most {design["rope"]:g}.'),
-            *findings,
-            *([] if pair else disagreements),
+            *(Said(one.get("severity", "note"), naming(one["message"], answer["metrics"])) for one in said),
         ],
         sections=[
             Section(
@@ -189,7 +175,7 @@ def _of_runs(answer: Json) -> Document:
                 "Differences",
                 [
                     _differences(answer) if pair else _orders(answer, names),
-                    *(Said("note", sentence(note)) for note in answer["notes"]),
+                    *(Said("note", naming(sentence(note), answer["metrics"])) for note in answer["notes"]),
                 ],
                 f"{lede} {level} intervals; p is adjusted ({design['multiplicity']['method']}). The chances are those "
                 f"that {'the first' if pair else 'a run'} is better, the same, or worse.",
@@ -425,7 +411,10 @@ def _of_models(answer: Json) -> Document:
             Section(
                 "pairs",
                 "Pairs of models",
-                [_pairs(answer, names), *(Said("note", sentence(note)) for note in answer["notes"])],
+                [
+                    _pairs(answer, names),
+                    *(Said("note", sentence(note)) for note in answer["notes"]),
+                ],
                 "The median difference over datasets, Wilcoxon’s signed-rank test (p adjusted, "
                 f"{answer['design']['multiplicity']['method']}), and how probable each outcome is on a new dataset.",
             ),

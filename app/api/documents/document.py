@@ -234,7 +234,7 @@ class Rule:
     estimate: Estimate | str
     limits: Sequence[tuple[float, bool | None]]
     decided: str
-    message: str
+    message: Words
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,6 +36,8 @@ from app.api.documents.reading import (
     has_classes,
     key_of,
     metric_sentence,
+    metrics_of,
+    naming,
     overall,
     positive_counts,
     precision_of,
@@ -75,7 +77,7 @@ def evaluation_document(answer: Json) -> Document:
     hidden = _hidden(answer)
     findings = [
         # A page says it as its verdict.
-        Said(one["severity"], one["message"], SHORT if one is hidden else ALL)
+        Said(one["severity"], naming(one["message"], metrics_of(answer)), SHORT if one is hidden else ALL)
         for one in by_severity(said_once(answer["findings"]))
     ]
     balanced = bool(answer["metrics"].get(_BALANCED))

@@ -20,8 +20,9 @@ from app.api.documents.document import (
     Said,
     Section,
     Table,
+    Words,
 )
-from app.api.documents.reading import interval_words
+from app.api.documents.reading import interval_words, naming
 from app.domain.wording import PAGE, dataset_name, p_value, percent, printable, whole
 
 # Level of the limits of a history, and the share of series without a change of which any is claimed.
@@ -54,7 +55,7 @@ def history_document(answer: Json) -> Document:
         title=(Name(printable(answer["model"])),),
         on=("on ", Name(dataset_name(answer["dataset"], version=True))),
         facts=[("", one) for one in _facts(answer)],
-        opening=[Said("result", _said(answer)), *(Said("note", one["message"]) for one in changes[_SAID:])],
+        opening=[Said("result", _said(answer)), *(Said("note", _message(one)) for one in changes[_SAID:])],
         sections=[
             Section("figures", "Over time", [Figures()], says=_heading(answer)),
             *([Section("changes", "Why it changed", [_changes(changes)], _CAUSES)] if changes else []),
@@ -82,13 +83,17 @@ def day(item: Json) -> str:
     return str(item["created_at"])[:10]
 
 
-def _said(answer: Json) -> str:
+def _message(change: Json) -> Words:
+    return naming(change["message"], (change["metric"],))
+
+
+def _said(answer: Json) -> Words:
     changes = answer["changes"]
     if not changes:
         return "Nothing changed beyond chance."
     if len(changes) > _SAID:
-        return f"{len(changes)} changes. The first: {changes[0]['message']}"
-    return " ".join(one["message"] for one in changes)
+        return (f"{len(changes)} changes. The first: ", *_message(changes[0]))
+    return naming(" ".join(one["message"] for one in changes), (one["metric"] for one in changes))
 
 
 def _heading(answer: Json) -> tuple[str, ...]:
@@ -120,7 +125,7 @@ def _changes(changes: Sequence[Json]) -> Table:
         if causes is not None and causes["items"] is not None:
             rows += [[*cause_row(each), ""] for each in causes["items"]]
         rows += [["after", Estimate(one["after"]), ""], ["change", total, p_value(size["p_adjusted"])]]
-        groups.append(Group(rows, one["message"]))
+        groups.append(Group(rows, _message(one)))
     return Table("Changes with their causes", columns, groups, interval_words(LEVEL), short=_SHORT, rest="causes")
 
 

@@ -1,9 +1,11 @@
 """Reads answers as they are in JSON: where the values of an evaluation stand, and what is said first."""
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 
-from app.api.documents.document import Json
-from app.domain.catalogue import metric_by_name
+from app.api.documents.document import Json, MetricName, Words
+from app.api.documents.text import plain
+from app.domain.catalogue import metric_by_name, spoken, titled
 from app.domain.errors import DomainError
 from app.domain.expressions.syntax import read, write_label
 from app.domain.inputs.multilabel import Multilabel
@@ -27,6 +29,31 @@ def metric_sentence(key: str, task: str | None = None) -> str:
         return metric_by_name(read(key).name, task).card.sentence
     except DomainError:
         return ""
+
+
+def naming(text: str, keys: Iterable[str]) -> Words:
+    """Return a sentence of the service, which has keys of metrics of an answer, with these as what a page names."""
+    known = sorted({*keys}, key=len, reverse=True)
+    if not known:
+        return text
+    parts = re.split(rf"(?<![\w@.])({'|'.join(map(re.escape, known))})(?![\w@(]|\.\w)", text)
+    return tuple(MetricName(part) if place % 2 else part for place, part in enumerate(parts) if part)
+
+
+def metrics_of(answer: Json) -> set[str]:
+    """Return the keys of all metrics that an evaluation has."""
+    overall = (key for group in answer["metrics"].values() for key in group)
+    of_classes = (key for groups in answer["per_class"].values() for group in groups.values() for key in group)
+    return {*overall, *of_classes, *answer.get("requested", {})}
+
+
+def in_names(text: Words) -> str:
+    """Return a sentence in which metrics have their names."""
+    found = ""
+    for part in (text,) if isinstance(text, str) else text:
+        begins = not found or found.rstrip().endswith(".")
+        found += plain(((titled if begins else spoken)(part) if isinstance(part, MetricName) else part,))
+    return found
 
 
 def moves_with_prevalence(metric: str) -> bool | None:

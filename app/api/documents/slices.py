@@ -25,7 +25,7 @@ from app.api.documents.document import (
     Tag,
     Words,
 )
-from app.api.documents.reading import counted, interval_words
+from app.api.documents.reading import counted, interval_words, naming
 from app.domain.catalogue import titled
 from app.domain.division import conditions_of, slice_text
 from app.domain.expressions.conditions import text_of
@@ -67,7 +67,7 @@ def slices_document(answer: Json) -> Document:
         title=title,
         facts=[("", f"{whole(answer['n_samples'])} samples"), ("", f"against {other}")],
         identifier=answer["evaluation_id"],
-        opening=[Said(one["severity"], one["message"]) for one in answer["findings"]],
+        opening=[Said(one["severity"], naming(one["message"], one.get("metrics") or ())) for one in answer["findings"]],
         sections=[
             *(
                 Section(

@@ -33,14 +33,13 @@ from app.api.documents.document import (
     Table,
     Tag,
     Term,
-    Words,
 )
-from app.api.documents.reading import key_of
+from app.api.documents.reading import in_names, key_of
 from app.api.documents.text import plain
 from app.api.plots.look import BREAKS, Theme, colours_of, lines_of
 from app.api.plots.matrices import WITH_COUNTS, WITH_SHARES, beside_each_other, in_percent
 from app.api.plots.registry import FigureData, Plot
-from app.domain.catalogue import spoken, titled
+from app.domain.catalogue import titled
 from app.domain.wording import PAGE, printable, sentence, share, whole
 
 _ID: Final = re.compile(r'\bid="([\w-]+)"|url\(#([\w-]+)\)')
@@ -200,7 +199,7 @@ def view(document: Document, at: At = None) -> dict[str, Any]:
     """Return the parts of a document as the template writes them."""
     said = document.said(Medium.PAGE)
     findings = [_finding(one) for one in said if one.kind != "result"]
-    title, on = _said(document.title), plain(document.on)
+    title, on = in_names(document.title), plain(document.on)
     return {
         "page": {
             "title": title if isinstance(document.title[0], Name) else sentence(title),
@@ -208,7 +207,7 @@ def view(document: Document, at: At = None) -> dict[str, Any]:
             "id": document.identifier,
         },
         "document": document,
-        "say": next((_said(one.text) for one in said if one.kind == "result"), ""),
+        "say": next((in_names(one.text) for one in said if one.kind == "result"), ""),
         "findings": findings[:_MOST_SAID],
         "more": findings[_MOST_SAID:],
         "sections": [
@@ -224,12 +223,6 @@ def view(document: Document, at: At = None) -> dict[str, Any]:
     }
 
 
-def _said(text: Words) -> str:
-    """Return a sentence in which metrics have their names."""
-    parts = (text,) if isinstance(text, str) else text
-    return plain(tuple(spoken(part) if isinstance(part, MetricName) else part for part in parts))
-
-
 def _block(block: Block, at: At) -> dict[str, Any]:
     match block:
         case Table():
@@ -241,11 +234,11 @@ def _block(block: Block, at: At) -> dict[str, Any]:
         case Figures():
             return {"kind": "figures", "said": block.said}
         case Said():
-            return {"kind": "said", "text": plain(block.text)}
+            return {"kind": "said", "text": in_names(block.text)}
 
 
 def _finding(one: Said) -> dict[str, Any]:
-    head, stop, rest = plain(one.text).partition(". ")
+    head, stop, rest = in_names(one.text).partition(". ")
     severity = one.kind if one.kind in _SEVERITIES else "note"
     return {"severity": severity, "word": one.kind.capitalize(), "head": head + stop.strip(), "rest": rest}
 
@@ -413,7 +406,7 @@ def _rule(rule: Rule) -> dict[str, Any]:
         "key": rule.key,
         "demand": rule.said,
         "decided": printable(rule.decided),
-        "message": printable(rule.message),
+        "message": in_names(rule.message),
         "text": text,
         "interval": interval,
         "axis": _axis(rule, one) if isinstance(one, Estimate) and one.value is not None else None,

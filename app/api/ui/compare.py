@@ -11,9 +11,9 @@ from fastapi import Query, Request
 from starlette.responses import Response
 
 from app.api.deps import UseContext
-from app.api.documents.comparison import best_said, comparison_document, disagreement_said, other_way_round, turned
+from app.api.documents.comparison import best_said, comparison_document, other_way_round, turned
 from app.api.documents.document import Json, Table
-from app.api.documents.reading import class_word, ends_of, overall, recalls_of
+from app.api.documents.reading import class_word, ends_of, in_names, naming, overall, recalls_of
 from app.api.plots.registry import as_answered
 from app.api.report import table_view
 from app.api.ui.web import Web, page_routes, respond, write
@@ -105,14 +105,13 @@ class _Compared:
         """Return what the template writes."""
         answer, design, pair = self._answer, self._answer["design"], len(self._order) == _PAIR
         datasets = list(dict.fromkeys(dataset_name(one["dataset"], version=True) for one in self._reports))
-        said = [one["message"] for one in answer.get("findings") or ()]
-        said += [disagreement_said(one, answer) for one in answer["disagreements"][:_DISAGREEMENTS]]
+        said = [*(answer.get("findings") or ()), *answer["disagreements"][:_DISAGREEMENTS]]
         axis = sorted({self._start, round((self._start + 1.0) / 2, 2), 1.0})
         return {
             "title": f"{self._names[0]} against {self._names[1]}" if pair else f"{len(self._order)} runs",
             "on": f"on {datasets[0]}" if len(datasets) == 1 else f"on {len(datasets)} datasets",
             "say": best_said(answer, self._first, self._task),
-            "notes": [printable(one) for one in said],
+            "notes": [in_names(naming(one["message"], answer["metrics"])) for one in said],
             "runs": list(zip(self._names, self._ids, strict=True)),
             "best": self._may_be_best(self._first),
             "pairs": [
@@ -133,7 +132,7 @@ class _Compared:
             "design": f"{'Paired' if design['paired'] else 'Not paired'}: {printable(design['reason'])}.",
             "rope": f"{design['rope']:g}",
             "method": design["multiplicity"]["method"],
-            "remarks": [printable(sentence(one)) for one in answer["notes"]],
+            "remarks": [in_names(naming(sentence(one), answer["metrics"])) for one in answer["notes"]],
         }
 
     # --- in words

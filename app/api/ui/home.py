@@ -17,6 +17,8 @@ from app.api.documents.leaderboard import leaderboard_notes, leaderboard_table
 from app.api.documents.reading import (
     class_word,
     has_classes,
+    in_names,
+    naming,
     positive_counts,
     weakest_classes,
 )
@@ -167,11 +169,14 @@ def dataset_query(dataset: Json) -> dict[str, str | None]:
 def _run(item: Json, columns: Sequence[tuple[str, str]], findings: Mapping[UUID, Finding]) -> dict[str, Any]:
     metrics, given = item["metrics"], item["input"]
     finding = findings.get(UUID(item["id"]))
+    said = None
+    if finding is not None:
+        said = finding.severity.value, in_names(naming(_first_sentence(finding.message), metrics))
     units = KINDS[given["kind"]].units
     # A run of another task than most has its own value in words.
     own = [] if units is None or any(key in metrics for key, _ in columns) else map(listed, units.ranked)
     return {
-        "finding": None if finding is None else (finding.severity.value, _first_sentence(finding.message)),
+        "finding": said,
         "own": next((f"{name} {PAGE.value(metrics[key])}" for key, name in own if key in metrics), ""),
         "id": item["id"],
         "name": run_name(item["model"]),

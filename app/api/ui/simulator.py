@@ -9,6 +9,7 @@ from starlette.responses import RedirectResponse, Response
 
 from app.api.deps import Context, UseContext
 from app.api.documents.document import Json
+from app.api.documents.reading import in_names, naming
 from app.api.plots.registry import as_answered
 from app.api.ui.web import Web, page_routes, render
 from app.api.v1.requests.fields import SOUGHT
@@ -160,7 +161,7 @@ async def _metrics(context: Context, identifier: UUID, label: str) -> dict[str, 
             (_percent(share), named.get(share, ""), _cells(found["metrics"], place))
             for place, share in enumerate(found["grid"])
         ],
-        "notes": [printable(sentence(note)) for note in found["notes"]],
+        "notes": [in_names(naming(sentence(note), found["metrics"])) for note in found["notes"]],
     }
 
 

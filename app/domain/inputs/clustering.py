@@ -173,8 +173,8 @@ def _against_classes(source: MatrixInput, values: Values) -> Iterator[Finding]:
         yield Finding.note(
             "information_limits_narrow",
             f"With {n} samples in {cells} cells of classes and clusters the limits of "
-            f"{v_measure.card.name}, {homogeneity.card.name} and {completeness.card.name} are too narrow: chance adds "
-            "to shared information where samples are few.",
+            f"{v_measure.key}, {homogeneity.key} and {completeness.key} are too narrow: chance adds to shared "
+            "information where samples are few.",
             samples=n,
             cells=cells,
         )

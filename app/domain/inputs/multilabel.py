@@ -46,7 +46,7 @@ from app.domain.inputs.kind import (
 from app.domain.inputs.labels import Column, Numbers, encode, listed, shown
 from app.domain.inputs.matrices import MatrixInput, check_entries, check_labels, names_of
 from app.domain.inputs.samples import DecidedBy
-from app.domain.wording import described, names, nearest_labels, number, sentence, share
+from app.domain.wording import described, names, nearest_labels, number, share
 from app.kernel.matrix.table import LabelTable
 from app.kernel.metrics.card import INPUTS_OF, Inputs, Task
 from app.kernel.metrics.expression import Subject
@@ -163,7 +163,7 @@ def _findings(source: MatrixInput, _: Subject, values: Values, per_class: PerCla
         yield Finding.warning(
             "labels_never_predicted",
             f"No sample is predicted to have {names(never)}, though some do. The recall is 0 there, and so are "
-            f"the {g_mean.card.name} and the {h_mean.card.name}; {precision.card.name} does not exist.",
+            f"{g_mean.key} and {h_mean.key}; {precision.key} does not exist.",
             labels=never[:_MOST_NAMED],
         )
     if source.content is Content.counts:
@@ -180,7 +180,7 @@ def _findings(source: MatrixInput, _: Subject, values: Values, per_class: PerCla
             yield Finding.note(
                 "label_limits_narrow",
                 f"With {len(source.labels)} labels, and only {smallest} samples with one of them, the limits of "
-                f"the {h_mean.card.name} and the {g_mean.card.name} are too narrow and too low.",
+                f"{h_mean.key} and {g_mean.key} are too narrow and too low.",
                 labels=len(source.labels),
                 smallest=smallest,
             )
@@ -198,9 +198,9 @@ def _hidden(source: MatrixInput, values: Values, per_class: PerClass) -> Iterato
         worst = min(weak, key=weak.__getitem__)
         yield Finding.warning(
             "weak_labels_hidden",
-            f"{sentence(hamming_loss.card.name)} hides weak labels: it is {number(loss)}, because most answers are "
-            f"that a rare label is absent. Less than half of the samples that have {names(list(weak))} are found; of "
-            f"{names([worst])} it is {share(weak[worst])}.",
+            f"{hamming_loss.key} hides weak labels: it is {number(loss)}, because most answers are that a rare label "
+            f"is absent. Less than half of the samples that have {names(list(weak))} are found; of {names([worst])} "
+            f"it is {share(weak[worst])}.",
             recalls={label: weak[label] for label in list(weak)[:_MOST_NAMED]},
             hamming_loss=loss,
         )

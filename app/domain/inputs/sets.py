@@ -30,7 +30,7 @@ from app.domain.inputs.kind import (
 )
 from app.domain.inputs.labels import Column, Numbers, encode
 from app.domain.inputs.matrices import MatrixInput, check_labels
-from app.domain.wording import described, names, number, sentence, shown
+from app.domain.wording import described, names, number, shown
 from app.kernel.metrics.card import INPUTS_OF, Inputs, Task
 from app.kernel.metrics.expression import Subject
 from app.kernel.metrics.families.label_sets import samples_f1, samples_jaccard
@@ -72,9 +72,8 @@ def _findings(source: MatrixInput, _: Subject, values: Values, __: PerClass) -> 
         better = "large" if pooled > per_item else "small"
         yield Finding.note(
             "size_matters",
-            f"{sentence(samples_jaccard.card.name)}, in which all items count alike, is {number(per_item)}; "
-            f"{pooled_jaccard.card.name}, in which large items count most, is {number(pooled)}: {better} items are "
-            "predicted better than others.",
+            f"{samples_jaccard.key}, in which all items count alike, is {number(per_item)}; {pooled_jaccard.key}, in "
+            f"which large items count most, is {number(pooled)}: {better} items are predicted better than others.",
             per_item=per_item,
             pooled=pooled,
         )

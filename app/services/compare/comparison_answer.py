@@ -8,7 +8,6 @@ from uuid import UUID
 
 import numpy as np
 
-from app.domain.catalogue import spoken, titled
 from app.domain.decisions import PairVerdict
 from app.domain.evaluation import EvaluationRecord
 from app.domain.findings import Finding
@@ -212,7 +211,7 @@ def _explained(
             else:
                 causes = causes_of(runs, pair, estimand, value.place, level)
             pairs.append(replace(compared, causes=causes))
-            said = said_causes(causes, titled(value.name), f" from {runs.name(pair[1])} to {runs.name(pair[0])}")
+            said = said_causes(causes, value.name, f" from {runs.name(pair[1])} to {runs.name(pair[0])}")
             if said is not None:
                 found.append(Finding.note("cause_of_difference", said, metric=value.name, a=compared.a, b=compared.b))
         metrics[value.name] = replace(metric, differences=pairs)
@@ -420,8 +419,8 @@ def _notes(comparison: Comparison) -> list[str]:
     records, notes = comparison.runs.records, []
     prevalence = comparison.prevalence
     moved = [estimand for estimand in comparison.estimands if prevalence.moves(estimand)]
-    reached = ", ".join(spoken(estimand.text) for estimand in moved if prevalence.reaches(estimand))
-    others = ", ".join(spoken(estimand.text) for estimand in moved if not prevalence.reaches(estimand))
+    reached = ", ".join(estimand.text for estimand in moved if prevalence.reaches(estimand))
+    others = ", ".join(estimand.text for estimand in moved if not prevalence.reaches(estimand))
     if reached:
         notes.append(
             "The runs differ in class prevalence. Metrics that prevalence does not move are compared as they are; "

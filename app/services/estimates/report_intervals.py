@@ -318,9 +318,8 @@ def headline_cautions(source: MatrixInput, options: Options) -> list[Finding]:
         found.append(
             Finding.note(
                 "headline_intervals_narrow",
-                f"With {len(actual)} classes and only {samples(smallest)} in one, the quick intervals of the harmonic "
-                "and the geometric mean of the recalls and of balanced accuracy are a little too narrow. Use "
-                '"intervals": "all".',
+                f"With {len(actual)} classes and only {samples(smallest)} in one, the quick intervals of h_mean, "
+                'g_mean and balanced_accuracy are a little too narrow. Use "intervals": "all".',
                 n_classes=len(actual),
                 smallest=smallest,
             )

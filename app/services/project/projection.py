@@ -9,7 +9,6 @@ from uuid import UUID
 
 import numpy as np
 
-from app.domain.catalogue import spoken
 from app.domain.errors import InvalidInput, OutOfReach
 from app.domain.evaluation import EvaluationRecord
 from app.domain.inputs.labels import unknown_label
@@ -473,7 +472,7 @@ class ProjectedRun:
         notes = ["It is assumed that how each class is predicted does not depend on how frequent it is."]
         still = [estimand for estimand in self.estimands if shares.leave(estimand)]
         if still:
-            notes.append(f"Prevalence does not move {', '.join(spoken(one.text) for one in still)}.")
+            notes.append(f"Prevalence does not move {', '.join(one.text for one in still)}.")
         moved = [estimand for estimand in self.estimands if estimand not in still]
         if why_uncounted(self._run) is not None:
             notes.append(self._why_uncounted())
@@ -507,7 +506,7 @@ class ProjectedRun:
             source = self._run.source
             counts = source.counts if self._run.weighted is None else self._run.weighted.samples
             return [] if source.is_grouped else [one.message for one in caution_findings(counts, source.labels)]
-        biased = [spoken(one.text) for one in estimands if is_biased(one.expression) and not shares.leave(one)]
+        biased = [one.text for one in estimands if is_biased(one.expression) and not shares.leave(one)]
         if not biased:
             return []
         return [

@@ -6,7 +6,6 @@ from functools import cache, cached_property, partial
 
 import numpy as np
 
-from app.domain.catalogue import spoken, titled
 from app.domain.findings import Finding
 from app.domain.slices import places_of
 from app.domain.wording import number
@@ -113,13 +112,12 @@ def _finding(
     if not found:
         return None
     best, rival, against = found[0]
-    others = " and ".join(f"{spoken(one.name)} ({_both(one, best, rival)})" for one in against)
-    improper = titled(score.name)
+    others = " and ".join(f"{one.name} ({_both(one, best, rival)})" for one in against)
     more = f" So it is for {len(found) - 1} more pair{'s' * (len(found) > 2)} of runs." if len(found) > 1 else ""
     return Finding.warning(
         "improper_score_disagrees",
-        f"{improper} prefers {runs.name(best)} to {runs.name(rival)} ({_both(score, best, rival)}), but {others} "
-        f"prefer{'s' * (len(against) == 1)} {runs.name(rival)}. {improper} is no proper score: probabilities that "
+        f"{score.name} prefers {runs.name(best)} to {runs.name(rival)} ({_both(score, best, rival)}), but {others} "
+        f"prefer{'s' * (len(against) == 1)} {runs.name(rival)}. {score.name} is no proper score: probabilities that "
         f"are not the true ones can do better by it.{more}",
         metric=score.name,
         pairs=[

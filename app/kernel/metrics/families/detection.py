@@ -396,6 +396,7 @@ def markedness(t: Table) -> Array:
     ideal=None,
     formula=r"\frac{FN}{FP}",
     sentence="How many members are missed for each false alarm: what treatment equality compares.",
+    on_request=True,
     undefined=(NO_MISTAKES, NO_FALSE_POSITIVES),
     references=("berk2021",),
     scale=Scale.LOG,

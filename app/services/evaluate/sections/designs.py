@@ -195,8 +195,7 @@ def _in_groups(sizes: Array, effect: Value) -> Finding:
     return Finding.note(
         "samples_in_groups",
         f"The {total:,} samples come in {sizes.size:,} groups, and carry less information than independent samples. "
-        f"{worth} Intervals allow for the groups; the "
-        "p-value of accuracy and the standard error of kappa do not.",
+        f"{worth} Intervals allow for the groups; accuracy_p_value and kappa_standard_error do not.",
         n_samples=total,
         n_groups=sizes.size,
         design_effect=effect,

@@ -13,19 +13,7 @@ from app.domain.findings import Finding, Severity
 from app.domain.inputs.content import DATA_FACT, IGNORED_FACT, Content
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.report import Value
-from app.domain.wording import (
-    MOST_NAMED,
-    PLAIN,
-    classes,
-    name,
-    names,
-    number,
-    p_said,
-    rounded,
-    sentence,
-    share,
-    significant,
-)
+from app.domain.wording import MOST_NAMED, PLAIN, classes, name, names, number, p_said, rounded, share, significant
 from app.kernel.metrics.families import rate_means, rates
 from app.kernel.metrics.families.calibration import expected_calibration_error
 from app.kernel.metrics.families.imcp import median_phi
@@ -270,7 +258,7 @@ def _hidden_classes(matrix: _Margins, k: int, recall: float, accuracy: float, co
 
 
 def _every_class_alike(h_mean: float) -> str:
-    return f"{sentence(rate_means.h_mean.card.name)} counts every class alike: {number(h_mean)}."
+    return f"{rate_means.h_mean.key} counts every class alike: {number(h_mean)}."
 
 
 def _found(matrix: _Margins, k: int, recall: float) -> str:
@@ -290,7 +278,7 @@ def _few_of(matrix: _Margins, k: int) -> str:
         return ""
     low, high = _wilson(matrix.correct[k], matrix.actual[k], LEVEL)
     return (
-        f" {sentence(matrix.quantity(matrix.actual[k]))} {'is' if matrix.actual[k] == 1 else 'are'} few: the "
+        f" {_sentence_case(matrix.quantity(matrix.actual[k]))} {'is' if matrix.actual[k] == 1 else 'are'} few: the "
         f"recall may be anywhere from {PLAIN.interval(low, high)}{_beyond(matrix)}."
     )
 
@@ -298,6 +286,10 @@ def _few_of(matrix: _Margins, k: int) -> str:
 def _beyond(matrix: _Margins) -> str:
     """Qualify an interval that takes samples as independent, where they are not."""
     return "" if matrix.independent else ", and beyond, as samples come in groups"
+
+
+def _sentence_case(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 def _majority_not_beaten(matrix: _Margins, values: Mapping[str, float | None]) -> Finding | None:
@@ -308,7 +300,7 @@ def _majority_not_beaten(matrix: _Margins, values: Mapping[str, float | None]) -
     accuracy, baseline = matrix.right / matrix.n, largest / matrix.n
     balanced, guessing = values.get(rate_means.balanced_accuracy.key), 1.0 / len(matrix.labels)
     still = (
-        f" Yet it tells the classes apart, which accuracy does not reward: {rate_means.balanced_accuracy.card.name} is "
+        f" Yet it tells the classes apart, which accuracy does not reward: {rate_means.balanced_accuracy.key} is "
         f"{number(balanced)}, where guessing gives {number(guessing)}."
         if balanced is not None and balanced > guessing
         else ""
@@ -403,7 +395,7 @@ def _wilson(x: float, n: float, level: float) -> tuple[float, float]:
 
 def _subject(matrix: _Margins, members: Sequence[int]) -> str:
     """'Class A', 'Classes A and B', 'Classes A, B and 7 more'."""
-    return sentence(classes([matrix.labels[k] for k in members]))
+    return _sentence_case(classes([matrix.labels[k] for k in members]))
 
 
 # Columns that are right so much more often under other names are hardly so by chance.
@@ -551,7 +543,7 @@ def _miscalibrated(by_chance: Mapping[str, Any], scores: Scores, *, grouped: boo
         direction, words = "underconfident", "On average they are too low"
     return Finding.warning(
         "miscalibrated",
-        f"The probabilities are not calibrated: {expected_calibration_error.card.name} is {number(error['observed'])}. "
+        f"The probabilities are not calibrated: {expected_calibration_error.key} is {number(error['observed'])}. "
         f"Perfect probabilities would show about {number(error['expected_if_calibrated'])} on as many "
         f"{'independent ' if grouped else ''}samples ({p_said(error['p_value'])}). "
         f"{words}: {number(confidence)} for the predicted class, and {number(confidence - gap)} of the predictions "
