@@ -237,9 +237,9 @@ def test_the_story_of_the_example(client: httpx.Client) -> None:
     prevalence, *others = (abs(one["value"]) for one in said["precision@malignant"]["causes"]["items"])
     assert prevalence > 5 * sum(others)
     assert "because malignant became rarer (30 % to 5 %" in said["precision@malignant"]["message"]
-    assert said["prevalence@malignant"]["message"].endswith("prevalence of malignant fell from 0.303 to 0.048.")
+    assert said["prevalence@malignant"]["message"].endswith("prevalence@malignant fell from 0.303 to 0.048.")
     (worse,) = found["worse"]
-    assert "the model itself got worse: recall of malignant fell from" in worse["message"]
+    assert "the model itself got worse: recall@malignant fell from" in worse["message"]
 
 
 def held(client: httpx.Client, rule: Json, evaluation: str) -> Json:
