@@ -82,6 +82,9 @@ class Spool:
                 raise SpillFull(FULL)
         self._file.flush()
 
+    def __del__(self) -> None:
+        self._file.close()
+
     def batches(self, *, back: bool = False) -> Iterator[Table]:
         """The batches as they came, or from the last row to the first."""
         step = -1 if back else 1

@@ -77,8 +77,8 @@ NOTE     The lowest of several values is another quantity than the value that
   A      800  1.000   0.995 to 1.000  |                            o|  0.952
   B      600  1.000   0.994 to 1.000  |                            o|  0.962
   C      500  1.000   0.992 to 1.000  |                            o|  0.962
-NO VALUE 14 metrics. fn_per_fp@D: class 'D' has no false positive, so the ratio
-         is infinite. 13 more; reasons in "undefined".
+NO VALUE 13 metrics. likelihood_ratio_positive@D: class 'D' has no false
+         positive, so the ratio is infinite. 12 more; reasons in "undefined".
 MORE     JSON has all metrics. "intervals": "all" adds the missing limits.
 """
 

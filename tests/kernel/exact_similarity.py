@@ -135,7 +135,8 @@ def gilbert_wells(c: OneVsRest) -> Number:
     return ln(share) - ln(2 * PI) + 2 * (inside - outside)
 
 
-COEFFICIENTS = tuple(metric for metric in catalogue().of_matrices.of_scope(Scope.CLASS) if metric.card.on_request)
+_ON_REQUEST = (metric for metric in catalogue().of_matrices.of_scope(Scope.CLASS) if metric.card.on_request)
+COEFFICIENTS = tuple(metric for metric in _ON_REQUEST if "pycm" in metric.card.elsewhere)
 for _metric in COEFFICIENTS:
     CLASS[_metric.key] = of_pycm(_metric.card.elsewhere["pycm"])
 CLASS["anderberg_d"] = anderberg
