@@ -16,7 +16,7 @@ from markupsafe import escape
 from app.api.answers import write_json
 from app.api.bodies.parsing import parse_value
 from app.api.documents.check import rule_text
-from app.api.documents.comparison import outcomes
+from app.api.documents.comparison import may_be_as_good, outcomes
 from app.api.documents.document import Estimate
 from app.api.documents.leaderboard import leaderboard_table
 from app.api.documents.markdown import code, write_csv, write_markdown
@@ -286,6 +286,15 @@ def test_metrics_are_spoken_of_by_their_names() -> None:
     )
     assert "".join(said) == "h_mean is 0.4; that of recall@D and h_means is lower. f1@a.b falls."
     assert metric_sentence('precision@"a b"') == metric_sentence("precision")
+
+
+def test_what_is_not_settled_against_the_best_run_may_be_as_good() -> None:
+    """The set that has the best run looks on one side; beside limits that hold 0 it would read as a contradiction."""
+    pairs = [("a", "b", -0.003, 0.049), ("a", "c", 0.01, 0.2), ("b", "c", -0.1, 0.2), ("a", "d", None, None)]
+    differences = [{"a": a, "b": b, "low": low, "high": high} for a, b, low, high in pairs]
+    metric = {"best": "a", "may_be_best": ["a"], "differences": differences}
+    assert may_be_as_good(metric) == {"b"}
+    assert may_be_as_good({**metric, "may_be_best": ["a", "d"]}) == {"b", "d"}
 
 
 def test_marks_of_prevalence_are_those_of_the_metric() -> None:

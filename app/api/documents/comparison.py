@@ -125,14 +125,26 @@ def best_said(answer: Json, key: str, task: str | None = None) -> str:
     said = f"{called[best]} is best by {name}, {ON_PAGES.value(metric['values'][best])}"
     if metric["may_be_best"] is None:
         return f"{said}; which others may be as good is not known."
-    ids = [str(one["id"]) for one in answer["evaluations"]]
-    alike = [called[place] for place in order[1:] if ids[place] in map(str, metric["may_be_best"])]
+    ids, others = [str(one["id"]) for one in answer["evaluations"]], may_be_as_good(metric)
+    alike = [called[place] for place in order[1:] if ids[place] in others]
     if alike:
         return f"{said}; {listed_names(alike)} may be as good."
     between = [one for one in metric["differences"] if {str(one["a"]), str(one["b"])} == {ids[best], ids[second]}]
     ahead = [turned(one, ids[best]) for one in between]
     by = [ON_PAGES.said(one["difference"], one["low"], one["high"], sign=True) for one in ahead]
     return f"{said}, ahead of {called[second]}{''.join(f' by {one}' for one in by)}. No other may be as good."
+
+
+def may_be_as_good(metric: Json) -> set[str]:
+    """Return the runs that may be as good as the best: those among which the best is with the level of the comparison,
+    which looks on one side only, and those whose difference to the best run has limits that hold 0.
+    """
+    best, found = str(metric["best"]), {str(one) for one in metric["may_be_best"] or ()}
+    for one in metric["differences"]:
+        pair = {str(one["a"]), str(one["b"])}
+        if best in pair and one["low"] is not None and one["low"] <= 0.0 <= one["high"]:
+            found |= pair
+    return found - {best}
 
 
 def other_way_round(answer: Json) -> Json:

@@ -11,7 +11,7 @@ from fastapi import Query, Request
 from starlette.responses import Response
 
 from app.api.deps import UseContext
-from app.api.documents.comparison import best_said, comparison_document, other_way_round, turned
+from app.api.documents.comparison import best_said, comparison_document, may_be_as_good, other_way_round, turned
 from app.api.documents.document import Json, Table
 from app.api.documents.reading import class_word, ends_of, in_names, naming, overall, recalls_of
 from app.api.plots.registry import as_answered
@@ -151,8 +151,9 @@ class _Compared:
         return [values[place] for place in self._order]
 
     def _may_be_best(self, key: str) -> list[int]:
-        found = self._metrics[key]["may_be_best"] or ()
-        return [place for place, one in enumerate(self._ids) if one in map(str, found)]
+        metric = self._metrics[key]
+        found = {str(metric["best"]), *may_be_as_good(metric)}
+        return [place for place, one in enumerate(self._ids) if one in found]
 
     def _difference(self, key: str, a: int, b: int) -> Json:
         """Return the difference of one run to another, in the order of the page."""

@@ -275,7 +275,7 @@ def _said(board: Json, name: str) -> str:
     if best["may_be_best"] is None:
         return f"{said}; which others may be as good is not known."
     others = [run_name(one["model"]) for one in rest if one["may_be_best"]]
-    said += f"; {names(others)} may be as good." if others else ". No other may be as good."
+    said += f"; {names(others)} may be as good." if others else ": with 95 % confidence no other is better."
     newest = max(board["items"], key=lambda one: str(one["created_at"]))
     return said + (f" The newest, {run_name(newest['model'])}, is worse." if newest["separable_from_best"] else "")
 
