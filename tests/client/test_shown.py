@@ -89,6 +89,14 @@ def test_what_matters_stands_first() -> None:
     said = Comparison(EXAMPLES["RunComparison"]).summary()
     assert said.startswith("g-3 is best by accuracy, 0.787; g-1 may be as good\n")
     assert Check(EXAMPLES["CheckAnswer"]).summary().startswith("pass: gate g, version 1, m\n")
+    answer = json.loads(json.dumps(EXAMPLES["RunComparison"]))
+    first = answer["metrics"]["accuracy"]
+    first["may_be_best"] = None
+    for pair in first["differences"]:
+        pair |= {"low": 0.01, "high": 0.02}
+    assert Comparison(answer).title().endswith("; no other may be as good")
+    first["differences"][0] |= {"low": -0.01}
+    assert Comparison(answer).title().endswith("; g-1 may be as good")
     assert repr(Leaderboard(EXAMPLES["Leaderboard"])) == "<Leaderboard mixed by h_mean, the best first>"
     rule = {"metric": "accuracy", "not_worse_than": "baseline", "margin": 0.01, "bound": "lower", "level": 0.95}
     gates = Listing([{"name": "g", "rules": [{"metric": "h_mean", "min": 0.8}, rule]}]).summary()
