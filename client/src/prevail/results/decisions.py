@@ -73,10 +73,10 @@ class Comparison(Answer):
         if best is None:
             return f"{' and '.join(self.names.values())}: {metric} has no value"
         # Also those whose difference to the best run is not settled.
-        pairs = [
-            {one["a"], one["b"]} for one in found["differences"] if not one["low"] or one["low"] <= 0 <= one["high"]
-        ]
-        alike = {*(found["may_be_best"] or ())}.union(*(pair for pair in pairs if best in pair))
+        alike = {*(found["may_be_best"] or ())}
+        for one in found["differences"]:
+            if best in (one["a"], one["b"]) and one["low"] is not None and one["low"] <= 0 <= one["high"]:
+                alike |= {one["a"], one["b"]}
         others = [name for one, name in self.names.items() if one in alike and one != best]
         rest = f"{' and '.join(others)} may be as good" if others else "no other may be as good"
         return f"{self.names[best]} is best by {metric}, {shown(values[best])}; {rest}"
