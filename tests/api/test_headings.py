@@ -46,6 +46,13 @@ def test_mistakes_and_classes(answer: dict[str, Any], matrix: str, classes: str)
     assert said(headings.of_classes(answer)) == classes
 
 
+def test_classes_called_by_numbers_are_classes() -> None:
+    answer = report([[90, 10], [4, 6]], positive="b")
+    answer["input"] |= {"labels": ["0", "1"], "positive": "1"}
+    wanted = "4 of 10 of class 1 are missed, 10 of 100 of class 0 are taken for it"
+    assert said(headings.of_matrix(answer)) == wanted
+
+
 def test_what_moves_most() -> None:
     answer = report([[9, 1], [1, 9]])
     answer["metrics"] |= {

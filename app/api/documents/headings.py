@@ -45,8 +45,9 @@ def of_matrix(answer: Json) -> Words:
         other = 1 - place
         (missed, alarms) = (counts[one][two] for one, two in ((place, other), (other, place)))
         sizes = [whole(sum(row)) for row in counts]
-        said = f" are missed, {whole(alarms)} of {sizes[other]} ", Name(labels[other]), " are taken for it"
-        return (f"{whole(missed)} of {sizes[place]} ", Name(labels[place]), *said)
+        own, others = (("" if any(map(str.isalpha, labels[one])) else "of class ") for one in (place, other))
+        said = f" are missed, {whole(alarms)} of {sizes[other]} {others}", Name(labels[other]), " are taken for it"
+        return (f"{whole(missed)} of {sizes[place]} {own}", Name(labels[place]), *said)
     mistakes = [
         (count, actual, taken)
         for actual, row in enumerate(counts)
