@@ -432,6 +432,24 @@ def test_weighted_clusterings_are_compared(client: httpx.Client) -> None:
     assert all(one["differences"][0]["low"] > 0 for one in compared["metrics"].values())
 
 
+def test_weights_of_the_samples_in_common_are_what_these_are_worth(client: httpx.Client) -> None:
+    random = np.random.default_rng(5)
+    w, y = random.exponential(1.0, 200), random.integers(0, 3, 200)
+    runs, shared = [], slice(50, 200)
+    for right, part in ((0.9, slice(None)), (0.6, shared)):
+        z = np.where(random.random(200) < right, y, random.integers(0, 3, 200))
+
+        def source(part: slice, z: Any = z) -> Json:
+            columns = {"y_true": y, "y_pred": z, "sample_weight": w, "sample_ids": np.arange(200)}
+            return {"kind": "clustering", **{name: column[part].tolist() for name, column in columns.items()}}
+
+        runs.append((create(client, evaluation(dataset="in common", input=source(part)))["id"], source(shared)))
+    compared = compare(client, *(run for run, _ in runs), metrics=["adjusted_rand"], minimum_matched=0.7)
+    expected = [values(compute(client, alone))["adjusted_rand"] for _, alone in runs]
+    found = compared["metrics"]["adjusted_rand"]["values"]
+    assert found == pytest.approx(expected, rel=1e-9)
+
+
 MANY = np.arange(1600) % 1100
 MOVED = np.where(np.arange(1600) % 4 == 0, np.random.default_rng(4).integers(0, 1400, 1600), MANY)
 

@@ -79,10 +79,8 @@ def _cluster_units(source: MatrixInput) -> Units:
         return CellUnits(counts, places)
     classes = samples.truth.astype(np.intp, copy=False) if source.labels else None
     clusters = samples.predicted.astype(np.intp, copy=False)
-    distances, per_weight = source.facts.get(FEATURES_FACT) == 0, None
-    if samples.weights is not None:
-        per_weight = source.facts.get(WEIGHTS_FACT, 1.0) / float(samples.weights.sum())
-    return ClusterUnits(classes, clusters, _size(source), samples.outputs, distances, per_weight)
+    distances = source.facts.get(FEATURES_FACT) == 0
+    return ClusterUnits(classes, clusters, _size(source), samples.outputs, distances, samples.weights)
 
 
 def _needs_samples(facts: Facts) -> bool:

@@ -146,7 +146,8 @@ class RowSums:
         # Orders are there before parts are looked at beside each other.
         for run in runs:
             for leaf in known.values():
-                _ = run.value(leaf) if leaf.form.area is not None else None
+                if leaf.form.area is not None:
+                    run.value(leaf)
 
         def made(read: tuple[Table, Codes]) -> tuple[Table, Codes, list[Scores], Array]:
             some, unsorted = read

@@ -286,9 +286,14 @@ class StreamedScores(Scores):
     @property
     def rankings(self) -> list[Ranking]:
         """Rankings by the probability of each class."""
+        missing = [code for code in range(self.n_classes) if code not in self._made]
+        if missing and self.mirrored:
+            # Two threads that ask for an order that is not there would each make one.
+            _ = self._order
         threads = self._rows.threads if self.mirrored or self.n_samples <= _BESIDE else 1
-        _ = self.mirrored and self._order
-        return [*side_by_side(self.ranking, range(self.n_classes), threads)]
+        if len(missing) > 1:
+            list(side_by_side(self.ranking, missing, threads))
+        return [self.ranking(code) for code in range(self.n_classes)]
 
     @cached_property
     def top_label_bins(self) -> BothBins | None:
@@ -456,7 +461,8 @@ class StreamedScores(Scores):
         """Sums of what samples say, for which they are read once more."""
         leaves = [Leaf.made(metric, None) for metric in OF_ROWS if self.are_probabilities]
         if self.has_area_sums:
-            of_classes = range(self.n_classes) if self.grouped else ()
+            # All orders are asked for at once, so that they are made beside each other.
+            of_classes = range(len(self.rankings)) if self.grouped else range(0)
             of_each = (score_ranking.roc_auc, score_ranking.average_precision)
             leaves += [Leaf.made(metric, code) for metric in of_each for code in of_classes]
             leaves += [Leaf.made(metric, None) for metric in self._averages]

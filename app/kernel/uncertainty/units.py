@@ -12,7 +12,7 @@ from app.kernel.matrix.table import LabelTable, Table
 from app.kernel.metrics.card import Inputs
 from app.kernel.metrics.expression import Subject
 from app.kernel.metrics.proportion import Rate
-from app.kernel.numerics.arrays import Array, Mask
+from app.kernel.numerics.arrays import Array, Mask, kish_effective_n
 from app.kernel.samples.contingency import CellPlaces, Contingency, DecisionTable
 from app.kernel.samples.label_units import LabelPairs, LabelScores, LabelSets
 from app.kernel.samples.losses import Codes, sums_by_code
@@ -453,8 +453,7 @@ class ClusterUnits(Units):
         shape: Classes and clusters.
         features: (n, d), or None.
         distances: Are the features distances? See `ClusteredPoints`.
-        per_weight: Effective number of samples in each unit of weight: so weights count as so many samples do. None:
-            samples have none.
+        worth: What each sample (n) weighs: samples count as so many as they are worth. None: all weigh the same.
     """
 
     classes: Codes | None
@@ -462,7 +461,7 @@ class ClusterUnits(Units):
     shape: tuple[int, int]
     features: Array | None = None
     distances: bool = False
-    per_weight: float | None = None
+    worth: Array | None = None
 
     @property
     def n_units(self) -> int:
@@ -483,6 +482,11 @@ class ClusterUnits(Units):
         return self.classes
 
     @cached_property
+    def _per_weight(self) -> float:
+        """Effective number of samples in each unit of weight."""
+        return 1.0 if self.worth is None else kish_effective_n(self.worth) / (float(self.worth.sum()) or 1.0)
+
+    @cached_property
     def _cells(self) -> tuple[CellPlaces, Codes] | None:
         """The cells in which samples lie, and that (n) of each."""
         return None if self.classes is None else CellPlaces.of(self.classes, self.clusters, *self.shape)
@@ -494,8 +498,7 @@ class ClusterUnits(Units):
             places, cell = self._cells
             mass = np.ones(self.n_units) if weights is None else weights
             counts = sums_by_code(cell, mass, places.classes.size)
-            weighted = self.per_weight is not None
-            table = Contingency(places, counts * (self.per_weight or 1.0), cell, is_weighted=weighted)
+            table = Contingency(places, counts * self._per_weight, cell, is_weighted=self.worth is not None)
         points = self._points
         return subject_of(table, points if points is None or weights is None else points.with_weights(weights))
 
@@ -513,5 +516,5 @@ class ClusterUnits(Units):
             self.shape,
             None if self.features is None else self.features.take(chosen, axis=0),
             self.distances,
-            self.per_weight,
+            None if self.worth is None else self.worth.take(chosen),
         )
